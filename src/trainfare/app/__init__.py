@@ -1,0 +1,1 @@
+"""The use cases, one a file: they wire the rooms, ask the clock, open the store."""

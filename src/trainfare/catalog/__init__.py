@@ -1,0 +1,1 @@
+"""Offers and GPU facts: the bundled dated table, imported price tables, the user's own machines."""

@@ -1,0 +1,42 @@
+"""Where output goes: data to stdout, progress and errors to stderr."""
+
+import json
+import sys
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@cache
+def out() -> "Console":
+    from rich.console import Console
+
+    # A pipe has no width: give tables room rather than cut them at 80.
+    return Console(
+        highlight=False, soft_wrap=not sys.stdout.isatty(), width=None if sys.stdout.isatty() else 160
+    )
+
+
+@cache
+def err() -> "Console":
+    from rich.console import Console
+
+    return Console(highlight=False, stderr=True)
+
+
+def print_json(value: Any) -> None:
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def print_error(message: str) -> None:
+    from rich.text import Text
+
+    err().print(Text.assemble(("trainfare: ", "bold red"), message), soft_wrap=True)
+
+
+def print_note(message: str) -> None:
+    from rich.text import Text
+
+    err().print(Text(message), soft_wrap=True)

@@ -1,0 +1,55 @@
+"""The command `trainfare`. Each command is parse → one app call → render, in the file of its name."""
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from trainfare import __version__
+from trainfare.errors import TrainfareError
+
+app = typer.Typer(
+    name="trainfare",
+    help="Which machine should I train this on, how long will it take, what will it cost?",
+    epilog="Start with: trainfare profile -- python train.py, then: trainfare recommend",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"trainfare {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def run() -> None:
+    """Entry point: errors the user can act on become one paragraph and an exit code, never a traceback."""
+    from trainfare.cli.console import print_error
+
+    try:
+        app()
+    except TrainfareError as error:
+        print_error(str(error))
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        # The reader of our stdout has gone (`trainfare catalog list | head`): nothing more to say.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,1 @@
+"""From a Profile and a Candidate to an Estimate: time, memory, money, and how sure. Pure."""

@@ -1,0 +1,69 @@
+"""Nouns as JSON and back: `{"kind": "profile", "version": 1, …fields}`.
+
+A reader ignores fields that it does not know, so fields may be added within a version. A change that an old
+reader would misread raises the version, and gets a step in `_UPGRADES` that lifts older documents.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+from trainfare.model.estimate import Estimate
+from trainfare.model.job import Job, Schedule
+from trainfare.model.offer import Offer
+from trainfare.model.plan import Plan
+from trainfare.model.profile import Profile
+from trainfare.model.run import Observation, Run
+
+VERSION = 1
+
+Document = dict[str, Any]
+Noun = Profile | Offer | Estimate | Plan | Job | Schedule | Run | Observation
+N = TypeVar("N", Profile, Offer, Estimate, Plan, Job, Schedule, Run, Observation)
+
+_UPGRADES: dict[tuple[str, int], Callable[[Document], Document]] = {}
+"""(kind, version) → the same document one version later."""
+
+
+def to_document(noun: Noun) -> Document:
+    """Plain lists, dicts, numbers and strings."""
+    return {"kind": kind_of(type(noun)), "version": VERSION, **msgspec.to_builtins(noun)}
+
+
+def to_json(noun: Noun) -> str:
+    return msgspec.json.encode(to_document(noun)).decode()
+
+
+def from_document(noun_type: type[N], document: object) -> N:
+    """The noun, or a `ValueError` that says which field is wrong."""
+    kind = kind_of(noun_type)
+    if not isinstance(document, dict) or document.get("kind") != kind:
+        found = document.get("kind") if isinstance(document, dict) else None
+        raise ValueError(f"this is not a {kind}" + (f" but a {found}" if found else ""))
+    version = document.get("version")
+    if not isinstance(version, int) or version < 1:
+        raise ValueError(f"this {kind} has no version")
+    if version > VERSION:
+        raise ValueError(
+            f"this {kind} was written by a newer trainfare (document version {version}, "
+            f"this one reads up to {VERSION}); update trainfare to read it"
+        )
+    while version < VERSION:
+        document, version = _UPGRADES[kind, version](document), version + 1
+    try:
+        return msgspec.convert(document, noun_type)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"this {kind} cannot be read: {error}") from error
+
+
+def from_json(noun_type: type[N], text: str | bytes) -> N:
+    try:
+        document = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"this is not JSON: {error}") from error
+    return from_document(noun_type, document)
+
+
+def kind_of(noun_type: type[Noun]) -> str:
+    return noun_type.__name__.lower()

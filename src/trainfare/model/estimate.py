@@ -1,0 +1,83 @@
+"""A belief about a Candidate: how long, how much, how sure, and why we believe it."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from trainfare.model.checks import require_positive, require_text
+from trainfare.model.interval import Interval
+from trainfare.model.offer import Candidate
+
+Basis = Literal["measured", "scaled", "extrapolated"]
+"""Measured on that machine; scaled from another machine; extrapolated from the operations alone."""
+
+PhaseName = Literal[
+    "boot",
+    "setup",
+    "initialisation",
+    "first iteration",
+    "steady iterations",
+    "validation",
+    "checkpoints",
+    "spot rework",
+    "storage",
+]
+
+Limit = Literal["compute", "memory bandwidth", "launches", "data"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """One line of the bill."""
+
+    name: PhaseName
+    seconds: Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryFit:
+    """Does it fit in the memory of one GPU (of the host, where there is none)?"""
+
+    needed_gib: Interval
+    available_gib: float
+
+    def __post_init__(self) -> None:
+        require_positive(available_gib=self.available_gib)
+
+    @property
+    def verdict(self) -> Literal["fits", "tight", "does not fit"]:
+        """Tight is when the interval of what is needed holds what is available."""
+        if self.needed_gib.high <= self.available_gib:
+            return "fits"
+        return "tight" if self.needed_gib.low <= self.available_gib else "does not fit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """Seconds and dollars of training `epochs` epochs on a Candidate."""
+
+    candidate: Candidate
+    profile_id: str
+    """The profile it leans on."""
+    epochs: int
+    basis: Basis
+    iteration_seconds: Interval
+    phases: tuple[Phase, ...]
+    seconds: Interval
+    usd: Interval
+    limited_by: Limit | None = None
+    memory: MemoryFit | None = None
+
+    def __post_init__(self) -> None:
+        require_text(profile_id=self.profile_id)
+        require_positive(epochs=self.epochs, seconds=self.seconds.value, usd=self.usd.value)
+        if len({phase.name for phase in self.phases}) != len(self.phases):
+            raise ValueError("a phase may occur only once")
+        total = sum(phase.seconds.value for phase in self.phases)
+        if not math.isclose(total, self.seconds.value, rel_tol=1e-6):
+            raise ValueError(f"the phases add up to {total} s, not to {self.seconds.value} s")
+
+    @property
+    def fits(self) -> bool | None:
+        """None where nobody knows how much memory is needed."""
+        return None if self.memory is None else self.memory.verdict != "does not fit"

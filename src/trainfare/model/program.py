@@ -1,0 +1,34 @@
+"""What the user runs."""
+
+import shlex
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from trainfare.model.checks import require_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """The user's own command, unmodified, and the directory it is started in."""
+
+    command: tuple[str, ...]
+    directory: str
+
+    def __post_init__(self) -> None:
+        if not self.command:
+            raise ValueError("command must not be empty")
+        require_text(executable=self.command[0], directory=self.directory)
+
+    @property
+    def name(self) -> str:
+        """What a person would call it: the script, the module, else the executable."""
+        for word, following in zip(self.command, (*self.command[1:], ""), strict=True):
+            if word == "-m" and following:
+                return following
+            if word.endswith((".py", ".sh")):
+                return PurePath(word).name
+        return PurePath(self.command[0]).name
+
+    @property
+    def command_line(self) -> str:
+        return shlex.join(self.command)

@@ -1,0 +1,1 @@
+"""From Estimates and a Goal to a Plan with its reasons. Pure."""

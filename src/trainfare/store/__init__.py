@@ -1,0 +1,1 @@
+"""History in SQLite or PostgreSQL: appended, never overwritten."""

@@ -1,0 +1,1 @@
+"""The pages: parse, one app call, render. Empty until there is a web page."""
