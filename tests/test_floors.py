@@ -23,8 +23,9 @@ PURE = ("model", "estimator", "recommender", "scheduler", "runner", "units", "er
 
 WORLD = {
     "asyncio", "glob", "http", "io", "multiprocessing", "os", "pathlib", "platform", "random", "secrets",
-    "select", "shutil", "signal", "socket", "sqlite3", "ssl", "subprocess", "sys", "tempfile", "threading", "time",
-    "urllib", "uuid", "sqlalchemy", "psycopg", "requests", "httpx", "boto3", "torch", "rich", "typer", "platformdirs",
+    "select", "shutil", "signal", "socket", "sqlite3", "ssl", "subprocess", "sys", "tempfile", "threading",
+    "time", "urllib", "uuid", "boto3", "httpx", "platformdirs", "psycopg", "requests", "rich", "sqlalchemy",
+    "torch", "typer",
 }  # fmt: skip
 WORLDLY_CALLS = {"open", "print", "input", "exec", "eval", "now", "today", "utcnow"}
 ALLOWED = {("model/program.py", "pathlib.PurePath"), ("model/program.py", "pathlib")}
