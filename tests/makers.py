@@ -128,7 +128,7 @@ def make_observation(**changes: Any) -> Observation:
         "run_id": "r93",
         "number": 0,
         "seen_at": NOON,
-        "kind": "iteration",
+        "fact": "iteration",
         "value": 0.1,
     }
     return Observation(**(fields | changes))

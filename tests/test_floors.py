@@ -62,9 +62,7 @@ def test_imports_only_go_down_the_floors(path: Path) -> None:
         assert FLOOR_OF[parts[1]] > FLOOR_OF[room], f"{room}/ must not know {name}"
 
 
-@pytest.mark.parametrize(
-    "path", [p for p in FILES if room_of(p) in PURE], ids=lambda p: str(p.relative_to(SRC))
-)
+@pytest.mark.parametrize("path", [p for p in FILES if room_of(p) in PURE], ids=lambda p: str(p.relative_to(SRC)))
 def test_rooms_that_think_touch_nothing_outside(path: Path) -> None:
     tree = ast.parse(path.read_text())
     where = str(path.relative_to(SRC))
@@ -77,9 +75,7 @@ def test_rooms_that_think_touch_nothing_outside(path: Path) -> None:
             assert name not in WORLDLY_CALLS, f"{where}:{node.lineno} calls {name}()"
 
 
-@pytest.mark.parametrize(
-    "path", [p for p in FILES if room_of(p) in LOW], ids=lambda p: str(p.relative_to(SRC))
-)
+@pytest.mark.parametrize("path", [p for p in FILES if room_of(p) in LOW], ids=lambda p: str(p.relative_to(SRC)))
 def test_what_runs_elsewhere_needs_only_the_standard_library(path: Path) -> None:
     """A framework may be imported inside a function: the hook that runs once the program has imported it."""
     import sys

@@ -20,7 +20,7 @@ VERSION = 1
 
 Document = dict[str, Any]
 Noun = Profile | Offer | Estimate | Plan | Job | Schedule | Run | Observation
-N = TypeVar("N", Profile, Offer, Estimate, Plan, Job, Schedule, Run, Observation)
+N = TypeVar("N", bound=Noun)
 
 _UPGRADES: dict[tuple[str, int], Callable[[Document], Document]] = {}
 """(kind, version) → the same document one version later."""

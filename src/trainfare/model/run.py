@@ -7,7 +7,7 @@ from typing import Literal
 
 from trainfare.model.checks import require_aware, require_not_negative, require_text
 
-ObservationKind = Literal["state", "iteration", "validation", "loss", "spend", "message"]
+ObservedFact = Literal["state", "iteration", "validation", "loss", "spend", "message"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class Observation:
     run_id: str
     number: int
     seen_at: datetime
-    kind: ObservationKind
+    fact: ObservedFact
     value: float | None = None
     text: str | None = None
 

@@ -1,0 +1,177 @@
+"""No noun can be made wrong."""
+
+import math
+from collections.abc import Callable
+from datetime import date, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import makers
+from tests.makers import NOON, make_candidate, make_estimate, make_gpu, make_offer, make_profile, make_vm_type
+from tests.strategies import intervals, not_negative
+from trainfare.model.estimate import MemoryFit, Phase
+from trainfare.model.interval import Interval
+from trainfare.model.job import Assignment, Job, Schedule
+from trainfare.model.machine import Host
+from trainfare.model.plan import Goal
+from trainfare.model.profile import Operation
+
+BAD = math.nan, math.inf, -math.inf, -1.0
+NAIVE = datetime(2026, 11, 16)  # noqa: DTZ001 that it has no zone is the point
+
+
+@pytest.mark.parametrize("usd_per_hour", [*BAD, 0.0])
+def test_a_price_is_positive(usd_per_hour: float) -> None:
+    with pytest.raises(ValueError, match="usd_per_hour"):
+        make_offer(usd_per_hour=usd_per_hour)
+
+
+def test_an_offer_cannot_be_had_from_the_day_it_retires() -> None:
+    offer = make_offer(retired_on=date(2026, 9, 30))
+    assert offer.rentable_on(date(2026, 9, 29))
+    assert not offer.rentable_on(date(2026, 9, 30))
+
+
+@pytest.mark.parametrize(
+    ("make", "changes"),
+    [
+        (make_gpu, {"memory_gib": 0}),
+        (make_gpu, {"fp16_tensor_tflops": math.nan}),
+        (make_gpu, {"launch_year": 16}),
+        (make_gpu, {"name": " "}),
+        (make_vm_type, {"gpu": None}),
+        (make_vm_type, {"gpus": 0}),
+        (make_vm_type, {"gpus": -1}),
+        (make_vm_type, {"vcpus": 0}),
+        (make_offer, {"region": ""}),
+        (make_offer, {"source": ""}),
+        (make_candidate, {"nodes": 0}),
+        (make_candidate, {"batch_size": 0}),
+        (makers.make_program, {"command": ()}),
+        (makers.make_program, {"command": ("",)}),
+        (make_profile, {"id": ""}),
+        (make_profile, {"iteration_seconds": ()}),
+        (make_profile, {"iteration_seconds": (1.0, 0.0)}),
+        (make_profile, {"iteration_seconds": (1.0, math.nan)}),
+        (make_profile, {"data_wait_seconds": (0.1,)}),
+        (make_profile, {"validation_seconds": (-0.1,)}),
+        (make_profile, {"loss": (math.nan,)}),
+        (make_profile, {"samples": 0}),
+        (make_profile, {"init_seconds": -1}),
+        (make_profile, {"measured_at": NAIVE}),
+        (make_estimate, {"epochs": 0}),
+        (make_estimate, {"usd": Interval.exactly(0)}),
+        (make_estimate, {"phases": ()}),
+        (makers.make_plan, {"reasons": ()}),
+        (makers.make_plan, {"runners_up": (make_estimate(),)}),
+        (makers.make_plan, {"considered": 1}),
+        (makers.make_run, {"plan_id": ""}),
+        (makers.make_run, {"started_at": NAIVE}),
+        (makers.make_observation, {"value": None}),
+        (makers.make_observation, {"value": math.inf}),
+        (makers.make_observation, {"number": -1}),
+    ],
+)
+def test_a_wrong_noun_cannot_be_made(make: Callable[..., Any], changes: dict[str, Any]) -> None:
+    make()
+    with pytest.raises(ValueError, match=r"\w"):
+        make(**changes)
+
+
+@pytest.mark.parametrize(("value", "low", "high"), [(1, 2, 3), (4, 2, 3), (math.nan, 0, 1), (1, 0, math.inf)])
+def test_an_interval_contains_its_value(value: float, low: float, high: float) -> None:
+    with pytest.raises(ValueError, match=r"between|negative"):
+        Interval(value=value, low=low, high=high)
+
+
+@given(intervals(), intervals(), st.floats(0, 1e6))
+def test_sums_and_multiples_of_intervals_contain_their_values(a: Interval, b: Interval, k: float) -> None:
+    total, multiple = a + b, a * k
+    assert total.low <= total.value <= total.high
+    assert multiple.value == a.value * k
+    assert (total.low, total.high) == (a.low + b.low, a.high + b.high)
+
+
+@given(not_negative, st.floats(1, 100))
+def test_a_factor_of_one_is_certainty_and_more_is_wider(value: float, factor: float) -> None:
+    assert Interval.within_factor(value, 1) == Interval.exactly(value)
+    assert Interval.within_factor(value, factor).high >= Interval.exactly(value).high
+
+
+def test_phases_add_up_to_the_whole() -> None:
+    phase = Phase(name="validation", seconds=Interval.exactly(1))
+    with pytest.raises(ValueError, match="add up to 1"):
+        make_estimate(phases=(phase,), seconds=Interval.exactly(2))
+    with pytest.raises(ValueError, match="only once"):
+        make_estimate(phases=(phase, phase), seconds=Interval.exactly(2))
+
+
+@pytest.mark.parametrize(("available", "verdict"), [(9.0, "fits"), (5.0, "tight"), (1.9, "does not fit")])
+def test_memory_is_tight_when_the_interval_holds_what_is_there(available: float, verdict: str) -> None:
+    fit = MemoryFit(needed_gib=Interval(value=4, low=2, high=8), available_gib=available)
+    assert fit.verdict == verdict
+    assert make_estimate(memory=fit).fits is (verdict != "does not fit")
+
+
+def test_unknown_memory_is_neither_yes_nor_no() -> None:
+    assert make_estimate().fits is None
+
+
+def test_a_vm_type_of_a_host_is_a_key() -> None:
+    with pytest.raises(ValueError, match="provider/name"):
+        Host(name="h", vm_type="p3.2xlarge")
+    assert Host(name="h", vm_type="azure/Standard NC6").vm_type == "azure/Standard NC6"
+
+
+def test_cost_an_hour_counts_every_node() -> None:
+    assert make_candidate(nodes=3).usd_per_hour == pytest.approx(3 * 0.526)
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (("python", "code/train.py", "--lr", "0.1"), "train.py"),
+        (("env", "X=1", "python", "-m", "pkg.train"), "pkg.train"),
+        (("bash", "run.sh"), "run.sh"),
+        (("/usr/bin/my-trainer",), "my-trainer"),
+    ],
+)
+def test_a_program_has_the_name_a_person_gives_it(command: tuple[str, ...], name: str) -> None:
+    assert makers.make_program(command=command).name == name
+
+
+def test_half_precision_runs_on_tensor_cores_and_what_a_chip_lacks_runs_as_float32() -> None:
+    gpu = make_gpu(fp16_tensor_tflops=65.0, fp16_tflops=16.2)
+    assert gpu.peak_flops_per_second("float16") == 65e12
+    assert gpu.peak_flops_per_second("bfloat16") == gpu.peak_flops_per_second("float32") == 8.1e12
+    assert make_gpu(fp16_tensor_tflops=None, fp16_tflops=None).peak_flops_per_second("float16") == 8.1e12
+
+
+def test_a_job_does_not_run_twice_at_once() -> None:
+    hour = timedelta(hours=1)
+
+    def assignment(start: int, end: int) -> Assignment:
+        return Assignment(
+            job_id="j1", candidate=make_candidate(), starts_at=NOON + start * hour, ends_at=NOON + end * hour
+        )
+
+    Schedule(made_at=NOON, assignments=(assignment(0, 1), assignment(1, 2)))
+    with pytest.raises(ValueError, match="j1 runs twice"):
+        Schedule(made_at=NOON, assignments=(assignment(0, 2), assignment(1, 3)))
+    with pytest.raises(ValueError, match="ends before"):
+        assignment(2, 1)
+
+
+def test_a_deadline_is_after_the_submission() -> None:
+    with pytest.raises(ValueError, match="deadline"):
+        Job(id="j1", program=makers.make_program(), goal=Goal(), submitted_at=NOON, deadline_at=NOON)
+
+
+@pytest.mark.parametrize("field", ["flops", "bytes"])
+@pytest.mark.parametrize("value", BAD)
+def test_work_is_never_negative(field: str, value: float) -> None:
+    with pytest.raises(ValueError, match=field):
+        Operation(**({"kind": "matmul", "dtype": "float32", "flops": 1.0, "bytes": 1.0} | {field: value}))  # type: ignore[arg-type]  # a mixed dict

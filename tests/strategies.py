@@ -1,0 +1,199 @@
+"""Every noun as hypothesis makes it: any values that the noun accepts, the strange ones included."""
+
+from datetime import UTC, date, datetime, timedelta
+
+from hypothesis import strategies as st
+
+from trainfare.model.estimate import Estimate, MemoryFit, Phase
+from trainfare.model.interval import Interval
+from trainfare.model.job import Assignment, Job, Schedule
+from trainfare.model.machine import Gpu, Host, VmType
+from trainfare.model.offer import Candidate, Offer
+from trainfare.model.plan import Goal, Plan
+from trainfare.model.profile import Operation, Profile
+from trainfare.model.program import Program
+from trainfare.model.run import Observation, Run
+
+texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=20).filter(str.strip)
+words = st.text("abcdefghijklmnopqrstuvwxyz0123456789.-_", min_size=1, max_size=12)
+positive = st.floats(1e-9, 1e12)
+not_negative = st.floats(0, 1e12)
+counts = st.integers(1, 10**12)
+moments = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 st adds the zone
+days = st.dates(date(2000, 1, 1), date(2100, 1, 1))
+
+
+def maybe(strategy: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+    return st.none() | strategy
+
+
+def intervals(values: st.SearchStrategy[float] = not_negative) -> st.SearchStrategy[Interval]:
+    return st.lists(values, min_size=3, max_size=3).map(
+        lambda three: Interval(low=min(three), value=sorted(three)[1], high=max(three))
+    )
+
+
+programs = st.builds(Program, command=st.lists(texts, min_size=1, max_size=5).map(tuple), directory=texts)
+hosts = st.builds(
+    Host,
+    name=texts,
+    cores=maybe(counts),
+    memory_gib=maybe(positive),
+    gpus=st.integers(0, 16),
+    vm_type=maybe(st.tuples(words, words).map("/".join)),
+)
+gpus = st.builds(
+    Gpu,
+    name=texts,
+    architecture=texts,
+    launch_year=st.integers(2006, 2100),
+    memory_gib=positive,
+    memory_gb_per_second=positive,
+    fp32_tflops=positive,
+    fp64_tflops=maybe(positive),
+    fp16_tflops=maybe(positive),
+    tf32_tensor_tflops=maybe(positive),
+    fp16_tensor_tflops=maybe(positive),
+    bf16_tensor_tflops=maybe(positive),
+    fp8_tensor_tflops=maybe(positive),
+    multiprocessors=maybe(counts),
+    l2_mib=maybe(positive),
+    interconnect=texts,
+    interconnect_gb_per_second=positive,
+)
+vm_types = st.one_of(
+    st.builds(
+        VmType,
+        provider=words,
+        name=words,
+        gpu=gpus,
+        gpus=st.integers(1, 16),
+        vcpus=maybe(positive),
+        memory_gib=maybe(positive),
+    ),
+    st.builds(
+        VmType,
+        provider=words,
+        name=words,
+        gpu=st.none(),
+        gpus=st.just(0),
+        vcpus=maybe(positive),
+        memory_gib=maybe(positive),
+    ),
+)
+offers = st.builds(
+    Offer,
+    vm_type=vm_types,
+    region=texts,
+    usd_per_hour=positive,
+    seen_on=days,
+    source=texts,
+    retired_on=maybe(days),
+)
+candidates = st.builds(Candidate, offer=offers, nodes=st.integers(1, 64), batch_size=maybe(counts))
+operations = st.builds(Operation, dtype=texts, flops=not_negative, bytes=not_negative, count=counts)
+
+
+@st.composite
+def profiles(draw: st.DrawFn) -> Profile:
+    iterations = draw(st.lists(positive, min_size=1, max_size=6))
+    waits = draw(st.none() | st.lists(not_negative, min_size=len(iterations), max_size=len(iterations)))
+    return draw(
+        st.builds(
+            Profile,
+            id=texts,
+            program=programs,
+            host=hosts,
+            measured_at=moments,
+            framework=texts,
+            world_size=st.integers(1, 64),
+            batch_size=maybe(counts),
+            samples=maybe(counts),
+            iterations_per_epoch=maybe(counts),
+            epochs=maybe(counts),
+            parameters=maybe(counts),
+            gradient_bytes=maybe(counts),
+            optimizer_bytes=maybe(counts),
+            activation_bytes=maybe(counts),
+            peak_host_bytes=maybe(counts),
+            peak_device_bytes=maybe(counts),
+            init_seconds=maybe(not_negative),
+            iteration_seconds=st.just(tuple(iterations)),
+            data_wait_seconds=st.just(tuple(waits or ())),
+            validation_seconds=st.lists(not_negative, max_size=3).map(tuple),
+            loss=st.lists(st.none() | st.floats(allow_nan=False, allow_infinity=False), max_size=6).map(tuple),
+            operations=st.lists(operations, max_size=3).map(tuple),
+        )
+    )
+
+
+@st.composite
+def estimates(draw: st.DrawFn) -> Estimate:
+    seconds = draw(intervals(positive))
+    memory = st.builds(MemoryFit, needed_gib=intervals(), available_gib=positive)
+    return draw(
+        st.builds(
+            Estimate,
+            candidate=candidates,
+            profile_id=texts,
+            epochs=counts,
+            iteration_seconds=intervals(),
+            phases=st.just((Phase(name="steady iterations", seconds=seconds),)),
+            seconds=st.just(seconds),
+            usd=intervals(positive),
+            memory=maybe(memory),
+        )
+    )
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> Plan:
+    chosen = draw(estimates())
+    runners_up = draw(st.lists(estimates().filter(lambda e: e != chosen), max_size=2))
+    return Plan(
+        id=draw(texts),
+        made_at=draw(moments),
+        goal=draw(st.builds(Goal)),
+        chosen=chosen,
+        runners_up=tuple(runners_up),
+        considered=1 + len(runners_up),
+        reasons=tuple(draw(st.lists(texts, min_size=1, max_size=3))),
+    )
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> Job:
+    submitted_at = draw(moments)
+    wait = draw(st.none() | st.timedeltas(timedelta(seconds=1), timedelta(days=1000)))
+    return Job(
+        id=draw(texts),
+        program=draw(programs),
+        goal=draw(st.builds(Goal)),
+        submitted_at=submitted_at,
+        weight=draw(positive),
+        deadline_at=None if wait is None else submitted_at + wait,
+    )
+
+
+@st.composite
+def schedules(draw: st.DrawFn) -> Schedule:
+    ids = draw(st.lists(words, unique=True, max_size=3))
+    assignments = []
+    for job_id in ids:
+        starts_at = draw(moments)
+        lasts = draw(st.timedeltas(timedelta(seconds=1), timedelta(days=10)))
+        assignments.append(
+            Assignment(job_id=job_id, candidate=draw(candidates), starts_at=starts_at, ends_at=starts_at + lasts)
+        )
+    return Schedule(made_at=draw(moments), assignments=tuple(assignments))
+
+
+runs = st.builds(Run, id=texts, plan_id=texts, started_at=moments)
+observations = st.builds(
+    Observation,
+    run_id=texts,
+    number=st.integers(0, 10**9),
+    seen_at=moments,
+    value=st.floats(allow_nan=False, allow_infinity=False),
+    text=maybe(texts),
+)
