@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Literal
 
 import platformdirs
 
@@ -42,7 +43,7 @@ class Settings:
     """How many iterations a profile measures."""
     stall_seconds: float = 600.0
     """A program that shows no iteration for so long is stopped."""
-    goal: str = "cheapest"
+    goal: Literal["cheapest", "fastest"] = "cheapest"
     origins: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -84,9 +85,7 @@ def _file(path: Path) -> dict[str, object]:
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise AskedWrongly(
-            f"the settings in {path} cannot be read: {error}. Mend or remove the file."
-        ) from error
+        raise AskedWrongly(f"the settings in {path} cannot be read: {error}. Mend or remove the file.") from error
     for name in found:
         if name not in NAMES:
             raise NotFound(f"setting (named in {path})", name, NAMES, listed_by="trainfare settings")

@@ -30,13 +30,6 @@ def test_one_validation_stands_for_the_later_ones() -> None:
     assert total(3, validation_seconds=(0.3,)) == pytest.approx(2 + 1 + 68 * 0.1 + 3 * 0.3)
 
 
-def test_a_published_estimate_comes_out() -> None:
-    """Seismic FCN on p2.xlarge at batch 256 (Malta 2021, table 5.3): 170.6 s."""
-    profile = make_profile(init_seconds=0.63, iteration_seconds=(14.0, 0.08), validation_seconds=(0.17, 0.2))
-    phases = training_phases(measured_times(profile), iterations_per_epoch=160, epochs=12)
-    assert sum(p.seconds.value for p in phases) == pytest.approx(170.6, abs=0.1)
-
-
 @given(st.integers(1, 50), st.integers(1, 50))
 def test_more_epochs_never_take_less_time(a: int, b: int) -> None:
     fewer, more = sorted((a, b))

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.makers import make_gpu
-from trainfare.estimator.operations import LAUNCH_SECONDS, ROOFLINE_FACTOR, device_time
+from trainfare.estimator.operations import SHIPPED, device_time
 from trainfare.model.machine import Gpu
 from trainfare.model.profile import Operation
 
@@ -26,19 +26,19 @@ def matmul(**changes: object) -> Operation:
 
 def test_arithmetic_that_fills_a_second_takes_a_second_times_the_factor() -> None:
     time = device_time([matmul()], make_gpu(fp32_tflops=8.1))
-    assert time.compute == pytest.approx(ROOFLINE_FACTOR)
+    assert time.compute == pytest.approx(SHIPPED.roofline_factor)
     assert time.limited_by == "compute"
 
 
 def test_traffic_decides_where_it_is_the_longer_part() -> None:
     time = device_time([matmul(flops=1.0, bytes=320e9)], make_gpu(memory_gb_per_second=320))
-    assert time.memory == pytest.approx(ROOFLINE_FACTOR)
+    assert time.memory == pytest.approx(SHIPPED.roofline_factor)
     assert time.limited_by == "memory bandwidth"
 
 
 def test_many_tiny_kernels_are_limited_by_launching_them() -> None:
     time = device_time([matmul(flops=1.0, count=100)], make_gpu())
-    assert time.launches == pytest.approx(100 * LAUNCH_SECONDS)
+    assert time.launches == pytest.approx(100 * SHIPPED.launch_seconds)
     assert time.limited_by == "launches"
 
 

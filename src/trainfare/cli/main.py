@@ -7,6 +7,9 @@ from typing import Annotated
 import typer
 
 from trainfare import __version__
+from trainfare.cli import profiles
+from trainfare.cli.recommend import recommend
+from trainfare.cli.settings import settings
 from trainfare.errors import TrainfareError
 
 app = typer.Typer(
@@ -15,6 +18,7 @@ app = typer.Typer(
     epilog="Start with: trainfare profile -- python train.py, then: trainfare recommend",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -32,6 +36,11 @@ def main(
     ] = False,
 ) -> None:
     pass
+
+
+app.command()(recommend)
+app.command()(settings)
+app.add_typer(profiles.app, name="profiles")
 
 
 def run() -> None:

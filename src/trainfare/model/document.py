@@ -65,5 +65,5 @@ def from_json(noun_type: type[N], text: str | bytes) -> N:
     return from_document(noun_type, document)
 
 
-def kind_of(noun_type: type[Noun]) -> str:
+def kind_of(noun_type: type) -> str:
     return noun_type.__name__.lower()

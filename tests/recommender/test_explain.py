@@ -1,0 +1,81 @@
+from dataclasses import replace
+
+from tests.makers import NOON, make_candidate, make_estimate, make_gpu, make_offer, make_profile, make_vm_type
+from trainfare.model.estimate import Estimate
+from trainfare.model.interval import Interval
+from trainfare.model.plan import Goal
+from trainfare.recommender.explain import Case, reasons
+
+A100 = make_vm_type(name="a2", gpu=make_gpu(name="A100"))
+CHEAP = make_estimate(usd=Interval.within_factor(1.0, 2), limited_by="launches")
+FAST = make_estimate(
+    candidate=make_candidate(offer=make_offer(vm_type=A100)),
+    usd=Interval.within_factor(3.0, 2),
+    seconds=Interval.within_factor(1800.0, 2),
+)
+
+
+def case(*ordered: Estimate, **changes: object) -> Case:
+    estimates = ordered or (CHEAP, FAST)
+    plain = Case(
+        goal=Goal(kind="cheapest"),
+        profile=make_profile(),
+        ordered=estimates,
+        estimates=estimates,
+        foreign=0,
+        epochs_stated=True,
+        spot=False,
+        today=NOON.date(),
+    )
+    return replace(plain, **changes)  # type: ignore[arg-type]  # fields by name
+
+
+def said(case: Case) -> str:
+    return "\n".join(reasons(case))
+
+
+def test_the_first_reason_says_out_of_how_many() -> None:
+    assert reasons(case())[0] == "cheapest of 2 machine types (2 offers were estimated)"
+
+
+def test_the_price_of_the_other_goal_is_told() -> None:
+    assert "the fastest, aws a2, takes 0.5 × the time and costs 3 × as much" in said(case())
+    assert "the cheapest, aws g4dn.xlarge" in said(case(FAST, CHEAP, goal=Goal(kind="fastest")))
+
+
+def test_what_limits_an_iteration_is_told() -> None:
+    assert "limited by launching kernels" in said(case())
+
+
+def test_overlapping_intervals_of_different_gpus_are_not_told_apart() -> None:
+    assert "aws a2 cannot be told apart from it" in said(case())
+
+
+def test_the_same_gpu_with_the_same_basis_is_told_apart_by_its_price() -> None:
+    dearer = replace(CHEAP, usd=Interval.within_factor(1.1, 2))
+    assert "told apart" not in said(case(CHEAP, dearer))
+
+
+def test_a_clear_winner_is_not_doubted() -> None:
+    clear = replace(FAST, usd=Interval.within_factor(100.0, 2))
+    assert "told apart" not in said(case(CHEAP, clear))
+
+
+def test_what_was_assumed_is_said() -> None:
+    text = said(case(profile=make_profile(validation_seconds=()), epochs_stated=False, foreign=9))
+    assert "10 epochs are assumed" in text
+    assert "validation is not in the estimate" in text
+    assert "9 offers of TPUs and Trainium" in text
+    assert "seen on 2026-08-22 (2 months old)" in text
+
+
+def test_a_cheaper_spot_offer_is_mentioned_with_its_catch() -> None:
+    spot = make_estimate(candidate=make_candidate(offer=make_offer(market="spot")), usd=Interval.within_factor(0.2, 2))
+    text = said(case(CHEAP, FAST, estimates=(spot, CHEAP, FAST)))
+    assert "aws g4dn.xlarge spot would cost 0.20 $" in text
+    assert "only with --spot" in text
+
+
+def test_each_basis_says_why_it_is_believed() -> None:
+    for basis in ("measured", "scaled", "extrapolated"):
+        assert f"{basis}:" in said(case(replace(CHEAP, basis=basis)))
