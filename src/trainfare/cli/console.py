@@ -2,6 +2,8 @@
 
 import json
 import sys
+import textwrap
+from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +16,7 @@ def out() -> "Console":
     from rich.console import Console
 
     # A pipe has no width: give tables room rather than cut them at 80.
-    return Console(
-        highlight=False, soft_wrap=not sys.stdout.isatty(), width=None if sys.stdout.isatty() else 160
-    )
+    return Console(highlight=False, soft_wrap=not sys.stdout.isatty(), width=None if sys.stdout.isatty() else 160)
 
 
 @cache
@@ -40,3 +40,11 @@ def print_note(message: str) -> None:
     from rich.text import Text
 
     err().print(Text(message), soft_wrap=True)
+
+
+def print_points(sentences: Iterable[str]) -> None:
+    """One point each, broken at words with the next line under the first word."""
+    width = min(out().width, 120)
+    for sentence in sentences:
+        lines = textwrap.wrap(sentence, width, initial_indent="  · ", subsequent_indent="    ", break_on_hyphens=False)
+        out().print("\n".join(lines), markup=False)

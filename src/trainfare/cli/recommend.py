@@ -5,12 +5,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.table import Table
 
     from trainfare.app.recommend import Recommendation
     from trainfare.model.estimate import Estimate
 
 SHOWN = 8
+"""Lines of the table, unless all are asked for."""
+WIDE = 130
+"""Columns of a terminal that has room for memory, region and price."""
 
 
 def recommend(
@@ -52,16 +57,16 @@ def recommend(
 
         print_json(recommendation_record(found))
         return
+    lines = _every_line(found) if show_all else (found.plan.chosen, *found.plan.runners_up)[:SHOWN]
     _print_answer(found)
-    out().print(_table(found, limit=None if show_all else SHOWN))
-    _print_footer(found, limit=None if show_all else SHOWN)
+    out().print(_table(found, lines))
+    _print_footer(found, lines)
 
 
 def _print_answer(found: "Recommendation") -> None:
-    from rich.padding import Padding
     from rich.text import Text
 
-    from trainfare.cli.console import out
+    from trainfare.cli.console import out, print_points
     from trainfare.units import format_seconds, format_usd
 
     chosen = found.plan.chosen
@@ -79,36 +84,36 @@ def _print_answer(found: "Recommendation") -> None:
         soft_wrap=False,
     )
     out().print()
-    for reason in found.plan.reasons:
-        out().print(Padding(Text.assemble(("· ", "dim"), reason), (0, 0, 0, 2)), soft_wrap=False)
+    print_points(found.plan.reasons)
     out().print()
 
 
-def _table(found: "Recommendation", *, limit: int | None) -> "Table":
-    from rich.table import Table
-
-    from trainfare.cli.console import out
-
-    table = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True, padding=(0, 2, 0, 0))
-    wide = out().width >= 110
-    for name in ("", "machine", "GPU", "region"):
-        table.add_column(name, no_wrap=name != "machine")
-    for name in ("time", "cost", "90 % of cost"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for name in ("basis", *(("memory", "price", "seen") if wide else ())):
-        table.add_column(name, no_wrap=True)
-    for estimate in _lines(found)[:limit]:
-        chosen = estimate == found.plan.chosen
-        table.add_row(*_cells(found, estimate, wide=wide), style="bold green" if chosen else None)
-    return table
-
-
-def _lines(found: "Recommendation") -> "tuple[Estimate, ...]":
-    """The chosen one first, then the best of each machine type, those that may not be chosen included."""
+def _every_line(found: "Recommendation") -> "tuple[Estimate, ...]":
+    """The chosen one first, then the best of each machine type and market, what may not be chosen included."""
     from trainfare.recommender.choose import one_a_machine
 
     chosen = found.plan.chosen
     return (chosen, *(e for e in one_a_machine(found.estimates) if e != chosen))
+
+
+def _table(found: "Recommendation", lines: "Sequence[Estimate]") -> "Table":
+    from rich.table import Table
+
+    from trainfare.cli.console import out
+
+    wide = out().width >= WIDE
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column("")
+    table.add_column("machine", overflow="fold", min_width=12)
+    table.add_column("GPU", no_wrap=True)
+    for name in ("time", "cost", "90 % of cost"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name in ("basis", *(("memory", "region", "price", "seen") if wide else ())):
+        table.add_column(name, no_wrap=True)
+    for estimate in lines:
+        chosen = estimate == found.plan.chosen
+        table.add_row(*_cells(found, estimate, wide=wide), style="bold green" if chosen else None)
+    return table
 
 
 def _cells(found: "Recommendation", estimate: "Estimate", *, wide: bool) -> list[str]:
@@ -121,7 +126,6 @@ def _cells(found: "Recommendation", estimate: "Estimate", *, wide: bool) -> list
         "✔" if estimate == found.plan.chosen else "✘" if estimate.fits is False else "·",
         machine_words(offer),
         f"{offer.vm_type.gpus} × {gpu.name}" if gpu else "–",
-        offer.region,
         format_seconds(estimate.seconds.value),
         format_usd(estimate.usd.value),
         f"{format_usd(estimate.usd.low).removesuffix(' $')} – {format_usd(estimate.usd.high)}",
@@ -130,17 +134,22 @@ def _cells(found: "Recommendation", estimate: "Estimate", *, wide: bool) -> list
     if wide:
         needed = f"{memory.needed_gib.value:.2g} of {memory.available_gib:.3g} GiB" if memory else "not known"
         age = format_age(offer.seen_on, found.plan.made_at.date())
-        cells += [needed, f"{estimate.candidate.usd_per_hour:.4g} $/h", age]
+        cells += [needed, offer.region, f"{estimate.candidate.usd_per_hour:.4g} $/h", age]
     return cells
 
 
-def _print_footer(found: "Recommendation", *, limit: int | None) -> None:
+def _print_footer(found: "Recommendation", lines: "Sequence[Estimate]") -> None:
     from trainfare.cli.console import out
     from trainfare.units import format_age
 
-    lines = _lines(found)
-    days = sorted({e.candidate.offer.seen_on for e in lines[:limit]})
     today = found.plan.made_at.date()
+    days = sorted({e.candidate.offer.seen_on for e in lines})
     seen = " to ".join(f"{day} ({format_age(day, today)})" for day in dict.fromkeys((days[0], days[-1])))
-    more = f"…  {len(lines) - limit} more: --all · " if limit and len(lines) > limit else ""
-    out().print(f"{more}✔ chosen · prices seen {seen} · plan {found.plan.id} kept", style="dim")
+    more = len(_every_line(found)) - len(lines)
+    parts = (
+        "✔ chosen",
+        f"prices seen {seen}",
+        f"plan {found.plan.id} kept",
+        *([f"{more} more: --all"] if more else []),
+    )
+    out().print(" · ".join(parts), style="dim", soft_wrap=False)

@@ -17,6 +17,9 @@ LIMIT_WORDS = {
     "data": "waiting for data, not by the GPU: a faster GPU gains little",
 }
 
+SHORT_SECONDS = 120.0
+"""About what a cloud needs to start a machine."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
@@ -134,6 +137,8 @@ def _assumed(case: Case) -> Iterator[str]:
         yield "the program uses one GPU: a machine with more is charged in full and leaves the rest idle"
     if case.foreign:
         yield f"{case.foreign} offers of TPUs and Trainium are left out: the program would have to be changed for them"
+    if chosen.seconds.value < SHORT_SECONDS:
+        yield "it is so short that starting a machine will take longer than the training"
     offer = chosen.candidate.offer
     yield (
         f"its price was seen on {offer.seen_on.isoformat()} ({format_age(offer.seen_on, case.today)}); "

@@ -1,0 +1,137 @@
+"""`trainfare profiles`, as typed."""
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.makers import NOON, make_profile, make_program
+from trainfare.cli.main import app
+from trainfare.cli.profile_card import ago, card_lines, iteration_time
+from trainfare.errors import AskedWrongly, NotFound
+from trainfare.model.machine import Host
+from trainfare.store.open import open_history
+
+runner = CliRunner()
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A store with two profiles."""
+    store = str(tmp_path / "history.db")
+    monkeypatch.setenv("TRAINFARE_STORE", store)
+    with open_history(store) as history:
+        history.add_profile(make_profile())
+        rented = Host(name="ip-10-0-0-1", vm_type="aws/g4dn.xlarge")
+        history.add_profile(make_profile(id="p9", host=rented, measured_at=NOON - timedelta(days=9)))
+    return store
+
+
+def printed(*arguments: str, stdin: str | None = None) -> str:
+    result = runner.invoke(app, ["profiles", *arguments], input=stdin, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.mark.usefixtures("store")
+def test_list_is_a_table_the_newest_first() -> None:
+    header, first, second = printed("list").splitlines()
+    assert header.split() == ["profile", "program", "batch", "iteration", "machine", "measured"]
+    assert first.split()[:3] == ["p7k2", "train.py", "64"]
+    assert "100 ms ± 2.5 ms" in first
+    assert "laptop" in first
+    assert second.startswith("p9")
+    assert "aws/g4dn.xlarge" in second
+
+
+@pytest.mark.usefixtures("store")
+def test_list_as_json_is_what_show_prints_of_each() -> None:
+    listed = json.loads(printed("list", "--json"))
+    assert listed == [json.loads(printed("show", name, "--json")) for name in ("p7k2", "p9")]
+
+
+def test_an_empty_store_says_how_to_make_a_profile(tmp_path: Path) -> None:
+    result = runner.invoke(app, ["profiles", "list", "--store", str(tmp_path / "new.db")])
+    assert "trainfare profile -- python train.py" in result.stderr
+    assert result.stdout == ""
+    assert json.loads(printed("list", "--json", "--store", str(tmp_path / "new.db"))) == []
+
+
+@pytest.mark.usefixtures("store")
+def test_show_is_the_card_under_what_was_run_and_where() -> None:
+    lines = printed("show", "p9").splitlines()
+    assert lines[0] == "p9  python train.py"
+    assert lines[1].startswith("measured on aws/g4dn.xlarge, 2026-11-0")
+    assert lines[2].startswith("PyTorch · on CPU · 100 k parameters · batch 64 · 23 iterations an epoch")
+
+
+@pytest.mark.usefixtures("store")
+def test_a_mistyped_id_names_the_nearest() -> None:
+    with pytest.raises(NotFound, match=r"no profile p7kk2. Did you mean p7k2\?"):
+        printed("show", "p7kk2")
+
+
+@pytest.mark.usefixtures("store")
+def test_rm_asks_nobody_where_nobody_is() -> None:
+    with pytest.raises(AskedWrongly, match="--yes"):
+        printed("rm", "p9")
+    assert len(json.loads(printed("list", "--json"))) == 2
+
+
+@pytest.mark.usefixtures("store")
+def test_rm_with_yes_removes() -> None:
+    assert json.loads(printed("rm", "p9", "p7k2", "--yes", "--json")) == {"removed": ["p9", "p7k2"]}
+    assert json.loads(printed("list", "--json")) == []
+
+
+def test_a_profile_travels_from_one_store_to_another(store: str, tmp_path: Path) -> None:
+    text = printed("show", "p9", "--json")
+    home = str(tmp_path / "home.db")
+    assert json.loads(printed("import", "-", "--json", "--store", home, stdin=text))["imported"] == "p9"
+    assert printed("show", "p9", "--json", "--store", home) == text
+
+
+def test_names_from_a_profile_are_not_markup(store: str) -> None:
+    with open_history(store) as history:
+        program = make_program(command=("python", "[bold]train[/nope].py"))
+        history.add_profile(make_profile(id="p1", program=program, host=Host(name="[red]")))
+    assert "[bold]train[/nope].py" in printed("show", "p1")
+    assert "[red]" in printed("list")
+
+
+def test_the_card_breaks_between_facts_and_not_within_them() -> None:
+    profile = make_profile(iteration_seconds=(1.9, *(0.214,) * 48))
+    wide, narrow = card_lines(profile, width=160), card_lines(profile, width=60)
+    assert len(wide) == 3
+    assert " · ".join(narrow) == " · ".join(wide)
+    assert max(map(len, narrow)) <= 75
+    assert "then 214 ms ± 0 ms  ██████████████████ 48 iterations, steady" in wide[1]
+
+
+def test_the_card_says_when_iterations_change() -> None:
+    growing = tuple(0.1 + 0.01 * n for n in range(20))
+    assert "getting slower" in card_lines(make_profile(iteration_seconds=growing), width=160)[1]
+    assert "getting faster" in card_lines(make_profile(iteration_seconds=growing[::-1]), width=160)[1]
+
+
+def test_the_card_says_what_it_does_not_know() -> None:
+    nothing_known = make_profile(
+        iteration_seconds=(1.0,), operations=(), loss=(), validation_seconds=(), batch_size=None, samples=None,
+        iterations_per_epoch=None, init_seconds=None, parameters=None, device=None,
+    )  # fmt: skip
+    assert card_lines(nothing_known, width=160) == (
+        "PyTorch · batch size unknown · length of an epoch unknown · epochs: not stated, ask with --epochs",
+        "first iteration 1 s · no second iteration was seen",
+        "operations not traced",
+    )
+    assert iteration_time(nothing_known) == "–"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(-5, "in the future"), (5, "just now"), (60, "1 minute ago"), (7300, "2 hours ago"), (90_000, "1 day ago")],
+)
+def test_ago_is_in_the_largest_unit_that_has_passed(seconds: float, words: str) -> None:
+    assert ago(NOON - timedelta(seconds=seconds), NOON) == words

@@ -1,0 +1,14 @@
+"""Prints a gigabyte, then trains."""
+
+import sys
+
+import torch
+
+chunk = ("x" * 99 + "\n") * 10_000
+for _ in range(1000):
+    sys.stdout.write(chunk)
+weight = torch.nn.Parameter(torch.ones(4))
+optimizer = torch.optim.SGD([weight], lr=0.01)
+for _ in range(30):
+    (weight**2).sum().backward()
+    optimizer.step()

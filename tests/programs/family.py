@@ -1,0 +1,18 @@
+"""Starts children that would outlive it, one of them in a session of its own, and writes their ids to a file."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import torch
+
+children = [
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=alone)
+    for alone in (False, True)
+]
+Path(sys.argv[1]).write_text(" ".join(str(child.pid) for child in children))
+weight = torch.nn.Parameter(torch.ones(4))
+optimizer = torch.optim.SGD([weight], lr=0.01)
+for _ in range(5):
+    (weight**2).sum().backward()
+    optimizer.step()

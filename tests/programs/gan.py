@@ -1,0 +1,32 @@
+"""Two optimizers that take turns, and no loader."""
+
+import json
+import time
+
+import torch
+from torch import nn
+
+torch.manual_seed(1)
+torch.set_num_threads(1)
+generator = nn.Linear(4, 8)
+critic = nn.Linear(8, 1)
+of_generator = torch.optim.RMSprop(generator.parameters(), lr=1e-3)
+of_critic = torch.optim.Adam(critic.parameters(), lr=1e-3)
+ends = []
+try:
+    for _ in range(40):
+        time.sleep(0.003)
+        noise = torch.randn(16, 4)
+        of_critic.zero_grad()
+        (critic(generator(noise).detach()).mean() - critic(torch.randn(16, 8)).mean()).backward()
+        try:
+            of_critic.step()
+        finally:
+            ends.append(time.monotonic())
+        time.sleep(0.003)
+        of_generator.zero_grad()
+        (-critic(generator(noise)).mean()).backward()
+        of_generator.step()
+finally:
+    parameters = sum(p.numel() for model in (generator, critic) for p in model.parameters())
+    print(json.dumps({"ends": ends, "parameters": parameters}), flush=True)

@@ -1,0 +1,6 @@
+"""Trains with no framework at all."""
+
+weights = [0.5, 0.25]
+for _ in range(100):
+    weights = [w - 0.01 * 2 * w for w in weights]
+print(weights)

@@ -1,0 +1,30 @@
+"""A PostgreSQL schema of its own for each test that asks for one."""
+
+import os
+import secrets
+from collections.abc import Iterator
+
+import pytest
+
+POSTGRES_VARIABLE = "TRAINFARE_TEST_POSTGRES"
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> str:
+    url = os.environ.get(POSTGRES_VARIABLE)
+    if not url:
+        pytest.skip(f"PostgreSQL is NOT tested: {POSTGRES_VARIABLE} names no database; run scripts/test")
+    return url
+
+
+@pytest.fixture
+def postgres(postgres_server: str) -> Iterator[str]:
+    """The URL of an empty schema, dropped afterwards."""
+    import psycopg
+
+    schema = f"test_{secrets.token_hex(8)}"
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {schema}")
+    yield f"{postgres_server}?options=-csearch_path%3D{schema}"
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(f"DROP SCHEMA {schema} CASCADE")
