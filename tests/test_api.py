@@ -15,6 +15,10 @@ def test_every_public_name_is_there(name: str) -> None:
     assert found.__module__ == trainfare._HOMES[name]
 
 
+def test_what_is_public_and_what_is_loaded_on_first_use_are_the_same() -> None:
+    assert set(trainfare.__all__) == {"__version__", *trainfare._HOMES}
+
+
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'recomend'"):
         trainfare.recomend  # noqa: B018 asking is the test

@@ -1,6 +1,7 @@
 """`trainfare profiles`, as typed."""
 
 import json
+import sqlite3
 from datetime import timedelta
 from pathlib import Path
 
@@ -57,6 +58,18 @@ def test_an_empty_store_says_how_to_make_a_profile(tmp_path: Path) -> None:
     assert "trainfare profile -- python train.py" in result.stderr
     assert result.stdout == ""
     assert json.loads(printed("list", "--json", "--store", str(tmp_path / "new.db"))) == []
+
+
+def test_a_damaged_profile_is_named_on_stderr_and_the_others_are_listed(store: str) -> None:
+    connection = sqlite3.connect(store)
+    with connection:
+        connection.execute("UPDATE profiles SET document = '{' WHERE id = 'p9'")
+    connection.close()
+    result = runner.invoke(app, ["profiles", "list"])
+    assert result.exit_code == 0
+    assert "note: profile p9 in" in result.stderr
+    assert "p7k2" in result.stdout
+    assert [record["id"] for record in json.loads(printed("list", "--json"))] == ["p7k2"]
 
 
 @pytest.mark.usefixtures("store")

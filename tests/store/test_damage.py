@@ -8,7 +8,6 @@ import pytest
 
 from tests.makers import make_observation, make_plan, make_profile, make_run
 from trainfare.errors import StoreFailed
-from trainfare.model.profile import Profile
 from trainfare.store.history import History
 from trainfare.store.open import open_history
 
@@ -123,21 +122,21 @@ def test_garbage_is_not_a_history_and_is_left_alone(tmp_path: Path) -> None:
 
 def survives(path: Path) -> str:
     """How a store that may be damaged behaves: "whole", "noticed" or "lost in silence". Never a wrong fact."""
-    found: dict[str, Profile] = {}
+    plan = make_plan()
     try:
         with open_history(str(path)) as history:
-            found |= {profile.id: profile for profile in history.profiles()}
-            rest = (history.plans(), history.runs(), history.observations("r93"), history.estimates("p7k2"))
-            noticed = bool(history.damaged)
-            found |= {name: history.profile(name) for name in PROFILES}
+            listed = {profile.id: profile for profile in history.profiles()}
+            assert listed.items() <= PROFILES.items(), "a wrong fact was told"
+            whole = (
+                listed == PROFILES == {name: history.profile(name) for name in PROFILES}
+                and history.plans() == (plan,)
+                and history.runs() == (make_run(),)
+                and history.observations("r93") == (make_observation(),)
+                and history.estimates("p7k2") == (plan.chosen, *plan.runners_up)
+            )
+            return "whole" if whole else "noticed" if history.damaged else "lost in silence"
     except StoreFailed:
-        rest, noticed = (), True
-    assert found.items() <= PROFILES.items(), "a wrong fact was told"
-    plan = make_plan()
-    wanted = ((plan,), (make_run(),), (make_observation(),), (plan.chosen, *plan.runners_up))
-    if found == PROFILES and rest == wanted:
-        return "whole"
-    return "noticed" if noticed else "lost in silence"
+        return "noticed"
 
 
 @pytest.mark.parametrize("tenth", range(10))

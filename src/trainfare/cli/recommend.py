@@ -40,17 +40,14 @@ def recommend(
     """Which machine to train on: time, cost and certainty on every machine that can be rented."""
     from trainfare.app.recommend import recommend
     from trainfare.cli.console import out, print_json
-    from trainfare.model.plan import Goal
     from trainfare.settings import read_settings
 
-    settings = read_settings({"store": store, "goal": goal})
     found = recommend(
-        settings,
         profile or (),
-        goal=Goal(kind=settings.goal),
         epochs=epochs,
         iterations_per_epoch=iterations_per_epoch,
         spot=spot,
+        settings=read_settings({"store": store, "goal": goal}),
     )
     if as_json:
         from trainfare.app.records import recommendation_record

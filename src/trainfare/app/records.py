@@ -1,0 +1,75 @@
+"""What `--json` prints: a noun's document and what can be derived from it, for programs that read us."""
+
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from trainfare.model.document import to_document
+from trainfare.model.estimate import Estimate
+from trainfare.model.interval import Interval
+from trainfare.model.profile import Profile
+
+if TYPE_CHECKING:
+    from trainfare.app.recommend import Recommendation
+
+
+def profile_record(profile: Profile) -> dict[str, Any]:
+    """The document of a Profile, which `trainfare profiles import` reads back, and what follows from it."""
+    steady = profile.steady_iteration_seconds
+    return {
+        **to_document(profile),
+        "name": profile.program.name,
+        "command": profile.program.command_line,
+        "first_iteration_seconds": profile.first_iteration_seconds,
+        "median_iteration_seconds": median(steady) if steady else None,
+    }
+
+
+def recommendation_record(recommendation: "Recommendation") -> dict[str, Any]:
+    """The plan, its reasons, and every estimate it was chosen from, best first."""
+    plan = recommendation.plan
+    return {
+        "plan": plan.id,
+        "made_at": plan.made_at.isoformat(),
+        "goal": plan.goal.kind,
+        "epochs": plan.chosen.epochs,
+        "profiles": [profile.id for profile in recommendation.profiles],
+        "chosen": estimate_record(plan.chosen),
+        "reasons": list(plan.reasons),
+        "estimates": [estimate_record(estimate) for estimate in recommendation.estimates],
+    }
+
+
+def estimate_record(estimate: Estimate) -> dict[str, Any]:
+    """One flat row: who, where, how long, how much, how sure."""
+    candidate, memory = estimate.candidate, estimate.memory
+    offer, vm_type = candidate.offer, candidate.offer.vm_type
+    return {
+        "provider": vm_type.provider,
+        "machine": vm_type.name,
+        "region": offer.region,
+        "market": offer.market,
+        "nodes": candidate.nodes,
+        "gpu": vm_type.gpu.name if vm_type.gpu else None,
+        "gpus": candidate.gpus,
+        "batch_size": candidate.batch_size,
+        "epochs": estimate.epochs,
+        **_spread("seconds", estimate.seconds),
+        **_spread("usd", estimate.usd),
+        "confidence": estimate.seconds.confidence,
+        "basis": estimate.basis,
+        "profile": estimate.profile_id,
+        "fits": estimate.fits,
+        "memory_fit": memory.verdict if memory else None,
+        "memory_needed_gib": memory.needed_gib.value if memory else None,
+        "memory_available_gib": memory.available_gib if memory else None,
+        **_spread("iteration_seconds", estimate.iteration_seconds),
+        "limited_by": estimate.limited_by,
+        "phases": {phase.name: phase.seconds.value for phase in estimate.phases},
+        "usd_per_hour": candidate.usd_per_hour,
+        "price_seen_on": offer.seen_on.isoformat(),
+        "price_source": offer.source,
+    }
+
+
+def _spread(name: str, interval: Interval) -> dict[str, float]:
+    return {name: interval.value, f"{name}_low": interval.low, f"{name}_high": interval.high}

@@ -1,0 +1,185 @@
+"""A profile as a person reads it: three lines of what was measured."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from itertools import pairwise
+from statistics import median, quantiles
+
+from trainfare.model.profile import Profile
+from trainfare.units import BYTES_PER_GIB, format_count, format_seconds
+
+_FRAMEWORKS = {
+    "pytorch": "PyTorch",
+    "torch": "PyTorch",
+    "lightning": "Lightning",
+    "transformers": "Transformers",
+    "keras": "Keras",
+    "tensorflow": "TensorFlow",
+    "jax": "JAX",
+    "sklearn": "scikit-learn",
+}
+_BARS = "▁▂▃▄▅▆▇█"
+_BAR_COUNT = 18
+_STEADY_WITHIN = 0.05
+"""The two halves of a steady run differ by less: about what one run differs from the next on a quiet host."""
+
+
+def print_card(profile: Profile) -> None:
+    """To stdout, one fact after the other, each line broken between facts and not within them."""
+    from rich.text import Text
+
+    from trainfare.cli.console import out
+
+    for line in card_lines(profile, width=out().width):
+        out().print(Text(line))
+
+
+def card_lines(profile: Profile, *, width: int) -> tuple[str, ...]:
+    groups = (_program_facts(profile), _time_facts(profile), _other_facts(profile))
+    return tuple(line for facts in groups for line in _packed(facts, width))
+
+
+def ago(then: datetime, now: datetime) -> str:
+    """`3 minutes ago`: in the largest unit of which at least one has passed."""
+    seconds = (now - then).total_seconds()
+    if seconds < 0:
+        return "in the future"
+    for size, unit in (
+        (86400 * 365, "year"),
+        (86400 * 7, "week"),
+        (86400, "day"),
+        (3600, "hour"),
+        (60, "minute"),
+    ):
+        if seconds >= size:
+            count = int(seconds // size)
+            return f"{count} {unit}{'s' if count != 1 else ''} ago"
+    return "just now"
+
+
+def iteration_time(profile: Profile) -> str:
+    """`214 ms ± 2 ms`: the median of the steady iterations and half the range of their middle half."""
+    steady = profile.steady_iteration_seconds
+    if not steady:
+        return "–"
+    if len(steady) < 4:
+        return format_seconds(median(steady))
+    low, middle, high = quantiles(steady, n=4, method="inclusive")
+    return f"{format_seconds(middle)} ± {_digits(high - low, middle)}"
+
+
+def _program_facts(profile: Profile) -> list[str]:
+    framework = _FRAMEWORKS.get(profile.framework.lower(), profile.framework)
+    facts = [f"{framework} {profile.framework_version or ''}".rstrip()]
+    if profile.device:
+        facts.append(f"on {_device(profile)}")
+    if profile.parameters:
+        facts.append(f"{format_count(profile.parameters)} parameters")
+    facts.append(f"batch {profile.batch_size}" if profile.batch_size else "batch size unknown")
+    if profile.iterations_per_epoch:
+        samples = f" ({_grouped(profile.samples)} samples)" if profile.samples else ""
+        facts.append(f"{_count(profile.iterations_per_epoch, 'iteration')} an epoch{samples}")
+    else:
+        facts.append("length of an epoch unknown")
+    if profile.epochs:
+        facts.append(_count(profile.epochs, "epoch"))
+    else:
+        facts.append("epochs: not stated, ask with --epochs")
+    return facts
+
+
+def _device(profile: Profile) -> str:
+    if profile.device == "cpu":
+        cores = profile.host.cores
+        return f"CPU ({_count(cores, 'core')})" if cores else "CPU"
+    name = profile.host.gpu or str(profile.device).upper()
+    return f"{profile.world_size} × {name}" if profile.world_size > 1 else name
+
+
+def _time_facts(profile: Profile) -> list[str]:
+    facts = []
+    if profile.init_seconds is not None:
+        facts.append(f"start-up {format_seconds(profile.init_seconds)}")
+    facts.append(f"first iteration {format_seconds(profile.first_iteration_seconds)}")
+    steady = profile.steady_iteration_seconds
+    if not steady:
+        facts.append("no second iteration was seen")
+        return facts
+    seen = f"{_count(len(steady), 'iteration')}{_verdict(steady)}"
+    facts.append(f"then {iteration_time(profile)}  {_bars(steady)} {seen}")
+    if profile.data_wait_seconds and (share := sum(profile.data_wait_seconds[1:]) / sum(steady)) >= 0.05:
+        facts.append(f"{share:.0%} of it waits for data".replace("%", " %"))
+    return facts
+
+
+def _other_facts(profile: Profile) -> list[str]:
+    facts = []
+    if profile.validation_seconds:
+        times = f", {len(profile.validation_seconds)} times" if len(profile.validation_seconds) > 1 else ""
+        facts.append(f"validation {format_seconds(median(profile.validation_seconds))}{times}")
+    if profile.peak_device_bytes:
+        facts.append(f"peak memory {_gib(profile.peak_device_bytes)} on the GPU")
+    elif profile.peak_host_bytes:
+        facts.append(f"peak memory {_gib(profile.peak_host_bytes)}")
+    losses = [value for value in profile.loss if value is not None]
+    if losses:
+        facts.append(f"loss {losses[0]:.3g} → {losses[-1]:.3g}" if len(losses) > 1 else f"loss {losses[0]:.3g}")
+    if profile.operations:
+        flops = sum(operation.flops * operation.count for operation in profile.operations)
+        moved = sum(operation.bytes * operation.count for operation in profile.operations)
+        facts.append(f"operations traced: {format_count(flops)}FLOP, {format_count(moved)}B an iteration")
+    else:
+        facts.append("operations not traced")
+    return facts
+
+
+def _bars(seconds: tuple[float, ...]) -> str:
+    """Each bar the median of neighbouring iterations, its height from zero: a steady run is a flat top."""
+    count = min(_BAR_COUNT, len(seconds))
+    edges = [round(i * len(seconds) / count) for i in range(count + 1)]
+    heights = [median(seconds[start:end]) for start, end in pairwise(edges)]
+    top = max(heights)
+    return "".join(_BARS[min(7, round(8 * height / top) - 1) if height > top / 16 else 0] for height in heights)
+
+
+def _verdict(seconds: tuple[float, ...]) -> str:
+    """Too few to tell says nothing."""
+    if len(seconds) < 8:
+        return ""
+    early, late = median(seconds[: len(seconds) // 2]), median(seconds[len(seconds) // 2 :])
+    if abs(late - early) <= _STEADY_WITHIN * median(seconds):
+        return ", steady"
+    return ", getting slower" if late > early else ", getting faster"
+
+
+def _digits(spread: float, middle: float) -> str:
+    """Half the spread in the unit of the middle, so that the two can be compared at a glance."""
+    half = spread / 2
+    if middle < 1e-3:
+        return f"{half * 1e6:.2g} µs"
+    if middle < 0.9995:
+        return f"{half * 1e3:.2g} ms"
+    return format_seconds(half) if middle >= 99.95 and half >= 1 else f"{half:.2g} s"
+
+
+def _packed(facts: Iterable[str], width: int) -> list[str]:
+    lines: list[str] = []
+    for fact in facts:
+        if lines and len(lines[-1]) + 3 + len(fact) <= width:
+            lines[-1] += f" · {fact}"
+        else:
+            lines.append(fact)
+    return lines
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{_grouped(number)} {thing}{'s' if number != 1 else ''}"
+
+
+def _grouped(number: int) -> str:
+    return f"{number:,}".replace(",", " ")
+
+
+def _gib(size: int) -> str:
+    gib = size / BYTES_PER_GIB
+    return f"{gib:.1f} GiB" if gib >= 1 else f"{gib * 1024:.0f} MiB"

@@ -1,0 +1,1 @@
+"""r0001_… is the first; each names the one before it."""

@@ -1,0 +1,84 @@
+"""The tables. A row is a noun's JSON document, the columns by which it is found, and a checksum.
+
+The schema of a real database is made by `migrations/`; a test holds that both are the same.
+"""
+
+from sqlalchemy import CheckConstraint, Column, ForeignKey, Index, Integer, MetaData, String, Table, Text
+
+REVISIONS = ("0001",)
+"""Every migration in order. Known here so that opening a store that is up to date need not load Alembic."""
+
+VERSION_TABLE = "trainfare_version"
+"""Not Alembic's own name, so that a PostgreSQL database may be shared with another program."""
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_name)s",
+    }
+)
+
+
+def _contents() -> tuple[Column[str], Column[str]]:
+    return Column("document", Text, nullable=False), Column("sha256", String(64), nullable=False)
+
+
+profiles = Table(
+    "profiles",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("measured_at", Text, nullable=False),
+    *_contents(),
+)
+
+profile_changes = Table(
+    "profile_changes",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    Column("profile_id", ForeignKey("profiles.id"), nullable=False),
+    Column("change", Text, nullable=False),
+    CheckConstraint("change IN ('removed', 'restored')", name="change"),
+    Index(None, "profile_id"),
+)
+"""The last change of a profile says whether it is there; a profile without one is."""
+
+plans = Table(
+    "plans",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("made_at", Text, nullable=False),
+    *_contents(),
+)
+
+estimates = Table(
+    "estimates",
+    metadata,
+    Column("plan_id", ForeignKey("plans.id"), primary_key=True),
+    Column("rank", Integer, primary_key=True, autoincrement=False),
+    Column("profile_id", ForeignKey("profiles.id"), nullable=False),
+    *_contents(),
+    CheckConstraint("rank >= 0", name="rank"),
+    Index(None, "profile_id"),
+)
+"""Rank 0 is the chosen one, the runners-up follow in their order."""
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("plan_id", ForeignKey("plans.id"), nullable=False),
+    Column("started_at", Text, nullable=False),
+    *_contents(),
+    Index(None, "plan_id"),
+)
+
+observations = Table(
+    "observations",
+    metadata,
+    Column("run_id", ForeignKey("runs.id"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    *_contents(),
+    CheckConstraint("number >= 0", name="number"),
+)
