@@ -19,6 +19,7 @@ _HOMES = {
         "trainfare.app.profile": "profile",
         "trainfare.app.profiles": "list_profiles show_profile remove_profiles import_profile",
         "trainfare.app.recommend": "recommend Recommendation",
+        "trainfare.app.plans": "list_plans show_plan",
         "trainfare.app.catalog": "list_offers show_machine list_gpus show_gpu import_prices",
         "trainfare.settings": "Settings read_settings",
         "trainfare.errors": "TrainfareError",
@@ -56,6 +57,7 @@ __all__ = [
     "import_profile",
     "list_gpus",
     "list_offers",
+    "list_plans",
     "list_profiles",
     "profile",
     "read_settings",
@@ -63,12 +65,14 @@ __all__ = [
     "remove_profiles",
     "show_gpu",
     "show_machine",
+    "show_plan",
     "show_profile",
     "to_json",
 ]
 
 if TYPE_CHECKING:
     from trainfare.app.catalog import import_prices, list_gpus, list_offers, show_gpu, show_machine
+    from trainfare.app.plans import list_plans, show_plan
     from trainfare.app.profile import profile
     from trainfare.app.profiles import import_profile, list_profiles, remove_profiles, show_profile
     from trainfare.app.recommend import Recommendation, recommend

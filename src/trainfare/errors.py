@@ -29,10 +29,11 @@ class AskedWrongly(TrainfareError):
 class NotFound(AskedWrongly):
     """Names a thing that does not exist, and the nearest that does."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str], *, listed_by: str) -> None:
+    def __init__(self, kind: str, name: str, known: Iterable[str], *, listed_by: str | None = None) -> None:
         near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
         guess = f" Did you mean {near[0]}?" if near else ""
-        super().__init__(f"there is no {kind} {name}.{guess} `{listed_by}` shows all.")
+        listed = f" `{listed_by}` shows all." if listed_by else ""
+        super().__init__(f"there is no {kind} {name}.{guess}{listed}")
         self.kind, self.name, self.near = kind, name, near[0] if near else None
 
 

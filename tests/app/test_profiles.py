@@ -34,13 +34,13 @@ def keep(settings: Settings, *names: str) -> None:
 
 
 def test_a_new_store_lists_nothing(settings: Settings) -> None:
-    assert list_profiles(settings).profiles == ()
+    assert list_profiles(settings=settings).profiles == ()
 
 
 def test_a_kept_profile_is_listed_and_shown(settings: Settings) -> None:
     keep(settings, "p1", "p2")
-    assert {profile.id for profile in list_profiles(settings).profiles} == {"p1", "p2"}
-    assert show_profile("p1", settings) == make_profile(id="p1")
+    assert {profile.id for profile in list_profiles(settings=settings).profiles} == {"p1", "p2"}
+    assert show_profile("p1", settings=settings) == make_profile(id="p1")
 
 
 def test_a_damaged_profile_is_listed_as_such(settings: Settings) -> None:
@@ -51,40 +51,40 @@ def test_a_damaged_profile_is_listed_as_such(settings: Settings) -> None:
     with connection:
         connection.execute("UPDATE profiles SET document = '{' WHERE id = 'p1'")
     connection.close()
-    kept = list_profiles(settings)
+    kept = list_profiles(settings=settings)
     assert [profile.id for profile in kept.profiles] == ["p2"]
     assert kept.damaged[0].startswith("profile p1 ")
-    assert remove_profiles(["p1"], settings) == ("p1",)
-    assert list_profiles(settings).damaged == ()
+    assert remove_profiles(["p1"], settings=settings) == ("p1",)
+    assert list_profiles(settings=settings).damaged == ()
 
 
 def test_profiles_are_removed_all_or_none(settings: Settings) -> None:
     keep(settings, "p1", "p2")
     with pytest.raises(NotFound):
-        remove_profiles(["p1", "nope"], settings)
-    assert len(list_profiles(settings).profiles) == 2
-    assert remove_profiles(["p1", "p2", "p1"], settings) == ("p1", "p2")
-    assert list_profiles(settings).profiles == ()
+        remove_profiles(["p1", "nope"], settings=settings)
+    assert len(list_profiles(settings=settings).profiles) == 2
+    assert remove_profiles(["p1", "p2", "p1"], settings=settings) == ("p1", "p2")
+    assert list_profiles(settings=settings).profiles == ()
 
 
 def test_what_show_prints_can_be_imported(settings: Settings, file: Path) -> None:
-    imported = import_profile(str(file), settings)
+    imported = import_profile(str(file), settings=settings)
     assert imported.is_new
     assert imported.profile == make_profile()
-    assert show_profile("p7k2", settings) == make_profile()
+    assert show_profile("p7k2", settings=settings) == make_profile()
 
 
 def test_importing_twice_is_importing_once(settings: Settings, file: Path) -> None:
-    import_profile(str(file), settings)
-    assert not import_profile(str(file), settings).is_new
-    assert len(list_profiles(settings).profiles) == 1
+    import_profile(str(file), settings=settings)
+    assert not import_profile(str(file), settings=settings).is_new
+    assert len(list_profiles(settings=settings).profiles) == 1
 
 
 def test_importing_brings_back_what_was_removed(settings: Settings, file: Path) -> None:
-    import_profile(str(file), settings)
-    remove_profiles(["p7k2"], settings)
-    assert import_profile(str(file), settings).is_new
-    assert show_profile("p7k2", settings) == make_profile()
+    import_profile(str(file), settings=settings)
+    remove_profiles(["p7k2"], settings=settings)
+    assert import_profile(str(file), settings=settings).is_new
+    assert show_profile("p7k2", settings=settings) == make_profile()
 
 
 @pytest.mark.parametrize("removed", [False, True])
@@ -94,7 +94,7 @@ def test_another_profile_under_a_taken_id_is_refused(settings: Settings, file: P
         if removed:
             history.remove_profile("p7k2")
     with pytest.raises(AskedWrongly, match="another profile p7k2"):
-        import_profile(str(file), settings)
+        import_profile(str(file), settings=settings)
 
 
 RECORD = profile_record(make_profile())
@@ -120,24 +120,24 @@ def test_what_is_not_a_profile_is_refused(settings: Settings, tmp_path: Path, te
     file = tmp_path / "wrong.json"
     file.write_text(text, encoding="latin-1")
     with pytest.raises(AskedWrongly, match=said) as caught:
-        import_profile(str(file), settings)
+        import_profile(str(file), settings=settings)
     assert str(file) in str(caught.value)
     assert "\x1b" not in str(caught.value)
-    assert list_profiles(settings).profiles == ()
+    assert list_profiles(settings=settings).profiles == ()
 
 
 def test_a_file_that_is_not_there_is_named(settings: Settings, tmp_path: Path) -> None:
     with pytest.raises(AskedWrongly, match="No such file"):
-        import_profile(str(tmp_path / "nope.json"), settings)
+        import_profile(str(tmp_path / "nope.json"), settings=settings)
     with pytest.raises(AskedWrongly, match="Is a directory"):
-        import_profile(str(tmp_path), settings)
+        import_profile(str(tmp_path), settings=settings)
 
 
 def test_removing_a_profile_keeps_the_plans_that_lean_on_it(settings: Settings) -> None:
     keep(settings, "p7k2")
     with open_history(settings.store) as history:
         history.add_plan(make_plan())
-    remove_profiles(["p7k2"], settings)
+    remove_profiles(["p7k2"], settings=settings)
     with open_history(settings.store) as history:
         assert history.plans() == (make_plan(),)
 

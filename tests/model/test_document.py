@@ -71,7 +71,7 @@ def test_a_wrong_document_is_refused_with_what_is_wrong(change: dict[str, object
         from_document(Profile, to_document(make_profile()) | change)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", '"profile"', "\x00"])
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '"profile"', "\x00", "[" * 100_000])
 def test_what_is_not_a_document_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="this is not"):
         from_json(Plan, text)

@@ -52,6 +52,7 @@ def test_an_offer_cannot_be_had_from_the_day_it_retires() -> None:
         (make_candidate, {"batch_size": 0}),
         (makers.make_program, {"command": ()}),
         (makers.make_program, {"command": ("",)}),
+        (makers.make_program, {"command": ("python", "\udcff.py")}),
         (make_profile, {"id": ""}),
         (make_profile, {"iteration_seconds": ()}),
         (make_profile, {"iteration_seconds": (1.0, 0.0)}),

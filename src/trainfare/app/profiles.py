@@ -10,7 +10,7 @@ from pathlib import Path
 from trainfare.errors import AskedWrongly, NotFound, StoreFailed
 from trainfare.model.document import from_json
 from trainfare.model.profile import Profile
-from trainfare.settings import Settings
+from trainfare.settings import Settings, read_settings
 from trainfare.store.history import AlreadyKept, History
 from trainfare.store.open import open_history
 
@@ -33,19 +33,19 @@ class ImportedProfile:
     """False where the same profile was there before: nothing was changed."""
 
 
-def list_profiles(settings: Settings) -> KeptProfiles:
-    with open_history(settings.store) as history:
+def list_profiles(*, settings: Settings | None = None) -> KeptProfiles:
+    with open_history((settings or read_settings()).store) as history:
         return KeptProfiles(profiles=history.profiles(), damaged=history.damaged)
 
 
-def show_profile(profile_id: str, settings: Settings) -> Profile:
-    with open_history(settings.store) as history:
+def show_profile(profile_id: str, *, settings: Settings | None = None) -> Profile:
+    with open_history((settings or read_settings()).store) as history:
         return history.profile(profile_id)
 
 
-def remove_profiles(profile_ids: Sequence[str], settings: Settings) -> tuple[str, ...]:
+def remove_profiles(profile_ids: Sequence[str], *, settings: Settings | None = None) -> tuple[str, ...]:
     """Takes them off the list, all or none where one is not there; estimates keep what they lean on."""
-    with open_history(settings.store) as history:
+    with open_history((settings or read_settings()).store) as history:
         unique = tuple(dict.fromkeys(profile_ids))
         for profile_id in unique:
             # One that is damaged is there, and may be removed.
@@ -56,7 +56,7 @@ def remove_profiles(profile_ids: Sequence[str], settings: Settings) -> tuple[str
         return unique
 
 
-def import_profile(path: str, settings: Settings) -> ImportedProfile:
+def import_profile(path: str, *, settings: Settings | None = None) -> ImportedProfile:
     """Keeps a profile from a JSON file as `trainfare profiles show ID --json` prints it; `-` is stdin.
 
     The same profile a second time changes nothing; another one under a taken id is refused.
@@ -64,7 +64,7 @@ def import_profile(path: str, settings: Settings) -> ImportedProfile:
     name = "what came from stdin" if path == "-" else path
     try:
         profile = from_json(Profile, _read(path))
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise AskedWrongly(
             f"{name} cannot be imported: {error}. Import what `trainfare profiles show ID --json` prints."
         ) from error
@@ -73,7 +73,7 @@ def import_profile(path: str, settings: Settings) -> ImportedProfile:
             f"{name} cannot be imported: the id {profile.id!r} is not one. "
             "An id has up to 40 letters and digits, - and _."
         )
-    with open_history(settings.store) as history:
+    with open_history((settings or read_settings()).store) as history:
         try:
             history.add_profile(profile)
         except AlreadyKept as error:

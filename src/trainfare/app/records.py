@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from trainfare.model.document import to_document
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
+from trainfare.model.plan import Plan
 from trainfare.model.profile import Profile
 
 if TYPE_CHECKING:
@@ -26,16 +27,24 @@ def profile_record(profile: Profile) -> dict[str, Any]:
 
 def recommendation_record(recommendation: "Recommendation") -> dict[str, Any]:
     """The plan, its reasons, and every estimate it was chosen from, best first."""
-    plan = recommendation.plan
+    return {
+        **plan_record(recommendation.plan),
+        "profiles": [profile.id for profile in recommendation.profiles],
+        "estimates": [estimate_record(estimate) for estimate in recommendation.estimates],
+    }
+
+
+def plan_record(plan: Plan) -> dict[str, Any]:
+    """What was chosen and why; `estimates` are those that were kept with it."""
     return {
         "plan": plan.id,
         "made_at": plan.made_at.isoformat(),
         "goal": plan.goal.kind,
         "epochs": plan.chosen.epochs,
-        "profiles": [profile.id for profile in recommendation.profiles],
+        "considered": plan.considered,
         "chosen": estimate_record(plan.chosen),
         "reasons": list(plan.reasons),
-        "estimates": [estimate_record(estimate) for estimate in recommendation.estimates],
+        "estimates": [estimate_record(estimate) for estimate in (plan.chosen, *plan.runners_up)],
     }
 
 

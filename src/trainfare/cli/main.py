@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from trainfare import __version__
-from trainfare.cli import profiles
+from trainfare.cli import catalog, plans, profiles
+from trainfare.cli.profile import profile
 from trainfare.cli.recommend import recommend
 from trainfare.cli.settings import settings
 from trainfare.errors import TrainfareError
@@ -38,9 +39,12 @@ def main(
     pass
 
 
+app.command(context_settings={"allow_interspersed_args": False})(profile)
 app.command()(recommend)
-app.command()(settings)
 app.add_typer(profiles.app, name="profiles")
+app.add_typer(plans.app, name="plans")
+app.add_typer(catalog.app, name="catalog")
+app.command()(settings)
 
 
 def run() -> None:

@@ -155,11 +155,10 @@ def _verdict(seconds: tuple[float, ...]) -> str:
 def _digits(spread: float, middle: float) -> str:
     """Half the spread in the unit of the middle, so that the two can be compared at a glance."""
     half = spread / 2
-    if middle < 1e-3:
-        return f"{half * 1e6:.2g} µs"
-    if middle < 0.9995:
-        return f"{half * 1e3:.2g} ms"
-    return format_seconds(half) if middle >= 99.95 and half >= 1 else f"{half:.2g} s"
+    if middle >= 99.95 and half >= 1:
+        return format_seconds(half)
+    scale, unit = (1e6, "µs") if middle < 1e-3 else (1e3, "ms") if middle < 0.9995 else (1, "s")
+    return f"{float(f'{half * scale:.2g}'):g} {unit}"
 
 
 def _packed(facts: Iterable[str], width: int) -> list[str]:

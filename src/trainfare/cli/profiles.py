@@ -5,15 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trainfare.cli.options import Json, Store
+
 if TYPE_CHECKING:
     from trainfare.model.profile import Profile
 
 app = typer.Typer(help="List, look at, remove or import profiles that are kept.", no_args_is_help=True)
 
-Store = Annotated[
-    str | None, typer.Option("--store", help="The history to use: a file, or the URL of a PostgreSQL database.")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 ProfileId = Annotated[str, typer.Argument(metavar="ID", help="As `trainfare profiles list` shows it.")]
 
 
@@ -25,7 +23,7 @@ def list_command(json: Json = False, store: Store = None) -> None:
     from trainfare.cli.console import print_json, print_note
     from trainfare.settings import read_settings
 
-    kept = list_profiles(read_settings({"store": store}))
+    kept = list_profiles(settings=read_settings({"store": store}))
     for sentence in kept.damaged:
         print_note(f"note: {sentence}")
     if json:
@@ -44,7 +42,7 @@ def show_command(profile_id: ProfileId, json: Json = False, store: Store = None)
     from trainfare.cli.console import print_json
     from trainfare.settings import read_settings
 
-    profile = show_profile(profile_id, read_settings({"store": store}))
+    profile = show_profile(profile_id, settings=read_settings({"store": store}))
     if json:
         print_json(profile_record(profile))
     else:
@@ -68,7 +66,7 @@ def rm_command(
         if not sys.stdin.isatty():
             raise AskedWrongly("nobody is here to ask whether to remove profiles; say --yes. None was removed.")
         typer.confirm(f"Remove {', '.join(profile_ids)}?", abort=True, err=True)
-    removed = remove_profiles(profile_ids, read_settings({"store": store}))
+    removed = remove_profiles(profile_ids, settings=read_settings({"store": store}))
     if json:
         print_json({"removed": removed})
     else:
@@ -88,7 +86,7 @@ def import_command(
     from trainfare.cli.console import print_json, print_note
     from trainfare.settings import read_settings
 
-    imported = import_profile(file, read_settings({"store": store}))
+    imported = import_profile(file, settings=read_settings({"store": store}))
     profile = imported.profile
     if json:
         print_json({"imported": profile.id, "is_new": imported.is_new})

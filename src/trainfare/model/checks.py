@@ -5,9 +5,19 @@ from datetime import datetime
 
 
 def require_text(**fields: str) -> None:
+    """Not empty, and text: bytes that a shell could not decode cannot be kept."""
     for name, value in fields.items():
         if not value.strip():
             raise ValueError(f"{name} must not be empty")
+        require_unicode(**{name: value})
+
+
+def require_unicode(**fields: str) -> None:
+    for name, value in fields.items():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"{name} has bytes that are not text: {value!a}") from None
 
 
 def require_positive(**fields: float | None) -> None:

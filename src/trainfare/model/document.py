@@ -60,8 +60,8 @@ def from_document(noun_type: type[N], document: object) -> N:
 def from_json(noun_type: type[N], text: str | bytes) -> N:
     try:
         document = msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
-        raise ValueError(f"this is not JSON: {error}") from error
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ValueError(f"this is not JSON that can be read: {error}") from error
     return from_document(noun_type, document)
 
 

@@ -4,7 +4,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from trainfare.model.checks import require_text
+from trainfare.model.checks import require_text, require_unicode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +18,7 @@ class Program:
         if not self.command:
             raise ValueError("command must not be empty")
         require_text(executable=self.command[0], directory=self.directory)
+        require_unicode(**{f"word {n} of the command": word for n, word in enumerate(self.command, 1)})
 
     @property
     def name(self) -> str:

@@ -95,4 +95,3 @@ class History(Protocol):
 
 PROFILES_LISTED_BY = "trainfare profiles list"
 PLANS_LISTED_BY = "trainfare plans list"
-RUNS_LISTED_BY = "trainfare runs list"

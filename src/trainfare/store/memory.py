@@ -11,7 +11,6 @@ from trainfare.model.run import Observation, Run
 from trainfare.store.history import (
     PLANS_LISTED_BY,
     PROFILES_LISTED_BY,
-    RUNS_LISTED_BY,
     AlreadyKept,
     History,
 )
@@ -64,7 +63,7 @@ class MemoryHistory(History):
         _append(self._runs, run.id, run, kind="run")
 
     def run(self, run_id: str) -> Run:
-        return _named(self._runs, run_id, kind="run", listed_by=RUNS_LISTED_BY)
+        return _named(self._runs, run_id, kind="run")
 
     def runs(self) -> tuple[Run, ...]:
         return tuple(sorted(self._runs.values(), key=lambda r: (r.started_at, r.id), reverse=True))
@@ -96,7 +95,7 @@ def _append(kept: dict[str, T], name: str, noun: T, *, kind: str) -> None:
     kept[name] = noun
 
 
-def _named(kept: Mapping[str, T], name: str, *, kind: str, listed_by: str) -> T:
+def _named(kept: Mapping[str, T], name: str, *, kind: str, listed_by: str | None = None) -> T:
     if name not in kept:
         raise NotFound(kind, name, kept, listed_by=listed_by)
     return kept[name]

@@ -21,7 +21,6 @@ from trainfare.store.faults import Place, damaged_file, is_taken, told
 from trainfare.store.history import (
     PLANS_LISTED_BY,
     PROFILES_LISTED_BY,
-    RUNS_LISTED_BY,
     AlreadyKept,
     History,
 )
@@ -133,7 +132,7 @@ class SqlHistory(History):
             row = _row_named(connection, schema.runs, run_id)
             if row is None:
                 known = select(schema.runs.c.id)
-                raise self._missing(connection, "run", run_id, known, RUNS_LISTED_BY)
+                raise self._missing(connection, "run", run_id, known)
         return self._run(row)
 
     def runs(self) -> tuple[Run, ...]:
@@ -181,7 +180,9 @@ class SqlHistory(History):
         known = select(table.c.id).where(table.c.id.not_in(_removed_ids()))
         return self._missing(connection, "profile", profile_id, known, PROFILES_LISTED_BY)
 
-    def _missing(self, connection: Connection, kind: str, name: str, known: Select[str], listed_by: str) -> Exception:
+    def _missing(
+        self, connection: Connection, kind: str, name: str, known: Select[str], listed_by: str | None = None
+    ) -> Exception:
         """Not found; unless the file is damaged, and it may be there after all."""
         if (fault := self._fault_of_file(connection)) is not None:
             return StoreFailed(fault)

@@ -1,0 +1,25 @@
+"""Plans that are kept: list them, look at one again."""
+
+from dataclasses import dataclass
+
+from trainfare.model.plan import Plan
+from trainfare.settings import Settings, read_settings
+from trainfare.store.open import open_history
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptPlans:
+    """The newest first; and a sentence for each that is damaged and therefore left out."""
+
+    plans: tuple[Plan, ...]
+    damaged: tuple[str, ...]
+
+
+def list_plans(*, settings: Settings | None = None) -> KeptPlans:
+    with open_history((settings or read_settings()).store) as history:
+        return KeptPlans(plans=history.plans(), damaged=history.damaged)
+
+
+def show_plan(plan_id: str, *, settings: Settings | None = None) -> Plan:
+    with open_history((settings or read_settings()).store) as history:
+        return history.plan(plan_id)

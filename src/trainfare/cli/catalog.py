@@ -1,0 +1,388 @@
+"""`trainfare catalog`: what can be rented and for how much, what a GPU can do, new price tables."""
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import date
+
+    from rich.table import Table
+
+    from trainfare.app.catalog import Change, GpuFacts, Imported, Line, Listing
+    from trainfare.model.machine import Gpu, VmType
+
+app = typer.Typer(help="Machines, their prices and their GPUs.", no_args_is_help=True)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+
+CHANGES_SHOWN = 5
+NAMES_SHOWN = 6
+WIDE = 100
+"""Columns that a list with the age of every price needs."""
+
+
+@app.command("list")
+def list_command(
+    provider: Annotated[str | None, typer.Option(help="aws, azure, gcp, own, …", show_default=False)] = None,
+    gpu: Annotated[str | None, typer.Option(help="A100 is every A100, A100-80GB one kind.", show_default=False)] = None,
+    region: Annotated[str | None, typer.Option(help="As the provider writes it.", show_default=False)] = None,
+    spot: Annotated[
+        bool | None, typer.Option("--spot/--on-demand", help="Only spot prices, or none of them.", show_default=False)
+    ] = None,
+    history: Annotated[
+        bool, typer.Option("--history", help="What can no longer be rented, and the prices of documents.")
+    ] = False,
+    sort: Annotated[
+        Literal["price", "gpu-price", "gpu-memory", "age", "name"], typer.Option(help="What comes first.")
+    ] = "price",
+    show_all: Annotated[bool, typer.Option("--all", help="Every region, not only the cheapest.")] = False,
+    as_json: Json = False,
+) -> None:
+    """List the machines that can be rented, each in its cheapest region."""
+    from trainfare.app.catalog import line_record, list_offers
+    from trainfare.cli.console import out, print_json, print_note
+    from trainfare.settings import read_settings
+
+    listing = list_offers(
+        read_settings(),
+        provider=provider,
+        gpu=gpu,
+        region=region,
+        spot=spot,
+        past=history,
+        sort=sort,
+        every_region=show_all,
+    )
+    if as_json:
+        print_json([line_record(line, listing.today) for line in listing.lines])
+        return
+    if not listing.lines:
+        past = "" if history else "; --history shows what once could"
+        print_note(f"No such machine can be rented{past}." if not history else "No such price is known.")
+        return
+    out().print(_lines_table(listing.lines, listing.today, machine=True, spot=spot, source=history))
+    if _is_narrow():
+        print_note(_ages(listing))
+    print_note(_summary(listing, history=history))
+
+
+@app.command("show")
+def show_command(
+    machine: Annotated[str, typer.Argument(metavar="MACHINE", help="aws/g5.xlarge, or g5.xlarge.")],
+    as_json: Json = False,
+) -> None:
+    """Show one machine: every region and price, and what its GPU can do."""
+    from trainfare.app.catalog import gpu_record, line_record, show_machine
+    from trainfare.cli.console import out, print_json
+    from trainfare.settings import read_settings
+
+    found = show_machine(read_settings(), machine)
+    vm_type = found.vm_type
+    if as_json:
+        lines = [line_record(line, found.today) for line in found.lines]
+        print_json({"machine": vm_type.key, "gpu": gpu_record(vm_type.gpu) if vm_type.gpu else None, "prices": lines})
+        return
+    from rich.text import Text
+
+    out().print(Text.assemble((vm_type.key, "bold"), f"  {_hardware(vm_type)}"))
+    if vm_type.gpu:
+        out().print(Text(_gpu_sentence(vm_type.gpu)))
+    now = [line for line in found.lines if not line.is_past(found.today)]
+    past = [line for line in found.lines if line.is_past(found.today)]
+    if now:
+        out().print("")
+        out().print(_lines_table(now, found.today, machine=False))
+    if past:
+        out().print(Text(f"\n{_farewell(past)}", style="dim"))
+        out().print(_lines_table(past, found.today, machine=False, source=True))
+
+
+@app.command("gpus")
+def gpus_command(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="One GPU, with the source of each figure.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List what GPUs can do; with a name, each figure and where it comes from."""
+    from trainfare.app.catalog import gpu_record, list_gpus, show_gpu
+    from trainfare.cli.console import out, print_json, print_note
+    from trainfare.settings import read_settings
+
+    settings = read_settings()
+    if name is None:
+        gpus = list_gpus(settings)
+        if as_json:
+            print_json([gpu_record(gpu) for gpu in gpus])
+            return
+        out().print(_gpus_table(gpus))
+        print_note(
+            "TFLOP/s are nominal peaks; tensor figures are dense. One GPU with its sources: trainfare catalog gpus T4"
+        )
+        return
+    found = show_gpu(settings, name)
+    if as_json:
+        print_json(gpu_record(found.gpu, found.figures))
+        return
+    _print_gpu(found)
+
+
+@app.command("import")
+def import_command(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="vms.csv of SkyPilot, or a catalog of gpuhunt.")],
+    provider: Annotated[
+        str | None, typer.Option(help="Whose prices they are, where the file does not tell.", show_default=False)
+    ] = None,
+    format_: Annotated[
+        Literal["skypilot", "gpuhunt"] | None,
+        typer.Option("--format", help="Found out when not given.", show_default=False),
+    ] = None,
+    seen_on: Annotated[
+        str | None, typer.Option(metavar="DAY", help="2026-11-01; else the day of the file.", show_default=False)
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, keep nothing.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Bring newer prices in; what changed is shown."""
+    from pathlib import Path
+
+    from trainfare.app.catalog import import_prices, imported_record
+    from trainfare.cli.console import print_json
+    from trainfare.settings import read_settings
+
+    imported = import_prices(
+        read_settings(),
+        Path(file),
+        provider=provider,
+        format_=format_,
+        seen_on=_day(seen_on),
+        dry_run=dry_run,
+    )
+    if as_json:
+        print_json(imported_record(imported))
+    else:
+        _print_imported(imported)
+
+
+def _day(text: str | None) -> "date | None":
+    from datetime import date
+
+    from trainfare.errors import AskedWrongly
+
+    if text is None:
+        return None
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise AskedWrongly(f"--seen-on {text} is not a day; write it as 2026-11-01") from None
+
+
+def _lines_table(
+    lines: "Iterable[Line]", today: "date", *, machine: bool, spot: bool | None = None, source: bool = False
+) -> "Table":
+    from rich.text import Text
+
+    from trainfare.units import format_age, format_usd
+
+    with_age = not (machine and _is_narrow())
+    with_price, with_spot = spot is not True, spot is not False
+    table = _table()
+    if machine:
+        table.add_column("machine", overflow="fold")
+        table.add_column("GPU", overflow="fold")
+    table.add_column("region", overflow="fold")
+    for name, wanted in (("$/h", with_price), ("spot", with_spot)):
+        if wanted:
+            table.add_column(name, justify="right", no_wrap=True)
+    if with_age:
+        table.add_column("price seen", no_wrap=True)
+    if source:
+        table.add_column("by", overflow="fold")
+    for line in lines:
+        cells = ((line.usd_per_hour, with_price), (line.spot_usd_per_hour, with_spot))
+        table.add_row(
+            *([Text(line.vm_type.key), Text(_gpus(line.vm_type))] if machine else []),
+            Text(line.region),
+            *(format_usd(usd).removesuffix(" $") if usd else "–" for usd, wanted in cells if wanted),
+            *([format_age(line.seen_on, today)] if with_age else []),
+            *([Text(line.source)] if source else []),
+        )
+    return table
+
+
+def _table() -> "Table":
+    from rich.table import Table
+
+    return Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1 if _is_narrow() else 2, 0, 0))
+
+
+def _is_narrow() -> bool:
+    """Too narrow for the age of each price: it is said once, below the list."""
+    from trainfare.cli.console import out
+
+    return out().width < WIDE
+
+
+def _ages(listing: "Listing") -> str:
+    """aws, gcp: 2 months old · azure: 14 months old."""
+    from trainfare.units import format_age
+
+    providers: dict[str, list[str]] = {}
+    for line in sorted(listing.lines, key=lambda line: line.seen_on, reverse=True):
+        named = providers.setdefault(format_age(line.seen_on, listing.today), [])
+        if line.vm_type.provider not in named:
+            named.append(line.vm_type.provider)
+    return "prices seen: " + " · ".join(f"{', '.join(named)} {age}" for age, named in providers.items())
+
+
+def _summary(listing: "Listing", *, history: bool) -> str:
+    machines = f"{listing.machines} machine{'s' if listing.machines != 1 else ''}"
+    hidden = f"; {listing.regions_hidden} more prices in other regions: --all" if listing.regions_hidden else ""
+    if history:
+        return f"{machines} that can no longer be rented at these prices{hidden}"
+    return f"{machines}{hidden}. One in full: trainfare catalog show {listing.lines[0].vm_type.key}"
+
+
+def _farewell(past: "Sequence[Line]") -> str:
+    """A price of a document ends on the day it was seen; a later end is the provider's."""
+    ends = [line.retired_on for line in past if line.retired_on and line.retired_on != line.seen_on]
+    retired = f"retired on {max(ends)}: it " if ends else ""
+    return f"{retired}can no longer be rented at these prices"
+
+
+def _gpus(vm_type: "VmType") -> str:
+    if vm_type.gpu is None:
+        return "–"
+    return vm_type.gpu.name if vm_type.gpus == 1 else f"{vm_type.gpus} × {vm_type.gpu.name}"
+
+
+def _hardware(vm_type: "VmType") -> str:
+    parts = [f"{vm_type.gpus} × {vm_type.gpu.name}" if vm_type.gpu else "no GPU"]
+    if vm_type.vcpus is not None:
+        parts.append(f"{vm_type.vcpus:g} vCPUs")
+    if vm_type.memory_gib is not None:
+        parts.append(f"{vm_type.memory_gib:g} GiB")
+    return " · ".join(parts)
+
+
+def _gpu_sentence(gpu: "Gpu") -> str:
+    tensor = gpu.fp16_tensor_tflops or gpu.bf16_tensor_tflops
+    half = f", {tensor:g} in 16 bits on its tensor cores" if tensor else ""
+    return (
+        f"{gpu.name}: {gpu.memory_gib:g} GiB at {gpu.memory_gb_per_second:g} GB/s · {gpu.fp32_tflops:g} TFLOP/s in"
+        f" float32{half} · {gpu.interconnect}, {gpu.interconnect_gb_per_second:g} GB/s · {gpu.architecture},"
+        f" {gpu.launch_year}"
+    )
+
+
+def _gpus_table(gpus: "Sequence[Gpu]") -> "Table":
+    table = _table()
+    table.add_column("GPU", no_wrap=True)
+    for name in ("year", "GiB", "GB/s", "fp32", "tf32", "fp16", "bf16", "fp8", "link GB/s"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for gpu in gpus:
+        peaks = (
+            gpu.fp32_tflops,
+            gpu.tf32_tensor_tflops,
+            gpu.fp16_tensor_tflops or gpu.fp16_tflops,
+            gpu.bf16_tensor_tflops,
+            gpu.fp8_tensor_tflops,
+        )
+        figures = (gpu.memory_gib, gpu.memory_gb_per_second, *peaks, gpu.interconnect_gb_per_second)
+        table.add_row(gpu.name, str(gpu.launch_year), *("–" if f is None else f"{f:.4g}" for f in figures))
+    return table
+
+
+def _print_gpu(found: "GpuFacts") -> None:
+    from rich.text import Text
+
+    from trainfare.app.catalog import gpu_record
+    from trainfare.cli.console import out
+
+    out().print(Text(found.gpu.name, style="bold"))
+    table = _table()
+    table.add_column("fact", no_wrap=True)
+    table.add_column("value", justify="right", no_wrap=True)
+    table.add_column("source", justify="right", no_wrap=True)
+    sources = list(dict.fromkeys(figure.source for figure in found.figures))
+    for figure in found.figures:
+        table.add_row(figure.fact, figure.value, f"[dim]{sources.index(figure.source) + 1}[/dim]")
+    if not sources:
+        for fact, value in gpu_record(found.gpu).items():
+            if value is not None and fact != "name":
+                table.add_row(fact, str(value), "yours")
+    out().print(table)
+    for number, source in enumerate(sources, start=1):
+        out().print(
+            Text(f"{number}  {source.publisher}: {source.title}, {source.date} ({source.checked})", style="dim")
+        )
+
+
+def _print_imported(imported: "Imported") -> None:
+    from rich.text import Text
+
+    from trainfare.cli.console import out, print_note
+
+    reading = imported.reading
+    machines = len({offer.vm_type.key for offer in reading.offers})
+    whose = ", ".join(imported.providers)
+    out().print(
+        Text.assemble(
+            (f"{whose}: {len(reading.offers)} prices of {machines} machines", "bold"),
+            f", seen on {imported.seen_on} ({imported.format})",
+        )
+    )
+    changed = [(name, getattr(imported, name)) for name in ("new", "cheaper", "dearer", "gone")]
+    counts = [f"{len(changes)} {name}" for name, changes in changed if changes]
+    out().print(f"{', '.join([*counts, f'{imported.same} the same'])}")
+    biggest = sorted((*imported.cheaper, *imported.dearer), key=_size, reverse=True)[:CHANGES_SHOWN]
+    if biggest:
+        out().print(_changes_table(biggest))
+    for sentence in _left_out(imported):
+        print_note(sentence)
+    kept = " ".join(str(path) for path in imported.kept)
+    print_note(f"kept in {kept}" if kept else "dry run: nothing was kept")
+
+
+def _size(change: "Change") -> float:
+    """Half and double are equally big."""
+    return max(change.ratio, 1 / change.ratio)
+
+
+def _changes_table(changes: "Iterable[Change]") -> "Table":
+    from rich.text import Text
+
+    from trainfare.units import format_usd
+
+    table = _table()
+    for name in ("machine", "region", "market"):
+        table.add_column(name, overflow="fold")
+    for name in ("before", "now", "change"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for change in changes:
+        prices = (format_usd(change.before or 0), format_usd(change.after or 0))
+        names = (change.machine, change.region, change.market.replace("_", " "))
+        table.add_row(*(Text(name) for name in names), *prices, f"{(change.ratio - 1) * 100:+.0f} %")
+    return table
+
+
+def _left_out(imported: "Imported") -> "Iterable[str]":
+    reading = imported.reading
+    if reading.without_gpu:
+        yield f"left out: {_rows(reading.without_gpu)} without a GPU"
+    if reading.without_price:
+        yield f"left out: {_rows(reading.without_price)} whose price is blank, zero or no number"
+    if reading.without_host:
+        yield f"left out: {_rows(reading.without_host)} of a GPU in a zone that has no machine for it"
+    if reading.unknown_gpus:
+        names = [f"{name} ({count})" for name, count in reading.unknown_gpus.most_common(NAMES_SHOWN)]
+        more = len(reading.unknown_gpus) - len(names)
+        rows = _rows(sum(reading.unknown_gpus.values()))
+        rest = f" and {more} more" if more else ""
+        yield f"left out: {rows} with a GPU that the catalog does not know: {', '.join(names)}{rest}"
+    if imported.gone:
+        yield "gone is what this table does not list; other machines and regions stay, at their older price"
+
+
+def _rows(count: int) -> str:
+    return f"{count} row{'s' if count != 1 else ''}"

@@ -1,0 +1,92 @@
+"""A plan as a person reads it: the answer first, the reasons second, the table third."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from trainfare.model.estimate import Estimate
+from trainfare.model.plan import Plan
+from trainfare.recommender.explain import machine_words
+from trainfare.units import format_age, format_seconds, format_usd
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+WIDE = 130
+"""Columns of a terminal that has room for memory, region and price."""
+
+
+def print_plan(plan: Plan, lines: Sequence[Estimate], *, notes: Sequence[str] = ()) -> None:
+    """`lines` are the estimates to show in the table, `notes` what to say under it."""
+    from rich.text import Text
+
+    from trainfare.cli.console import out, print_points
+
+    out().print(Text.assemble(*_answer(plan.chosen)), soft_wrap=False)
+    out().print()
+    print_points(plan.reasons)
+    out().print()
+    out().print(_table(plan, lines))
+    out().print(" · ".join(("✔ chosen", _prices_seen(plan, lines), *notes)), style="dim", soft_wrap=False)
+
+
+def _answer(chosen: Estimate) -> list[str | tuple[str, str]]:
+    offer = chosen.candidate.offer
+    vm_type, gpu = offer.vm_type, offer.vm_type.gpu
+    hardware = f"{vm_type.gpus} × {gpu.name}" if gpu else "no GPU"
+    return [
+        "Train on  ",
+        (f"{vm_type.provider} {vm_type.name}", "bold green"),
+        f"  ({hardware}, {offer.market.replace('_', ' ')}, {offer.region}):  ",
+        (f"{format_seconds(chosen.seconds.value)},  {format_usd(chosen.usd.value)}", "bold"),
+        f"  (90 %: {format_seconds(chosen.seconds.low)} – {format_seconds(chosen.seconds.high)}, "
+        f"{format_usd(chosen.usd.low)} – {format_usd(chosen.usd.high)})",
+    ]
+
+
+def _table(plan: Plan, lines: Sequence[Estimate]) -> "Table":
+    from rich.table import Table
+
+    from trainfare.cli.console import out
+
+    wide = out().width >= WIDE
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column("")
+    table.add_column("machine", overflow="fold", min_width=12)
+    table.add_column("GPU", no_wrap=True)
+    for name in ("time", "cost", "90 % of cost"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name in ("basis", *(("memory", "region", "price", "seen") if wide else ())):
+        table.add_column(name, no_wrap=True)
+    for estimate in lines:
+        cells = _cells(plan, estimate) + (_wide_cells(plan, estimate) if wide else [])
+        table.add_row(*cells, style="bold green" if estimate == plan.chosen else None)
+    return table
+
+
+def _cells(plan: Plan, estimate: Estimate) -> list[str]:
+    vm_type = estimate.candidate.offer.vm_type
+    return [
+        "✔" if estimate == plan.chosen else "✘" if estimate.fits is False else "·",
+        machine_words(estimate.candidate.offer),
+        f"{vm_type.gpus} × {vm_type.gpu.name}" if vm_type.gpu else "–",
+        format_seconds(estimate.seconds.value),
+        format_usd(estimate.usd.value),
+        f"{format_usd(estimate.usd.low).removesuffix(' $')} – {format_usd(estimate.usd.high)}",
+        estimate.basis,
+    ]
+
+
+def _wide_cells(plan: Plan, estimate: Estimate) -> list[str]:
+    offer, memory = estimate.candidate.offer, estimate.memory
+    return [
+        f"{memory.needed_gib.value:.2g} of {memory.available_gib:.3g} GiB" if memory else "not known",
+        offer.region,
+        f"{estimate.candidate.usd_per_hour:.4g} $/h",
+        format_age(offer.seen_on, plan.made_at.date()),
+    ]
+
+
+def _prices_seen(plan: Plan, lines: Sequence[Estimate]) -> str:
+    days = sorted({estimate.candidate.offer.seen_on for estimate in lines})
+    ends = dict.fromkeys((days[0], days[-1]))
+    return "prices seen " + " to ".join(f"{day} ({format_age(day, plan.made_at.date())})" for day in ends)

@@ -1,0 +1,84 @@
+"""`trainfare plans`: what has been recommended and kept."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from trainfare.cli.options import Json, Store
+
+if TYPE_CHECKING:
+    from trainfare.model.plan import Plan
+
+app = typer.Typer(help="List or look at what was recommended.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_command(json: Json = False, store: Store = None) -> None:
+    """List the plans, the newest first."""
+    from trainfare.app.plans import list_plans
+    from trainfare.app.records import plan_record
+    from trainfare.cli.console import print_json, print_note
+    from trainfare.settings import read_settings
+
+    kept = list_plans(settings=read_settings({"store": store}))
+    for sentence in kept.damaged:
+        print_note(f"note: {sentence}")
+    if json:
+        print_json([plan_record(plan) for plan in kept.plans])
+    elif kept.plans:
+        _print_table(kept.plans)
+    elif not kept.damaged:
+        print_note("There are no plans yet. Make one: trainfare recommend")
+
+
+@app.command("show")
+def show_command(
+    plan_id: Annotated[str, typer.Argument(metavar="ID", help="As `trainfare plans list` shows it.")],
+    json: Json = False,
+    store: Store = None,
+) -> None:
+    """Show a plan as it was recommended, with the prices of that day."""
+    from trainfare.app.plans import show_plan
+    from trainfare.cli.console import print_json
+    from trainfare.cli.plan_card import print_plan
+    from trainfare.settings import read_settings
+
+    plan = show_plan(plan_id, settings=read_settings({"store": store}))
+    if json:
+        from trainfare.app.records import plan_record
+
+        print_json(plan_record(plan))
+    else:
+        made = f"plan {plan.id} of {plan.made_at:%Y-%m-%d %H:%M} UTC"
+        print_plan(plan, (plan.chosen, *plan.runners_up), notes=[made])
+
+
+def _print_table(plans: "tuple[Plan, ...]") -> None:
+    from datetime import UTC, datetime
+
+    from rich.table import Table
+
+    from trainfare.cli.console import out
+    from trainfare.cli.profile_card import ago
+    from trainfare.recommender.explain import machine_words
+    from trainfare.units import format_seconds, format_usd
+
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for name in ("plan", "goal", "profile", "machine"):
+        table.add_column(name, overflow="fold")
+    for name in ("epochs", "time", "cost"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("made", no_wrap=True)
+    for plan in plans:
+        chosen = plan.chosen
+        table.add_row(
+            plan.id,
+            plan.goal.kind,
+            chosen.profile_id,
+            machine_words(chosen.candidate.offer),
+            str(chosen.epochs),
+            format_seconds(chosen.seconds.value),
+            format_usd(chosen.usd.value),
+            ago(plan.made_at, datetime.now(UTC)),
+        )
+    out().print(table)
