@@ -15,7 +15,7 @@ from trainfare.catalog.prices import keep_prices, kept_at, read_prices
 from trainfare.errors import AskedWrongly, NotFound
 from trainfare.model.machine import Gpu, VmType
 from trainfare.model.offer import Market, Offer
-from trainfare.settings import Settings
+from trainfare.settings import Settings, read_settings
 
 Sort = Literal["price", "gpu-price", "gpu-memory", "age", "name"]
 
@@ -103,12 +103,12 @@ class Imported:
     """Empty for a dry run."""
 
 
-def open_catalog(settings: Settings) -> Catalog:
+def open_catalog(settings: Settings | None) -> Catalog:
+    settings = settings or read_settings()
     return load_catalog(Path(settings.machines), Path(settings.prices))
 
 
 def list_offers(
-    settings: Settings,
     *,
     provider: str | None = None,
     gpu: str | None = None,
@@ -118,6 +118,7 @@ def list_offers(
     sort: Sort = "price",
     every_region: bool = False,
     today: date | None = None,
+    settings: Settings | None = None,
 ) -> Listing:
     """What can be rented, or with `past` what no longer can; the cheapest region of a machine, or every one.
 
@@ -141,7 +142,7 @@ def list_offers(
     )
 
 
-def show_machine(settings: Settings, name: str, *, today: date | None = None) -> MachineFacts:
+def show_machine(name: str, *, today: date | None = None, settings: Settings | None = None) -> MachineFacts:
     """Every price that is known of a machine, those of the past last."""
     today = today or _today()
     offers = open_catalog(settings).find(name)
@@ -149,11 +150,11 @@ def show_machine(settings: Settings, name: str, *, today: date | None = None) ->
     return MachineFacts(today=today, vm_type=offers[0].vm_type, lines=tuple(lines))
 
 
-def list_gpus(settings: Settings) -> tuple[Gpu, ...]:
+def list_gpus(*, settings: Settings | None = None) -> tuple[Gpu, ...]:
     return tuple(open_catalog(settings).gpus.values())
 
 
-def show_gpu(settings: Settings, name: str) -> GpuFacts:
+def show_gpu(name: str, *, settings: Settings | None = None) -> GpuFacts:
     catalog = open_catalog(settings)
     gpu = catalog.gpu_called(name)
     if gpu is None:
@@ -162,7 +163,6 @@ def show_gpu(settings: Settings, name: str) -> GpuFacts:
 
 
 def import_prices(
-    settings: Settings,
     path: Path,
     *,
     provider: str | None = None,
@@ -170,8 +170,10 @@ def import_prices(
     seen_on: date | None = None,
     dry_run: bool = False,
     today: date | None = None,
+    settings: Settings | None = None,
 ) -> Imported:
     """Reads a price table of SkyPilot or gpuhunt, and keeps it unless this is a dry run."""
+    settings = settings or read_settings()
     today = today or _today()
     directory = Path(settings.prices)
     if provider is not None:

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from trainfare.cli.options import Json
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import date
@@ -13,9 +15,10 @@ if TYPE_CHECKING:
     from trainfare.app.catalog import Change, GpuFacts, Imported, Line, Listing
     from trainfare.model.machine import Gpu, VmType
 
-app = typer.Typer(help="Machines, their prices and their GPUs.", no_args_is_help=True)
+CHECKED = {"read": "read", "quoted": "as quoted by others", "not opened": "not yet checked against it"}
+"""How far a figure was compared with the document it is credited to."""
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+app = typer.Typer(help="Machines, their prices and their GPUs.", no_args_is_help=True)
 
 CHANGES_SHOWN = 5
 NAMES_SHOWN = 6
@@ -43,10 +46,8 @@ def list_command(
     """List the machines that can be rented, each in its cheapest region."""
     from trainfare.app.catalog import line_record, list_offers
     from trainfare.cli.console import out, print_json, print_note
-    from trainfare.settings import read_settings
 
     listing = list_offers(
-        read_settings(),
         provider=provider,
         gpu=gpu,
         region=region,
@@ -76,9 +77,8 @@ def show_command(
     """Show one machine: every region and price, and what its GPU can do."""
     from trainfare.app.catalog import gpu_record, line_record, show_machine
     from trainfare.cli.console import out, print_json
-    from trainfare.settings import read_settings
 
-    found = show_machine(read_settings(), machine)
+    found = show_machine(machine)
     vm_type = found.vm_type
     if as_json:
         lines = [line_record(line, found.today) for line in found.lines]
@@ -107,11 +107,9 @@ def gpus_command(
     """List what GPUs can do; with a name, each figure and where it comes from."""
     from trainfare.app.catalog import gpu_record, list_gpus, show_gpu
     from trainfare.cli.console import out, print_json, print_note
-    from trainfare.settings import read_settings
 
-    settings = read_settings()
     if name is None:
-        gpus = list_gpus(settings)
+        gpus = list_gpus()
         if as_json:
             print_json([gpu_record(gpu) for gpu in gpus])
             return
@@ -120,7 +118,7 @@ def gpus_command(
             "TFLOP/s are nominal peaks; tensor figures are dense. One GPU with its sources: trainfare catalog gpus T4"
         )
         return
-    found = show_gpu(settings, name)
+    found = show_gpu(name)
     if as_json:
         print_json(gpu_record(found.gpu, found.figures))
         return
@@ -148,10 +146,8 @@ def import_command(
 
     from trainfare.app.catalog import import_prices, imported_record
     from trainfare.cli.console import print_json
-    from trainfare.settings import read_settings
 
     imported = import_prices(
-        read_settings(),
         Path(file),
         provider=provider,
         format_=format_,
@@ -314,7 +310,9 @@ def _print_gpu(found: "GpuFacts") -> None:
     out().print(table)
     for number, source in enumerate(sources, start=1):
         out().print(
-            Text(f"{number}  {source.publisher}: {source.title}, {source.date} ({source.checked})", style="dim")
+            Text(
+                f"{number}  {source.publisher}: {source.title}, {source.date} ({CHECKED[source.checked]})", style="dim"
+            )
         )
 
 

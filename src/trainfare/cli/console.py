@@ -1,6 +1,7 @@
 """Where output goes: data to stdout, progress and errors to stderr."""
 
 import json
+import os
 import sys
 import textwrap
 from collections.abc import Iterable
@@ -15,8 +16,10 @@ if TYPE_CHECKING:
 def out() -> "Console":
     from rich.console import Console
 
+    terminal = sys.stdout.isatty()
     # A pipe has no width: give tables room rather than cut them at 80.
-    return Console(highlight=False, soft_wrap=not sys.stdout.isatty(), width=None if sys.stdout.isatty() else 160)
+    width = None if terminal or "COLUMNS" in os.environ else 160
+    return Console(highlight=False, soft_wrap=not terminal, width=width)
 
 
 @cache

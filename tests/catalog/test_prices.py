@@ -1,0 +1,50 @@
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from tests.makers import make_offer, make_vm_type
+from trainfare.catalog.gpus import load_gpus
+from trainfare.catalog.prices import keep_prices, read_prices
+from trainfare.errors import AskedWrongly, OutsideFailed
+
+T4 = make_vm_type(gpu=load_gpus()["T4"])
+OFFERS = (
+    make_offer(vm_type=T4, seen_on=date(2026, 11, 1)),
+    make_offer(vm_type=T4, seen_on=date(2026, 11, 1), market="spot", usd_per_hour=0.1234567),
+)
+
+
+def test_what_is_kept_is_read_back(tmp_path: Path) -> None:
+    path = keep_prices(tmp_path / "prices", "aws", OFFERS)
+    assert path.name == "aws.csv"
+    assert read_prices(tmp_path / "prices", load_gpus()) == OFFERS
+
+
+def test_keeping_twice_gives_the_same_file_and_leaves_nothing_else(tmp_path: Path) -> None:
+    first = keep_prices(tmp_path, "aws", OFFERS).read_bytes()
+    assert keep_prices(tmp_path, "aws", reversed(OFFERS)).read_bytes() == first
+    assert [path.name for path in tmp_path.iterdir()] == ["aws.csv"]
+
+
+def test_a_directory_that_is_not_there_holds_no_prices(tmp_path: Path) -> None:
+    assert read_prices(tmp_path / "none", load_gpus()) == ()
+
+
+def test_a_damaged_table_is_told_with_its_file_and_line(tmp_path: Path) -> None:
+    path = keep_prices(tmp_path, "aws", OFFERS)
+    path.write_text(path.read_text().replace("0.526", "cheap"))
+    with pytest.raises(AskedWrongly, match=r"aws\.csv cannot be read: line 2: .*cheap.* Import it again"):
+        read_prices(tmp_path, load_gpus())
+
+
+@pytest.mark.parametrize("provider", ["", "../aws", "A", "a b", ".aws"])
+def test_a_provider_is_a_plain_name(tmp_path: Path, provider: str) -> None:
+    with pytest.raises(AskedWrongly, match="not the name of a provider"):
+        keep_prices(tmp_path, provider, OFFERS)
+
+
+def test_where_nothing_can_be_written_the_operator_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutsideFailed, match="TRAINFARE_PRICES"):
+        keep_prices(tmp_path / "file", "aws", OFFERS)
