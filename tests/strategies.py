@@ -10,7 +10,7 @@ from trainfare.model.job import Assignment, Job, Schedule
 from trainfare.model.machine import Gpu, Host, VmType
 from trainfare.model.offer import Candidate, Offer
 from trainfare.model.plan import Goal, Plan
-from trainfare.model.profile import Operation, Profile
+from trainfare.model.profile import EarlyStopping, Epoch, Operation, Profile
 from trainfare.model.program import Program
 from trainfare.model.run import Observation, Run
 
@@ -94,6 +94,19 @@ candidates = st.builds(Candidate, offer=offers, nodes=st.integers(1, 64), batch_
 operations = st.builds(Operation, dtype=texts, flops=not_negative, bytes=not_negative, count=counts)
 
 
+curves = st.lists(
+    st.builds(
+        Epoch,
+        number=st.integers(1, 1000),
+        seconds=maybe(positive),
+        loss=maybe(st.floats(-1e9, 1e9)),
+        metrics=st.dictionaries(texts, st.floats(-1e9, 1e9), max_size=2),
+    ),
+    max_size=3,
+    unique_by=lambda epoch: epoch.number,
+).map(lambda epochs: tuple(sorted(epochs, key=lambda epoch: epoch.number)))
+
+
 @st.composite
 def profiles(draw: st.DrawFn) -> Profile:
     iterations = draw(st.lists(positive, min_size=1, max_size=6))
@@ -118,6 +131,19 @@ def profiles(draw: st.DrawFn) -> Profile:
             peak_host_bytes=maybe(counts),
             peak_device_bytes=maybe(counts),
             init_seconds=maybe(not_negative),
+            global_batch_size=maybe(counts),
+            validation_samples=maybe(counts),
+            early_stopping=maybe(st.builds(EarlyStopping, metric=maybe(texts), patience=st.integers(0, 100))),
+            sent_bytes=maybe(counts),
+            received_bytes=maybe(counts),
+            cpu_use=maybe(not_negative),
+            gpu_use=maybe(not_negative),
+            compile_seconds=maybe(not_negative),
+            run_seconds=maybe(positive),
+            run_iterations=maybe(counts),
+            checkpoint_seconds=st.lists(not_negative, max_size=3).map(tuple),
+            learning_rate=st.lists(st.none() | positive, max_size=6).map(tuple),
+            curve=curves,
             iteration_seconds=st.just(tuple(iterations)),
             data_wait_seconds=st.just(tuple(waits or ())),
             validation_seconds=st.lists(not_negative, max_size=3).map(tuple),

@@ -17,7 +17,7 @@ from trainfare.model.interval import Interval
 from trainfare.model.job import Assignment, Job, Schedule
 from trainfare.model.machine import Host
 from trainfare.model.plan import Goal
-from trainfare.model.profile import Operation
+from trainfare.model.profile import EarlyStopping, Epoch, Operation
 
 BAD = math.nan, math.inf, -math.inf, -1.0
 NAIVE = datetime(2026, 11, 16)  # noqa: DTZ001 that it has no zone is the point
@@ -61,6 +61,13 @@ def test_an_offer_cannot_be_had_from_the_day_it_retires() -> None:
         (make_profile, {"validation_seconds": (-0.1,)}),
         (make_profile, {"loss": (math.nan,)}),
         (make_profile, {"samples": 0}),
+        (make_profile, {"curve": (Epoch(number=2), Epoch(number=1))}),
+        (make_profile, {"curve": (Epoch(number=1), Epoch(number=1))}),
+        (make_profile, {"learning_rate": (math.inf,)}),
+        (make_profile, {"checkpoint_seconds": (-1.0,)}),
+        (Epoch, {"number": 0}),
+        (Epoch, {"number": 1, "metrics": {"accuracy": math.nan}}),
+        (EarlyStopping, {"metric": "val_loss", "patience": -1}),
         (make_profile, {"init_seconds": -1}),
         (make_profile, {"measured_at": NAIVE}),
         (make_estimate, {"epochs": 0}),
@@ -77,9 +84,14 @@ def test_an_offer_cannot_be_had_from_the_day_it_retires() -> None:
     ],
 )
 def test_a_wrong_noun_cannot_be_made(make: Callable[..., Any], changes: dict[str, Any]) -> None:
-    make()
     with pytest.raises(ValueError, match=r"\w"):
         make(**changes)
+
+
+def test_a_past_run_may_have_left_no_times() -> None:
+    past = make_profile(origin="keras-csv", iteration_seconds=(), loss=())
+    assert past.first_iteration_seconds is None
+    assert past.steady_iteration_seconds == ()
 
 
 @pytest.mark.parametrize(("value", "low", "high"), [(1, 2, 3), (4, 2, 3), (math.nan, 0, 1), (1, 0, math.inf)])

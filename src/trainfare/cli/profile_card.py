@@ -100,6 +100,9 @@ def _time_facts(profile: Profile) -> list[str]:
     facts = []
     if profile.init_seconds is not None:
         facts.append(f"start-up {format_seconds(profile.init_seconds)}")
+    if profile.first_iteration_seconds is None:
+        facts.append("no time of an iteration is known")
+        return facts
     facts.append(f"first iteration {format_seconds(profile.first_iteration_seconds)}")
     steady = profile.steady_iteration_seconds
     if not steady:

@@ -50,7 +50,7 @@ def measured_times(profile: Profile) -> StepTimes:
     validations = profile.validation_seconds
     return StepTimes(
         init=Interval.within_factor(profile.init_seconds or 0.0, REPEAT_FACTOR),
-        first=Interval.within_factor(profile.first_iteration_seconds, REPEAT_FACTOR),
+        first=Interval.within_factor(profile.iteration_seconds[0], REPEAT_FACTOR),
         later=steady_iteration(profile.steady_iteration_seconds),
         first_validation=Interval.within_factor(validations[0], REPEAT_FACTOR) if validations else None,
         later_validation=steady_iteration(validations[1:]) if len(validations) > 1 else None,

@@ -1,7 +1,8 @@
 """Facts measured in one short run of a Program on one machine."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
@@ -26,6 +27,10 @@ Ending = Literal["enough", "finished", "interrupted", "failed", "stalled"]
 """Why measuring ended: enough was seen; the program finished, was interrupted, failed or stood still."""
 
 
+Origin = Literal["probe", "code", "tensorboard", "hf", "keras-csv", "mlflow", "wandb", "csv"]
+"""Seen by the probe, by our callback in the program's code, or read from what a past run left behind."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
     """A kernel launched `count` times in one iteration, each time with this much work."""
@@ -43,44 +48,102 @@ class Operation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Epoch:
+    """What was seen of one pass over the data; `metrics` by the names that the program gives them."""
+
+    number: int
+    """From 1 on."""
+    seconds: float | None = None
+    """With its validation."""
+    loss: float | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        require_positive(number=self.number, seconds=self.seconds)
+        for name, value in {"loss": self.loss, **self.metrics}.items():
+            if value is not None and not math.isfinite(value):
+                raise ValueError(f"{name} of epoch {self.number} must be finite or absent")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlyStopping:
+    """The rule by which the program itself would stop."""
+
+    metric: str | None
+    patience: int
+
+    def __post_init__(self) -> None:
+        require_not_negative(patience=self.patience)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """What one short run showed. None and empty mean that the run could not tell, never zero."""
+    """What one short run showed, or what is left of a past one. None and empty mean that nobody could tell."""
 
     id: str
     program: Program
     host: Host
     measured_at: datetime
+    origin: Origin = "probe"
     ending: Ending = "enough"
 
     framework: str
     framework_version: str | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Of other libraries that decide the speed, by name."""
     device: Literal["cpu", "cuda", "mps", "xpu", "tpu"] | None = None
     dtype: str | None = None
     world_size: int = 1
 
     batch_size: int | None = None
+    """Of one process, at one step of its loader."""
+    global_batch_size: int | None = None
+    """Of one iteration: all processes and accumulated steps together."""
     samples: int | None = None
+    validation_samples: int | None = None
     iterations_per_epoch: int | None = None
     epochs: int | None = None
     """How many the program says it will train; None where it does not say."""
+    early_stopping: EarlyStopping | None = None
 
     parameters: int | None = None
     gradient_bytes: int | None = None
     optimizer: str | None = None
     optimizer_bytes: int | None = None
+    learning_rate_schedule: str | None = None
+    """The name of the scheduler."""
     activation_bytes: int | None = None
     """What the forward pass keeps for the backward pass, at this batch size."""
     peak_host_bytes: int | None = None
     peak_device_bytes: int | None = None
+    sent_bytes: int | None = None
+    """To the network in an ordinary iteration, by this process; likewise what it received."""
+    received_bytes: int | None = None
+    cpu_use: float | None = None
+    """Cores kept busy, on average over the measured iterations."""
+    gpu_use: float | None = None
+    """The share of that time in which the GPU computed."""
+    compile_seconds: float | None = None
+    compile_cache_warm: bool | None = None
+    """Whether compiled code of an earlier run was found; a rented machine has none."""
 
     init_seconds: float | None = None
-    iteration_seconds: tuple[float, ...]
-    """Every iteration from the first on, each from the end of the one before; validation is not in them."""
+    iteration_seconds: tuple[float, ...] = ()
+    """Every iteration from the first on, each from the end of the one before; validation is not in them. Only a
+    past run that left no times has none."""
+    run_seconds: float | None = None
+    """Wall time of a past run from its start to its end, with the number of iterations in it."""
+    run_iterations: int | None = None
     data_wait_seconds: tuple[float, ...] = ()
     """The part of each iteration that waited for data; as long as `iteration_seconds`, or empty."""
     validation_seconds: tuple[float, ...] = ()
+    checkpoint_seconds: tuple[float, ...] = ()
     loss: tuple[float | None, ...] = ()
     """One an iteration; None where it was not a finite number."""
+    learning_rate: tuple[float | None, ...] = ()
+    """One an iteration, of the first group of parameters."""
+    curve: tuple[Epoch, ...] = ()
+    """Epoch by epoch, as far as the run went."""
     operations: tuple[Operation, ...] = ()
     """What one iteration launches: empty where it was not traced."""
 
@@ -92,8 +155,12 @@ class Profile:
             batch_size=self.batch_size,
             samples=self.samples,
             iterations_per_epoch=self.iterations_per_epoch,
+            global_batch_size=self.global_batch_size,
+            validation_samples=self.validation_samples,
             epochs=self.epochs,
             parameters=self.parameters,
+            run_seconds=self.run_seconds,
+            run_iterations=self.run_iterations,
         )
         require_not_negative(
             init_seconds=self.init_seconds,
@@ -102,21 +169,29 @@ class Profile:
             activation_bytes=self.activation_bytes,
             peak_host_bytes=self.peak_host_bytes,
             peak_device_bytes=self.peak_device_bytes,
+            sent_bytes=self.sent_bytes,
+            received_bytes=self.received_bytes,
+            cpu_use=self.cpu_use,
+            gpu_use=self.gpu_use,
+            compile_seconds=self.compile_seconds,
         )
-        if not self.iteration_seconds:
+        if not self.iteration_seconds and self.origin in ("probe", "code"):
             raise ValueError("iteration_seconds must hold at least the first iteration")
         for seconds in self.iteration_seconds:
             require_positive(iteration_seconds=seconds)
-        for seconds in (*self.data_wait_seconds, *self.validation_seconds):
+        for seconds in (*self.data_wait_seconds, *self.validation_seconds, *self.checkpoint_seconds):
             require_not_negative(seconds=seconds)
         if self.data_wait_seconds and len(self.data_wait_seconds) != len(self.iteration_seconds):
             raise ValueError("data_wait_seconds must have one entry an iteration, or none")
-        if any(value is not None and not math.isfinite(value) for value in self.loss):
-            raise ValueError("loss must be finite or None")
+        if any(value is not None and not math.isfinite(value) for value in (*self.loss, *self.learning_rate)):
+            raise ValueError("loss and learning_rate must be finite or None")
+        numbers = [epoch.number for epoch in self.curve]
+        if numbers != sorted(set(numbers)):
+            raise ValueError("curve must have each epoch once, in order")
 
     @property
-    def first_iteration_seconds(self) -> float:
-        return self.iteration_seconds[0]
+    def first_iteration_seconds(self) -> float | None:
+        return self.iteration_seconds[0] if self.iteration_seconds else None
 
     @property
     def steady_iteration_seconds(self) -> tuple[float, ...]:
