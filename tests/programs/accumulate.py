@@ -1,4 +1,6 @@
 """Gradient accumulation over four batches, bfloat16 autocast, a loader with workers, a loss scaler."""
+# ruff: noqa: T201 # it tells the test what it saw
+# mypy: allow-untyped-calls
 
 import json
 

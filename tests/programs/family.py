@@ -1,4 +1,5 @@
 """Starts children that would outlive it, one of them in a session of its own, and writes their ids to a file."""
+# mypy: allow-untyped-calls
 
 import subprocess
 import sys

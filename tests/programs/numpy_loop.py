@@ -1,4 +1,5 @@
 """Trains with no framework at all."""
+# ruff: noqa: T201 # it tells the test what it saw
 
 weights = [0.5, 0.25]
 for _ in range(100):

@@ -2,6 +2,8 @@
 
 Each iteration sleeps in the forward pass, so that its length does not hang on how busy the machine is.
 """
+# ruff: noqa: T201 # it tells the test what it saw
+# mypy: allow-untyped-calls
 
 import argparse
 import json

@@ -12,7 +12,7 @@ from trainfare.model.program import Program
 from trainfare.profiler.events import gpu_of, of_leading_process, profile_of, what_was_seen
 from trainfare.profiler.host import this_host
 from trainfare.profiler.measure import Measured, Progress, measure
-from trainfare.settings import Settings
+from trainfare.settings import Settings, read_settings
 from trainfare.store.history import AlreadyKept
 from trainfare.store.open import open_history
 from trainfare.units import format_seconds
@@ -40,7 +40,7 @@ class ProfilingInterrupted(ProfilingFailed):
 def profile(
     command: Sequence[str],
     *,
-    settings: Settings,
+    settings: Settings | None = None,
     directory: Path | None = None,
     iterations: int | None = None,
     on: str | None = None,
@@ -53,6 +53,7 @@ def profile(
     A program that ends by itself, or that the user interrupts, after at least two iterations has a Profile too;
     its `ending` says so. One that fails or stands still raises `ProfilingFailed`, which carries what was kept.
     """
+    settings = settings or read_settings()
     program = _program(command, directory or Path.cwd())
     _check_machine(on)
     wanted = iterations or settings.iterations

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trainfare.cli.options import Json, Store
+
 if TYPE_CHECKING:
     from trainfare.model.profile import Profile
     from trainfare.profiler.measure import Progress
@@ -32,9 +34,9 @@ def profile(
     stall: Annotated[
         str | None, typer.Option(metavar="TIME", help="Stop a program that stands still for so long (10min).")
     ] = None,
-    store: Annotated[str | None, typer.Option(metavar="STORE", help="Where history is kept.")] = None,
+    store: Store = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show neither its output nor progress.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the profile as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Run a training program for a few iterations and keep what they show.
 

@@ -1,0 +1,494 @@
+"""Where PyTorch is listened to.
+
+step boundary, optimizer, parameters   the global hooks of `torch.optim.Optimizer.step`
+loss                                   `torch.autograd.backward`, `GradScaler.scale`
+batches, waits, data set               `_BaseDataLoaderIter`, patched rather than wrapped: subclasses work
+validation                             a pass that does not train; `Module.train` and `eval`
+
+Not used: the global forward hook, which costs 9–16 %, breaks graphs of `torch.compile` and makes it warn.
+"""
+
+# ruff: noqa: SLF001 # PyTorch has no public name for what a loader's iterator knows
+from __future__ import annotations
+
+import atexit
+import functools
+import importlib
+import os
+import sys
+import time
+import weakref
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+    from trainfare.probe.loop import Loop, Pass
+    from trainfare.probe.recorder import Recorder
+    from trainfare.probe.torch_operations import Tracer
+
+STOPS_IGNORED = 3
+"""So often may a program swallow our stop; then its process ends without asking."""
+
+TRACE_DELAYS = 3
+"""So many iterations are let pass rather than trace one at the end of an epoch."""
+
+MEMORY_SECONDS = 2.0
+"""Asking the system for the peak of memory takes some 0.15 ms, as long as all else that is written at once."""
+
+ROUNDS_WITHOUT_FIRST = 20
+"""After so many steps of other optimizers the one that began the rounds is believed to be out of use."""
+
+
+class EnoughMeasured(SystemExit):
+    """Ends the program at a step boundary; code 0, so that whoever waits for it sees no failure."""
+
+
+def listen(torch: ModuleType, recorder: Recorder, *, iterations: int, trace: bool) -> None:
+    """Called once torch has been imported."""
+    listener = Listener(torch, recorder, iterations=iterations, trace=trace)
+    for watch in (
+        listener.watch_steps,
+        listener.watch_losses,
+        listener.watch_loaders,
+        listener.watch_modes,
+    ):
+        listener.guarded(watch)()  # one that this version of torch lacks leaves the others
+    atexit.register(listener.finish)
+    os.register_at_fork(after_in_child=listener.begin)
+
+
+class HostClock:
+    """Work on the CPU is done when the call returns."""
+
+    def mark(self) -> float:
+        return time.monotonic()
+
+    def seconds(self, mark: float) -> float:
+        return mark
+
+    def settle(self) -> None:
+        pass
+
+
+class CudaClock:
+    """Events on the stream: a call returns before its work is done, and asking would slow the program down.
+
+    Seconds are chained from the last moment known, because an event gives milliseconds in single precision.
+    """
+
+    def __init__(self, torch: ModuleType) -> None:
+        self._torch = torch
+        torch.cuda.synchronize()
+        self._known = self.mark()
+        self._known_at = time.monotonic()
+
+    def mark(self) -> Any:
+        event = self._torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def seconds(self, mark: Any) -> float | None:
+        if isinstance(mark, float):
+            return mark
+        if not mark.query():
+            return None
+        self._known_at += self._known.elapsed_time(mark) / 1e3
+        self._known = mark
+        return self._known_at
+
+    def settle(self) -> None:
+        self._torch.cuda.synchronize()
+
+
+class Listener:
+    """Moves a Loop on as PyTorch calls; a hook that fails is reported and never reaches the program."""
+
+    def __init__(self, torch: ModuleType, recorder: Recorder, *, iterations: int, trace: bool) -> None:
+        self.torch = torch
+        self.recorder = recorder
+        self._wanted = iterations
+        self._trace = trace
+        self._package = importlib.import_module(f"{__package__}.loop")
+        self.begin()
+
+    def begin(self) -> None:
+        """From nothing: at the start, and again in a forked child, which trains its own model or none."""
+        self.loop: Loop = self._package.Loop(self.recorder, HostClock(), self._loss_value)
+        self._first: weakref.ref[Any] | None = None
+        self._others = 0
+        self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._device = "cpu"
+        self._unscaled: Any = None
+        self._tracer: Tracer | None = None
+        self._delays = 0
+        self._stops = 0
+        self._finished = False
+        self._memory_at = 0.0
+
+    # Where the hooks go.
+
+    def watch_steps(self) -> None:
+        optimizer: Any = importlib.import_module("torch.optim.optimizer")
+        clear = optimizer.Optimizer.zero_grad
+        cleared = self.guarded(self._gradients_cleared)
+
+        @functools.wraps(clear)
+        def first_clear(*args: Any, **options: Any) -> Any:
+            optimizer.Optimizer.zero_grad = clear
+            cleared()
+            return clear(*args, **options)
+
+        optimizer.Optimizer.zero_grad = first_clear
+        optimizer.register_optimizer_step_pre_hook(self.guarded(self._step_started))
+        optimizer.register_optimizer_step_post_hook(self.guarded(self._step_ended))
+
+    def watch_losses(self) -> None:
+        autograd = self.torch.autograd
+        backward = autograd.backward
+        seen = self.guarded(self._backward_started)
+        done = self.guarded(self._backward_ended)
+
+        @functools.wraps(backward)
+        def watched(tensors: Any, *args: Any, **options: Any) -> Any:
+            seen(tensors)
+            try:
+                return backward(tensors, *args, **options)
+            finally:
+                done()
+
+        autograd.backward = watched
+
+        scaler = self.torch.amp.GradScaler
+        scale = scaler.scale
+        scaled = self.guarded(self._loss_scaled)
+
+        @functools.wraps(scale)
+        def watched_scale(scaler: Any, outputs: Any) -> Any:
+            scaled(outputs)
+            return scale(scaler, outputs)
+
+        scaler.scale = watched_scale
+
+    def watch_loaders(self) -> None:
+        iterators: Any = importlib.import_module("torch.utils.data.dataloader")._BaseDataLoaderIter
+        begin, following = iterators.__init__, iterators.__next__
+        made, asked = self.guarded(self._iterator_made), self.guarded(self._batch_asked)
+        given, ended = self.guarded(self._batch_given), self.guarded(self._pass_ended)
+
+        @functools.wraps(begin)
+        def watched_init(iterator: Any, loader: Any) -> None:
+            made(iterator, loader)
+            begin(iterator, loader)
+
+        @functools.wraps(following)
+        def watched_next(iterator: Any) -> Any:
+            asked_at = asked(iterator)
+            try:
+                batch = following(iterator)
+            except StopIteration:
+                ended(iterator)
+                raise
+            given(iterator, batch, asked_at)
+            return batch
+
+        iterators.__init__ = watched_init
+        iterators.__next__ = watched_next
+
+    def watch_modes(self) -> None:
+        module: Any = importlib.import_module("torch.nn.modules.module")
+        switch = module.Module.train
+        switched = self.guarded(self._mode_changed)
+
+        @functools.wraps(switch)
+        def watched(model: Any, mode: bool = True) -> Any:
+            switched(mode)
+            return switch(model, mode)
+
+        module.Module.train = watched
+
+    def guarded(self, hook: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(hook)
+        def guarded(*args: Any) -> Any:
+            try:
+                return hook(*args)
+            except Exception:  # noqa: BLE001 # training goes on, whatever is wrong with us
+                self.recorder.trouble(hook.__name__)
+                return None
+
+        return guarded
+
+    # What they tell.
+
+    def _gradients_cleared(self) -> None:
+        self.loop.gradients_cleared()
+
+    def _iterator_made(self, iterator: Any, loader: Any) -> None:
+        self._new_pass(iterator, loader, _loader_facts(loader))
+
+    def _new_pass(self, iterator: Any, loader: Any, facts: dict[str, Any]) -> Pass:
+        one: Pass = self._package.Pass(iterator, loader, self.loop.clock.mark(), facts)
+        iterator._trainfare_pass = one
+        self.loop.pass_started(one)
+        return one
+
+    def _batch_asked(self, iterator: Any) -> float:
+        one: Pass = iterator._trainfare_pass
+        if one.given and not iterator._num_yielded:
+            # Persistent workers: the loader uses its iterator again.
+            one = self._new_pass(iterator, one.loader(), one.facts)
+        self.loop.batch_asked(one)
+        return time.monotonic()
+
+    def _batch_given(self, iterator: Any, batch: Any, asked_at: float) -> None:
+        one: Pass = iterator._trainfare_pass
+        self.loop.batch_given(one, time.monotonic() - asked_at)
+        if one.facts["batch_size"] is None:
+            one.facts["batch_size"] = _leading_dimension(batch)
+
+    def _pass_ended(self, iterator: Any) -> None:
+        self.loop.pass_ended(iterator._trainfare_pass)
+
+    def _mode_changed(self, training: bool) -> None:
+        self.loop.mode_changed(training=training)
+
+    def _loss_scaled(self, outputs: Any) -> None:
+        if isinstance(outputs, self.torch.Tensor):
+            self._unscaled = outputs
+
+    def _backward_started(self, tensors: Any) -> None:
+        loss = self._unscaled if self._unscaled is not None else tensors
+        self._unscaled = None
+        if not isinstance(loss, self.torch.Tensor):
+            loss = loss[0] if len(loss) == 1 else None
+        self.loop.backward_started(loss.detach() if loss is not None and loss.numel() == 1 else None)
+        if self._tracer is not None:
+            self._tracer.backward_started()
+
+    def _backward_ended(self) -> None:
+        if self._tracer is not None:
+            self._tracer.backward_ended()
+
+    def _step_started(self, _optimizer: Any, _args: Any, _options: Any) -> None:
+        self.loop.step_started()
+        if self._tracer is not None:
+            self._tracer.step_started()
+
+    def _step_ended(self, optimizer: Any, _args: Any, _options: Any) -> None:
+        if self._tracer is not None:
+            self._tracer.step_ended()
+        if not self._ends_iteration(optimizer):
+            return
+        if self._stops:
+            self._stop()
+        if self._tracer is not None:
+            self._end_trace()
+            self._stop()
+        if self.loop.count < self._wanted:
+            self._iteration_ended(optimizer)
+        else:
+            self.loop.skip_iteration()
+        if self.loop.count >= self._wanted:
+            self._enough_measured()
+
+    # What follows from it.
+
+    def _ends_iteration(self, optimizer: Any) -> bool:
+        """Of several optimizers, the one that steps first in each round ends the iteration."""
+        first = self._first() if self._first is not None else None
+        if optimizer is not first:
+            self._optimizers.add(optimizer)
+        if first is None or self._others >= ROUNDS_WITHOUT_FIRST:
+            self._first, first = weakref.ref(optimizer), optimizer
+        self._others = 0 if optimizer is first else self._others + 1
+        return optimizer is first
+
+    def _iteration_ended(self, optimizer: Any) -> None:
+        loop = self.loop
+        if not loop.count:
+            self._device = self._device_of_parameters()
+            if self._device == "cuda":
+                loop.clock = CudaClock(self.torch)
+        rate = optimizer.param_groups[0].get("lr")
+        loop.step_ended(rate if isinstance(rate, (int, float)) else None)
+        if loop.count == 1:
+            self._write_facts()
+        elif loop.count == 2:
+            self._write_model()  # again: some optimizers of a round step only now
+        elif not self.recorder.due:
+            return
+        self._write()
+        loop.restart_clock()
+
+    def _device_of_parameters(self) -> str:
+        parameters = (p for o in self._optimizers for group in o.param_groups for p in group["params"])
+        return next((str(p.device.type) for p in parameters), "cpu")
+
+    def _enough_measured(self) -> None:
+        self._write()
+        if not self._trace:
+            self._stop()
+        if self.loop.between_passes and self._delays < TRACE_DELAYS:
+            self._delays += 1
+            return
+        self._begin_trace()
+
+    def _begin_trace(self) -> None:
+        operations = importlib.import_module(f"{__package__}.torch_operations")
+        try:
+            self._tracer = operations.Tracer(self.torch, lambda: not self.loop.evaluating)
+            self._tracer.enter()
+        except Exception:  # noqa: BLE001 # the times are measured: go without the operations
+            self.recorder.trouble("tracing")
+            self._stop()
+
+    def _end_trace(self) -> None:
+        tracer, self._tracer = self._tracer, None
+        if tracer is None:
+            return
+        try:
+            self.recorder.add("operations", **tracer.leave())
+        except Exception:  # noqa: BLE001 # as above
+            self.recorder.trouble("tracing")
+
+    def _stop(self) -> NoReturn:
+        self.finish()
+        self._stops += 1
+        if self._stops > STOPS_IGNORED:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(0)
+        raise EnoughMeasured(0)
+
+    def finish(self) -> None:
+        """At the stop, or when the program ends by itself."""
+        if self._finished or not self.loop.count:
+            return
+        self._finished = True
+        try:
+            self.loop.finish()
+            self._write_memory()
+        except Exception:  # noqa: BLE001 # a device that is broken at exit must not hide why
+            self.recorder.trouble("finishing")
+        self.recorder.add("stop" if self.loop.count >= self._wanted else "exit")
+        self.recorder.flush()
+
+    # What is written.
+
+    def _write(self) -> None:
+        self.loop.write()
+        if self._device == "cpu":
+            self.loop.write_losses()
+        if self.loop.count <= 2 or time.monotonic() - self._memory_at >= MEMORY_SECONDS:
+            self._write_memory()
+        self.recorder.add("cpu", seconds=time.process_time())
+        self.recorder.flush()
+
+    def _write_facts(self) -> None:
+        self._write_model()
+        for one in self.loop.training_passes:
+            self.recorder.add("loader", **one.facts)
+
+    def _write_model(self) -> None:
+        parameters = _unique(p for o in self._optimizers for group in o.param_groups for p in group["params"])
+        largest = max(parameters, key=lambda p: p.numel(), default=None)
+        if largest is None:
+            return
+        first = self._first() if self._first is not None else None
+        states = [value for o in self._optimizers for state in o.state.values() for value in _tensors(state)]
+        distributed = self.torch.distributed
+        spread = distributed.is_available() and distributed.is_initialized()
+        cuda = self._device == "cuda"
+        self.recorder.add(
+            "model",
+            parameters=sum(p.numel() for p in parameters),
+            dtype=_dtype(largest),
+            device=self._device,
+            gpu=self.torch.cuda.get_device_name(largest.device) if cuda else None,
+            gpus=self.torch.cuda.device_count() if cuda else 0,
+            optimizer=type(first).__name__,
+            gradient_bytes=sum(_bytes(p.grad) for p in parameters if p.grad is not None),
+            optimizer_bytes=sum(map(_bytes, _unique(states))),
+            world_size=distributed.get_world_size() if spread else 1,
+            rank=distributed.get_rank() if spread else 0,
+        )
+
+    def _write_memory(self) -> None:
+        self._memory_at = time.monotonic()
+        device = self.torch.cuda.max_memory_allocated() if self._device == "cuda" else None
+        self.recorder.add("memory", host_bytes=_peak_resident_bytes(), device_bytes=device)
+
+    def _loss_value(self, loss: Any) -> float:
+        return float(loss.item())
+
+
+def _loader_facts(loader: Any) -> dict[str, Any]:
+    return {
+        "batch_size": loader.batch_size or getattr(loader.batch_sampler, "batch_size", None),
+        "samples": _samples(loader),
+        "length": _length(loader),
+        "workers": loader.num_workers,
+    }
+
+
+def _leading_dimension(batch: Any) -> int | None:
+    """Of a loader whose data set makes the batches itself."""
+    first = next((tensor for tensor in _tensors(batch) if tensor.dim()), None)
+    return None if first is None else int(first.shape[0])
+
+
+def _samples(loader: Any) -> int | None:
+    """The samples of an epoch: the sampler may take only a part of the data set, or a share of it on each rank."""
+    sampler = getattr(loader, "sampler", None)
+    own_batches = loader.batch_size is None
+    try:
+        if own_batches or not hasattr(sampler, "__len__"):
+            return len(loader.dataset)
+        return len(sampler) if not hasattr(sampler, "num_replicas") else len(loader.dataset)  # type: ignore[arg-type]
+    except (TypeError, NotImplementedError):
+        return None
+
+
+def _length(loader: Any) -> int | None:
+    try:
+        return len(loader)
+    except (TypeError, NotImplementedError):
+        return None
+
+
+def _unique(tensors: Any) -> list[Any]:
+    return list({id(tensor): tensor for tensor in tensors}.values())
+
+
+def _tensors(value: Any) -> list[Any]:
+    """The tensors of a batch or of an optimizer's state, however nested."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return [tensor for item in value for tensor in _tensors(item)]
+    return [value] if hasattr(value, "untyped_storage") else []
+
+
+def _bytes(tensor: Any) -> int:
+    if tensor.is_sparse:
+        tensor = tensor._values()
+    return int(tensor.numel() * tensor.element_size())
+
+
+def _dtype(tensor: Any) -> str:
+    return str(tensor.dtype).replace("torch.", "")
+
+
+def _peak_resident_bytes() -> int | None:
+    """`VmHWM`: unlike `ru_maxrss` it forgets what the process was before it became Python."""
+    try:
+        with open("/proc/self/status", encoding="ascii", errors="replace") as status:  # noqa: PTH123 # see sitecustomize
+            for line in status:
+                if line.startswith("VmHWM:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

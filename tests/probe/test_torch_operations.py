@@ -1,0 +1,192 @@
+"""FLOPs and bytes of small nets whose figures are known."""
+# mypy: allow-untyped-calls
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from trainfare.probe.torch_operations import Tracer, kind_of
+
+BATCH = 4
+Row = list[Any]
+
+
+def traced(work: Callable[[Tracer], object]) -> dict[str, Any]:
+    tracer = Tracer(torch, lambda: True)
+    tracer.enter()
+    try:
+        work(tracer)
+    finally:
+        facts = tracer.leave()
+    return facts
+
+
+def flops(facts: dict[str, Any], kind: str | None = None) -> float:
+    return sum(float(row[2] * row[4]) for row in facts["operations"] if kind in (None, row[0]))
+
+
+def forward_and_backward(model: nn.Module, *inputs: torch.Tensor) -> dict[str, Any]:
+    def work(_tracer: Tracer) -> None:
+        out = model(*inputs)
+        (out[0] if isinstance(out, tuple) else out).sum().backward()
+
+    return traced(work)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 8])
+def test_convolution_counts_each_filter_of_its_group_once(groups: int) -> None:
+    model = nn.Conv2d(8, 16, kernel_size=3, padding=1, groups=groups)
+    facts = traced(lambda _: model(torch.randn(BATCH, 8, 10, 10)))
+    assert flops(facts, "convolution") == 2 * BATCH * 16 * 10 * 10 * (8 // groups) * 9
+
+
+@pytest.mark.parametrize("groups", [1, 2, 8])
+def test_backward_of_a_convolution_is_twice_its_forward(groups: int) -> None:
+    model = nn.Conv2d(8, 16, kernel_size=3, padding=1, groups=groups)
+    facts = forward_and_backward(model, torch.randn(BATCH, 8, 10, 10, requires_grad=True))
+    assert flops(facts, "convolution") == 3 * 2 * BATCH * 16 * 10 * 10 * (8 // groups) * 9
+
+
+def test_first_convolution_computes_no_gradient_of_the_image() -> None:
+    facts = forward_and_backward(nn.Conv2d(3, 4, kernel_size=1), torch.randn(BATCH, 3, 5, 5))
+    assert flops(facts, "convolution") == 2 * 2 * BATCH * 4 * 25 * 3
+
+
+def test_transposed_convolution_counts_each_input_once() -> None:
+    model = nn.ConvTranspose2d(6, 4, kernel_size=2, stride=2, groups=2)
+    facts = forward_and_backward(model, torch.randn(BATCH, 6, 5, 5, requires_grad=True))
+    assert flops(facts, "convolution") == 3 * 2 * BATCH * 6 * 25 * (4 // 2) * 4
+
+
+def test_linear_layer_is_three_products() -> None:
+    facts = forward_and_backward(nn.Linear(32, 16), torch.randn(BATCH, 32, requires_grad=True))
+    assert flops(facts, "matmul") == 3 * 2 * BATCH * 32 * 16
+
+
+def test_batched_matmul_counts_every_batch() -> None:
+    a, b = torch.randn(5, 6, 7), torch.randn(5, 7, 8)
+    facts = traced(lambda _: torch.bmm(a, b))
+    assert facts["operations"] == [["matmul", "float32", 2.0 * 5 * 6 * 7 * 8, 4.0 * 5 * (42 + 56 + 48), 1]]
+
+
+def test_attention_is_two_products_forward_and_five_backward() -> None:
+    query, key, value = (torch.randn(2, 3, length, 16, requires_grad=True) for length in (10, 12, 12))
+    facts = traced(lambda _: functional.scaled_dot_product_attention(query, key, value).sum().backward())
+    one_product = 2 * 2 * 3 * 10 * 12 * 16
+    assert flops(facts, "attention") == 7 * one_product
+
+
+def test_lstm_multiplies_every_token_by_every_weight() -> None:
+    model = nn.LSTM(8, 16)
+    facts = forward_and_backward(model, torch.randn(7, BATCH, 8, requires_grad=True))
+    products = 2 * 7 * BATCH * (4 * 16 * 8 + 4 * 16 * 16)
+    assert flops(facts) == 3 * products
+
+
+def test_autocast_shows_in_the_dtype() -> None:
+    model = nn.Linear(32, 16)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        facts = traced(lambda _: model(torch.randn(BATCH, 32)))
+    assert {row[1] for row in facts["operations"] if row[0] == "matmul"} == {"bfloat16"}
+
+
+def test_views_move_nothing() -> None:
+    tensor = torch.randn(4, 6)
+    assert traced(lambda _: tensor.t()[1:].unsqueeze(0).expand(2, -1, -1).detach())["operations"] == []
+
+
+def test_addition_in_place_reads_two_and_writes_one() -> None:
+    a, b = torch.randn(100), torch.randn(100)
+    assert traced(lambda _: a.add_(b))["operations"] == [["pointwise", "float32", 0.0, 1200.0, 1]]
+
+
+def test_copying_does_not_read_what_it_overwrites() -> None:
+    a, b = torch.randn(100), torch.randn(100)
+    assert traced(lambda _: a.copy_(b))["operations"] == [["copy", "float32", 0.0, 800.0, 1]]
+
+
+def test_expanded_tensor_is_read_once() -> None:
+    a, b = torch.randn(100), torch.randn(1).expand(100)
+    assert traced(lambda _: a + b)["operations"] == [["pointwise", "float32", 0.0, 804.0, 1]]
+
+
+def test_equal_operations_are_one_row() -> None:
+    a = torch.randn(10)
+    assert traced(lambda _: [a * 2 for _ in range(5)])["operations"] == [["pointwise", "float32", 0.0, 80.0, 5]]
+
+
+def test_steps_of_an_optimizer_are_a_kind_of_their_own() -> None:
+    """Three kernels: the buffer shrinks (2 × 400 bytes), takes the gradient (3 ×) and moves the weight (3 ×)."""
+    weight = nn.Parameter(torch.randn(100))
+    weight.grad = torch.randn(100)
+    optimizer = torch.optim.SGD([weight], lr=0.1, momentum=0.9, foreach=True)
+    optimizer.step()
+
+    def step(tracer: Tracer) -> None:
+        tracer.step_started()
+        optimizer.step()
+        tracer.step_ended()
+
+    rows = traced(step)["operations"]
+    assert {row[0] for row in rows} == {"optimizer"}
+    assert sum(row[3] * row[4] for row in rows) == 8 * 400
+
+
+def test_activations_are_what_forward_keeps_for_backward() -> None:
+    """ReLU keeps its output, the second layer its input, which is the same tensor; sigmoid keeps its output."""
+    model = nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 16), nn.Sigmoid())
+    inputs = torch.randn(BATCH, 8)
+
+    def work(tracer: Tracer) -> None:
+        out = model(inputs)
+        loss = out.sum()
+        del out
+        tracer.backward_started()
+        loss.backward()
+        tracer.backward_ended()
+
+    kept = traced(work)["activation_bytes"]
+    assert kept == pytest.approx(BATCH * (64 + 16) * 4, abs=64)
+
+
+def test_what_cannot_be_counted_runs_all_the_same() -> None:
+    tracer = Tracer(torch, lambda: True)
+    tracer._count = None  # type: ignore[assignment,method-assign]  # whatever goes wrong inside
+    tracer.enter()
+    total = torch.ones(3).sum()
+    with pytest.raises(TypeError):
+        tracer.leave()
+    assert total.item() == 3
+    assert torch.ones(2).sum().item() == 2
+
+
+def test_nothing_is_counted_while_paused() -> None:
+    tracer = Tracer(torch, lambda: False)
+    tracer.enter()
+    _ = torch.ones(3) * 2
+    assert tracer.leave()["operations"] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("native_layer_norm_backward", "norm"),
+        ("cudnn_batch_norm", "norm"),
+        ("linalg_vector_norm", "reduction"),
+        ("_log_softmax_backward_data", "reduction"),
+        ("nll_loss_forward", "reduction"),
+        ("max_pool2d_with_indices", "reduction"),
+        ("embedding_dense_backward", "embedding"),
+        ("_scaled_dot_product_efficient_attention", "attention"),
+        ("_cudnn_rnn", "rnn"),
+        ("_to_copy", "copy"),
+        ("threshold_backward", "pointwise"),
+        ("_foreach_addcdiv_", "pointwise"),
+    ],
+)
+def test_kinds(name: str, kind: str) -> None:
+    assert kind_of(name) == kind

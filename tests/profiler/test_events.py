@@ -1,0 +1,130 @@
+"""From the probe's events to facts."""
+
+from typing import Any
+
+import pytest
+
+from tests.makers import NOON, make_program
+from trainfare.model.machine import Host
+from trainfare.model.profile import Operation, Profile
+from trainfare.profiler.events import (
+    Event,
+    computing_dtype,
+    cpu_use,
+    iteration_seconds,
+    merged,
+    of_leading_process,
+    parse_events,
+    profile_of,
+    validation_seconds,
+    what_was_seen,
+)
+
+
+def event(kind: str, **facts: Any) -> Event:
+    return {"event": kind, "pid": 1, "time": 0.0, **facts}
+
+
+def iteration(n: int, start: float, end: float, **changes: Any) -> Event:
+    facts = {"n": n, "start": start, "end": end, "wait": 0.1, "batches": 1, "learning_rate": 0.1}
+    return event("iteration", **(facts | changes))
+
+
+IMPORT = event("import", name="torch", version="2.13.0+cpu")
+
+
+def make(events: list[Event]) -> Profile:
+    return profile_of(
+        [IMPORT, *events],
+        id="p7k2",
+        program=make_program(),
+        host=Host(name="laptop"),
+        measured_at=NOON,
+        ending="enough",
+        started=10.0,
+    )
+
+
+def test_line_cut_off_by_a_kill_is_dropped() -> None:
+    assert parse_events(b'{"event": "python"}\nnot json\n[1]\n{"event": "itera') == [{"event": "python"}]
+
+
+def test_iteration_is_its_span_without_the_validation_in_it() -> None:
+    assert iteration_seconds([(0, 1), (1, 5)], [(1.5, 4)]) == (1, 1.5)
+
+
+def test_validations_at_one_place_are_one() -> None:
+    spans = [(0.0, 1.0), (1.0, 5.0), (5.0, 6.0)]
+    assert validation_seconds(spans, [(1.5, 2), (3, 4), (6, 7)]) == (1.5, 1)
+
+
+def test_window_before_the_first_iteration_is_no_validation() -> None:
+    assert validation_seconds([(2.0, 3.0)], [(0, 1)]) == ()
+
+
+def test_overlapping_windows_count_once() -> None:
+    assert merged([(3, 5), (1, 2), (4, 6)]) == [(1, 2), (3, 6)]
+
+
+def test_init_runs_from_the_start_of_the_program_to_the_first_iteration() -> None:
+    assert make([iteration(1, 12.5, 13)]).init_seconds == 2.5
+
+
+def test_accumulated_steps_have_the_batches_together() -> None:
+    loader = event("loader", batch_size=8, samples=100, length=13)
+    model = event("model", world_size=2)
+    found = make([loader, model, *(iteration(n, n + 10, n + 11, batches=4) for n in range(1, 4))])
+    assert (found.batch_size, found.global_batch_size) == (8, 64)
+    assert (found.iterations_per_epoch, found.samples) == (4, 100)
+
+
+def test_epoch_is_unknown_where_steps_take_no_batch() -> None:
+    loader = event("loader", batch_size=8, samples=100, length=13)
+    found = make([loader, *(iteration(n, n + 10, n + 11, batches=0) for n in range(1, 4))])
+    assert found.iterations_per_epoch is None
+    assert found.data_wait_seconds == ()
+
+
+def test_cores_kept_busy() -> None:
+    events = [event("cpu", seconds=1.0) | {"time": 10.0}, event("cpu", seconds=4.0) | {"time": 12.0}]
+    assert cpu_use(events) == 1.5
+    assert cpu_use(events[:1]) is None
+
+
+def test_losses_that_are_not_numbers_are_none() -> None:
+    found = make([iteration(1, 10, 11), iteration(2, 11, 12), event("losses", first=1, values=[0.5, None])])
+    assert found.loss == (0.5, None)
+
+
+def test_process_that_trains_most_speaks() -> None:
+    events = [iteration(1, 0, 1) | {"pid": 7}, iteration(1, 0, 1), iteration(2, 1, 2)]
+    assert {e["pid"] for e in of_leading_process(events)} == {1}
+
+
+def test_dtype_is_that_of_most_work() -> None:
+    operations = [
+        Operation(kind="matmul", dtype="bfloat16", flops=100, bytes=1, count=3),
+        Operation(kind="matmul", dtype="float32", flops=200, bytes=1),
+        Operation(kind="pointwise", dtype="float64", flops=0, bytes=1e9),
+    ]
+    assert computing_dtype(operations) == "bfloat16"
+    assert computing_dtype(operations[2:]) is None
+
+
+def test_version_is_without_its_build() -> None:
+    found = make([iteration(1, 10, 11)])
+    assert (found.framework, found.framework_version) == ("pytorch", "2.13.0")
+
+
+def test_trouble_is_told_by_its_last_line() -> None:
+    trouble = event("trouble", where="step", what="Traceback …\n  File …\nValueError: no\n")
+    assert what_was_seen([trouble]).troubles == ("step: ValueError: no",)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_device_is_the_frameworks(device: str) -> None:
+    assert make([iteration(1, 10, 11), event("model", device=device)]).device == device
+
+
+def test_device_that_is_not_known_is_none() -> None:
+    assert make([iteration(1, 10, 11), event("model", device="hpu")]).device is None

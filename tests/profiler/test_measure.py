@@ -1,0 +1,257 @@
+"""Real programs under the probe: what it saw against what they saw themselves."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+
+from tests.makers import NOON
+from trainfare.model.machine import Host
+from trainfare.model.profile import Profile
+from trainfare.model.program import Program
+from trainfare.profiler.events import profile_of, what_was_seen
+from trainfare.profiler.measure import Measured, Progress, measure
+from trainfare.profiler.processes import is_running
+
+PROGRAMS = Path(__file__).parents[1] / "programs"
+
+
+@dataclass(frozen=True)
+class Seen:
+    measured: Measured
+    profile: Profile
+    own: dict[str, Any]
+    """What the program printed of itself."""
+
+
+def run(
+    *arguments: str, iterations: int = 25, stall_seconds: float = 60, trace: bool = True, directory: Path = PROGRAMS
+) -> Measured:
+    return measure(
+        Program(command=(sys.executable, *arguments), directory=str(directory)),
+        iterations=iterations,
+        stall_seconds=stall_seconds,
+        trace_operations=trace,
+        on_progress=lambda _: None,
+        on_output=None,
+    )
+
+
+def seen(*arguments: str, iterations: int = 25, trace: bool = True) -> Seen:
+    measured = run(*arguments, iterations=iterations, trace=trace)
+    profile = profile_of(
+        measured.events,
+        id="p7k2",
+        program=Program(command=("python",), directory="/"),
+        host=Host(name="here"),
+        measured_at=NOON,
+        ending=measured.ending,
+        started=measured.started,
+    )
+    return Seen(measured, profile, own_account(measured.log.text()))
+
+
+def own_account(output: str) -> dict[str, Any]:
+    line = next((line for line in output.splitlines() if line.startswith("{")), "{}")
+    account: dict[str, Any] = json.loads(line)
+    return account
+
+
+def assert_close(ours: Sequence[float], own: Sequence[float]) -> None:
+    """The medians agree within 3 % or 0.2 ms, whichever is more."""
+    assert median(ours) == pytest.approx(median(own), rel=0.03, abs=2e-4)
+
+
+@pytest.fixture(scope="module")
+def plain() -> Seen:
+    return seen("plain.py")
+
+
+@pytest.fixture(scope="module")
+def without_probe() -> dict[str, Any]:
+    command = [sys.executable, "plain.py", "--sleep", "0"]
+    return own_account(subprocess.run(command, cwd=PROGRAMS, capture_output=True, text=True, check=True).stdout)
+
+
+def test_iterations_take_what_the_program_clocked(plain: Seen) -> None:
+    assert len(plain.profile.iteration_seconds) == 25
+    assert_close(plain.profile.steady_iteration_seconds, plain.own["iteration_seconds"][1:25])
+
+
+def test_first_iteration_starts_with_its_first_batch(plain: Seen) -> None:
+    own = plain.own["iteration_seconds"][0]
+    assert plain.profile.first_iteration_seconds is not None
+    assert plain.profile.first_iteration_seconds == pytest.approx(own, rel=0.1, abs=5e-3)
+
+
+def test_validation_takes_what_the_program_clocked(plain: Seen) -> None:
+    assert len(plain.profile.validation_seconds) == 2
+    assert_close(plain.profile.validation_seconds, plain.own["validations"])
+
+
+def test_waits_are_those_of_the_program(plain: Seen) -> None:
+    assert_close(plain.profile.data_wait_seconds, plain.own["waits"][:25])
+
+
+def test_counts_are_exact(plain: Seen) -> None:
+    for name in ("samples", "batch_size", "iterations_per_epoch", "parameters"):
+        assert getattr(plain.profile, name) == plain.own[name]
+    assert plain.profile.gradient_bytes == plain.own["parameters"] * 4
+    assert plain.profile.optimizer == "Adam"
+    assert plain.profile.learning_rate == (1e-3,) * 25
+    assert plain.profile.global_batch_size == plain.own["batch_size"]
+    assert plain.profile.validation_samples == 30
+    # Two moments for each parameter, and a step count for each of the six tensors.
+    assert plain.profile.optimizer_bytes == 2 * plain.own["parameters"] * 4 + 6 * 4
+
+
+def test_losses_are_those_of_the_program_to_the_last_bit(plain: Seen) -> None:
+    assert list(plain.profile.loss) == plain.own["losses"][:25]
+
+
+def test_losses_are_the_same_without_the_probe(plain: Seen, without_probe: dict[str, Any]) -> None:
+    assert list(plain.profile.loss) == without_probe["losses"][:25]
+
+
+def test_machine_and_framework_are_told(plain: Seen) -> None:
+    assert plain.profile.device == "cpu"
+    assert plain.profile.dtype == "float32"
+    assert plain.profile.framework == "pytorch"
+    assert plain.profile.init_seconds is not None
+    assert plain.profile.init_seconds > 0.2
+    assert plain.profile.peak_host_bytes is not None
+    assert plain.profile.peak_host_bytes > 50e6
+    assert plain.profile.cpu_use is not None
+    assert 0 < plain.profile.cpu_use < 1.1
+
+
+def test_operations_of_one_iteration_are_traced(plain: Seen) -> None:
+    """A full batch of ten: convolution without gradient of the image, then a linear layer."""
+    flops = {
+        kind: sum(o.flops * o.count for o in plain.profile.operations if o.kind == kind)
+        for kind in ("convolution", "matmul")
+    }
+    assert flops == {"convolution": 2 * 2 * 10 * 8 * 64 * 2 * 9, "matmul": 3 * 2 * 10 * 512 * 3}
+    assert any(o.kind == "optimizer" for o in plain.profile.operations)
+    assert plain.profile.activation_bytes is not None
+    # At least what batch norm and ReLU keep: two tensors of 10 × 8 × 64.
+    assert 2 * 10 * 8 * 64 * 4 <= plain.profile.activation_bytes < 6 * 10 * 8 * 64 * 4
+
+
+def test_probe_has_no_trouble(plain: Seen) -> None:
+    assert what_was_seen(plain.measured.events).troubles == ()
+    assert plain.measured.ending == "enough"
+
+
+def test_validation_is_seen_without_eval_and_with_workers_that_persist() -> None:
+    found = seen("plain.py", "--without-modes", "--workers", "1", trace=False)
+    assert_close(found.profile.steady_iteration_seconds, found.own["iteration_seconds"][1:25])
+    assert_close(found.profile.validation_seconds, found.own["validations"])
+    assert found.profile.operations == ()
+    assert {event["pid"] for event in found.measured.events} == {found.measured.events[0]["pid"]}
+
+
+def test_accumulated_scaled_steps_under_autocast() -> None:
+    found = seen("accumulate.py", iterations=20)
+    assert (found.profile.batch_size, found.profile.global_batch_size) == (5, 20)
+    assert found.profile.iterations_per_epoch == 6
+    assert found.profile.dtype == "bfloat16"
+    assert list(found.profile.loss) == found.own["losses"][:20]
+
+
+def test_first_of_two_optimizers_ends_the_iteration() -> None:
+    found = seen("gan.py", iterations=20)
+    ends = found.own["ends"]
+    assert_close(found.profile.steady_iteration_seconds, [ends[i + 1] - ends[i] for i in range(19)])
+    assert found.profile.parameters == found.own["parameters"]
+    assert found.profile.optimizer == "Adam"
+    assert found.profile.batch_size is None
+
+
+def test_forked_child_trains_from_a_stream() -> None:
+    found = seen("child.py", iterations=20)
+    assert (found.profile.batch_size, found.profile.iterations_per_epoch, found.profile.samples) == (16, None, None)
+    assert found.profile.validation_seconds == ()
+    assert found.profile.framework == "pytorch"
+
+
+def test_compiled_model_is_left_alone_and_traced_all_the_same() -> None:
+    found = seen("compiled.py", iterations=10)
+    assert found.own["graph_breaks"] == 0
+    flops = sum(o.flops * o.count for o in found.profile.operations)
+    assert flops == 2 * (2 * 50 * 64 * 32) + 3 * (2 * 50 * 32 * 1)
+
+
+def test_program_that_swallows_the_stop_is_ended() -> None:
+    measured = run("stubborn.py", iterations=5)
+    assert measured.ending == "enough"
+    assert measured.log.text().count("swallowed EnoughMeasured") == 3
+
+
+def test_children_do_not_outlive_the_measurement(tmp_path: Path) -> None:
+    measured = run("family.py", str(tmp_path / "children"))
+    children = (tmp_path / "children").read_text().split()
+    assert measured.ending == "finished"
+    assert len(children) == 2
+    assert not any(is_running(int(pid)) for pid in children)
+
+
+def test_gigabyte_of_output_costs_no_memory() -> None:
+    measured = run("chatter.py", iterations=10)
+    assert measured.ending == "enough"
+    text = measured.log.text()
+    assert len(text) < 3 * 256 * 1024
+    assert "bytes left out" in text
+
+
+def test_program_that_stands_still_is_stopped_and_shows_where() -> None:
+    measured = run("plain.py", "--hang-at", "4", stall_seconds=3)
+    assert measured.ending == "stalled"
+    assert "time.sleep(3600)" in measured.log.text()
+    assert sum(event["event"] == "iteration" for event in measured.events) == 3
+
+
+def test_what_follows_the_training_in_a_script_is_not_run(tmp_path: Path) -> None:
+    """The training was cut short: whatever builds on it would build on nothing."""
+    script = f"{sys.executable} {PROGRAMS / 'plain.py'} && touch {tmp_path / 'deployed'}"
+    measured = measure(
+        Program(command=("bash", "-c", script), directory=str(tmp_path)),
+        iterations=3,
+        stall_seconds=60,
+        trace_operations=False,
+        on_progress=lambda _: None,
+        on_output=None,
+    )
+    assert measured.ending == "enough"
+    assert not (tmp_path / "deployed").exists()
+
+
+def test_sitecustomize_and_path_of_the_user_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import builtins\nbuiltins.shadowed = 'ran'\n")
+    (tmp_path / "mine.py").write_text("word = 'found'\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    measured = run("-c", "import mine, sys; print(shadowed, mine.word, [p for p in sys.path if 'probe' in p])")
+    assert measured.log.text().strip() == "ran found []"
+
+
+def test_progress_counts_up(tmp_path: Path) -> None:
+    shown: list[Progress] = []
+    measure(
+        Program(command=(sys.executable, "plain.py", "--sleep", "0.1"), directory=str(PROGRAMS)),
+        iterations=8,
+        stall_seconds=60,
+        trace_operations=False,
+        on_progress=shown.append,
+        on_output=None,
+    )
+    counts = [progress.iterations for progress in shown]
+    assert counts == sorted(counts)
+    assert any(0 < count < 8 for count in counts)
+    assert shown[-1].iterations == 8
+    assert shown[-1].stopping
