@@ -1,12 +1,14 @@
 """Measuring and keeping, with real programs and a real store."""
 
+import socket
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from trainfare.app.profile import ProfilingFailed, profile
-from trainfare.errors import AskedWrongly, StoreFailed
+from trainfare.errors import AskedWrongly, NotFound, StoreFailed
 from trainfare.settings import Settings
 from trainfare.store.open import open_history
 
@@ -92,3 +94,20 @@ def test_store_that_cannot_be_written_is_known_before_the_program_runs(tmp_path:
     with pytest.raises(StoreFailed):
         profile(("touch", str(tmp_path / "ran")), settings=settings, directory=tmp_path)
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_host_with_the_name_of_an_own_machine_is_that_machine(tmp_path: Path, settings: Settings) -> None:
+    machines = tmp_path / "machines.toml"
+    machines.write_text(f'["{socket.gethostname()}"]\nusd_per_hour = 0.1\n')
+    found = profile(
+        (sys.executable, "plain.py", "--sleep", "0"),
+        settings=replace(settings, machines=str(machines)),
+        directory=PROGRAMS,
+        trace_operations=False,
+    )
+    assert found.host.vm_type == f"own/{socket.gethostname()}"
+
+
+def test_a_machine_that_is_in_no_catalog_is_refused_before_the_program_runs(settings: Settings) -> None:
+    with pytest.raises(NotFound, match=r"there is no machine aws/g5\.xlage\. Did you mean aws/g5\.xlarge"):
+        profile(("does-not-exist",), settings=settings, on="aws/g5.xlage")

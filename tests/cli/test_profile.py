@@ -105,7 +105,7 @@ def test_ctrl_c_before_anything_was_measured() -> None:
         (("--iterations", "0", "--", "true"), 2, "must be a whole number of at least 2"),
         (("--iterations", "many", "--", "true"), 2, "--iterations"),
         (("--stall", "soon", "--", "true"), 2, "is not a duration"),
-        (("--on", "p3", "--", "true"), 2, "--on p3 does not name a machine"),
+        (("--on", "p3", "--", "true"), 2, "there is no machine p3"),
         (("--", "no-such-command"), 2, "there is no command no-such-command"),
         (("--", "./script"), 2, "may not be executed"),
         (("--", "./broken"), 2, "could not be started"),

@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from trainfare.app.ids import new_id
+from trainfare.catalog.catalog import load_catalog
 from trainfare.errors import AskedWrongly, ProgramFailed
 from trainfare.model.profile import Profile
 from trainfare.model.program import Program
 from trainfare.profiler.events import gpu_of, of_leading_process, profile_of, what_was_seen
-from trainfare.profiler.host import this_host
+from trainfare.profiler.host import this_host, this_host_name
 from trainfare.profiler.measure import Measured, Progress, measure
 from trainfare.settings import Settings, read_settings
 from trainfare.store.history import AlreadyKept
@@ -55,7 +56,7 @@ def profile(
     """
     settings = settings or read_settings()
     program = _program(command, directory or Path.cwd())
-    _check_machine(on)
+    machine = _machine(on, settings)
     wanted = iterations or settings.iterations
     with open_history(settings.store):
         pass  # a store that cannot be written is better known before the program has run
@@ -67,7 +68,7 @@ def profile(
         on_progress=on_progress,
         on_output=on_output,
     )
-    kept = _keep(program, measured, on, settings)
+    kept = _keep(program, measured, machine, settings)
     if kept is not None and measured.ending in ("enough", "finished", "interrupted"):
         return kept
     if measured.ending == "interrupted":
@@ -88,16 +89,20 @@ def _program(command: Sequence[str], directory: Path) -> Program:
     return Program(command=tuple(command), directory=str(directory))
 
 
-def _check_machine(on: str | None) -> None:
-    if on is not None and not all(part.strip() for part in on.partition("/")):
-        raise AskedWrongly(f"--on {on} does not name a machine; write provider/machine, such as aws/p3.2xlarge.")
+def _machine(on: str | None, settings: Settings) -> str | None:
+    """The key of this machine: as the user names it; else as one of their own machines has our host's name."""
+    catalog = load_catalog(machines=Path(settings.machines), prices=Path(settings.prices))
+    if on is not None:
+        return catalog.find(on)[0].vm_type.key
+    own = f"own/{this_host_name()}"
+    return own if any(offer.vm_type.key == own for offer in catalog.offers) else None
 
 
-def _keep(program: Program, measured: Measured, on: str | None, settings: Settings) -> Profile | None:
+def _keep(program: Program, measured: Measured, machine: str | None, settings: Settings) -> Profile | None:
     if _iterations(measured) < FEWEST_ITERATIONS:
         return None
     gpu, gpus = gpu_of(of_leading_process(measured.events))
-    host = this_host(vm_type=on, gpu=gpu, gpus=gpus)
+    host = this_host(vm_type=machine, gpu=gpu, gpus=gpus)
     with open_history(settings.store) as history:
         while True:
             found = profile_of(

@@ -38,7 +38,7 @@ def profile(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show neither its output nor progress.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Run a training program for a few iterations and keep what they show.
+    """Run a few iterations of a program; keep what they show.
 
     The program is not changed and need not know of us. It runs here, in this folder: what it writes, it writes.
     Its output goes to stderr. It is stopped when enough was seen.

@@ -38,7 +38,7 @@ def recommend(
     json: Json = False,
     store: Store = None,
 ) -> None:
-    """Which machine to train on: time, cost and certainty on each that can be rented."""
+    """Which machine to train on: how long, how much, how sure."""
     from trainfare.app.recommend import recommend
     from trainfare.settings import read_settings
 

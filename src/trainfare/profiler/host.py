@@ -9,10 +9,14 @@ from trainfare.model.machine import Host
 from trainfare.units import BYTES_PER_GIB
 
 
+def this_host_name() -> str:
+    return socket.gethostname() or "localhost"
+
+
 def this_host(*, vm_type: str | None, gpu: str | None, gpus: int) -> Host:
     """`vm_type` is what the user says; where they do not, what the firmware says."""
     return Host(
-        name=socket.gethostname() or "localhost",
+        name=this_host_name(),
         cpu=_cpu_model(),
         cores=_cores(),
         memory_gib=_memory_gib(),
