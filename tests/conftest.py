@@ -1,5 +1,6 @@
-"""Every test has a home of its own: none reads or writes the settings, store or prices of whoever runs it."""
+"""Every test has a home and a terminal of its own: none depends on the settings or the window of whoever runs it."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,9 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     home = tmp_path_factory.mktemp("home")
     for variable, folder in {"HOME": "", "XDG_DATA_HOME": "data", "XDG_CONFIG_HOME": "config"}.items():
         monkeypatch.setenv(variable, str(home / folder))
-    for variable in ("TRAINFARE_STORE", "TRAINFARE_MACHINES", "TRAINFARE_PRICES"):
+    for variable in os.environ:
+        if variable.startswith("TRAINFARE_") and not variable.startswith("TRAINFARE_TEST_"):
+            monkeypatch.delenv(variable)
+    for variable in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(variable, raising=False)
     return home
