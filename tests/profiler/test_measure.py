@@ -211,7 +211,7 @@ def test_gigabyte_of_output_costs_no_memory() -> None:
 
 
 def test_program_that_stands_still_is_stopped_and_shows_where() -> None:
-    measured = run("plain.py", "--hang-at", "4", stall_seconds=3)
+    measured = run("plain.py", "--hang-at", "4", stall_seconds=10)
     assert measured.ending == "stalled"
     assert "time.sleep(3600)" in measured.log.text()
     assert sum(event["event"] == "iteration" for event in measured.events) == 3

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from trainfare.probe.recorder import Recorder
+    from trainfare.probe.stop import Stop
 
 EVENTS = "TRAINFARE_PROBE_EVENTS"
 ITERATIONS = "TRAINFARE_PROBE_ITERATIONS"
@@ -33,8 +34,13 @@ def start(environ: Mapping[str, str]) -> None:
     recorder: Recorder = sibling("recorder").Recorder(path)
     recorder.add("python", version=platform.python_version(), argv=getattr(sys, "orig_argv", [])[:20])
     recorder.flush()
-    wanted = int(environ.get(ITERATIONS, "50"))
+    wanted = int(environ.get(ITERATIONS, "0")) or None
     trace = environ.get(OPERATIONS, "1") == "1"
+
+    def stop() -> Stop:
+        """A new one for each loop: a forked child counts its own iterations."""
+        fresh: Stop = sibling("stop").Stop(path, wanted)
+        return fresh
 
     def imported(module: ModuleType) -> None:
         name = module.__name__
@@ -42,7 +48,7 @@ def start(environ: Mapping[str, str]) -> None:
         recorder.flush()
         if name in LISTENERS:
             try:
-                sibling(LISTENERS[name]).listen(module, recorder, iterations=wanted, trace=trace)
+                sibling(LISTENERS[name]).listen(module, recorder, stop=stop, trace=trace)
             except Exception:  # noqa: BLE001 # a framework that we misread must still train
                 recorder.trouble(f"listening to {name}")
 

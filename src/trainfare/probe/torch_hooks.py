@@ -26,10 +26,8 @@ if TYPE_CHECKING:
 
     from trainfare.probe.loop import Loop, Pass
     from trainfare.probe.recorder import Recorder
+    from trainfare.probe.stop import Stop
     from trainfare.probe.torch_operations import Tracer
-
-STOPS_IGNORED = 3
-"""So often may a program swallow our stop; then its process ends without asking."""
 
 TRACE_DELAYS = 3
 """So many iterations are let pass rather than trace one at the end of an epoch."""
@@ -41,13 +39,9 @@ ROUNDS_WITHOUT_FIRST = 20
 """After so many steps of other optimizers the one that began the rounds is believed to be out of use."""
 
 
-class EnoughMeasured(SystemExit):
-    """Ends the program at a step boundary; code 0, so that whoever waits for it sees no failure."""
-
-
-def listen(torch: ModuleType, recorder: Recorder, *, iterations: int, trace: bool) -> None:
+def listen(torch: ModuleType, recorder: Recorder, *, stop: Callable[[], Stop], trace: bool) -> None:
     """Called once torch has been imported."""
-    listener = Listener(torch, recorder, iterations=iterations, trace=trace)
+    listener = Listener(torch, recorder, stop=stop, trace=trace)
     for watch in (
         listener.watch_steps,
         listener.watch_losses,
@@ -105,10 +99,10 @@ class CudaClock:
 class Listener:
     """Moves a Loop on as PyTorch calls; a hook that fails is reported and never reaches the program."""
 
-    def __init__(self, torch: ModuleType, recorder: Recorder, *, iterations: int, trace: bool) -> None:
+    def __init__(self, torch: ModuleType, recorder: Recorder, *, stop: Callable[[], Stop], trace: bool) -> None:
         self.torch = torch
         self.recorder = recorder
-        self._wanted = iterations
+        self._new_stop = stop
         self._trace = trace
         self._package = importlib.import_module(f"{__package__}.loop")
         self.begin()
@@ -123,7 +117,7 @@ class Listener:
         self._unscaled: Any = None
         self._tracer: Tracer | None = None
         self._delays = 0
-        self._stops = 0
+        self._stop = self._new_stop()
         self._finished = False
         self._memory_at = 0.0
 
@@ -280,16 +274,16 @@ class Listener:
             self._tracer.step_ended()
         if not self._ends_iteration(optimizer):
             return
-        if self._stops:
-            self._stop()
+        if self._stop.tried:
+            self._end()
         if self._tracer is not None:
             self._end_trace()
-            self._stop()
-        if self.loop.count < self._wanted:
-            self._iteration_ended(optimizer)
-        else:
+            self._end()
+        if self._stop.due(self.loop.count):
             self.loop.skip_iteration()
-        if self.loop.count >= self._wanted:
+        else:
+            self._iteration_ended(optimizer)
+        if self._stop.due(self.loop.count):
             self._enough_measured()
 
     # What follows from it.
@@ -328,7 +322,7 @@ class Listener:
     def _enough_measured(self) -> None:
         self._write()
         if not self._trace:
-            self._stop()
+            self._end()
         if self.loop.between_passes and self._delays < TRACE_DELAYS:
             self._delays += 1
             return
@@ -341,7 +335,7 @@ class Listener:
             self._tracer.enter()
         except Exception:  # noqa: BLE001 # the times are measured: go without the operations
             self.recorder.trouble("tracing")
-            self._stop()
+            self._end()
 
     def _end_trace(self) -> None:
         tracer, self._tracer = self._tracer, None
@@ -352,14 +346,9 @@ class Listener:
         except Exception:  # noqa: BLE001 # as above
             self.recorder.trouble("tracing")
 
-    def _stop(self) -> NoReturn:
+    def _end(self) -> NoReturn:
         self.finish()
-        self._stops += 1
-        if self._stops > STOPS_IGNORED:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(0)
-        raise EnoughMeasured(0)
+        self._stop.end()
 
     def finish(self) -> None:
         """At the stop, or when the program ends by itself."""
@@ -371,7 +360,7 @@ class Listener:
             self._write_memory()
         except Exception:  # noqa: BLE001 # a device that is broken at exit must not hide why
             self.recorder.trouble("finishing")
-        self.recorder.add("stop" if self.loop.count >= self._wanted else "exit")
+        self.recorder.add("stop" if self._stop.due(self.loop.count) else "exit")
         self.recorder.flush()
 
     # What is written.
