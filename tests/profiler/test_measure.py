@@ -64,8 +64,9 @@ def own_account(output: str) -> dict[str, Any]:
 
 
 def assert_close(ours: Sequence[float], own: Sequence[float]) -> None:
-    """The medians agree within 3 % or 0.2 ms, whichever is more."""
-    assert median(ours) == pytest.approx(median(own), rel=0.03, abs=2e-4)
+    """One by one, they mostly agree within 3 % or 0.2 ms: on a busy machine a few are torn between two clocks."""
+    off = median(a - b for a, b in zip(ours, own, strict=False))
+    assert abs(off) < max(0.03 * median(own), 2e-4)
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ Each iteration sleeps in the forward pass, so that its length does not hang on h
 import argparse
 import json
 import time
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -20,6 +21,7 @@ parser.add_argument("--hang-at", type=int)
 parser.add_argument("--sleep", type=float, default=0.006)
 parser.add_argument("--without-modes", action="store_true", help="never call eval() or train()")
 parser.add_argument("--workers", type=int, default=0)
+parser.add_argument("--tell", type=Path, help="make this file once it has trained for an epoch")
 arguments = parser.parse_args()
 
 torch.manual_seed(1)
@@ -78,6 +80,8 @@ try:
                 time.sleep(0.01)
                 model(image)
         validations.append(time.monotonic() - begun)
+        if arguments.tell:
+            arguments.tell.touch()
 finally:
     print(
         json.dumps(

@@ -85,7 +85,7 @@ def measure(
             f"`{program.command_line}` cannot be profiled: with {flag} Python ignores PYTHONPATH or its site hooks, "
             f"which is how the probe gets in. Drop {flag} from the command; the program itself need not change."
         )
-    with tempfile.TemporaryDirectory(prefix="trainfare-") as folder:
+    with tempfile.TemporaryDirectory(prefix="trainfare-") as folder, _interrupts() as interrupted:
         path = Path(folder) / "events.jsonl"
         path.touch()
         log = Log()
@@ -97,10 +97,7 @@ def measure(
         watch = _Watch(path, started, iterations)
         ending: Ending = "interrupted"
         try:
-            with _terminated_as_interrupted():
-                ending = _wait(process, watch, stall_seconds, on_progress)
-        except KeyboardInterrupt:
-            pass
+            ending = _wait(process, watch, stall_seconds, on_progress, interrupted)
         finally:
             exit_code = process.poll()
             # An interrupt makes Python show where it stood, and the probe write what it has.
@@ -218,6 +215,7 @@ def _wait(
     watch: _Watch,
     stall_seconds: float,
     on_progress: Callable[[Progress], None],
+    interrupted: Callable[[], bool],
 ) -> Ending:
     """Until the program ends or is to be ended."""
     watch.heard_at = time.monotonic()
@@ -231,6 +229,8 @@ def _wait(
             shown_at = now
         if ended:
             return "finished" if process.returncode == 0 else "failed"
+        if interrupted():
+            return "interrupted"
         if stopped_at is None and watch.stopped:
             stopped_at, held = now, hold_shell(process.pid)
         if stopped_at is not None:
@@ -246,17 +246,24 @@ def _wait(
 
 
 @contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
-    """A SIGTERM to us ends the program too, as Ctrl-C does. Only the main thread may listen to signals."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+def _interrupts() -> Iterator[Callable[[], bool]]:
+    """Whether Ctrl-C or a SIGTERM came; only asked, never raised.
 
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
+    A `KeyboardInterrupt` can come between any two lines: raised inside `Popen.poll` it once left a lock taken for ever.
+    Only the main thread may listen to signals, and one that the caller ignores stays ignored.
+    """
+    seen: list[int] = []
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    def note(number: int, _frame: FrameType | None) -> None:
+        seen.append(number)
+
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                before[number] = signal.signal(number, note)
     try:
-        yield
+        yield lambda: bool(seen)
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
