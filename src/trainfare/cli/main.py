@@ -8,6 +8,7 @@ import typer
 
 from trainfare import __version__
 from trainfare.cli import catalog, plans, profiles
+from trainfare.cli.past import import_
 from trainfare.cli.profile import profile
 from trainfare.cli.recommend import recommend
 from trainfare.cli.settings import settings
@@ -40,6 +41,7 @@ def main(
 
 
 app.command(context_settings={"allow_interspersed_args": False})(profile)
+app.command("import")(import_)
 app.command()(recommend)
 app.add_typer(profiles.app, name="profiles")
 app.add_typer(plans.app, name="plans")
