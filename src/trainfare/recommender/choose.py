@@ -34,9 +34,10 @@ def choosable(estimates: Sequence[Estimate], *, spot: bool) -> tuple[Estimate, .
     allowed = tuple(e for e in fitting if spot or e.candidate.offer.market in STEADY_MARKETS)
     if not allowed:
         raise Infeasible(
-            "no machine is left to choose from: the profile has no operations, so it speaks only of the machine type "
-            "that it was taken on. Take one that speaks of every GPU: trainfare profile without --no-operations, and with "
-            "fewer --iterations than the program trains, since operations are traced in one more."
+            "no machine is left to choose from: the profile has no operations, so it speaks only of the machine "
+            "type that it was taken on. Take one that speaks of every GPU: trainfare profile without "
+            "--no-operations, and with fewer --iterations than the program trains, since operations are traced "
+            "in one more."
         )
     return allowed
 
