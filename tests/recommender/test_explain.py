@@ -4,6 +4,7 @@ from tests.makers import NOON, make_candidate, make_estimate, make_gpu, make_off
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 from trainfare.model.plan import Goal
+from trainfare.recommender.crossovers import Stretch
 from trainfare.recommender.explain import Case, reasons
 
 A100 = make_vm_type(name="a2", gpu=make_gpu(name="A100"))
@@ -22,6 +23,7 @@ def case(*ordered: Estimate, **changes: object) -> Case:
         profile=make_profile(),
         ordered=estimates,
         estimates=estimates,
+        stretches=(Stretch(first=1, last=None, estimate=estimates[0]),),
         foreign=0,
         epochs_stated=True,
         spot=False,
@@ -59,6 +61,14 @@ def test_the_same_gpu_with_the_same_basis_is_told_apart_by_its_price() -> None:
 def test_a_clear_winner_is_not_doubted() -> None:
     clear = replace(FAST, usd=Interval.within_factor(100.0, 2))
     assert "told apart" not in said(case(CHEAP, clear))
+
+
+def test_the_machines_that_would_win_at_other_numbers_of_epochs_are_named() -> None:
+    walk = (Stretch(first=1, last=30, estimate=FAST), Stretch(first=31, last=None, estimate=CHEAP))
+    assert "with 30 epochs or fewer aws a2 would win" in said(case(stretches=walk))
+    walk = (Stretch(first=1, last=30, estimate=CHEAP), Stretch(first=31, last=None, estimate=FAST))
+    assert "from 31 epochs on aws a2 would win" in said(case(stretches=walk))
+    assert "it is the cheapest whatever the number of epochs" in said(case())
 
 
 def test_what_was_assumed_is_said() -> None:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from trainfare.app.ids import new_id
@@ -15,6 +16,7 @@ from trainfare.model.plan import Goal, Plan
 from trainfare.model.profile import Profile
 from trainfare.recommender.candidates import candidates
 from trainfare.recommender.choose import choosable, in_order, one_a_machine
+from trainfare.recommender.crossovers import stretches
 from trainfare.recommender.explain import Case, reasons
 from trainfare.settings import Settings, read_settings
 from trainfare.store.history import History
@@ -54,22 +56,24 @@ def recommend(
         catalog = load_catalog(machines=Path(settings.machines), prices=Path(settings.prices))
         leading = profiles[0]
         found = candidates(catalog.offers, leading, today=now.date())
+        estimate = partial(
+            estimate_all,
+            profiles,
+            gpus=catalog.gpu_called,
+            iterations_per_epoch=_iterations_per_epoch(leading, iterations_per_epoch),
+        )
         estimates = in_order(
-            estimate_all(
-                profiles,
-                found.candidates,
-                gpus=catalog.gpu_called,
-                iterations_per_epoch=_iterations_per_epoch(leading, iterations_per_epoch),
-                epochs=epochs or leading.epochs or ASSUMED_EPOCHS,
-            ),
+            estimate(found.candidates, epochs=epochs or leading.epochs or ASSUMED_EPOCHS),
             goal,
         )
         ordered = one_a_machine(choosable(estimates, spot=spot))
+        shortlist = [e.candidate for e in ordered]
         case = Case(
             goal=goal,
             profile=leading,
             ordered=ordered,
             estimates=estimates,
+            stretches=stretches(estimate(shortlist, epochs=1), estimate(shortlist, epochs=2), goal),
             foreign=found.foreign,
             epochs_stated=bool(epochs or leading.epochs),
             spot=spot,

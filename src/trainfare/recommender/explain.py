@@ -8,6 +8,7 @@ from trainfare.model.estimate import Estimate
 from trainfare.model.offer import Offer
 from trainfare.model.plan import Goal
 from trainfare.model.profile import Profile
+from trainfare.recommender.crossovers import Stretch
 from trainfare.units import format_age, format_seconds, format_usd
 
 LIMIT_WORDS = {
@@ -31,6 +32,8 @@ class Case:
     ordered: Sequence[Estimate]
     """Of those that may be chosen, one a machine, best first."""
     estimates: Sequence[Estimate]
+    stretches: Sequence[Stretch]
+    """Which machine wins at how many epochs."""
     foreign: int
     epochs_stated: bool
     spot: bool
@@ -41,6 +44,7 @@ def reasons(case: Case) -> tuple[str, ...]:
     return (
         *_why(case),
         *_sure(case),
+        *_what_would_change_it(case),
         *_assumed(case),
     )
 
@@ -123,6 +127,23 @@ def _runner_up(case: Case, chosen: Estimate, second: Estimate) -> Iterator[str]:
             f"{machine_words(second.candidate.offer)} cannot be told apart from it at 90 % confidence: "
             f"{theirs.value / ours.value:.2g} × the {'cost' if by == 'cheapest' else 'time'}"
         )
+
+
+def _what_would_change_it(case: Case) -> Iterator[str]:
+    """The neighbours of the chosen machine along the number of epochs."""
+    chosen = case.ordered[0]
+    machine = chosen.candidate.offer.vm_type.key
+    here = next((i for i, s in enumerate(case.stretches) if s.estimate.candidate.offer.vm_type.key == machine), None)
+    if here is None:
+        return
+    changes = []
+    if here > 0:
+        before = case.stretches[here - 1]
+        changes.append(f"with {before.last} epochs or fewer {machine_words(before.estimate.candidate.offer)} would win")
+    if here + 1 < len(case.stretches):
+        after = case.stretches[here + 1]
+        changes.append(f"from {after.first} epochs on {machine_words(after.estimate.candidate.offer)} would win")
+    yield "; ".join(changes) if changes else f"it is the {case.goal.kind} whatever the number of epochs"
 
 
 def _assumed(case: Case) -> Iterator[str]:

@@ -1,0 +1,64 @@
+"""Which machine wins at how many epochs: below n epochs A, above it B (Malta 2021, section 5.4).
+
+Time and cost are straight lines in the number of epochs, a + b·N: a machine that starts slowly and runs fast wins
+only when there is enough to run. The best of many lines is their lower envelope, walked here from left to right.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from trainfare.model.estimate import Estimate
+from trainfare.model.plan import Goal
+
+MOST_EPOCHS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """From `first` to `last` epochs this candidate is the best; `last` is None where it stays so."""
+
+    first: int
+    last: int | None
+    estimate: Estimate
+
+
+def stretches(once: Sequence[Estimate], twice: Sequence[Estimate], goal: Goal) -> tuple[Stretch, ...]:
+    """From the estimates of the same candidates, in the same order, for one epoch and for two."""
+    read: Callable[[Estimate], float] = (
+        (lambda e: e.usd.value) if goal.kind == "cheapest" else (lambda e: e.seconds.value)
+    )
+    # What an epoch adds, and what is there before the first.
+    lines = [(read(two) - read(one), 2 * read(one) - read(two)) for one, two in zip(once, twice, strict=True)]
+    found: list[tuple[int, int]] = []
+    epochs = 1
+    best = min(range(len(lines)), key=lambda i: (_at(lines[i], 1), lines[i][0]))
+    while True:
+        found.append((epochs, best))
+        following = _next_to_win(lines, best, epochs)
+        if following is None or following[0] > MOST_EPOCHS:
+            break
+        epochs, best = following
+    ends = [epochs - 1 for epochs, _ in found[1:]]
+    return tuple(
+        Stretch(first=first, last=last, estimate=once[i]) for (first, i), last in zip(found, [*ends, None], strict=True)
+    )
+
+
+def _at(line: tuple[float, float], epochs: int) -> float:
+    return line[0] * epochs + line[1]
+
+
+def _next_to_win(lines: Sequence[tuple[float, float]], best: int, after: int) -> tuple[int, int] | None:
+    """The first number of epochs at which another line lies below the best, and which."""
+    slope, start = lines[best]
+    crossings = []
+    for i, (its_slope, its_start) in enumerate(lines):
+        if its_slope < slope:
+            meets_at = (its_start - start) / (slope - its_slope)
+            epochs = max(after + 1, math.floor(meets_at) + 1)
+            crossings.append((epochs, _at(lines[i], epochs), i))
+    if not crossings:
+        return None
+    epochs, _, winner = min(crossings)
+    return epochs, winner
