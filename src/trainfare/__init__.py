@@ -17,6 +17,7 @@ _HOMES = {
     name: home
     for home, names in {
         "trainfare.app.profile": "profile",
+        "trainfare.app.past": "import_run",
         "trainfare.app.profiles": "list_profiles show_profile remove_profiles import_profile",
         "trainfare.app.recommend": "recommend Recommendation",
         "trainfare.app.plans": "list_plans show_plan",
@@ -55,6 +56,7 @@ __all__ = [
     "from_json",
     "import_prices",
     "import_profile",
+    "import_run",
     "list_gpus",
     "list_offers",
     "list_plans",
@@ -72,6 +74,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from trainfare.app.catalog import import_prices, list_gpus, list_offers, show_gpu, show_machine
+    from trainfare.app.past import import_run
     from trainfare.app.plans import list_plans, show_plan
     from trainfare.app.profile import profile
     from trainfare.app.profiles import import_profile, list_profiles, remove_profiles, show_profile

@@ -17,6 +17,7 @@ _FRAMEWORKS = {
     "tensorflow": "TensorFlow",
     "jax": "JAX",
     "sklearn": "scikit-learn",
+    "unknown": "framework unknown",
 }
 _BARS = "▁▂▃▄▅▆▇█"
 _BAR_COUNT = 18

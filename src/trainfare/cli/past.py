@@ -1,0 +1,138 @@
+"""`trainfare import KIND PATH`: a past run becomes a profile, without a rerun."""
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from trainfare.cli.options import Json, Store
+
+if TYPE_CHECKING:
+    from trainfare.model.profile import Profile
+
+
+class Kind(StrEnum):
+    tensorboard = "tensorboard"
+    hf = "hf"
+    keras_csv = "keras-csv"
+    mlflow = "mlflow"
+    wandb = "wandb"
+    csv = "csv"
+
+
+class StepsAre(StrEnum):
+    iterations = "iterations"
+    epochs = "epochs"
+
+
+class TimeIs(StrEnum):
+    moment = "moment"
+    duration = "duration"
+
+
+def import_(
+    kind: Annotated[Kind, typer.Argument(metavar="KIND", help="What wrote the log.")],
+    path: Annotated[str, typer.Argument(metavar="PATH", help="The file or folder that the run left.")],
+    batch_size: Annotated[int | None, typer.Option(metavar="N", help="Samples in an iteration.")] = None,
+    samples: Annotated[int | None, typer.Option(metavar="N", help="Samples in the data set.")] = None,
+    epochs: Annotated[int | None, typer.Option(metavar="N", help="How many epochs the program trains.")] = None,
+    iterations_per_epoch: Annotated[int | None, typer.Option(metavar="N", help="Iterations in an epoch.")] = None,
+    command: Annotated[
+        str | None, typer.Option(metavar="COMMAND", help='What was started: "python train.py --lr 0.1".')
+    ] = None,
+    on: Annotated[
+        str | None, typer.Option(metavar="MACHINE", help="The machine it ran on, such as aws/p3.2xlarge.")
+    ] = None,
+    framework: Annotated[str | None, typer.Option(metavar="NAME", help="Such as pytorch.")] = None,
+    loss: Annotated[
+        str | None,
+        typer.Option(
+            "--loss", "--loss-tag", "--loss-column", metavar="NAME", help="Which tag, metric or column is the loss."
+        ),
+    ] = None,
+    steps_are: Annotated[
+        StepsAre | None, typer.Option(help="What a step of the log counts, where it cannot tell.")
+    ] = None,
+    step_column: Annotated[str | None, typer.Option(metavar="NAME", help="csv: the column of the step.")] = None,
+    epoch_column: Annotated[str | None, typer.Option(metavar="NAME", help="csv: the column of the epoch.")] = None,
+    time_column: Annotated[str | None, typer.Option(metavar="NAME", help="csv: the column of the time.")] = None,
+    time_is: Annotated[TimeIs | None, typer.Option(help="csv: when a row was written, or how long it took.")] = None,
+    run: Annotated[str | None, typer.Option(metavar="ID", help="mlflow: which run of a store.")] = None,
+    json: Json = False,
+    store: Store = None,
+) -> None:
+    """Keep a profile of a past run from its logs, without running anything.
+
+    What the logs do not say stays unknown; options add it.
+    """
+    from trainfare.app.past import import_run
+    from trainfare.app.records import profile_record
+    from trainfare.cli.console import print_json, print_note
+    from trainfare.cli.profile_card import print_card
+    from trainfare.settings import read_settings
+
+    profile = import_run(
+        kind.value,
+        path,
+        batch_size=batch_size,
+        samples=samples,
+        epochs=epochs,
+        iterations_per_epoch=iterations_per_epoch,
+        command=command,
+        on=on,
+        framework=framework,
+        loss=loss,
+        steps_are=steps_are.value if steps_are else None,
+        step_column=step_column,
+        epoch_column=epoch_column,
+        time_column=time_column,
+        time_is=time_is.value if time_is else None,
+        run=run,
+        on_note=lambda note: print_note(f"note: {note}"),
+        settings=read_settings({"store": store}),
+    )
+    if json:
+        print_json(profile_record(profile))
+    else:
+        print_card(profile)
+        _print_past(profile)
+    _print_next(profile)
+
+
+def _print_past(profile: "Profile") -> None:
+    """What only a past run has: the whole run and its epochs."""
+    from rich.text import Text
+
+    from trainfare.cli.console import out
+    from trainfare.units import format_seconds
+
+    facts = []
+    if profile.run_seconds:
+        within = f" for {profile.run_iterations:,} iterations".replace(",", " ") if profile.run_iterations else ""
+        facts.append(f"the run took {format_seconds(profile.run_seconds)}{within}")
+    if profile.curve:
+        first, last = profile.curve[0], profile.curve[-1]
+        metrics = "".join(f", {name} {value:.3g}" for name, value in list(last.metrics.items())[:3])
+        losses = (
+            f": loss {first.loss:.3g} → {last.loss:.3g}" if first.loss is not None and last.loss is not None else ""
+        )
+        facts.append(f"curve of {len(profile.curve)} epochs{losses}{metrics}")
+    for fact in facts:
+        out().print(Text(fact))
+
+
+def _print_next(profile: "Profile") -> None:
+    from trainfare.app.past import NEEDED, not_known
+    from trainfare.cli.console import print_note
+
+    print_note(f"profile {profile.id} kept: {profile.program.name}, {profile.measured_at.astimezone():%Y-%m-%d %H:%M}")
+    unknown = not_known(profile)
+    if unknown:
+        print_note("not known:")
+        width = max(map(len, unknown))
+        for what, remedy in unknown.items():
+            print_note(f"  {what:{width}}  {remedy}")
+    if missing := [what for what in unknown if what in NEEDED]:
+        print_note(f"trainfare recommend cannot use it without: {', '.join(missing)}")
+    else:
+        print_note(f"next: trainfare recommend {profile.id}")
