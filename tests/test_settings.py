@@ -24,7 +24,7 @@ def test_defaults_are_in_the_folders_of_the_user(home: Path) -> None:
     settings = read_settings()
     assert settings.store == str(home / "data" / "trainfare" / "history.db")
     assert settings.machines == str(home / "config" / "trainfare" / "machines.toml")
-    assert (settings.iterations, settings.goal, settings.origins) == (50, "cheapest", {})
+    assert (settings.iterations, settings.goal, settings.origins) == (None, "cheapest", {})
 
 
 def test_flag_beats_environment_beats_project_file_beats_user_file(

@@ -17,6 +17,7 @@ _HOMES = {
     name: home
     for home, names in {
         "trainfare.app.profile": "profile",
+        "trainfare.app.series": "profile_series",
         "trainfare.app.past": "import_run",
         "trainfare.app.profiles": "list_profiles show_profile remove_profiles import_profile",
         "trainfare.app.recommend": "recommend Recommendation",
@@ -62,6 +63,7 @@ __all__ = [
     "list_plans",
     "list_profiles",
     "profile",
+    "profile_series",
     "read_settings",
     "recommend",
     "remove_profiles",
@@ -79,6 +81,7 @@ if TYPE_CHECKING:
     from trainfare.app.profile import profile
     from trainfare.app.profiles import import_profile, list_profiles, remove_profiles, show_profile
     from trainfare.app.recommend import Recommendation, recommend
+    from trainfare.app.series import profile_series
     from trainfare.errors import TrainfareError
     from trainfare.model.document import from_json, to_json
     from trainfare.model.estimate import Estimate

@@ -39,8 +39,8 @@ class Settings:
     """The user's own machines and what they cost."""
     prices: str = field(default_factory=lambda: _user_data("prices"))
     """Where imported price tables are kept."""
-    iterations: int = 50
-    """How many iterations a profile measures."""
+    iterations: int | None = None
+    """How many iterations a profile measures; None: until their time is known to 2 %."""
     stall_seconds: float = 600.0
     """A program that shows no iteration for so long is stopped."""
     goal: Literal["cheapest", "fastest"] = "cheapest"
@@ -56,7 +56,7 @@ def read_settings(flags: Mapping[str, object] | None = None) -> Settings:
         ("flag", {name: value for name, value in (flags or {}).items() if value is not None}),
         ("environment", _environment(os.environ)),
     ]
-    project_file = _project_file(Path.cwd())
+    project_file = _project_file(_here())
     if project_file is not None:
         places.append((str(project_file), _file(project_file)))
     user_file = Path(_user_config("settings.toml"))
@@ -75,6 +75,13 @@ def read_settings(flags: Mapping[str, object] | None = None) -> Settings:
 
 def _environment(environ: Mapping[str, str]) -> dict[str, object]:
     return {name: environ[key] for name in NAMES if environ.get(key := f"TRAINFARE_{name.upper()}")}
+
+
+def _here() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        raise AskedWrongly("the folder you are in is gone. Go to one that is there: cd ~") from error
 
 
 def _project_file(directory: Path) -> Path | None:

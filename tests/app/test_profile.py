@@ -1,16 +1,24 @@
 """Measuring and keeping, with real programs and a real store."""
 
+import json
+import shutil
 import socket
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from trainfare.app.profile import ProfilingFailed, profile
+from trainfare.app.profile import ProfilingFailed, profile, wanted_end
 from trainfare.errors import AskedWrongly, NotFound, StoreFailed
+from trainfare.profiler.enough import STEADY, UntilEpochs, UntilStable, UntilSteady
 from trainfare.settings import Settings
 from trainfare.store.open import open_history
+
+if TYPE_CHECKING:
+    from trainfare.profiler.workspace import Workspace
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
 
@@ -63,7 +71,7 @@ def test_crash_after_one_iteration_keeps_nothing(settings: Settings) -> None:
     ("command", "why"),
     [
         ((sys.executable, "numpy_loop.py"), "imported no framework that is listened to"),
-        ((sys.executable, "-c", "import torch"), "imported PyTorch, but no optimizer took a step"),
+        ((sys.executable, "-c", "import torch"), "imported PyTorch, but there was neither a step"),
         (("true",), "The probe never got into it"),
         (("env", "-u", "PYTHONPATH", sys.executable, "-c", "print(1)"), "The probe never got into it"),
     ],
@@ -77,9 +85,9 @@ def test_program_that_does_not_train_is_told_what_was_seen(
 
 
 def test_program_that_trains_with_something_unknown_is_told_its_name(settings: Settings, tmp_path: Path) -> None:
-    (tmp_path / "jax.py").write_text("__version__ = '0.10'")
-    (tmp_path / "train.py").write_text("import jax")
-    with pytest.raises(ProfilingFailed, match="It imported jax, which is not listened to yet"):
+    (tmp_path / "paddle.py").write_text("__version__ = '3.0'")
+    (tmp_path / "train.py").write_text("import paddle")
+    with pytest.raises(ProfilingFailed, match="It imported paddle, which is not listened to yet"):
         profile((sys.executable, "train.py"), settings=settings, directory=tmp_path)
 
 
@@ -111,3 +119,130 @@ def test_a_host_with_the_name_of_an_own_machine_is_that_machine(tmp_path: Path, 
 def test_a_machine_that_is_in_no_catalog_is_refused_before_the_program_runs(settings: Settings) -> None:
     with pytest.raises(NotFound, match=r"there is no machine aws/g5\.xlage\. Did you mean aws/g5\.xlarge"):
         profile(("does-not-exist",), settings=settings, on="aws/g5.xlage")
+
+
+def test_without_a_number_it_measures_until_steady_and_traces_one_more(settings: Settings) -> None:
+    found = profile(
+        (sys.executable, "plain.py", "--epochs", "100"), settings=replace(settings, iterations=None), directory=PROGRAMS
+    )
+    assert found.ending == "enough"
+    assert 11 <= len(found.iteration_seconds) < 1100
+    assert found.validation_seconds != ()
+    assert found.operations != ()
+
+
+def test_epochs_are_whole_and_take_what_the_program_clocked(settings: Settings, tmp_path: Path) -> None:
+    (tmp_path / "plain.py").write_text((PROGRAMS / "plain.py").read_text())
+    said: list[bytes] = []
+    command = (sys.executable, "plain.py", "--epochs", "30", "--sleep", "0.02")
+    found = profile(command, settings=settings, directory=tmp_path, epochs=2, on_output=said.append)
+    assert found.ending == "enough"
+    assert [epoch.number for epoch in found.curve][:2] == [1, 2]
+    assert len(found.curve) < 10
+    own = json.loads(next(line for line in b"".join(said).splitlines() if line.startswith(b"{")))
+    second = sum(own["iteration_seconds"][11:22]) + own["validations"][1]
+    # Between its iterations the program also starts loaders; the probe writes; and this machine is shared.
+    assert found.curve[1].seconds == pytest.approx(second, rel=0.15)
+    assert found.curve[1].loss == pytest.approx(sum(own["losses"][11:22]) / 11)
+
+
+def test_program_that_ends_with_its_last_wanted_epoch_has_shown_it(settings: Settings) -> None:
+    command = (sys.executable, "plain.py", "--epochs", "2", "--sleep", "0")
+    found = profile(command, settings=settings, directory=PROGRAMS, epochs=2)
+    assert found.ending == "finished"
+    assert [epoch.number for epoch in found.curve] == [1, 2]
+    assert found.operations != ()
+
+
+def test_training_goes_on_until_the_loss_gets_no_better(settings: Settings) -> None:
+    found = profile((sys.executable, "c_settles.py"), settings=settings, directory=PROGRAMS, until_stable=True)
+    assert found.ending == "enough"
+    losses = [epoch.loss for epoch in found.curve]
+    assert 12 < len(losses) < 40
+    assert losses[11] == losses[-1] == 0.5
+
+
+def test_time_ends_what_would_never_be_stable(settings: Settings) -> None:
+    command = (sys.executable, "plain.py", "--epochs", "100000")
+    found = profile(command, settings=settings, directory=PROGRAMS, until_stable=True, patience=10_000, max_seconds=2.0)
+    assert found.ending == "enough"
+    assert sum(found.iteration_seconds) < 30
+
+
+WRITER = """
+import pathlib, torch
+pathlib.Path("notes.txt").write_text("overwritten")
+pathlib.Path("runs").mkdir(exist_ok=True)
+print(pathlib.Path("../beside.txt").read_text(), pathlib.Path("big.csv").stat().st_size)
+weight = torch.nn.Parameter(torch.ones(4))
+optimizer = torch.optim.SGD([weight], lr=0.01)
+try:
+    for _ in range(1000):
+        (weight**2).sum().backward()
+        optimizer.step()
+finally:
+    torch.save({"weight": weight}, "runs/model.pt")
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    project = tmp_path / "project"
+    project.mkdir()
+    (tmp_path / "beside.txt").write_text("found beside")
+    (project / "train.py").write_text(WRITER)
+    (project / "notes.txt").write_text("mine")
+    with (project / "big.csv").open("wb") as file:
+        file.truncate(30_000_000)
+    return project
+
+
+def test_program_leaves_no_trace_in_its_folder(settings: Settings, project: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in project.rglob("*")}
+    places: list[Workspace] = []
+    found = profile((sys.executable, "train.py"), settings=settings, directory=project, on_workspace=places.append)
+    assert found.program.directory == str(project)
+    assert {path: path.stat().st_mtime_ns for path in project.rglob("*")} == before
+    assert places[0].changes.written == ("notes.txt", "runs/model.pt")
+    assert places[0].changes.written_bytes > 1000
+    assert not places[0].directory.exists()
+
+
+def test_in_place_it_writes_where_it_always_does(settings: Settings, project: Path) -> None:
+    profile((sys.executable, "train.py"), settings=settings, directory=project, in_place=True)
+    assert (project / "notes.txt").read_text() == "overwritten"
+    assert (project / "runs" / "model.pt").exists()
+
+
+def test_what_it_wrote_can_be_kept(settings: Settings, project: Path) -> None:
+    places: list[Workspace] = []
+    profile(
+        (sys.executable, "train.py"),
+        settings=settings,
+        directory=project,
+        keep_files=True,
+        on_workspace=places.append,
+    )
+    assert (places[0].directory / "runs" / "model.pt").exists()
+    shutil.rmtree(places[0].directory.parents[len(project.parts) - 2])
+
+
+def test_traceback_of_a_copy_is_explained(settings: Settings, project: Path) -> None:
+    (project / "train.py").write_text("import os; raise RuntimeError(os.getcwd())")
+    with pytest.raises(ProfilingFailed, match=f"It ran in a copy: what it calls .* is your {project}"):
+        profile((sys.executable, "train.py"), settings=settings, directory=project)
+
+
+def test_no_folder_for_temporary_files(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/dev/null/nowhere")
+    with pytest.raises(AskedWrongly, match=r"no folder for temporary files .* TMPDIR"):
+        profile(("true",), settings=settings, directory=PROGRAMS)
+
+
+def test_ends_that_can_be_asked_for() -> None:
+    assert wanted_end() == (None, STEADY)
+    assert wanted_end(iterations=7) == (7, STEADY)
+    assert wanted_end(max_seconds=9) == (None, UntilSteady(most_seconds=9))
+    assert wanted_end(epochs=2, max_seconds=9) == (None, UntilEpochs(epochs=2, most_seconds=9))
+    assert wanted_end(until_stable=True) == (None, UntilStable(patience=5))
+    assert wanted_end(until_stable=True, patience=3) == (None, UntilStable(patience=3))

@@ -10,8 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from trainfare.cli.profile import progress_line
+from tests.makers import make_profile
+from trainfare.cli.profile import stability_line
+from trainfare.cli.profile_screen import file_lines, progress_line
+from trainfare.model.profile import Epoch
+from trainfare.profiler.enough import STEADY, Stability, UntilEpochs, UntilStable
 from trainfare.profiler.measure import Progress
+from trainfare.profiler.workspace import Changes, Workspace
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
 TRAINFARE = (sys.executable, "-m", "trainfare.cli.main", "profile")
@@ -49,10 +54,68 @@ def test_ending_before_the_wanted_iterations_is_an_error_when_they_were_asked_fo
     assert "batch 10" in result.stdout
 
 
-def test_ending_before_the_usual_iterations_is_a_note() -> None:
+def test_ending_before_anything_was_asked_for_is_a_note() -> None:
     result = run(*PLAIN, "--epochs", "1")
     assert result.returncode == 0
-    assert "it ended after 11 of 50 iterations" in result.stderr
+    assert "it ended by itself after 10 iterations" in result.stderr  # and one that was traced
+    assert "operations traced" in result.stdout
+
+
+def test_ending_before_the_wanted_epochs_is_an_error() -> None:
+    result = run("--epochs", "5", *PLAIN, "--epochs", "2")
+    assert result.returncode == 1
+    assert "ended after 2 of the 5 epochs that were asked for" in result.stderr
+    assert "epochs, with validation: " in result.stderr
+
+
+def test_until_stable_says_which_metric_and_where_it_is_stable() -> None:
+    command = ("--until-stable", "--patience", "3", "--json", sys.executable, str(PROGRAMS / "c_settles.py"))
+    result = run(*command)
+    assert result.returncode == 0, result.stderr
+    assert "training loss was best at epoch 12 (0.5) · stable from epoch 12 (iteration 48) on" in result.stderr
+    record = json.loads(result.stdout)
+    assert record["stability"]["metric"] == "training loss"
+    assert record["curve"][0]["loss"] == pytest.approx(1.6)
+
+
+BATCHES = (sys.executable, str(PROGRAMS / "c_batches.py"), "--batch-size", "2")
+SIZES = ("--batch-sizes", "8,512,16", "--batch-flag", "--batch-size {}", "-n", "4", "--no-operations")
+
+
+def test_batch_sizes_make_a_table_and_a_failure_is_an_exit_code() -> None:
+    result = run(*SIZES, *BATCHES)
+    assert result.returncode == 1
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert [line[0] for line in lines] == ["batch", "8", "512", "16"]
+    assert lines[2][1] == "failed"
+    assert "batch size 512: " in result.stderr
+    assert "CUDA out of memory" in result.stderr
+    assert f"next: trainfare recommend {lines[1][1]} {lines[3][1]} --epochs N" in result.stderr
+
+
+def test_batch_sizes_as_json_are_a_list() -> None:
+    result = run("--quiet", "--json", *SIZES, *BATCHES)
+    assert result.returncode == 1
+    trials = json.loads(result.stdout)
+    assert [(trial["batch_size"], trial["failure"] is None) for trial in trials] == [
+        (8, True),
+        (512, False),
+        (16, True),
+    ]
+    assert [trial["profile"] and trial["profile"]["batch_size"] for trial in trials] == [8, None, 16]
+
+
+def test_files_go_with_the_copy_or_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text((PROGRAMS / "plain.py").read_text())
+    command = ("-n", "5", "--no-operations", "--", sys.executable, "train.py", "--sleep", "0", "--tell", "out.txt")
+    result = run(*command, cwd=tmp_path)
+    assert "it ran in a copy of your folder and wrote nothing there" in result.stderr
+    result = run("--epochs", "1", *command[2:], cwd=tmp_path)
+    assert "the 1 file (0B) that it wrote there are gone" in result.stderr
+    assert not (tmp_path / "out.txt").exists()
+    result = run("--in-place", "--epochs", "1", *command[2:], cwd=tmp_path)
+    assert "copy" not in result.stderr
+    assert (tmp_path / "out.txt").exists()
 
 
 def test_crash_shows_the_programs_own_traceback() -> None:
@@ -116,6 +179,23 @@ def test_ctrl_c_before_anything_was_measured() -> None:
         (("--", sys.executable, "nowhere.py"), 1, "failed before its first iteration with exit code 2"),
         (("--stall", "1s", "--", "sleep", "100"), 1, "showed no iteration for 1 s"),
         (("--store", "/dev/null/history.db", "--", "true"), 4, "history"),
+        (("--epochs", "2", "--iterations", "5", "--", "true"), 2, "Give one of them"),
+        (("--epochs", "2", "--until-stable", "--", "true"), 2, "--epochs and --until-stable each say when to stop"),
+        (("--epochs", "0", "--", "true"), 2, "--epochs must be a whole number of at least 1"),
+        (("--epochs", "two", "--", "true"), 2, "--epochs"),
+        (("--patience", "3", "--", "true"), 2, "it needs --until-stable"),
+        (("--until-stable", "--patience", "0", "--", "true"), 2, "--patience must be"),
+        (("--max-time", "soon", "--", "true"), 2, "is not a duration"),
+        (("--max-time", "1min", "-n", "5", "--", "true"), 2, "--max-time cannot go with it"),
+        (("--batch-sizes", "8,abc", "--batch-flag", "-b {}", "--", "true"), 2, "must be whole numbers"),
+        (("--batch-sizes", "0,8", "--batch-flag", "-b {}", "--", "true"), 2, "must be whole numbers of at least 1"),
+        (("--batch-sizes", "", "--batch-flag", "-b {}", "--", "true"), 2, "must be whole numbers"),
+        (("--batch-sizes", "8", "--", "true"), 2, "--batch-flag '--batch-size {}'"),
+        (("--batch-sizes", "8", "--batch-flag", "-b", "--", "true"), 2, "must be an option with one {}"),
+        (("--batch-sizes", "8", "--batch-flag", "-b {}", "--"), 2, "there is no command to profile"),
+        (("--batch-flag", "-b {}", "--", "true"), 2, "it needs --batch-sizes"),
+        (("--repeat", "0", "--", "true"), 2, "--repeat must be"),
+        (("--in-place", "--keep-files", "--", "true"), 2, "--keep-files"),
     ],
 )
 def test_wrong_input_gets_a_paragraph(arguments: tuple[str, ...], code: int, said: str, tmp_path: Path) -> None:
@@ -129,22 +209,76 @@ def test_wrong_input_gets_a_paragraph(arguments: tuple[str, ...], code: int, sai
     assert result.stdout == ""
 
 
-def make_progress(**changes: object) -> Progress:
+def test_a_folder_that_vanishes_is_said(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    script = f"cd {gone} && rmdir {gone} && exec {' '.join(TRAINFARE)} -- true"
+    result = subprocess.run(["bash", "-c", script], check=False, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 2, result.stderr
+    assert "the folder you are in is gone" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def make_progress(count: int = 12, **changes: object) -> Progress:
+    seen = make_profile(
+        iteration_seconds=(1.0, *[0.214] * (count - 1)),
+        **{"loss": (), **changes.pop("facts", {})},  # type: ignore[dict-item]
+    )
     fields: dict[str, object] = {
-        "iterations": 12,
-        "wanted": 50,
+        "seen": seen,
+        "iterations_wanted": 50,
+        "until": STEADY,
         "seconds": 8.0,
-        "iteration_seconds": 0.214,
         "framework": "torch",
-        "validated": True,
-        "loader": True,
         "stopping": False,
     }
     return Progress(**(fields | changes))  # type: ignore[arg-type]  # the test names its fields
 
 
 def test_progress_says_what_is_still_unknown() -> None:
-    assert progress_line(make_progress()) == "12 of 50 iterations · 214 ms each"
-    assert progress_line(make_progress(validated=False)).endswith("not seen yet: validation")
-    assert progress_line(make_progress(iterations=0)) == "waiting for the first iteration · 8 s"
+    assert progress_line(make_progress()) == "12 of 50 iterations · 214 ms ± 0 %"
+    assert progress_line(make_progress(iterations_wanted=None)) == "12 iterations · 214 ms ± 0 % (2 % wanted)"
+    unknown = progress_line(make_progress(facts={"validation_seconds": (), "batch_size": None}))
+    assert unknown.endswith("not seen yet: batch size, validation")
+    assert progress_line(make_progress(seen=None)) == "waiting for the first iteration · 8 s"
+    assert progress_line(make_progress(seen=None, framework=None)) == "starting · 8 s"
     assert "enough" in progress_line(make_progress(stopping=True))
+
+
+def test_progress_of_epochs() -> None:
+    curve = (Epoch(number=1, seconds=2.0, loss=3.0), Epoch(number=2, seconds=2.0, loss=2.5))
+    epochs = make_progress(iterations_wanted=None, until=UntilEpochs(epochs=3), facts={"curve": curve})
+    assert progress_line(epochs).startswith("2 of 3 epochs · 12 iterations · 214 ms")
+    stable = make_progress(iterations_wanted=None, until=UntilStable(), facts={"curve": curve})
+    assert progress_line(stable).startswith("epoch 2 · training loss 2.5, best 2.5 at epoch 2 · 214 ms")
+    nothing = make_progress(iterations_wanted=None, until=UntilStable(), facts={"iterations_per_epoch": None})
+    assert progress_line(nothing).endswith("not seen yet: the length of an epoch")
+
+
+def test_what_became_of_the_files_is_said() -> None:
+    place = Workspace(directory=Path("/tmp/x/home/ada"), is_copy=True)
+    assert file_lines(place) == ["it ran in a copy of your folder and wrote nothing there"]
+    place.changes = Changes(written=("a", "b"), written_bytes=12_000_000, linked_changed=("data.bin",))
+    gone, overwrote = file_lines(place)
+    assert (
+        gone
+        == "it ran in a copy of your folder; the 2 files (12 MB) that it wrote there are gone (--keep-files keeps them)"
+    )
+    assert overwrote == "but it overwrote files that are too large to copy: data.bin"
+    place.kept = True
+    assert file_lines(place)[0].endswith("kept with the 2 files (12 MB) that it wrote: /tmp/x/home/ada")
+
+
+def test_a_training_that_may_still_get_better_is_not_called_stable() -> None:
+    known = Stability(
+        metric="val_loss",
+        last=0.3,
+        best=0.25,
+        best_epoch=4,
+        over=False,
+        stable_from_epoch=3,
+        stable_from_iteration=None,
+    )
+    assert stability_line(known) == (
+        "val_loss was best at epoch 4 (0.25) · stable from epoch 3 on, but it may still get better"
+    )

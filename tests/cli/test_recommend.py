@@ -153,12 +153,30 @@ def test_a_mistyped_profile_is_named_with_the_nearest() -> None:
     assert "Did you mean p7k2" in str(error)
 
 
-def test_profiles_of_different_batch_sizes_are_not_compared() -> None:
+def test_several_batch_sizes_are_compared_each_by_its_own_profile() -> None:
+    here = Host(name="a", vm_type="aws/g4dn.xlarge")
+    keep(
+        make_profile(host=here, **MEASURED),
+        make_profile(
+            id="pother",
+            host=here,
+            batch_size=128,
+            iterations_per_epoch=12,
+            iteration_seconds=(1.0, *[0.12] * 4),
+            **MEASURED,
+        ),
+    )
+    found = run_json("p7k2", "pother", "--epochs", "10", "--goal", "fastest")
+    seconds = {e["batch_size"]: e["seconds"] for e in found["estimates"] if e["basis"] == "measured"}
+    assert seconds[64] == pytest.approx(2 + 1 + 229 * 0.1 + 0.3 + 9 * 0.2)
+    assert seconds[128] == pytest.approx(2 + 1 + 119 * 0.12 + 0.3 + 9 * 0.2)
+    assert any("the same number of epochs is assumed" in reason for reason in found["reasons"])
+    assert "batch" in run("p7k2", "pother", "--all").stdout
+
+
+def test_the_length_of_an_epoch_is_stated_for_one_batch_size_only() -> None:
     keep(make_profile(), make_profile(id="pother", batch_size=128))
-    error = run("p7k2", "pother").exception
-    assert isinstance(error, AskedWrongly)
-    assert "64" in str(error)
-    assert "128" in str(error)
+    assert isinstance(run("p7k2", "pother", "--iterations-per-epoch", "9").exception, AskedWrongly)
 
 
 def test_a_program_without_a_loader_needs_the_length_of_an_epoch() -> None:

@@ -233,3 +233,59 @@ def test_end_of_an_epoch_is_no_place_to_trace(program: Training, data: Loader) -
     assert not program.loop.between_passes
     program.trains(one, 1)
     assert program.loop.between_passes
+
+
+def test_validation_is_told_though_nobody_asked_for_its_end(program: Training, data: Loader) -> None:
+    """A framework that counts batches leaves the iterator where it is."""
+    one = program.starts_pass(data)
+    program.trains(one, 2)
+    program.loop.mode_changed(training=False)
+    program.takes_batch(program.starts_pass(Loader(), samples=30))
+    program.loop.mode_changed(training=True)
+    program.trains(one, 1)
+    assert [event["samples"] for event in program.events("validation")] == [30]
+
+
+def test_first_iteration_starts_after_what_was_validated_before_it(program: Training, data: Loader) -> None:
+    """Lightning tries two batches of the validation before training, and keeps their iterator alive."""
+    program.loop.mode_changed(training=False)
+    program.takes_batch(program.starts_pass(Loader()))
+    program.loop.mode_changed(training=True)
+    begun = program.clock.now
+    program.trains(program.starts_pass(data), 1)
+    assert program.spans("iteration")[0][0] == begun
+    assert program.spans("window") == []
+
+
+def test_checkpoint_is_recorded_apart(program: Training, data: Loader) -> None:
+    one = program.starts_pass(data)
+    program.trains(one, 1)
+    begun = program.clock.now
+    program.clock.now += 5
+    program.loop.saved(begun)
+    program.trains(one, 1)
+    assert program.spans("checkpoint") == [(begun, begun + 5)]
+
+
+def test_checkpoint_before_training_is_none(program: Training) -> None:
+    program.loop.saved(program.clock.now)
+    program.goes_back_and_steps()
+    assert program.events("checkpoint") == []
+
+
+def test_start_of_every_pass_that_trains_is_told_and_its_end_where_it_came(program: Training, data: Loader) -> None:
+    first = program.starts_pass(data)
+    program.trains(first, 2)
+    program.loop.pass_ended(first)
+    program.validates(Loader())
+    second_start = program.clock.now
+    program.trains(program.starts_pass(data), 1)
+    assert [start for start, _ in program.spans("pass")] == [0.0, second_start]
+    assert len(program.spans("pass_end")) == 1
+
+
+def test_backward_pass_without_a_loss_leaves_the_one_before(program: Training) -> None:
+    program.loop.backward_started(2.0)
+    program.loop.backward_started(None)
+    program.loop.step_ended()
+    assert program.events("losses")[0]["values"] == [2.0]

@@ -15,7 +15,7 @@ BREAK = """
 import sys
 import torch
 hooks = sys.modules["_trainfare_probe.torch_hooks"]
-hooks.Listener._write_model = lambda self: 1 / 0
+hooks.Listener._write_model = lambda self, optimizer: 1 / 0
 weight = torch.nn.Parameter(torch.ones(4))
 optimizer = torch.optim.SGD([weight], lr=0.01)
 for _ in range(4):

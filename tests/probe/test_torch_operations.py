@@ -164,6 +164,25 @@ def test_what_cannot_be_counted_runs_all_the_same() -> None:
     assert torch.ones(2).sum().item() == 2
 
 
+def test_compiled_function_is_compiled_again_after_the_trace() -> None:
+    compiled_calls = []
+
+    def backend(graph: Any, _inputs: Any) -> Any:
+        def run(*args: Any) -> Any:
+            compiled_calls.append(1)
+            return graph.forward(*args)
+
+        return run
+
+    function = torch.compile(lambda x: x * 2 + 1, backend=backend)
+    function(torch.ones(3))
+    facts = traced(lambda _: function(torch.ones(3)))
+    assert len(facts["operations"]) > 0
+    assert len(compiled_calls) == 1
+    function(torch.ones(3))
+    assert len(compiled_calls) == 2
+
+
 def test_nothing_is_counted_while_paused() -> None:
     tracer = Tracer(torch, lambda: False)
     tracer.enter()

@@ -1,6 +1,6 @@
 import pytest
 
-from trainfare.profiler.command import flag_that_keeps_us_out
+from trainfare.profiler.command import flag_that_keeps_us_out, option_words, with_option
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,28 @@ def test_flags_that_keep_the_probe_out(command: str, flag: str) -> None:
 )
 def test_other_commands_may_run(command: str) -> None:
     assert flag_that_keeps_us_out(command.split()) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "template", "expected"),
+    [
+        ("python t.py --batch-size 64 --lr 1", "--batch-size {}", "python t.py --batch-size 128 --lr 1"),
+        ("python t.py --batch-size=64", "--batch-size {}", "python t.py --batch-size=128"),
+        ("python t.py --batch-size 64", "--batch-size={}", "python t.py --batch-size 128"),
+        ("python t.py --batch-size=64", "--batch-size={}", "python t.py --batch-size=128"),
+        ("python t.py -b64", "-b{}", "python t.py -b128"),
+        ("python t.py -b 64", "-b {}", "python t.py -b 128"),
+        ("python t.py data.batch=64", "data.batch={}", "python t.py data.batch=128"),
+        ("python t.py 64", "--batch-size {}", "python t.py 64 --batch-size 128"),
+        ("python t.py", "--batch-size={}", "python t.py --batch-size=128"),
+        ("python t.py --batch-size", "--batch-size {}", "python t.py --batch-size --batch-size 128"),
+    ],
+)
+def test_an_option_is_set_where_it_stands_or_at_the_end(words: str, template: str, expected: str) -> None:
+    assert with_option(words.split(), template, 128) == tuple(expected.split())
+
+
+@pytest.mark.parametrize("template", ["", "{}", "--batch-size", "--b {} {}", "{} --b", "--b '{}", "--b x {}"])
+def test_an_option_without_a_place_for_its_value_is_refused(template: str) -> None:
+    with pytest.raises(ValueError, match=r"must be an option|cannot be taken apart"):
+        option_words(template)

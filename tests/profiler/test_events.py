@@ -6,18 +6,22 @@ import pytest
 
 from tests.makers import NOON, make_program
 from trainfare.model.machine import Host
-from trainfare.model.profile import Operation, Profile
+from trainfare.model.profile import EarlyStopping, Epoch, Operation, Profile
 from trainfare.profiler.events import (
     Event,
+    bytes_an_iteration,
     computing_dtype,
     cpu_use,
     iteration_seconds,
+    iterations_in_a_pass,
     merged,
     of_leading_process,
     parse_events,
     profile_of,
     validation_seconds,
     what_was_seen,
+    with_metrics,
+    without,
 )
 
 
@@ -128,3 +132,65 @@ def test_device_is_the_frameworks(device: str) -> None:
 
 def test_device_that_is_not_known_is_none() -> None:
     assert make([iteration(1, 10, 11), event("model", device="hpu")]).device is None
+
+
+def test_checkpoint_is_neither_iteration_nor_validation() -> None:
+    events = [
+        iteration(1, 10, 11),
+        iteration(2, 11, 20),
+        event("window", start=12.0, end=18.0),
+        event("checkpoint", start=13.0, end=14.0),
+        event("checkpoint", start=17.5, end=18.5),
+    ]
+    found = make(events)
+    assert list(found.iteration_seconds) == [1, 2.5]
+    assert list(found.validation_seconds) == [4.5]
+    assert list(found.checkpoint_seconds) == [2]
+
+
+def test_holes_are_cut_out() -> None:
+    assert without([(0, 10)], [(2, 3), (9, 11)]) == [(0, 2), (3, 9)]
+    assert without([(0, 1), (4, 5)], [(0, 4)]) == [(4, 5)]
+
+
+def test_stream_is_as_long_as_its_first_whole_pass() -> None:
+    moments = [("pass", 10.0), ("pass", 11.0), ("pass_end", 14.0), ("pass", 14.0), ("pass", 16.0)]
+    passes = [event(kind, start=at, end=at) for kind, at in moments]
+    spans = [(float(at), at + 1.0) for at in range(10, 17)]
+    assert iterations_in_a_pass(passes, spans) == 3
+    assert iterations_in_a_pass(passes[:3], spans) is None
+
+
+def test_bytes_are_those_between_the_first_and_the_last_look() -> None:
+    looks = [event("network", n=2, sent=1000, received=500), event("network", n=12, sent=21000, received=500)]
+    assert bytes_an_iteration(looks) == {"sent_bytes": 2000, "received_bytes": 0}
+    assert bytes_an_iteration(looks[:1]) == {}
+
+
+def test_plan_by_iterations_is_rounded_up_to_epochs() -> None:
+    loader = event("loader", batch_size=8, samples=80, length=10)
+    steps = [iteration(n, n + 10, n + 11) for n in range(1, 4)]
+    assert make([loader, *steps, event("plan", epochs=None, iterations=31)]).epochs == 4
+    assert make([loader, *steps, event("plan", epochs=2, iterations=31)]).epochs == 2
+    assert make([loader, *steps]).epochs is None
+
+
+def test_rule_of_early_stopping_is_told() -> None:
+    plan = event("plan", epochs=5, early_stopping={"metric": "val_loss", "patience": 3})
+    assert make([iteration(1, 10, 11), plan]).early_stopping == EarlyStopping(metric="val_loss", patience=3)
+
+
+def test_last_word_on_a_metric_stands_and_what_is_no_number_is_left_out() -> None:
+    told = [
+        event("epoch", number=1, metrics={"val": 0.5, "bad": None}),
+        event("epoch", number=1, metrics={"val": 0.4}),
+        event("epoch", number=2, metrics={"val": 0.3}),
+    ]
+    curve = with_metrics([Epoch(number=1, seconds=9.0)], told)
+    assert [(epoch.seconds, dict(epoch.metrics)) for epoch in curve] == [(9.0, {"val": 0.4}), (None, {"val": 0.3})]
+
+
+def test_compilation_and_versions_are_told() -> None:
+    facts = [event("compilation", seconds=3.5, cache_warm=False), event("versions", versions={"numpy": "2.4.6"})]
+    found = make([iteration(1, 10, 11), *facts])
+    assert (found.compile_seconds, found.compile_cache_warm, dict(found.versions)) == (3.5, False, {"numpy": "2.4.6"})

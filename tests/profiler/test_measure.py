@@ -3,10 +3,11 @@
 import json
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from statistics import median, median_low
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from tests.makers import NOON
 from trainfare.model.machine import Host
 from trainfare.model.profile import Profile
 from trainfare.model.program import Program
+from trainfare.profiler.enough import UntilSteady
 from trainfare.profiler.events import profile_of, what_was_seen
 from trainfare.profiler.measure import Measured, Progress, measure
 from trainfare.profiler.processes import is_running
@@ -31,7 +33,11 @@ class Seen:
 
 
 def run(
-    *arguments: str, iterations: int = 25, stall_seconds: float = 60, trace: bool = True, directory: Path = PROGRAMS
+    *arguments: str,
+    iterations: int | None = 25,
+    stall_seconds: float = 60,
+    trace: bool = True,
+    directory: Path = PROGRAMS,
 ) -> Measured:
     return measure(
         Program(command=(sys.executable, *arguments), directory=str(directory)),
@@ -43,7 +49,7 @@ def run(
     )
 
 
-def seen(*arguments: str, iterations: int = 25, trace: bool = True) -> Seen:
+def seen(*arguments: str, iterations: int | None = 25, trace: bool = True) -> Seen:
     measured = run(*arguments, iterations=iterations, trace=trace)
     profile = profile_of(
         measured.events,
@@ -64,9 +70,9 @@ def own_account(output: str) -> dict[str, Any]:
 
 
 def assert_close(ours: Sequence[float], own: Sequence[float]) -> None:
-    """One by one, they mostly agree within 3 % or 0.2 ms: on a busy machine a few are torn between two clocks."""
-    off = median(a - b for a, b in zip(ours, own, strict=False))
-    assert abs(off) < max(0.03 * median(own), 2e-4)
+    """One by one, half of them agree within 3 % or 0.2 ms: on a busy machine some are torn between two clocks."""
+    off = median_low(abs(a - b) for a, b in zip(ours, own, strict=False))
+    assert off < max(0.03 * median(own), 2e-4)
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +183,7 @@ def test_first_of_two_optimizers_ends_the_iteration() -> None:
 
 def test_forked_child_trains_from_a_stream() -> None:
     found = seen("child.py", iterations=20)
-    assert (found.profile.batch_size, found.profile.iterations_per_epoch, found.profile.samples) == (16, None, None)
+    assert (found.profile.batch_size, found.profile.iterations_per_epoch, found.profile.samples) == (16, 3, None)
     assert found.profile.validation_seconds == ()
     assert found.profile.framework == "pytorch"
 
@@ -256,3 +262,47 @@ def test_progress_counts_up(tmp_path: Path) -> None:
     assert any(0 < count < 8 for count in counts)
     assert shown[-1].iterations == 8
     assert shown[-1].stopping
+
+
+def test_without_a_number_one_iteration_is_traced_early_and_left_out_of_the_times() -> None:
+    found = seen("plain.py", "--sleep", "0.01", iterations=None)
+    iterations = sum(event["event"] == "iteration" for event in found.measured.events)
+    assert len(found.profile.iteration_seconds) == iterations - 1
+    assert found.profile.operations != ()
+    assert max(found.profile.steady_iteration_seconds) < 10 * median(found.profile.steady_iteration_seconds)
+    losses = [loss for place, loss in enumerate(found.own["losses"]) if place != 5]
+    assert list(found.profile.loss) == losses[: len(found.profile.loss)]
+
+
+def test_processes_that_train_together_stop_after_the_same_iteration(tmp_path: Path) -> None:
+    torchrun = Path(sys.executable).parent / "torchrun"
+    (tmp_path / "train.py").write_text(TOGETHER)
+    measured = measure(
+        Program(command=(str(torchrun), "--nproc-per-node", "2", "train.py"), directory=str(tmp_path)),
+        until=UntilSteady(most_seconds=0.5),
+        stall_seconds=60,
+        trace_operations=False,
+        on_progress=lambda _: None,
+        on_output=None,
+    )
+    counts = Counter(event["pid"] for event in measured.events if event["event"] == "iteration")
+    assert measured.ending == "enough"
+    assert len(counts) == 2
+    assert len(set(counts.values())) == 1
+
+
+TOGETHER = """
+import time, torch
+from torch import distributed, nn
+from torch.nn.parallel import DistributedDataParallel
+
+distributed.init_process_group("gloo")
+torch.set_num_threads(1)
+model = DistributedDataParallel(nn.Linear(8, 8))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+while True:
+    optimizer.zero_grad()
+    time.sleep(0.01)
+    model(torch.ones(2, 8)).mean().backward()
+    optimizer.step()
+"""

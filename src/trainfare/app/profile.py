@@ -2,24 +2,24 @@
 
 import signal
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, overload
 
-from trainfare.app.ids import new_id
-from trainfare.catalog.catalog import load_catalog
+from trainfare.app.in_code import InCode
+from trainfare.app.keep import FEWEST_ITERATIONS, keep, machine_key
 from trainfare.errors import AskedWrongly, ProgramFailed
 from trainfare.model.profile import Profile
 from trainfare.model.program import Program
-from trainfare.profiler.events import gpu_of, of_leading_process, profile_of, what_was_seen
-from trainfare.profiler.host import this_host, this_host_name
+from trainfare.probe import boot
+from trainfare.profiler.enough import PATIENCE, STEADY, Until, UntilEpochs, UntilStable, UntilSteady
+from trainfare.profiler.events import of_leading_process, what_was_seen
 from trainfare.profiler.measure import Measured, Progress, measure
+from trainfare.profiler.workspace import Workspace, workspace
 from trainfare.settings import Settings, read_settings
-from trainfare.store.history import AlreadyKept
 from trainfare.store.open import open_history
 from trainfare.units import format_seconds
 
-FEWEST_ITERATIONS = 2
-"""The first is special, so one iteration says nothing of the others."""
+_LISTENED_TO = "PyTorch, Keras, TensorFlow and JAX"
 _LAST_WORDS = 25
 """Lines of a program's output that an error repeats, where they were not shown."""
 
@@ -38,37 +38,106 @@ class ProfilingInterrupted(ProfilingFailed):
     exit_code = 130
 
 
+@overload
 def profile(
+    command: Sequence[str],
+    *,
+    settings: Settings | None = ...,
+    directory: Path | None = ...,
+    iterations: int | None = ...,
+    epochs: int | None = ...,
+    until_stable: bool = ...,
+    patience: int | None = ...,
+    max_seconds: float | None = ...,
+    in_place: bool = ...,
+    keep_files: bool = ...,
+    on: str | None = ...,
+    trace_operations: bool = ...,
+    on_workspace: Callable[[Workspace], None] = ...,
+    on_progress: Callable[[Progress], None] = ...,
+    on_output: Callable[[bytes], None] | None = ...,
+) -> Profile: ...
+
+
+@overload
+def profile(
+    *,
+    settings: Settings | None = ...,
+    iterations: int | None = ...,
+    on: str | None = ...,
+) -> InCode: ...
+
+
+def profile(command: Sequence[str] | None = None, **options: Any) -> Profile | InCode:
+    """Run a program for a few iterations, keep its Profile in history and return it.
+
+        profile(["python", "train.py"])                 until the time of an iteration is known to 2 %, or a minute
+        profile([…], iterations=50)                     so many iterations
+        profile([…], epochs=2)                          so many epochs with their validations
+        profile([…], until_stable=True, patience=5)     until the validation loss has not improved for 5 epochs
+
+    It runs in a copy of its folder where that is cheap (`in_place` turns that off). A program that ends by itself, or
+    that the user interrupts, after at least two iterations has a Profile too; its `ending` says so. One that fails or
+    stands still raises `ProfilingFailed`, which carries what was kept.
+
+    Without a command it is for the code at hand: `with trainfare.profile() as measured:` around a training loop.
+    """
+    if command is None:
+        return InCode(**options)
+    return profile_command(command, **options)
+
+
+def profile_command(
     command: Sequence[str],
     *,
     settings: Settings | None = None,
     directory: Path | None = None,
     iterations: int | None = None,
+    epochs: int | None = None,
+    until_stable: bool = False,
+    patience: int | None = None,
+    max_seconds: float | None = None,
+    in_place: bool = False,
+    keep_files: bool = False,
     on: str | None = None,
     trace_operations: bool = True,
+    on_workspace: Callable[[Workspace], None] = lambda _: None,
     on_progress: Callable[[Progress], None] = lambda _: None,
     on_output: Callable[[bytes], None] | None = None,
 ) -> Profile:
-    """Run the program for a few iterations, keep its Profile in history and return it.
-
-    A program that ends by itself, or that the user interrupts, after at least two iterations has a Profile too;
-    its `ending` says so. One that fails or stands still raises `ProfilingFailed`, which carries what was kept.
-    """
+    """As `profile`. `on_workspace` gets the folder in which it runs; afterwards that says what the program wrote."""
     settings = settings or read_settings()
     program = _program(command, directory or Path.cwd())
-    machine = _machine(on, settings)
-    wanted = iterations or settings.iterations
+    count, until = wanted_end(
+        iterations=iterations, epochs=epochs, until_stable=until_stable, patience=patience, max_seconds=max_seconds
+    )
+    if count is None and isinstance(until, UntilSteady) and max_seconds is None:
+        count = settings.iterations
+    machine = machine_key(on, settings)
     with open_history(settings.store):
         pass  # a store that cannot be written is better known before the program has run
-    measured = measure(
-        program,
-        iterations=wanted,
-        stall_seconds=settings.stall_seconds,
-        trace_operations=trace_operations,
-        on_progress=on_progress,
-        on_output=on_output,
-    )
-    kept = _keep(program, measured, machine, settings)
+    with workspace(Path(program.directory), in_place=in_place, keep=keep_files) as place:
+        on_workspace(place)
+        measured = measure(
+            program,
+            iterations=count,
+            until=until,
+            directory=place.directory,
+            stall_seconds=settings.stall_seconds,
+            trace_operations=trace_operations,
+            on_progress=on_progress,
+            on_output=on_output,
+        )
+    kept = None
+    if _iterations(measured) >= FEWEST_ITERATIONS:
+        kept = keep(
+            measured.events,
+            program=program,
+            machine=machine,
+            ending=measured.ending,
+            started=measured.started,
+            store=settings.store,
+        )
     if kept is not None and measured.ending in ("enough", "finished", "interrupted"):
         return kept
     if measured.ending == "interrupted":
@@ -76,9 +145,39 @@ def profile(
     message = _what_happened(program, measured, settings.stall_seconds)
     if kept is not None:
         message += f" The {len(kept.iteration_seconds)} iterations before that are kept as {kept.id}."
+    if place.is_copy and str(place.directory) in measured.log.text():
+        message += f" It ran in a copy: what it calls {place.directory} is your {program.directory}."
     if on_output is None and measured.ending != "finished" and (said := measured.log.last_lines(_LAST_WORDS)):
         message += f" Its last words:\n\n{said}"
     raise ProfilingFailed(message, kept)
+
+
+def wanted_end(
+    *,
+    iterations: int | None = None,
+    epochs: int | None = None,
+    until_stable: bool = False,
+    patience: int | None = None,
+    max_seconds: float | None = None,
+) -> tuple[int | None, Until]:
+    """How long to measure: a number of iterations, or what must be seen."""
+    ways = {"--iterations": iterations is not None, "--epochs": epochs is not None, "--until-stable": until_stable}
+    asked = [name for name, given in ways.items() if given]
+    if len(asked) > 1:
+        raise AskedWrongly(f"{' and '.join(asked)} each say when to stop. Give one of them.")
+    if patience is not None and not until_stable:
+        raise AskedWrongly("--patience says when a training is stable, so it needs --until-stable.")
+    if max_seconds is not None and iterations is not None:
+        raise AskedWrongly("--iterations measures exactly as many as you say, so --max-time cannot go with it.")
+    for name, number in {"--iterations": iterations, "--epochs": epochs, "--patience": patience}.items():
+        fewest = FEWEST_ITERATIONS if name == "--iterations" else 1
+        if number is not None and number < fewest:
+            raise AskedWrongly(f"{name} must be a whole number of at least {fewest}, got {number}.")
+    if epochs is not None:
+        return None, UntilEpochs(epochs=epochs, most_seconds=max_seconds)
+    if until_stable:
+        return None, UntilStable(patience=PATIENCE if patience is None else patience, most_seconds=max_seconds)
+    return iterations, STEADY if max_seconds is None else UntilSteady(most_seconds=max_seconds)
 
 
 def _program(command: Sequence[str], directory: Path) -> Program:
@@ -87,38 +186,6 @@ def _program(command: Sequence[str], directory: Path) -> Program:
             "there is no command to profile. Write it after our own options: trainfare profile -- python train.py"
         )
     return Program(command=tuple(command), directory=str(directory))
-
-
-def _machine(on: str | None, settings: Settings) -> str | None:
-    """The key of this machine: as the user names it; else as one of their own machines has our host's name."""
-    catalog = load_catalog(machines=Path(settings.machines), prices=Path(settings.prices))
-    if on is not None:
-        return catalog.find(on)[0].vm_type.key
-    own = f"own/{this_host_name()}"
-    return own if any(offer.vm_type.key == own for offer in catalog.offers) else None
-
-
-def _keep(program: Program, measured: Measured, machine: str | None, settings: Settings) -> Profile | None:
-    if _iterations(measured) < FEWEST_ITERATIONS:
-        return None
-    gpu, gpus = gpu_of(of_leading_process(measured.events))
-    host = this_host(vm_type=machine, gpu=gpu, gpus=gpus)
-    with open_history(settings.store) as history:
-        while True:
-            found = profile_of(
-                measured.events,
-                id=new_id("p"),
-                program=program,
-                host=host,
-                measured_at=datetime.now(UTC),
-                ending=measured.ending,
-                started=measured.started,
-            )
-            try:
-                history.add_profile(found)
-            except AlreadyKept:
-                continue
-            return found
 
 
 def _iterations(measured: Measured) -> int:
@@ -178,9 +245,15 @@ def _why_unseen(measured: Measured) -> str:
         return f"The probe had trouble with it ({seen.troubles[0]}). Please report this. "
     if "torch" in seen.frameworks:
         return (
-            "It imported PyTorch, but no optimizer took a step. An iteration is seen at the step of an optimizer that "
-            "derives from torch.optim.Optimizer. "
+            "It imported PyTorch, but there was neither a step of a torch.optim.Optimizer nor a backward pass, by "
+            "which an iteration is seen. "
         )
+    unheard = [name for name in seen.frameworks if name in boot.ONLY_NOTED]
+    if unheard:
+        return f"It imported {' and '.join(unheard)}, which is not listened to yet; {_LISTENED_TO} are. "
     if seen.frameworks:
-        return f"It imported {' and '.join(seen.frameworks)}, which is not listened to yet; PyTorch is. "
-    return "It is Python, but imported no framework that is listened to (PyTorch). "
+        return (
+            f"It imported {' and '.join(seen.frameworks)}, but no training step was seen: a fit or train_on_batch of "
+            "Keras, an optimizer of Keras that is applied, a gradient taken by JAX. "
+        )
+    return f"It is Python, but imported no framework that is listened to ({_LISTENED_TO}). "

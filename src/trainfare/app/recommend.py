@@ -1,7 +1,7 @@
 """Which machine should this be trained on: every offer estimated, one chosen, with reasons."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -12,6 +12,8 @@ from trainfare.catalog.catalog import load_catalog
 from trainfare.errors import AskedWrongly
 from trainfare.estimator.estimate import estimate_all
 from trainfare.model.estimate import Estimate
+from trainfare.model.machine import Gpu
+from trainfare.model.offer import Candidate
 from trainfare.model.plan import Goal, Plan
 from trainfare.model.profile import Profile
 from trainfare.recommender.candidates import candidates
@@ -54,28 +56,20 @@ def recommend(
     with open_history(settings.store) as history:
         profiles = _profiles(history, profile_ids)
         catalog = load_catalog(machines=Path(settings.machines), prices=Path(settings.prices))
-        leading = profiles[0]
-        found = candidates(catalog.offers, leading, today=now.date())
-        estimate = partial(
-            estimate_all,
-            profiles,
-            gpus=catalog.gpu_called,
-            iterations_per_epoch=_iterations_per_epoch(leading, iterations_per_epoch),
-        )
-        estimates = in_order(
-            estimate(found.candidates, epochs=epochs or leading.epochs or ASSUMED_EPOCHS),
-            goal,
-        )
+        found = candidates(catalog.offers, profiles, today=now.date())
+        estimate = partial(_estimate, _by_batch_size(profiles, iterations_per_epoch), catalog.gpu_called)
+        epochs_stated = epochs or profiles[0].epochs
+        estimates = in_order(estimate(found.candidates, epochs_stated or ASSUMED_EPOCHS), goal)
         ordered = one_a_machine(choosable(estimates, spot=spot))
         shortlist = [e.candidate for e in ordered]
         case = Case(
             goal=goal,
-            profile=leading,
+            profile=next(profile for profile in profiles if profile.id == ordered[0].profile_id),
             ordered=ordered,
             estimates=estimates,
-            stretches=stretches(estimate(shortlist, epochs=1), estimate(shortlist, epochs=2), goal),
+            stretches=stretches(estimate(shortlist, 1), estimate(shortlist, 2), goal),
             foreign=found.foreign,
-            epochs_stated=bool(epochs or leading.epochs),
+            epochs_stated=bool(epochs_stated),
             spot=spot,
             today=now.date(),
         )
@@ -92,16 +86,48 @@ def recommend(
     return Recommendation(plan=plan, profiles=profiles, estimates=estimates)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _AtOneBatchSize:
+    profiles: tuple[Profile, ...]
+    iterations_per_epoch: int
+
+
+def _by_batch_size(profiles: Sequence[Profile], stated: int | None) -> dict[int | None, _AtOneBatchSize]:
+    groups: dict[int | None, list[Profile]] = {}
+    for profile in profiles:
+        groups.setdefault(profile.batch_size, []).append(profile)
+    if stated and len(groups) > 1:
+        raise AskedWrongly("--iterations-per-epoch is of one batch size, and these profiles have several.")
+    return {
+        batch_size: _AtOneBatchSize(profiles=tuple(group), iterations_per_epoch=_iterations_per_epoch(group[0], stated))
+        for batch_size, group in groups.items()
+    }
+
+
+def _estimate(
+    groups: Mapping[int | None, _AtOneBatchSize],
+    gpus: Callable[[str], Gpu | None],
+    wanted: Sequence[Candidate],
+    epochs: int,
+) -> tuple[Estimate, ...]:
+    """Each candidate by the profiles of its own batch size."""
+    return tuple(
+        estimate
+        for batch_size, group in groups.items()
+        for estimate in estimate_all(
+            group.profiles,
+            [candidate for candidate in wanted if candidate.batch_size == batch_size],
+            gpus=gpus,
+            iterations_per_epoch=group.iterations_per_epoch,
+            epochs=epochs,
+        )
+    )
+
+
 def _profiles(history: History, profile_ids: Sequence[str]) -> tuple[Profile, ...]:
     """The named ones; for one or none, also those of the same program and batch size on other machine types."""
     if len(profile_ids) > 1:
-        named = tuple(history.profile(profile_id) for profile_id in dict.fromkeys(profile_ids))
-        if len(batches := {profile.batch_size for profile in named}) > 1:
-            raise AskedWrongly(
-                f"these profiles have different batch sizes ({', '.join(map(str, sorted(batches, key=str)))}): "
-                "compare machines at one batch size, or name one profile at a time."
-            )
-        return named
+        return tuple(history.profile(profile_id) for profile_id in dict.fromkeys(profile_ids))
     every = history.profiles()
     if not every:
         raise AskedWrongly("there is no profile yet. Make one first: trainfare profile -- python train.py")

@@ -1,5 +1,7 @@
 """What `--json` prints: a noun's document and what can be derived from it, for programs that read us."""
 
+import shlex
+from dataclasses import asdict
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -8,20 +10,36 @@ from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 from trainfare.model.plan import Plan
 from trainfare.model.profile import Profile
+from trainfare.profiler.enough import PATIENCE, stability_of
 
 if TYPE_CHECKING:
     from trainfare.app.recommend import Recommendation
+    from trainfare.app.series import Trial
 
 
 def profile_record(profile: Profile) -> dict[str, Any]:
     """The document of a Profile, which `trainfare profiles import` reads back, and what follows from it."""
     steady = profile.steady_iteration_seconds
+    stability = stability_of(profile, PATIENCE)
     return {
         **to_document(profile),
         "name": profile.program.name,
         "command": profile.program.command_line,
         "first_iteration_seconds": profile.first_iteration_seconds,
         "median_iteration_seconds": median(steady) if steady else None,
+        "stability": None if stability is None else asdict(stability),
+    }
+
+
+def trial_record(trial: "Trial") -> dict[str, Any]:
+    """One of a series of measurements; without a profile where nothing could be kept."""
+    return {
+        "command": shlex.join(trial.command),
+        "batch_size": trial.batch_size,
+        "repeat": trial.repeat,
+        "failure": trial.failure,
+        "remark": trial.remark,
+        "profile": None if trial.profile is None else profile_record(trial.profile),
     }
 
 

@@ -53,14 +53,22 @@ def _table(plan: Plan, lines: Sequence[Estimate]) -> "Table":
     table.add_column("")
     table.add_column("machine", overflow="fold", min_width=12)
     table.add_column("GPU", no_wrap=True)
+    if several := _several_batch_sizes(lines):
+        table.add_column("batch", justify="right", no_wrap=True)
     for name in ("time", "cost", "90 % of cost"):
         table.add_column(name, justify="right", no_wrap=True)
     for name in ("basis", *(("memory", "region", "price", "seen") if wide else ())):
         table.add_column(name, no_wrap=True)
     for estimate in lines:
         cells = _cells(plan, estimate) + (_wide_cells(plan, estimate) if wide else [])
+        if several:
+            cells.insert(3, str(estimate.candidate.batch_size or "–"))
         table.add_row(*cells, style="bold green" if estimate == plan.chosen else None)
     return table
+
+
+def _several_batch_sizes(lines: Sequence[Estimate]) -> bool:
+    return len({estimate.candidate.batch_size for estimate in lines}) > 1
 
 
 def _cells(plan: Plan, estimate: Estimate) -> list[str]:

@@ -1,20 +1,18 @@
 """`trainfare profile -- python train.py`: run a program for a few iterations and keep what was seen."""
 
-import sys
-import threading
-import time
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from trainfare.cli.options import Json, Store
+from trainfare.cli.profile_screen import Screen, uncertainty_of
 
 if TYPE_CHECKING:
+    from trainfare.app.series import Trial
     from trainfare.model.profile import Profile
-    from trainfare.profiler.measure import Progress
-
-_PLAIN_SECONDS = 10.0
-"""Between two lines of progress where nobody sees them replaced."""
+    from trainfare.profiler.enough import Stability
 
 
 def profile(
@@ -22,8 +20,34 @@ def profile(
         list[str] | None, typer.Argument(metavar="-- COMMAND…", help="What you type to train, unchanged.")
     ] = None,
     iterations: Annotated[
-        int | None, typer.Option("--iterations", "-n", metavar="N", help="How many to measure (50).")
+        int | None,
+        typer.Option("--iterations", "-n", metavar="N", help="Measure so many (default: until they are known to 2 %)."),
     ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(metavar="N", help="Measure so many whole epochs, with their validations.")
+    ] = None,
+    until_stable: Annotated[
+        bool, typer.Option("--until-stable", help="Train until the validation metric gets no better.")
+    ] = False,
+    patience: Annotated[
+        int | None, typer.Option(metavar="N", help="Epochs without a better metric until it is stable (5).")
+    ] = None,
+    max_time: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Stop after so much training, whatever was seen.")
+    ] = None,
+    batch_sizes: Annotated[
+        str | None, typer.Option(metavar="64,128,…", help="One profile at each of these batch sizes.")
+    ] = None,
+    batch_flag: Annotated[
+        str | None, typer.Option(metavar="'--batch-size {}'", help="How the command takes a batch size.")
+    ] = None,
+    repeat: Annotated[int, typer.Option(metavar="N", help="So many profiles of each.", show_default=False)] = 1,
+    in_place: Annotated[
+        bool, typer.Option("--in-place", help="Run in this folder, not in a copy: what it writes, it writes.")
+    ] = False,
+    keep_files: Annotated[
+        bool, typer.Option("--keep-files", help="Keep the copy with what the program wrote.")
+    ] = False,
     on: Annotated[
         str | None,
         typer.Option(metavar="MACHINE", help="The machine this is, such as aws/p3.2xlarge, where it cannot tell."),
@@ -40,144 +64,221 @@ def profile(
 ) -> None:
     """Run a few iterations of a program; keep what they show.
 
-    The program is not changed and need not know of us. It runs here, in this folder: what it writes, it writes.
+    The program is not changed and need not know of us. It runs in a copy of this folder, if that is not too large.
     Its output goes to stderr. It is stopped when enough was seen.
     """
-    from trainfare.app.profile import ProfilingFailed
-    from trainfare.app.profile import profile as measure_and_keep
-    from trainfare.errors import ProgramFailed
+    from trainfare.errors import AskedWrongly
     from trainfare.settings import read_settings
 
+    if in_place and keep_files:
+        raise AskedWrongly("--in-place makes no copy that --keep-files could keep. Give one of them.")
     settings = read_settings({"iterations": iterations, "stall_seconds": stall, "store": store})
     screen = Screen(quiet=quiet)
+    options = {
+        "settings": settings,
+        "iterations": iterations,
+        "epochs": epochs,
+        "until_stable": until_stable,
+        "patience": patience,
+        "max_seconds": None if max_time is None else _seconds(max_time),
+        "in_place": in_place,
+        "keep_files": keep_files,
+        "on": on,
+        "trace_operations": operations,
+        "on_workspace": screen.workspace,
+        "on_progress": screen.progress,
+        "on_output": None if quiet else screen.output,
+    }
+    asked = Asked(iterations=iterations, epochs=epochs, patience=patience, until_stable=until_stable)
+    if batch_sizes is None and batch_flag is None and repeat == 1:
+        _one(command or [], options, asked, screen, as_json=as_json)
+    else:
+        sizes = [] if batch_sizes is None else _sizes(batch_sizes)
+        _several(command or [], sizes, batch_flag, repeat, options, asked, screen, as_json=as_json)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """How long to measure, as the user said it."""
+
+    iterations: int | None
+    epochs: int | None
+    until_stable: bool
+    patience: int | None
+
+    def shortfall(self, profile: "Profile") -> str | None:
+        """What the program did not show because it ended first; None where it showed all."""
+        from trainfare.profiler.enough import complete_epochs
+
+        seen = {"iterations": len(profile.iteration_seconds), "epochs": len(complete_epochs(profile))}
+        for thing, wanted in (("iterations", self.iterations), ("epochs", self.epochs)):
+            if profile.ending == "finished" and wanted is not None and seen[thing] < wanted:
+                return f"{seen[thing]} of the {wanted} {thing}"
+        return None
+
+
+def _one(command: list[str], options: dict[str, Any], asked: Asked, screen: Screen, *, as_json: bool) -> None:
+    from trainfare.app.profile import ProfilingFailed, profile_command
+    from trainfare.app.records import profile_record
+    from trainfare.cli.console import print_json
+    from trainfare.cli.profile_card import print_card
+    from trainfare.errors import ProgramFailed
+
+    failure: ProfilingFailed | None = None
     try:
-        found = measure_and_keep(
-            command or (),
-            settings=settings,
-            on=on,
-            trace_operations=operations,
-            on_progress=screen.progress,
-            on_output=None if quiet else screen.output,
-        )
+        found: Profile | None = profile_command(command, **options)
     except ProfilingFailed as error:
-        screen.clear()
-        if error.profile is not None:
-            _print(error.profile, as_json=as_json, wanted=settings.iterations)
-        raise
+        found, failure = error.profile, error
     screen.clear()
-    _print(found, as_json=as_json, wanted=settings.iterations)
+    if found is not None:
+        if as_json:
+            print_json(profile_record(found))
+        else:
+            print_card(found)
+        _print_notes(found, asked)
+    screen.print_files()
+    if failure is not None:
+        raise failure
+    if found is None:
+        return
+    _print_next(found)
     if found.ending == "interrupted":
         raise typer.Exit(130)
-    if found.ending == "finished" and iterations is not None:
+    if (shown := asked.shortfall(found)) is not None:
         raise ProgramFailed(
-            f"`{found.program.command_line}` ended after {len(found.iteration_seconds)} of the {iterations} iterations "
-            f"that were asked for. What it showed is kept as {found.id}; let it train longer to see more."
+            f"`{found.program.command_line}` ended after {shown} that were asked for. What it showed is kept as "
+            f"{found.id}; let it train longer to see more."
         )
 
 
-def _print(profile: "Profile", *, as_json: bool, wanted: int) -> None:
-    from trainfare.app.records import profile_record
-    from trainfare.cli.console import print_json, print_note
-    from trainfare.cli.profile_card import print_card
+def _several(
+    command: list[str],
+    sizes: list[int],
+    batch_flag: str | None,
+    repeat: int,
+    options: dict[str, Any],
+    asked: Asked,
+    screen: Screen,
+    *,
+    as_json: bool,
+) -> None:
+    from trainfare.app.records import trial_record
+    from trainfare.app.series import Trial, profile_series
+    from trainfare.cli.console import print_error, print_json, print_note
 
+    def show(trial: Trial) -> None:
+        screen.clear()
+        name = f"repeat {trial.repeat}" if trial.batch_size is None else f"batch size {trial.batch_size}"
+        if trial.failure is not None:
+            print_error(f"{name}: {trial.failure}")
+        elif trial.profile is not None:
+            print_note(f"{name}: profile {trial.profile.id} kept · {_ending(trial.profile, asked)}")
+        if trial.remark is not None:
+            print_note(f"{name}: {trial.remark}; is {batch_flag} right?")
+        screen.print_files(only_written=True)
+
+    trials = profile_series(command, batch_sizes=sizes, batch_flag=batch_flag, repeat=repeat, on_trial=show, **options)
     if as_json:
-        print_json(profile_record(profile))
+        print_json([trial_record(trial) for trial in trials])
     else:
-        print_card(profile)
-    print_note(f"profile {profile.id} kept · {_ending(profile, wanted)}")
-    epochs = profile.epochs or "N"
-    print_note(f"next: trainfare recommend {profile.id} --epochs {epochs}")
+        _print_table(trials)
+    kept = [trial.profile for trial in trials if trial.profile is not None]
+    if kept:
+        print_note(f"next: trainfare recommend {' '.join(one.id for one in kept)} --epochs {kept[0].epochs or 'N'}")
+    if any(one.ending == "interrupted" for one in kept) or len(trials) < max(1, len(set(sizes))) * repeat:
+        raise typer.Exit(130)
+    if any(trial.failure is not None for trial in trials) or any(asked.shortfall(one) for one in kept):
+        raise typer.Exit(1)
 
 
-def _ending(profile: "Profile", wanted: int) -> str:
-    seen = len(profile.iteration_seconds)
+def _print_table(trials: "Sequence[Trial]") -> None:
+    from rich.table import Table
+
+    from trainfare.cli.console import out
+    from trainfare.profiler.enough import steady
+    from trainfare.units import format_count, format_seconds
+
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for column in ("batch", "profile", "iterations", "each", "samples/s", "validation", "memory"):
+        table.add_column(column, justify="left" if column == "profile" else "right", overflow="fold")
+    for trial in trials:
+        one = trial.profile
+        batch = trial.batch_size or (one and one.batch_size)
+        if one is None:
+            table.add_row(str(batch or "–"), "failed", *["–"] * 5)
+            continue
+        middle, samples = steady(one), one.global_batch_size or one.batch_size
+        peak = one.peak_device_bytes or one.peak_host_bytes
+        table.add_row(
+            str(batch or "–"),
+            one.id if trial.failure is None else f"{one.id} (failed)",
+            str(len(one.iteration_seconds)),
+            "–" if middle is None else f"{format_seconds(middle.value)} ± {uncertainty_of(middle)}",
+            "–" if middle is None or samples is None else format_count(samples / middle.value),
+            format_seconds(one.validation_seconds[-1]) if one.validation_seconds else "–",
+            "–" if peak is None else f"{peak / 2**30:.2f} GiB",
+        )
+    out().print(table)
+
+
+def _print_notes(profile: "Profile", asked: Asked) -> None:
+    from trainfare.cli.console import print_note
+    from trainfare.profiler.enough import PATIENCE, complete_epochs, stability_of
+    from trainfare.units import format_seconds
+
+    if asked.epochs is not None and (timed := [epoch.seconds for epoch in complete_epochs(profile) if epoch.seconds]):
+        print_note(f"epochs, with validation: {' · '.join(map(format_seconds, timed))}")
+    if asked.until_stable:
+        stability = stability_of(profile, asked.patience or PATIENCE)
+        print_note("no epoch was seen to end" if stability is None else stability_line(stability))
+    print_note(f"profile {profile.id} kept · {_ending(profile, asked)}")
+
+
+def _print_next(profile: "Profile") -> None:
+    from trainfare.cli.console import print_note
+
+    print_note(f"next: trainfare recommend {profile.id} --epochs {profile.epochs or 'N'}")
+
+
+def stability_line(stability: "Stability") -> str:
+    """How the metric went, in the words of a person who looked at its curve."""
+    best = f"{stability.metric} was best at epoch {stability.best_epoch} ({stability.best:.4g})"
+    if stability.stable_from_epoch is None:
+        return f"{best} · too few epochs to say where it is stable"
+    at = "" if stability.stable_from_iteration is None else f" (iteration {stability.stable_from_iteration})"
+    from_where = f"stable from epoch {stability.stable_from_epoch}{at} on"
+    return f"{best} · {from_where}" + ("" if stability.over else ", but it may still get better")
+
+
+def _ending(profile: "Profile", asked: Asked) -> str:
+    count = len(profile.iteration_seconds)
+    seen = f"{count} iterations" if asked.iterations is None else f"{count} of {asked.iterations} iterations"
     return {
         "enough": "the program was stopped: enough was seen",
-        "finished": f"it ended after {seen} of {wanted} iterations",
-        "interrupted": f"interrupted after {seen} of {wanted} iterations",
-        "failed": f"it failed after {seen} of {wanted} iterations",
-        "stalled": f"it stood still after {seen} of {wanted} iterations",
+        "finished": f"it ended by itself after {seen}",
+        "interrupted": f"interrupted after {seen}",
+        "failed": f"it failed after {seen}",
+        "stalled": f"it stood still after {seen}",
     }[profile.ending]
 
 
-class Screen:
-    """The program's output and one line of progress, on stderr.
+def _seconds(text: str) -> float:
+    from trainfare.errors import AskedWrongly
+    from trainfare.units import parse_duration
 
-    On a terminal the line stays below the output and is replaced; elsewhere it is written now and then. The output
-    is passed on as bytes: a program that prints a gigabyte is not slowed by what we make of it.
-    """
-
-    def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
-        self._live = sys.stderr.isatty()
-        self._lock = threading.Lock()
-        self._shown = False
-        self._at_line_start = True
-        self._said = ""
-        self._said_at = time.monotonic()
-
-    def output(self, chunk: bytes) -> None:
-        with self._lock:
-            self._erase()
-            sys.stderr.buffer.write(chunk)
-            sys.stderr.buffer.flush()
-            self._at_line_start = chunk.endswith(b"\n")
-
-    def progress(self, progress: "Progress") -> None:
-        if self._quiet:
-            return
-        with self._lock:
-            if self._live and self._at_line_start:
-                self._erase()
-                sys.stderr.write(f"\x1b[2m{progress_line(progress)[: _columns() - 1]}\x1b[0m")
-                sys.stderr.flush()
-                self._shown = True
-            elif not self._live:
-                self._say_now_and_then(progress_line(progress))
-
-    def clear(self) -> None:
-        """The output ends here; what follows starts on a line of its own."""
-        with self._lock:
-            self._erase()
-            if not self._at_line_start:
-                sys.stderr.write("\n")
-            sys.stderr.flush()
-
-    def _say_now_and_then(self, line: str) -> None:
-        now = time.monotonic()
-        if now - self._said_at >= _PLAIN_SECONDS and line != self._said and self._at_line_start:
-            self._said, self._said_at = line, now
-            sys.stderr.write(f"trainfare: {line}\n")
-            sys.stderr.flush()
-
-    def _erase(self) -> None:
-        if self._shown:
-            sys.stderr.write("\r\x1b[2K")
-            sys.stderr.flush()
-            self._shown = False
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise AskedWrongly(f"--max-time: {error}.") from error
 
 
-def progress_line(progress: "Progress") -> str:
-    """What was measured and what is still unknown."""
-    from trainfare.units import format_seconds
+def _sizes(text: str) -> list[int]:
+    from trainfare.errors import AskedWrongly
 
-    if progress.stopping:
-        return f"{progress.iterations} of {progress.wanted} iterations · enough, the program is ending"
-    if not progress.iterations:
-        waiting = "waiting for the first iteration" if progress.framework else "starting"
-        return f"{waiting} · {format_seconds(progress.seconds)}"
-    parts = [f"{progress.iterations} of {progress.wanted} iterations"]
-    if progress.iteration_seconds is not None:
-        parts.append(f"{format_seconds(progress.iteration_seconds)} each")
-    unknown = [
-        name for name, known in (("batch size", progress.loader), ("validation", progress.validated)) if not known
-    ]
-    if unknown:
-        parts.append(f"not seen yet: {', '.join(unknown)}")
-    return " · ".join(parts)
-
-
-def _columns() -> int:
-    import shutil
-
-    return shutil.get_terminal_size().columns
+    try:
+        sizes = [int(part) for part in text.split(",")]
+    except ValueError:
+        sizes = []
+    if not sizes or min(sizes) < 1:
+        raise AskedWrongly(f"--batch-sizes {text!r} must be whole numbers of at least 1 with commas between: 64,128.")
+    return sizes

@@ -21,5 +21,5 @@ def settings(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")
     for column in ("setting", "value", "set by", "variable"):
         table.add_column(column, overflow="fold")
     for name, value, origin in rows:
-        table.add_row(name, str(value), origin, f"TRAINFARE_{name.upper()}")
+        table.add_row(name, "–" if value is None else str(value), origin, f"TRAINFARE_{name.upper()}")
     out().print(table)

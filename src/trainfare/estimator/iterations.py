@@ -7,10 +7,8 @@ validation, N_it iterations an epoch and N_ep epochs. Without validation both va
 as printed counts the first iteration twice; here it is counted once).
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
 
 from trainfare.model.estimate import Phase
 from trainfare.model.interval import Interval
@@ -58,15 +56,9 @@ def measured_times(profile: Profile) -> StepTimes:
 
 
 def steady_iteration(seconds: Sequence[float]) -> Interval:
-    """The median, which one slow iteration does not move, between the ends of its own 90 % interval.
-
-    The ends are order statistics: of n values in order, the j-th smallest and the j-th largest hold the median
-    between them with probability 1 − 2·P(Binomial(n, ½) < j), whatever the distribution; j ≈ (n − 1.645·√n)/2
-    gives 90 %. They are then widened by what differs between two runs, which no number of iterations of one
-    run can show.
-    """
+    """The median of one run, widened by what differs between two runs, which no number of iterations of one run can
+    show."""
     if not seconds:
         raise ValueError("a steady time needs at least one iteration after the first")
-    ordered, n = sorted(seconds), len(seconds)
-    j = max(1, math.floor((n - 1.645 * math.sqrt(n)) / 2))
-    return Interval(value=median(ordered), low=ordered[j - 1] / REPEAT_FACTOR, high=ordered[-j] * REPEAT_FACTOR)
+    seen = Interval.of_median(seconds)
+    return Interval(value=seen.value, low=seen.low / REPEAT_FACTOR, high=seen.high * REPEAT_FACTOR)

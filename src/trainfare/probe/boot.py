@@ -6,10 +6,10 @@ import importlib
 import os
 import platform
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from types import ModuleType
 
     from trainfare.probe.recorder import Recorder
@@ -18,11 +18,23 @@ if TYPE_CHECKING:
 EVENTS = "TRAINFARE_PROBE_EVENTS"
 ITERATIONS = "TRAINFARE_PROBE_ITERATIONS"
 OPERATIONS = "TRAINFARE_PROBE_OPERATIONS"
+BY_LOSS = "TRAINFARE_PROBE_BY_LOSS"
 
-LISTENERS = {"torch": "torch_hooks"}
-"""The module whose import we wait for → our file that listens to it."""
+LISTENERS = {
+    "torch": "torch_hooks",
+    "lightning.pytorch.trainer.trainer": "lightning_hooks",
+    "pytorch_lightning.trainer.trainer": "lightning_hooks",
+    "transformers.trainer": "transformers_hooks",
+    "accelerate.accelerator": "accelerate_hooks",
+    "keras": "keras_hooks",
+    "tensorflow": "tensorflow_hooks",
+    "jax": "jax_hooks",
+    "optax": "jax_hooks",
+}
+"""The module whose import we wait for → our file that listens to it. A module inside a package is that of a library
+which is built on a framework; it is not noted as one."""
 
-ONLY_NOTED = ("tensorflow", "keras", "jax", "paddle", "mxnet")
+ONLY_NOTED = ("paddle", "mxnet")
 """Frameworks without a listener: that they were imported explains why no iteration was seen."""
 
 
@@ -36,24 +48,43 @@ def start(environ: Mapping[str, str]) -> None:
     recorder.flush()
     wanted = int(environ.get(ITERATIONS, "0")) or None
     trace = environ.get(OPERATIONS, "1") == "1"
+    by_loss = environ.get(BY_LOSS) == "1"
 
     def stop() -> Stop:
         """A new one for each loop: a forked child counts its own iterations."""
-        fresh: Stop = sibling("stop").Stop(path, wanted)
+        fresh: Stop = sibling("stop").Stop(path, wanted, by_loss=by_loss)
         return fresh
+
+    place(recorder, stop, trace=trace)
+
+
+def place(
+    recorder: Recorder,
+    stop: Callable[[], Stop],
+    *,
+    trace: bool,
+    placed: Callable[[Any], None] = lambda _listener: None,
+) -> Callable[[ModuleType], None]:
+    """Wait for frameworks to be imported and listen to them; returns what then happens, for those that already are."""
 
     def imported(module: ModuleType) -> None:
         name = module.__name__
-        recorder.add("import", name=name, version=str(getattr(module, "__version__", "")))
-        recorder.flush()
+        note_import(recorder, module)
         if name in LISTENERS:
             try:
-                sibling(LISTENERS[name]).listen(module, recorder, stop=stop, trace=trace)
+                placed(sibling(LISTENERS[name]).listen(module, recorder, stop=stop, trace=trace))
             except Exception:  # noqa: BLE001 # a framework that we misread must still train
                 recorder.trouble(f"listening to {name}")
 
     sibling("imports").after_import((*LISTENERS, *ONLY_NOTED), imported)
     os.register_at_fork(after_in_child=recorder.forget)
+    return imported
+
+
+def note_import(recorder: Recorder, module: ModuleType) -> None:
+    if "." not in module.__name__:
+        recorder.add("import", name=module.__name__, version=str(getattr(module, "__version__", "")))
+        recorder.flush()
 
 
 def sibling(name: str) -> ModuleType:

@@ -3,8 +3,9 @@
 An *iteration* runs from the end of the one before to the end of its own optimizer step. The first starts when
 its first batch is asked for, or where there is no loader when gradients are first cleared. A *pass* is one run through
 a loader. A *window* is time that is not training: from `eval()`, or the start of a pass in which nothing is
-learnt, until training goes on. Iterations and windows are recorded apart, as spans of one clock; whoever reads
-them takes the windows out of the iterations that they lie in.
+learnt, until training goes on. A *checkpoint* is time in which state is saved. Iterations, windows and checkpoints
+are recorded apart, as spans of one clock; whoever reads them takes windows and checkpoints out of the iterations
+that they lie in. The start of every pass that trains is recorded, and its end if it was run to the end.
 
 Which pass trains is only known once a backward pass follows it, so a window may be corrected after the fact:
 nothing is written before it is settled.
@@ -87,7 +88,7 @@ class Loop:
         self._window_activity: Any = None
         self._iterations: list[tuple[Any, Any, float, int, float | None]] = []
         self._written = 0
-        self._windows: list[tuple[Any, Any]] = []
+        self._spans: list[tuple[str, Any, Any]] = []
         self._validation_told = False
 
     @property
@@ -103,6 +104,11 @@ class Loop:
     def training_passes(self) -> list[Pass]:
         """Those that fed the iteration which ended last."""
         return [one for one in self._passes_before if one.trained]
+
+    @property
+    def fed(self) -> bool:
+        """A batch was given since the last iteration ended."""
+        return any(one.batches for one in self._passes)
 
     # What the listener tells.
 
@@ -136,15 +142,14 @@ class Loop:
         one.ended = True
         if one.trained:
             self._take(one)
+            self._add_moment("pass_end", self.clock.mark())
             return
         if not self.count:
             return
-        if not self._validation_told:
-            self._validation_told = True
-            self.recorder.add("validation", **one.facts)
+        self._tell_validation(one)
         now = self.clock.mark()
         if self._window is None:
-            self._add_window(one.start, now)
+            self._add_span("window", one.start, now)
         elif self._window_of is one:
             self._close_window(now)
         else:
@@ -154,12 +159,19 @@ class Loop:
         if training:
             if self._window is not None:
                 self._close_window(self.clock.mark())
-        elif self._window is None and self.count:
+        elif self._window is None:
             self._window = self.clock.mark()
 
     def backward_started(self, loss: Any) -> None:
-        self._loss = loss
+        """Without a loss the one before stands."""
+        if loss is not None:
+            self._loss = loss
         self._training_seen()
+
+    def saved(self, start: Any) -> None:
+        """A checkpoint was written from then until now."""
+        if self.count:
+            self._add_span("checkpoint", start, self.clock.mark())
 
     def step_started(self) -> None:
         self._training_seen()
@@ -202,12 +214,13 @@ class Loop:
             self.recorder.add("iterations", first=self._written + 1, rows=rows)
             self._written += len(rows)
             del self._iterations[: len(rows)]
-        while self._windows:
-            begun, ended = map(self.clock.seconds, self._windows[0])
+        while self._spans:
+            kind, *marks = self._spans[0]
+            begun, ended = map(self.clock.seconds, marks)
             if begun is None or ended is None:
                 break
-            self.recorder.add("window", start=begun, end=ended)
-            del self._windows[0]
+            self.recorder.add(kind, start=begun, end=ended)
+            del self._spans[0]
 
     def write_losses(self) -> None:
         """Reading a loss waits for its device, so a listener on a GPU calls this only at the end."""
@@ -233,6 +246,7 @@ class Loop:
         for one in self._passes:
             if not one.trained and one.alive:
                 one.trained = True
+                self._add_moment("pass", one.start)
                 loader = one.loader()
                 if loader is not None:
                     self._trained_loaders[id(loader)] = loader
@@ -248,7 +262,11 @@ class Loop:
     def _close_window(self, end: Any) -> None:
         """Without an end it was no window: training went on inside."""
         if self._window is not None and end is not None:
-            self._add_window(self._window, end)
+            if self.count:
+                self._add_span("window", self._window, end)
+                for one in self._passes:
+                    if not one.trained:
+                        self._tell_validation(one)  # a framework that counts batches never asks for the end
             self._passes = [one for one in self._passes if one.trained]
         self._window = self._window_of = self._window_activity = None
 
@@ -257,5 +275,13 @@ class Loop:
         self._batches += one.batches
         one.waited, one.batches = 0.0, 0
 
-    def _add_window(self, start: Any, end: Any) -> None:
-        self._windows.append((start, end))
+    def _tell_validation(self, one: Pass) -> None:
+        if not self._validation_told:
+            self._validation_told = True
+            self.recorder.add("validation", **one.facts)
+
+    def _add_span(self, kind: str, start: Any, end: Any) -> None:
+        self._spans.append((kind, start, end))
+
+    def _add_moment(self, kind: str, mark: Any) -> None:
+        self._spans.append((kind, mark, mark))

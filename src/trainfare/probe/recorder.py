@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import sys
 import time
 import traceback
 from typing import Any
@@ -17,12 +18,27 @@ class Recorder:
     """Keeps events in memory and appends them rarely, each time in one write: lines of two processes never mix."""
 
     def __init__(self, path: str) -> None:
+        self.speaker: str | None = None
+        """The framework in which training was seen first: one may train inside another, and only one counts."""
+        self.closed = False
         self._path = path
         self._events: list[dict[str, Any]] = []
         self._troubles: set[str] = set()
         self._flushed_at = 0.0
+        self._cut_off = False
+        """The last line is not whole: the disk was full."""
+        self._complained = False
+
+    def open(self, path: str) -> None:
+        """For another measurement in the same process."""
+        self._path, self._events, self._troubles, self.closed, self.speaker = path, [], set(), False, None
+
+    def close(self) -> None:
+        self._events, self.closed = [], True
 
     def add(self, event: str, **facts: Any) -> None:
+        if self.closed:
+            return
         self._events.append({"event": event, "pid": os.getpid(), "time": time.monotonic(), **facts})
 
     def trouble(self, where: str) -> None:
@@ -41,19 +57,34 @@ class Recorder:
         events, self._events = self._events, []
         if not events:
             return
-        lines = "".join(_line(event) for event in events)
+        lines = "".join(_line(event) for event in events).encode()
         try:
             file = os.open(self._path, os.O_WRONLY | os.O_APPEND)  # never created: the profiler made it
             try:
-                os.write(file, lines.encode())
+                # A line of its own ends one that was cut off.
+                written = os.write(file, b"\n" + lines if self._cut_off else lines)
+                self._cut_off = written < len(lines)
             finally:
                 os.close(file)
-        except OSError:
+        except FileNotFoundError:
             return  # the profiler has gone and its folder with it; the program goes on
+        except OSError as error:
+            self._complain(error)
+
+    def _complain(self, error: OSError) -> None:
+        """Once, where the program's own messages go: there is no other way left to be heard."""
+        if self._complained:
+            return
+        self._complained = True
+        try:
+            sys.stderr.write(f"trainfare: the probe cannot write what it sees to {self._path}: {error.strerror}\n")
+        except Exception:  # noqa: BLE001 # the program may have closed its stderr, or put anything in its place
+            return
 
     def forget(self) -> None:
         """A forked child does not repeat what its parent has not yet written."""
         self._events = []
+        self.speaker = None
 
 
 def _line(event: dict[str, Any]) -> str:

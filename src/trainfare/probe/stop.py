@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -14,7 +15,8 @@ LOOK_SECONDS = 0.1
 """Between two looks for the file that tells us to stop."""
 
 TOLD_SUFFIX = ".stop"
-"""The profiler tells every process to stop by making this file beside that of the events."""
+"""The profiler tells every process to stop by making this file beside that of the events. It may hold the number of
+iterations after which they all do: processes that train together must not stop at different ones."""
 
 
 class EnoughMeasured(SystemExit):
@@ -22,9 +24,16 @@ class EnoughMeasured(SystemExit):
 
 
 class Stop:
-    """Due after the wanted iterations, or when the profiler says so; once due it stays due."""
+    """Due after the wanted iterations, or when the profiler says so; once due it stays due.
 
-    def __init__(self, events_path: str, iterations: int | None) -> None:
+    `by_loss`: whoever decides needs every loss as it comes, although reading one waits for its device.
+    """
+
+    ends_program = True
+    """Not so in a program that measures itself and then goes on: nothing may be done to make it end."""
+
+    def __init__(self, events_path: str, iterations: int | None, *, by_loss: bool = False) -> None:
+        self.by_loss = by_loss
         self._file = events_path + TOLD_SUFFIX
         self._wanted = iterations
         self._due = False
@@ -33,8 +42,15 @@ class Stop:
 
     def due(self, iterations: int) -> bool:
         if not self._due:
-            self._due = (self._wanted is not None and iterations >= self._wanted) or self._told()
+            if self._wanted is None:
+                self._wanted = self._told()
+            self._due = self._wanted is not None and iterations >= self._wanted
         return self._due
+
+    @property
+    def open_ended(self) -> bool:
+        """Nobody has said yet after how many iterations."""
+        return self._wanted is None
 
     @property
     def tried(self) -> bool:
@@ -44,14 +60,20 @@ class Stop:
     def end(self) -> NoReturn:
         self._stops += 1
         if self._stops > STOPS_IGNORED:
-            sys.stdout.flush()
-            sys.stderr.flush()
+            for stream in (sys.stdout, sys.stderr):
+                with contextlib.suppress(Exception):  # closed by the program, or replaced by anything
+                    stream.flush()
             os._exit(0)
         raise EnoughMeasured(0)
 
-    def _told(self) -> bool:
+    def _told(self) -> int | None:
+        """After how many iterations; 0 is at once, None not yet."""
         now = time.monotonic()
         if now - self._looked_at < LOOK_SECONDS:
-            return False
+            return None
         self._looked_at = now
-        return os.path.exists(self._file)  # noqa: PTH110 # pathlib would cost every start 10 ms
+        try:
+            with open(self._file, encoding="ascii") as file:  # noqa: PTH123 # pathlib would cost every start 10 ms
+                return int(file.read().strip() or 0)
+        except (OSError, ValueError):
+            return None

@@ -4,6 +4,12 @@ step boundary, optimizer, parameters   the global hooks of `torch.optim.Optimize
 loss                                   `torch.autograd.backward`, `GradScaler.scale`
 batches, waits, data set               `_BaseDataLoaderIter`, patched rather than wrapped: subclasses work
 validation                             a pass that does not train; `Module.train` and `eval`
+checkpoints                            `torch.save`
+schedule of the learning rate          the making of a scheduler
+compilation, bytes sent                asked for at the end: `torch._dynamo` counts, the kernel counts
+
+A program that never made a `torch.optim.Optimizer` updates its weights itself: there an iteration ends with each
+backward pass. Where optimizers step inside the backward pass it ends with that pass.
 
 Not used: the global forward hook, which costs 9–16 %, breaks graphs of `torch.compile` and makes it warn.
 """
@@ -15,7 +21,9 @@ import atexit
 import functools
 import importlib
 import os
+import platform
 import sys
+import threading
 import time
 import weakref
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -29,28 +37,46 @@ if TYPE_CHECKING:
     from trainfare.probe.stop import Stop
     from trainfare.probe.torch_operations import Tracer
 
+FRAMEWORK = "torch"
+
 TRACE_DELAYS = 3
 """So many iterations are let pass rather than trace one at the end of an epoch."""
 
+TRACE_AFTER = 5
+"""Iterations, where one is traced before the end is known: libraries are loaded and memory is allocated by then."""
+
 MEMORY_SECONDS = 2.0
 """Asking the system for the peak of memory takes some 0.15 ms, as long as all else that is written at once."""
+
+NETWORK_SECONDS = 2.0
+"""Asking the kernel for the bytes of every connection takes some 0.2 ms."""
+
+BELIEVED_BACKWARDS = 3
+"""After so many backward passes without any optimizer the program is believed to have none."""
+
+NOTED = ("numpy", "triton", "lightning", "pytorch_lightning", "transformers", "accelerate", "deepspeed")
+"""Libraries whose version may decide the speed, where the program has imported them."""
 
 ROUNDS_WITHOUT_FIRST = 20
 """After so many steps of other optimizers the one that began the rounds is believed to be out of use."""
 
 
-def listen(torch: ModuleType, recorder: Recorder, *, stop: Callable[[], Stop], trace: bool) -> None:
+def listen(torch: ModuleType, recorder: Recorder, *, stop: Callable[[], Stop], trace: bool) -> Listener:
     """Called once torch has been imported."""
     listener = Listener(torch, recorder, stop=stop, trace=trace)
+    Listener.current = listener
     for watch in (
         listener.watch_steps,
         listener.watch_losses,
         listener.watch_loaders,
         listener.watch_modes,
+        listener.watch_saves,
+        listener.watch_schedules,
     ):
         listener.guarded(watch)()  # one that this version of torch lacks leaves the others
     atexit.register(listener.finish)
     os.register_at_fork(after_in_child=listener.begin)
+    return listener
 
 
 class HostClock:
@@ -99,12 +125,17 @@ class CudaClock:
 class Listener:
     """Moves a Loop on as PyTorch calls; a hook that fails is reported and never reaches the program."""
 
+    current: Listener | None = None
+    """For the listeners of libraries that are built on PyTorch."""
+
     def __init__(self, torch: ModuleType, recorder: Recorder, *, stop: Callable[[], Stop], trace: bool) -> None:
         self.torch = torch
         self.recorder = recorder
         self._new_stop = stop
         self._trace = trace
         self._package = importlib.import_module(f"{__package__}.loop")
+        self._optimizer_made = False
+        self._schedulers: weakref.WeakSet[Any] = weakref.WeakSet()
         self.begin()
 
     def begin(self) -> None:
@@ -116,10 +147,22 @@ class Listener:
         self._device = "cpu"
         self._unscaled: Any = None
         self._tracer: Tracer | None = None
+        self._traced = False
         self._delays = 0
         self._stop = self._new_stop()
         self._finished = False
-        self._memory_at = 0.0
+        self._memory_at = self._network_at = 0.0
+        self._backward_depth = 0
+        self._stepped_inside: Any = None
+        self._stepping = self._step_has_loss = False
+        self._leaves: list[Any] = []
+        self._facts_written = False
+        self._saves = 0
+        self._save_start: Any = None
+
+    def come_late(self) -> None:
+        """Into a program that runs already: it may have made its optimizers before anybody watched."""
+        self._optimizer_made = True
 
     # Where the hooks go.
 
@@ -134,7 +177,17 @@ class Listener:
             cleared()
             return clear(*args, **options)
 
+        make = optimizer.Optimizer.__init__
+        made = self.guarded(self._first_optimizer_made)
+
+        @functools.wraps(make)
+        def first_made(*args: Any, **options: Any) -> None:
+            optimizer.Optimizer.__init__ = make
+            made()
+            make(*args, **options)
+
         optimizer.Optimizer.zero_grad = first_clear
+        optimizer.Optimizer.__init__ = first_made
         optimizer.register_optimizer_step_pre_hook(self.guarded(self._step_started))
         optimizer.register_optimizer_step_post_hook(self.guarded(self._step_ended))
 
@@ -156,7 +209,7 @@ class Listener:
 
         scaler = self.torch.amp.GradScaler
         scale = scaler.scale
-        scaled = self.guarded(self._loss_scaled)
+        scaled = self.guarded(self.loss_scaled)
 
         @functools.wraps(scale)
         def watched_scale(scaler: Any, outputs: Any) -> Any:
@@ -202,9 +255,40 @@ class Listener:
 
         module.Module.train = watched
 
+    def watch_saves(self) -> None:
+        torch: Any = self.torch
+        torch.save = torch.serialization.save = self.saving(torch.save)
+
+    def watch_schedules(self) -> None:
+        schedulers: Any = importlib.import_module("torch.optim.lr_scheduler")
+        made = self.guarded(self._schedulers.add)
+        # The others call the first.
+        for name in ("LRScheduler", "ReduceLROnPlateau", "SequentialLR", "ChainedScheduler"):
+            scheduler = getattr(schedulers, name, None)
+            if scheduler is not None:
+                scheduler.__init__ = _then(scheduler.__init__, made)
+
+    def saving(self, save: Callable[..., Any]) -> Callable[..., Any]:
+        """The same, and the time that it takes is recorded as that of a checkpoint."""
+        begun, done = self.guarded(self._save_started), self.guarded(self._save_ended)
+
+        @functools.wraps(save)
+        def watched(*args: Any, **options: Any) -> Any:
+            if threading.current_thread() is not threading.main_thread():
+                return save(*args, **options)  # training does not wait for it
+            begun()
+            try:
+                return save(*args, **options)
+            finally:
+                done()
+
+        return watched
+
     def guarded(self, hook: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(hook)
         def guarded(*args: Any) -> Any:
+            if self.recorder.closed:
+                return None
             try:
                 return hook(*args)
             except Exception:  # noqa: BLE001 # training goes on, whatever is wrong with us
@@ -217,6 +301,21 @@ class Listener:
 
     def _gradients_cleared(self) -> None:
         self.loop.gradients_cleared()
+
+    def _first_optimizer_made(self) -> None:
+        self._optimizer_made = True
+        if 0 < self.loop.count < BELIEVED_BACKWARDS:
+            self.begin()  # what went before was no training, or is not told yet
+
+    def _save_started(self) -> None:
+        self._saves += 1
+        if self._saves == 1:
+            self._save_start = self.loop.clock.mark()
+
+    def _save_ended(self) -> None:
+        self._saves -= 1
+        if not self._saves:
+            self.loop.saved(self._save_start)
 
     def _iterator_made(self, iterator: Any, loader: Any) -> None:
         self._new_pass(iterator, loader, _loader_facts(loader))
@@ -247,46 +346,87 @@ class Listener:
     def _mode_changed(self, training: bool) -> None:
         self.loop.mode_changed(training=training)
 
-    def _loss_scaled(self, outputs: Any) -> None:
-        if isinstance(outputs, self.torch.Tensor):
+    def loss_scaled(self, outputs: Any) -> None:
+        """Before it is divided for accumulation or multiplied for half precision; the first to tell has it whole."""
+        if self._unscaled is None and isinstance(outputs, self.torch.Tensor):
             self._unscaled = outputs
 
     def _backward_started(self, tensors: Any) -> None:
+        self._backward_depth += 1
         loss = self._unscaled if self._unscaled is not None else tensors
         self._unscaled = None
         if not isinstance(loss, self.torch.Tensor):
             loss = loss[0] if len(loss) == 1 else None
-        self.loop.backward_started(loss.detach() if loss is not None and loss.numel() == 1 else None)
+        # A backward pass inside another belongs to a checkpointed part of the model and starts at no loss.
+        if loss is not None and (loss.numel() != 1 or self._backward_depth > 1):
+            loss = None
+        if not self._optimizer_made and not self._leaves and loss is not None:
+            self._leaves = _leaves(loss)
+        # A closure may be called again and again inside one step: the first loss is that of the iteration.
+        if self._stepping and self._step_has_loss:
+            loss = None
+        self._step_has_loss = self._stepping
+        self.loop.backward_started(None if loss is None else loss.detach())
         if self._tracer is not None:
             self._tracer.backward_started()
 
     def _backward_ended(self) -> None:
+        self._backward_depth -= 1
         if self._tracer is not None:
             self._tracer.backward_ended()
+        if self._backward_depth:
+            return
+        if self._stepped_inside is not None:
+            optimizer, self._stepped_inside = self._stepped_inside, None
+            self._boundary(optimizer)
+        elif not self._optimizer_made and (self.loop.fed or not self.loop.training_passes):
+            # Where there is a loader, a second backward pass on the same batch belongs to the same iteration.
+            self._boundary(None)
 
-    def _step_started(self, _optimizer: Any, _args: Any, _options: Any) -> None:
+    def _step_started(self, _optimizer: Any, args: Any, options: Any) -> None:
+        self._stepping, self._step_has_loss = True, False
         self.loop.step_started()
         if self._tracer is not None:
-            self._tracer.step_started()
+            closure = options.get("closure") or (args[1] if len(args) > 1 else None)
+            self._tracer.step_started(closure=closure is not None)
 
     def _step_ended(self, optimizer: Any, _args: Any, _options: Any) -> None:
+        self._stepping = False
         if self._tracer is not None:
             self._tracer.step_ended()
-        if not self._ends_iteration(optimizer):
+        if self._backward_depth:
+            self._optimizers.add(optimizer)
+            self._stepped_inside = optimizer
+        elif self._ends_iteration(optimizer):
+            self._boundary(optimizer)
+
+    # What follows from it.
+
+    def _boundary(self, optimizer: Any) -> None:
+        """The end of an iteration; without an optimizer where the program updates its weights itself."""
+        if self.recorder.speaker not in (None, FRAMEWORK):
             return
+        self.recorder.speaker = FRAMEWORK
         if self._stop.tried:
             self._end()
         if self._tracer is not None:
             self._end_trace()
-            self._end()
+            if self._stop.due(self.loop.count):
+                self._end()
+            self.recorder.add("traced", n=self.loop.count + 1)
         if self._stop.due(self.loop.count):
             self.loop.skip_iteration()
         else:
             self._iteration_ended(optimizer)
         if self._stop.due(self.loop.count):
             self._enough_measured()
+        elif self._trace_is_due():
+            self._begin_trace()
 
-    # What follows from it.
+    def _trace_is_due(self) -> bool:
+        """A program of which nobody knows when it is stopped may end by itself first: it is traced early."""
+        early = self._stop.open_ended and self._trace and not self._traced and self.loop.count >= TRACE_AFTER
+        return early and not self.loop.between_passes
 
     def _ends_iteration(self, optimizer: Any) -> bool:
         """Of several optimizers, the one that steps first in each round ends the iteration."""
@@ -304,24 +444,35 @@ class Listener:
             self._device = self._device_of_parameters()
             if self._device == "cuda":
                 loop.clock = CudaClock(self.torch)
-        rate = optimizer.param_groups[0].get("lr")
-        loop.step_ended(rate if isinstance(rate, (int, float)) else None)
-        if loop.count == 1:
-            self._write_facts()
+        loop.step_ended(_learning_rate(optimizer))
+        if not self._optimizer_made and loop.count < BELIEVED_BACKWARDS:
+            return
+        if not self._facts_written:
+            self._finish_in_children()
+            self._write_facts(optimizer)
         elif loop.count == 2:
-            self._write_model()  # again: some optimizers of a round step only now
+            self._write_model(optimizer)  # again: some optimizers of a round step only now
         elif not self.recorder.due:
             return
         self._write()
         loop.restart_clock()
 
     def _device_of_parameters(self) -> str:
-        parameters = (p for o in self._optimizers for group in o.param_groups for p in group["params"])
-        return next((str(p.device.type) for p in parameters), "cpu")
+        return next((str(p.device.type) for p in self._parameters()), "cpu")
+
+    def _parameters(self) -> list[Any]:
+        """Those that are trained: of all optimizers, or that the gradient of the loss flows to."""
+        return _unique(p for o in self._optimizers for group in o.param_groups for p in group["params"]) or self._leaves
+
+    def _finish_in_children(self) -> None:
+        """A process of `multiprocessing` ends without `atexit`."""
+        processes = sys.modules.get("multiprocessing.process")
+        if processes is not None and processes.parent_process() is not None:
+            importlib.import_module("multiprocessing.util").Finalize(None, self.finish, exitpriority=1)
 
     def _enough_measured(self) -> None:
         self._write()
-        if not self._trace:
+        if not self._trace or self._traced:
             self._end()
         if self.loop.between_passes and self._delays < TRACE_DELAYS:
             self._delays += 1
@@ -330,12 +481,15 @@ class Listener:
 
     def _begin_trace(self) -> None:
         operations = importlib.import_module(f"{__package__}.torch_operations")
+        self._traced = True
         try:
             self._tracer = operations.Tracer(self.torch, lambda: not self.loop.evaluating)
             self._tracer.enter()
         except Exception:  # noqa: BLE001 # the times are measured: go without the operations
             self.recorder.trouble("tracing")
-            self._end()
+            self._tracer = None
+            if self._stop.due(self.loop.count):
+                self._end()
 
     def _end_trace(self) -> None:
         tracer, self._tracer = self._tracer, None
@@ -358,6 +512,10 @@ class Listener:
         try:
             self.loop.finish()
             self._write_memory()
+            self._write_network()
+            self._write_compilation()
+            if not self._facts_written:
+                self._write_facts(None)
         except Exception:  # noqa: BLE001 # a device that is broken at exit must not hide why
             self.recorder.trouble("finishing")
         self.recorder.add("stop" if self._stop.due(self.loop.count) else "exit")
@@ -367,27 +525,30 @@ class Listener:
 
     def _write(self) -> None:
         self.loop.write()
-        if self._device == "cpu":
+        if self._device == "cpu" or self._stop.by_loss:
             self.loop.write_losses()
         if self.loop.count <= 2 or time.monotonic() - self._memory_at >= MEMORY_SECONDS:
             self._write_memory()
+        if self.loop.count > 1 and time.monotonic() - self._network_at >= NETWORK_SECONDS:
+            self._write_network()
         self.recorder.add("cpu", seconds=time.process_time())
         self.recorder.flush()
 
-    def _write_facts(self) -> None:
-        self._write_model()
+    def _write_facts(self, optimizer: Any) -> None:
+        self._facts_written = True
+        self._write_model(optimizer)
         for one in self.loop.training_passes:
             self.recorder.add("loader", **one.facts)
+        self.recorder.add("versions", versions=_versions(self.torch))
 
-    def _write_model(self) -> None:
-        parameters = _unique(p for o in self._optimizers for group in o.param_groups for p in group["params"])
+    def _write_model(self, optimizer: Any) -> None:
+        parameters = self._parameters()
         largest = max(parameters, key=lambda p: p.numel(), default=None)
         if largest is None:
             return
-        first = self._first() if self._first is not None else None
         states = [value for o in self._optimizers for state in o.state.values() for value in _tensors(state)]
         distributed = self.torch.distributed
-        spread = distributed.is_available() and distributed.is_initialized()
+        spread = self._spread()
         cuda = self._device == "cuda"
         self.recorder.add(
             "model",
@@ -396,12 +557,43 @@ class Listener:
             device=self._device,
             gpu=self.torch.cuda.get_device_name(largest.device) if cuda else None,
             gpus=self.torch.cuda.device_count() if cuda else 0,
-            optimizer=type(first).__name__,
+            optimizer=None if optimizer is None else type(optimizer).__name__,
+            schedule=self._schedule(optimizer),
             gradient_bytes=sum(_bytes(p.grad) for p in parameters if p.grad is not None),
             optimizer_bytes=sum(map(_bytes, _unique(states))),
             world_size=distributed.get_world_size() if spread else 1,
             rank=distributed.get_rank() if spread else 0,
         )
+
+    def _schedule(self, optimizer: Any) -> str | None:
+        """The outermost of the optimizer's schedulers: those that it is made of are inside it."""
+        found = [one for one in self._schedulers if getattr(one, "optimizer", None) is optimizer]
+        inside = {id(part) for one in found for part in getattr(one, "_schedulers", ())}
+        return next((type(one).__name__ for one in found if id(one) not in inside), None)
+
+    def _spread(self) -> bool:
+        """Over several processes."""
+        distributed = self.torch.distributed
+        return bool(distributed.is_available() and distributed.is_initialized())
+
+    def _write_network(self) -> None:
+        """Only where several processes train one model: else it is not training that sends."""
+        if not self._spread() or self.torch.distributed.get_world_size() < 2:
+            return
+        self._network_at = time.monotonic()
+        counts = importlib.import_module(f"{__package__}.network").tcp_bytes()
+        if counts is not None:
+            self.recorder.add("network", n=self.loop.count, sent=counts[0], received=counts[1])
+
+    def _write_compilation(self) -> None:
+        """What `torch.compile` took, and whether it found code of an earlier run. A cold machine has none."""
+        dynamo = sys.modules.get("torch._dynamo.utils")
+        seconds = 0.0 if dynamo is None else dynamo.calculate_time_spent().get("total_wall_time", 0.0)
+        if dynamo is None or not seconds:
+            return
+        counts = dynamo.counters["inductor"]
+        hits, misses = counts["fxgraph_cache_hit"], counts["fxgraph_cache_miss"] + counts["fxgraph_cache_bypass"]
+        self.recorder.add("compilation", seconds=seconds, cache_warm=hits > misses if hits + misses else None)
 
     def _write_memory(self) -> None:
         self._memory_at = time.monotonic()
@@ -410,6 +602,43 @@ class Listener:
 
     def _loss_value(self, loss: Any) -> float:
         return float(loss.item())
+
+
+def _then(make: Callable[..., None], made: Callable[[Any], None]) -> Callable[..., None]:
+    @functools.wraps(make)
+    def watched(thing: Any, *args: Any, **options: Any) -> None:
+        make(thing, *args, **options)
+        made(thing)
+
+    return watched
+
+
+def _learning_rate(optimizer: Any) -> float | None:
+    rate = None if optimizer is None else optimizer.param_groups[0].get("lr")
+    return rate if isinstance(rate, (int, float)) else None
+
+
+def _leaves(loss: Any) -> list[Any]:
+    """The tensors that the gradient of the loss flows to."""
+    waiting, seen, found = [loss.grad_fn], set(), []
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, "variable"):
+            found.append(node.variable)
+        waiting += [following for following, _ in node.next_functions]
+    return _unique(found)
+
+
+def _versions(torch: ModuleType) -> dict[str, str]:
+    found = {name: getattr(sys.modules.get(name), "__version__", None) for name in NOTED}
+    found["python"] = platform.python_version()
+    found["cuda"], found["rocm"] = torch.version.cuda, getattr(torch.version, "hip", None)
+    if torch.version.cuda:
+        found["cudnn"] = torch.backends.cudnn.version()
+    return {name: str(version) for name, version in found.items() if version}
 
 
 def _loader_facts(loader: Any) -> dict[str, Any]:

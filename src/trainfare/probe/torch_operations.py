@@ -157,29 +157,38 @@ class Tracer:
         self._schemas: dict[Any, _Schema | None] = {}
         self._alive: dict[int, tuple[Any, int]] = {}
         self._kept_bytes = 0
-        self._in_step = self._in_backward = False
+        self._in_step = self._in_backward = self._closure = False
         self._error: Exception | None = None
-        self._old_stance: Any = None
+        self._eagerly: Any = None
 
     def enter(self) -> None:
         if "torch._dynamo" in sys.modules and hasattr(self._torch.compiler, "set_stance"):
             # A compiled function launches kernels that no dispatcher sees: let this one iteration run eagerly.
-            self._torch.compiler.set_stance("force_eager")
+            self._eagerly = self._torch.compiler.set_stance("force_eager")
         self._mode.__enter__()
 
     def leave(self) -> dict[str, Any]:
         """The facts; raises what went wrong while counting."""
         self._mode.__exit__(None, None, None)
+        if self._eagerly is not None:
+            self._eagerly.__exit__(None, None, None)
         if self._error is not None:
             raise self._error
         rows = [[*key, count] for key, count in self._counts.items()]
         return {"operations": rows, "activation_bytes": self._kept_bytes, "seconds": self._seconds}
 
-    def step_started(self) -> None:
-        self._in_step = True
+    def step_started(self, *, closure: bool = False) -> None:
+        """With a closure the forward and the backward pass run inside the step, with gradients enabled."""
+        self._in_step, self._closure = True, closure
 
     def step_ended(self) -> None:
         self._in_step = False
+
+    @property
+    def _updating(self) -> bool:
+        if not self._in_step or not self._closure:
+            return self._in_step
+        return not self._in_backward and not self._torch.is_grad_enabled()
 
     def backward_started(self) -> None:
         """What the forward pass made and still holds is what the backward pass needs."""
@@ -213,9 +222,10 @@ class Tracer:
         tensors = [*read, *written]
         if not tensors:
             return
-        if not self._in_step and not self._in_backward:
+        updating = self._updating
+        if not updating and not self._in_backward:
             self._note_storages(outputs)
-        kind = OPTIMIZER if self._in_step else schema.kind
+        kind = OPTIMIZER if updating else schema.kind
         moved = float(sum(map(_bytes, read)) + sum(map(_bytes, written)))
         # The first tensor that computes: indices and masks do not say in what the work is done.
         first = next((t for t in tensors if t.is_floating_point()), tensors[0])

@@ -1,6 +1,7 @@
 """What can be said of a command before it runs."""
 
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import PurePath
 
@@ -30,3 +31,34 @@ def flag_that_keeps_us_out(command: Sequence[str]) -> str | None:
                     next(rest, None)
                 break
     return None
+
+
+def option_words(template: str) -> tuple[str, ...]:
+    """The words of an option written with {} for its value: `--batch-size {}`, `-b{}`, `data.batch={}`."""
+    try:
+        words = tuple(shlex.split(template))
+    except ValueError as error:
+        raise ValueError(f"{template!r} cannot be taken apart: {error}") from None
+    if not 1 <= len(words) <= 2 or template.count("{}") != 1 or "{}" not in words[-1] or words[0] == "{}":
+        raise ValueError(f"{template!r} must be an option with one {{}} for its value, such as '--batch-size {{}}'")
+    return words
+
+
+def with_option(command: Sequence[str], template: str, value: int) -> tuple[str, ...]:
+    """The command with that option set: in place of the value that it has, or added at the end.
+
+    `--batch-size 64` and `--batch-size=64` are the same option, whichever way it is written.
+    """
+    words = option_words(template)
+    before, _, after = words[-1].partition("{}")
+    name = words[0] if len(words) == 2 else before.removesuffix("=")
+    joined = re.compile(rf"({re.escape(name)}=|{re.escape(before)})\d+{re.escape(after)}")
+    result, found = list(command), False
+    for place, word in enumerate(command[1:], start=1):
+        if word == name and name.startswith("-") and place + 1 < len(command):
+            result[place + 1] = f"{before if len(words) == 2 else ''}{value}{after}"
+            found = True
+        elif (match := joined.fullmatch(word)) and match[1]:
+            result[place] = f"{match[1]}{value}{after}"
+            found = True
+    return tuple(result) if found else (*command, *(word.replace("{}", str(value)) for word in words))

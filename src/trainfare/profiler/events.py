@@ -1,20 +1,21 @@
 """The probe's events → facts. Pure: what an event is, `probe/` decides; what it means, this file.
 
-An iteration's time is its span without the windows (validations) that lie in it. The windows between two
+An iteration's time is its span without the windows (validations) and checkpoints in it. The windows between two
 iterations are one validation. Of several processes that train, the one with most iterations speaks.
 """
 
 import json
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from statistics import median
+from itertools import pairwise
+from statistics import fmean, median
 from typing import Any
 
 from trainfare.model.machine import Host
-from trainfare.model.profile import Ending, Operation, Profile
+from trainfare.model.profile import EarlyStopping, Ending, Epoch, Operation, Profile
 from trainfare.model.program import Program
 
 Event = dict[str, Any]
@@ -101,26 +102,35 @@ def profile_of(
 ) -> Profile:
     """`started` is when the program was started, on the clock of the events. Needs at least one iteration."""
     # A forked child inherits what its parent has imported.
-    framework = _last(events, "import") | _last(of_leading_process(events), "import")
+    imports = [event for event in (*events, *of_leading_process(events)) if event["event"] == "import"]
     events = of_leading_process(events)
     iterations = sorted((event for event in events if event["event"] == "iteration"), key=lambda e: e["n"])
     spans = [(event["start"], event["end"]) for event in iterations]
-    windows = merged((e["start"], e["end"]) for e in events if e["event"] == "window")
+    slowed = {event["n"] for event in events if event["event"] == "traced"}
+    usual = [place for place, event in enumerate(iterations) if event["n"] not in slowed]
+    traces = [(event["start"], event["end"]) for event in iterations if event["n"] in slowed]
+    saves = merged(_spans(events, "checkpoint"))
+    windows = without(merged(_spans(events, "window")), saves)
+    apart = merged([*windows, *saves])
     model, memory, traced = (_last(events, kind) for kind in ("model", "memory", "operations"))
     batches = [event["batches"] for event in iterations]
     operations = tuple(Operation(kind=k, dtype=d, flops=f, bytes=b, count=n) for k, d, f, b, n in _rows(traced))
+    epoch = _epoch(_last(events, "loader"), batches, model.get("world_size") or 1)
+    epoch["iterations_per_epoch"] = epoch["iterations_per_epoch"] or iterations_in_a_pass(events, spans)
+    losses = _losses(events, len(iterations))
+    waits = _last(events, "loader").get("waits", True)
+    length, finished = epoch["iterations_per_epoch"], ending == "finished"
     return Profile(
         id=id,
         program=program,
         host=host,
         measured_at=measured_at,
         ending=ending,
-        framework=_FRAMEWORKS.get(framework["name"]) or framework["name"],
-        framework_version=framework["version"].partition("+")[0] or None,
+        **_framework(model, imports),
         device=model["device"] if model.get("device") in _DEVICES else None,
         dtype=computing_dtype(operations) or model.get("dtype"),
         world_size=model.get("world_size") or 1,
-        **_epoch(_last(events, "loader"), batches, model.get("world_size") or 1),
+        **epoch,
         validation_samples=_last(events, "validation").get("samples") or None,
         parameters=model.get("parameters") or None,
         gradient_bytes=model.get("gradient_bytes"),
@@ -130,27 +140,45 @@ def profile_of(
         peak_host_bytes=memory.get("host_bytes"),
         peak_device_bytes=memory.get("device_bytes"),
         init_seconds=max(0.0, spans[0][0] - started),
-        iteration_seconds=iteration_seconds(spans, windows),
-        data_wait_seconds=tuple(event["wait"] for event in iterations) if any(batches) else (),
+        iteration_seconds=_at(usual, iteration_seconds(spans, apart)),
+        data_wait_seconds=_at(usual, [event["wait"] for event in iterations]) if any(batches) and waits else (),
         validation_seconds=validation_seconds(spans, windows),
-        loss=_losses(events, len(iterations)),
-        learning_rate=tuple(event["learning_rate"] for event in iterations),
+        checkpoint_seconds=seconds_by_place(spans, saves),
+        loss=_at(usual, losses) if losses else (),
+        learning_rate=_at(usual, learning_rates(events, iterations)),
         cpu_use=cpu_use(events),
+        curve=with_metrics(counted_epochs(spans, apart, losses, length, traces=traces, ended_itself=finished), events),
+        **_plan(events, length, finished=finished),
+        **bytes_an_iteration(events),
+        versions=_last(events, "versions").get("versions") or {},
+        compile_seconds=_last(events, "compilation").get("seconds"),
+        compile_cache_warm=_last(events, "compilation").get("cache_warm"),
         operations=operations,
     )
 
 
 def iteration_seconds(spans: Sequence[Span], windows: Sequence[Span]) -> tuple[float, ...]:
-    """Each span without what windows take of it."""
-    return tuple(
-        max(_SHORTEST_SECONDS, end - start - sum(_overlap((start, end), window) for window in windows))
-        for start, end in spans
-    )
+    """Each span without what windows take of it. Windows are in order and do not overlap."""
+    ends = [end for _, end in windows]
+    seconds = []
+    for start, end in spans:
+        taken = 0.0
+        for window in windows[bisect_right(ends, start) :]:
+            if window[0] >= end:
+                break
+            taken += _overlap((start, end), window)
+        seconds.append(max(_SHORTEST_SECONDS, end - start - taken))
+    return tuple(seconds)
 
 
 def validation_seconds(spans: Sequence[Span], windows: Sequence[Span]) -> tuple[float, ...]:
     """One for each place between iterations where there was any. Before the first iteration nothing is validated:
     some frameworks try the validation code there on a batch or two."""
+    return seconds_by_place(spans, windows)
+
+
+def seconds_by_place(spans: Sequence[Span], windows: Sequence[Span]) -> tuple[float, ...]:
+    """What lies between the same two iterations is one; what lies before the first is left out."""
     ends = [end for _, end in spans]
     by_place: dict[int, float] = {}
     for start, end in windows:
@@ -158,6 +186,89 @@ def validation_seconds(spans: Sequence[Span], windows: Sequence[Span]) -> tuple[
         if place:
             by_place[place] = by_place.get(place, 0.0) + end - start
     return tuple(by_place[place] for place in sorted(by_place))
+
+
+def counted_epochs(
+    spans: Sequence[Span],
+    windows: Sequence[Span],
+    losses: Sequence[float | None],
+    length: int | None,
+    *,
+    traces: Sequence[Span] = (),
+    ended_itself: bool,
+) -> tuple[Epoch, ...]:
+    """The complete epochs of `length` iterations, each with the validation after it and its mean training loss.
+
+    One is complete once the next has begun, or the program has ended by itself: its validation may still be going on.
+    An iteration that was traced counts as long as the others.
+    """
+    if length is None:
+        return ()
+    starts = [start for start, _ in windows]
+    usual = median(end - start for start, end in spans)
+    epochs, begun = [], spans[0][0]
+    for number in range(1, len(spans) // length + 1):
+        last = number * length
+        if last == len(spans) and not ended_itself:
+            break
+        until = spans[last][1] if last < len(spans) else float("inf")
+        between = windows[bisect_left(starts, spans[last - 1][1]) : bisect_left(starts, until)]
+        ended = max([spans[last - 1][1], *(end for _, end in between)])
+        known = [loss for loss in losses[last - length : last] if loss is not None]
+        lost = sum(end - start - usual for start, end in traces if begun <= start < ended)
+        epochs.append(Epoch(number=number, seconds=ended - begun - lost, loss=fmean(known) if known else None))
+        begun = ended
+    return tuple(epochs)
+
+
+def with_metrics(curve: Sequence[Epoch], events: Iterable[Event]) -> tuple[Epoch, ...]:
+    """What the framework told of each epoch, beside what was counted; the last word on a metric stands."""
+    epochs = {epoch.number: epoch for epoch in curve}
+    for event in events:
+        if event["event"] == "epoch":
+            number = event["number"]
+            known = epochs.get(number) or Epoch(number=number)
+            told = {name: value for name, value in (event.get("metrics") or {}).items() if value is not None}
+            known = replace(known, loss=event.get("loss", known.loss), seconds=event.get("seconds", known.seconds))
+            epochs[number] = replace(known, metrics={**known.metrics, **told})
+    return tuple(epochs[number] for number in sorted(epochs))
+
+
+def iterations_in_a_pass(events: Sequence[Event], spans: Sequence[Span]) -> int | None:
+    """Of a stream that does not tell its length: those of the first pass that came to its end and had a follower."""
+    starts = [start for start, _ in _spans(events, "pass")]
+    ends = [end for _, end in _spans(events, "pass_end")]
+    for start, following in pairwise(starts):
+        if any(start < end <= following for end in ends):
+            return sum(start < end <= following for _, end in spans) or None
+    return None
+
+
+def bytes_an_iteration(events: Iterable[Event]) -> dict[str, Any]:
+    """What was sent and received between the first and the last look, an iteration."""
+    looks = [event for event in events if event["event"] == "network"]
+    iterations = looks[-1]["n"] - looks[0]["n"] if looks else 0
+    if iterations < 1:
+        return {}
+    return {
+        f"{way}_bytes": max(0, round((looks[-1][way] - looks[0][way]) / iterations)) for way in ("sent", "received")
+    }
+
+
+def without(spans: Iterable[Span], holes: Sequence[Span]) -> list[Span]:
+    """The spans with the holes cut out of them; holes are in order."""
+    result: list[Span] = []
+    for start, end in spans:
+        at = start
+        for hole_start, hole_end in holes:
+            if hole_end <= at or hole_start >= end:
+                continue
+            if hole_start > at:
+                result.append((at, hole_start))
+            at = hole_end
+        if at < end:
+            result.append((at, end))
+    return result
 
 
 def merged(spans: Iterable[Span]) -> list[Span]:
@@ -201,6 +312,49 @@ def _epoch(loader: Event, batches: Sequence[int], processes: int) -> dict[str, A
         "samples": loader.get("samples") or None,
         "iterations_per_epoch": -(-length // accumulated) if length else None,
     }
+
+
+def _plan(events: Sequence[Event], iterations_per_epoch: int | None, *, finished: bool) -> dict[str, Any]:
+    """How long the program means to train. One that has ended by itself has shown it by its passes over the data."""
+    plan = _last(events, "plan")
+    epochs, iterations = plan.get("epochs"), plan.get("iterations")
+    if iterations and iterations_per_epoch:
+        by_iterations = -(-iterations // iterations_per_epoch)
+        epochs = min(epochs or by_iterations, by_iterations)
+    if epochs is None and finished:
+        epochs = sum(event["event"] == "pass_end" for event in events) or None
+    stopping = plan.get("early_stopping")
+    return {
+        "epochs": epochs,
+        "early_stopping": None if stopping is None else EarlyStopping(**stopping),
+        "learning_rate_schedule": plan.get("schedule") or _last(events, "model").get("schedule"),
+    }
+
+
+def _spans(events: Iterable[Event], kind: str) -> list[Span]:
+    return [(event["start"], event["end"]) for event in events if event["event"] == kind]
+
+
+def _at(places: Iterable[int], values: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(values[place] for place in places)
+
+
+def _framework(model: Event, imports: Sequence[Event]) -> dict[str, Any]:
+    """That which trained, as its listener tells. Others may be imported too: TensorFlow imports Keras and JAX."""
+    versions = {event["name"]: event["version"] for event in imports}
+    name = model.get("framework") or ("torch" if "torch" in versions else imports[-1]["name"])
+    version = model.get("framework_version") or versions.get(name, "")
+    return {"framework": _FRAMEWORKS.get(name, name), "framework_version": version.partition("+")[0] or None}
+
+
+def learning_rates(events: Iterable[Event], iterations: Sequence[Event]) -> list[float | None]:
+    """As seen at each iteration, or as the schedule gave them when it was asked afterwards."""
+    rates = [event["learning_rate"] for event in iterations]
+    for event in events:
+        if event["event"] == "learning_rates":
+            for place, value in enumerate(event["values"][: len(rates)]):
+                rates[place] = value
+    return rates
 
 
 def _losses(events: Iterable[Event], count: int) -> tuple[float | None, ...]:

@@ -1,10 +1,13 @@
 """The door to a process: one run of the program under the probe.
 
-The program runs in a session of its own, in its own directory, on its own files: nothing is copied, and what it
-writes it writes. Its output goes to whoever wants it and into a bounded log. When measuring ends, everything that
-it started is ended.
+The program runs in a session of its own, in the directory that it is given (`workspace.py` makes one). Its output
+goes to whoever wants it and into a bounded log. When measuring ends, everything that it started is ended.
+
+The probe itself stops after a number of iterations. Any other end is decided here, from the events so far, and told
+to every process through a file.
 """
 
+import math
 import os
 import signal
 import subprocess
@@ -12,19 +15,23 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
-from statistics import median
 from types import FrameType
 
 from trainfare.errors import AskedWrongly
-from trainfare.model.profile import Ending
+from trainfare.model.machine import Host
+from trainfare.model.profile import Ending, Profile
 from trainfare.model.program import Program
 from trainfare.probe import boot
+from trainfare.probe.stop import TOLD_SUFFIX
 from trainfare.profiler.command import flag_that_keeps_us_out
-from trainfare.profiler.events import Event, parse_events
+from trainfare.profiler.enough import STEADY, Until, UntilStable
+from trainfare.profiler.events import Event, parse_events, profile_of
 from trainfare.profiler.output import Log, Pump
 from trainfare.profiler.processes import end_all, hold_shell, is_running
 
@@ -37,23 +44,27 @@ _GRACE_SECONDS = 10.0
 _LAUNCHER_SECONDS = 3.0
 """So long may a launcher (`torchrun`) take to notice that what it launched has ended."""
 _INTERRUPT_SECONDS = 3.0
-_RECENT = 100
+_TELLING_SECONDS = 0.5
+"""The probe writes every 0.2 s and looks whether it is told every 0.1 s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
     """Where a running measurement stands."""
 
-    iterations: int
-    wanted: int
+    seen: Profile | None
+    """What a profile would hold if it ended now; None before the first iteration."""
+    iterations_wanted: int | None
+    until: Until
+    """What is waited for, where no number of iterations is."""
     seconds: float
     """Since the program was started."""
-    iteration_seconds: float | None
-    """Median of the last ones, validation included; None before the second."""
     framework: str | None
-    validated: bool
-    loader: bool
     stopping: bool
+
+    @property
+    def iterations(self) -> int:
+        return len(self.seen.iteration_seconds) if self.seen else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,29 +83,33 @@ class Measured:
 def measure(
     program: Program,
     *,
-    iterations: int,
+    iterations: int | None = None,
+    until: Until = STEADY,
+    directory: Path | None = None,
     stall_seconds: float,
     trace_operations: bool,
     on_progress: Callable[[Progress], None],
     on_output: Callable[[bytes], None] | None,
 ) -> Measured:
-    """Run the program until `iterations` were measured, or until it ends, stands still or is interrupted."""
+    """Run the program until `iterations` were measured, where they are given, else as long as `until` says; or until
+    it ends, stands still or is interrupted. `directory` is where it runs, if not in its own."""
     flag = flag_that_keeps_us_out(program.command)
     if flag is not None:
         raise AskedWrongly(
             f"`{program.command_line}` cannot be profiled: with {flag} Python ignores PYTHONPATH or its site hooks, "
             f"which is how the probe gets in. Drop {flag} from the command; the program itself need not change."
         )
-    with tempfile.TemporaryDirectory(prefix="trainfare-") as folder, _interrupts() as interrupted:
+    with _temporary_folder() as folder, _interrupts() as interrupted:
         path = Path(folder) / "events.jsonl"
         path.touch()
         log = Log()
         started = time.monotonic()
-        process = _start(program, _environment(path, iterations, trace_operations))
+        environment = _environment(path, iterations, until, trace_operations)
+        process = _start(program, directory or Path(program.directory), environment)
         assert process.stdout is not None  # noqa: S101 # a pipe was asked for
         pump = Pump(process.stdout.fileno(), log, on_output)
         pump.start()
-        watch = _Watch(path, started, iterations)
+        watch = _Watch(path, program, started, iterations, until)
         ending: Ending = "interrupted"
         try:
             ending = _wait(process, watch, stall_seconds, on_progress, interrupted)
@@ -106,28 +121,39 @@ def measure(
             pump.join(_INTERRUPT_SECONDS)
             process.stdout.close()
         watch.read()
-    if watch.stopped:
+    if watch.stopped or (watch.told and ending == "finished"):
         ending = "enough"
     return Measured(events=tuple(watch.events), started=started, ending=ending, exit_code=exit_code, log=log)
 
 
-def _environment(events: Path, iterations: int, trace_operations: bool) -> dict[str, str]:
+def _temporary_folder() -> "tempfile.TemporaryDirectory[str]":
+    try:
+        return tempfile.TemporaryDirectory(prefix="trainfare-")
+    except OSError as error:
+        raise AskedWrongly(
+            f"there is no folder for temporary files that can be written ({error.strerror or error}). "
+            "Name one with TMPDIR=/path, or make room in it."
+        ) from error
+
+
+def _environment(events: Path, iterations: int | None, until: Until, trace_operations: bool) -> dict[str, str]:
     """The user's own, with the probe in front of their PYTHONPATH."""
     path = os.environ.get("PYTHONPATH")
     return os.environ | {
         "PYTHONPATH": str(PROBE_SITE) + (os.pathsep + path if path else ""),
         boot.EVENTS: str(events),
-        boot.ITERATIONS: str(iterations),
+        boot.ITERATIONS: str(iterations or 0),
         boot.OPERATIONS: "1" if trace_operations else "0",
+        boot.BY_LOSS: "1" if iterations is None and isinstance(until, UntilStable) else "0",
     }
 
 
-def _start(program: Program, environment: dict[str, str]) -> "subprocess.Popen[bytes]":
+def _start(program: Program, directory: Path, environment: dict[str, str]) -> "subprocess.Popen[bytes]":
     try:
         return subprocess.Popen(
             program.command,
-            cwd=program.directory,
-            env=environment,
+            cwd=directory,
+            env=environment | {"PWD": str(directory)},
             # A session of its own has no terminal to read from.
             stdin=subprocess.DEVNULL if sys.stdin is None or sys.stdin.isatty() else None,
             stdout=subprocess.PIPE,
@@ -135,8 +161,8 @@ def _start(program: Program, environment: dict[str, str]) -> "subprocess.Popen[b
             start_new_session=True,
         )
     except FileNotFoundError as error:
-        if error.filename == program.directory:
-            raise AskedWrongly(f"there is no folder {program.directory} to run the program in.") from error
+        if str(error.filename) == str(directory):
+            raise AskedWrongly(f"there is no folder {directory} to run the program in.") from error
         raise AskedWrongly(
             f"there is no command {program.command[0]}. Check its spelling, or give its path; "
             "the command comes after our own options: trainfare profile -- python train.py"
@@ -155,17 +181,20 @@ def _start(program: Program, environment: dict[str, str]) -> "subprocess.Popen[b
 
 @dataclass(slots=True)
 class _Watch:
-    """Reads the events as they are written."""
+    """Reads the events as they are written, and tells the program to stop when they are enough."""
 
     path: Path
+    program: Program
     started: float
-    wanted: int
+    iterations: int | None
+    until: Until
     events: list[Event] = field(default_factory=list)
     heard_at: float = 0.0
+    told: bool = False
     _offset: int = 0
     _kinds: set[str] = field(default_factory=set)
-    _spans: dict[int, list[float]] = field(default_factory=dict)
-    """Of each process that trains."""
+    _counts: Counter[int] = field(default_factory=Counter)
+    """Iterations of each process that trains."""
     _framework: str | None = None
 
     def read(self) -> None:
@@ -182,7 +211,7 @@ class _Watch:
         self.events.append(event)
         self._kinds.add(event["event"])
         if event["event"] == "iteration":
-            self._spans.setdefault(event["pid"], []).append(event["end"] - event["start"])
+            self._counts[event["pid"]] += 1
         elif event["event"] == "import":
             self._framework = self._framework or event["name"]
 
@@ -193,20 +222,41 @@ class _Watch:
     @property
     def trainers_ended(self) -> bool:
         """Every process that trained has gone."""
-        return not any(map(is_running, self._spans))
+        return not any(map(is_running, self._counts))
 
     def progress(self) -> Progress:
-        spans = max(self._spans.values(), key=len, default=[])
-        recent = spans[1:][-_RECENT:]
         return Progress(
-            iterations=len(spans),
-            wanted=self.wanted,
+            seen=self._so_far() if self._counts else None,
+            iterations_wanted=self.iterations,
+            until=self.until,
             seconds=time.monotonic() - self.started,
-            iteration_seconds=median(recent) if recent else None,
             framework=self._framework,
-            validated="window" in self._kinds,
-            loader="loader" in self._kinds,
-            stopping=self.stopped,
+            stopping=self.stopped or self.told,
+        )
+
+    def decide(self, seen: Profile | None) -> None:
+        """Tell the program to stop once, when enough was seen."""
+        if self.iterations is not None or self.told or self.stopped or seen is None:
+            return
+        first_ended = self.started + (seen.init_seconds or 0.0) + seen.iteration_seconds[0]
+        if self.until.enough(seen, time.monotonic() - first_ended):
+            self.told = True
+            # Processes that train together wait for each other: they must all stop after the same iteration.
+            ahead = math.ceil(_TELLING_SECONDS / seen.iteration_seconds[-1]) + 1
+            words = str(max(self._counts.values()) + ahead) if len(self._counts) > 1 else ""
+            fresh = self.path.with_suffix(".telling")
+            fresh.write_text(words)
+            fresh.replace(f"{self.path}{TOLD_SUFFIX}")
+
+    def _so_far(self) -> Profile:
+        return profile_of(
+            self.events,
+            id="so far",
+            program=self.program,
+            host=Host(name="here"),
+            measured_at=datetime.now(UTC),
+            ending="enough",
+            started=self.started,
         )
 
 
@@ -219,14 +269,17 @@ def _wait(
 ) -> Ending:
     """Until the program ends or is to be ended."""
     watch.heard_at = time.monotonic()
-    shown_at, stopped_at, ended_at, held = 0.0, None, None, False
+    looking_at, stopped_at, ended_at, held = 0.0, None, None, False
     while True:
         ended = process.poll() is not None
         watch.read()
         now = time.monotonic()
-        if now - shown_at >= _PROGRESS_SECONDS or ended:
-            on_progress(watch.progress())
-            shown_at = now
+        if now >= looking_at or ended:
+            progress = watch.progress()
+            on_progress(progress)
+            watch.decide(progress.seen)
+            # After 100 000 iterations a look takes 0.7 s: the program shall not feel it.
+            looking_at = now + max(_PROGRESS_SECONDS, 20 * (time.monotonic() - now))
         if ended:
             return "finished" if process.returncode == 0 else "failed"
         if interrupted():

@@ -1,6 +1,6 @@
 """What could be taken, and what is left out with the reason."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -20,12 +20,13 @@ class Candidates:
     """Offers left out because the program would not run on their accelerator."""
 
 
-def candidates(offers: Iterable[Offer], profile: Profile, *, today: date) -> Candidates:
-    """Every offer that can be had today and could run the program, one node, at the batch size of the profile."""
+def candidates(offers: Iterable[Offer], profiles: Sequence[Profile], *, today: date) -> Candidates:
+    """Every offer that can be had today and could run the program, one node, at each batch size that was profiled."""
     rentable = [offer for offer in offers if offer.rentable_on(today)]
-    usable = [offer for offer in rentable if _runs(profile.framework, offer.vm_type)]
+    usable = [offer for offer in rentable if _runs(profiles[0].framework, offer.vm_type)]
+    batch_sizes = dict.fromkeys(profile.batch_size for profile in profiles)
     return Candidates(
-        candidates=tuple(Candidate(offer=offer, nodes=1, batch_size=profile.batch_size) for offer in usable),
+        candidates=tuple(Candidate(offer=offer, nodes=1, batch_size=size) for size in batch_sizes for offer in usable),
         foreign=len(rentable) - len(usable),
     )
 

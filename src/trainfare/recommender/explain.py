@@ -150,6 +150,11 @@ def _assumed(case: Case) -> Iterator[str]:
     chosen, profile = case.ordered[0], case.profile
     if not case.epochs_stated:
         yield f"{chosen.epochs} epochs are assumed, because the program does not say how many: give --epochs"
+    if len({e.candidate.batch_size for e in case.estimates}) > 1:
+        yield (
+            f"batch size {chosen.candidate.batch_size} is the best of those profiled there; the same number of epochs "
+            "is assumed at each, though large batches often need more"
+        )
     if not profile.validation_seconds:
         yield "validation is not in the estimate: none was seen in the profiled iterations"
     if chosen.memory is None:

@@ -1,0 +1,172 @@
+"""What is seen while a program is profiled: its output, progress, and what became of its files."""
+
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trainfare.model.interval import Interval
+    from trainfare.model.profile import Profile
+    from trainfare.profiler.measure import Progress
+    from trainfare.profiler.workspace import Workspace
+
+_PLAIN_SECONDS = 10.0
+"""Between two lines of progress where nobody sees them replaced."""
+
+
+_FEWEST_KNOWN = 5
+"""Of fewer iterations the smallest and the largest say less than 90 %."""
+
+
+class Screen:
+    """The program's output and one line of progress, on stderr.
+
+    On a terminal the line stays below the output and is replaced; elsewhere it is written now and then. The output
+    is passed on as bytes: a program that prints a gigabyte is not slowed by what we make of it.
+    """
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._live = sys.stderr.isatty()
+        self._lock = threading.Lock()
+        self._shown = False
+        self._at_line_start = True
+        self._said = ""
+        self._said_at = time.monotonic()
+        self._place: Workspace | None = None
+
+    def workspace(self, place: "Workspace") -> None:
+        """Told before the program starts; what it wrote is known when it has ended."""
+        from trainfare.cli.console import print_note
+
+        self._place = place
+        if place.why_in_place is not None:
+            print_note(
+                f"it runs in your folder and not in a copy, because {place.why_in_place}: what it writes, it writes"
+            )
+
+    def print_files(self, *, only_written: bool = False) -> None:
+        """What became of the files, where the program ran in a copy."""
+        from trainfare.cli.console import print_note
+        from trainfare.profiler.workspace import Changes
+
+        if self._place is None or not self._place.is_copy:
+            return
+        if self._place.changes != Changes() or self._place.kept or not only_written:
+            for line in file_lines(self._place):
+                print_note(line)
+
+    def output(self, chunk: bytes) -> None:
+        with self._lock:
+            self._erase()
+            sys.stderr.buffer.write(chunk)
+            sys.stderr.buffer.flush()
+            self._at_line_start = chunk.endswith(b"\n")
+
+    def progress(self, progress: "Progress") -> None:
+        if self._quiet:
+            return
+        with self._lock:
+            if self._live and self._at_line_start:
+                self._erase()
+                sys.stderr.write(f"\x1b[2m{progress_line(progress)[: _columns() - 1]}\x1b[0m")
+                sys.stderr.flush()
+                self._shown = True
+            elif not self._live:
+                self._say_now_and_then(progress_line(progress))
+
+    def clear(self) -> None:
+        """The output ends here; what follows starts on a line of its own."""
+        with self._lock:
+            self._erase()
+            if not self._at_line_start:
+                sys.stderr.write("\n")
+            sys.stderr.flush()
+
+    def _say_now_and_then(self, line: str) -> None:
+        now = time.monotonic()
+        if now - self._said_at >= _PLAIN_SECONDS and line != self._said and self._at_line_start:
+            self._said, self._said_at = line, now
+            sys.stderr.write(f"trainfare: {line}\n")
+            sys.stderr.flush()
+
+    def _erase(self) -> None:
+        if self._shown:
+            sys.stderr.write("\r\x1b[2K")
+            sys.stderr.flush()
+            self._shown = False
+
+
+def file_lines(place: "Workspace") -> list[str]:
+    from trainfare.units import format_count
+
+    changes = place.changes
+    count = len(changes.written)
+    wrote = f"{count} file{'s' if count != 1 else ''} ({format_count(changes.written_bytes)}B) that it wrote"
+    if place.kept:
+        lines = [f"it ran in a copy of your folder, which is kept with the {wrote}: {place.directory}"]
+    elif count:
+        lines = [f"it ran in a copy of your folder; the {wrote} there are gone (--keep-files keeps them)"]
+    else:
+        lines = ["it ran in a copy of your folder and wrote nothing there"]
+    if changes.linked_changed:
+        names = ", ".join(changes.linked_changed)
+        lines.append(f"but it overwrote files that are too large to copy: {names}")
+    return lines
+
+
+def progress_line(progress: "Progress") -> str:
+    """What was measured and what is still unknown."""
+    from trainfare.profiler.enough import UntilSteady, steady
+    from trainfare.units import format_seconds
+
+    seen = progress.seen
+    if seen is None:
+        waiting = "waiting for the first iteration" if progress.framework else "starting"
+        return f"{waiting} · {format_seconds(progress.seconds)}"
+    parts = [_how_far(progress, seen)]
+    if progress.stopping:
+        return f"{parts[0]} · enough, the program is ending"
+    if (middle := steady(seen)) is not None:
+        known = len(seen.steady_iteration_seconds) >= _FEWEST_KNOWN
+        parts.append(format_seconds(middle.value) + (f" ± {uncertainty_of(middle)}" if known else " each"))
+        if known and progress.iterations_wanted is None and isinstance(progress.until, UntilSteady):
+            parts[-1] += f" ({100 * progress.until.within:g} % wanted)"
+    facts: dict[str, object] = {"batch size": seen.batch_size, "validation": seen.validation_seconds}
+    if not isinstance(progress.until, UntilSteady):
+        facts["the length of an epoch"] = seen.iterations_per_epoch or seen.curve
+    unknown = [name for name, known in facts.items() if not known]
+    if unknown:
+        parts.append(f"not seen yet: {', '.join(unknown)}")
+    return " · ".join(parts)
+
+
+def _how_far(progress: "Progress", seen: "Profile") -> str:
+    from trainfare.profiler.enough import UntilEpochs, UntilStable, complete_epochs, stability_of
+
+    iterations = f"{progress.iterations} iteration{'s' if progress.iterations != 1 else ''}"
+    if progress.iterations_wanted is not None:
+        return f"{progress.iterations} of {progress.iterations_wanted} iterations"
+    match progress.until:
+        case UntilEpochs(epochs=epochs):
+            return f"{len(complete_epochs(seen))} of {epochs} epochs · {iterations}"
+        case UntilStable(patience=patience):
+            now = stability_of(seen, patience)
+            if now is None:
+                return iterations
+            epochs = len(complete_epochs(seen))
+            return f"epoch {epochs} · {now.metric} {now.last:.4g}, best {now.best:.4g} at epoch {now.best_epoch}"
+    return iterations
+
+
+def _columns() -> int:
+    import shutil
+
+    return shutil.get_terminal_size().columns
+
+
+def uncertainty_of(interval: "Interval") -> str:
+    from trainfare.profiler.enough import uncertainty
+
+    return f"{100 * uncertainty(interval):.2g} %"

@@ -1,0 +1,629 @@
+"""Where Keras is listened to, on any of its backends.
+
+start, epochs, validation data         `Model.fit`
+epoch and batch boundaries, loss       `CallbackList`, which `fit` calls on its own thread
+data set, batch size                   `EpochIterator`, which `fit` and `evaluate` make
+validation                             `Model.evaluate`
+checkpoints                            `Model.save`, `Model.save_weights`
+loops of the program's own             `Model.train_on_batch`; `Optimizer.apply` is told to the backend's listener
+
+No callback is added: one that overrides `on_train_batch_end` would make Keras wait for the device at every batch.
+Keras reports the mean loss of the epoch so far, weighted by batch sizes; the loss of one batch follows from two.
+"""
+
+# ruff: noqa: SLF001 # Keras has no public name for what `fit` keeps of itself
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import math
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+    from trainfare.probe.listening import Listener, versions_of
+    from trainfare.probe.loop import Pass
+    from trainfare.probe.recorder import Recorder
+    from trainfare.probe.stop import Stop
+else:
+    _listening = importlib.import_module(f"{__package__}.listening")
+    Listener, versions_of = _listening.Listener, _listening.versions_of
+
+LAST_VALIDATION_SECONDS = 60.0
+"""When measuring ends before any validation was seen, one is let run; but no longer than this."""
+
+
+def listen(keras: ModuleType, recorder: Recorder, *, stop: Callable[[], Stop], trace: bool) -> KerasListener:
+    """Called once keras has been imported."""
+    listener = KerasListener(keras, recorder, stop=stop, trace=trace)
+    for watch in (
+        listener.watch_fit,
+        listener.watch_epochs,
+        listener.watch_batches,
+        listener.watch_data,
+        listener.watch_validation,
+        listener.watch_saves,
+        listener.watch_single_batches,
+        listener.watch_updates,
+    ):
+        listener.guarded(watch)()  # one that this version of Keras lacks leaves the others
+    return listener
+
+
+class _Mean:
+    """The mean loss of an epoch up to a batch, from which the loss of that batch (or of a few) is had."""
+
+    __slots__ = ("_before", "_known", "_raw", "_sample_count", "_samples")
+
+    def __init__(self, raw: Any, samples: int, before: _Mean | None) -> None:
+        self._raw = raw
+        self._samples = samples
+        self._before = before
+        self._sample_count: int = samples + (before._sample_count if before is not None else 0)
+        self._known: float | None = None
+
+    def mean(self, read: Callable[[Any], float | None]) -> float | None:
+        if self._raw is not None:
+            self._known, self._raw = read(self._raw), None
+        return self._known
+
+    def of_last(self, read: Callable[[Any], float | None]) -> float | None:
+        mean, before = self.mean(read), self._before
+        if before is None or mean is None:
+            return mean
+        earlier, self._before = before.mean(read), None
+        if earlier is None:
+            return None
+        return earlier + (mean - earlier) * self._sample_count / self._samples
+
+
+class KerasListener(Listener):
+    framework = "keras"
+
+    def begin(self) -> None:
+        super().begin()
+        self._model: Any = None
+        self._depth = 0
+        self._fits = 0
+        self._epoch = 0
+        self._data: Any = None
+        self._pass: Pass | None = None
+        self._facts: dict[str, Any] = {}
+        self._mean: _Mean | None = None
+        self._last_batch = -1
+        self._epoch_start: float | None = None
+        self._asked_at: float | None = None
+        self._waited = 0.0
+        self._rate: float | None = None
+        self._schedule: str | None = None
+        self._device = "cpu"
+        self._validates = self._validated = False
+        self._validation_told = False
+        self._evaluations = 0
+        self._saves = 0
+        self._save_start: Any = None
+        self._ending_since: float | None = None
+        self._cuda = False
+
+    # Where the hooks go.
+
+    def watch_fit(self) -> None:
+        model: Any = self.module.Model
+        fit = model.fit
+        began, ended = self.guarded(self._fit_began), self.guarded(self._fit_ended)
+
+        @functools.wraps(fit)
+        def watched(model: Any, *args: Any, **options: Any) -> Any:
+            began(fit, model, args, options)
+            try:
+                return fit(model, *args, **options)
+            finally:
+                ended()
+
+        model.fit = watched
+
+    def watch_epochs(self) -> None:
+        lists: Any = self.module.callbacks.CallbackList
+        begin, epoch_begin, epoch_end = lists.on_train_begin, lists.on_epoch_begin, lists.on_epoch_end
+        training, began = self.guarded(self._training_began), self.guarded(self._epoch_began)
+        ended = self.guarded(self._epoch_ended)
+
+        @functools.wraps(begin)
+        def watched_begin(callbacks: Any, logs: Any = None) -> None:
+            begin(callbacks, logs)
+            training(callbacks)
+
+        @functools.wraps(epoch_begin)
+        def watched_epoch_begin(callbacks: Any, epoch: int, logs: Any = None) -> None:
+            epoch_begin(callbacks, epoch, logs)
+            began(callbacks)
+
+        @functools.wraps(epoch_end)
+        def watched_epoch_end(callbacks: Any, epoch: int, logs: Any = None) -> None:
+            ended(callbacks, logs)
+            epoch_end(callbacks, epoch, logs)
+
+        lists.on_train_begin, lists.on_epoch_begin = watched_begin, watched_epoch_begin
+        lists.on_epoch_end = watched_epoch_end
+
+    def watch_batches(self) -> None:
+        lists: Any = self.module.callbacks.CallbackList
+        begin, end, test_end = lists.on_train_batch_begin, lists.on_train_batch_end, lists.on_test_batch_end
+        given, ended = self.guarded(self._batch_given), self.guarded(self._batch_ended)
+        tested = self.guarded(self._test_batch_ended)
+
+        @functools.wraps(begin)
+        def watched_begin(callbacks: Any, batch: int, logs: Any = None) -> None:
+            given()
+            begin(callbacks, batch, logs)
+
+        @functools.wraps(end)
+        def watched_end(callbacks: Any, batch: int, logs: Any = None) -> None:
+            end(callbacks, batch, logs)
+            ended(callbacks, batch, logs)
+
+        @functools.wraps(test_end)
+        def watched_test_end(callbacks: Any, batch: int, logs: Any = None) -> None:
+            test_end(callbacks, batch, logs)
+            tested()
+
+        lists.on_train_batch_begin, lists.on_train_batch_end = watched_begin, watched_end
+        lists.on_test_batch_end = watched_test_end
+
+    def watch_data(self) -> None:
+        iterators: Any = importlib.import_module("keras.src.trainers.epoch_iterator").EpochIterator
+        make = iterators.__init__
+        made = self.guarded(self._data_made)
+
+        @functools.wraps(make)
+        def watched(iterator: Any, *args: Any, **options: Any) -> None:
+            make(iterator, *args, **options)
+            made(iterator)
+
+        iterators.__init__ = watched
+
+        adapters: Any = importlib.import_module("keras.src.trainers.data_adapters.py_dataset_adapter")
+        standardize = adapters.PyDatasetAdapter._standardize_batch
+
+        @functools.wraps(standardize)
+        def watched_batch(adapter: Any, batch: Any) -> Any:
+            if not hasattr(adapter, "_trainfare_size"):
+                adapter._trainfare_size = _leading_dimension(batch)
+            return standardize(adapter, batch)
+
+        adapters.PyDatasetAdapter._standardize_batch = watched_batch
+
+    def watch_validation(self) -> None:
+        model: Any = self.module.Model
+        evaluate = model.evaluate
+        began, ended = self.guarded(self._validation_began), self.guarded(self._validation_ended)
+
+        @functools.wraps(evaluate)
+        def watched(model: Any, *args: Any, **options: Any) -> Any:
+            began()
+            try:
+                return evaluate(model, *args, **options)
+            finally:
+                ended(sys.exc_info()[1])
+
+        model.evaluate = watched
+
+    def watch_saves(self) -> None:
+        model: Any = self.module.Model
+        began, ended = self.guarded(self._save_began), self.guarded(self._save_ended)
+
+        def watched(save: Callable[..., Any]) -> Callable[..., Any]:
+            @functools.wraps(save)
+            def saving(*args: Any, **options: Any) -> Any:
+                began()
+                try:
+                    return save(*args, **options)
+                finally:
+                    ended()
+
+            return saving
+
+        for name in ("save", "save_weights"):
+            setattr(model, name, watched(getattr(model, name)))
+
+    def watch_single_batches(self) -> None:
+        model: Any = self.module.Model
+        train = model.train_on_batch
+        began, ended = self.guarded(self._single_began), self.guarded(self._single_ended)
+
+        @functools.wraps(train)
+        def watched(model: Any, *args: Any, **options: Any) -> Any:
+            began(model, args, options)
+            result = train(model, *args, **options)
+            ended(model)
+            return result
+
+        model.train_on_batch = watched
+
+    def watch_updates(self) -> None:
+        """A loop of the program's own: the listener of the backend knows what an update inside it means."""
+        optimizers: Any = importlib.import_module("keras.src.optimizers.base_optimizer").BaseOptimizer
+        apply = optimizers.apply
+        backend = self.module.config.backend()
+        told = self.guarded(_told_to(backend)) if backend in ("tensorflow", "jax") else None
+        if told is None:
+            return
+
+        @functools.wraps(apply)
+        def watched(optimizer: Any, *args: Any, **options: Any) -> Any:
+            result = apply(optimizer, *args, **options)
+            if not self._depth:
+                told(optimizer)
+            return result
+
+        optimizers.apply = watched
+
+    # What they tell.
+
+    def _fit_began(self, fit: Any, model: Any, args: Any, options: dict[str, Any]) -> None:
+        self._depth += 1
+        if self._depth > 1:
+            return
+        self.speak()
+        if self.silent:
+            return
+        self._fits += 1
+        self._model, self._data = model, None
+        asked = inspect.signature(fit).bind(model, *args, **options).arguments
+        self._validates = asked.get("validation_data") is not None or bool(asked.get("validation_split"))
+        self._epochs = asked.get("epochs", 1) - (asked.get("initial_epoch") or 0)
+
+    def _fit_ended(self) -> None:
+        self._depth = max(0, self._depth - 1)  # of a `fit` that began before us nothing was counted
+        if not self._depth:
+            self._model = self._data = None
+
+    def _mine(self, callbacks: Any) -> bool:
+        """Those of the outermost `fit`; a callback may train or validate another model."""
+        return self._model is not None and getattr(callbacks, "model", None) is self._model and not self.silent
+
+    def _data_made(self, iterator: Any) -> None:
+        if self._model is None or self.silent:
+            return
+        if self._data is None:
+            self._data = iterator
+        elif not self._validation_told and self.loop.count:
+            self._validation_told = True
+            self.recorder.add("validation", **_data_facts(iterator))
+
+    def _training_began(self, callbacks: Any) -> None:
+        if not self._mine(callbacks):
+            return
+        kinds = self.module.callbacks
+        found = {type(one).__name__: one for one in callbacks.callbacks}
+        stopping = next((one for one in callbacks.callbacks if isinstance(one, kinds.EarlyStopping)), None)
+        schedulers = [name for name in ("LearningRateScheduler", "ReduceLROnPlateau") if name in found]
+        rate = getattr(_inner(self._model.optimizer), "_learning_rate", None)
+        self._schedule = type(rate).__name__ if callable(rate) and not hasattr(rate, "assign") else None
+        if schedulers and self._schedule is None:
+            self._schedule = schedulers[0]
+        self.recorder.add(
+            "plan",
+            # A program that calls `fit` again and again has a loop of its own around it.
+            epochs=self._epochs if self._fits == 1 else None,
+            early_stopping=None
+            if stopping is None
+            else {"metric": stopping.monitor, "patience": int(stopping.patience)},
+        )
+
+    def _epoch_began(self, callbacks: Any) -> None:
+        if not self._mine(callbacks) or self._data is None:
+            return
+        self._facts = self._facts_of_training()
+        self._rate = self._learning_rate()
+        self._mean, self._last_batch = None, -1
+        self._epoch += 1
+        self._epoch_start = time.monotonic()
+        self.together_end = None
+        self._pass = self.new_pass(self._data, self._data, self._facts)
+        self.loop.pass_started(self._pass)
+        self._asked_at = time.monotonic()
+
+    def _facts_of_training(self) -> dict[str, Any]:
+        facts = _data_facts(self._data)
+        facts["length"] = self._data.num_batches
+        # On TensorFlow the batch is fetched inside the compiled step.
+        facts["waits"] = self.module.config.backend() != "tensorflow"
+        return facts
+
+    def _batch_given(self) -> None:
+        if self._asked_at is not None:
+            self._waited = time.monotonic() - self._asked_at
+
+    def _batch_ended(self, callbacks: Any, batch: int, logs: Any) -> None:
+        if not self._mine(callbacks) or self._pass is None:
+            return
+        if self._ending_since is not None:
+            self.end()
+        length = self._facts.get("length")
+        last = batch if length is None else min(batch, length - 1)
+        count = max(1, last - self._last_batch)
+        loss = self._loss_of(logs, count)
+        self._last_batch = last
+        if count == 1 and self._together == 1:
+            self._one_step(loss)
+        else:
+            if loss is not None:
+                loss.mean(self.loss_value)  # waits for the device
+            self.steps_together(self._epoch_start or 0.0, count, loss)
+        self._asked_at = time.monotonic()
+
+    def _test_batch_ended(self) -> None:
+        since = self._ending_since
+        if since is not None and time.monotonic() - since > LAST_VALIDATION_SECONDS:
+            self.end()
+
+    def _epoch_ended(self, callbacks: Any, logs: Any) -> None:
+        if not self._mine(callbacks) or self._pass is None:
+            return
+        self._end_pass()
+        if self._ending_since is not None:
+            self.end()
+        values = {name: _number(value) for name, value in (logs or {}).items()}
+        metrics = {name: value for name, value in values.items() if value is not None and name != "loss"}
+        self.recorder.add(
+            "epoch",
+            number=self._epoch,
+            seconds=time.monotonic() - (self._epoch_start or 0.0),
+            loss=values.get("loss"),
+            metrics=metrics,
+        )
+
+    def _validation_began(self) -> None:
+        self._evaluations += 1
+        if self._evaluations == 1 and self.loop.count and not self.silent:
+            self.clock.settle()
+            self._end_pass()
+            self.loop.mode_changed(training=False)
+
+    def _validation_ended(self, error: BaseException | None) -> None:
+        self._evaluations = max(0, self._evaluations - 1)
+        if self._evaluations or not self.loop.count or self.silent:
+            return
+        if error is None:
+            self.loop.mode_changed(training=True)
+            self._validated = True
+            if self._ending_since is not None:
+                self.end()
+
+    def _save_began(self) -> None:
+        self._saves += 1
+        if self._saves == 1:
+            self.clock.settle()
+            self._save_start = self.clock.mark()
+
+    def _save_ended(self) -> None:
+        self._saves = max(0, self._saves - 1)
+        if not self._saves and not self.silent:
+            self.loop.saved(self._save_start)
+
+    def _single_began(self, model: Any, args: Any, options: dict[str, Any]) -> None:
+        if self._depth or self.silent:
+            return
+        self.speak()
+        self._depth += 1  # an update inside it is not one of a loop of the program's own
+        if self._pass is None:
+            self._model = model
+            batch = args[0] if args else options.get("x")
+            shape = getattr(batch, "shape", None)
+            self._facts = {"batch_size": int(shape[0]) if shape else None, "samples": None, "length": None}
+            self._facts["waits"] = False
+            self._rate = self._learning_rate()
+            self._pass = self.new_pass(model, model, self._facts)
+            self.loop.pass_started(self._pass)
+
+    def _single_ended(self, model: Any) -> None:
+        if not self._depth or self.silent or self._pass is None:
+            return
+        self._depth -= 1
+        if self._ending_since is not None:
+            self.end()
+        self._model = model
+        self._one_step(None)
+
+    # What follows from it.
+
+    def _loss_of(self, logs: Any, count: int) -> _Mean | None:
+        raw = (logs or {}).get("loss")
+        if raw is None or _has_own_step(self._model, self.module):
+            return None  # what a step of the program's own reports need not be the mean of the epoch
+        if hasattr(raw, "detach"):
+            raw = raw.detach()
+        size = self._facts.get("batch_size") or 1
+        samples = size * count
+        total, before = self._facts.get("samples"), self._mean
+        if total is not None and self._facts.get("batch_size"):
+            seen = before._sample_count if before is not None else 0
+            samples = max(1, min(samples, total - seen))
+        self._mean = _Mean(raw, samples, before)
+        return self._mean
+
+    def _one_step(self, loss: _Mean | None) -> None:
+        backend = self.module.config.backend()
+        if backend == "jax" and loss is not None:
+            # On the other backends the callbacks have read the loss, or the device is the CPU, or has its own clock.
+            loss._raw = self.clock.when_ready(loss._raw)
+            self.step(loss, loss._raw)
+        else:
+            if backend == "torch" and not self.loop.count:
+                self._use_clock_of_device()
+            self.step(loss)
+        self.iteration_ended()
+
+    def _use_clock_of_device(self) -> None:
+        self._cuda = _device_facts("torch")["device"] == "cuda"
+        if self._cuda:
+            self.loop.clock = importlib.import_module(f"{__package__}.torch_hooks").CudaClock(sys.modules["torch"])
+
+    @property
+    def idle(self) -> bool:
+        return self.clock.idle and not self._cuda
+
+    def before_step(self) -> None:
+        if self._pass is not None:
+            self.loop.batch_given(self._pass, self._waited)
+
+    def learning_rate(self) -> float | None:
+        return self._rate
+
+    def enough_measured(self) -> None:
+        """One validation is let run where none was seen: `fit` ends its epoch early for it."""
+        unseen = self._validates and not self._validated and self._ending_since is None
+        if unseen and self._model is not None and self.stop.ends_program:
+            self.write()
+            self._ending_since = time.monotonic()
+            self._model.stop_training = True
+            return
+        self.end()
+
+    def _end_pass(self) -> None:
+        if self._pass is not None and self._data is not None and not self._pass.ended:
+            self.loop.pass_ended(self._pass)
+
+    # What is written.
+
+    def loss_value(self, loss: Any) -> float | None:
+        read = super().loss_value
+        return loss.of_last(read) if isinstance(loss, _Mean) else read(loss)
+
+    def write_facts(self) -> None:
+        model, backend = self._model, self.module.config.backend()
+        variables = [(math.prod(v.shape), _itemsize(v.dtype)) for v in model.trainable_variables]
+        optimizer = _inner(model.optimizer)
+        states = [math.prod(v.shape) * _itemsize(v.dtype) for v in optimizer.variables]
+        device = _device_facts(backend)
+        self._device = device["device"]
+        self.recorder.add(
+            "model",
+            framework="keras",
+            framework_version=str(self.module.__version__),
+            parameters=sum(size for size, _ in variables),
+            dtype=str(model.dtype_policy.compute_dtype),
+            optimizer=type(optimizer).__name__,
+            schedule=self._schedule,
+            gradient_bytes=sum(size * width for size, width in variables),
+            optimizer_bytes=sum(states),
+            **device,
+        )
+        if self._data is not None and self._facts.get("batch_size") is None:
+            self._facts["batch_size"] = getattr(self._data.data_adapter, "_trainfare_size", None)
+        self.recorder.add("loader", **self._facts)
+        self.recorder.add("versions", versions=versions_of(backend, "numpy"))
+
+    def _learning_rate(self) -> float | None:
+        """Read between epochs, when every backend has the variables at hand."""
+        rate = getattr(_inner(self._model.optimizer), "_learning_rate", None)
+        return _number(rate.value) if rate is not None and hasattr(rate, "assign") else None
+
+    def last_facts(self) -> None:
+        self.guarded(self._write_scheduled_rates)()
+        if self.module.config.backend() == "jax":
+            importlib.import_module(f"{__package__}.jax_hooks").write_compilation(self.recorder)
+
+    def _write_scheduled_rates(self) -> None:
+        """Those of a schedule, which is a function of the number of the step."""
+        rate = getattr(_inner(getattr(self._model, "optimizer", None)), "_learning_rate", None)
+        if rate is None or hasattr(rate, "assign") or not callable(rate) or self._fits > 1:
+            return
+        convert = self.module.ops.convert_to_numpy
+        values = [float(convert(rate(step))) for step in range(min(self.loop.count, 1000))]
+        self.recorder.add("learning_rates", values=values)
+
+    def device_bytes(self) -> int | None:
+        return _device_bytes(self.module.config.backend()) if self._device == "cuda" else None
+
+
+def _told_to(backend: str) -> Callable[[Any], None]:
+    """Looked up at each call: the listener of a backend may come after Keras."""
+
+    def updated(optimizer: Any) -> None:
+        hooks = sys.modules.get(f"{__package__}.{backend}_hooks")
+        if hooks is not None:
+            hooks.updated(optimizer)
+
+    return updated
+
+
+def _inner(optimizer: Any) -> Any:
+    """Of a `LossScaleOptimizer`, the one that it scales for."""
+    return getattr(optimizer, "inner_optimizer", optimizer)
+
+
+def _has_own_step(model: Any, keras: ModuleType) -> bool:
+    return type(model).train_step is not keras.Model.train_step
+
+
+def _data_facts(iterator: Any) -> dict[str, Any]:
+    """What an `EpochIterator` knows of its data; a `tf.data` pipeline also knows how it was batched."""
+    adapter = iterator.data_adapter
+    size = adapter.batch_size or getattr(adapter, "_trainfare_size", None)
+    length, samples = iterator.num_batches, None
+    dataset = getattr(adapter, "_dataset", None)
+    if dataset is not None and hasattr(dataset, "element_spec"):
+        hooks = importlib.import_module(f"{__package__}.tensorflow_hooks")
+        size, samples = hooks.batching_of(dataset, size)
+    elif size and length and adapter.num_batches == length:
+        samples = _samples(adapter, length, size)
+    return {"batch_size": None if size is None else int(size), "samples": samples, "length": length}
+
+
+def _samples(adapter: Any, length: int, size: int) -> int | None:
+    """Only an adapter that knows its last batch knows them."""
+    try:
+        if adapter.has_partial_batch is None:
+            return None
+        return (length - 1) * size + (adapter.partial_batch_size or size)
+    except NotImplementedError:
+        return None
+
+
+def _leading_dimension(batch: Any) -> int | None:
+    """Of the first array in a batch, which may be an array, or arrays in tuples, lists and dictionaries."""
+    while isinstance(batch, (tuple, list, dict)) and batch:
+        batch = next(iter(batch.values())) if isinstance(batch, dict) else batch[0]
+    shape = getattr(batch, "shape", None)
+    return int(shape[0]) if shape else None
+
+
+def _number(value: Any) -> float | None:
+    """As JSON can hold it."""
+    try:
+        number = float(value.detach() if hasattr(value, "detach") else value)
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _itemsize(dtype: Any) -> int:
+    name = str(dtype)
+    bits = next((int(part) for part in ("128", "64", "32", "16", "8") if part in name), 8)
+    return bits // 8
+
+
+def _device_facts(backend: str) -> dict[str, Any]:
+    hooks = {"tensorflow": "tensorflow_hooks", "jax": "jax_hooks"}.get(backend)
+    if hooks is not None:
+        facts: dict[str, Any] = importlib.import_module(f"{__package__}.{hooks}").device_facts()
+        return facts
+    torch: Any = sys.modules["torch"]
+    device = str(importlib.import_module("keras.src.backend.torch.core").get_device()).partition(":")[0]
+    cuda = device == "cuda"
+    gpu = torch.cuda.get_device_name() if cuda else None
+    return {"device": device, "gpu": gpu, "gpus": torch.cuda.device_count() if cuda else 0}
+
+
+def _device_bytes(backend: str) -> int | None:
+    if backend == "torch":
+        return int(sys.modules["torch"].cuda.max_memory_allocated())
+    found: int | None = importlib.import_module(f"{__package__}.{backend}_hooks").device_bytes()
+    return found

@@ -1,0 +1,70 @@
+"""What Lightning's trainer knows beyond the loop that PyTorch shows: its plan, its metrics, its checkpoints.
+
+Times come from `torch_hooks.py`. Nothing is added to the trainer's callbacks: the one function that calls them is
+watched, so a program that lists or saves them sees its own only.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+    from trainfare.probe.recorder import Recorder
+    from trainfare.probe.stop import Stop
+
+
+def listen(
+    trainer: ModuleType,
+    recorder: Recorder,
+    *,
+    stop: Callable[[], Stop],  # noqa: ARG001 # PyTorch's listener stops
+    trace: bool,  # noqa: ARG001 # and traces
+) -> None:
+    """`trainer` is the module of the class; it comes as `lightning.pytorch` and as `pytorch_lightning`."""
+    listener = importlib.import_module(f"{__package__}.torch_hooks").Listener.current
+    if listener is None:
+        return
+    calls: Any = importlib.import_module(trainer.__name__.rpartition(".")[0] + ".call")
+    watched = {"on_train_start": listener.guarded(_write_plan), "on_train_epoch_end": listener.guarded(_write_epoch)}
+    call_all = calls._call_callback_hooks  # noqa: SLF001 # there is no public place that sees every hook
+
+    @functools.wraps(call_all)
+    def call_and_tell(trainer: Any, hook_name: str, *args: Any, **options: Any) -> Any:
+        result = call_all(trainer, hook_name, *args, **options)
+        # The end of an epoch is called twice, the second time when all metrics are there.
+        if hook_name in watched and options.get("monitoring_callbacks") is not False:
+            watched[hook_name](recorder, trainer)
+        return result
+
+    calls._call_callback_hooks = call_and_tell  # noqa: SLF001 # as above
+    known: Any = trainer
+    known.Trainer.save_checkpoint = listener.saving(known.Trainer.save_checkpoint)
+
+
+def _write_plan(recorder: Recorder, trainer: Any) -> None:
+    stopping = next((one for one in trainer.callbacks if _is(one, "EarlyStopping")), None)
+    recorder.add(
+        "plan",
+        epochs=_limit(trainer.max_epochs),
+        iterations=_limit(trainer.max_steps),
+        early_stopping=None if stopping is None else {"metric": stopping.monitor, "patience": stopping.patience},
+    )
+
+
+def _write_epoch(recorder: Recorder, trainer: Any) -> None:
+    metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
+    recorder.add("epoch", number=trainer.current_epoch + 1, metrics=metrics)
+
+
+def _limit(value: int | None) -> int | None:
+    """Lightning writes -1 for none."""
+    return value if value is not None and value > 0 else None
+
+
+def _is(thing: Any, name: str) -> bool:
+    return any(kind.__name__ == name for kind in type(thing).__mro__)

@@ -1,0 +1,343 @@
+"""Where loops over `tf.GradientTape` are listened to; `Model.fit` is Keras's own matter.
+
+step boundary     `Optimizer.apply` of Keras, told by its listener. Inside a `tf.function` no Python runs at each call:
+                  there it is the end of the outermost call of a function in whose making an optimizer was applied
+steps of a call   the optimizer's own count: a function may hold the whole loop
+loss              the target of `GradientTape.gradient`, or what the function returns
+data, waits       the iterator of a `tf.data.Dataset`; a pass in which nothing is applied is a validation
+checkpoints       `tf.train.Checkpoint.save` and `write`
+"""
+
+# ruff: noqa: SLF001 # TensorFlow has no public name for how a data set was batched
+from __future__ import annotations
+
+import functools
+import importlib
+import math
+import sys
+import threading
+import time
+import weakref
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+    from trainfare.probe.listening import Listener, loss_in, versions_of
+    from trainfare.probe.loop import Pass
+    from trainfare.probe.recorder import Recorder
+    from trainfare.probe.stop import Stop
+else:
+    _listening = importlib.import_module(f"{__package__}.listening")
+    Listener, loss_in, versions_of = _listening.Listener, _listening.loss_in, _listening.versions_of
+
+ROUNDS_WITHOUT_FIRST = 20
+"""After so many updates by other optimizers the one that began the rounds is believed to be out of use."""
+
+
+def listen(tensorflow: ModuleType, recorder: Recorder, *, stop: Callable[[], Stop], trace: bool) -> TensorflowListener:
+    """Called once tensorflow has been imported."""
+    listener = TensorflowListener(tensorflow, recorder, stop=stop, trace=trace)
+    TensorflowListener.current = listener
+    for watch in (
+        listener.watch_functions,
+        listener.watch_tapes,
+        listener.watch_datasets,
+        listener.watch_saves,
+    ):
+        listener.guarded(watch)()
+    return listener
+
+
+def updated(optimizer: Any) -> None:
+    """An optimizer of Keras was applied, outside `fit`."""
+    if TensorflowListener.current is not None:
+        TensorflowListener.current.updated(optimizer)
+
+
+class TensorflowListener(Listener):
+    framework = "tensorflow"
+    current: TensorflowListener | None = None
+
+    def begin(self) -> None:
+        super().begin()
+        self._calling: Any = None
+        self._traced_update = False
+        self._training: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._first: Any = None
+        self._others = 0
+        self._applied = 0
+        self._loss: Any = None
+        self._gpu: bool | None = None
+        self._saves = 0
+        self._save_start: Any = None
+
+    # Where the hooks go.
+
+    def watch_functions(self) -> None:
+        path = "tensorflow.python.eager.polymorphic_function.polymorphic_function"
+        functions: Any = importlib.import_module(path).Function
+        call = functions.__call__
+        began, ended = self.guarded(self._call_began), self.guarded(self._call_ended)
+
+        @functools.wraps(call)
+        def watched(function: Any, *args: Any, **options: Any) -> Any:
+            begun = None if self._calling is not None else began(function)
+            if begun is None:
+                return call(function, *args, **options)
+            try:
+                result = call(function, *args, **options)
+            finally:
+                self._calling = None
+            ended(function, begun, result)
+            return result
+
+        functions.__call__ = watched
+
+    def watch_tapes(self) -> None:
+        tapes: Any = self.module.GradientTape
+        enter, gradient = tapes.__enter__, tapes.gradient
+        entered, taken = self.guarded(self._tape_entered), self.guarded(self._gradient_taken)
+
+        @functools.wraps(enter)
+        def first_enter(tape: Any) -> Any:
+            tapes.__enter__ = enter
+            entered()
+            return enter(tape)
+
+        @functools.wraps(gradient)
+        def watched(tape: Any, target: Any, *args: Any, **options: Any) -> Any:
+            taken(target)
+            return gradient(tape, target, *args, **options)
+
+        tapes.__enter__, tapes.gradient = first_enter, watched
+
+    def watch_datasets(self) -> None:
+        iterators: Any = importlib.import_module("tensorflow.python.data.ops.iterator_ops").OwnedIterator
+        begin, following = iterators.__init__, iterators.__next__
+        made, asked = self.guarded(self._iterator_made), self.guarded(self._batch_asked)
+        given, ended = self.guarded(self._batch_given), self.guarded(self._pass_ended)
+
+        @functools.wraps(begin)
+        def watched_init(iterator: Any, dataset: Any = None, *args: Any, **options: Any) -> None:
+            made(iterator, dataset)
+            begin(iterator, dataset, *args, **options)
+
+        @functools.wraps(following)
+        def watched_next(iterator: Any) -> Any:
+            asked_at = asked(iterator)
+            try:
+                batch = following(iterator)
+            except StopIteration:
+                ended(iterator)
+                raise
+            given(iterator, asked_at)
+            return batch
+
+        iterators.__init__, iterators.__next__ = watched_init, watched_next
+
+    def watch_saves(self) -> None:
+        checkpoints: Any = self.module.train.Checkpoint
+        began, ended = self.guarded(self._save_began), self.guarded(self._save_ended)
+
+        def watched(save: Callable[..., Any]) -> Callable[..., Any]:
+            @functools.wraps(save)
+            def saving(*args: Any, **options: Any) -> Any:
+                began()
+                try:
+                    return save(*args, **options)
+                finally:
+                    ended()
+
+            return saving
+
+        for name in ("save", "write"):
+            setattr(checkpoints, name, watched(getattr(checkpoints, name)))
+
+    # What they tell.
+
+    def _call_began(self, function: Any) -> float | None:
+        """None where it is of no interest: inside another, in another thread, or in a loop that Keras speaks of."""
+        if self.silent or self.module.inside_function() or threading.current_thread() is not threading.main_thread():
+            return None
+        self._calling = function
+        self._traced_update = False
+        return time.monotonic()
+
+    def _call_ended(self, function: Any, begun: float, result: Any) -> None:
+        if self._traced_update:
+            self._training.add(function)
+        elif function not in self._training:
+            return
+        loss = loss_in(result)
+        self._loss = loss if loss is not None else self._loss
+        self.start_at(begun)
+        self._boundary(begun)
+
+    def _tape_entered(self) -> None:
+        if not self.silent and not self.module.inside_function():
+            self.start_at(time.monotonic())
+
+    def _gradient_taken(self, target: Any) -> None:
+        if not self.silent and hasattr(target, "numpy"):
+            self._loss = loss_in(target)
+
+    def updated(self, optimizer: Any) -> None:
+        if self.silent:
+            return
+        if self.module.inside_function():
+            if self._calling is not None and not self._traced_update:
+                self._traced_update = True
+                if self._first is None:
+                    self._first = optimizer
+                    with self.module.init_scope():
+                        self._applied = _count(optimizer)
+            return
+        if not self.module.executing_eagerly():
+            return
+        if self._first is None or self._others >= ROUNDS_WITHOUT_FIRST:
+            self._first = optimizer
+            self._applied = _count(optimizer) - 1
+        self._others = 0 if optimizer is self._first else self._others + 1
+        if optimizer is self._first:
+            self._boundary(time.monotonic())
+
+    def _iterator_made(self, iterator: Any, dataset: Any) -> None:
+        if self.silent or dataset is None or self.module.inside_function():
+            return
+        facts = getattr(dataset, "_trainfare_facts", None)
+        if facts is None:
+            # Once for each: it runs a few small graphs.
+            size, samples = batching_of(dataset, None)
+            length = int(dataset.cardinality())
+            facts = {"batch_size": size, "samples": samples, "length": length if length > 0 else None}
+            dataset._trainfare_facts = facts
+        iterator._trainfare_pass = self.new_pass(iterator, dataset, facts)
+        self.loop.pass_started(iterator._trainfare_pass)
+
+    def _batch_asked(self, iterator: Any) -> float:
+        one: Pass | None = getattr(iterator, "_trainfare_pass", None)
+        if one is not None and not self.silent:
+            self.loop.batch_asked(one)
+        return time.monotonic()
+
+    def _batch_given(self, iterator: Any, asked_at: float) -> None:
+        one: Pass | None = getattr(iterator, "_trainfare_pass", None)
+        if one is not None and not self.silent:
+            self.loop.batch_given(one, time.monotonic() - asked_at)
+            self.together_end = None
+
+    def _pass_ended(self, iterator: Any) -> None:
+        one: Pass | None = getattr(iterator, "_trainfare_pass", None)
+        if one is not None and not self.silent:
+            self.loop.pass_ended(one)
+
+    def _save_began(self) -> None:
+        self._saves += 1
+        if self._saves == 1:
+            self._save_start = self.clock.mark()
+
+    def _save_ended(self) -> None:
+        self._saves = max(0, self._saves - 1)
+        if not self._saves and not self.silent:
+            self.loop.saved(self._save_start)
+
+    # What follows from it.
+
+    def _boundary(self, begun: float) -> None:
+        self.speak()
+        if self._gpu is None:
+            self._gpu = device_facts()["device"] != "cpu"
+        if self._gpu:
+            # A GPU runs behind, and TensorFlow has no event that could be placed between two steps.
+            self.module.test.experimental.sync_devices()
+        applied = _count(self._first)
+        count, self._applied = max(1, applied - self._applied), applied
+        loss, self._loss = self._loss, None
+        if count == 1 and self._together == 1:
+            self.step(loss)
+            self.iteration_ended()
+        else:
+            self.steps_together(begun, count, loss)
+
+    def learning_rate(self) -> float | None:
+        rate = getattr(_inner(self._first), "_learning_rate", None)
+        if rate is None or not hasattr(rate, "assign") or self._gpu:
+            return None
+        return float(rate.numpy())
+
+    # What is written.
+
+    def write_facts(self) -> None:
+        optimizer = _inner(self._first)
+        variables = list(optimizer._trainable_variables)
+        rate = getattr(optimizer, "_learning_rate", None)
+        self.recorder.add(
+            "model",
+            framework="tensorflow",
+            framework_version=str(self.module.__version__),
+            parameters=sum(math.prod(v.shape) for v in variables),
+            dtype=_dtype(variables),
+            optimizer=type(optimizer).__name__,
+            schedule=type(rate).__name__ if callable(rate) and not hasattr(rate, "assign") else None,
+            gradient_bytes=sum(map(_bytes, variables)),
+            optimizer_bytes=sum(map(_bytes, optimizer.variables)),
+            **device_facts(),
+        )
+        for one in self.loop.training_passes:
+            self.recorder.add("loader", **one.facts)
+        self.recorder.add("versions", versions=versions_of("keras", "numpy"))
+
+    def device_bytes(self) -> int | None:
+        return device_bytes() if self._gpu else None
+
+
+def device_facts() -> dict[str, Any]:
+    config: Any = sys.modules["tensorflow"].config
+    for kind, device in (("GPU", "cuda"), ("TPU", "tpu")):
+        found = config.list_physical_devices(kind)
+        if found:
+            name = config.experimental.get_device_details(found[0]).get("device_name")
+            return {"device": device, "gpu": name, "gpus": len(found)}
+    return {"device": "cpu", "gpu": None, "gpus": 0}
+
+
+def device_bytes() -> int | None:
+    return int(sys.modules["tensorflow"].config.experimental.get_memory_info("GPU:0")["peak"])
+
+
+def batching_of(dataset: Any, size: int | None) -> tuple[int | None, int | None]:
+    """Batch size and samples of one pass, from how the pipeline was built."""
+    batched = dataset
+    while batched is not None and not hasattr(batched, "_batch_size"):
+        batched = getattr(batched, "_input_dataset", None)
+    if batched is None:
+        return size, None
+    size, samples = int(batched._batch_size), int(batched._input_dataset.cardinality())
+    if samples < 0:
+        return size, None
+    if bool(batched._drop_remainder):
+        samples -= samples % size
+    length = int(dataset.cardinality())
+    if length >= 0 and length != math.ceil(samples / size):
+        return size, None  # only a part of it is taken
+    return size, samples
+
+
+def _inner(optimizer: Any) -> Any:
+    return getattr(optimizer, "inner_optimizer", optimizer)
+
+
+def _count(optimizer: Any) -> int:
+    return int(_inner(optimizer).iterations.numpy())
+
+
+def _dtype(variables: list[Any]) -> str | None:
+    largest = max(variables, key=lambda v: math.prod(v.shape), default=None)
+    return None if largest is None else str(getattr(largest.dtype, "name", largest.dtype))
+
+
+def _bytes(variable: Any) -> int:
+    tensor = sys.modules["tensorflow"].as_dtype(variable.dtype)
+    return int(math.prod(variable.shape) * tensor.size)

@@ -1,0 +1,69 @@
+"""What the Trainer of Hugging Face knows beyond the loop that PyTorch shows: its plan, its metrics, its checkpoints.
+
+Times come from `torch_hooks.py`. Nothing is added to the trainer's callbacks: their handler is watched.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+    from trainfare.probe.recorder import Recorder
+    from trainfare.probe.stop import Stop
+
+
+def listen(
+    trainer: ModuleType,
+    recorder: Recorder,
+    *,
+    stop: Callable[[], Stop],  # noqa: ARG001 # PyTorch's listener stops
+    trace: bool,  # noqa: ARG001 # and traces
+) -> None:
+    """`trainer` is the module of the class."""
+    listener = importlib.import_module(f"{__package__}.torch_hooks").Listener.current
+    if listener is None:
+        return
+    module: Any = trainer
+    handler = module.CallbackHandler
+    plan, epoch = listener.guarded(_write_plan), listener.guarded(_write_epoch)
+    call_all = handler.call_event
+
+    @functools.wraps(call_all)
+    def call_and_tell(handler: Any, event: str, args: Any, state: Any, control: Any, **facts: Any) -> Any:
+        if event == "on_train_begin":
+            plan(recorder, args, handler.callbacks)
+        elif event == "on_evaluate":
+            epoch(recorder, state, facts.get("metrics"))
+        return call_all(handler, event, args, state, control, **facts)
+
+    handler.call_event = call_and_tell
+    module.Trainer._save_checkpoint = listener.saving(module.Trainer._save_checkpoint)  # noqa: SLF001 # saves all of it
+
+
+def _write_plan(recorder: Recorder, args: Any, callbacks: list[Any]) -> None:
+    stopping = next((one for one in callbacks if hasattr(one, "early_stopping_patience")), None)
+    by_steps = args.max_steps > 0
+    recorder.add(
+        "plan",
+        epochs=None if by_steps else math.ceil(args.num_train_epochs),
+        iterations=args.max_steps if by_steps else None,
+        early_stopping=None
+        if stopping is None
+        else {"metric": args.metric_for_best_model, "patience": stopping.early_stopping_patience},
+        schedule=str(getattr(args.lr_scheduler_type, "value", args.lr_scheduler_type)),
+    )
+
+
+def _write_epoch(recorder: Recorder, state: Any, metrics: dict[str, Any] | None) -> None:
+    """An evaluation in the middle of an epoch is that epoch's, until a later one comes."""
+    if not metrics or not state.epoch:
+        return
+    values = {name: float(value) for name, value in metrics.items() if isinstance(value, (int, float))}
+    values.pop("epoch", None)
+    recorder.add("epoch", number=max(1, math.ceil(state.epoch)), metrics=values)

@@ -1,0 +1,109 @@
+"""Unmodified JAX programs, with and without optax."""
+
+import pytest
+
+from tests.frameworks.runs import Seen, assert_close, seen, without_probe
+
+pytest.importorskip("optax")
+pytestmark = pytest.mark.heavy
+
+
+def ends_apart(found: Seen) -> tuple[list[float], list[float]]:
+    """Iterations with no validation before them, by both clocks."""
+    ends, ours = found.own["ends"], found.profile.iteration_seconds
+    places = [place for place in range(1, 25) if place % 11]
+    return [ours[place] for place in places], [ends[place] - ends[place - 1] for place in places]
+
+
+@pytest.fixture(scope="module")
+def step() -> Seen:
+    return seen("jax_optax.py", "step")
+
+
+def test_iterations_take_what_the_program_clocked(step: Seen) -> None:
+    assert len(step.profile.iteration_seconds) == 25
+    assert_close(*ends_apart(step))
+
+
+def test_first_iteration_is_the_first_call_with_its_compilation(step: Seen) -> None:
+    own = step.own["ends"][0] - step.own["starts"][0]
+    assert step.profile.first_iteration_seconds == pytest.approx(own, rel=0.1, abs=0.02)
+    assert step.profile.compile_seconds is not None
+    assert step.profile.compile_seconds > 0
+
+
+def test_function_called_now_and_then_is_the_validation(step: Seen) -> None:
+    """From its first call to the end of its last: the program sleeps 10 ms before the first."""
+    assert_close(step.profile.validation_seconds, [seconds - 0.01 for seconds in step.own["validations"]])
+
+
+def test_counts_are_exact(step: Seen) -> None:
+    assert step.profile.parameters == step.own["parameters"]
+    assert step.profile.gradient_bytes == step.own["parameters"] * 4
+    assert (step.profile.batch_size, step.profile.global_batch_size) == (10, 10)
+    assert (step.profile.samples, step.profile.iterations_per_epoch) == (None, None)
+    assert step.profile.data_wait_seconds == ()
+
+
+def test_optimizer_and_schedule_are_named(step: Seen) -> None:
+    assert (step.profile.optimizer, step.profile.learning_rate_schedule) == ("adam", "cosine_decay_schedule")
+    rates = step.profile.learning_rate
+    assert rates[0] == pytest.approx(1e-2)
+    assert list(rates) == sorted(rates, key=lambda rate: -(rate or 0))
+
+
+def test_losses_are_those_of_the_program_to_the_last_bit(step: Seen) -> None:
+    """It is stopped before it reads the last."""
+    assert list(step.profile.loss)[:24] == step.own["losses"]
+
+
+def test_losses_are_the_same_without_the_probe(step: Seen) -> None:
+    assert list(step.profile.loss) == without_probe("jax_optax.py", "step", "--sleep", "0")["losses"][:25]
+
+
+def test_operations_are_those_that_xla_counts(step: Seen) -> None:
+    """At least the products: two forward, and backward for each weight and for the hidden layer."""
+    (operation,) = step.profile.operations
+    products = 2 * 10 * (8 * 16 * 2 + 16 * 3 * 3)
+    assert products < operation.flops < 3 * products
+    assert (operation.kind, operation.dtype, operation.count) == ("matmul", "float32", 1)
+    assert operation.bytes > 0
+
+
+def test_machine_and_framework_are_told(step: Seen) -> None:
+    assert (step.profile.framework, step.profile.device, step.profile.dtype) == ("jax", "cpu", "float32")
+    assert {"jaxlib", "optax"} <= set(step.profile.versions)
+    assert step.measured.ending == "enough"
+    assert step.notes == []
+
+
+def test_program_that_never_waits_is_clocked_by_its_results() -> None:
+    found = seen("jax_optax.py", "lazy")
+    assert_close(*ends_apart(found))
+    assert list(found.profile.loss)[:24] == found.own["losses"]
+
+
+def test_update_that_is_not_compiled_ends_the_iteration() -> None:
+    found = seen("jax_optax.py", "eager")
+    assert_close(*ends_apart(found))
+    assert list(found.profile.loss) == found.own["losses"]
+    assert (found.profile.parameters, found.profile.batch_size) == (176, 10)
+    assert found.profile.learning_rate == (0.01,) * 25
+
+
+def test_without_optax_a_gradient_makes_an_iteration() -> None:
+    found = seen("jax_optax.py", "by-hand")
+    assert_close(*ends_apart(found))
+    assert list(found.profile.loss)[:24] == found.own["losses"]
+    assert (found.profile.optimizer, set(found.profile.learning_rate)) == (None, {None})
+
+
+def test_steps_inside_a_scan_are_counted_averaged_and_it_is_said() -> None:
+    found = seen("jax_optax.py", "scan")
+    assert len(found.profile.iteration_seconds) == 25
+    ends = found.own["ends"]
+    assert_close([sum(found.profile.iteration_seconds[15:20])], [ends[3] - ends[2]])
+    assert max(found.profile.iteration_seconds[1:10]) < found.profile.iteration_seconds[0] / 4
+    assert list(found.profile.loss)[:20] == found.own["losses"]
+    assert found.profile.batch_size == 10
+    assert ["5 steps run in one call" in note for note in found.notes] == [True]

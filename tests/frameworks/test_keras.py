@@ -1,0 +1,157 @@
+"""Unmodified Keras programs, on each backend."""
+
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from tests.frameworks.runs import Seen, assert_close, seen, within_epochs, without_probe
+from trainfare.model.profile import EarlyStopping
+
+pytestmark = pytest.mark.heavy
+
+BACKENDS = ("tensorflow", "jax", "torch")
+
+
+@pytest.fixture(scope="module", params=BACKENDS)
+def backend(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    pytest.importorskip("keras" if name == "torch" else name)
+    return name
+
+
+@pytest.fixture(scope="module")
+def fit(backend: str, tmp_path_factory: pytest.TempPathFactory) -> Seen:
+    return seen("keras_fit.py", "--save", str(tmp_path_factory.mktemp("saved")), backend=backend)
+
+
+def test_iterations_take_what_the_program_clocked(fit: Seen) -> None:
+    assert len(fit.profile.iteration_seconds) == 25
+    assert_close(*within_epochs(fit))
+
+
+def test_first_iteration_starts_with_its_epoch(fit: Seen) -> None:
+    begun, ended = fit.own["ends"][0][:2]
+    assert fit.profile.first_iteration_seconds == pytest.approx(ended - begun, rel=0.1, abs=0.02)
+
+
+def test_validation_takes_what_the_program_clocked(fit: Seen) -> None:
+    assert len(fit.profile.validation_seconds) == 2
+    assert_close(fit.profile.validation_seconds, fit.own["validations"])
+
+
+def test_counts_are_exact(fit: Seen) -> None:
+    for name in ("samples", "batch_size", "validation_samples", "parameters"):
+        assert getattr(fit.profile, name) == fit.own[name]
+    assert fit.profile.global_batch_size == 10
+    assert fit.profile.iterations_per_epoch == 11
+    assert fit.profile.epochs == 4
+    assert fit.profile.early_stopping == EarlyStopping(metric="val_loss", patience=7)
+    assert fit.profile.gradient_bytes == 195 * 4
+    assert fit.profile.optimizer == "Adam"
+    assert fit.profile.learning_rate == pytest.approx([0.01] * 25)
+    assert len(fit.profile.checkpoint_seconds) == 2
+
+
+def test_loss_of_a_batch_follows_from_the_means_of_the_epoch(fit: Seen) -> None:
+    expected = []
+    for means in fit.own["means"]:
+        total, samples = 0.0, 0
+        for number, mean in enumerate(means):
+            size = 7 if number == 10 else 10
+            expected.append((mean * (samples + size) - total) / size)
+            total, samples = mean * (samples + size), samples + size
+    assert fit.profile.loss == pytest.approx(expected[:25], rel=1e-5)
+
+
+def test_training_is_the_same_without_the_probe(fit: Seen, backend: str) -> None:
+    plain = without_probe("keras_fit.py", "--epochs", "3", "--sleep", "0", backend=backend)
+    watched, alone = list(chain(*fit.own["means"])), list(chain(*plain["means"]))
+    assert len(watched) == 25
+    assert watched == alone[:25]
+
+
+def test_curve_is_what_keras_reports(fit: Seen) -> None:
+    assert [epoch.number for epoch in fit.profile.curve] == [1, 2]
+    for epoch, own in zip(fit.profile.curve, fit.own["epochs"], strict=True):
+        assert {"loss": epoch.loss, **epoch.metrics} == pytest.approx(own)
+        assert epoch.seconds is not None
+        assert epoch.seconds > 0.1
+
+
+def test_machine_and_framework_are_told(fit: Seen, backend: str) -> None:
+    assert fit.profile.framework == "keras"
+    assert fit.profile.framework_version is not None
+    assert backend in fit.profile.versions
+    assert (fit.profile.device, fit.profile.dtype) == ("cpu", "float32")
+    assert fit.profile.init_seconds is not None
+    assert fit.profile.peak_host_bytes is not None
+    assert fit.profile.cpu_use is not None
+    assert fit.measured.ending == "enough"
+    assert fit.notes == []
+
+
+def test_waits_are_told_where_python_fetches_the_batch(fit: Seen, backend: str) -> None:
+    assert len(fit.profile.data_wait_seconds) == (0 if backend == "tensorflow" else 25)
+
+
+def test_compilation_is_told_by_jax(fit: Seen, backend: str) -> None:
+    if backend == "jax":
+        assert fit.profile.compile_seconds is not None
+        assert 0 < fit.profile.compile_seconds < 60
+        assert fit.profile.compile_cache_warm is False
+    else:
+        assert fit.profile.compile_seconds is None
+
+
+def test_one_validation_is_let_run_when_none_was_seen(tmp_path: Path) -> None:
+    found = seen("keras_fit.py", "--save", str(tmp_path), backend="jax", iterations=5)
+    assert len(found.profile.iteration_seconds) == 5
+    assert len(found.profile.validation_seconds) == 1
+    assert found.profile.curve == ()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_program_that_swallows_the_stop_is_ended() -> None:
+    found = seen("keras_fit.py", "--swallow", backend="torch", iterations=5)
+    assert found.measured.ending == "enough"
+    assert found.measured.log.text().count("swallowed EnoughMeasured") == 3
+
+
+def test_steps_that_run_together_are_averaged_and_it_is_said() -> None:
+    """Eleven batches an epoch, four in an execution: the last takes three."""
+    found = seen("keras_fit.py", "--together", "4", "--sleep", "0.02", backend="tensorflow", iterations=22)
+    assert len(found.profile.iteration_seconds) == 22
+    own = found.own["ends"][1]
+    assert_close([sum(found.profile.iteration_seconds[15:19])], [own[2] - own[1]])
+    # The first step has what the first execution took longer than the second.
+    assert max(found.profile.iteration_seconds[1:8]) < found.profile.iteration_seconds[0] / 4
+    told = [number for number, loss in enumerate(found.profile.loss, start=1) if loss is not None]
+    assert told == [4, 8, 11, 15, 19, 22]
+    assert ["4 steps run in one call" in note for note in found.notes] == [True]
+    assert "trainfare: 4 steps run in one call" in found.measured.log.text()
+
+
+def test_schedule_is_named_and_asked_for_its_rates() -> None:
+    found = seen("keras_fit.py", "--schedule", backend="torch")
+    assert found.profile.learning_rate_schedule == "ExponentialDecay"
+    assert found.profile.learning_rate == pytest.approx([1e-2 * 0.5 ** (n / 10) for n in range(25)], rel=1e-5)
+
+
+def test_loop_over_single_batches() -> None:
+    found = seen("keras_own_loop.py", backend="tensorflow")
+    assert_close(*within_epochs(found))
+    assert len(found.profile.iteration_seconds) == 25
+    assert_close(found.profile.validation_seconds, found.own["validations"])
+    assert (found.profile.batch_size, found.profile.iterations_per_epoch) == (10, None)
+    assert found.profile.optimizer == "SGD"
+
+
+def test_loop_of_fits_over_a_data_set_that_tells_little() -> None:
+    """How many epochs there will be, only the loop knows; the batch size is seen at the first batch."""
+    found = seen("keras_stream.py", backend="torch")
+    assert len(found.profile.iteration_seconds) == 25
+    assert (found.profile.batch_size, found.profile.iterations_per_epoch) == (10, 11)
+    assert (found.profile.samples, found.profile.epochs) == (None, None)
+    assert [epoch.number for epoch in found.profile.curve] == [1, 2]
+    assert None not in found.profile.loss

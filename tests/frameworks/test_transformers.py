@@ -1,0 +1,89 @@
+"""The Trainer of Hugging Face, and a loop prepared by accelerate, under the probe."""
+
+from itertools import pairwise
+
+import pytest
+
+from tests.frameworks.torch_runs import Seen, alone, assert_close, seen
+from trainfare.model.profile import EarlyStopping
+
+pytest.importorskip("transformers")
+pytest.importorskip("accelerate")
+pytestmark = pytest.mark.heavy
+
+ITERATIONS = 25
+
+
+@pytest.fixture(scope="module")
+def trainer() -> Seen:
+    return seen("hf_trainer.py", iterations=ITERATIONS)
+
+
+@pytest.fixture(scope="module")
+def loop() -> Seen:
+    return seen("hf_accelerate.py", iterations=ITERATIONS)
+
+
+def within_epochs(values: list[float], length: int) -> list[float]:
+    """From the second iteration on, without those that a validation lies before."""
+    return [value for n, value in enumerate(values, start=1) if n % length]
+
+
+def test_trainer_takes_what_it_clocked(trainer: Seen) -> None:
+    assert len(trainer.profile.iteration_seconds) == ITERATIONS
+    ours = within_epochs(list(trainer.profile.steady_iteration_seconds), 8)
+    assert_close(ours, within_epochs([b - a for a, b in pairwise(trainer.own["ends"][:ITERATIONS])], 8))
+
+
+def test_evaluations_and_checkpoints_of_the_trainer_are_apart(trainer: Seen) -> None:
+    assert len(trainer.profile.validation_seconds) == len(trainer.profile.checkpoint_seconds) == 3
+    assert_close(trainer.profile.checkpoint_seconds, trainer.own["saves"])
+    # What the Trainer does before `eval()` and after the last batch is not in ours.
+    for ours, own in zip(trainer.profile.validation_seconds, trainer.own["validations"], strict=False):
+        assert own * 0.8 - 2e-3 < ours < own * 1.2 + 2e-3
+    assert trainer.profile.validation_samples == 40
+
+
+def test_plan_is_that_of_the_arguments(trainer: Seen) -> None:
+    assert trainer.profile.epochs == 6
+    assert trainer.profile.early_stopping == EarlyStopping(metric="eval_loss", patience=3)
+    assert trainer.profile.learning_rate_schedule == "cosine"
+    assert (trainer.profile.batch_size, trainer.profile.global_batch_size) == (8, 8)
+    assert (trainer.profile.iterations_per_epoch, trainer.profile.samples) == (8, 64)
+    assert trainer.profile.versions["transformers"]
+
+
+def test_evaluated_metrics_are_in_the_curve(trainer: Seen) -> None:
+    assert [epoch.number for epoch in trainer.profile.curve] == [1, 2, 3]
+    assert [epoch.metrics["eval_loss"] for epoch in trainer.profile.curve] == trainer.own["eval_loss"]
+
+
+def test_losses_of_the_trainer_are_the_same_without_the_probe(trainer: Seen) -> None:
+    assert list(trainer.profile.loss) == trainer.own["losses"][:ITERATIONS]
+    assert list(trainer.profile.loss) == alone("hf_trainer.py")["losses"][:ITERATIONS]
+    assert trainer.profile.parameters == trainer.own["parameters"]
+
+
+def test_accumulation_and_a_plan_by_steps() -> None:
+    found = seen("hf_trainer.py", "--accumulate", "2", "--max-steps", "10", iterations=8, trace=False)
+    assert (found.profile.batch_size, found.profile.global_batch_size) == (8, 16)
+    assert found.profile.iterations_per_epoch == 4
+    assert found.profile.epochs == 3
+
+
+def test_prepared_loop_takes_what_it_clocked(loop: Seen) -> None:
+    ours = within_epochs(list(loop.profile.steady_iteration_seconds), 12)
+    assert_close(ours, within_epochs([b - a for a, b in pairwise(loop.own["ends"][:ITERATIONS])], 12))
+    assert_close(loop.profile.validation_seconds, loop.own["validations"])
+    assert_close(loop.profile.checkpoint_seconds, loop.own["saves"])
+
+
+def test_prepared_loop_tells_its_data(loop: Seen) -> None:
+    assert (loop.profile.batch_size, loop.profile.global_batch_size) == (5, 10)
+    assert (loop.profile.iterations_per_epoch, loop.profile.samples) == (12, 120)
+    assert loop.profile.learning_rate_schedule == "CosineAnnealingLR"
+
+
+def test_loss_is_the_one_before_it_is_divided_for_accumulation(loop: Seen) -> None:
+    assert list(loop.profile.loss) == loop.own["losses"][:ITERATIONS]
+    assert list(loop.profile.loss) == alone("hf_accelerate.py")["losses"][:ITERATIONS]

@@ -1,0 +1,149 @@
+"""Whatever goes wrong around the probe, the program trains on, and what is wrong is said."""
+
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+import torch
+
+from trainfare.probe import boot
+from trainfare.profiler.events import parse_events
+from trainfare.profiler.measure import PROBE_SITE
+
+TRAIN = """
+import torch
+weight = torch.nn.Parameter(torch.ones(4))
+optimizer = torch.optim.SGD([weight], lr=0.01)
+for _ in range(6):
+    optimizer.zero_grad()
+    weight.square().sum().backward()
+    optimizer.step()
+"""
+PYENV = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+OTHER_PYTHONS = [path for minor in range(9, 15) for path in sorted(PYENV.glob(f"3.{minor}.*/bin/python"))]
+
+
+def train(
+    program: str, events: Path, *, python: str = sys.executable, iterations: int = 100
+) -> "subprocess.CompletedProcess[str]":
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(PROBE_SITE),
+        boot.EVENTS: str(events),
+        boot.ITERATIONS: str(iterations),
+        boot.OPERATIONS: "0",
+    }
+    return subprocess.run([python, "-c", program], env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def events(tmp_path: Path) -> Path:
+    path = tmp_path / "events"
+    path.touch()
+    return path
+
+
+def iterations_in(events: Path) -> int:
+    return sum(event["event"] == "iteration" for event in parse_events(events.read_bytes()))
+
+
+def test_full_disk_is_said_once_and_training_goes_on() -> None:
+    result = train(TRAIN + "print(float(weight.detach()[0]) < 1)", Path("/dev/full"))
+    assert (result.returncode, result.stdout) == (0, "True\n")
+    assert result.stderr == ("trainfare: the probe cannot write what it sees to /dev/full: No space left on device\n")
+
+
+def test_events_that_may_not_be_written_are_said_once_and_training_goes_on(tmp_path: Path) -> None:
+    """A folder in the place of the file: not even root may write to it."""
+    result = train(TRAIN + "print('trained')", tmp_path)
+    assert (result.returncode, result.stdout) == (0, "trained\n")
+    assert result.stderr.count("the probe cannot write what it sees") == 1
+
+
+def test_complaint_of_a_program_without_stderr_is_dropped() -> None:
+    result = train(
+        "import sys\nsys.stderr.close()\nsys.stderr = None\n" + TRAIN + "print('trained')", Path("/dev/full")
+    )
+    assert (result.returncode, result.stdout) == (0, "trained\n")
+
+
+def test_profiler_that_has_gone_is_not_missed(tmp_path: Path) -> None:
+    result = train(TRAIN + "print('trained')", tmp_path / "gone" / "events")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "trained\n", "")
+
+
+def test_program_that_closes_its_output_and_swallows_the_stop_is_ended(events: Path) -> None:
+    stubborn = "import sys\nsys.stdout.close()\n" + TRAIN.replace(
+        "    optimizer.step()", "    try:\n        optimizer.step()\n    except BaseException:\n        pass"
+    ).replace("range(6)", "range(10**9)")
+    result = train(stubborn, events, iterations=3)
+    assert (result.returncode, iterations_in(events)) == (0, 3)
+
+
+def test_program_that_changes_directory_is_seen(events: Path, tmp_path: Path) -> None:
+    result = train(f"import os\nos.chdir({str(tmp_path)!r})\n" + TRAIN, events)
+    assert (result.returncode, result.stderr, iterations_in(events)) == (0, "", 6)
+
+
+def test_child_that_is_forked_in_the_middle_counts_its_own(events: Path) -> None:
+    """The parent trains on; the child trains too and is seen by its own process id."""
+    program = TRAIN + "import os\nchild = os.fork()\nfor _ in range(3):\n"
+    program += "    optimizer.zero_grad()\n    weight.square().sum().backward()\n    optimizer.step()\n"
+    program += "if child:\n    os.waitpid(child, 0)\n"
+    result = train(program, events)
+    assert (result.returncode, result.stderr) == (0, "")
+    counts: dict[int, int] = {}
+    for event in parse_events(events.read_bytes()):
+        if event["event"] == "iteration":
+            counts[event["pid"]] = counts.get(event["pid"], 0) + 1
+    assert sorted(counts.values()) == [3, 9]
+
+
+@pytest.mark.parametrize(
+    "place", ["_step_started", "_step_ended", "_backward_started", "_backward_ended", "_write", "_save_started"]
+)
+def test_hook_that_fails_is_told_and_never_reaches_the_program(place: str, events: Path) -> None:
+    breaking = (
+        "import sys, io, torch\n"
+        "def broken(*args): raise LookupError('ours')\n"
+        f"sys.modules['_trainfare_probe.torch_hooks'].Listener.{place} = broken\n"
+    )
+    listener = "sys.modules['_trainfare_probe.torch_hooks'].Listener.current"
+    program = f"{breaking}for watch in ('steps', 'losses', 'saves'): getattr({listener}, 'watch_' + watch)()\n{TRAIN}"
+    result = train(program + "torch.save(weight, io.BytesIO())\nprint('trained')", events)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "trained\n", "")
+    troubles = [event["what"] for event in parse_events(events.read_bytes()) if event["event"] == "trouble"]
+    assert troubles
+    assert all("ours" in trouble for trouble in troubles)
+
+
+def test_environment_without_trainfare_is_seen(events: Path, tmp_path: Path) -> None:
+    """Another virtual environment, which has PyTorch and nothing of ours."""
+    venv.create(tmp_path / "other", with_pip=False, symlinks=True)
+    packages = next((tmp_path / "other").glob("lib/python3*/site-packages"))
+    for name in Path(torch.__file__).parents[1].iterdir():
+        if "trainfare" not in name.name and name.suffix != ".pth":
+            (packages / name.name).symlink_to(name)
+    python = str(tmp_path / "other" / "bin" / "python")
+    check = "import importlib.util\nprint(importlib.util.find_spec('trainfare'))\n"
+    result = train(check + TRAIN, events, python=python)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "None\n", "")
+    assert iterations_in(events) == 6
+
+
+@pytest.mark.skipif(not OTHER_PYTHONS, reason="no other Python is installed")
+@pytest.mark.parametrize("python", OTHER_PYTHONS, ids=lambda python: python.parts[-3])
+def test_other_pythons_start_silently_with_every_file_of_the_probe(python: Path, events: Path) -> None:
+    imports = (
+        "import importlib, pathlib, sys\n"
+        "package = sys.modules['_trainfare_probe']\n"
+        "for path in pathlib.Path(package.__file__).parent.glob('*.py'):\n"
+        "    if path.stem != '__init__': importlib.import_module('_trainfare_probe.' + path.stem)\n"
+        "print('fine')"
+    )
+    result = train(imports, events, python=str(python))
+    assert (result.returncode, result.stdout, result.stderr) == (0, "fine\n", "")
+    assert [event["event"] for event in parse_events(events.read_bytes())] == ["python"]

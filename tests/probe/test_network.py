@@ -1,0 +1,22 @@
+import socket
+
+import pytest
+
+from trainfare.probe.network import tcp_bytes
+
+
+def test_bytes_of_a_connection_are_counted_at_both_ends() -> None:
+    before = tcp_bytes()
+    if before is None:
+        pytest.skip("the kernel does not tell what a connection sent")
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as near:
+        far, _ = server.accept()
+        with far, near.dup():
+            near.sendall(b"x" * 10_000)
+            received = 0
+            while received < 10_000:
+                received += len(far.recv(10_000))
+            after = tcp_bytes()
+    assert after is not None
+    assert after[0] - before[0] == pytest.approx(10_000, abs=2)
+    assert after[1] - before[1] == 10_000

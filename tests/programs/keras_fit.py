@@ -1,0 +1,102 @@
+"""Keras on the backend that KERAS_BACKEND names. Clocks itself with a callback and prints what it saw as JSON.
+
+The data pipeline sleeps, so that the length of an iteration does not hang on how busy the machine is.
+"""
+# ruff: noqa: T201 # it tells the test what it saw
+# mypy: ignore-errors
+
+import argparse
+import json
+import os
+import time
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+import keras
+import numpy as np
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--epochs", type=int, default=4)
+parser.add_argument("--sleep", type=float, default=0.006)
+parser.add_argument("--together", type=int, default=1)
+parser.add_argument("--schedule", action="store_true")
+parser.add_argument("--save", type=Path)
+parser.add_argument("--swallow", action="store_true")
+arguments = parser.parse_args()
+
+keras.utils.set_random_seed(3)
+SAMPLES, BATCH = 107, 10
+numbers = np.random.default_rng(0)
+images = numbers.normal(size=(SAMPLES, 8)).astype("float32")
+labels = numbers.integers(3, size=SAMPLES)
+
+seen = {"ends": [], "means": [], "validations": [], "epochs": [], "swallowed": 0}
+
+
+class Clocked(keras.Sequential):
+    def evaluate(self, *args, **options):
+        begun = time.monotonic()
+        result = super().evaluate(*args, **options)
+        seen["validations"].append(time.monotonic() - begun)
+        return result
+
+
+model = Clocked([keras.layers.Input((8,)), keras.layers.Dense(16, activation="relu"), keras.layers.Dense(3)])
+rate = keras.optimizers.schedules.ExponentialDecay(1e-2, 10, 0.5) if arguments.schedule else 1e-2
+model.compile(
+    optimizer=keras.optimizers.Adam(rate),
+    loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    metrics=["accuracy"],
+    steps_per_execution=arguments.together,
+)
+
+
+class Clock(keras.callbacks.Callback):
+    def on_epoch_begin(self, epoch, logs=None):
+        seen["ends"].append([time.monotonic()])
+        seen["means"].append([])
+
+    def on_train_batch_end(self, batch, logs=None):
+        time.sleep(arguments.sleep)
+        seen["ends"][-1].append(time.monotonic())
+        seen["means"][-1].append(logs["loss"])
+
+    def on_test_batch_end(self, batch, logs=None):
+        time.sleep(0.02)
+
+    def on_epoch_end(self, epoch, logs=None):
+        seen["epochs"].append(logs)
+
+
+callbacks = [Clock(), keras.callbacks.EarlyStopping(monitor="val_loss", patience=7)]
+if arguments.save:
+    callbacks.append(keras.callbacks.ModelCheckpoint(str(arguments.save / "model.weights.h5"), save_weights_only=True))
+
+
+def train():
+    model.fit(
+        images,
+        labels,
+        batch_size=BATCH,
+        epochs=arguments.epochs,
+        validation_data=(images[:30], labels[:30]),
+        callbacks=callbacks,
+        verbose=0,
+    )
+
+
+try:
+    if arguments.swallow:
+        for _ in range(10):
+            try:
+                train()
+            except BaseException as error:  # noqa: BLE001 # that is the point
+                seen["swallowed"] += 1
+                print("swallowed", type(error).__name__, flush=True)
+    else:
+        train()
+finally:
+    seen["parameters"] = model.count_params()
+    seen["samples"], seen["batch_size"], seen["validation_samples"] = SAMPLES, BATCH, 30
+    seen["final"] = [float(np.sum(keras.ops.convert_to_numpy(w.value))) for w in model.weights if w.value is not None]
+    print(json.dumps(seen), flush=True)
