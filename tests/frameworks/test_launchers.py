@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.frameworks.torch_runs import BIN, PROGRAMS, Seen, assert_close, seen_command
+from tests.frameworks.runs import BIN, PROGRAMS, Seen, assert_close, seen_command
 
 ITERATIONS = 12
 PLAIN = PROGRAMS / "torch_shapes.py"

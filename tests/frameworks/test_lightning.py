@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.frameworks.torch_runs import Seen, alone, assert_close, seen
+from tests.frameworks.runs import Seen, alone, assert_close, seen
 from trainfare.model.profile import EarlyStopping
 
 pytest.importorskip("lightning")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.frameworks.runs import Seen, assert_close, seen, within_epochs, without_probe
+from tests.frameworks.runs import Seen, alone, assert_close, seen, within_epochs
 
 pytest.importorskip("tensorflow")
 pytestmark = pytest.mark.heavy
@@ -21,7 +21,7 @@ def loop(shape: str) -> Seen:
 
 def test_iterations_take_what_the_program_clocked(loop: Seen) -> None:
     assert len(loop.profile.iteration_seconds) == 25
-    assert_close(*within_epochs(loop))
+    assert_close(*within_epochs(loop), seconds=3e-4)
 
 
 def test_first_iteration_starts_with_its_first_batch(loop: Seen) -> None:
@@ -53,7 +53,7 @@ def test_losses_are_those_of_the_program_to_the_last_bit(loop: Seen, shape: str)
 
 
 def test_losses_are_the_same_without_the_probe(loop: Seen, shape: str) -> None:
-    plain = without_probe("tf_tape.py", shape, "--sleep", "0")
+    plain = alone("tf_tape.py", shape, "--sleep", "0")
     assert list(loop.profile.loss) == plain["losses"][:25]
 
 
@@ -68,6 +68,6 @@ def test_loop_inside_a_compiled_function_is_averaged_and_it_is_said() -> None:
     found = seen("tf_tape.py", "loop", "--sleep", "0.01")
     assert len(found.profile.iteration_seconds) == 33
     ends = found.own["ends"]
-    assert_close([sum(found.profile.iteration_seconds[22:33])], [ends[2] - ends[1]])
+    assert_close([sum(found.profile.iteration_seconds[22:33])], [ends[2] - ends[1]], seconds=3e-4)
     assert max(found.profile.iteration_seconds[1:11]) < found.profile.iteration_seconds[0] / 4
     assert ["11 steps run in one call" in note for note in found.notes] == [True]

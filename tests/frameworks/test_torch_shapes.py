@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.frameworks.torch_runs import Seen, alone, assert_close, seen
+from tests.frameworks.runs import Seen, alone, assert_close, seen
 
 SHAPES = (
     "autocast",

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.frameworks.torch_runs import Seen, alone, assert_close, seen
+from tests.frameworks.runs import Seen, alone, assert_close, seen
 from trainfare.model.profile import EarlyStopping
 
 pytest.importorskip("transformers")
