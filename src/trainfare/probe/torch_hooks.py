@@ -134,6 +134,7 @@ class Listener:
         self._new_stop = stop
         self._trace = trace
         self._package = importlib.import_module(f"{__package__}.loop")
+        self._listening = importlib.import_module(f"{__package__}.listening")
         self._optimizer_made = False
         self._schedulers: weakref.WeakSet[Any] = weakref.WeakSet()
         self.begin()
@@ -598,7 +599,7 @@ class Listener:
     def _write_memory(self) -> None:
         self._memory_at = time.monotonic()
         device = self.torch.cuda.max_memory_allocated() if self._device == "cuda" else None
-        self.recorder.add("memory", host_bytes=_peak_resident_bytes(), device_bytes=device)
+        self.recorder.add("memory", host_bytes=self._listening.peak_resident_bytes(), device_bytes=device)
 
     def _loss_value(self, loss: Any) -> float:
         return float(loss.item())
@@ -696,17 +697,3 @@ def _bytes(tensor: Any) -> int:
 
 def _dtype(tensor: Any) -> str:
     return str(tensor.dtype).replace("torch.", "")
-
-
-def _peak_resident_bytes() -> int | None:
-    """`VmHWM`: unlike `ru_maxrss` it forgets what the process was before it became Python."""
-    try:
-        with open("/proc/self/status", encoding="ascii", errors="replace") as status:  # noqa: PTH123 # see sitecustomize
-            for line in status:
-                if line.startswith("VmHWM:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
