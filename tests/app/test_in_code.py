@@ -38,7 +38,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def own(store: Path) -> dict[str, Any]:
-    return run("c_in_code.py", store)
+    return run("measures_itself.py", store)
 
 
 def test_the_loop_in_the_block_is_measured_and_trains_to_its_end(own: dict[str, Any]) -> None:
@@ -60,7 +60,7 @@ def test_profiles_from_code_are_kept_as_such(own: dict[str, Any], store: Path) -
 
 def test_fit_of_keras_goes_on_to_its_last_epoch(tmp_path: Path) -> None:
     pytest.importorskip("keras")
-    own = run("c_keras_in_code.py", tmp_path / "history.db", KERAS_BACKEND="torch")
+    own = run("keras_measures_itself.py", tmp_path / "history.db", KERAS_BACKEND="torch")
     assert own == {"epochs": [3, 2], "iterations": 10, "framework": "keras", "batch_size": 4}
 
 
@@ -85,7 +85,7 @@ except KeyError:
 
 def test_a_program_that_is_profiled_anyway_does_not_measure_itself(tmp_path: Path) -> None:
     found = profile(
-        (sys.executable, "c_in_code.py"),
+        (sys.executable, "measures_itself.py"),
         settings=Settings(store=str(tmp_path / "history.db"), iterations=30),
         directory=PROGRAMS,
     )

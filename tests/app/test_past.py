@@ -98,7 +98,7 @@ def test_notes_are_told(settings: Settings) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"on": "p3.2xlarge"}, "does not name a machine"),
+        ({"on": "aws/p3.2xlage"}, "there is no machine"),
         ({"batch_size": 0}, "--batch-size 0"),
         ({"iterations_per_epoch": -1}, "--iterations-per-epoch -1"),
         ({"command": "python 'train"}, "cannot be taken apart"),

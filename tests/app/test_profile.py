@@ -155,7 +155,7 @@ def test_program_that_ends_with_its_last_wanted_epoch_has_shown_it(settings: Set
 
 
 def test_training_goes_on_until_the_loss_gets_no_better(settings: Settings) -> None:
-    found = profile((sys.executable, "c_settles.py"), settings=settings, directory=PROGRAMS, until_stable=True)
+    found = profile((sys.executable, "settles.py"), settings=settings, directory=PROGRAMS, until_stable=True)
     assert found.ending == "enough"
     losses = [epoch.loss for epoch in found.curve]
     assert 12 < len(losses) < 40

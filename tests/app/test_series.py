@@ -20,7 +20,7 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def series(settings: Settings, **options: Any) -> tuple[Trial, ...]:
-    command = (sys.executable, "c_batches.py", "--batch-size", "8")
+    command = (sys.executable, "batches.py", "--batch-size", "8")
     return profile_series(command, settings=settings, directory=PROGRAMS, trace_operations=False, **options)
 
 

@@ -69,7 +69,7 @@ def test_ending_before_the_wanted_epochs_is_an_error() -> None:
 
 
 def test_until_stable_says_which_metric_and_where_it_is_stable() -> None:
-    command = ("--until-stable", "--patience", "3", "--json", sys.executable, str(PROGRAMS / "c_settles.py"))
+    command = ("--until-stable", "--patience", "3", "--json", sys.executable, str(PROGRAMS / "settles.py"))
     result = run(*command)
     assert result.returncode == 0, result.stderr
     assert "training loss was best at epoch 12 (0.5) · stable from epoch 12 (iteration 48) on" in result.stderr
@@ -78,7 +78,7 @@ def test_until_stable_says_which_metric_and_where_it_is_stable() -> None:
     assert record["curve"][0]["loss"] == pytest.approx(1.6)
 
 
-BATCHES = (sys.executable, str(PROGRAMS / "c_batches.py"), "--batch-size", "2")
+BATCHES = (sys.executable, str(PROGRAMS / "batches.py"), "--batch-size", "2")
 SIZES = ("--batch-sizes", "8,512,16", "--batch-flag", "--batch-size {}", "-n", "4", "--no-operations")
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from trainfare.app.ids import new_id
+from trainfare.app.keep import machine_key
 from trainfare.errors import AskedWrongly
 from trainfare.model.profile import Profile
 from trainfare.profiler.past import csv_table, hf, keras_csv, mlflow, tensorboard, wandb
@@ -53,6 +54,7 @@ def import_run(
     `loss` names the training loss in the log, `steps_are` says what its steps count. The columns and `time_is` are of
     a CSV file, `run` is the id of a run in an MLflow store. `on_note` hears what was decided or left out.
     """
+    settings = settings or read_settings()
     for name, number in {
         "--batch-size": batch_size,
         "--samples": samples,
@@ -69,7 +71,7 @@ def import_run(
         loss=loss,
         steps_are=steps_are,
         command=_words(command),
-        on=_machine(on),
+        on=machine_key(on, settings) if on is not None else None,
         framework=_framework(framework),
     )
     of_csv = {
@@ -89,7 +91,7 @@ def import_run(
             logged = mlflow.read(path, run=run)
         case _:
             logged = _read(kind, path)
-    return _keep(logged, stated, settings or read_settings(), on_note)
+    return _keep(logged, stated, settings, on_note)
 
 
 def _read(kind: str, path: str | Path) -> Logged:
@@ -157,12 +159,6 @@ def _words(command: str | None) -> tuple[str, ...]:
     if command is not None and not words:
         raise AskedWrongly('--command is empty; write what starts the program: --command "python train.py".')
     return words
-
-
-def _machine(on: str | None) -> str | None:
-    if on is not None and not all(part.strip() for part in on.partition("/")):
-        raise AskedWrongly(f"--on {on} does not name a machine; write provider/machine, such as aws/p3.2xlarge.")
-    return on
 
 
 def _framework(framework: str | None) -> str | None:
