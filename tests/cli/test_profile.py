@@ -222,7 +222,7 @@ def test_a_folder_that_vanishes_is_said(tmp_path: Path) -> None:
 def make_progress(count: int = 12, **changes: object) -> Progress:
     seen = make_profile(
         iteration_seconds=(1.0, *[0.214] * (count - 1)),
-        **{"loss": (), **changes.pop("facts", {})},  # type: ignore[dict-item]
+        **{"loss": (), **changes.pop("facts", {})},  # type: ignore[dict-item]  # fields by name
     )
     fields: dict[str, object] = {
         "seen": seen,

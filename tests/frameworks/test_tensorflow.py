@@ -68,8 +68,6 @@ def test_loop_inside_a_compiled_function_is_averaged_and_it_is_said() -> None:
     found = seen("tf_tape.py", "loop", "--sleep", "0.01")
     assert len(found.profile.iteration_seconds) == 33
     ends = found.own["ends"]
-    assert_close(
-        [sum(found.profile.iteration_seconds[22:33])], [ends[2] - ends[1]], seconds=3e-3
-    )  # one reading has no middle
+    assert_close([sum(found.profile.iteration_seconds[22:33])], [ends[2] - ends[1]], seconds=3e-4)
     assert max(found.profile.iteration_seconds[1:11]) < found.profile.iteration_seconds[0] / 4
     assert ["11 steps run in one call" in note for note in found.notes] == [True]

@@ -664,7 +664,7 @@ def _samples(loader: Any) -> int | None:
     try:
         if own_batches or not hasattr(sampler, "__len__"):
             return len(loader.dataset)
-        return len(sampler) if not hasattr(sampler, "num_replicas") else len(loader.dataset)  # type: ignore[arg-type]
+        return len(sampler) if not hasattr(sampler, "num_replicas") else len(loader.dataset)  # type: ignore[arg-type]  # it has a length: asked above
     except (TypeError, NotImplementedError):
         return None
 
