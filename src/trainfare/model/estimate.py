@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from trainfare.model.bill import Bill
 from trainfare.model.checks import require_positive, require_text
 from trainfare.model.interval import Interval
 from trainfare.model.offer import Candidate
@@ -67,6 +68,8 @@ class Estimate:
     usd: Interval
     limited_by: Limit | None = None
     memory: MemoryFit | None = None
+    bill: Bill | None = None
+    """Line by line; plans of before there were bills have none."""
 
     def __post_init__(self) -> None:
         require_text(profile_id=self.profile_id)
@@ -76,6 +79,8 @@ class Estimate:
         total = sum(phase.seconds.value for phase in self.phases)
         if not math.isclose(total, self.seconds.value, rel_tol=1e-6):
             raise ValueError(f"the phases add up to {total} s, not to {self.seconds.value} s")
+        if self.bill is not None and self.bill.usd != self.usd:
+            raise ValueError(f"the bill is {self.bill.usd.value} $, not {self.usd.value} $")
 
     @property
     def fits(self) -> bool | None:

@@ -31,20 +31,61 @@ Origin = Literal["probe", "code", "tensorboard", "hf", "keras-csv", "mlflow", "w
 """Seen by the probe, by our callback in the program's code, or read from what a past run left behind."""
 
 
+Norm = Literal["batch", "layer", "group", "instance", "rms"]
+
+Part = Literal["forward", "backward", "optimizer"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Convolution:
+    """The shape of a convolution, which decides the kernel that a GPU takes for it."""
+
+    channels_in: int
+    channels_out: int
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    plane: tuple[int, ...]
+    """Of the output: height and width, or however many dimensions it has."""
+    groups: int = 1
+    transposed: bool = False
+
+    def __post_init__(self) -> None:
+        require_positive(channels_in=self.channels_in, channels_out=self.channels_out, groups=self.groups)
+        if not len(self.kernel) == len(self.stride) == len(self.plane):
+            raise ValueError("kernel, stride and plane must have as many dimensions as one another")
+        for extent in (*self.kernel, *self.stride, *self.plane):
+            require_positive(extent=extent)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """A kernel launched `count` times in one iteration, each time with this much work."""
+    """A kernel launched `count` times in one iteration, each time with this much work.
+
+    What stands below `count` is what a model of kernels wants beside the work; absent where the tracer cannot tell.
+    """
 
     kind: OperationKind
     dtype: str
     flops: float
     bytes: float
     count: int = 1
+    name: str | None = None
+    """As the framework calls it: `aten.convolution_backward`."""
+    part: Part | None = None
+    inputs: tuple[tuple[int, ...], ...] = ()
+    """Shapes of the tensors that it reads; likewise those that it writes."""
+    outputs: tuple[tuple[int, ...], ...] = ()
+    convolution: Convolution | None = None
+    norm: Norm | None = None
+    row: int | None = None
+    """How many elements a norm or a softmax takes together."""
+    autocast: bool = False
+    """Kept in float32 by an autocast that runs others in less."""
 
     def __post_init__(self) -> None:
         require_text(dtype=self.dtype)
         require_not_negative(flops=self.flops, bytes=self.bytes)
-        require_positive(count=self.count)
+        require_positive(count=self.count, row=self.row)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +145,8 @@ class Profile:
     iterations_per_epoch: int | None = None
     epochs: int | None = None
     """How many the program says it will train; None where it does not say."""
+    planned_iterations: int | None = None
+    """How many the program says it will train, where it counts in iterations."""
     early_stopping: EarlyStopping | None = None
 
     parameters: int | None = None
@@ -112,6 +155,11 @@ class Profile:
     optimizer_bytes: int | None = None
     learning_rate_schedule: str | None = None
     """The name of the scheduler."""
+    learning_rate_plan: tuple[float, ...] = ()
+    """At the start of each epoch that the program would train, as its scheduler has it; of the next hundreds where
+    it does not say how many."""
+    gradient_noise: float | None = None
+    """Variance of the gradient of one batch over the square of its mean, at this batch size."""
     activation_bytes: int | None = None
     """What the forward pass keeps for the backward pass, at this batch size."""
     peak_host_bytes: int | None = None
@@ -158,6 +206,7 @@ class Profile:
             global_batch_size=self.global_batch_size,
             validation_samples=self.validation_samples,
             epochs=self.epochs,
+            planned_iterations=self.planned_iterations,
             parameters=self.parameters,
             run_seconds=self.run_seconds,
             run_iterations=self.run_iterations,
@@ -174,11 +223,14 @@ class Profile:
             cpu_use=self.cpu_use,
             gpu_use=self.gpu_use,
             compile_seconds=self.compile_seconds,
+            gradient_noise=self.gradient_noise,
         )
         if not self.iteration_seconds and self.origin in ("probe", "code"):
             raise ValueError("iteration_seconds must hold at least the first iteration")
         for seconds in self.iteration_seconds:
             require_positive(iteration_seconds=seconds)
+        for rate in self.learning_rate_plan:
+            require_not_negative(learning_rate_plan=rate)
         for seconds in (*self.data_wait_seconds, *self.validation_seconds, *self.checkpoint_seconds):
             require_not_negative(seconds=seconds)
         if self.data_wait_seconds and len(self.data_wait_seconds) != len(self.iteration_seconds):
