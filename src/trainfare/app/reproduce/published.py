@@ -46,10 +46,8 @@ class Table:
 def tables(document: str) -> dict[str, Table]:
     """All tables of one document, by their names."""
     found: dict[str, Table] = {}
-    with (files("trainfare.app.reproduce") / "published" / f"{document}.csv").open(
-        encoding="utf-8", newline=""
-    ) as lines:
-        for line in csv.DictReader(lines):
-            cell = Cell(line["table"], line["row"], line["column"], line["printed"])
-            found.setdefault(cell.table, Table(cell.table, {})).cells[cell.row, cell.column] = cell
+    text = (files("trainfare.app.reproduce") / "published" / f"{document}.csv").read_text(encoding="utf-8")
+    for line in csv.DictReader(text.splitlines()):
+        cell = Cell(line["table"], line["row"], line["column"], line["printed"])
+        found.setdefault(cell.table, Table(cell.table, {})).cells[cell.row, cell.column] = cell
     return found
