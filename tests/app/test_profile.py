@@ -246,3 +246,21 @@ def test_ends_that_can_be_asked_for() -> None:
     assert wanted_end(epochs=2, max_seconds=9) == (None, UntilEpochs(epochs=2, most_seconds=9))
     assert wanted_end(until_stable=True) == (None, UntilStable(patience=5))
     assert wanted_end(until_stable=True, patience=3) == (None, UntilStable(patience=3))
+
+
+def test_on_a_slice_the_program_has_no_more_than_the_slice(settings: Settings, tmp_path: Path) -> None:
+    machines = tmp_path / "machines.toml"
+    machines.write_text("[one]\nslice = true\nusd_per_hour = 0.05\nvcpus = 1\n")
+    code = (
+        "import os; print(len(os.sched_getaffinity(0))); import runpy; runpy.run_path('plain.py', run_name='__main__')"
+    )
+    printed: list[bytes] = []
+    kept = profile(
+        (sys.executable, "-c", code),
+        settings=replace(settings, machines=str(machines)),
+        directory=PROGRAMS,
+        on="local/one",
+        on_output=printed.append,
+    )
+    assert b"".join(printed).startswith(b"1\n")
+    assert (kept.host.vm_type, kept.host.cores) == ("local/one", 1)

@@ -52,6 +52,25 @@ def test_a_machine_is_an_offer_at_its_owners_price(tmp_path: Path) -> None:
     assert (offer.vm_type.vcpus, offer.vm_type.memory_gib) == (16, 64)
 
 
+def test_a_slice_of_this_machine_is_a_machine_of_its_own_provider(tmp_path: Path) -> None:
+    (offer,), _ = read(tmp_path, "[half]\nslice = true\nusd_per_hour = 0.02\nvcpus = 0.5\n")
+    assert offer.key == ("local/half", "here", "own")
+    assert offer.vm_type.vcpus == 0.5
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ("slice = true", "add vcpus"),
+        ("slice = 1\nvcpus = 1", "slice must be true or false, got 1"),
+        ('slice = true\nvcpus = 1\ngpu = "T4"', "no GPU of its own"),
+    ],
+)
+def test_a_slice_that_cannot_be_is_refused(tmp_path: Path, fields: str, complaint: str) -> None:
+    with pytest.raises(AskedWrongly, match=complaint):
+        read(tmp_path, f"[half]\nusd_per_hour = 0.02\n{fields}\n")
+
+
 def test_a_machine_may_have_no_gpu_and_nothing_but_a_price(tmp_path: Path) -> None:
     (offer,), _ = read(tmp_path, "[laptop]\nusd_per_hour = 1\n")
     assert offer.vm_type.gpu is None

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from trainfare.app.keep import FEWEST_ITERATIONS, keep, machine_key
+from trainfare.app.keep import FEWEST_ITERATIONS, keep, this_machine
 from trainfare.errors import AskedWrongly, TrainfareError
 from trainfare.model.profile import Ending, Profile
 from trainfare.model.program import Program
@@ -40,7 +40,7 @@ class InCode:
         self._wanted = iterations or self._settings.iterations or USUAL_ITERATIONS
         if self._wanted < FEWEST_ITERATIONS:
             raise AskedWrongly(f"iterations must be at least {FEWEST_ITERATIONS}, got {iterations}.")
-        self._machine = machine_key(on, self._settings)
+        self._machine = this_machine(on, self._settings)
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._started = 0.0
 

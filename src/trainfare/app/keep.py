@@ -1,12 +1,15 @@
 """Turn what was measured into a Profile of this machine, and keep it."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from trainfare.app.ids import new_id
-from trainfare.catalog.catalog import load_catalog
+from trainfare.catalog.catalog import Catalog, load_catalog
+from trainfare.clouds.slices import is_slice
+from trainfare.model.machine import Host, VmType
 from trainfare.model.profile import Ending, Origin, Profile
 from trainfare.model.program import Program
 from trainfare.profiler.events import Event, gpu_of, of_leading_process, profile_of
@@ -19,20 +22,35 @@ FEWEST_ITERATIONS = 2
 """The first is special, so one iteration says nothing of the others."""
 
 
-def machine_key(on: str | None, settings: Settings) -> str | None:
-    """The key of this machine: as the user names it; else as one of their own machines has our host's name."""
-    catalog = load_catalog(machines=Path(settings.machines), prices=Path(settings.prices))
+def machine_called(name: str, settings: Settings) -> VmType:
+    return _catalog(settings).find(name)[0].vm_type
+
+
+def this_machine(on: str | None, settings: Settings) -> VmType | None:
+    """As the user names it; else as one of their own machines has our host's name."""
     if on is not None:
-        return catalog.find(on)[0].vm_type.key
+        return machine_called(on, settings)
     own = f"own/{this_host_name()}"
-    return own if any(offer.vm_type.key == own for offer in catalog.offers) else None
+    return next((offer.vm_type for offer in _catalog(settings).offers if offer.vm_type.key == own), None)
+
+
+def _catalog(settings: Settings) -> Catalog:
+    return load_catalog(machines=Path(settings.machines), prices=Path(settings.prices))
+
+
+def _host(machine: VmType | None, gpu: str | None, gpus: int) -> Host:
+    """A slice has the CPUs and the memory that it is limited to, not those of the whole."""
+    host = this_host(vm_type=machine.key if machine else None, gpu=gpu, gpus=gpus)
+    if machine is None or not is_slice(machine) or machine.vcpus is None:
+        return host
+    return replace(host, cores=math.ceil(machine.vcpus), memory_gib=machine.memory_gib or host.memory_gib)
 
 
 def keep(
     events: Sequence[Event],
     *,
     program: Program,
-    machine: str | None,
+    machine: VmType | None,
     ending: Ending,
     started: float,
     store: str,
@@ -44,7 +62,7 @@ def keep(
         events,
         id=new_id("p"),
         program=program,
-        host=this_host(vm_type=machine, gpu=gpu, gpus=gpus),
+        host=_host(machine, gpu, gpus),
         measured_at=datetime.now(UTC),
         ending=ending,
         started=started,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from trainfare.app.ids import new_id
-from trainfare.app.keep import machine_key
+from trainfare.app.keep import machine_called
 from trainfare.errors import AskedWrongly
 from trainfare.model.profile import Profile
 from trainfare.profiler.past import csv_table, hf, keras_csv, mlflow, tensorboard, wandb
@@ -71,7 +71,7 @@ def import_run(
         loss=loss,
         steps_are=steps_are,
         command=_words(command),
-        on=machine_key(on, settings) if on is not None else None,
+        on=machine_called(on, settings).key if on is not None else None,
         framework=_framework(framework),
     )
     of_csv = {

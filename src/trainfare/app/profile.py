@@ -1,13 +1,17 @@
 """Measure a program here and keep what was seen."""
 
+import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, overload
 
 from trainfare.app.in_code import InCode
-from trainfare.app.keep import FEWEST_ITERATIONS, keep, machine_key
+from trainfare.app.keep import FEWEST_ITERATIONS, keep, this_machine
+from trainfare.clouds.slices import is_slice, slice_for
 from trainfare.errors import AskedWrongly, ProgramFailed
+from trainfare.model.machine import VmType
 from trainfare.model.profile import Profile
 from trainfare.model.program import Program
 from trainfare.probe import boot
@@ -113,16 +117,21 @@ def profile_command(
     )
     if count is None and isinstance(until, UntilSteady) and max_seconds is None:
         count = settings.iterations
-    machine = machine_key(on, settings)
+    machine = this_machine(on, settings)
     with open_history(settings.store):
         pass  # a store that cannot be written is better known before the program has run
-    with workspace(Path(program.directory), in_place=in_place, keep=keep_files) as place:
+    with (
+        _part_of_this_machine(machine) as (prefix, environment),
+        workspace(Path(program.directory), in_place=in_place, keep=keep_files) as place,
+    ):
         on_workspace(place)
         measured = measure(
             program,
             iterations=count,
             until=until,
             directory=place.directory,
+            prefix=prefix,
+            environment=environment,
             stall_seconds=settings.stall_seconds,
             trace_operations=trace_operations,
             on_progress=on_progress,
@@ -178,6 +187,16 @@ def wanted_end(
     if until_stable:
         return None, UntilStable(patience=PATIENCE if patience is None else patience, most_seconds=max_seconds)
     return iterations, STEADY if max_seconds is None else UntilSteady(most_seconds=max_seconds)
+
+
+@contextmanager
+def _part_of_this_machine(machine: VmType | None) -> Iterator[tuple[Sequence[str], Mapping[str, str]]]:
+    """What to start the program with: a slice limits it, any other machine is this one as it is."""
+    if machine is None or not is_slice(machine):
+        yield (), {}
+        return
+    with slice_for(machine, f"trainfare-profile-{os.getpid()}") as part:
+        yield part.prefix, part.environment
 
 
 def _program(command: Sequence[str], directory: Path) -> Program:

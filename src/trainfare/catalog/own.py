@@ -8,6 +8,12 @@ vcpus = 16
 memory_gib = 64
 seen_on = 2026-11-01             absent: the day the file was changed
 
+[half]                           becomes local/half: a slice of this machine, in which programs are started
+slice = true
+usd_per_hour = 0.02
+vcpus = 0.5                      one CPU for half of the time
+memory_gib = 4                   absent: no limit
+
 [gpus."My GPU"]                  a GPU that the catalog does not know; the fields of Gpu
 """
 
@@ -28,10 +34,12 @@ from trainfare.model.machine import Gpu, VmType
 from trainfare.model.offer import Offer
 
 PROVIDER = "own"
+SLICES = "local"
+"""The provider of slices of this machine."""
 REGION = "here"
 
 _GPU_TABLES = "gpus"
-_MACHINE_KEYS = ("usd_per_hour", "gpu", "gpus", "vcpus", "memory_gib", "seen_on")
+_MACHINE_KEYS = ("usd_per_hour", "gpu", "gpus", "vcpus", "memory_gib", "seen_on", "slice")
 _GPU_KEYS = tuple(field.name for field in fields(Gpu) if field.name != "name")
 _GPU_NEEDS = tuple(f.name for f in fields(Gpu) if f.default is MISSING and f.name != "name")
 
@@ -89,6 +97,12 @@ class _Table:
             raise self.wrong(f"{key} must be text in quotes, got {value!r}")
         return value
 
+    def flag(self, key: str) -> bool:
+        value = self.fields.get(key, False)
+        if not isinstance(value, bool):
+            raise self.wrong(f"{key} must be true or false, got {value!r}")
+        return value
+
     def day(self, key: str, default: date) -> date:
         value = self.fields.get(key, default)
         if isinstance(value, datetime) or not isinstance(value, date):
@@ -107,9 +121,14 @@ def _offer(name: str, table: _Table, gpus: Mapping[str, Gpu], changed_on: date) 
         raise table.wrong("gpus is given, but not which: add gpu, or leave gpus out")
     if count is not None and not count.is_integer():
         raise table.wrong(f"gpus must be a whole number, got {count:g}")
+    is_slice = table.flag("slice")
+    if is_slice and gpu is not None:
+        raise table.wrong("a slice has no GPU of its own: leave gpu out, or slice")
+    if is_slice and table.number("vcpus") is None:
+        raise table.wrong("a slice must say how many CPUs of this machine it has: add vcpus")
     try:
         vm_type = VmType(
-            provider=PROVIDER,
+            provider=SLICES if is_slice else PROVIDER,
             name=name,
             gpu=gpu,
             gpus=int(count or 1) if gpu else 0,

@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -86,13 +86,16 @@ def measure(
     iterations: int | None = None,
     until: Until = STEADY,
     directory: Path | None = None,
+    prefix: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
     stall_seconds: float,
     trace_operations: bool,
     on_progress: Callable[[Progress], None],
     on_output: Callable[[bytes], None] | None,
 ) -> Measured:
     """Run the program until `iterations` were measured, where they are given, else as long as `until` says; or until
-    it ends, stands still or is interrupted. `directory` is where it runs, if not in its own."""
+    it ends, stands still or is interrupted. `directory` is where it runs, if not in its own; `prefix` stands before its
+    command and `environment` beside ours, where it runs in a part of this machine."""
     flag = flag_that_keeps_us_out(program.command)
     if flag is not None:
         raise AskedWrongly(
@@ -104,8 +107,12 @@ def measure(
         path.touch()
         log = Log()
         started = time.monotonic()
-        environment = _environment(path, iterations, until, trace_operations)
-        process = _start(program, directory or Path(program.directory), environment)
+        process = _start(
+            program,
+            directory or Path(program.directory),
+            prefix,
+            {**_environment(path, iterations, until, trace_operations), **(environment or {})},
+        )
         assert process.stdout is not None  # noqa: S101 # a pipe was asked for
         pump = Pump(process.stdout.fileno(), log, on_output)
         pump.start()
@@ -148,10 +155,12 @@ def _environment(events: Path, iterations: int | None, until: Until, trace_opera
     }
 
 
-def _start(program: Program, directory: Path, environment: dict[str, str]) -> "subprocess.Popen[bytes]":
+def _start(
+    program: Program, directory: Path, prefix: Sequence[str], environment: dict[str, str]
+) -> "subprocess.Popen[bytes]":
     try:
         return subprocess.Popen(
-            program.command,
+            (*prefix, *program.command),
             cwd=directory,
             env=environment | {"PWD": str(directory)},
             # A session of its own has no terminal to read from.

@@ -1,0 +1,210 @@
+"""The door to this machine, cut into slices at prices that the user gives.
+
+    <folder>/<run>/<node>/machine.json      what was launched
+                          work/             a copy of the program's folder, in which it runs
+                          before.json       what lay there before it ran
+                          output            what it printed
+                          group             the process group of all that runs there
+                          started, ended    seconds since 1970
+                          exit              its exit code, written last
+
+The program runs under a shell of its own, not under us: it goes on when we are gone, and whoever opens the door next
+finds it.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from trainfare.clouds.slices import is_slice, make_slice, remove_slice
+from trainfare.errors import AskedWrongly, NotFound, OutsideFailed
+from trainfare.model.machine import VmType
+from trainfare.model.offer import Candidate, Offer
+from trainfare.model.program import Program
+from trainfare.model.rented import Activity, Machine
+
+_RUN = """
+folder=$1; shift
+echo $$ > "$folder/group"
+date +%s.%N > "$folder/started.new"; mv "$folder/started.new" "$folder/started"
+"$@" > "$folder/output" 2>&1 < /dev/null
+code=$?
+date +%s.%N > "$folder/ended"
+echo $code > "$folder/exit.new"; mv "$folder/exit.new" "$folder/exit"
+"""
+_START_SECONDS = 10.0
+_END_SECONDS = 10.0
+
+
+class LocalDoor:
+    """A `Door`. `folder` holds what is launched; `offers` are those of the user's slices."""
+
+    def __init__(self, folder: Path, offers: Sequence[Offer]) -> None:
+        self._folder = folder
+        self._offers = tuple(offer for offer in offers if is_slice(offer.vm_type))
+
+    def offers(self) -> tuple[Offer, ...]:
+        return self._offers
+
+    def launch(self, candidate: Candidate, *, run_id: str) -> tuple[Machine, ...]:
+        vm_type = candidate.offer.vm_type
+        if vm_type.key not in {offer.vm_type.key for offer in self._offers}:
+            raise NotFound("slice of this machine", vm_type.key, [offer.vm_type.key for offer in self._offers])
+        for node in range(candidate.nodes):
+            machine = Machine(id=f"{run_id}/{node}", run_id=run_id, node=node, vm_type=vm_type.key)
+            self._write_machine(machine)
+        return tuple(machine for machine in self.machines() if machine.run_id == run_id)
+
+    def machines(self) -> tuple[Machine, ...]:
+        return tuple(
+            msgspec.json.decode(path.read_bytes(), type=Machine)
+            for path in sorted(self._folder.glob("*/*/machine.json"))
+        )
+
+    def start(self, machine: Machine, program: Program) -> None:
+        folder = self._place(machine)
+        if (folder / "started").exists():
+            return
+        work = folder / "work"
+        shutil.rmtree(work, ignore_errors=True)
+        try:
+            shutil.copytree(program.directory, work, symlinks=True)
+        except OSError as error:
+            raise OutsideFailed(f"{program.directory} could not be copied to {work}: {error}") from error
+        (folder / "before.json").write_text(json.dumps(_stamps(work)))
+        part = make_slice(self._vm_type(machine), _slice_name(machine))
+        subprocess.run(
+            ("setsid", "--fork", "/bin/sh", "-c", _RUN, "sh", str(folder), *part.prefix, *program.command),
+            cwd=work,
+            env=os.environ | part.environment | {"PWD": str(work)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=True,
+        )
+        if not _wait_until((folder / "started").exists, _START_SECONDS):
+            raise OutsideFailed(f"{program.command_line} was not started within {_START_SECONDS:g} s in {folder}.")
+
+    def observe(self, machine: Machine) -> Activity:
+        folder = self._place(machine)
+        if not (folder / "started").exists():
+            return Activity(state="idle")
+        started = float((folder / "started").read_text())
+        alive = _group_is_alive(_group(folder))  # asked first: it may end while we look
+        if (folder / "exit").exists():
+            return Activity(
+                state="ended",
+                seconds=max(0.0, float((folder / "ended").read_text()) - started),
+                exit_code=int((folder / "exit").read_text()),
+            )
+        if not alive:  # it was killed together with the shell that watches it
+            return Activity(state="ended", exit_code=-signal.SIGKILL)
+        return Activity(state="running", seconds=max(0.0, time.time() - started))
+
+    def output(self, machine: Machine) -> bytes:
+        path = self._place(machine) / "output"
+        return path.read_bytes() if path.exists() else b""
+
+    def collect(self, machine: Machine, into: Path) -> tuple[Path, ...]:
+        folder = self._place(machine)
+        work = folder / "work"
+        before = json.loads((folder / "before.json").read_text()) if (folder / "before.json").exists() else {}
+        changed = [name for name, stamp in _stamps(work).items() if before.get(name) != stamp]
+        return tuple(_copy(work / name, into / name) for name in sorted(changed))
+
+    def terminate(self, run_id: str) -> None:
+        for machine in [m for m in self.machines() if m.run_id == run_id]:
+            folder = self._place(machine)
+            _end_group(_group(folder))
+            remove_slice(_slice_name(machine))
+        shutil.rmtree(self._folder / run_id, ignore_errors=True)
+
+    def _write_machine(self, machine: Machine) -> None:
+        """Whole or not at all, and only once."""
+        folder = self._folder / machine.id
+        folder.mkdir(parents=True, exist_ok=True)
+        if (folder / "machine.json").exists():
+            return
+        fresh = folder / "machine.new"
+        fresh.write_bytes(msgspec.json.encode(machine))
+        fresh.replace(folder / "machine.json")
+
+    def _place(self, machine: Machine) -> Path:
+        folder = self._folder / machine.id
+        if not (folder / "machine.json").exists():
+            raise NotFound("machine", machine.id, [known.id for known in self.machines()])
+        return folder
+
+    def _vm_type(self, machine: Machine) -> VmType:
+        for offer in self._offers:
+            if offer.vm_type.key == machine.vm_type:
+                return offer.vm_type
+        raise AskedWrongly(
+            f"{machine.vm_type} is no longer among your machines: put it back to go on with {machine.id}."
+        )
+
+
+def _slice_name(machine: Machine) -> str:
+    return "trainfare-" + machine.id.replace("/", "-")
+
+
+def _stamps(folder: Path) -> dict[str, list[int]]:
+    """Size and time of change of every file, by its path within the folder."""
+    found = {}
+    for path in folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            if path.is_file() and not path.is_symlink():
+                status = path.stat()
+                found[str(path.relative_to(folder))] = [status.st_size, status.st_mtime_ns]
+    return found
+
+
+def _copy(source: Path, target: Path) -> Path:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(source, target)
+    return target
+
+
+def _group(folder: Path) -> int | None:
+    path = folder / "group"
+    return int(path.read_text()) if path.exists() else None
+
+
+def _group_is_alive(group: int | None) -> bool:
+    return group is not None and any(True for _ in _members(group))
+
+
+def _members(group: int) -> Iterator[int]:
+    """Processes of the group that have not ended."""
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = path.read_text(errors="replace").rpartition(")")[2].split()
+            if int(fields[2]) == group and fields[0] not in "ZX":
+                yield int(path.parent.name)
+
+
+def _end_group(group: int | None) -> None:
+    if group is None or not _group_is_alive(group):
+        return
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(group, number)
+        if _wait_until(lambda: not _group_is_alive(group), _END_SECONDS / 2):
+            return
+
+
+def _wait_until(holds: Callable[[], bool], seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.005)
+    return True
