@@ -91,9 +91,9 @@ def test_a_slice_of_whole_cpus_keeps_to_them() -> None:
 
 
 @needs_groups
-def test_half_a_cpu_gets_half_of_the_time() -> None:
+def test_half_a_cpu_gets_at_most_half_of_the_time() -> None:
     used = float(run_in(a_slice(vcpus=0.5), BUSY).stdout)
-    assert 0.35 < used < 0.6, "of one second"
+    assert 0.1 < used < 0.55, "of one second; on a busy machine it may get less than its share, never more"
 
 
 @needs_groups
