@@ -4,6 +4,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from hypothesis import strategies as st
 
+from trainfare.model.bill import Bill, Billing, BillLine
 from trainfare.model.estimate import Estimate, MemoryFit, Phase
 from trainfare.model.interval import Interval
 from trainfare.model.job import Assignment, Job, Schedule
@@ -156,7 +157,17 @@ def profiles(draw: st.DrawFn) -> Profile:
 @st.composite
 def estimates(draw: st.DrawFn) -> Estimate:
     seconds = draw(intervals(positive))
+    usd = draw(intervals(positive))
     memory = st.builds(MemoryFit, needed_gib=intervals(), available_gib=positive)
+    bill = st.builds(
+        Bill,
+        lines=st.builds(BillLine, name=texts, usd=st.just(usd), how=texts).map(lambda line: (line,)),
+        usd=st.just(usd),
+        billing=st.builds(Billing, increment_seconds=positive, minimum_seconds=not_negative),
+        billed_seconds=positive,
+        usd_per_hour=positive,
+        prices_seen_on=days,
+    )
     return draw(
         st.builds(
             Estimate,
@@ -164,10 +175,13 @@ def estimates(draw: st.DrawFn) -> Estimate:
             profile_id=texts,
             epochs=counts,
             iteration_seconds=intervals(),
-            phases=st.just((Phase(name="steady iterations", seconds=seconds),)),
+            phases=(st.none() | texts).map(lambda how: (Phase(name="steady iterations", seconds=seconds, how=how),)),
             seconds=st.just(seconds),
-            usd=intervals(positive),
+            usd=st.just(usd),
             memory=maybe(memory),
+            bill=maybe(bill),
+            interruptions=maybe(intervals()),
+            checkpoint_every_seconds=maybe(positive),
         )
     )
 

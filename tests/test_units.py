@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainfare.units import format_age, format_count, format_seconds, format_usd, parse_duration
+from trainfare.units import format_age, format_count, format_seconds, format_usd, parse_duration, spell_seconds
 
 
 @pytest.mark.parametrize(
@@ -66,3 +66,20 @@ def test_what_is_not_a_duration_is_refused(text: str) -> None:
 def test_formatting_never_fails_and_has_a_unit(seconds: float, usd: float) -> None:
     assert " " in format_seconds(seconds)
     assert format_usd(usd).endswith("$")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (0.00214, "2.14 ms"),
+        (0.0214, "0.0214 s"),
+        (3.418, "3.42 s"),
+        (59.97, "1 min 00 s"),
+        (752, "12 min 32 s"),
+        (3599.7, "1 h 00 min"),
+        (18360, "5 h 06 min"),
+    ],
+)
+def test_a_formula_shows_times_to_the_second(seconds: float, text: str) -> None:
+    assert spell_seconds(seconds) == text

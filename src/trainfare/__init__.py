@@ -17,11 +17,17 @@ _HOMES = {
     name: home
     for home, names in {
         "trainfare.app.profile": "profile",
+        "trainfare.app.callbacks": "KerasCallback LightningCallback TransformersCallback",
         "trainfare.app.series": "profile_series",
         "trainfare.app.past": "import_run",
-        "trainfare.app.profiles": "list_profiles show_profile remove_profiles import_profile",
+        "trainfare.app.profiles": "list_profiles show_profile show_log remove_profiles import_profile",
         "trainfare.app.recommend": "recommend Recommendation",
+        "trainfare.app.estimate": "estimate Estimation",
+        "trainfare.app.compare": "compare Comparison",
+        "trainfare.app.cluster": "recommend_cluster ClusterAdvice",
         "trainfare.app.plans": "list_plans show_plan",
+        "trainfare.app.epochs": "EpochsReport epochs expected_epochs",
+        "trainfare.app.reproduce": "reproduce",
         "trainfare.app.catalog": "list_offers show_machine list_gpus show_gpu import_prices",
         "trainfare.settings": "Settings read_settings",
         "trainfare.errors": "TrainfareError",
@@ -29,8 +35,11 @@ _HOMES = {
         "trainfare.model.profile": "Operation Profile",
         "trainfare.model.machine": "Gpu Host VmType",
         "trainfare.model.offer": "Offer Candidate",
+        "trainfare.model.cluster": "Cluster",
         "trainfare.model.interval": "Interval",
         "trainfare.model.estimate": "Estimate",
+        "trainfare.model.bill": "Bill Overheads",
+        "trainfare.model.epochs": "EpochsAnswer",
         "trainfare.model.plan": "Goal Plan",
         "trainfare.model.document": "to_json from_json",
     }.items()
@@ -38,22 +47,37 @@ _HOMES = {
 }
 
 __all__ = [
+    "Bill",
     "Candidate",
+    "Cluster",
+    "ClusterAdvice",
+    "Comparison",
+    "EpochsAnswer",
+    "EpochsReport",
     "Estimate",
+    "Estimation",
     "Goal",
     "Gpu",
     "Host",
     "Interval",
+    "KerasCallback",
+    "LightningCallback",
     "Offer",
     "Operation",
+    "Overheads",
     "Plan",
     "Profile",
     "Program",
     "Recommendation",
     "Settings",
     "TrainfareError",
+    "TransformersCallback",
     "VmType",
     "__version__",
+    "compare",
+    "epochs",
+    "estimate",
+    "expected_epochs",
     "from_json",
     "import_prices",
     "import_profile",
@@ -66,8 +90,11 @@ __all__ = [
     "profile_series",
     "read_settings",
     "recommend",
+    "recommend_cluster",
     "remove_profiles",
+    "reproduce",
     "show_gpu",
+    "show_log",
     "show_machine",
     "show_plan",
     "show_profile",
@@ -75,15 +102,24 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from trainfare.app.callbacks import KerasCallback, LightningCallback, TransformersCallback
     from trainfare.app.catalog import import_prices, list_gpus, list_offers, show_gpu, show_machine
+    from trainfare.app.cluster import ClusterAdvice, recommend_cluster
+    from trainfare.app.compare import Comparison, compare
+    from trainfare.app.epochs import EpochsReport, epochs, expected_epochs
+    from trainfare.app.estimate import Estimation, estimate
     from trainfare.app.past import import_run
     from trainfare.app.plans import list_plans, show_plan
     from trainfare.app.profile import profile
-    from trainfare.app.profiles import import_profile, list_profiles, remove_profiles, show_profile
+    from trainfare.app.profiles import import_profile, list_profiles, remove_profiles, show_log, show_profile
     from trainfare.app.recommend import Recommendation, recommend
+    from trainfare.app.reproduce import reproduce
     from trainfare.app.series import profile_series
     from trainfare.errors import TrainfareError
+    from trainfare.model.bill import Bill, Overheads
+    from trainfare.model.cluster import Cluster
     from trainfare.model.document import from_json, to_json
+    from trainfare.model.epochs import EpochsAnswer
     from trainfare.model.estimate import Estimate
     from trainfare.model.interval import Interval
     from trainfare.model.machine import Gpu, Host, VmType

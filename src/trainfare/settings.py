@@ -39,11 +39,17 @@ class Settings:
     """The user's own machines and what they cost."""
     prices: str = field(default_factory=lambda: _user_data("prices"))
     """Where imported price tables are kept."""
+    logs: str = field(default_factory=lambda: _user_data("logs"))
+    """Where the output of profiled programs is kept."""
     iterations: int | None = None
     """How many iterations a profile measures; None: until their time is known to 2 %."""
     stall_seconds: float = 600.0
     """A program that shows no iteration for so long is stopped."""
     goal: Literal["cheapest", "fastest"] = "cheapest"
+    boot_seconds: float | None = None
+    """How long a rented machine boots; None: what is usual for its provider."""
+    setup_seconds: float | None = None
+    """How long it is set up before the program starts; None: what is usual."""
     origins: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -96,7 +102,7 @@ def _file(path: Path) -> dict[str, object]:
     for name in found:
         if name not in NAMES:
             raise NotFound(f"setting (named in {path})", name, NAMES, listed_by="trainfare settings")
-    for name in ("store", "machines", "prices"):
+    for name in ("store", "machines", "prices", "logs"):
         if isinstance(value := found.get(name), str) and "://" not in value:
             found[name] = str(path.parent / Path(value).expanduser())
     return found
@@ -112,6 +118,8 @@ def _checked(name: str, value: object, place: str) -> object:
                 return number
             case "stall_seconds":
                 return parse_duration(str(value))
+            case "boot_seconds" | "setup_seconds":
+                return 0.0 if str(value).strip() in ("0", "0.0", "0s") else parse_duration(str(value))
             case "goal":
                 if value not in ("cheapest", "fastest"):
                     raise ValueError("must be cheapest or fastest")

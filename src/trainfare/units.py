@@ -43,6 +43,16 @@ def format_seconds(seconds: float) -> str:
     return f"{hours // 24} d {hours % 24} h"
 
 
+def spell_seconds(seconds: float) -> str:
+    """As a formula shows it, to the second below an hour: 3.42 s, 12 min 32 s, 5 h 06 min."""
+    if seconds < 59.95:
+        return f"{seconds:.3g} s" if seconds >= 0.01 or seconds == 0 else f"{seconds * 1e3:.3g} ms"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{round(seconds / 60) // 60} h {round(seconds / 60) % 60:02d} min"
+
+
 def format_usd(usd: float) -> str:
     """Cents from a dollar on, two significant digits below: 12.24 $, 0.031 $."""
     if usd >= 0.995:

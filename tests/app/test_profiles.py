@@ -7,16 +7,17 @@ from pathlib import Path
 import pytest
 
 from tests.makers import make_plan, make_profile
-from trainfare.app.profiles import import_profile, list_profiles, remove_profiles, show_profile
+from trainfare.app.profiles import import_profile, list_profiles, remove_profiles, show_log, show_profile
 from trainfare.app.records import profile_record
 from trainfare.errors import AskedWrongly, NotFound
 from trainfare.settings import Settings
+from trainfare.store.logs import keep_log
 from trainfare.store.open import open_history
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(store=str(tmp_path / "history.db"))
+    return Settings(store=str(tmp_path / "history.db"), logs=str(tmp_path / "logs"))
 
 
 @pytest.fixture
@@ -41,6 +42,24 @@ def test_a_kept_profile_is_listed_and_shown(settings: Settings) -> None:
     keep(settings, "p1", "p2")
     assert {profile.id for profile in list_profiles(settings=settings).profiles} == {"p1", "p2"}
     assert show_profile("p1", settings=settings) == make_profile(id="p1")
+
+
+def test_a_log_is_shown_and_goes_with_its_profile(settings: Settings) -> None:
+    keep(settings, "p1", "p2")
+    keep_log(Path(settings.logs), "p1", "loss 0.1\n")
+    assert show_log("p1", settings=settings) == "loss 0.1\n"
+    remove_profiles(["p1"], settings=settings)
+    assert list(Path(settings.logs).iterdir()) == []
+    with pytest.raises(NotFound):
+        show_log("p1", settings=settings)
+
+
+@pytest.mark.parametrize(("origin", "why"), [("code", "own code"), ("hf", "past run"), ("probe", "another machine")])
+def test_a_profile_without_a_log_says_why(settings: Settings, origin: str, why: str) -> None:
+    with open_history(settings.store) as history:
+        history.add_profile(make_profile(id="p1", origin=origin))
+    with pytest.raises(AskedWrongly, match=f"of profile p1 no output is kept: .*{why}"):
+        show_log("p1", settings=settings)
 
 
 def test_a_damaged_profile_is_listed_as_such(settings: Settings) -> None:

@@ -8,6 +8,7 @@ import pytest
 from trainfare.catalog.boards import plain
 from trainfare.catalog.bundled import load_history, load_offers
 from trainfare.catalog.gpus import bundled_rows, load_figures, load_gpus, load_sources
+from trainfare.catalog.terms import load_term_facts
 from trainfare.model.machine import Gpu
 
 BUILT_ON = date(2026, 11, 16)
@@ -90,6 +91,7 @@ def test_a_machine_has_the_board_that_it_really_has(machine: str, gpu: str, coun
 
 def test_every_source_of_a_figure_is_named_and_every_named_source_is_used() -> None:
     used = {figure.source.key for figures in load_figures().values() for figure in figures}
+    used |= {term.source.key for terms in load_term_facts().values() for term in terms}
     assert used == set(load_sources())
     assert all(source.title and source.publisher and source.date for source in load_sources().values())
 

@@ -13,6 +13,7 @@ from trainfare.cli.main import app
 from trainfare.cli.profile_card import ago, card_lines, iteration_time
 from trainfare.errors import AskedWrongly, NotFound
 from trainfare.model.machine import Host
+from trainfare.store.logs import keep_log
 from trainfare.store.open import open_history
 
 runner = CliRunner()
@@ -148,3 +149,28 @@ def test_the_card_says_what_it_does_not_know() -> None:
 )
 def test_ago_is_in_the_largest_unit_that_has_passed(seconds: float, words: str) -> None:
     assert ago(NOON - timedelta(seconds=seconds), NOON) == words
+
+
+def test_log_is_what_the_program_printed(store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAINFARE_LOGS", str(tmp_path))
+    keep_log(tmp_path, "p7k2", "epoch 1\nloss 0.1\n")
+    assert printed("show", "p7k2", "--log") == "epoch 1\nloss 0.1\n"
+    assert json.loads(printed("show", "p7k2", "--log", "--json")) == {"profile": "p7k2", "log": "epoch 1\nloss 0.1\n"}
+    with pytest.raises(AskedWrongly, match="no output is kept"):
+        printed("show", "p9", "--log")
+
+
+@pytest.mark.parametrize(
+    ("plan", "words"),
+    [
+        ((0.1,) * 30 + (0.01,) * 30 + (0.001,) * 30, "StepLR, drops after epochs 30, 60"),
+        ((0.1,) * 30 + (0.01,) * 30, "StepLR, drops after epoch 30"),
+        (tuple(0.5 ** (n // 5) for n in range(40)), "StepLR, drops after epochs 5, 10, 15, 20 …"),
+        ((0.1, 0.05, 0.025), "StepLR, 0.1, 0.025 in epoch 3"),
+        ((0.1, 0.2, 0.3, 0.2, 0.0), "StepLR, 0.1, up to 0.3 in epoch 3, then 0 in epoch 5"),
+        ((0.1, 0.1), "StepLR, 0.1 all along"),
+    ],
+)
+def test_card_says_how_the_learning_rate_goes_on(plan: tuple[float, ...], words: str) -> None:
+    profile = make_profile(learning_rate_schedule="StepLR", learning_rate_plan=plan)
+    assert f"learning rate: {words}" in " · ".join(card_lines(profile, width=300)).split(" · ")

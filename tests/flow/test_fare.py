@@ -74,9 +74,16 @@ def test_a_profile_measured_elsewhere_and_brought_home_is_used(
     found = json.loads(trainfare("recommend", profile["id"], "--epochs", "10", "--json", store=store).stdout)
     measured = [e for e in found["estimates"] if e["basis"] == "measured"]
     assert {e["machine"] for e in measured} == {"g4dn.xlarge"}
-    for estimate in measured:
-        assert estimate["seconds"] == pytest.approx(1.0 + 0.5 + 0.001 * (12 * 10 - 1) + 0.02 + 9 * 0.01)
-        assert estimate["usd"] == pytest.approx(estimate["usd_per_hour"] * estimate["seconds"] / 3600)
+    for estimate in (e for e in measured if e["market"] == "on_demand"):
+        phases = estimate["phases"]
+        assert estimate["seconds"] == pytest.approx(sum(phases.values()))
+        training = estimate["seconds"] - phases["boot"] - phases["setup"]
+        assert training == pytest.approx(1.0 + 0.5 + 0.001 * (12 * 10 - 1) + 0.02 + 9 * 0.01)
+        lines = {line["name"]: line["usd"] for line in estimate["bill"]["lines"]}
+        assert estimate["usd"] == pytest.approx(sum(lines.values()))
+        beside = lines.get("storage", 0.0) + lines.get("egress", 0.0)
+        billed = estimate["bill"]["billed_seconds"]
+        assert estimate["usd"] == pytest.approx(estimate["usd_per_hour"] * billed / 3600 + beside)
 
 
 def test_python_does_the_same_as_the_command(profile: dict[str, Any], store: str) -> None:

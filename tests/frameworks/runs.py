@@ -60,7 +60,11 @@ def seen_command(
     output = measured.log.text()
     assert what_was_seen(measured.events).troubles == (), output
     assert any(event["event"] == "iteration" for event in measured.events), output
-    profile = profile_of(
+    return Seen(measured, profile_from(measured), own_account(output))
+
+
+def profile_from(measured: Measured) -> Profile:
+    return profile_of(
         measured.events,
         id="p7k2",
         program=Program(command=("python",), directory="/"),
@@ -69,7 +73,6 @@ def seen_command(
         ending=measured.ending,
         started=measured.started,
     )
-    return Seen(measured, profile, own_account(output))
 
 
 def alone(*arguments: str, backend: str | None = None) -> dict[str, Any]:

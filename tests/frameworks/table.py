@@ -44,12 +44,12 @@ PROGRAMS: dict[str, dict[str, Sequence[str]]] = {
     "Lightning": {"Trainer.fit": ["lightning_fit.py"]},
     "Transformers": {"Trainer": ["hf_trainer.py"], "accelerate, own loop": ["hf_accelerate.py"]},
     "Keras on TensorFlow": {
-        "fit": ["KERAS_BACKEND=tensorflow", "keras_fit.py", "--schedule", "--save", FOLDER],
+        "fit": ["KERAS_BACKEND=tensorflow", "keras_fit.py", "--schedule", "optimizer", "--save", FOLDER],
         "own loop": ["KERAS_BACKEND=tensorflow", "keras_own_loop.py"],
     },
-    "Keras on JAX": {"fit": ["KERAS_BACKEND=jax", "keras_fit.py", "--schedule", "--save", FOLDER]},
+    "Keras on JAX": {"fit": ["KERAS_BACKEND=jax", "keras_fit.py", "--schedule", "optimizer", "--save", FOLDER]},
     "Keras on torch": {
-        "fit": ["KERAS_BACKEND=torch", "keras_fit.py", "--schedule", "--save", FOLDER],
+        "fit": ["KERAS_BACKEND=torch", "keras_fit.py", "--schedule", "optimizer", "--save", FOLDER],
         "a stream": ["KERAS_BACKEND=torch", "keras_stream.py"],
     },
     "TensorFlow": {

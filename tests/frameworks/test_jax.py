@@ -61,13 +61,13 @@ def test_losses_are_the_same_without_the_probe(step: Seen) -> None:
     assert list(step.profile.loss) == alone("jax_optax.py", "step", "--sleep", "0")["losses"][:25]
 
 
-def test_operations_are_those_that_xla_counts(step: Seen) -> None:
-    """At least the products: two forward, and backward for each weight and for the hidden layer."""
-    (operation,) = step.profile.operations
-    products = 2 * 10 * (8 * 16 * 2 + 16 * 3 * 3)
-    assert products < operation.flops < 3 * products
-    assert (operation.kind, operation.dtype, operation.count) == ("matmul", "float32", 1)
-    assert operation.bytes > 0
+def test_operations_are_those_of_the_network(step: Seen) -> None:
+    """Two products forward; backward one for each weight and one for the hidden layer."""
+    operations = step.profile.operations
+    assert sum(o.flops * o.count for o in operations) == 2 * 10 * (8 * 16 * 2 + 16 * 3 * 3)
+    assert {o.part for o in operations} == {"forward", "backward", "optimizer"}
+    assert {o.dtype for o in operations if o.flops} == {"float32"}
+    assert step.profile.activation_bytes
 
 
 def test_machine_and_framework_are_told(step: Seen) -> None:

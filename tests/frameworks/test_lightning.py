@@ -37,7 +37,7 @@ def test_validation_is_without_the_sanity_check(fit: Seen) -> None:
 
 
 def test_plan_is_that_of_the_trainer(fit: Seen) -> None:
-    assert fit.profile.epochs == 7
+    assert (fit.profile.epochs, fit.profile.planned_iterations) == (7, None)
     assert fit.profile.early_stopping == EarlyStopping(metric="val_loss", patience=4)
     assert fit.profile.learning_rate_schedule == "CosineAnnealingLR"
     assert (fit.profile.batch_size, fit.profile.samples, fit.profile.iterations_per_epoch) == (8, 80, 10)
@@ -73,5 +73,5 @@ def test_trainer_has_no_callback_of_ours(fit: Seen) -> None:
 
 def test_plan_by_steps_is_a_plan_by_epochs_under_the_older_name() -> None:
     found = seen("lightning_fit.py", "--max-steps", "34", "--old", iterations=12, trace=False)
-    assert found.profile.epochs == 4
+    assert (found.profile.epochs, found.profile.planned_iterations) == (4, 34)
     assert found.profile.versions["pytorch_lightning"]

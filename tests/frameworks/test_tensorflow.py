@@ -1,8 +1,10 @@
 """Unmodified loops over `tf.GradientTape`."""
 
+import sys
+
 import pytest
 
-from tests.frameworks.runs import Seen, alone, assert_close, seen, within_epochs
+from tests.frameworks.runs import Seen, alone, assert_close, seen, seen_command, within_epochs
 
 pytest.importorskip("tensorflow")
 pytestmark = pytest.mark.heavy
@@ -65,9 +67,18 @@ def test_machine_and_framework_are_told(loop: Seen) -> None:
 
 def test_loop_inside_a_compiled_function_is_averaged_and_it_is_said() -> None:
     """No Python runs between the eleven steps of its epoch: the optimizer's own count tells how many there were."""
-    found = seen("tf_tape.py", "loop", "--sleep", "0.01")
-    assert len(found.profile.iteration_seconds) == 33
-    ends = found.own["ends"]
+    found = seen("tf_tape.py", "loop", "--sleep", "0.01", "--epochs", "5", iterations=40)
+    assert len(found.profile.iteration_seconds) == 44
+    ends = found.own["ends"]  # the second call also writes what is known, the last one ends the program
     assert_close([sum(found.profile.iteration_seconds[22:33])], [ends[2] - ends[1]], seconds=3e-4)
     assert max(found.profile.iteration_seconds[1:11]) < found.profile.iteration_seconds[0] / 4
     assert ["11 steps run in one call" in note for note in found.notes] == [True]
+
+
+def test_optimizer_of_keras_2_ends_the_iteration(shape: str) -> None:
+    pytest.importorskip("tf_keras")
+    found = seen_command(["env", "TF_USE_LEGACY_KERAS=1", sys.executable, "tf_tape.py", shape])
+    assert_close(*within_epochs(found), seconds=3e-4)
+    assert list(found.profile.loss)[:24] == found.own["losses"][:24]
+    assert (found.profile.optimizer, found.profile.parameters) == ("Adam", found.own["parameters"])
+    assert len(found.profile.validation_seconds) == 2

@@ -20,6 +20,9 @@ SHAPES = (
     "recomputed",
     "workers_that_persist",
     "warm_up_first",
+    "accumulated",
+    "compiled",
+    "own_subclass",
 )
 ITERATIONS = 25
 BATCH, LENGTH, SAMPLES = 8, 12, 96
@@ -64,7 +67,17 @@ def test_every_shape_is_traced(shape: Seen) -> None:
     assert {"matmul", "pointwise"} <= kinds
 
 
-@of("autocast", "lbfgs", "checkpoints", "own_optimizer", "in_backward", "data_parallel", "workers_that_persist")
+@of(
+    "autocast",
+    "lbfgs",
+    "checkpoints",
+    "own_optimizer",
+    "in_backward",
+    "data_parallel",
+    "workers_that_persist",
+    "compiled",
+    "own_subclass",
+)
 def test_loader_is_told(shape: Seen) -> None:
     profile = shape.profile
     assert (profile.batch_size, profile.global_batch_size) == (BATCH, BATCH)
@@ -120,6 +133,19 @@ def test_checkpoint_is_neither_iteration_nor_validation(shape: Seen) -> None:
 def test_backward_pass_ends_the_iteration_where_there_is_no_optimizer(shape: Seen) -> None:
     assert shape.profile.optimizer is None
     assert shape.profile.learning_rate == (None,) * ITERATIONS
+
+
+@of("accumulated")
+def test_two_batches_make_one_iteration(shape: Seen) -> None:
+    profile = shape.profile
+    assert (profile.batch_size, profile.global_batch_size) == (BATCH // 2, BATCH)
+    assert (profile.iterations_per_epoch, profile.samples) == (LENGTH, SAMPLES)
+
+
+@of("own_subclass")
+def test_optimizer_of_the_programs_own_is_named(shape: Seen) -> None:
+    assert (shape.profile.optimizer, shape.profile.optimizer_bytes) == ("SignDescent", 0)
+    assert shape.profile.learning_rate == (0.001,) * ITERATIONS
 
 
 def test_program_that_ends_by_itself_has_shown_its_epochs() -> None:

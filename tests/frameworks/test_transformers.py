@@ -45,7 +45,7 @@ def test_evaluations_and_checkpoints_of_the_trainer_are_apart(trainer: Seen) -> 
 
 
 def test_plan_is_that_of_the_arguments(trainer: Seen) -> None:
-    assert trainer.profile.epochs == 6
+    assert (trainer.profile.epochs, trainer.profile.planned_iterations) == (6, None)
     assert trainer.profile.early_stopping == EarlyStopping(metric="eval_loss", patience=3)
     assert trainer.profile.learning_rate_schedule == "cosine"
     assert (trainer.profile.batch_size, trainer.profile.global_batch_size) == (8, 8)
@@ -68,7 +68,7 @@ def test_accumulation_and_a_plan_by_steps() -> None:
     found = seen("hf_trainer.py", "--accumulate", "2", "--max-steps", "10", iterations=8, trace=False)
     assert (found.profile.batch_size, found.profile.global_batch_size) == (8, 16)
     assert found.profile.iterations_per_epoch == 4
-    assert found.profile.epochs == 3
+    assert (found.profile.epochs, found.profile.planned_iterations) == (3, 10)
 
 
 def test_prepared_loop_takes_what_it_clocked(loop: Seen) -> None:

@@ -103,7 +103,7 @@ def test_child_that_is_forked_in_the_middle_counts_its_own(events: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "place", ["_step_started", "_step_ended", "_backward_started", "_backward_ended", "_write", "_save_started"]
+    "place", ["_step_started", "_step_ended", "_backward_started", "_backward_ended", "write", "_save_started"]
 )
 def test_hook_that_fails_is_told_and_never_reaches_the_program(place: str, events: Path) -> None:
     breaking = (
@@ -147,3 +147,11 @@ def test_other_pythons_start_silently_with_every_file_of_the_probe(python: Path,
     result = train(imports, events, python=str(python))
     assert (result.returncode, result.stdout, result.stderr) == (0, "fine\n", "")
     assert [event["event"] for event in parse_events(events.read_bytes())] == ["python"]
+
+
+def test_folder_with_the_name_of_a_framework_does_not_break_an_import(events: Path, tmp_path: Path) -> None:
+    (tmp_path / "paddle").mkdir()
+    program = f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\nimport paddle\nprint(paddle.__path__)\n"
+    result = train(program, events)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert str(tmp_path) in result.stdout

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from trainfare.probe.clocks import ReadyClock
 from trainfare.probe.keras_hooks import _Mean
-from trainfare.probe.listening import ReadyClock, loss_in, spread
+from trainfare.probe.listening import loss_in, spread
 
 
 class Result:

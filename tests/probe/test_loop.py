@@ -13,6 +13,8 @@ Span = tuple[float, float]
 
 
 class Clock:
+    immediate = False
+
     def __init__(self) -> None:
         self.now = 0.0
 

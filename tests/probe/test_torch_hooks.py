@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from trainfare.probe.torch_hooks import CudaClock
+from trainfare.probe.clocks import CudaClock
 from trainfare.profiler.events import parse_events
 from trainfare.profiler.measure import PROBE_SITE
 
@@ -15,7 +15,7 @@ BREAK = """
 import sys
 import torch
 hooks = sys.modules["_trainfare_probe.torch_hooks"]
-hooks.Listener._write_model = lambda self, optimizer: 1 / 0
+hooks.Listener._write_model = lambda self: 1 / 0
 weight = torch.nn.Parameter(torch.ones(4))
 optimizer = torch.optim.SGD([weight], lr=0.01)
 for _ in range(4):

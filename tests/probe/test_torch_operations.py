@@ -12,7 +12,7 @@ from torch.nn import functional
 from trainfare.probe.torch_operations import Tracer, kind_of
 
 BATCH = 4
-Row = list[Any]
+Row = dict[str, Any]
 
 
 def traced(work: Callable[[Tracer], object]) -> dict[str, Any]:
@@ -26,15 +26,24 @@ def traced(work: Callable[[Tracer], object]) -> dict[str, Any]:
 
 
 def flops(facts: dict[str, Any], kind: str | None = None) -> float:
-    return sum(float(row[2] * row[4]) for row in facts["operations"] if kind in (None, row[0]))
+    return sum(float(row["flops"] * row["count"]) for row in facts["operations"] if kind in (None, row["kind"]))
+
+
+def work(facts: dict[str, Any]) -> list[tuple[Any, ...]]:
+    return [tuple(row[name] for name in ("kind", "dtype", "flops", "bytes", "count")) for row in facts["operations"]]
+
+
+def named(facts: dict[str, Any], name: str) -> Row:
+    (row,) = [row for row in facts["operations"] if row["name"] == f"aten.{name}"]
+    return dict(row)
 
 
 def forward_and_backward(model: nn.Module, *inputs: torch.Tensor) -> dict[str, Any]:
-    def work(_tracer: Tracer) -> None:
+    def iteration(_tracer: Tracer) -> None:
         out = model(*inputs)
         (out[0] if isinstance(out, tuple) else out).sum().backward()
 
-    return traced(work)
+    return traced(iteration)
 
 
 @pytest.mark.parametrize("groups", [1, 2, 8])
@@ -70,7 +79,7 @@ def test_linear_layer_is_three_products() -> None:
 def test_batched_matmul_counts_every_batch() -> None:
     a, b = torch.randn(5, 6, 7), torch.randn(5, 7, 8)
     facts = traced(lambda _: torch.bmm(a, b))
-    assert facts["operations"] == [["matmul", "float32", 2.0 * 5 * 6 * 7 * 8, 4.0 * 5 * (42 + 56 + 48), 1]]
+    assert work(facts) == [("matmul", "float32", 2.0 * 5 * 6 * 7 * 8, 4.0 * 5 * (42 + 56 + 48), 1)]
 
 
 def test_attention_is_two_products_forward_and_five_backward() -> None:
@@ -87,11 +96,124 @@ def test_lstm_multiplies_every_token_by_every_weight() -> None:
     assert flops(facts) == 3 * products
 
 
+@pytest.mark.parametrize(("layer", "gates"), [(nn.GRU, 3), (nn.RNN, 1)])
+def test_recurrent_layer_is_one_operation_each_way(layer: Any, gates: int) -> None:
+    """The gradient of the state before the first step is not wanted, which is given and not learnt."""
+    facts = forward_and_backward(layer(8, 16), torch.randn(7, BATCH, 8, requires_grad=True))
+    forward, backward = [row for row in facts["operations"] if row["kind"] == "rnn"]
+    products = 2 * 7 * BATCH * gates * 16 * (8 + 16)
+    assert (forward["part"], forward["count"], forward["flops"]) == ("forward", 1, products)
+    assert (backward["part"], backward["count"]) == ("backward", 1)
+    assert backward["flops"] == 2 * products - 2 * BATCH * gates * 16 * 16
+    assert flops(facts) == forward["flops"] + backward["flops"]
+
+
+def test_recurrent_functions_are_as_before_the_trace() -> None:
+    before = torch._VF.gru
+    traced(lambda _: None)
+    assert torch._VF.gru is before
+    assert "gru" not in vars(torch._VF)
+
+
+def test_parts_are_told_apart() -> None:
+    """The last layer is updated by hand."""
+    last = nn.Linear(16, 3)
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), last)
+    optimizer = torch.optim.SGD(model[0].parameters(), lr=0.1)
+
+    def iteration(tracer: Tracer) -> None:
+        model(torch.randn(BATCH, 8)).square().mean().backward()
+        tracer.step_started()
+        optimizer.step()
+        tracer.step_ended()
+        with torch.no_grad():
+            assert last.weight.grad is not None
+            last.weight.sub_(last.weight.grad)
+
+    parts = {
+        (row["name"].removeprefix("aten."), row["part"]) for row in traced(iteration)["operations"] if "part" in row
+    }
+    assert {("addmm", "forward"), ("mm", "backward"), ("threshold_backward", "backward")} <= parts
+    assert ("sub_", "optimizer") in parts
+    assert {name for name, part in parts if part == "optimizer"} <= {"_foreach_add_", "add_", "sub_"}
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_shape_of_a_convolution_is_told_forward_and_backward(transposed: bool) -> None:
+    make: Any = nn.ConvTranspose2d if transposed else nn.Conv2d
+    facts = forward_and_backward(make(8, 4, kernel_size=(2, 4), stride=2, groups=4), torch.randn(BATCH, 8, 10, 12))
+    expected = {"channels_in": 8, "channels_out": 4, "kernel": [2, 4], "stride": [2, 2], "groups": 4}
+    expected |= {"plane": [20, 26], "transposed": True} if transposed else {"plane": [5, 5]}
+    assert named(facts, "convolution")["convolution"] == expected
+    assert named(facts, "convolution_backward")["convolution"] == expected
+
+
+@pytest.mark.parametrize(
+    ("layer", "norm", "row"),
+    [
+        (nn.BatchNorm2d(8), "batch", BATCH * 25),
+        (nn.InstanceNorm2d(8), "instance", 25),
+        (nn.GroupNorm(2, 8), "group", 4 * 25),
+        (nn.LayerNorm([5, 5]), "layer", 25),
+    ],
+)
+def test_norms_tell_their_kind_and_what_they_take_together(layer: nn.Module, norm: str, row: int) -> None:
+    facts = forward_and_backward(layer, torch.randn(BATCH, 8, 5, 5, requires_grad=True))
+    told = {(o["part"], o["norm"], o["row"]) for o in facts["operations"] if o["kind"] == "norm"}
+    assert told == {("forward", norm, row), ("backward", norm, row)}
+
+
+def test_softmax_tells_its_row() -> None:
+    logits = torch.randn(BATCH, 7, 3, requires_grad=True)
+    facts = traced(lambda _: logits.softmax(1).square().sum().backward())
+    assert named(facts, "_softmax")["row"] == named(facts, "_softmax_backward_data")["row"] == 7
+
+
+def test_shapes_are_told_but_not_those_of_long_lists() -> None:
+    image, weights = torch.randn(2, 3), [torch.randn(4) for _ in range(5)]
+    facts = traced(lambda _: (image @ image.t(), torch._foreach_add(weights, 1.0)))
+    product, added = facts["operations"]
+    assert (product["inputs"], product["outputs"]) == ([(2, 3), (3, 2)], [(2, 2)])
+    assert "inputs" not in added
+    assert "outputs" not in added
+
+
+def test_embedding_reads_the_rows_that_it_takes() -> None:
+    table, tokens = nn.Embedding(1000, 16), torch.zeros(10, dtype=torch.int64)
+    facts = traced(lambda _: table(tokens))
+    assert named(facts, "embedding")["bytes"] == 10 * 8 + 2 * 10 * 16 * 4
+
+
+def test_what_autocast_keeps_in_float32_is_marked_forward_and_backward() -> None:
+    """The cosine stays as its input is; the operator outside the context is not marked."""
+    given = torch.randn(BATCH, 8, requires_grad=True)
+
+    def iteration(_tracer: Tracer) -> None:
+        outside = given.exp()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            inside = torch.mm(outside, torch.ones(8, 8)).detach().float() + outside.cos()
+        inside.sum().backward()
+
+    rows = traced(iteration)["operations"]
+    assert {(row["name"], row["part"]) for row in rows if row.get("autocast")} >= {
+        ("aten.cos", "forward"),
+        ("aten.sin", "backward"),
+    }
+    assert not any(row.get("autocast") for row in rows if row["name"] in ("aten.exp", "aten.mm"))
+
+
+def test_autocast_that_shortens_nothing_marks_nothing() -> None:
+    given = torch.randn(BATCH, 8)
+    with torch.autocast("cpu", enabled=False):
+        rows = traced(lambda _: given.exp())["operations"]
+    assert not any(row.get("autocast") for row in rows)
+
+
 def test_autocast_shows_in_the_dtype() -> None:
     model = nn.Linear(32, 16)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         facts = traced(lambda _: model(torch.randn(BATCH, 32)))
-    assert {row[1] for row in facts["operations"] if row[0] == "matmul"} == {"bfloat16"}
+    assert {row["dtype"] for row in facts["operations"] if row["kind"] == "matmul"} == {"bfloat16"}
 
 
 def test_views_move_nothing() -> None:
@@ -101,22 +223,22 @@ def test_views_move_nothing() -> None:
 
 def test_addition_in_place_reads_two_and_writes_one() -> None:
     a, b = torch.randn(100), torch.randn(100)
-    assert traced(lambda _: a.add_(b))["operations"] == [["pointwise", "float32", 0.0, 1200.0, 1]]
+    assert work(traced(lambda _: a.add_(b))) == [("pointwise", "float32", 0.0, 1200.0, 1)]
 
 
 def test_copying_does_not_read_what_it_overwrites() -> None:
     a, b = torch.randn(100), torch.randn(100)
-    assert traced(lambda _: a.copy_(b))["operations"] == [["copy", "float32", 0.0, 800.0, 1]]
+    assert work(traced(lambda _: a.copy_(b))) == [("copy", "float32", 0.0, 800.0, 1)]
 
 
 def test_expanded_tensor_is_read_once() -> None:
     a, b = torch.randn(100), torch.randn(1).expand(100)
-    assert traced(lambda _: a + b)["operations"] == [["pointwise", "float32", 0.0, 804.0, 1]]
+    assert work(traced(lambda _: a + b)) == [("pointwise", "float32", 0.0, 804.0, 1)]
 
 
 def test_equal_operations_are_one_row() -> None:
     a = torch.randn(10)
-    assert traced(lambda _: [a * 2 for _ in range(5)])["operations"] == [["pointwise", "float32", 0.0, 80.0, 5]]
+    assert work(traced(lambda _: [a * 2 for _ in range(5)])) == [("pointwise", "float32", 0.0, 80.0, 5)]
 
 
 def test_steps_of_an_optimizer_are_a_kind_of_their_own() -> None:
@@ -132,8 +254,8 @@ def test_steps_of_an_optimizer_are_a_kind_of_their_own() -> None:
         tracer.step_ended()
 
     rows = traced(step)["operations"]
-    assert {row[0] for row in rows} == {"optimizer"}
-    assert sum(row[3] * row[4] for row in rows) == 8 * 400
+    assert {(row["kind"], row["part"]) for row in rows} == {("optimizer", "optimizer")}
+    assert sum(row["bytes"] * row["count"] for row in rows) == 8 * 400
 
 
 def test_activations_are_what_forward_keeps_for_backward() -> None:
@@ -141,7 +263,7 @@ def test_activations_are_what_forward_keeps_for_backward() -> None:
     model = nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 16), nn.Sigmoid())
     inputs = torch.randn(BATCH, 8)
 
-    def work(tracer: Tracer) -> None:
+    def iteration(tracer: Tracer) -> None:
         out = model(inputs)
         loss = out.sum()
         del out
@@ -149,7 +271,7 @@ def test_activations_are_what_forward_keeps_for_backward() -> None:
         loss.backward()
         tracer.backward_ended()
 
-    kept = traced(work)["activation_bytes"]
+    kept = traced(iteration)["activation_bytes"]
     assert kept == pytest.approx(BATCH * (64 + 16) * 4, abs=64)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.makers import NOON, make_program
 from trainfare.model.machine import Host
-from trainfare.model.profile import EarlyStopping, Epoch, Operation, Profile
+from trainfare.model.profile import Convolution, EarlyStopping, Epoch, Operation, Profile
 from trainfare.profiler.events import (
     Event,
     bytes_an_iteration,
@@ -16,6 +16,7 @@ from trainfare.profiler.events import (
     iterations_in_a_pass,
     merged,
     of_leading_process,
+    operations_in,
     parse_events,
     profile_of,
     validation_seconds,
@@ -194,3 +195,17 @@ def test_compilation_and_versions_are_told() -> None:
     facts = [event("compilation", seconds=3.5, cache_warm=False), event("versions", versions={"numpy": "2.4.6"})]
     found = make([iteration(1, 10, 11), *facts])
     assert (found.compile_seconds, found.compile_cache_warm, dict(found.versions)) == (3.5, False, {"numpy": "2.4.6"})
+
+
+def test_operations_are_read_with_what_is_known_of_them() -> None:
+    plain = {"kind": "matmul", "dtype": "float32", "flops": 8.0, "bytes": 4.0, "count": 3}
+    shape = {"channels_in": 3, "channels_out": 8, "kernel": [3, 3], "stride": [2, 2], "plane": [4, 4]}
+    told = {"name": "aten.convolution", "part": "forward", "inputs": [[4, 3, 8, 8]], "convolution": shape}
+    rows = [plain, {**plain, "kind": "convolution", **told}]
+    first, second = operations_in({"operations": rows})
+    assert first == Operation(kind="matmul", dtype="float32", flops=8.0, bytes=4.0, count=3)
+    assert second.inputs == ((4, 3, 8, 8),)
+    assert second.convolution == Convolution(
+        channels_in=3, channels_out=8, kernel=(3, 3), stride=(2, 2), plane=(4, 4), groups=1
+    )
+    assert operations_in({}) == ()

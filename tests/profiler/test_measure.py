@@ -1,35 +1,21 @@
 """Real programs under the probe: what it saw against what they saw themselves."""
 
-import json
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median, median_low
 from typing import Any
 
 import pytest
 
-from tests.makers import NOON
-from trainfare.model.machine import Host
-from trainfare.model.profile import Profile
+from tests.frameworks.runs import PROGRAMS, Seen, own_account, profile_from
 from trainfare.model.program import Program
 from trainfare.profiler.enough import UntilSteady
-from trainfare.profiler.events import profile_of, what_was_seen
+from trainfare.profiler.events import what_was_seen
 from trainfare.profiler.measure import Measured, Progress, measure
 from trainfare.profiler.processes import is_running
-
-PROGRAMS = Path(__file__).parents[1] / "programs"
-
-
-@dataclass(frozen=True)
-class Seen:
-    measured: Measured
-    profile: Profile
-    own: dict[str, Any]
-    """What the program printed of itself."""
 
 
 def run(
@@ -51,22 +37,7 @@ def run(
 
 def seen(*arguments: str, iterations: int | None = 25, trace: bool = True) -> Seen:
     measured = run(*arguments, iterations=iterations, trace=trace)
-    profile = profile_of(
-        measured.events,
-        id="p7k2",
-        program=Program(command=("python",), directory="/"),
-        host=Host(name="here"),
-        measured_at=NOON,
-        ending=measured.ending,
-        started=measured.started,
-    )
-    return Seen(measured, profile, own_account(measured.log.text()))
-
-
-def own_account(output: str) -> dict[str, Any]:
-    line = next((line for line in output.splitlines() if line.startswith("{")), "{}")
-    account: dict[str, Any] = json.loads(line)
-    return account
+    return Seen(measured, profile_from(measured), own_account(measured.log.text()))
 
 
 def assert_close(ours: Sequence[float], own: Sequence[float]) -> None:
@@ -177,6 +148,7 @@ def test_first_of_two_optimizers_ends_the_iteration() -> None:
     ends = found.own["ends"]
     assert_close(found.profile.steady_iteration_seconds, [ends[i + 1] - ends[i] for i in range(19)])
     assert found.profile.parameters == found.own["parameters"]
+    assert list(found.profile.loss)[1:] == found.own["losses"][1:20]
     assert found.profile.optimizer == "Adam"
     assert found.profile.batch_size is None
 

@@ -14,13 +14,15 @@ generator = nn.Linear(4, 8)
 critic = nn.Linear(8, 1)
 of_generator = torch.optim.RMSprop(generator.parameters(), lr=1e-3)
 of_critic = torch.optim.Adam(critic.parameters(), lr=1e-3)
-ends = []
+ends, losses = [], []
 try:
     for _ in range(40):
         time.sleep(0.003)
         noise = torch.randn(16, 4)
         of_critic.zero_grad()
-        (critic(generator(noise).detach()).mean() - critic(torch.randn(16, 8)).mean()).backward()
+        loss = critic(generator(noise).detach()).mean() - critic(torch.randn(16, 8)).mean()
+        loss.backward()
+        losses.append(loss.item())
         try:
             of_critic.step()
         finally:
@@ -31,4 +33,4 @@ try:
         of_generator.step()
 finally:
     parameters = sum(p.numel() for model in (generator, critic) for p in model.parameters())
-    print(json.dumps({"ends": ends, "parameters": parameters}), flush=True)
+    print(json.dumps({"ends": ends, "losses": losses, "parameters": parameters}), flush=True)

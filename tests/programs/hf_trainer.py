@@ -3,6 +3,7 @@
 # mypy: ignore-errors
 
 import argparse
+import contextlib
 import json
 import tempfile
 import time
@@ -21,6 +22,8 @@ from transformers import (
 parser = argparse.ArgumentParser()
 parser.add_argument("--max-steps", type=int, default=-1)
 parser.add_argument("--accumulate", type=int, default=1)
+parser.add_argument("--measure", choices=["callback", "block"], help="measures itself, for 15 iterations")
+parser.add_argument("--stop", action="store_true", help="and ends when they are seen")
 arguments = parser.parse_args()
 warnings.simplefilter("ignore")
 torch.set_num_threads(1)
@@ -62,6 +65,15 @@ class Clocked(Trainer):
         saves.append(time.monotonic() - begun)
 
 
+callbacks = [Clock(), EarlyStoppingCallback(early_stopping_patience=3)]
+measured = None
+if arguments.measure:
+    import trainfare
+
+    kind = trainfare.TransformersCallback if arguments.measure == "callback" else trainfare.profile
+    measured = kind(iterations=15, **({"stop": True} if arguments.stop else {}))
+    callbacks += [measured] if arguments.measure == "callback" else []
+
 with tempfile.TemporaryDirectory() as folder:
     trainer = Clocked(
         model=model,
@@ -84,10 +96,11 @@ with tempfile.TemporaryDirectory() as folder:
         ),
         train_dataset=data,
         eval_dataset=data[:40],
-        callbacks=[Clock(), EarlyStoppingCallback(early_stopping_patience=3)],
+        callbacks=callbacks,
     )
     try:
-        trainer.train()
+        with measured if arguments.measure == "block" else contextlib.nullcontext():
+            trainer.train()
     finally:
         print(
             json.dumps(
@@ -97,6 +110,7 @@ with tempfile.TemporaryDirectory() as folder:
                     "saves": saves,
                     "validations": validations,
                     "eval_loss": eval_losses,
+                    "profile": measured and measured.profile and measured.profile.id,
                     "parameters": sum(p.numel() for p in model.parameters()),
                 }
             ),

@@ -6,23 +6,31 @@ The data pipeline sleeps, so that the length of an iteration does not hang on ho
 # mypy: ignore-errors
 
 import argparse
+import contextlib
 import json
 import os
 import time
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-import keras
 import numpy as np
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--epochs", type=int, default=4)
 parser.add_argument("--sleep", type=float, default=0.006)
 parser.add_argument("--together", type=int, default=1)
-parser.add_argument("--schedule", action="store_true")
+parser.add_argument("--schedule", choices=["optimizer", "callback", "unsafe"], help="of the learning rate")
+parser.add_argument("--two", action="store_true", help="Keras 2, which tf.keras once was")
 parser.add_argument("--save", type=Path)
 parser.add_argument("--swallow", action="store_true")
+parser.add_argument("--measure", choices=["callback", "block"], help="measures itself, for 15 iterations")
+parser.add_argument("--stop", action="store_true", help="and ends when they are seen")
 arguments = parser.parse_args()
+if arguments.two:
+    os.environ["TF_USE_LEGACY_KERAS"] = "1"
+    from tensorflow import keras
+else:
+    import keras
 
 keras.utils.set_random_seed(3)
 SAMPLES, BATCH = 107, 10
@@ -42,7 +50,7 @@ class Clocked(keras.Sequential):
 
 
 model = Clocked([keras.layers.Input((8,)), keras.layers.Dense(16, activation="relu"), keras.layers.Dense(3)])
-rate = keras.optimizers.schedules.ExponentialDecay(1e-2, 10, 0.5) if arguments.schedule else 1e-2
+rate = keras.optimizers.schedules.ExponentialDecay(1e-2, 10, 0.5) if arguments.schedule == "optimizer" else 1e-2
 model.compile(
     optimizer=keras.optimizers.Adam(rate),
     loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
@@ -69,8 +77,29 @@ class Clock(keras.callbacks.Callback):
 
 
 callbacks = [Clock(), keras.callbacks.EarlyStopping(monitor="val_loss", patience=7)]
+asked = []
+
+
+def halved_every_second_epoch(epoch, rate):
+    return rate * 0.5 if epoch % 2 else rate
+
+
+def counting(epoch):
+    asked.append(epoch)
+    return 1e-2 / (epoch + 1)
+
+
+if arguments.schedule in ("callback", "unsafe"):
+    schedule = halved_every_second_epoch if arguments.schedule == "callback" else counting
+    callbacks.append(keras.callbacks.LearningRateScheduler(schedule))
 if arguments.save:
     callbacks.append(keras.callbacks.ModelCheckpoint(str(arguments.save / "model.weights.h5"), save_weights_only=True))
+if arguments.measure:
+    import trainfare
+
+    kind = trainfare.KerasCallback if arguments.measure == "callback" else trainfare.profile
+    measured = kind(iterations=15, **({"stop": True} if arguments.stop else {}))
+    callbacks += [measured] if arguments.measure == "callback" else []
 
 
 def train():
@@ -94,9 +123,13 @@ try:
                 seen["swallowed"] += 1
                 print("swallowed", type(error).__name__, flush=True)
     else:
-        train()
+        with measured if arguments.measure == "block" else contextlib.nullcontext():
+            train()
 finally:
+    if arguments.measure:
+        seen["profile"] = measured.profile and measured.profile.id
+    seen["asked"] = asked
     seen["parameters"] = model.count_params()
     seen["samples"], seen["batch_size"], seen["validation_samples"] = SAMPLES, BATCH, 30
-    seen["final"] = [float(np.sum(keras.ops.convert_to_numpy(w.value))) for w in model.weights if w.value is not None]
+    seen["final"] = [float(np.sum(w.numpy())) for w in model.weights if w.value is not None]
     print(json.dumps(seen), flush=True)

@@ -6,6 +6,7 @@
 # mypy: ignore-errors
 
 import argparse
+import contextlib
 import json
 import logging
 import tempfile
@@ -19,6 +20,8 @@ from torch.utils.data import DataLoader, TensorDataset
 parser = argparse.ArgumentParser()
 parser.add_argument("--max-steps", type=int)
 parser.add_argument("--old", action="store_true")
+parser.add_argument("--measure", choices=["callback", "block"], help="measures itself, for 15 iterations")
+parser.add_argument("--stop", action="store_true", help="and ends when they are seen")
 arguments = parser.parse_args()
 
 warnings.simplefilter("ignore")
@@ -84,6 +87,14 @@ class Saver(ModelCheckpoint):
         own_saves.append(time.monotonic() - begun)
 
 
+own_callbacks = [EarlyStopping("val_loss", patience=4)]
+measured = None
+if arguments.measure:
+    import trainfare
+
+    kind = trainfare.LightningCallback if arguments.measure == "callback" else trainfare.profile
+    measured = kind(iterations=15, **({"stop": True} if arguments.stop else {}))
+    own_callbacks += [measured] if arguments.measure == "callback" else []
 model = Model()
 with tempfile.TemporaryDirectory() as folder:
     trainer = lightning.Trainer(
@@ -94,13 +105,13 @@ with tempfile.TemporaryDirectory() as folder:
         logger=False,
         enable_progress_bar=False,
         enable_model_summary=False,
-        callbacks=[EarlyStopping("val_loss", patience=4), Saver(dirpath=folder)],
+        callbacks=[*own_callbacks, Saver(dirpath=folder)],
     )
     callbacks = len(trainer.callbacks)
     try:
-        trainer.fit(
-            model, DataLoader(data, batch_size=BATCH, shuffle=True), DataLoader(data, batch_size=20, num_workers=0)
-        )
+        loaders = DataLoader(data, batch_size=BATCH, shuffle=True), DataLoader(data, batch_size=20, num_workers=0)
+        with measured if arguments.measure == "block" else contextlib.nullcontext():
+            trainer.fit(model, *loaders)
     finally:
         print(
             json.dumps(
@@ -110,6 +121,7 @@ with tempfile.TemporaryDirectory() as folder:
                     "saves": own_saves,
                     "validations": own_validations,
                     "val_loss": metrics,
+                    "profile": measured and measured.profile and measured.profile.id,
                     "callbacks": len(trainer.callbacks) - callbacks,
                     "parameters": sum(p.numel() for p in model.parameters()),
                 }

@@ -249,6 +249,47 @@ def workers_that_persist() -> None:
         train(loader, optimizer)
 
 
+def accumulated() -> None:
+    """Two batches for each step."""
+    optimizer = torch.optim.SGD(parameters, lr=0.01)
+    for _ in range(EPOCHS * 2):
+        for number, batch in enumerate(DataLoader(data, batch_size=BATCH // 2), start=1):
+            loss = loss_of(batch) / 2
+            back(loss)
+            if number % 2 == 0:
+                losses.append(loss.item())
+                step(optimizer)
+                optimizer.zero_grad()
+
+
+def compiled() -> None:
+    """With the backend that compiles nothing: what is caught and run again is the same."""
+    global model  # noqa: PLW0603 # a small program
+    model = torch.compile(model, backend="aot_eager")  # type: ignore[assignment] # a module that wraps it
+    optimizer = torch.optim.SGD(parameters, lr=0.01)
+    for _ in range(EPOCHS):
+        train(DataLoader(data, batch_size=BATCH), optimizer)
+
+
+class SignDescent(torch.optim.Optimizer):
+    """Of the program's own making."""
+
+    def __init__(self, params: Iterable[Tensor], lr: float) -> None:
+        super().__init__(params, {"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override] # it has no loss
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                parameter.sub_(group["lr"] * parameter.grad.sign())
+
+
+def own_subclass() -> None:
+    optimizer = SignDescent(parameters, lr=0.001)
+    for _ in range(EPOCHS):
+        train(DataLoader(data, batch_size=BATCH), optimizer)
+
+
 def warm_up_first() -> None:
     """Two backward passes before there is an optimizer: they are no training."""
     for _ in range(2):
@@ -270,6 +311,9 @@ SHAPES: dict[str, Callable[[], None]] = {
     "recomputed": recomputed,
     "workers_that_persist": workers_that_persist,
     "warm_up_first": warm_up_first,
+    "accumulated": accumulated,
+    "compiled": compiled,
+    "own_subclass": own_subclass,
 }
 
 if __name__ == "__main__":

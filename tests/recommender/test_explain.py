@@ -1,7 +1,8 @@
 from dataclasses import replace
 
 from tests.makers import NOON, make_candidate, make_estimate, make_gpu, make_offer, make_profile, make_vm_type
-from trainfare.model.estimate import Estimate
+from trainfare.model.bill import Bill, Billing, BillLine, Interruptions
+from trainfare.model.estimate import Estimate, Phase
 from trainfare.model.interval import Interval
 from trainfare.model.plan import Goal
 from trainfare.recommender.crossovers import Stretch
@@ -25,7 +26,7 @@ def case(*ordered: Estimate, **changes: object) -> Case:
         estimates=estimates,
         stretches=(Stretch(first=1, last=None, estimate=estimates[0]),),
         foreign=0,
-        epochs_stated=True,
+        guessed_epochs=None,
         spot=False,
         today=NOON.date(),
     )
@@ -72,7 +73,7 @@ def test_the_machines_that_would_win_at_other_numbers_of_epochs_are_named() -> N
 
 
 def test_what_was_assumed_is_said() -> None:
-    text = said(case(profile=make_profile(validation_seconds=()), epochs_stated=False, foreign=9))
+    text = said(case(profile=make_profile(validation_seconds=()), guessed_epochs="10 epochs are assumed", foreign=9))
     assert "10 epochs are assumed" in text
     assert "validation is not in the estimate" in text
     assert "9 offers of TPUs and Trainium" in text
@@ -89,3 +90,62 @@ def test_a_cheaper_spot_offer_is_mentioned_with_its_catch() -> None:
 def test_each_basis_says_why_it_is_believed() -> None:
     for basis in ("measured", "scaled", "extrapolated"):
         assert f"{basis}:" in said(case(replace(CHEAP, basis=basis)))
+
+
+def billed(estimate: Estimate, *lines: BillLine, **changes: object) -> Estimate:
+    rest = BillLine(
+        name="all else", usd=Interval.exactly(estimate.usd.value - sum(each.usd.value for each in lines)), how="rest"
+    )
+    bill = Bill(
+        lines=(rest, *lines),
+        usd=estimate.usd,
+        billing=Billing(increment_seconds=60.0),
+        billed_seconds=3600.0,
+        usd_per_hour=1.0,
+        prices_seen_on=NOON.date(),
+    )
+    return replace(estimate, bill=bill, **changes)  # type: ignore[arg-type]  # fields by name
+
+
+def in_phases(estimate: Estimate, **seconds: float) -> tuple[Phase, ...]:
+    rest = estimate.seconds.value - sum(seconds.values())
+    named = {name.replace("_", " "): each for name, each in seconds.items()} | {"steady iterations": rest}
+    return tuple(Phase(name=name, seconds=Interval.exactly(each)) for name, each in named.items())  # type: ignore[arg-type]
+
+
+def test_a_start_that_takes_long_is_told() -> None:
+    short = billed(CHEAP, phases=in_phases(CHEAP, boot=300.0, setup=900.0))
+    assert "starting the machine takes 20 min of the 60 min" in said(case(short, FAST))
+    assert "starting the machine" not in said(case(billed(CHEAP, phases=in_phases(CHEAP, boot=300.0)), FAST))
+
+
+def test_rounding_that_costs_much_is_told() -> None:
+    line = BillLine(name="minimum charge", usd=Interval.exactly(0.4), how="charged by the hour: 30 min more")
+    assert "0.40 $ of the cost are for time it does not need: charged by the hour" in said(case(billed(CHEAP, line)))
+
+
+def test_the_rule_of_charging_is_told_with_the_price() -> None:
+    assert "(2 months old), charged by the minute" in said(case(billed(CHEAP), FAST))
+
+
+def test_a_plan_of_before_there_were_bills_has_its_reasons() -> None:
+    assert said(case()).endswith("seen on 2026-08-22 (2 months old)")
+
+
+def test_spot_tells_how_often_it_will_be_interrupted_and_what_that_assumes() -> None:
+    spot = billed(
+        CHEAP,
+        phases=in_phases(CHEAP, spot_rework=600.0),
+        interruptions=Interval(value=1.62, low=0, high=4),
+        checkpoint_every_seconds=840.0,
+    )
+    rate = Interruptions(per_hour=Interval.exactly(0.3), source="traces of 11 zones")
+    text = said(case(spot, FAST, spot=True, interruptions=rate))
+    assert "1.6 interruptions are expected (90 %: 0 to 4), which add 10 min; the rate is from traces of 11" in text
+    assert "a checkpoint every 14 min is assumed" in text
+    assert "its spot price is 2 months old: nine in ten of such age were within a factor of 1.9" in text
+
+
+def test_iterations_that_the_program_counts_are_told_as_epochs() -> None:
+    text = said(case(planned_iterations=10_000, iterations_per_epoch=391))
+    assert "10000 of them are 25.6 epochs" in text

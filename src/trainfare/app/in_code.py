@@ -1,20 +1,22 @@
-"""Measure the training loop at hand: `with trainfare.profile() as measured:`."""
+"""Measure the training loop at hand: `with trainfare.profile() as measured:`. Callbacks begin and end the same."""
 
+import atexit
 import os
 import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import ClassVar, Self
 
 from trainfare.app.keep import FEWEST_ITERATIONS, keep, this_machine
 from trainfare.errors import AskedWrongly, TrainfareError
 from trainfare.model.profile import Ending, Profile
 from trainfare.model.program import Program
 from trainfare.probe import boot
-from trainfare.profiler.events import Event, of_leading_process, parse_events
+from trainfare.profiler.events import Event, of_leading_process, parse_events, rank_of
 from trainfare.profiler.here import HERE
 from trainfare.settings import Settings, read_settings
 from trainfare.store.open import open_history
@@ -24,14 +26,16 @@ USUAL_ITERATIONS = 50
 
 
 class InCode:
-    """A measurement of the code inside its `with` block. `profile` is there when the block has ended.
+    """A measurement of the code inside its `with` block. `profile` is there once enough was seen, or the block ended.
 
-    Never breaks the training: what goes wrong at the end of the block is a warning, and `profile` stays None. Start-up
-    is the time from entering the block to the first iteration. Where `trainfare profile` already watches this process,
-    the block does nothing.
+    Never breaks the training: what goes wrong then is a warning, and `profile` stays None. Start-up is the time from
+    entering the block to the first iteration. Where `trainfare profile` already watches this process, the block does
+    nothing. Of several processes that train together only the first keeps a profile.
     """
 
     profile: Profile | None = None
+
+    _open: ClassVar["InCode | None"] = None
 
     def __init__(
         self, *, settings: Settings | None = None, iterations: int | None = None, on: str | None = None
@@ -43,32 +47,68 @@ class InCode:
         self._machine = this_machine(on, self._settings)
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._started = 0.0
+        self.gives_way = False
+        """To the next measurement, or at the end of the program, should its training have failed without telling."""
+        self._when_enough: Callable[[], None] = lambda: None
 
     def __enter__(self) -> Self:
-        if boot.EVENTS in os.environ:
-            return self
-        if HERE.busy:
-            raise AskedWrongly("a `with trainfare.profile()` block cannot stand inside another one.")
-        with open_history(self._settings.store):
-            pass  # known before hours of training
-        self._folder = tempfile.TemporaryDirectory(prefix="trainfare-")
-        self._events.touch()
-        self._started = time.monotonic()
-        HERE.begin(str(self._events), self._wanted)
+        self.begin()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
+        self.end(kind)
+
+    def prepare(self) -> None:
+        """For one that begins when a framework is already at work: hooks into what comes before must be there."""
+        if boot.EVENTS not in os.environ:
+            HERE.place()
+
+    def begin(self, *, when_enough: Callable[[], None] | None = None) -> None:
+        """`when_enough` is for one that has no block around it; called after the last iteration that is wanted."""
+        if boot.EVENTS in os.environ:
+            return
+        left = InCode._open
+        if left is not None and left.gives_way:
+            left.end(RuntimeError)
+        if HERE.busy:
+            raise AskedWrongly("a `with trainfare.profile()` block cannot stand inside another one.")
+        with open_history(self._settings.store):
+            pass  # known before hours of training
+        if when_enough is not None:
+            self.gives_way, self._when_enough = True, when_enough
+            atexit.register(self.end, RuntimeError)
+        self._folder = tempfile.TemporaryDirectory(prefix="trainfare-")
+        self._events.touch()
+        self._started = time.monotonic()
+        InCode._open = self
+        HERE.begin(str(self._events), self._wanted, self._enough)
+
+    def end(self, error: type[BaseException] | None = None) -> None:
+        """A second time, or before it began, it does nothing."""
+        if InCode._open is self:
+            HERE.end()
+            InCode._open = None
+        self._keep(error)
+
+    def _enough(self) -> None:
+        """Kept at once: the training may go on for days, and be killed."""
+        self._keep(None)
+        self._when_enough()
+
+    def _keep(self, error: type[BaseException] | None) -> None:
         if self._folder is None:
             return
-        HERE.end()
-        with self._folder:
-            events = parse_events(self._events.read_bytes())
+        events = parse_events(self._events.read_bytes())
+        self._folder.cleanup()
+        self._folder = None
+        if rank_of(events):
+            return
         try:
-            self.profile = self._kept(events, _ending(events, kind))
-        except (TrainfareError, ValueError) as error:
-            warnings.warn(f"the profile could not be kept: {error}", stacklevel=2)
+            self.profile = self._kept(events, _ending(events, error))
+        except (TrainfareError, ValueError) as reason:
+            warnings.warn(f"the profile could not be kept: {reason}", stacklevel=4)
 
     @property
     def _events(self) -> Path:
@@ -79,7 +119,8 @@ class InCode:
         iterations = sum(event["event"] == "iteration" for event in of_leading_process(events))
         if iterations < FEWEST_ITERATIONS:
             seen = "no training iteration was" if not iterations else "only one training iteration was"
-            warnings.warn(f"{seen} seen inside `with trainfare.profile()`: there is no profile.", stacklevel=3)
+            where = "by the callback" if self.gives_way else "inside `with trainfare.profile()`"
+            warnings.warn(f"{seen} seen {where}: there is no profile.", stacklevel=5)
             return None
         return keep(
             events,

@@ -20,6 +20,7 @@ from trainfare.profiler.events import of_leading_process, what_was_seen
 from trainfare.profiler.measure import Measured, Progress, measure
 from trainfare.profiler.workspace import Workspace, workspace
 from trainfare.settings import Settings, read_settings
+from trainfare.store.logs import keep_log
 from trainfare.store.open import open_history
 from trainfare.units import format_seconds
 
@@ -57,6 +58,7 @@ def profile(
     keep_files: bool = ...,
     on: str | None = ...,
     trace_operations: bool = ...,
+    gradient_noise: bool = ...,
     on_workspace: Callable[[Workspace], None] = ...,
     on_progress: Callable[[Progress], None] = ...,
     on_output: Callable[[bytes], None] | None = ...,
@@ -105,6 +107,7 @@ def profile_command(
     keep_files: bool = False,
     on: str | None = None,
     trace_operations: bool = True,
+    gradient_noise: bool = False,
     on_workspace: Callable[[Workspace], None] = lambda _: None,
     on_progress: Callable[[Progress], None] = lambda _: None,
     on_output: Callable[[bytes], None] | None = None,
@@ -134,6 +137,7 @@ def profile_command(
             environment=environment,
             stall_seconds=settings.stall_seconds,
             trace_operations=trace_operations,
+            gradient_noise=gradient_noise,
             on_progress=on_progress,
             on_output=on_output,
         )
@@ -147,6 +151,7 @@ def profile_command(
             started=measured.started,
             store=settings.store,
         )
+        keep_log(Path(settings.logs), kept.id, measured.log.text())
     if kept is not None and measured.ending in ("enough", "finished", "interrupted"):
         return kept
     if measured.ending == "interrupted":

@@ -1,4 +1,4 @@
-"""Profiles that are kept: list them, look at one, take some off the list, bring one from another machine."""
+"""Profiles that are kept: list them, look at one or at its log, remove some, bring one from another machine."""
 
 import re
 import sys
@@ -9,9 +9,10 @@ from pathlib import Path
 
 from trainfare.errors import AskedWrongly, NotFound, StoreFailed
 from trainfare.model.document import from_json
-from trainfare.model.profile import Profile
+from trainfare.model.profile import Origin, Profile
 from trainfare.settings import Settings, read_settings
 from trainfare.store.history import AlreadyKept, History
+from trainfare.store.logs import read_log, remove_log
 from trainfare.store.open import open_history
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}", re.ASCII)
@@ -43,9 +44,27 @@ def show_profile(profile_id: str, *, settings: Settings | None = None) -> Profil
         return history.profile(profile_id)
 
 
+def show_log(profile_id: str, *, settings: Settings | None = None) -> str:
+    """What the program printed while this profile was measured; of a long output the beginning and the end."""
+    settings = settings or read_settings()
+    profile = show_profile(profile_id, settings=settings)
+    text = read_log(Path(settings.logs), profile.id)
+    if text is None:
+        raise AskedWrongly(f"of profile {profile.id} no output is kept: {_NO_LOG.get(profile.origin, _IMPORTED)}.")
+    return text
+
+
+_NO_LOG: dict[Origin, str] = {
+    "probe": "it was measured on another machine, or before output was kept",
+    "code": "it was measured in the program's own code, which prints to its own terminal",
+}
+_IMPORTED = "it was read from what a past run left behind"
+
+
 def remove_profiles(profile_ids: Sequence[str], *, settings: Settings | None = None) -> tuple[str, ...]:
-    """Takes them off the list, all or none where one is not there; estimates keep what they lean on."""
-    with open_history((settings or read_settings()).store) as history:
+    """Takes them off the list, all or none where one is not there; estimates keep what they lean on. Logs go."""
+    settings = settings or read_settings()
+    with open_history(settings.store) as history:
         unique = tuple(dict.fromkeys(profile_ids))
         for profile_id in unique:
             # One that is damaged is there, and may be removed.
@@ -53,6 +72,7 @@ def remove_profiles(profile_ids: Sequence[str], *, settings: Settings | None = N
                 history.profile(profile_id)
         for profile_id in unique:
             history.remove_profile(profile_id)
+            remove_log(Path(settings.logs), profile_id)
         return unique
 
 

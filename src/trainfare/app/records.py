@@ -13,8 +13,11 @@ from trainfare.model.profile import Profile
 from trainfare.profiler.enough import PATIENCE, stability_of
 
 if TYPE_CHECKING:
+    from trainfare.app.compare import Comparison
+    from trainfare.app.estimate import Estimation
     from trainfare.app.recommend import Recommendation
     from trainfare.app.series import Trial
+    from trainfare.recommender.crossovers import Stretch
 
 
 def profile_record(profile: Profile) -> dict[str, Any]:
@@ -50,6 +53,48 @@ def recommendation_record(recommendation: "Recommendation") -> dict[str, Any]:
         "profiles": [profile.id for profile in recommendation.profiles],
         "estimates": [estimate_record(estimate) for estimate in recommendation.estimates],
     }
+
+
+def comparison_record(found: "Comparison") -> dict[str, Any]:
+    """Each machine at each number of epochs, who wins where, and, where it is known, the training until stable."""
+    return {
+        "profiles": [profile.id for profile in found.profiles],
+        "baseline": found.baseline,
+        "by_iterations": [
+            {
+                **estimate_record(standing.estimate),
+                "relative_seconds": standing.relative_seconds.value,
+                "relative_usd": standing.relative_usd.value,
+                "delta": standing.delta,
+            }
+            for standings in found.by_iterations.values()
+            for standing in standings
+        ],
+        "fastest": [stretch_record(stretch) for stretch in found.fastest],
+        "cheapest": [stretch_record(stretch) for stretch in found.cheapest],
+        "until_stable": None
+        if found.until_stable is None
+        else {
+            "configurations": [asdict(each) for each in found.until_stable.configurations],
+            "method_costs": [asdict(each) for each in found.until_stable.method_costs],
+        },
+        "remarks": list(found.remarks),
+    }
+
+
+def stretch_record(stretch: "Stretch") -> dict[str, Any]:
+    candidate = stretch.estimate.candidate
+    return {
+        "from_epochs": stretch.first,
+        "to_epochs": stretch.last,
+        "machine": candidate.offer.vm_type.key,
+        "batch_size": candidate.batch_size,
+    }
+
+
+def estimation_record(found: "Estimation") -> dict[str, Any]:
+    """The row of an estimate, and what should be known about it."""
+    return {**estimate_record(found.estimate), "remarks": list(found.remarks)}
 
 
 def plan_record(plan: Plan) -> dict[str, Any]:
@@ -92,9 +137,25 @@ def estimate_record(estimate: Estimate) -> dict[str, Any]:
         **_spread("iteration_seconds", estimate.iteration_seconds),
         "limited_by": estimate.limited_by,
         "phases": {phase.name: phase.seconds.value for phase in estimate.phases},
+        "bill": _bill(estimate),
+        "interruptions": estimate.interruptions.value if estimate.interruptions else None,
+        "checkpoint_every_seconds": estimate.checkpoint_every_seconds,
         "usd_per_hour": candidate.usd_per_hour,
         "price_seen_on": offer.seen_on.isoformat(),
         "price_source": offer.source,
+    }
+
+
+def _bill(estimate: Estimate) -> dict[str, Any] | None:
+    """Line by line; None of plans of before there were bills."""
+    bill = estimate.bill
+    if bill is None:
+        return None
+    return {
+        "billed_seconds": bill.billed_seconds,
+        "increment_seconds": bill.billing.increment_seconds,
+        "minimum_seconds": bill.billing.minimum_seconds,
+        "lines": [{"name": line.name, **_spread("usd", line.usd), "how": line.how} for line in bill.lines],
     }
 
 

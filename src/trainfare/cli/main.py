@@ -8,15 +8,20 @@ import typer
 
 from trainfare import __version__
 from trainfare.cli import catalog, plans, profiles
+from trainfare.cli.cluster import cluster
+from trainfare.cli.compare import compare
+from trainfare.cli.epochs import epochs
+from trainfare.cli.estimate import estimate
 from trainfare.cli.past import import_
 from trainfare.cli.profile import profile
 from trainfare.cli.recommend import recommend
+from trainfare.cli.reproduce import reproduce
 from trainfare.cli.settings import settings
 from trainfare.errors import TrainfareError
 
 app = typer.Typer(
     name="trainfare",
-    help="Which machine should I train this on, how long will it take, what will it cost?",
+    help="Which machine should I train this on, how long will it take, how much?",
     epilog="Start with: trainfare profile -- python train.py, then: trainfare recommend",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -43,10 +48,24 @@ def main(
 app.command(context_settings={"allow_interspersed_args": False})(profile)
 app.command("import")(import_)
 app.command()(recommend)
+app.command()(compare)
+app.command()(cluster)
+app.command()(estimate)
+app.command()(epochs)
 app.add_typer(profiles.app, name="profiles")
 app.add_typer(plans.app, name="plans")
 app.add_typer(catalog.app, name="catalog")
+app.command()(reproduce)
 app.command()(settings)
+
+
+def _start() -> None:
+    """As `app()`, with one of Typer's two options about completion not listed: help shall fit a screen."""
+    command = typer.main.get_command(app)
+    for option in command.params:
+        if option.name == "show_completion":
+            option.hidden = True  # type: ignore[attr-defined] # what Typer makes are options
+    command()
 
 
 def run() -> None:
@@ -54,7 +73,7 @@ def run() -> None:
     from trainfare.cli.console import print_error
 
     try:
-        app()
+        _start()
     except TrainfareError as error:
         print_error(str(error))
         sys.exit(error.exit_code)

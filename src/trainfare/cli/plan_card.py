@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from trainfare.cli.bill_card import answer
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Plan
 from trainfare.recommender.explain import machine_words
@@ -21,26 +22,12 @@ def print_plan(plan: Plan, lines: Sequence[Estimate], *, notes: Sequence[str] = 
 
     from trainfare.cli.console import out, print_points
 
-    out().print(Text.assemble(*_answer(plan.chosen)), soft_wrap=False)
+    out().print(Text.assemble("Train on  ", *answer(plan.chosen)), soft_wrap=False)
     out().print()
     print_points(plan.reasons)
     out().print()
     out().print(_table(plan, lines))
     out().print(" · ".join(("✔ chosen", _prices_seen(plan, lines), *notes)), style="dim", soft_wrap=False)
-
-
-def _answer(chosen: Estimate) -> list[str | tuple[str, str]]:
-    offer = chosen.candidate.offer
-    vm_type, gpu = offer.vm_type, offer.vm_type.gpu
-    hardware = f"{vm_type.gpus} × {gpu.name}" if gpu else "no GPU"
-    return [
-        "Train on  ",
-        (f"{vm_type.provider} {vm_type.name}", "bold green"),
-        f"  ({hardware}, {offer.market.replace('_', ' ')}, {offer.region}):  ",
-        (f"{format_seconds(chosen.seconds.value)},  {format_usd(chosen.usd.value)}", "bold"),
-        f"  (90 %: {format_seconds(chosen.seconds.low)} – {format_seconds(chosen.seconds.high)}, "
-        f"{format_usd(chosen.usd.low)} – {format_usd(chosen.usd.high)})",
-    ]
 
 
 def _table(plan: Plan, lines: Sequence[Estimate]) -> "Table":

@@ -55,6 +55,9 @@ def profile(
     operations: Annotated[
         bool, typer.Option("--operations/--no-operations", help="Trace the operations of one more iteration.")
     ] = True,
+    gradient_noise: Annotated[
+        bool, typer.Option("--gradient-noise", help="Measure it too, over 32 more iterations (PyTorch).")
+    ] = False,
     stall: Annotated[
         str | None, typer.Option(metavar="TIME", help="Stop a program that stands still for so long (10min).")
     ] = None,
@@ -85,6 +88,7 @@ def profile(
         "keep_files": keep_files,
         "on": on,
         "trace_operations": operations,
+        "gradient_noise": gradient_noise,
         "on_workspace": screen.workspace,
         "on_progress": screen.progress,
         "on_output": None if quiet else screen.output,

@@ -19,6 +19,8 @@ _FRAMEWORKS = {
     "sklearn": "scikit-learn",
     "unknown": "framework unknown",
 }
+_DROPS = 4
+"""So many are named."""
 _BARS = "▁▂▃▄▅▆▇█"
 _BAR_COUNT = 18
 _STEADY_WITHIN = 0.05
@@ -128,13 +130,44 @@ def _other_facts(profile: Profile) -> list[str]:
     losses = [value for value in profile.loss if value is not None]
     if losses:
         facts.append(f"loss {losses[0]:.3g} → {losses[-1]:.3g}" if len(losses) > 1 else f"loss {losses[0]:.3g}")
+    if profile.learning_rate_plan:
+        facts.append(f"learning rate: {_schedule(profile)}")
+    if profile.gradient_noise is not None:
+        facts.append(f"gradient noise {profile.gradient_noise:.2g}")
     if profile.operations:
-        flops = sum(operation.flops * operation.count for operation in profile.operations)
-        moved = sum(operation.bytes * operation.count for operation in profile.operations)
-        facts.append(f"operations traced: {format_count(flops)}FLOP, {format_count(moved)}B an iteration")
+        flops = [(operation.kind, operation.flops * operation.count) for operation in profile.operations]
+        moved = [(operation.kind, operation.bytes * operation.count) for operation in profile.operations]
+        facts.append(f"operations traced: {_amount(flops, 'FLOP')}, {_amount(moved, 'B')} an iteration")
     else:
         facts.append("operations not traced")
     return facts
+
+
+def _amount(parts: list[tuple[str, float]], unit: str) -> str:
+    """`380 MB (pointwise, convolution)`: in all, and the kinds of operation with a quarter of it or more."""
+    by_kind: dict[str, float] = {}
+    for kind, amount in parts:
+        by_kind[kind] = by_kind.get(kind, 0.0) + amount
+    total = sum(by_kind.values())
+    large = [kind for kind in sorted(by_kind, key=lambda kind: -by_kind[kind]) if by_kind[kind] >= total / 4 > 0]
+    return f"{format_count(total)}{unit}" + (f" ({', '.join(large)})" if large else "")
+
+
+def _schedule(profile: Profile) -> str:
+    """`StepLR, drops after epochs 30, 60`, or where it goes to: epoch 1 starts at the first rate of the plan."""
+    plan = profile.learning_rate_plan
+    changes = [epoch for epoch in range(1, len(plan)) if plan[epoch] != plan[epoch - 1]]
+    name = profile.learning_rate_schedule or "as planned"
+    if not changes:
+        return f"{name}, {plan[0]:.3g} all along"
+    drops = all(plan[epoch] < plan[epoch - 1] for epoch in changes)
+    if drops and len(changes) <= len(plan) / 4:
+        more = " …" if len(changes) > _DROPS else ""
+        epochs = ", ".join(map(str, changes[:_DROPS]))
+        return f"{name}, drops after epoch{'s' if len(changes) > 1 else ''} {epochs}{more}"
+    top, last = max(plan), len(plan)
+    rise = "" if plan[0] == top else f"up to {top:.3g} in epoch {plan.index(top) + 1}, then "
+    return f"{name}, {plan[0]:.3g}, {rise}{plan[-1]:.3g} in epoch {last}"
 
 
 def _bars(seconds: tuple[float, ...]) -> str:

@@ -35,14 +35,27 @@ def list_command(json: Json = False, store: Store = None) -> None:
 
 
 @app.command("show")
-def show_command(profile_id: ProfileId, json: Json = False, store: Store = None) -> None:
+def show_command(
+    profile_id: ProfileId,
+    log: Annotated[bool, typer.Option("--log", help="What the program printed while it was measured.")] = False,
+    json: Json = False,
+    store: Store = None,
+) -> None:
     """Show what one profile measured."""
-    from trainfare.app.profiles import show_profile
+    from trainfare.app.profiles import show_log, show_profile
     from trainfare.app.records import profile_record
     from trainfare.cli.console import print_json
     from trainfare.settings import read_settings
 
-    profile = show_profile(profile_id, settings=read_settings({"store": store}))
+    settings = read_settings({"store": store})
+    if log:
+        text = show_log(profile_id, settings=settings)
+        if json:
+            print_json({"profile": profile_id, "log": text})
+        else:
+            typer.echo(text, nl=not text.endswith("\n"))
+        return
+    profile = show_profile(profile_id, settings=settings)
     if json:
         print_json(profile_record(profile))
     else:

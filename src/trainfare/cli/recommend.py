@@ -34,12 +34,26 @@ def recommend(
     iterations_per_epoch: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Where the program does not tell.", show_default=False)
     ] = None,
+    boot: Annotated[
+        str | None, typer.Option(metavar="TIME", help="How long a machine boots.", show_default=False)
+    ] = None,
+    setup: Annotated[
+        str | None, typer.Option(metavar="TIME", help="How long it is set up.", show_default=False)
+    ] = None,
+    disk_gib: Annotated[float | None, typer.Option(min=0, metavar="GIB", help="Its disk.", show_default="100")] = None,
+    data_gib: Annotated[
+        float | None, typer.Option(min=0, metavar="GIB", help="Data to bring there first.", show_default=False)
+    ] = None,
+    results_gib: Annotated[
+        float | None, typer.Option(min=0, metavar="GIB", help="Results to bring home.", show_default="a checkpoint")
+    ] = None,
     show_all: Annotated[bool, typer.Option("--all", help="Show every machine type.")] = False,
     json: Json = False,
     store: Store = None,
 ) -> None:
     """Which machine to train on: how long, how much, how sure."""
     from trainfare.app.recommend import recommend
+    from trainfare.model.bill import Overheads
     from trainfare.settings import read_settings
 
     found = recommend(
@@ -47,7 +61,8 @@ def recommend(
         epochs=epochs,
         iterations_per_epoch=iterations_per_epoch,
         spot=spot,
-        settings=read_settings({"store": store, "goal": goal}),
+        overheads=Overheads(disk_gib=disk_gib, data_gib=data_gib, results_gib=results_gib),
+        settings=read_settings({"store": store, "goal": goal, "boot_seconds": boot, "setup_seconds": setup}),
     )
     if json:
         from trainfare.app.records import recommendation_record

@@ -1,10 +1,179 @@
-"""What a time costs."""
+"""What a time costs: line by line, by the rule of whoever rents the machine out.
 
+    usd = price · n · billed(T) + disk · GiB · n · billed(T) + egress · GiB
+
+with T the sum of all phases, n nodes, and billed(T) the time in whole increments and never less than the minimum. The
+price is known to the cent, so only the time is uncertain; since billed() never falls, the ends of the interval of the
+cost are the costs of the ends of the interval of the time.
+
+Limits: on spot each start begins a new charge, whose minimum and rounding are not added; bringing results home is
+charged by the GiB, its time is not in T.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from trainfare.model.bill import Bill, Billing, BillLine, Interruptions, Overheads, Terms
+from trainfare.model.estimate import Phase
 from trainfare.model.interval import Interval
-from trainfare.model.offer import Candidate
-from trainfare.units import SECONDS_PER_HOUR
+from trainfare.model.machine import VmType
+from trainfare.model.offer import Candidate, Offer
+from trainfare.units import SECONDS_PER_HOUR, format_usd, spell_seconds
+
+HOURS_PER_MONTH = 730.0
+NOTHING = 1e-8
+"""A share of the time that is only what adding up floats leaves behind."""
+INSTANT = Billing(increment_seconds=1e-9)
+"""Time as it is, not rounded."""
+
+SETUP_SECONDS = Interval.within_factor(180.0, 3.0)
+"""To install a program's packages and copy its code on a machine that has drivers: an assumption, from a minute with
+everything in the image to nine where much is downloaded."""
+DISK_GIB = 100.0
+"""A system image with drivers and a framework takes 30 to 60 GiB."""
+DATA_GIB_PER_SECOND = 0.1
+"""From a bucket or another host to a rented machine: an assumption, within a factor of three."""
 
 
-def usd(seconds: Interval, candidate: Candidate) -> Interval:
-    """price × time × nodes; the price is known to the cent, so only the time is uncertain."""
-    return seconds * (candidate.usd_per_hour / SECONDS_PER_HOUR)
+def plain_terms(offer: Offer) -> Terms:
+    """Price × time and nothing else."""
+    return Terms(
+        provider=offer.vm_type.provider,
+        billing=INSTANT,
+        boot_seconds=Interval.exactly(0.0),
+    )
+
+
+def never(_vm_type: VmType) -> Interruptions:
+    return Interruptions(per_hour=Interval.exactly(0.0), source="interruptions are left out")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charges:
+    """How time becomes money: terms of the provider, how often spot is interrupted, what the user says. Without any,
+    it is price × time."""
+
+    terms: Callable[[Offer], Terms] = plain_terms
+    interruptions: Callable[[VmType], Interruptions] = never
+    overheads: Overheads = field(
+        default_factory=lambda: Overheads(boot_seconds=0.0, setup_seconds=0.0, disk_gib=0.0, results_gib=0.0)
+    )
+
+
+def starting_phases(offer: Offer, terms: Terms, overheads: Overheads) -> tuple[Phase, ...]:
+    """Boot and setup; your own machine is there, and set up."""
+    return tuple(phase for phase in (_boot(offer, terms, overheads), _setup(offer, overheads)) if phase.seconds.high)
+
+
+def _boot(offer: Offer, terms: Terms, overheads: Overheads) -> Phase:
+    stated = overheads.boot_seconds
+    if offer.market == "own" or stated is None:
+        how = f"{_ends(terms.boot_seconds)} on {terms.provider}, an assumption: give --boot"
+        return Phase(name="boot", seconds=terms.boot_seconds, how=how)
+    return Phase(name="boot", seconds=Interval.exactly(stated), how=f"{spell_seconds(stated)}, as you say")
+
+
+def _setup(offer: Offer, overheads: Overheads) -> Phase:
+    stated = overheads.setup_seconds
+    if stated is not None:
+        seconds, how = Interval.exactly(stated), f"{spell_seconds(stated)}, as you say"
+    elif offer.market == "own":
+        seconds, how = Interval.exactly(0.0), "your machine is set up"
+    else:
+        seconds, how = SETUP_SECONDS, f"{_ends(SETUP_SECONDS)}, an assumption: give --setup"
+    if overheads.data_gib:
+        copying = Interval.within_factor(overheads.data_gib / DATA_GIB_PER_SECOND, 3.0)
+        seconds = seconds + copying
+        how += f"; + {overheads.data_gib:.3g} GiB of data / {DATA_GIB_PER_SECOND:g} GiB/s, assumed within a factor of 3"
+    return Phase(name="setup", seconds=seconds, how=how)
+
+
+def bill(
+    phases: Sequence[Phase],
+    seconds: Interval,
+    candidate: Candidate,
+    *,
+    terms: Terms,
+    overheads: Overheads,
+    results_gib: float | None,
+) -> Bill:
+    """`seconds` is the time of all phases; `results_gib` what is brought home, None where nobody knows."""
+    billing, usd_per_second = terms.billing, candidate.usd_per_hour / SECONDS_PER_HOUR
+    billed = Interval(
+        value=billing.billed_seconds(seconds.value),
+        low=billing.billed_seconds(seconds.low),
+        high=billing.billed_seconds(seconds.high),
+    )
+    rounding = _rounding(seconds.value, billed.value, billing, usd_per_second)
+    disk = _disk(billed, candidate, terms, overheads)
+    egress = _egress(terms, results_gib) if candidate.offer.market != "own" else None
+    usd = billed * usd_per_second
+    for beside in (disk, egress):
+        if beside is not None:
+            usd = usd + beside.usd
+    price = f"{candidate.offer.usd_per_hour:.4g} $/h"
+    rate = price if candidate.nodes == 1 else f"{candidate.nodes} nodes × {price}"
+    return Bill(
+        lines=(
+            *(_phase_line(phase, usd_per_second, rate) for phase in phases),
+            *(line for line in (rounding, disk, egress) if line is not None),
+        ),
+        usd=usd,
+        billing=billing,
+        billed_seconds=billed.value,
+        usd_per_hour=candidate.usd_per_hour,
+        prices_seen_on=candidate.offer.seen_on,
+    )
+
+
+def _phase_line(phase: Phase, usd_per_second: float, rate: str) -> BillLine:
+    usd = phase.seconds * usd_per_second
+    how = phase.how or spell_seconds(phase.seconds.value)
+    return BillLine(name=phase.name, usd=usd, how=f"{how}; × {rate} = {format_usd(usd.value)}")
+
+
+def _rounding(seconds: float, billed: float, billing: Billing, usd_per_second: float) -> BillLine | None:
+    """What the rule charges beyond the time; anything from nothing to a whole increment."""
+    added = billed - seconds
+    if added <= NOTHING * billed:
+        return None
+    least = added > billing.increment_seconds
+    most = max(added, billing.minimum_seconds if least else billing.increment_seconds)
+    return BillLine(
+        name="minimum charge" if least else "rounding",
+        usd=Interval(value=added * usd_per_second, low=0.0, high=most * usd_per_second),
+        how=f"charged {billing.words}: {spell_seconds(added)} more than it takes",
+    )
+
+
+def _disk(billed: Interval, candidate: Candidate, terms: Terms, overheads: Overheads) -> BillLine | None:
+    gib = DISK_GIB if overheads.disk_gib is None else overheads.disk_gib
+    gib += overheads.data_gib or 0.0
+    usd_per_hour = terms.disk_usd_per_gib_month * gib * candidate.nodes / HOURS_PER_MONTH
+    if not usd_per_hour:
+        return None
+    usd = billed * (usd_per_hour / SECONDS_PER_HOUR)
+    each = "" if candidate.nodes == 1 else f" × {candidate.nodes} nodes"
+    return BillLine(
+        name="storage",
+        usd=usd,
+        how=f"{gib:.4g} GiB{each} × {terms.disk_usd_per_gib_month:g} $ a GiB and month, "
+        f"for {spell_seconds(billed.value)} of {HOURS_PER_MONTH:g} h = {format_usd(usd.value)}",
+    )
+
+
+def _egress(terms: Terms, results_gib: float | None) -> BillLine | None:
+    """As if all that is free in a month were left; at the high end as if nothing were."""
+    if not results_gib or not terms.egress_usd_per_gib:
+        return None
+    beyond = max(0.0, results_gib - terms.free_egress_gib) * terms.egress_usd_per_gib
+    free = f", the first {terms.free_egress_gib:g} GiB a month free" if terms.free_egress_gib else ""
+    return BillLine(
+        name="egress",
+        usd=Interval(value=beyond, low=beyond, high=results_gib * terms.egress_usd_per_gib),
+        how=f"{results_gib:.3g} GiB of results × {terms.egress_usd_per_gib:g} ${free} = {format_usd(beyond)}",
+    )
+
+
+def _ends(seconds: Interval) -> str:
+    return f"{spell_seconds(seconds.value)} ({spell_seconds(seconds.low)} to {spell_seconds(seconds.high)})"

@@ -6,12 +6,19 @@ extrapolated  … on no GPU at all: the formula of `operations.py` alone
 
 Initialisation, data loading and what the first iteration takes beyond a later one are the host's. Off the
 machine they were measured on they are carried over as they were, within a factor of two.
+
+To the training come boot and setup, checkpoints, and on spot what interruptions cost (`spot.py`); `bill.py` charges
+the sum. Boot, setup, the program and interruptions err independently of one another, so their errors add up as squares:
+
+    T = Σ Tᵢ,   T ± √Σ dᵢ²   with dᵢ the half width of part i on that side
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
-from trainfare.estimator.bill import usd
+from trainfare.estimator.bill import Charges, bill, starting_phases
+from trainfare.estimator.checkpoints import Checkpoints, checkpoint_bytes, checkpoints_of
 from trainfare.estimator.iterations import StepTimes, measured_times, training_phases
 from trainfare.estimator.memory import memory_fit
 from trainfare.estimator.operations import (
@@ -21,16 +28,24 @@ from trainfare.estimator.operations import (
     DeviceTime,
     device_time,
 )
+from trainfare.estimator.spot import Rework, cut, rework
+from trainfare.model.bill import Bill, Terms
 from trainfare.model.estimate import Basis, Estimate, Limit, Phase
 from trainfare.model.interval import Interval
 from trainfare.model.machine import Gpu
 from trainfare.model.offer import Candidate
 from trainfare.model.profile import Profile
+from trainfare.units import BYTES_PER_GIB, SECONDS_PER_HOUR, spell_seconds
 
 HOST_FACTOR = 2.0
 """How much faster or slower another host may be at the host's work; a guess until hosts are modelled."""
 
-NO_TIME = Interval.exactly(0.0)
+PLAIN = Charges()
+
+STARTING = ("boot", "setup", "initialisation", "first iteration")
+"""What a start consists of; after an interruption all of it comes again."""
+OWN_CHECKPOINTS = "as often as while profiling"
+DALY_CHECKPOINTS = "√(2 · checkpoint · time between interruptions) apart"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +53,21 @@ class Belief:
     """What one profile says about one machine, before it is multiplied by epochs and a price."""
 
     profile: Profile
+    """The first of `runs`, where several were measured there."""
     basis: Basis
     times: StepTimes
     limited_by: Limit | None = None
+    runs: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """All that the time of a candidate depends on but its price: shared by every offer alike."""
+
+    phases: tuple[Phase, ...]
+    seconds: Interval
+    rework: Rework | None = None
+    checkpoint_every_seconds: float | None = None
 
 
 def estimate_all(
@@ -48,32 +75,46 @@ def estimate_all(
     candidates: Sequence[Candidate],
     *,
     gpus: Callable[[str], Gpu | None],
-    iterations_per_epoch: int,
+    iterations_per_epoch: float,
     epochs: int,
+    charges: Charges = PLAIN,
 ) -> tuple[Estimate, ...]:
     """An Estimate for each Candidate about which the profiles say anything; the first profile leads.
 
-    `gpus` finds the facts of the GPU that a profile was measured on by the name it gave.
+    `gpus` finds the facts of the GPU that a profile was measured on by the name it gave. Where a program counts in
+    iterations its epochs need not be whole: `iterations_per_epoch` is then what makes their product right.
     """
     beliefs: dict[tuple[str, str | None], Belief | None] = {}
+    timings: dict[tuple[object, ...], Timing] = {}
+    bills: dict[tuple[object, ...], Bill] = {}  # a machine often has one price in many regions
     estimates: list[Estimate] = []
     for candidate in candidates:
-        vm_type = candidate.offer.vm_type
+        offer, vm_type = candidate.offer, candidate.offer.vm_type
         measured_on = vm_type.key if any(p.host.vm_type == vm_type.key for p in profiles) else ""
         key = (measured_on, vm_type.gpu.name if vm_type.gpu else None)
         if key not in beliefs:
             beliefs[key] = _belief(profiles, candidate, gpus)
         belief = beliefs[key]
-        if belief is not None:
-            estimates.append(_estimate(belief, candidate, iterations_per_epoch, epochs))
+        if belief is None:
+            continue
+        terms = charges.terms(offer)
+        alike = (*key, terms.provider, offer.market, vm_type.gpus, candidate.nodes)
+        timing = timings.get(alike)
+        if timing is None:
+            timing = timings[alike] = _timing(belief, candidate, terms, iterations_per_epoch, epochs, charges)
+        priced = (*alike, offer.usd_per_hour, offer.seen_on)
+        charged = bills.get(priced)
+        if charged is None:
+            charged = bills[priced] = _bill(belief, candidate, timing, terms, charges)
+        estimates.append(_estimate(belief, candidate, timing, charged, epochs))
     return tuple(estimates)
 
 
 def _belief(profiles: Sequence[Profile], candidate: Candidate, gpus: Callable[[str], Gpu | None]) -> Belief | None:
     vm_type = candidate.offer.vm_type
-    for profile in profiles:
-        if profile.host.vm_type == vm_type.key and profile.steady_iteration_seconds:
-            return Belief(profile=profile, basis="measured", times=measured_times(profile))
+    there = [p for p in profiles if p.host.vm_type == vm_type.key and p.steady_iteration_seconds]
+    if there:
+        return Belief(profile=there[0], basis="measured", times=measured_times(*there), runs=len(there))
     if vm_type.gpu is None:
         return None
     for profile in profiles:
@@ -134,22 +175,121 @@ def _data_wait(profile: Profile) -> float:
     return waits[len(waits) // 2] if waits else 0.0
 
 
-def _estimate(belief: Belief, candidate: Candidate, iterations_per_epoch: int, epochs: int) -> Estimate:
-    phases = training_phases(belief.times, iterations_per_epoch=iterations_per_epoch, epochs=epochs)
-    seconds = _total(phases)
+def _timing(
+    belief: Belief, candidate: Candidate, terms: Terms, iterations_per_epoch: float, epochs: int, charges: Charges
+) -> Timing:
+    training = training_phases(belief.times, iterations_per_epoch=iterations_per_epoch, epochs=epochs)
+    phases = (
+        *starting_phases(candidate.offer, terms, charges.overheads),
+        *_told(training, belief, iterations_per_epoch, epochs),
+    )
+    checkpoints = checkpoints_of(belief.profile, iterations_per_epoch=max(1, round(iterations_per_epoch)))
+    if candidate.offer.market == "spot":
+        return _on_spot(phases, checkpoints, candidate, epochs, charges)
+    phases += _written(checkpoints, round(checkpoints.per_epoch * epochs), OWN_CHECKPOINTS)
+    return Timing(phases=phases, seconds=_total(phases))
+
+
+def _on_spot(
+    phases: tuple[Phase, ...], checkpoints: Checkpoints, candidate: Candidate, epochs: int, charges: Charges
+) -> Timing:
+    per_hour, nodes = charges.interruptions(candidate.offer.vm_type).per_hour, candidate.nodes
+    start = sum(phase.seconds.value for phase in phases if phase.name in STARTING)
+    work = sum(phase.seconds.value for phase in phases if phase.name not in STARTING)
+    pieces = cut(work, checkpoints, epochs=epochs, per_second=nodes * per_hour.value / SECONDS_PER_HOUR)
+    lost = rework(work, start=start, pieces=pieces, per_hour=per_hour, nodes=nodes)
+    own = round(checkpoints.per_epoch * epochs)
+    phases += _written(checkpoints, own or pieces.count - 1, OWN_CHECKPOINTS if own else DALY_CHECKPOINTS)
+    if lost.seconds.high > 0:
+        each = lost.seconds.value / lost.interruptions.value if lost.interruptions.value else 0.0
+        several = "" if nodes == 1 else f" × {nodes} nodes"
+        how = (
+            f"{lost.interruptions.value:.2g} interruptions ({per_hour.value:.2g} an hour{several}) × "
+            f"{spell_seconds(each)} to start again and to redo what was lost"
+        )
+        phases += (Phase(name="spot rework", seconds=lost.seconds, how=how),)
+    return Timing(
+        phases=phases,
+        seconds=_total(phases),
+        rework=lost,
+        checkpoint_every_seconds=work / pieces.count if work and (own or pieces.count > 1) else None,
+    )
+
+
+def _written(checkpoints: Checkpoints, count: int, why: str) -> tuple[Phase, ...]:
+    if not count:
+        return ()
+    how = f"{count} × {spell_seconds(checkpoints.seconds.value)}, {why}"
+    return (Phase(name="checkpoints", seconds=checkpoints.seconds * count, how=how),)
+
+
+def _told(phases: Iterable[Phase], belief: Belief, iterations_per_epoch: float, epochs: int) -> Iterable[Phase]:
+    """The phases of the training with their formulas."""
+    times = belief.times
+    runs = "" if belief.runs == 1 else f", the middle of {belief.runs} runs"
+    source = f"measured{runs}" if belief.basis == "measured" else "as on the profiled machine, within a factor of 2"
+    if iterations_per_epoch == round(iterations_per_epoch):
+        iterations = f"{iterations_per_epoch:.0f} × {epochs}"
+    else:
+        iterations = f"{iterations_per_epoch * epochs:.0f}"
+    told = {
+        "initialisation": f"{spell_seconds(times.init.value)}, {source}",
+        "first iteration": f"{spell_seconds(times.first.value)}, {belief.basis}",
+        "steady iterations": f"{_precise(times.later.value)} × ({iterations} − 1)",
+    }
+    if times.first_validation is not None:
+        later = times.later_validation or times.first_validation
+        told["validation"] = f"{_precise(times.first_validation.value)} + {_precise(later.value)} × ({epochs} − 1)"
+    for phase in phases:
+        how = told[phase.name]
+        equals = f" = {spell_seconds(phase.seconds.value)}" if "×" in how else ""
+        yield replace(phase, how=how + equals)
+
+
+def _precise(seconds: float) -> str:
+    """Three digits, in seconds: `0.0214 s`."""
+    return f"{seconds:.3g} s"
+
+
+def _bill(belief: Belief, candidate: Candidate, timing: Timing, terms: Terms, charges: Charges) -> Bill:
+    stated = charges.overheads.results_gib
+    size = checkpoint_bytes(belief.profile) if stated is None else stated * BYTES_PER_GIB
+    return bill(
+        timing.phases,
+        timing.seconds,
+        candidate,
+        terms=terms,
+        overheads=charges.overheads,
+        results_gib=None if size is None else size / BYTES_PER_GIB,
+    )
+
+
+def _estimate(belief: Belief, candidate: Candidate, timing: Timing, charged: Bill, epochs: int) -> Estimate:
     return Estimate(
         candidate=candidate,
         profile_id=belief.profile.id,
         epochs=epochs,
         basis=belief.basis,
         iteration_seconds=belief.times.later,
-        phases=phases,
-        seconds=seconds,
-        usd=usd(seconds, candidate),
+        phases=timing.phases,
+        seconds=timing.seconds,
+        usd=charged.usd,
         limited_by=belief.limited_by,
         memory=memory_fit(belief.profile, candidate.offer.vm_type),
+        bill=charged,
+        interruptions=timing.rework.interruptions if timing.rework else None,
+        checkpoint_every_seconds=timing.checkpoint_every_seconds,
     )
 
 
 def _total(phases: Sequence[Phase]) -> Interval:
-    return sum((phase.seconds for phase in phases), start=NO_TIME)
+    """What the program does errs alike: a busy host slows all of it. Boot, setup and interruptions err on their own."""
+    apart = [phase.seconds for phase in phases if phase.name in ("boot", "setup", "spot rework")]
+    alike = [phase.seconds for phase in phases if phase.name not in ("boot", "setup", "spot rework")]
+    together = [sum(alike[1:], start=alike[0]), *apart]
+    value = sum(each.value for each in together)
+    return Interval(
+        value=value,
+        low=max(0.0, value - math.hypot(*(each.value - each.low for each in together))),
+        high=value + math.hypot(*(each.high - each.value for each in together)),
+    )

@@ -29,10 +29,12 @@ Limit = Literal["compute", "memory bandwidth", "launches", "data"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
-    """One line of the bill."""
+    """A part of the time that is charged."""
 
     name: PhaseName
     seconds: Interval
+    how: str | None = None
+    """How it comes about, with its numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +72,19 @@ class Estimate:
     memory: MemoryFit | None = None
     bill: Bill | None = None
     """Line by line; plans of before there were bills have none."""
+    interruptions: Interval | None = None
+    """How many are expected; None where the market does not interrupt."""
+    checkpoint_every_seconds: float | None = None
+    """The work between two checkpoints that the interruptions are reckoned with."""
 
     def __post_init__(self) -> None:
         require_text(profile_id=self.profile_id)
-        require_positive(epochs=self.epochs, seconds=self.seconds.value, usd=self.usd.value)
+        require_positive(
+            epochs=self.epochs,
+            seconds=self.seconds.value,
+            usd=self.usd.value,
+            checkpoint_every_seconds=self.checkpoint_every_seconds,
+        )
         if len({phase.name for phase in self.phases}) != len(self.phases):
             raise ValueError("a phase may occur only once")
         total = sum(phase.seconds.value for phase in self.phases)

@@ -21,6 +21,8 @@ class Interval:
     confidence: float = 0.9
 
     def __post_init__(self) -> None:
+        if 0 <= self.low <= self.value <= self.high < math.inf and 0 < self.confidence < 1:
+            return  # tens of thousands are made for one table: say what is wrong only where something is
         require_not_negative(value=self.value, low=self.low, high=self.high)
         if not self.low <= self.value <= self.high:
             raise ValueError(f"{self.value} is not between {self.low} and {self.high}")

@@ -19,6 +19,7 @@ EVENTS = "TRAINFARE_PROBE_EVENTS"
 ITERATIONS = "TRAINFARE_PROBE_ITERATIONS"
 OPERATIONS = "TRAINFARE_PROBE_OPERATIONS"
 BY_LOSS = "TRAINFARE_PROBE_BY_LOSS"
+GRADIENT_NOISE = "TRAINFARE_PROBE_GRADIENT_NOISE"
 
 LISTENERS = {
     "torch": "torch_hooks",
@@ -27,6 +28,7 @@ LISTENERS = {
     "transformers.trainer": "transformers_hooks",
     "accelerate.accelerator": "accelerate_hooks",
     "keras": "keras_hooks",
+    "tf_keras": "keras2_hooks",
     "tensorflow": "tensorflow_hooks",
     "jax": "jax_hooks",
     "optax": "jax_hooks",
@@ -49,10 +51,11 @@ def start(environ: Mapping[str, str]) -> None:
     wanted = int(environ.get(ITERATIONS, "0")) or None
     trace = environ.get(OPERATIONS, "1") == "1"
     by_loss = environ.get(BY_LOSS) == "1"
+    noise = environ.get(GRADIENT_NOISE) == "1"
 
     def stop() -> Stop:
         """A new one for each loop: a forked child counts its own iterations."""
-        fresh: Stop = sibling("stop").Stop(path, wanted, by_loss=by_loss)
+        fresh: Stop = sibling("stop").Stop(path, wanted, by_loss=by_loss, gradient_noise=noise)
         return fresh
 
     place(recorder, stop, trace=trace)
@@ -70,11 +73,16 @@ def place(
     def imported(module: ModuleType) -> None:
         name = module.__name__
         note_import(recorder, module)
-        if name in LISTENERS:
-            try:
-                placed(sibling(LISTENERS[name]).listen(module, recorder, stop=stop, trace=trace))
-            except Exception:  # noqa: BLE001 # a framework that we misread must still train
-                recorder.trouble(f"listening to {name}")
+        if name not in LISTENERS:
+            return
+        closed, recorder.closed = recorder.closed, False  # between two measurements hooks are placed all the same
+        try:
+            placed(sibling(LISTENERS[name]).listen(module, recorder, stop=stop, trace=trace))
+        except Exception:  # noqa: BLE001 # a framework that we misread must still train
+            recorder.trouble(f"listening to {name}")
+        finally:
+            if closed:
+                recorder.close()
 
     sibling("imports").after_import((*LISTENERS, *ONLY_NOTED), imported)
     os.register_at_fork(after_in_child=recorder.forget)

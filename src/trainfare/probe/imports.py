@@ -37,7 +37,9 @@ class _Finder:
         return None
 
     def _watch(self, loader: Any) -> None:
-        execute = loader.exec_module
+        execute = getattr(loader, "exec_module", None)
+        if execute is None:  # a folder without code, which happens to have the name of a framework
+            return
 
         def exec_module(module: ModuleType) -> None:
             del loader.exec_module

@@ -8,7 +8,7 @@ times            JAX returns before the work is done: a thread waits for one sma
 loss             a number with a fraction among what the step returns
 validation       calls of other compiled functions, if they come between some iterations but not between most
 compilation      `jax.monitoring`
-operations       XLA's own count for the step before it optimises, as one operation; asked for when measuring is over
+operations       `jax_operations.py`, from the jaxpr of the step; asked for when measuring is over
 """
 
 # ruff: noqa: SLF001 # what is watched belongs to the listener
@@ -42,7 +42,7 @@ BELIEVED_GRADIENTS = 20
 parameters itself; less would mistake one that accumulates gradients."""
 
 LOWERING_SECONDS = 20.0
-"""A program that took longer to trace and lower is not lowered again to count its operations."""
+"""A program that took longer to trace and lower is not asked for its operations: it might be traced again."""
 
 SCHEDULED = 1000
 """The learning rate of so many steps is asked of a schedule."""
@@ -55,13 +55,7 @@ def listen(module: ModuleType, recorder: Recorder, *, stop: Callable[[], Stop], 
             JaxListener.current.guarded(JaxListener.current.watch_optax)(module)
         return None
     listener = JaxListener.current = JaxListener(module, recorder, stop=stop, trace=trace)
-    for watch in (
-        listener.watch_compiled,
-        listener.watch_gradients,
-        listener.watch_loops,
-        listener.watch_compilation,
-    ):
-        listener.guarded(watch)()
+    listener.place(listener.watch_compiled, listener.watch_gradients, listener.watch_loops, listener.watch_compilation)
     return listener
 
 
@@ -82,13 +76,18 @@ class Compiled:
         self._function = function
         self._listener = listener
         self._began, self._ended = listener.guarded(listener.call_began), listener.guarded(listener.call_ended)
+        self._told = listener.guarded(listener.keras_step_called)
         self.role = 0
         self.steps = 1
+        self.of_keras = getattr(function, "__name__", None) == "train_step"
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         listener = self._listener
         begun = None if listener.calling else self._began()
         if begun is None:
+            if self.of_keras and listener.silent:
+                self.of_keras = False
+                self._told(self, args, options)
             return self._function(*args, **options)
         try:
             result = self._function(*args, **options)
@@ -129,6 +128,7 @@ class JaxListener(Listener):
         self._loss: Any = None
         self._last_loss: Any = None
         self._step: tuple[Compiled, Any, Any] | None = None
+        self._keras_step: tuple[Compiled, Any, Any] | None = None
         self._batch: int | None = None
         self._pass: Pass | None = None
         self._others: dict[int, _Other] = {}
@@ -269,6 +269,7 @@ class JaxListener(Listener):
             return None
         self.calling = True
         self._traced = 0
+        self.clock.look()
         return time.monotonic()
 
     def call_ended(self, function: Compiled, begun: float, args: Any, options: Any, result: Any) -> None:
@@ -411,24 +412,29 @@ class JaxListener(Listener):
             self.recorder.add("learning_rates", values=values)
         write_compilation(self.recorder)
         if self.trace:
-            self.recorder.flush()  # lowering may take seconds
+            self.recorder.flush()  # reading them may take seconds
             self.guarded(self._write_operations)()
 
     def _write_operations(self) -> None:
-        if self._step is None or self._step[0].steps > 1 or self._lower_seconds > LOWERING_SECONDS:
+        if self._step is not None:
+            self._write_operations_of(self._step, self.recorder)
+
+    def write_keras_operations(self, recorder: Recorder) -> None:
+        if self._keras_step is not None:
+            self._write_operations_of(self._keras_step, recorder)
+
+    def _write_operations_of(self, step: tuple[Compiled, Any, Any], recorder: Recorder) -> None:
+        """From the jaxpr of its last compilation, which JAX still has."""
+        if self._lower_seconds > LOWERING_SECONDS:
             return
-        function, args, options = self._step
-        cost = function._function.lower(*args, **options).cost_analysis()
-        cost = cost[0] if isinstance(cost, (list, tuple)) else cost
-        if cost and cost.get("flops", 0) > 0:
-            row = [
-                "matmul",
-                self._parameters.get("dtype") or "float32",
-                cost["flops"],
-                cost.get("bytes accessed", 0),
-                1,
-            ]
-            self.recorder.add("operations", operations=[row])
+        function, args, options = step
+        operations: Any = importlib.import_module(f"{__package__}.jax_operations")
+        jaxpr = function._function.trace(*args, **options).jaxpr
+        recorder.add("operations", **operations.operations_of(jaxpr, steps=function.steps))
+
+    def keras_step_called(self, function: Compiled, args: Any, options: Any) -> None:
+        """What a model of Keras is trained with, though Keras speaks."""
+        self._keras_step = (function, *_shapes(self.module, (args, options)))
 
     def device_bytes(self) -> int | None:
         return device_bytes()
@@ -511,7 +517,9 @@ def _losses(jax: Any, result: Any, steps: int) -> list[float | None] | None:
 
 def _shapes(jax: Any, arguments: Any) -> Any:
     def shape_of(leaf: Any) -> Any:
-        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if hasattr(leaf, "dtype") else leaf
+        # With the weakness of its type it is the same to JAX as the argument itself, and nothing is traced again.
+        weak = bool(getattr(leaf, "weak_type", False))
+        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=weak) if hasattr(leaf, "dtype") else leaf
 
     return jax.tree_util.tree_map(shape_of, arguments)
 

@@ -34,14 +34,20 @@ else:
     _listening = importlib.import_module(f"{__package__}.listening")
     Listener, versions_of = _listening.Listener, _listening.versions_of
 
+PLANNED_EPOCHS = 1000
+"""So many at most is a schedule asked for; each time takes some 0.2 ms."""
+
 LAST_VALIDATION_SECONDS = 60.0
 """When measuring ends before any validation was seen, one is let run; but no longer than this."""
 
 
 def listen(keras: ModuleType, recorder: Recorder, *, stop: Callable[[], Stop], trace: bool) -> KerasListener:
     """Called once keras has been imported."""
-    listener = KerasListener(keras, recorder, stop=stop, trace=trace)
-    for watch in (
+    return placed(KerasListener(keras, recorder, stop=stop, trace=trace))
+
+
+def placed(listener: KerasListener) -> KerasListener:
+    listener.place(
         listener.watch_fit,
         listener.watch_epochs,
         listener.watch_batches,
@@ -50,8 +56,7 @@ def listen(keras: ModuleType, recorder: Recorder, *, stop: Callable[[], Stop], t
         listener.watch_saves,
         listener.watch_single_batches,
         listener.watch_updates,
-    ):
-        listener.guarded(watch)()  # one that this version of Keras lacks leaves the others
+    )
     return listener
 
 
@@ -82,16 +87,44 @@ class _Mean:
         return earlier + (mean - earlier) * self._sample_count / self._samples
 
 
+class _Fit:
+    """The outermost `fit` that runs, noticed whether anybody measures or not: a callback may begin to inside it."""
+
+    __slots__ = ("data", "epochs", "first_epoch", "model", "validates")
+
+    def __init__(self, model: Any, asked: dict[str, Any]) -> None:
+        self.model = model
+        self.data: Any = None
+        self.validates = asked.get("validation_data") is not None or bool(asked.get("validation_split"))
+        self.first_epoch: int = asked.get("initial_epoch") or 0
+        self.epochs: int = asked.get("epochs", 1) - self.first_epoch
+
+
+class _Planned:
+    """What a schedule of learning rates is asked with: read when the first epoch begins."""
+
+    __slots__ = ("epochs", "first_epoch", "length", "steps_before")
+
+    def __init__(self, fit: _Fit, length: int | None, steps_before: int) -> None:
+        self.epochs = fit.epochs
+        self.first_epoch = fit.first_epoch
+        self.length = length
+        self.steps_before = steps_before
+
+
 class KerasListener(Listener):
     framework = "keras"
 
+    _fit: _Fit | None = None
+    _depth = 0
+
     def begin(self) -> None:
         super().begin()
+        operations: Any = importlib.import_module(f"{__package__}.keras_operations")
+        self._operations = operations.KerasOperations(self.backend, self.recorder, self.loop, wanted=self.trace)
         self._model: Any = None
-        self._depth = 0
         self._fits = 0
         self._epoch = 0
-        self._data: Any = None
         self._pass: Pass | None = None
         self._facts: dict[str, Any] = {}
         self._mean: _Mean | None = None
@@ -100,9 +133,13 @@ class KerasListener(Listener):
         self._asked_at: float | None = None
         self._waited = 0.0
         self._rate: float | None = None
+        self._first_rate: float | None = None
         self._schedule: str | None = None
+        self._scheduled: Any = None
+        self._by_step = False
+        self._planned: _Planned | None = None
         self._device = "cpu"
-        self._validates = self._validated = False
+        self._validated = False
         self._validation_told = False
         self._evaluations = 0
         self._saves = 0
@@ -110,12 +147,29 @@ class KerasListener(Listener):
         self._ending_since: float | None = None
         self._cuda = False
 
+    # Where Keras 2 differs (`keras2_hooks.py`).
+
+    @property
+    def backend(self) -> str:
+        return str(self.module.config.backend())
+
+    def data_facts(self, iterator: Any) -> dict[str, Any]:
+        return _data_facts(iterator)
+
+    def first_batch_size(self) -> int | None:
+        """As it was seen when the first batch was made, of data that does not tell."""
+        return getattr(self._data.data_adapter, "_trainfare_size", None)
+
+    def number(self, value: Any) -> float | None:
+        """Of a variable or a result of the backend, when it has it at hand."""
+        return _number(getattr(value, "value", value))
+
     # Where the hooks go.
 
     def watch_fit(self) -> None:
         model: Any = self.module.Model
         fit = model.fit
-        began, ended = self.guarded(self._fit_began), self.guarded(self._fit_ended)
+        began, ended = self.always(self._fit_began), self.always(self._fit_ended)
 
         @functools.wraps(fit)
         def watched(model: Any, *args: Any, **options: Any) -> Any:
@@ -177,15 +231,7 @@ class KerasListener(Listener):
 
     def watch_data(self) -> None:
         iterators: Any = importlib.import_module("keras.src.trainers.epoch_iterator").EpochIterator
-        make = iterators.__init__
-        made = self.guarded(self._data_made)
-
-        @functools.wraps(make)
-        def watched(iterator: Any, *args: Any, **options: Any) -> None:
-            make(iterator, *args, **options)
-            made(iterator)
-
-        iterators.__init__ = watched
+        iterators.__init__ = self.noticing_data(iterators.__init__)
 
         adapters: Any = importlib.import_module("keras.src.trainers.data_adapters.py_dataset_adapter")
         standardize = adapters.PyDatasetAdapter._standardize_batch
@@ -193,10 +239,20 @@ class KerasListener(Listener):
         @functools.wraps(standardize)
         def watched_batch(adapter: Any, batch: Any) -> Any:
             if not hasattr(adapter, "_trainfare_size"):
-                adapter._trainfare_size = _leading_dimension(batch)
+                adapter._trainfare_size = leading_dimension(batch)
             return standardize(adapter, batch)
 
         adapters.PyDatasetAdapter._standardize_batch = watched_batch
+
+    def noticing_data(self, make: Callable[..., None]) -> Callable[..., None]:
+        made = self.always(self._data_made)
+
+        @functools.wraps(make)
+        def watched(iterator: Any, *args: Any, **options: Any) -> None:
+            make(iterator, *args, **options)
+            made(iterator)
+
+        return watched
 
     def watch_validation(self) -> None:
         model: Any = self.module.Model
@@ -249,10 +305,11 @@ class KerasListener(Listener):
         """A loop of the program's own: the listener of the backend knows what an update inside it means."""
         optimizers: Any = importlib.import_module("keras.src.optimizers.base_optimizer").BaseOptimizer
         apply = optimizers.apply
-        backend = self.module.config.backend()
-        told = self.guarded(_told_to(backend)) if backend in ("tensorflow", "jax") else None
-        if told is None:
-            return
+        if self.backend in ("tensorflow", "jax"):
+            optimizers.apply = self.telling_backend(apply)
+
+    def telling_backend(self, apply: Callable[..., Any]) -> Callable[..., Any]:
+        told = self.guarded(_told_to(self.backend))
 
         @functools.wraps(apply)
         def watched(optimizer: Any, *args: Any, **options: Any) -> Any:
@@ -261,56 +318,61 @@ class KerasListener(Listener):
                 told(optimizer)
             return result
 
-        optimizers.apply = watched
+        return watched
 
     # What they tell.
 
     def _fit_began(self, fit: Any, model: Any, args: Any, options: dict[str, Any]) -> None:
         self._depth += 1
-        if self._depth > 1:
-            return
-        self.speak()
-        if self.silent:
-            return
-        self._fits += 1
-        self._model, self._data = model, None
-        asked = inspect.signature(fit).bind(model, *args, **options).arguments
-        self._validates = asked.get("validation_data") is not None or bool(asked.get("validation_split"))
-        self._epochs = asked.get("epochs", 1) - (asked.get("initial_epoch") or 0)
+        if self._depth == 1:
+            if not self.recorder.closed:
+                self.speak()
+            self._fit = _Fit(model, inspect.signature(fit).bind(model, *args, **options).arguments)
 
     def _fit_ended(self) -> None:
         self._depth = max(0, self._depth - 1)  # of a `fit` that began before us nothing was counted
         if not self._depth:
-            self._model = self._data = None
+            self._model = self._fit = None
+
+    @property
+    def _data(self) -> Any:
+        return None if self._fit is None else self._fit.data
 
     def _mine(self, callbacks: Any) -> bool:
         """Those of the outermost `fit`; a callback may train or validate another model."""
         return self._model is not None and getattr(callbacks, "model", None) is self._model and not self.silent
 
     def _data_made(self, iterator: Any) -> None:
-        if self._model is None or self.silent:
+        if self._fit is None:
             return
-        if self._data is None:
-            self._data = iterator
-        elif not self._validation_told and self.loop.count:
+        if self._fit.data is None:
+            self._fit.data = iterator
+        elif not self._validation_told and self.loop.count and not self.recorder.closed and not self.silent:
             self._validation_told = True
-            self.recorder.add("validation", **_data_facts(iterator))
+            self.recorder.add("validation", **self.data_facts(iterator))
 
     def _training_began(self, callbacks: Any) -> None:
-        if not self._mine(callbacks):
+        fit = self._fit
+        if fit is None or getattr(callbacks, "model", None) is not fit.model or self._depth > 1:
             return
+        self.speak()
+        if self.silent:
+            return
+        self._fits += 1
+        self._model = fit.model
         kinds = self.module.callbacks
-        found = {type(one).__name__: one for one in callbacks.callbacks}
         stopping = next((one for one in callbacks.callbacks if isinstance(one, kinds.EarlyStopping)), None)
-        schedulers = [name for name in ("LearningRateScheduler", "ReduceLROnPlateau") if name in found]
-        rate = getattr(_inner(self._model.optimizer), "_learning_rate", None)
-        self._schedule = type(rate).__name__ if callable(rate) and not hasattr(rate, "assign") else None
-        if schedulers and self._schedule is None:
-            self._schedule = schedulers[0]
+        rate, schedulers = _rate_of(self._model), (kinds.LearningRateScheduler, kinds.ReduceLROnPlateau)
+        scheduler = next((one for one in callbacks.callbacks if isinstance(one, schedulers)), None)
+        self._by_step = _is_schedule(rate)
+        if self._by_step:
+            self._schedule, self._scheduled = type(rate).__name__, rate
+        elif scheduler is not None:
+            self._schedule, self._scheduled = type(scheduler).__name__, getattr(scheduler, "schedule", None)
         self.recorder.add(
             "plan",
             # A program that calls `fit` again and again has a loop of its own around it.
-            epochs=self._epochs if self._fits == 1 else None,
+            epochs=fit.epochs if self._fits == 1 else None,
             early_stopping=None
             if stopping is None
             else {"metric": stopping.monitor, "patience": int(stopping.patience)},
@@ -321,6 +383,10 @@ class KerasListener(Listener):
             return
         self._facts = self._facts_of_training()
         self._rate = self._learning_rate()
+        if self._planned is None and self._scheduled is not None and self._fit is not None:
+            steps = self.number(_inner(self._model.optimizer).iterations)
+            self._planned = _Planned(self._fit, self._facts["length"], int(steps or 0))
+            self._first_rate = self._rate
         self._mean, self._last_batch = None, -1
         self._epoch += 1
         self._epoch_start = time.monotonic()
@@ -330,10 +396,9 @@ class KerasListener(Listener):
         self._asked_at = time.monotonic()
 
     def _facts_of_training(self) -> dict[str, Any]:
-        facts = _data_facts(self._data)
-        facts["length"] = self._data.num_batches
+        facts = self.data_facts(self._data)
         # On TensorFlow the batch is fetched inside the compiled step.
-        facts["waits"] = self.module.config.backend() != "tensorflow"
+        facts["waits"] = self.backend != "tensorflow"
         return facts
 
     def _batch_given(self) -> None:
@@ -449,7 +514,13 @@ class KerasListener(Listener):
         return self._mean
 
     def _one_step(self, loss: _Mean | None) -> None:
-        backend = self.module.config.backend()
+        backend = self.backend
+        if self._operations.tracing:
+            self._operations.end()
+            if self.stop.due(self.loop.count):
+                self.enough_measured()
+                return
+            self.recorder.add("traced", n=self.loop.count + 1)
         if backend == "jax" and loss is not None:
             # On the other backends the callbacks have read the loss, or the device is the CPU, or has its own clock.
             loss._raw = self.clock.when_ready(loss._raw)
@@ -459,11 +530,13 @@ class KerasListener(Listener):
                 self._use_clock_of_device()
             self.step(loss)
         self.iteration_ended()
+        if self.stop.open_ended:
+            self._operations.begin_early()
 
     def _use_clock_of_device(self) -> None:
         self._cuda = _device_facts("torch")["device"] == "cuda"
         if self._cuda:
-            self.loop.clock = importlib.import_module(f"{__package__}.torch_hooks").CudaClock(sys.modules["torch"])
+            self.loop.clock = importlib.import_module(f"{__package__}.clocks").CudaClock(sys.modules["torch"])
 
     @property
     def idle(self) -> bool:
@@ -478,7 +551,11 @@ class KerasListener(Listener):
 
     def enough_measured(self) -> None:
         """One validation is let run where none was seen: `fit` ends its epoch early for it."""
-        unseen = self._validates and not self._validated and self._ending_since is None
+        if self._operations.begin():
+            self.write()
+            return
+        validates = self._fit is not None and self._fit.validates
+        unseen = validates and not self._validated and self._ending_since is None
         if unseen and self._model is not None and self.stop.ends_program:
             self.write()
             self._ending_since = time.monotonic()
@@ -497,10 +574,10 @@ class KerasListener(Listener):
         return loss.of_last(read) if isinstance(loss, _Mean) else read(loss)
 
     def write_facts(self) -> None:
-        model, backend = self._model, self.module.config.backend()
+        model, backend = self._model, self.backend
         variables = [(math.prod(v.shape), _itemsize(v.dtype)) for v in model.trainable_variables]
         optimizer = _inner(model.optimizer)
-        states = [math.prod(v.shape) * _itemsize(v.dtype) for v in optimizer.variables]
+        states = optimizer.variables() if callable(optimizer.variables) else optimizer.variables
         device = _device_facts(backend)
         self._device = device["device"]
         self.recorder.add(
@@ -508,39 +585,50 @@ class KerasListener(Listener):
             framework="keras",
             framework_version=str(self.module.__version__),
             parameters=sum(size for size, _ in variables),
-            dtype=str(model.dtype_policy.compute_dtype),
+            dtype=str(model.compute_dtype),
             optimizer=type(optimizer).__name__,
             schedule=self._schedule,
             gradient_bytes=sum(size * width for size, width in variables),
-            optimizer_bytes=sum(states),
+            optimizer_bytes=sum(math.prod(v.shape) * _itemsize(v.dtype) for v in states),
             **device,
         )
         if self._data is not None and self._facts.get("batch_size") is None:
-            self._facts["batch_size"] = getattr(self._data.data_adapter, "_trainfare_size", None)
+            self._facts["batch_size"] = self.first_batch_size()
         self.recorder.add("loader", **self._facts)
+        self._operations.noticed(model, self._facts.get("batch_size"))
         self.recorder.add("versions", versions=versions_of(backend, "numpy"))
 
     def _learning_rate(self) -> float | None:
         """Read between epochs, when every backend has the variables at hand."""
-        rate = getattr(_inner(self._model.optimizer), "_learning_rate", None)
-        return _number(rate.value) if rate is not None and hasattr(rate, "assign") else None
+        rate = _rate_of(self._model)
+        return self.number(rate) if rate is not None and not _is_schedule(rate) else None
 
     def last_facts(self) -> None:
         self.guarded(self._write_scheduled_rates)()
-        if self.module.config.backend() == "jax":
+        self.guarded(self._operations.write)()
+        if self.backend == "jax":
             importlib.import_module(f"{__package__}.jax_hooks").write_compilation(self.recorder)
 
     def _write_scheduled_rates(self) -> None:
-        """Those of a schedule, which is a function of the number of the step."""
-        rate = getattr(_inner(getattr(self._model, "optimizer", None)), "_learning_rate", None)
-        if rate is None or hasattr(rate, "assign") or not callable(rate) or self._fits > 1:
+        """Those of a schedule, which is a function of the number of the step: of the steps so far, and of the first
+        step of each epoch that is planned."""
+        plan, rate = self._planned, self._scheduled
+        if plan is None or rate is None or self._fits > 1:
             return
-        convert = self.module.ops.convert_to_numpy
-        values = [float(convert(rate(step))) for step in range(min(self.loop.count, 1000))]
-        self.recorder.add("learning_rates", values=values)
+        if self._by_step:
+            done, length = plan.steps_before, plan.length
+            values = [self.number(rate(done + step)) for step in range(min(self.loop.count, 1000))]
+            self.recorder.add("learning_rates", values=values)
+            if length is None:
+                return
+            planned = [self.number(rate(done + epoch * length)) for epoch in range(min(plan.epochs, PLANNED_EPOCHS))]
+        else:
+            planned = _played(rate, plan, self._first_rate)
+        if planned and None not in planned:
+            self.recorder.add("learning_rate_plan", values=planned)
 
     def device_bytes(self) -> int | None:
-        return _device_bytes(self.module.config.backend()) if self._device == "cuda" else None
+        return _device_bytes(self.backend) if self._device == "cuda" else None
 
 
 def _told_to(backend: str) -> Callable[[Any], None]:
@@ -557,6 +645,30 @@ def _told_to(backend: str) -> Callable[[Any], None]:
 def _inner(optimizer: Any) -> Any:
     """Of a `LossScaleOptimizer`, the one that it scales for."""
     return getattr(optimizer, "inner_optimizer", optimizer)
+
+
+def _rate_of(model: Any) -> Any:
+    """A variable, or a schedule."""
+    optimizer = _inner(getattr(model, "optimizer", None))
+    rate = getattr(optimizer, "_learning_rate", None)
+    return getattr(optimizer, "learning_rate", None) if rate is None else rate
+
+
+def _is_schedule(rate: Any) -> bool:
+    return callable(rate) and not hasattr(rate, "assign")
+
+
+def _played(schedule: Any, plan: _Planned, rate: float | None) -> list[float | None]:
+    """The rates of all epochs by the function of a `LearningRateScheduler`, where it may be called unasked; it was
+    called for the first epoch."""
+    if rate is None or not importlib.import_module(f"{__package__}.pure").is_arithmetic(schedule):
+        return []
+    rates: list[float | None] = [rate]
+    takes_rate = schedule.__code__.co_argcount > 1
+    for epoch in range(plan.first_epoch + 1, plan.first_epoch + min(plan.epochs, PLANNED_EPOCHS)):
+        rate = float(schedule(epoch, rate) if takes_rate else schedule(epoch))
+        rates.append(rate)
+    return rates
 
 
 def _has_own_step(model: Any, keras: ModuleType) -> bool:
@@ -587,7 +699,7 @@ def _samples(adapter: Any, length: int, size: int) -> int | None:
         return None
 
 
-def _leading_dimension(batch: Any) -> int | None:
+def leading_dimension(batch: Any) -> int | None:
     """Of the first array in a batch, which may be an array, or arrays in tuples, lists and dictionaries."""
     while isinstance(batch, (tuple, list, dict)) and batch:
         batch = next(iter(batch.values())) if isinstance(batch, dict) else batch[0]

@@ -1,14 +1,12 @@
-"""What the listeners of Keras, TensorFlow and JAX share: one speaks, each writes alike, and a clock for devices
-that run behind.
-"""
+"""What the listeners of all frameworks share: one speaks, each writes alike, and none ever reaches the program."""
 
 from __future__ import annotations
 
+import abc
 import atexit
 import functools
 import importlib
 import os
-import queue
 import sys
 import threading
 import time
@@ -18,83 +16,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
+    from trainfare.probe.clocks import Pending, ReadyClock
     from trainfare.probe.loop import Loop, Pass
     from trainfare.probe.recorder import Recorder
     from trainfare.probe.stop import Stop
+else:
+    _clocks = importlib.import_module(f"{__package__}.clocks")
+    Pending, ReadyClock = _clocks.Pending, _clocks.ReadyClock
 
 MEMORY_SECONDS = 2.0
 """Between two looks at the peak of memory, each some 0.15 ms."""
-
-SETTLE_SECONDS = 60.0
-"""So long is a device waited for when measuring ends; what it has not done by then is not recorded."""
-
-
-class Pending:
-    """The end of an iteration whose result may not be ready yet; its moment and value come later."""
-
-    __slots__ = ("called", "result", "seconds", "value")
-
-    def __init__(self, result: Any, called: float) -> None:
-        self.result = result
-        self.called = called
-        self.seconds: float | None = None
-        self.value: float | None = None
-
-
-class ReadyClock:
-    """Marks are moments of the host, or results that a thread waits for in turn.
-
-    JAX, and TensorFlow on a GPU, return from a call before its work is done. Nothing in the loop waits for it: a
-    thread blocks on one small result after the other and notes when each was ready.
-    """
-
-    def __init__(self) -> None:
-        self._next: list[Any] = []
-        self._results: queue.SimpleQueue[Pending] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
-        self._last: Pending | None = None
-
-    def put(self, *marks: Any) -> None:
-        """What the next marks are, when they are not the moment at which they are asked for."""
-        self._next += marks
-
-    def when_ready(self, result: Any) -> Pending:
-        pending = self._last = Pending(result, time.monotonic())
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._wait, name="trainfare", daemon=True)
-            self._thread.start()
-        self._results.put(pending)
-        return pending
-
-    def mark(self) -> Any:
-        return self._next.pop(0) if self._next else time.monotonic()
-
-    def seconds(self, mark: Any) -> float | None:
-        return mark.seconds if isinstance(mark, Pending) else mark
-
-    @property
-    def idle(self) -> bool:
-        """Whatever was asked for is done."""
-        return self._last is None or self._last.seconds is not None
-
-    def settle(self) -> None:
-        until = time.monotonic() + SETTLE_SECONDS
-        while not self.idle and time.monotonic() < until:
-            time.sleep(0.0002)
-
-    def _wait(self) -> None:
-        while True:
-            pending = self._results.get()
-            result, pending.result = pending.result, None
-            ready = None
-            try:
-                result.block_until_ready()
-                ready = time.monotonic()
-                pending.value = float(result) if not result.shape else None
-            except Exception:  # noqa: BLE001 # given away to the next call, so it was ready
-                pending.value = None
-            # Last: whoever sees it may read the value.
-            pending.seconds = max(pending.called, time.monotonic() if ready is None else ready)
 
 
 def read_number(result: Any) -> float | None:
@@ -107,7 +38,7 @@ def read_number(result: Any) -> float | None:
     return float(result) if getattr(result, "shape", ()) == () else None
 
 
-class Listener:
+class Listener(abc.ABC):
     """Moves a Loop on as a framework calls; a hook that fails is reported and never reaches the program.
 
     A program may import several frameworks, and one may train inside another (Keras on TensorFlow): the first in
@@ -128,7 +59,7 @@ class Listener:
 
     def begin(self) -> None:
         """From nothing: at the start, and again in a forked child."""
-        self.clock = ReadyClock()
+        self.clock: Any = self.new_clock()
         self.loop: Loop = self._loops.Loop(self.recorder, self.clock, self.loss_value)
         self.stop = self._new_stop()
         self._finished = self._facts_written = False
@@ -138,6 +69,16 @@ class Listener:
         self._held: tuple[float, float, int, Any] | None = None
         self.together_end: float | None = None
         """Of the last call of several steps, unless something else came between."""
+        self._saves = 0
+        self._save_start: Any = None
+
+    def new_clock(self) -> Any:
+        return ReadyClock()
+
+    def place(self, *watches: Callable[[], None]) -> None:
+        """Put the hooks in. What this version of a framework lacks leaves the others."""
+        for watch in watches:
+            self.guarded(watch)()
 
     def guarded(self, hook: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(hook)
@@ -152,6 +93,45 @@ class Listener:
 
         return guarded
 
+    def saving(self, save: Callable[..., Any]) -> Callable[..., Any]:
+        """The same, and the time that it takes is recorded as that of a checkpoint."""
+        begun, done = self.guarded(self._save_started), self.guarded(self._save_ended)
+
+        @functools.wraps(save)
+        def watched(*args: Any, **options: Any) -> Any:
+            if threading.current_thread() is not threading.main_thread():
+                return save(*args, **options)  # training does not wait for it
+            begun()
+            try:
+                return save(*args, **options)
+            finally:
+                done()
+
+        return watched
+
+    def _save_started(self) -> None:
+        self._saves += 1
+        if self._saves == 1:
+            self._save_start = self.loop.clock.mark()
+
+    def _save_ended(self) -> None:
+        """One may call another: the outermost counts."""
+        self._saves = max(0, self._saves - 1)
+        if not self._saves and not self.silent:
+            self.loop.saved(self._save_start)
+
+    def always(self, hook: Callable[..., Any]) -> Callable[..., None]:
+        """Guarded, and called also while nobody measures: for what must be known when somebody begins to."""
+
+        @functools.wraps(hook)
+        def always(*args: Any) -> None:
+            try:
+                hook(*args)
+            except Exception:  # noqa: BLE001 # as above
+                self.recorder.trouble(f"{self.framework}: {hook.__name__}")
+
+        return always
+
     @property
     def silent(self) -> bool:
         return self.recorder.speaker not in (None, self.framework)
@@ -163,7 +143,7 @@ class Listener:
     @property
     def idle(self) -> bool:
         """No device is still at work on an iteration that has ended for the host."""
-        return self.clock.idle
+        return bool(self.clock.idle)
 
     def note(self, text: str) -> None:
         """For the user: what the program prints is shown to them."""
@@ -184,15 +164,15 @@ class Listener:
             self.clock.put(moment)
             self.loop.gradients_cleared()
 
+    @abc.abstractmethod
     def write_facts(self) -> None:
         """What is known after the first iteration."""
-        raise NotImplementedError
 
     def device_bytes(self) -> int | None:
         """The most that was allocated on the device."""
         return None
 
-    def last_facts(self) -> None:
+    def last_facts(self) -> None:  # noqa: B027 # most have none
         """What is asked only once measuring is over."""
 
     def loss_value(self, loss: Any) -> float | None:
@@ -232,7 +212,7 @@ class Listener:
             self.clock.put(end)
         self.loop.step_ended(self.learning_rate())
 
-    def before_step(self) -> None:
+    def before_step(self) -> None:  # noqa: B027 # as above
         """For what a framework has to tell the Loop of each iteration."""
 
     def learning_rate(self) -> float | None:

@@ -15,7 +15,10 @@ A mark is a moment of the given clock and may be unresolved (an event on a GPU):
 
 from __future__ import annotations
 
+import binascii
+import math
 import weakref
+from array import array
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
 
 
 class Clock(Protocol):
+    immediate: bool
+    """A mark is its seconds."""
+
     def mark(self) -> Any:
         """This moment."""
 
@@ -71,6 +77,10 @@ class Loop:
         self.recorder = recorder
         self.clock = clock
         self.count = 0
+        self.skipped = 0
+        """Iterations that ended when enough was seen."""
+        self.passes_ended = 0
+        """Of those that train."""
         self._read_loss = read_loss
         self._start: Any = None
         self._cleared: Any = None
@@ -83,17 +93,22 @@ class Loop:
         self._trained_loaders: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self._waited = 0.0
         self._batches = 0
+        self._unsettled = True
+        """A backward pass or a step has something to decide: which passes train, whether a window is over."""
+        self.evaluating = False
+        """A window is open."""
         self._window: Any = None
         self._window_of: Pass | None = None
         self._window_activity: Any = None
         self._iterations: list[tuple[Any, Any, float, int, float | None]] = []
-        self._written = 0
+        self._written = self._batches_written = 0
         self._spans: list[tuple[str, Any, Any]] = []
         self._validation_told = False
 
     @property
-    def evaluating(self) -> bool:
-        return self._window is not None
+    def start(self) -> Any:
+        """When the iteration that is going on began."""
+        return self._start
 
     @property
     def between_passes(self) -> bool:
@@ -104,6 +119,13 @@ class Loop:
     def training_passes(self) -> list[Pass]:
         """Those that fed the iteration which ended last."""
         return [one for one in self._passes_before if one.trained]
+
+    @property
+    def length(self) -> int | None:
+        """Iterations an epoch, of those that were written: a step may take several batches."""
+        batches = next((one.facts.get("length") for one in self.training_passes), None)
+        taken = round(self._batches_written / self._written) if self._written else 0
+        return math.ceil(batches / taken) if batches and taken else None
 
     @property
     def fed(self) -> bool:
@@ -123,7 +145,7 @@ class Loop:
         if self._trained_loaders.get(id(loader)) is loader:
             self._close_window(one.start)
         elif self._window is None:
-            self._window, self._window_of = one.start, one
+            self._open_window(one.start, one)
 
     def batch_asked(self, one: Pass) -> None:
         if self._window is not None and one.trained:
@@ -135,6 +157,8 @@ class Loop:
         one.waited += waited
         if one not in self._passes:
             self._passes.append(one)
+        if not one.trained:
+            self._unsettled = True
         if self._window is not None:
             self._window_activity = self.clock.mark()
 
@@ -142,6 +166,7 @@ class Loop:
         one.ended = True
         if one.trained:
             self._take(one)
+            self.passes_ended += 1
             self._add_moment("pass_end", self.clock.mark())
             return
         if not self.count:
@@ -160,13 +185,14 @@ class Loop:
             if self._window is not None:
                 self._close_window(self.clock.mark())
         elif self._window is None:
-            self._window = self.clock.mark()
+            self._open_window(self.clock.mark(), None)
 
     def backward_started(self, loss: Any) -> None:
         """Without a loss the one before stands."""
         if loss is not None:
             self._loss = loss
-        self._training_seen()
+        if self._unsettled:
+            self._training_seen()
 
     def saved(self, start: Any) -> None:
         """A checkpoint was written from then until now."""
@@ -174,23 +200,46 @@ class Loop:
             self._add_span("checkpoint", start, self.clock.mark())
 
     def step_started(self) -> None:
-        self._training_seen()
+        if self._unsettled:
+            self._training_seen()
 
     def step_ended(self, learning_rate: float | None = None) -> None:
         """The end of an iteration."""
         end = self.clock.mark()
-        for one in self._passes:
+        waited, batches, passes = self._waited, self._batches, self._passes
+        for one in passes:
             if one.trained:
-                self._take(one)
+                waited += one.waited
+                batches += one.batches
+                one.waited, one.batches = 0.0, 0
         self.count += 1
-        self._iterations.append((self._start, end, self._waited, self._batches, learning_rate))
+        self._iterations.append((self._start, end, waited, batches, learning_rate))
         self._losses.append(self._loss)
-        self._start, self._loss = end, None
-        self._waited, self._batches = 0.0, 0
-        self._passes, self._passes_before = [], self._passes
+        self._start, self._loss, self._waited, self._batches = end, None, 0.0, 0
+        self._passes, self._passes_before = [], passes
+
+    def take(
+        self, rows: list[tuple[Any, ...]], one: Pass | None, given: int, waited: float, batches: int, loss: Any
+    ) -> None:
+        """Calm iterations, and what the next has had so far of the same pass."""
+        if rows:
+            self.count += len(rows)
+            self._iterations += [row[:5] for row in rows]
+            self._losses += [row[5] for row in rows]
+            self._start = rows[-1][1]
+            self._passes_before = [one] if one is not None and rows[-1][3] else []
+        if loss is not None:
+            self._loss = loss
+        if one is not None:
+            one.given += given
+            one.waited += waited
+            one.batches += batches
+            if batches and one not in self._passes:
+                self._passes.append(one)
 
     def skip_iteration(self) -> None:
         """An iteration ended that is not wanted any more."""
+        self.skipped += 1
         self._start, self._loss = self.clock.mark(), None
         self._waited, self._batches = 0.0, 0
         self._passes, self._passes_before = [], self._passes
@@ -203,16 +252,13 @@ class Loop:
 
     def write(self) -> None:
         """Hand over what is known without waiting for a device."""
-        rows = []
-        for start, end, *others in self._iterations:
-            begun, ended = self.clock.seconds(start), self.clock.seconds(end)
-            if begun is None or ended is None:
-                break
-            rows.append((begun, ended, *others))
+        rows = self._settled_rows()
         if rows:
             # One event for all: naming every field of every iteration would cost more than noticing them.
-            self.recorder.add("iterations", first=self._written + 1, rows=rows)
+            numbers = [number for row in rows for number in row]
+            self.recorder.add("iterations", first=self._written + 1, packed=packed(numbers))
             self._written += len(rows)
+            self._batches_written += sum(row[3] for row in rows)
             del self._iterations[: len(rows)]
         while self._spans:
             kind, *marks = self._spans[0]
@@ -222,11 +268,22 @@ class Loop:
             self.recorder.add(kind, start=begun, end=ended)
             del self._spans[0]
 
+    def _settled_rows(self) -> list[tuple[Any, ...]]:
+        if self.clock.immediate:
+            return self._iterations.copy()
+        rows = []
+        for start, end, *others in self._iterations:
+            begun, ended = self.clock.seconds(start), self.clock.seconds(end)
+            if begun is None or ended is None:
+                break
+            rows.append((begun, ended, *others))
+        return rows
+
     def write_losses(self) -> None:
         """Reading a loss waits for its device, so a listener on a GPU calls this only at the end."""
         if self._losses:
             values = [None if loss is None else self._read_loss(loss) for loss in self._losses]
-            self.recorder.add("losses", first=self._losses_written + 1, values=values)
+            self.recorder.add("losses", first=self._losses_written + 1, packed=packed(values))
             self._losses_written += len(values)
             self._losses.clear()
 
@@ -242,6 +299,7 @@ class Loop:
 
     def _training_seen(self) -> None:
         """A backward pass or a step: the passes that were asked for a batch are training passes."""
+        self._unsettled = False
         start = None
         for one in self._passes:
             if not one.trained and one.alive:
@@ -259,6 +317,10 @@ class Loop:
             end = self._window_activity if start is None else start
             self._close_window(None if trains_itself else end)
 
+    def _open_window(self, start: Any, of: Pass | None) -> None:
+        self._window, self._window_of = start, of
+        self.evaluating = self._unsettled = True
+
     def _close_window(self, end: Any) -> None:
         """Without an end it was no window: training went on inside."""
         if self._window is not None and end is not None:
@@ -269,6 +331,7 @@ class Loop:
                         self._tell_validation(one)  # a framework that counts batches never asks for the end
             self._passes = [one for one in self._passes if one.trained]
         self._window = self._window_of = self._window_activity = None
+        self.evaluating = False
 
     def _take(self, one: Pass) -> None:
         self._waited += one.waited
@@ -285,3 +348,9 @@ class Loop:
 
     def _add_moment(self, kind: str, mark: Any) -> None:
         self._spans.append((kind, mark, mark))
+
+
+def packed(numbers: list[float | None]) -> str:
+    """Doubles in base64, None being NaN. As digits they would take forty times longer, more than all else together."""
+    doubles = array("d", [math.nan if number is None else number for number in numbers])
+    return binascii.b2a_base64(doubles.tobytes(), newline=False).decode("ascii")

@@ -21,6 +21,8 @@ class Recorder:
         self.speaker: str | None = None
         """The framework in which training was seen first: one may train inside another, and only one counts."""
         self.closed = False
+        self.plan: dict[str, Any] = {}
+        """What the program said of how long it will train."""
         self._path = path
         self._events: list[dict[str, Any]] = []
         self._troubles: set[str] = set()
@@ -32,6 +34,7 @@ class Recorder:
     def open(self, path: str) -> None:
         """For another measurement in the same process."""
         self._path, self._events, self._troubles, self.closed, self.speaker = path, [], set(), False, None
+        self.plan = {}
 
     def close(self) -> None:
         self._events, self.closed = [], True
@@ -39,6 +42,8 @@ class Recorder:
     def add(self, event: str, **facts: Any) -> None:
         if self.closed:
             return
+        if event == "plan":
+            self.plan = facts
         self._events.append({"event": event, "pid": os.getpid(), "time": time.monotonic(), **facts})
 
     def trouble(self, where: str) -> None:
@@ -49,8 +54,13 @@ class Recorder:
             self.flush()
 
     @property
+    def due_at(self) -> float:
+        """When to write again."""
+        return self._flushed_at + FLUSH_SECONDS
+
+    @property
     def due(self) -> bool:
-        return time.monotonic() - self._flushed_at >= FLUSH_SECONDS
+        return time.monotonic() >= self.due_at
 
     def flush(self) -> None:
         self._flushed_at = time.monotonic()

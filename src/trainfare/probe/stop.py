@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sys
 import time
@@ -27,13 +28,17 @@ class Stop:
     """Due after the wanted iterations, or when the profiler says so; once due it stays due.
 
     `by_loss`: whoever decides needs every loss as it comes, although reading one waits for its device.
+    `gradient_noise`: some more iterations are wanted for it before the program is ended.
     """
 
     ends_program = True
     """Not so in a program that measures itself and then goes on: nothing may be done to make it end."""
 
-    def __init__(self, events_path: str, iterations: int | None, *, by_loss: bool = False) -> None:
+    def __init__(
+        self, events_path: str, iterations: int | None, *, by_loss: bool = False, gradient_noise: bool = False
+    ) -> None:
         self.by_loss = by_loss
+        self.gradient_noise = gradient_noise
         self._file = events_path + TOLD_SUFFIX
         self._wanted = iterations
         self._due = False
@@ -46,6 +51,13 @@ class Stop:
                 self._wanted = self._told()
             self._due = self._wanted is not None and iterations >= self._wanted
         return self._due
+
+    @property
+    def not_before(self) -> tuple[float, float]:
+        """The moment and the number of iterations before which it need not be asked again."""
+        if self._due or self.tried:
+            return 0.0, 0
+        return (self._looked_at + LOOK_SECONDS, math.inf) if self._wanted is None else (math.inf, self._wanted)
 
     @property
     def open_ended(self) -> bool:

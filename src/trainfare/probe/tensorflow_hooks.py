@@ -5,6 +5,7 @@ step boundary     `Optimizer.apply` of Keras, told by its listener. Inside a `tf
 steps of a call   the optimizer's own count: a function may hold the whole loop
 loss              the target of `GradientTape.gradient`, or what the function returns
 data, waits       the iterator of a `tf.data.Dataset`; a pass in which nothing is applied is a validation
+operations        `tensorflow_operations.py`, from the graphs of such functions
 checkpoints       `tf.train.Checkpoint.save` and `write`
 """
 
@@ -40,13 +41,7 @@ def listen(tensorflow: ModuleType, recorder: Recorder, *, stop: Callable[[], Sto
     """Called once tensorflow has been imported."""
     listener = TensorflowListener(tensorflow, recorder, stop=stop, trace=trace)
     TensorflowListener.current = listener
-    for watch in (
-        listener.watch_functions,
-        listener.watch_tapes,
-        listener.watch_datasets,
-        listener.watch_saves,
-    ):
-        listener.guarded(watch)()
+    listener.place(listener.watch_functions, listener.watch_tapes, listener.watch_datasets, listener.watch_saves)
     return listener
 
 
@@ -70,8 +65,6 @@ class TensorflowListener(Listener):
         self._applied = 0
         self._loss: Any = None
         self._gpu: bool | None = None
-        self._saves = 0
-        self._save_start: Any = None
 
     # Where the hooks go.
 
@@ -139,21 +132,8 @@ class TensorflowListener(Listener):
 
     def watch_saves(self) -> None:
         checkpoints: Any = self.module.train.Checkpoint
-        began, ended = self.guarded(self._save_began), self.guarded(self._save_ended)
-
-        def watched(save: Callable[..., Any]) -> Callable[..., Any]:
-            @functools.wraps(save)
-            def saving(*args: Any, **options: Any) -> Any:
-                began()
-                try:
-                    return save(*args, **options)
-                finally:
-                    ended()
-
-            return saving
-
         for name in ("save", "write"):
-            setattr(checkpoints, name, watched(getattr(checkpoints, name)))
+            setattr(checkpoints, name, self.saving(getattr(checkpoints, name)))
 
     # What they tell.
 
@@ -233,16 +213,6 @@ class TensorflowListener(Listener):
         if one is not None and not self.silent:
             self.loop.pass_ended(one)
 
-    def _save_began(self) -> None:
-        self._saves += 1
-        if self._saves == 1:
-            self._save_start = self.clock.mark()
-
-    def _save_ended(self) -> None:
-        self._saves = max(0, self._saves - 1)
-        if not self._saves and not self.silent:
-            self.loop.saved(self._save_start)
-
     # What follows from it.
 
     def _boundary(self, begun: float) -> None:
@@ -271,7 +241,9 @@ class TensorflowListener(Listener):
 
     def write_facts(self) -> None:
         optimizer = _inner(self._first)
-        variables = list(optimizer._trainable_variables)
+        # Those of Keras 2 do not keep them: `keras2_hooks.py` does.
+        variables = list(getattr(optimizer, "_trainable_variables", None) or optimizer._trainfare_variables)
+        states = optimizer.variables() if callable(optimizer.variables) else optimizer.variables
         rate = getattr(optimizer, "_learning_rate", None)
         self.recorder.add(
             "model",
@@ -282,12 +254,22 @@ class TensorflowListener(Listener):
             optimizer=type(optimizer).__name__,
             schedule=type(rate).__name__ if callable(rate) and not hasattr(rate, "assign") else None,
             gradient_bytes=sum(map(_bytes, variables)),
-            optimizer_bytes=sum(map(_bytes, optimizer.variables)),
+            optimizer_bytes=sum(map(_bytes, states)),
             **device_facts(),
         )
         for one in self.loop.training_passes:
             self.recorder.add("loader", **one.facts)
         self.recorder.add("versions", versions=versions_of("keras", "numpy"))
+
+    def last_facts(self) -> None:
+        if self.trace and self._training:
+            self.recorder.flush()  # reading them may take seconds
+            self.guarded(self._write_operations)()
+
+    def _write_operations(self) -> None:
+        operations: Any = importlib.import_module(f"{__package__}.tensorflow_operations")
+        size = next((one.facts.get("batch_size") for one in self.loop.training_passes), None)
+        operations.write(self.recorder, list(self._training), size)
 
     def device_bytes(self) -> int | None:
         return device_bytes() if self._gpu else None

@@ -36,11 +36,12 @@ def listen(
 
     @functools.wraps(call_all)
     def call_and_tell(handler: Any, event: str, args: Any, state: Any, control: Any, **facts: Any) -> Any:
-        if event == "on_train_begin":
-            plan(recorder, args, handler.callbacks)
-        elif event == "on_evaluate":
+        if event == "on_evaluate":
             epoch(recorder, state, facts.get("metrics"))
-        return call_all(handler, event, args, state, control, **facts)
+        result = call_all(handler, event, args, state, control, **facts)
+        if event == "on_train_begin":  # afterwards: a callback of ours may begin to measure in it
+            plan(recorder, args, handler.callbacks)
+        return result
 
     handler.call_event = call_and_tell
     module.Trainer._save_checkpoint = listener.saving(module.Trainer._save_checkpoint)  # noqa: SLF001 # saves all of it

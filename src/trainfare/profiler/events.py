@@ -4,7 +4,10 @@ An iteration's time is its span without the windows (validations) and checkpoint
 iterations are one validation. Of several processes that train, the one with most iterations speaks.
 """
 
+import binascii
 import json
+import math
+from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -13,6 +16,8 @@ from datetime import datetime
 from itertools import pairwise
 from statistics import fmean, median
 from typing import Any
+
+import msgspec
 
 from trainfare.model.machine import Host
 from trainfare.model.profile import EarlyStopping, Ending, Epoch, Operation, Profile
@@ -23,6 +28,7 @@ Span = tuple[float, float]
 
 _FRAMEWORKS = {"torch": "pytorch"}
 _DEVICES = ("cpu", "cuda", "mps", "xpu", "tpu")
+_ITERATION = ("start", "end", "wait", "batches", "learning_rate")
 _SHORTEST_SECONDS = 1e-9
 """The resolution of the clock: an iteration is never shorter."""
 
@@ -38,19 +44,28 @@ def parse_events(text: bytes) -> list[Event]:
         if not isinstance(event, dict) or not isinstance(event.get("event"), str):
             continue
         if event["event"] == "iterations":
-            events += _unpacked(event)
+            events += _iterations(event)
+        elif event["event"] == "losses":
+            events.append({**event, "values": _numbers(event)})
         else:
             events.append(event)
     return events
 
 
-def _unpacked(event: Event) -> list[Event]:
+def _iterations(event: Event) -> list[Event]:
     """The probe writes iterations together, to be cheap; each is an event of its own."""
-    fields = ("start", "end", "wait", "batches", "learning_rate")
+    numbers = _numbers(event)
+    rows = [numbers[at : at + len(_ITERATION)] for at in range(0, len(numbers), len(_ITERATION))]
     return [
-        {"event": "iteration", "pid": event["pid"], "n": n, **dict(zip(fields, row, strict=True))}
-        for n, row in enumerate(event["rows"], start=event["first"])
+        {"event": "iteration", "pid": event["pid"], "n": n, **dict(zip(_ITERATION, row, strict=True))}
+        for n, row in enumerate(rows, start=event["first"])
     ]
+
+
+def _numbers(event: Event) -> list[float | None]:
+    """Doubles in base64; what is no finite number is None."""
+    doubles = array("d", binascii.a2b_base64(event["packed"]))
+    return [double if math.isfinite(double) else None for double in doubles]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +105,11 @@ def gpu_of(events: Iterable[Event]) -> tuple[str | None, int]:
     return model.get("gpu"), model.get("gpus") or 0
 
 
+def rank_of(events: Iterable[Event]) -> int:
+    """Of this process among those that train together; 0 where it trains alone."""
+    return _last(events, "model").get("rank") or 0
+
+
 def profile_of(
     events: Sequence[Event],
     *,
@@ -113,8 +133,8 @@ def profile_of(
     windows = without(merged(_spans(events, "window")), saves)
     apart = merged([*windows, *saves])
     model, memory, traced = (_last(events, kind) for kind in ("model", "memory", "operations"))
-    batches = [event["batches"] for event in iterations]
-    operations = tuple(Operation(kind=k, dtype=d, flops=f, bytes=b, count=n) for k, d, f, b, n in _rows(traced))
+    batches = [int(event["batches"]) for event in iterations]
+    operations = operations_in(traced)
     epoch = _epoch(_last(events, "loader"), batches, model.get("world_size") or 1)
     epoch["iterations_per_epoch"] = epoch["iterations_per_epoch"] or iterations_in_a_pass(events, spans)
     losses = _losses(events, len(iterations))
@@ -136,6 +156,7 @@ def profile_of(
         gradient_bytes=model.get("gradient_bytes"),
         optimizer=model.get("optimizer"),
         optimizer_bytes=model.get("optimizer_bytes"),
+        gradient_noise=_last(events, "gradient_noise").get("value"),
         activation_bytes=traced.get("activation_bytes"),
         peak_host_bytes=memory.get("host_bytes"),
         peak_device_bytes=memory.get("device_bytes"),
@@ -282,6 +303,11 @@ def merged(spans: Iterable[Span]) -> list[Span]:
     return result
 
 
+def operations_in(traced: Event) -> tuple[Operation, ...]:
+    """As the probe wrote them: with the fields that it could tell."""
+    return msgspec.convert(traced.get("operations", ()), tuple[Operation, ...])
+
+
 def computing_dtype(operations: Iterable[Operation]) -> str | None:
     """The dtype of most FLOPs: under autocast not that of the parameters."""
     flops: Counter[str] = Counter()
@@ -319,15 +345,19 @@ def _plan(events: Sequence[Event], iterations_per_epoch: int | None, *, finished
     plan = _last(events, "plan")
     epochs, iterations = plan.get("epochs"), plan.get("iterations")
     if iterations and iterations_per_epoch:
-        by_iterations = -(-iterations // iterations_per_epoch)
-        epochs = min(epochs or by_iterations, by_iterations)
+        if epochs and epochs * iterations_per_epoch <= iterations:
+            iterations = None  # the epochs are over first
+        else:
+            epochs = -(-iterations // iterations_per_epoch)
     if epochs is None and finished:
         epochs = sum(event["event"] == "pass_end" for event in events) or None
     stopping = plan.get("early_stopping")
     return {
         "epochs": epochs,
+        "planned_iterations": iterations,
         "early_stopping": None if stopping is None else EarlyStopping(**stopping),
         "learning_rate_schedule": plan.get("schedule") or _last(events, "model").get("schedule"),
+        "learning_rate_plan": tuple(_last(events, "learning_rate_plan").get("values") or ())[:epochs],
     }
 
 
@@ -365,10 +395,6 @@ def _losses(events: Iterable[Event], count: int) -> tuple[float | None, ...]:
                 if number <= count:
                     values[number - 1] = value
     return tuple(values) if any(value is not None for value in values) else ()
-
-
-def _rows(traced: Event) -> list[tuple[Any, str, float, float, int]]:
-    return [tuple(row) for row in traced.get("operations", ())]
 
 
 def _last(events: Iterable[Event], kind: str) -> Event:

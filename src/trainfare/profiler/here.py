@@ -3,7 +3,6 @@
 Hooks are placed at the first and stay; between two measurements they are silent, because the recorder is closed.
 """
 
-import functools
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -23,12 +22,14 @@ class Silence(Stop):
 
     ends_program = False
 
-    def __init__(self, recorder: Recorder, path: str, iterations: int | None) -> None:
+    def __init__(self, recorder: Recorder, path: str, iterations: int | None, enough: Callable[[], None]) -> None:
         super().__init__(path, iterations)
         self._recorder = recorder
+        self._enough = enough
 
     def end(self) -> NoReturn:
         self._recorder.close()
+        self._enough()
         raise Silenced
 
 
@@ -40,22 +41,28 @@ class Here:
         self._recorder.close()
         self._path = ""
         self._wanted: int | None = None
+        self._enough: Callable[[], None] = lambda: None
         self._listeners: list[Any] = []
         self._placed = False
         self.busy = False
 
-    def begin(self, path: str, iterations: int) -> None:
-        self.busy, self._path, self._wanted = True, path, iterations
-        self._recorder.open(path)
-        tell: Callable[[ModuleType], None] = functools.partial(boot.note_import, self._recorder)
+    def place(self) -> None:
+        """The hooks, which stay silent until a measurement begins. One that begins inside a `fit` needs them before."""
         if not self._placed:
             self._placed = True
-            tell = boot.place(self._recorder, self._stop, trace=True, placed=self._place)
+            imported = boot.place(self._recorder, self._stop, trace=True, placed=self._place)
+            for module in _known_modules():
+                imported(module)
+
+    def begin(self, path: str, iterations: int, enough: Callable[[], None]) -> None:
+        """`enough` is called once so many iterations were seen, from the hook that saw the last."""
+        self.place()
+        self.busy, self._path, self._wanted, self._enough = True, path, iterations, enough
+        self._recorder.open(path)
         for listener in self._listeners:
             listener.begin()
-        for name in (*boot.LISTENERS, *boot.ONLY_NOTED):
-            if name in sys.modules:
-                tell(sys.modules[name])
+        for module in _known_modules():
+            boot.note_import(self._recorder, module)
 
     def end(self) -> None:
         if not self._recorder.closed:
@@ -72,7 +79,12 @@ class Here:
             listener.come_late()
 
     def _stop(self) -> Stop:
-        return Silence(self._recorder, self._path, self._wanted)
+        return Silence(self._recorder, self._path, self._wanted, self._enough)
+
+
+def _known_modules() -> list[ModuleType]:
+    """Those of frameworks that the program has imported."""
+    return [sys.modules[name] for name in (*boot.LISTENERS, *boot.ONLY_NOTED) if name in sys.modules]
 
 
 HERE = Here()

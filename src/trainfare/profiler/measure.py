@@ -90,6 +90,7 @@ def measure(
     environment: Mapping[str, str] | None = None,
     stall_seconds: float,
     trace_operations: bool,
+    gradient_noise: bool = False,
     on_progress: Callable[[Progress], None],
     on_output: Callable[[bytes], None] | None,
 ) -> Measured:
@@ -111,7 +112,11 @@ def measure(
             program,
             directory or Path(program.directory),
             prefix,
-            {**_environment(path, iterations, until, trace_operations), **(environment or {})},
+            {
+                **_environment(path, iterations, until, trace_operations),
+                boot.GRADIENT_NOISE: "1" if gradient_noise else "0",
+                **(environment or {}),
+            },
         )
         assert process.stdout is not None  # noqa: S101 # a pipe was asked for
         pump = Pump(process.stdout.fileno(), log, on_output)

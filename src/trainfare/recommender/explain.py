@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
+from trainfare.model.bill import Interruptions
 from trainfare.model.estimate import Estimate
 from trainfare.model.offer import Offer
 from trainfare.model.plan import Goal
@@ -18,8 +19,14 @@ LIMIT_WORDS = {
     "data": "waiting for data, not by the GPU: a faster GPU gains little",
 }
 
-SHORT_SECONDS = 120.0
-"""About what a cloud needs to start a machine."""
+STARTING_SHARE = 0.25
+"""Of the time, from which on it is worth a sentence that the machine must boot and be set up first."""
+ROUNDING_SHARE = 0.1
+"""Of the cost, likewise for what rounding and the minimum charge add."""
+
+SPOT_DRIFT = {1: 1.02, 7: 1.10, 30: 1.36, 90: 1.93, 180: 2.55, 365: 2.70}
+"""Days → the factor within which 90 % of the spot prices of 17 EC2 types stayed, 2022-10 to 2024-12
+(`python -m benchmarks.spot DIR --prices FILE` recomputes it)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,9 +42,15 @@ class Case:
     stretches: Sequence[Stretch]
     """Which machine wins at how many epochs."""
     foreign: int
-    epochs_stated: bool
+    guessed_epochs: str | None
+    """Why so many epochs, where neither the user nor the program says."""
     spot: bool
     today: date
+    iterations_per_epoch: int | None = None
+    planned_iterations: int | None = None
+    """How many the program trains, where it counts in iterations."""
+    interruptions: Interruptions | None = None
+    """Of the chosen machine on spot."""
 
 
 def reasons(case: Case) -> tuple[str, ...]:
@@ -45,6 +58,7 @@ def reasons(case: Case) -> tuple[str, ...]:
         *_why(case),
         *_sure(case),
         *_what_would_change_it(case),
+        *charged(case.ordered[0], case.profile, case.interruptions, case.today),
         *_assumed(case),
     )
 
@@ -52,7 +66,7 @@ def reasons(case: Case) -> tuple[str, ...]:
 def machine_words(offer: Offer) -> str:
     """`aws g4dn.xlarge`, with the market where it is not plain on demand."""
     vm_type = offer.vm_type
-    return f"{vm_type.provider} {vm_type.name}" + (" spot" if offer.market == "spot" else "")
+    return f"{vm_type.provider} {vm_type.name}" + (f" {offer.market}" if offer.market in ("spot", "reserved") else "")
 
 
 def _why(case: Case) -> Iterator[str]:
@@ -72,8 +86,8 @@ def _why(case: Case) -> Iterator[str]:
     if best.candidate.offer.vm_type != chosen.candidate.offer.vm_type:
         yield (
             f"the {other_goal}, {machine_words(best.candidate.offer)}, takes "
-            f"{best.seconds.value / chosen.seconds.value:.2g} × the time and costs "
-            f"{best.usd.value / chosen.usd.value:.2g} × as much"
+            f"{_times(best.seconds.value / chosen.seconds.value)} the time and costs "
+            f"{_times(best.usd.value / chosen.usd.value)} as much"
         )
     if not case.spot:
         yield from _spot_would_be(case, chosen)
@@ -89,31 +103,100 @@ def _spot_would_be(case: Case, chosen: Estimate) -> Iterator[str]:
     spot = [e for e in case.estimates if e.candidate.offer.market == "spot" and e.fits is not False]
     cheapest = min(spot, key=lambda e: e.usd.value, default=None)
     if cheapest is not None and cheapest.usd.value < chosen.usd.value:
+        told = ""
+        if cheapest.interruptions is not None:
+            told = f", {_number(cheapest.interruptions.value)} expected interruptions included"
         yield (
-            f"on spot, {machine_words(cheapest.candidate.offer)} would cost {format_usd(cheapest.usd.value)}, "
-            "if it were never interrupted; interruptions are not in the estimate, so spot is chosen only with --spot"
+            f"on spot, {machine_words(cheapest.candidate.offer)} would cost {format_usd(cheapest.usd.value)}{told}; "
+            "it may be taken away at any moment, so spot is chosen only with --spot"
         )
 
 
 def _sure(case: Case) -> Iterator[str]:
     chosen = case.ordered[0]
-    gpu = chosen.candidate.offer.vm_type.gpu
-    match chosen.basis:
-        case "measured":
-            yield f"measured: profile {chosen.profile_id} was taken on this machine type"
-        case "scaled":
-            yield (
-                f"scaled: profile {chosen.profile_id} was taken on {case.profile.host.gpu or 'another GPU'} and moved "
-                f"to {gpu.name if gpu else 'this machine'} by the ratio of what the two can do"
-            )
-        case "extrapolated":
-            yield (
-                f"extrapolated: nobody has measured this program on {gpu.name if gpu else 'this machine'}; the time "
-                "follows from its operations and the GPU's nominal figures, hence the wide interval. A profile taken "
-                f"there settles it: trainfare profile --on {chosen.candidate.offer.vm_type.key} -- …"
-            )
+    yield basis_words(chosen, case.profile)
     if len(case.ordered) > 1:
         yield from _runner_up(case, chosen, case.ordered[1])
+
+
+def basis_words(estimate: Estimate, profile: Profile) -> str:
+    """Why the time is believed."""
+    gpu = estimate.candidate.offer.vm_type.gpu
+    where = gpu.name if gpu else "this machine"
+    match estimate.basis:
+        case "measured":
+            return f"measured: profile {estimate.profile_id} was taken on this machine type"
+        case "scaled":
+            return (
+                f"scaled: profile {estimate.profile_id} was taken on {profile.host.gpu or 'another GPU'} and moved "
+                f"to {where} by the ratio of what the two can do"
+            )
+        case "extrapolated":
+            return (
+                f"extrapolated: nobody has measured this program on {where}; the time "
+                "follows from its operations and the GPU's nominal figures, hence the wide interval. A profile taken "
+                f"there settles it: trainfare profile --on {estimate.candidate.offer.vm_type.key} -- …"
+            )
+
+
+def charged(estimate: Estimate, profile: Profile, interruptions: Interruptions | None, today: date) -> Iterator[str]:
+    """What is paid for beside the iterations, where it matters; plans of before there were bills say nothing."""
+    if estimate.bill is None:
+        return
+    seconds = {phase.name: phase.seconds.value for phase in estimate.phases}
+    starting = seconds.get("boot", 0.0) + seconds.get("setup", 0.0)
+    if starting > STARTING_SHARE * estimate.seconds.value:
+        yield (
+            f"starting the machine takes {format_seconds(starting)} of the {format_seconds(estimate.seconds.value)}: "
+            "the training is so short that boot and setup decide; --boot and --setup say how long yours take"
+        )
+    for line in estimate.bill.lines:
+        if line.name in ("rounding", "minimum charge") and line.usd.value > ROUNDING_SHARE * estimate.usd.value:
+            yield f"{format_usd(line.usd.value)} of the cost are for time it does not need: {line.how}"
+    if estimate.interruptions is not None and interruptions is not None:
+        yield from _spot(estimate, profile, interruptions)
+        yield from _spot_price(estimate.candidate.offer, today)
+
+
+def _spot(estimate: Estimate, profile: Profile, interruptions: Interruptions) -> Iterator[str]:
+    count = estimate.interruptions
+    if count is None or not count.high:
+        return
+    lost = next((phase.seconds.value for phase in estimate.phases if phase.name == "spot rework"), 0.0)
+    yield (
+        f"on spot, {_number(count.value)} interruptions are expected (90 %: {count.low:.0f} to {count.high:.0f}), "
+        f"which add {format_seconds(lost)}; the rate is from {interruptions.source}"
+    )
+    if estimate.checkpoint_every_seconds is None:
+        yield "it writes no checkpoint in that time: an interruption starts it over"
+    elif profile.checkpoint_seconds:
+        yield (
+            f"its own checkpoints are {format_seconds(estimate.checkpoint_every_seconds)} apart; "
+            "it must start again from the last one by itself"
+        )
+    else:
+        yield (
+            f"a checkpoint every {format_seconds(estimate.checkpoint_every_seconds)} is assumed, from which the "
+            "program starts again; none was seen, and without any an interruption starts it over"
+        )
+
+
+def _spot_price(offer: Offer, today: date) -> Iterator[str]:
+    age = (today - offer.seen_on).days
+    drift = next((factor for days, factor in SPOT_DRIFT.items() if age <= days), SPOT_DRIFT[365])
+    if age > 1:
+        yield (
+            f"its spot price is {format_age(offer.seen_on, today)}: nine in ten of such age were within a factor of "
+            f"{drift:.2g} of the price of the day, which is not in the interval"
+        )
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.0f} ×" if ratio >= 99.5 else f"{ratio:.2g} ×"
+
+
+def _number(count: float) -> str:
+    return f"{count:.0f}" if count >= 9.5 else f"{count:.1f}" if count >= 0.95 else f"{count:.1g}"
 
 
 def _runner_up(case: Case, chosen: Estimate, second: Estimate) -> Iterator[str]:
@@ -148,8 +231,18 @@ def _what_would_change_it(case: Case) -> Iterator[str]:
 
 def _assumed(case: Case) -> Iterator[str]:
     chosen, profile = case.ordered[0], case.profile
-    if not case.epochs_stated:
-        yield f"{chosen.epochs} epochs are assumed, because the program does not say how many: give --epochs"
+    if case.planned_iterations is not None and case.iterations_per_epoch is not None:
+        yield (
+            f"the program counts in iterations: {case.planned_iterations} of them are "
+            f"{case.planned_iterations / case.iterations_per_epoch:.3g} epochs"
+        )
+    if profile.samples and profile.batch_size and profile.batch_size > profile.samples:
+        yield (
+            f"a batch of {profile.batch_size} is larger than the data set of {profile.samples} samples: "
+            "an epoch is one iteration"
+        )
+    if case.guessed_epochs is not None:
+        yield case.guessed_epochs
     if len({e.candidate.batch_size for e in case.estimates}) > 1:
         yield (
             f"batch size {chosen.candidate.batch_size} is the best of those profiled there; the same number of epochs "
@@ -163,10 +256,6 @@ def _assumed(case: Case) -> Iterator[str]:
         yield "the program uses one GPU: a machine with more is charged in full and leaves the rest idle"
     if case.foreign:
         yield f"{case.foreign} offers of TPUs and Trainium are left out: the program would have to be changed for them"
-    if chosen.seconds.value < SHORT_SECONDS:
-        yield "it is so short that starting a machine will take longer than the training"
     offer = chosen.candidate.offer
-    yield (
-        f"its price was seen on {offer.seen_on.isoformat()} ({format_age(offer.seen_on, case.today)}); "
-        "booting and setting up the machine are not in the estimate"
-    )
+    rule = f", charged {chosen.bill.billing.words}" if chosen.bill else ""
+    yield f"its price was seen on {offer.seen_on.isoformat()} ({format_age(offer.seen_on, case.today)}){rule}"

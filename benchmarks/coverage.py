@@ -1,0 +1,299 @@
+"""Does a 90 % interval hold nine in ten? And the noise that ships in `estimator/repeats.py`.
+
+    python -m benchmarks.coverage --fit DIR                  repeats of others: DIR/cnn_on_ec2/latency.csv.gz
+    python -m benchmarks.coverage --here N [--runs FILE]     N runs of two example programs on this machine, now
+    python -m benchmarks.coverage --runs FILE                the runs of before
+
+Repeats of others: 883 settings (ten CNNs, image sizes, batch sizes, four EC2 types), nine runs each. S, β and ν₀ of the
+formula are fitted without a family of networks, or without a machine type; each run of what was left out is then
+predicted from one, two, three or eight of the other runs.
+
+Here: two programs, whole. From the first iterations of some runs the time and the cost of another run are estimated, as
+`trainfare estimate` would, and compared with what that run took.
+"""
+
+import argparse
+import csv
+import gzip
+import json
+import math
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+from statistics import fmean, median
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainfare.estimator.bill import Charges
+from trainfare.estimator.estimate import estimate_all
+from trainfare.estimator.repeats import SHIPPED, Noise, repeated
+from trainfare.model.bill import Billing, Overheads, Terms
+from trainfare.model.interval import Interval
+from trainfare.model.machine import Host, VmType
+from trainfare.model.offer import Candidate, Offer
+from trainfare.model.profile import Profile
+from trainfare.model.program import Program
+
+FAMILIES = {
+    "AlexNet": "AlexNet",
+    "InceptionResNetV2": "Inception",
+    "ResNet18": "ResNet",
+    "ResNet34": "ResNet",
+    "VGG11": "VGG",
+    "VGG13": "VGG",
+    "VGG19": "VGG",
+    "LeNet5": "small",
+    "MNIST_CNN": "small",
+    "CIFAR10_CNN": "small",
+}
+CAUTION = 1.15
+"""The scale that ships is so much more than the most likely one."""
+KNOWN = (1, 2, 3, 8)
+EXAMPLES = Path(__file__).parents[1] / "examples"
+PROGRAMS = {
+    "pytorch_cnn.py": ("--batch-size", "32", "--epochs", "4"),
+    "keras_mlp.py": ("--epochs", "9"),
+}
+ITERATIONS = {"pytorch_cnn.py": 120, "keras_mlp.py": 200}
+PER_EPOCH = 45
+"""Of both programs at these batch sizes."""
+HEAD = 60
+"""Iterations that the estimate sees."""
+DRAWS = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One program on one machine type, and the seconds of an iteration in each of its runs."""
+
+    family: str
+    machine: str
+    seconds: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """How many of `n` truths lay inside, and how wide the intervals were: ×/÷."""
+
+    of: str
+    known: int
+    n: int
+    inside: float
+    factor: float
+
+
+def read_settings(folder: Path) -> list[Setting]:
+    runs: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    with gzip.open(folder / "cnn_on_ec2" / "latency.csv.gz", "rt") as file:
+        for line in csv.DictReader(file):
+            key = tuple(line[name] for name in ("model", "instance_name", "dataset", "optimizer", "batchsize"))
+            if line["batch_latency"]:
+                runs[key].append(float(line["batch_latency"]))
+    return [
+        Setting(family=FAMILIES[key[0]], machine=key[1], seconds=tuple(found))
+        for key, found in runs.items()
+        if len(found) > max(KNOWN)
+    ]
+
+
+def fit(settings: list[Setting]) -> Noise:
+    """The most likely S, β and ν₀: the variance of k runs over s₀² follows F(k − 1, ν₀)."""
+    from scipy.optimize import minimize
+    from scipy.stats import f
+
+    logs = np.log(np.array([setting.seconds for setting in settings]))
+    variance = logs.var(axis=1, ddof=1)
+    middle = np.median(logs, axis=1) - math.log(0.1)
+
+    def unlikely(p: NDArray[np.float64]) -> float:
+        log_s0 = p[0] + p[1] * middle
+        ratio = variance / np.exp(2 * log_s0)
+        return -float(np.sum(f.logpdf(ratio, logs.shape[1] - 1, np.exp(p[2])) - 2 * log_s0))
+
+    found = minimize(unlikely, [-4.4, -0.3, 1.0], method="Nelder-Mead").x
+    return Noise(
+        scale=CAUTION * math.exp(found[0]),
+        exponent=float(found[1]),
+        degrees=math.exp(found[2]),
+        stays=SHIPPED.stays,
+    )
+
+
+def judged(of: str, settings: list[Setting], noise: Noise, known: int, rng: np.random.Generator) -> Row:
+    inside, widths = [], []
+    for setting in settings:
+        for i, truth in enumerate(setting.seconds):
+            others = rng.permutation([t for j, t in enumerate(setting.seconds) if j != i])[:known]
+            found = repeated([[float(t)] for t in others], noise=noise)
+            inside.append(found.low <= truth <= found.high)
+            widths.append(math.sqrt(found.high / found.low))
+    return Row(of=of, known=known, n=len(inside), inside=fmean(inside), factor=median(widths))
+
+
+def left_out(settings: list[Setting], group: Callable[[Setting], str]) -> Iterator[Row]:
+    rng = np.random.default_rng(0)
+    for known in KNOWN:
+        rows = []
+        for name in sorted({group(setting) for setting in settings}):
+            noise = fit([setting for setting in settings if group(setting) != name])
+            rows.append(judged(name, [s for s in settings if group(s) == name], noise, known, rng))
+        yield from rows
+        n = sum(row.n for row in rows)
+        yield Row(
+            of="all",
+            known=known,
+            n=n,
+            inside=sum(row.inside * row.n for row in rows) / n,
+            factor=median(row.factor for row in rows),
+        )
+
+
+def run_here(count: int, file: Path) -> None:
+    """Appends one line a run."""
+    for _ in range(count):
+        for program, arguments in PROGRAMS.items():
+            with tempfile.TemporaryDirectory() as folder:
+                command = [sys.executable, "-m", "trainfare.cli.main", "profile", "--no-operations", "--json"]
+                command += ["--iterations", str(ITERATIONS[program]), "--store", f"{folder}/history.db", "--"]
+                done = subprocess.run(
+                    [*command, sys.executable, program, *arguments],
+                    cwd=EXAMPLES,
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                )
+            found = json.loads(done.stdout)
+            kept = ("init_seconds", "iteration_seconds", "validation_seconds")
+            with file.open("a") as lines:
+                lines.write(json.dumps({"program": program} | {name: found[name] for name in kept}) + "\n")
+
+
+def judged_here(file: Path) -> Iterator[Row]:
+    runs: dict[str, list[Profile]] = defaultdict(list)
+    for number, line in enumerate(file.read_text().splitlines()):
+        run = json.loads(line)
+        runs[run["program"]].append(_profile(f"p{number}", run))
+    rng = np.random.default_rng(0)
+    for known in (1, 2, 3, 5):
+        found: dict[str, list[tuple[bool, float]]] = defaultdict(list)
+        for program, profiles in runs.items():
+            for i, truth in enumerate(profiles):
+                for _ in range(DRAWS):
+                    others = [p for j, p in enumerate(profiles) if j != i]
+                    chosen = [others[k] for k in rng.permutation(len(others))[:known]]
+                    for what, (inside, width) in _against([_head(p) for p in chosen], truth).items():
+                        found[f"{program}: {what}"].append((inside, width))
+                        found[f"both: {what}"].append((inside, width))
+        for of, answers in sorted(found.items()):
+            yield Row(
+                of=of,
+                known=known,
+                n=len(answers),
+                inside=fmean(inside for inside, _ in answers),
+                factor=median(width for _, width in answers),
+            )
+
+
+MACHINE = VmType(provider="own", name="here", gpu=None, gpus=0, vcpus=None, memory_gib=None)
+OFFER = Offer(
+    vm_type=MACHINE, region="here", market="own", usd_per_hour=1.0, seen_on=date(2026, 11, 16), source="a benchmark"
+)
+
+
+def _profile(id_: str, run: dict[str, list[float]]) -> Profile:
+    return Profile(
+        id=id_,
+        program=Program(command=("python", "train.py"), directory="here"),
+        host=Host(name="here", vm_type=MACHINE.key),
+        measured_at=datetime.now(UTC),
+        framework="any",
+        batch_size=32,
+        iterations_per_epoch=PER_EPOCH,
+        init_seconds=run["init_seconds"],  # type: ignore[arg-type]  # one number
+        iteration_seconds=tuple(run["iteration_seconds"]),
+        validation_seconds=tuple(run["validation_seconds"]),
+    )
+
+
+def _head(profile: Profile) -> Profile:
+    """What a short profile would have seen of it."""
+    from dataclasses import replace
+
+    return replace(
+        profile,
+        iteration_seconds=profile.iteration_seconds[:HEAD],
+        validation_seconds=profile.validation_seconds[: HEAD // PER_EPOCH],
+    )
+
+
+def _against(known: list[Profile], truth: Profile) -> dict[str, tuple[bool, float]]:
+    """Iteration, time and cost of the whole epochs that the other run trained."""
+    epochs = len(truth.iteration_seconds) // PER_EPOCH
+    whole = truth.iteration_seconds[: epochs * PER_EPOCH]
+    seconds = (truth.init_seconds or 0.0) + sum(whole) + sum(truth.validation_seconds[:epochs])
+    billing = Billing(increment_seconds=1.0)
+    terms = Terms(provider="own", billing=billing, boot_seconds=Interval.exactly(0.0))
+    (found,) = estimate_all(
+        known,
+        [Candidate(offer=OFFER, nodes=1, batch_size=32)],
+        gpus=lambda _: None,
+        iterations_per_epoch=PER_EPOCH,
+        epochs=epochs,
+        charges=Charges(terms=lambda _: terms, overheads=Overheads(disk_gib=0, results_gib=0)),
+    )
+    truths = {
+        "iteration": (found.iteration_seconds, fmean(whole[1:])),
+        "time": (found.seconds, seconds),
+        "cost": (found.usd, billing.billed_seconds(seconds) / 3600),
+    }
+    return {
+        what: (interval.low <= true <= interval.high, math.sqrt(interval.high / interval.low))
+        for what, (interval, true) in truths.items()
+    }
+
+
+def _print(title: str, rows: list[Row]) -> None:
+    print(f"\n{title:32}{'known runs':>11}{'n':>7}{'inside':>9}{'width':>10}")
+    for row in rows:
+        print(f"{row.of:32}{row.known:11}{row.n:7}{100 * row.inside:7.1f} %   ×/÷ {row.factor:.3f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--fit", type=Path, metavar="DIR", help="the folder of measurements")
+    parser.add_argument("--here", type=int, metavar="N", help="run the two programs N times each")
+    parser.add_argument("--runs", type=Path, metavar="FILE", help="where these runs are kept")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    result: dict[str, list[Row]] = {}
+    if options.fit:
+        settings = read_settings(options.fit)
+        noise = fit(settings)
+        print(f"ship: {noise}", file=sys.stderr)
+        result["family left out"] = list(left_out(settings, lambda s: s.family))
+        result["machine left out"] = list(left_out(settings, lambda s: s.machine))
+    with tempfile.TemporaryDirectory() as folder:
+        file = options.runs or Path(folder) / "runs.jsonl"
+        if options.here:
+            run_here(options.here, file)
+        if file.exists():
+            result["on this machine"] = list(judged_here(file))
+    if not result:
+        parser.error("give --fit, --here or --runs")
+    if options.json:
+        from dataclasses import asdict
+
+        print(json.dumps({title: [asdict(row) for row in rows] for title, rows in result.items()}, indent=2))
+        return
+    for title, rows in result.items():
+        _print(title, rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""Curves and known epochs, as others measured them."""
+
+import csv
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import cos, pi
+from pathlib import Path
+
+from trainfare.estimator.epochs_by_batch import KnownEpochs
+from trainfare.estimator.stabilisation import running_median, settled_epoch, window_of
+
+FIRST_BATCH = {"cifar10": 128, "imagenet": 200, "ncf": 256, "yolov3": 8}
+"""At which the noise of the gradient is given, and one pass over the data is one epoch of the curve."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A whole run of a program, epoch by epoch, with the plan of its learning rate."""
+
+    program: str
+    name: str
+    batch_size: int
+    higher: bool
+    values: tuple[float, ...]
+    plan: tuple[float, ...]
+    passes: tuple[float, ...] = ()
+    """Over the data set, at the end of each epoch of the curve; AdaScale makes these more than one an epoch."""
+    noise: tuple[float, ...] = ()
+
+    @cached_property
+    def settled(self) -> int:
+        return settled_epoch(self.values, higher=self.higher)
+
+    @property
+    def known(self) -> KnownEpochs:
+        return KnownEpochs(
+            batch_size=self.batch_size,
+            epochs=self.passes[self.settled - 1] if self.passes else self.settled,
+            gradient_noise=self.noise[: self.settled],
+            counted=1.0,
+        )
+
+
+def public_runs(folder: Path) -> Iterator[Run]:
+    """`data_parallel_t4/<program>/validation-<batch>.csv`; the schedules as the programs' sources state them."""
+    for program, first in FIRST_BATCH.items():
+        files = sorted((folder / program).glob("validation-*.csv"), key=_batch_size)
+        one_pass = next(
+            float(_lines(path)[-1]["progress"]) * first / len(_lines(path))
+            for path in files
+            if _batch_size(path) == first
+        )
+        for path in files:
+            lines, batch_size = _lines(path), _batch_size(path)
+            yield Run(
+                program=program,
+                name=str(batch_size),
+                batch_size=batch_size,
+                higher=program != "yolov3",
+                values=tuple(float(line["metric"]) for line in lines),
+                plan=_plan(program, len(lines)),
+                passes=tuple(float(line["iteration"]) * batch_size / one_pass for line in lines),
+                # Given at the first batch size; at a larger one the variance is smaller in proportion.
+                noise=tuple(
+                    float(line["grad_var"]) / max(float(line["grad_sqr"]), 1e-30) * first / batch_size for line in lines
+                ),
+            )
+
+
+def _plan(program: str, epochs: int) -> tuple[float, ...]:
+    every = range(epochs)
+    if program == "cifar10":
+        return tuple(0.0133 ** (epoch / epochs) for epoch in every)
+    if program == "imagenet":
+        return tuple(0.1 ** (epoch // 30) for epoch in every)
+    if program == "ncf":
+        return tuple(0.2 ** ((epoch >= 4) + (epoch >= 7)) for epoch in every)
+    # A warm-up over two epochs, then half a cosine down to a hundredth.
+    return (0.25, 0.75, *(0.01 + 0.99 * (1 + cos(pi * epoch / (epochs - 2))) / 2 for epoch in range(epochs - 2)))
+
+
+def small_runs(path: Path) -> Iterator[Run]:
+    """What `python -m benchmarks.epochs.small_programs` wrote."""
+    for text in path.read_text().splitlines():
+        line = json.loads(text)
+        yield Run(
+            program=f"{line['program']}{' ' + line['scaling'] if line['scaling'] else ''}",
+            name=line["schedule"],
+            batch_size=line["batch_size"],
+            higher=line["higher"],
+            values=tuple(line["values"]),
+            plan=tuple(line["plan"]),
+        )
+
+
+def to_target(runs: Sequence[Run]) -> list[KnownEpochs]:
+    """Epochs to a quality that every run reached: the worst one's best, less 5 % of what it gained.
+
+    With a constant learning rate the settled epoch is where noise lets it be; a target is not.
+    """
+    middles = [
+        running_median([v if run.higher else -v for v in run.values], window_of(len(run.values))) for run in runs
+    ]
+    worst = min(middles, key=max)
+    target = max(worst) - 0.05 * (max(worst) - worst[0])
+    return [
+        KnownEpochs(
+            batch_size=run.batch_size, epochs=1 + next(k for k, v in enumerate(middle) if v >= target), counted=1.0
+        )
+        for run, middle in zip(runs, middles, strict=True)
+    ]
+
+
+def reference_points(path: Path) -> dict[str, tuple[KnownEpochs, ...]]:
+    """By benchmark, each batch size as the newest round has it; what counts in samples is a benchmark of its own."""
+    newest: dict[str, dict[int, float]] = defaultdict(dict)
+    for line in sorted(_lines(path), key=lambda line: line["round"]):
+        epochs = float(line["mean_epochs"])
+        newest[f"{line['bench']}{' (samples)' if epochs > 10_000 else ''}"][int(line["bs"])] = epochs
+    return {
+        name: tuple(KnownEpochs(batch_size=size, epochs=epochs) for size, epochs in sorted(points.items()))
+        for name, points in newest.items()
+    }
+
+
+def _batch_size(path: Path) -> int:
+    return int(path.stem.split("-")[1])
+
+
+def _lines(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))

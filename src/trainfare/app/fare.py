@@ -1,0 +1,180 @@
+"""From kept profiles and the catalog to estimates: the one path that `recommend` and `estimate` share."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+
+from trainfare.catalog.catalog import Catalog, load_catalog
+from trainfare.catalog.terms import interruptions_of, terms_of
+from trainfare.errors import AskedWrongly
+from trainfare.estimator.bill import INSTANT, Charges
+from trainfare.estimator.estimate import estimate_all
+from trainfare.model.bill import Overheads, Terms
+from trainfare.model.estimate import Estimate
+from trainfare.model.offer import Candidate, Offer
+from trainfare.model.profile import Profile
+from trainfare.settings import Settings
+from trainfare.store.history import History
+
+REPEATED_WITHIN = timedelta(days=1)
+"""Profiles of one program on one machine are repeats of one another when they were taken so close together; a later
+one may be of other code under the same name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Length:
+    """How long to train."""
+
+    epochs: int
+    guessed: str | None = None
+    """Why so many, in a sentence, where neither the user nor the program says it."""
+    iterations: int | None = None
+    """In all, where the program counts in iterations: the last epoch may be cut short."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtOneBatchSize:
+    """Profiles of one batch size, the leading one first, and what they would train."""
+
+    profiles: tuple[Profile, ...]
+    iterations_per_epoch: int
+    length: Length
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fare:
+    """All that an estimate needs, gathered."""
+
+    catalog: Catalog
+    charges: Charges
+    groups: tuple[AtOneBatchSize, ...]
+
+    @property
+    def leading(self) -> AtOneBatchSize:
+        return self.groups[0]
+
+    def estimate(self, wanted: Sequence[Candidate], epochs: int | None = None) -> tuple[Estimate, ...]:
+        """Each candidate by the profiles of its own batch size; `epochs` in place of those that are asked for."""
+        return self._estimates(wanted, epochs, self.charges)
+
+    def on_a_line(self, wanted: Sequence[Candidate], epochs: int) -> tuple[Estimate, ...]:
+        """Without rounding and minimum charge: straight lines in the number of epochs, as crossovers want them."""
+
+        def unrounded(offer: Offer) -> Terms:
+            return replace(terms_of(offer), billing=INSTANT)
+
+        return self._estimates(wanted, epochs, replace(self.charges, terms=unrounded))
+
+    def _estimates(self, wanted: Sequence[Candidate], epochs: int | None, charges: Charges) -> tuple[Estimate, ...]:
+        return tuple(
+            estimate
+            for group in self.groups
+            for estimate in estimate_all(
+                group.profiles,
+                [c for c in wanted if c.batch_size == group.profiles[0].batch_size],
+                gpus=self.catalog.gpu_called,
+                iterations_per_epoch=group.iterations_per_epoch if epochs else _exact(group),
+                epochs=epochs or group.length.epochs,
+                charges=charges,
+            )
+        )
+
+
+def gather(
+    profiles: Sequence[Profile],
+    *,
+    decide: Callable[[Profile, int], Length],
+    iterations_per_epoch: int | None,
+    overheads: Overheads | None,
+    settings: Settings,
+) -> Fare:
+    """`decide` says how long a profile with so many iterations an epoch is to be trained."""
+    groups: dict[int | None, list[Profile]] = {}
+    for profile in profiles:
+        groups.setdefault(profile.batch_size, []).append(profile)
+    if iterations_per_epoch is not None:
+        _require_at_least_one("iterations an epoch", iterations_per_epoch)
+        if len(groups) > 1:
+            raise AskedWrongly("--iterations-per-epoch is of one batch size, and these profiles have several.")
+    stated = overheads or Overheads()
+    return Fare(
+        catalog=load_catalog(machines=Path(settings.machines), prices=Path(settings.prices)),
+        charges=Charges(
+            terms=terms_of,
+            interruptions=interruptions_of,
+            overheads=replace(
+                stated,
+                boot_seconds=settings.boot_seconds if stated.boot_seconds is None else stated.boot_seconds,
+                setup_seconds=settings.setup_seconds if stated.setup_seconds is None else stated.setup_seconds,
+            ),
+        ),
+        groups=tuple(_group(group, decide, iterations_per_epoch) for group in groups.values()),
+    )
+
+
+def profiles_asked(history: History, profile_ids: Sequence[str]) -> tuple[Profile, ...]:
+    """The named ones; for one or none, also its repeats, and those of the same program and batch size on other
+    machine types."""
+    if len(profile_ids) > 1:
+        return tuple(history.profile(profile_id) for profile_id in dict.fromkeys(profile_ids))
+    every = history.profiles()
+    if not every:
+        raise AskedWrongly("there is no profile yet. Make one first: trainfare profile -- python train.py")
+    leading = history.profile(profile_ids[0]) if profile_ids else every[0]
+    newest: dict[str, Profile] = {leading.host.vm_type: leading} if leading.host.vm_type else {}
+    found = [leading]
+    for profile in every:
+        machine = profile.host.vm_type
+        if machine is None or profile.id == leading.id or _what_ran(profile) != _what_ran(leading):
+            continue
+        first = newest.setdefault(machine, profile)
+        if first is profile or _is_repeat(profile, first):
+            found.append(profile)
+    return tuple(found)
+
+
+def require_epochs(epochs: int | None) -> None:
+    """A number of epochs that somebody asks for."""
+    if epochs is not None:
+        _require_at_least_one("epochs", epochs)
+
+
+def _require_at_least_one(name: str, number: int) -> None:
+    if number < 1:
+        raise AskedWrongly(f"{name} must be at least 1, got {number}: no training takes no time.")
+
+
+def _what_ran(profile: Profile) -> tuple[object, ...]:
+    return profile.program.command, profile.batch_size
+
+
+def _is_repeat(profile: Profile, first: Profile) -> bool:
+    close = abs(profile.measured_at - first.measured_at) <= REPEATED_WITHIN
+    return close and profile.parameters == first.parameters and profile.program == first.program
+
+
+def _group(group: Sequence[Profile], decide: Callable[[Profile, int], Length], stated: int | None) -> AtOneBatchSize:
+    iterations = stated or _iterations_per_epoch(group[0])
+    return AtOneBatchSize(profiles=tuple(group), iterations_per_epoch=iterations, length=decide(group[0], iterations))
+
+
+def _exact(group: AtOneBatchSize) -> float:
+    """So that times the epochs it is what the program counts."""
+    length = group.length
+    return group.iterations_per_epoch if length.iterations is None else length.iterations / length.epochs
+
+
+def _iterations_per_epoch(profile: Profile) -> int:
+    if profile.iterations_per_epoch:
+        return profile.iterations_per_epoch
+    if profile.samples and (batch_size := profile.global_batch_size or profile.batch_size):
+        return math.ceil(profile.samples / batch_size)
+    if profile.planned_iterations:
+        # It never speaks of epochs: all of it is one.
+        return profile.planned_iterations
+    raise AskedWrongly(
+        f"nobody knows how many iterations an epoch of {profile.program.name} has, because it uses no DataLoader "
+        "that says so. Give --iterations-per-epoch."
+    )

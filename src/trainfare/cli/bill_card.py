@@ -1,0 +1,82 @@
+"""An estimate as a person reads it: the answer first, what to know about it second, the bill third."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from trainfare.model.estimate import Estimate
+from trainfare.units import format_seconds, format_usd, spell_seconds
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+UNSEEN_USD = 1e-4
+"""Rounding to the second is in the sum, but not worth a line."""
+
+
+def print_estimate(estimate: Estimate, remarks: Sequence[str], *, explain: bool) -> None:
+    from rich.text import Text
+
+    from trainfare.cli.console import out, print_points
+
+    out().print(Text.assemble(*answer(estimate)), soft_wrap=False)
+    out().print()
+    print_points(remarks)
+    out().print()
+    out().print(bill_table(estimate, explain=explain))
+    if not explain:
+        out().print("every line with its formula: --explain", style="dim")
+
+
+def answer(estimate: Estimate) -> list[str | tuple[str, str]]:
+    """`aws g4dn.xlarge (1 × T4, on demand, us-east-1): 28 min, 0.24 $ (90 %: …)`."""
+    candidate, offer = estimate.candidate, estimate.candidate.offer
+    vm_type, gpu = offer.vm_type, offer.vm_type.gpu
+    hardware = f"{vm_type.gpus} × {gpu.name}" if gpu else "no GPU"
+    several = f"{candidate.nodes} × " if candidate.nodes > 1 else ""
+    return [
+        (f"{several}{vm_type.provider} {vm_type.name}", "bold green"),
+        f"  ({hardware}, {offer.market.replace('_', ' ')}, {offer.region}):  ",
+        (f"{format_seconds(estimate.seconds.value)},  {format_usd(estimate.usd.value)}", "bold"),
+        f"  (90 %: {format_seconds(estimate.seconds.low)} – {format_seconds(estimate.seconds.high)}, "
+        f"{format_usd(estimate.usd.low)} – {format_usd(estimate.usd.high)})",
+    ]
+
+
+def bill_table(estimate: Estimate, *, explain: bool) -> "Table":
+    """A line each; what takes no time has only a cost."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column("")
+    for name in ("time", "90 % of time", "cost"):
+        table.add_column(name, justify="right", no_wrap=True)
+    if explain:
+        table.add_column("how", overflow="fold")
+    seconds = {phase.name: phase.seconds for phase in estimate.phases}
+    for line in estimate.bill.lines if estimate.bill else ():
+        if line.name == "rounding" and line.usd.value < UNSEEN_USD:
+            continue
+        taken = next((its for name, its in seconds.items() if name == line.name), None)
+        cells = [
+            line.name,
+            spell_seconds(taken.value) if taken else "",
+            f"{spell_seconds(taken.low)} – {spell_seconds(taken.high)}" if taken and taken.low < taken.high else "",
+            format_usd(line.usd.value),
+        ]
+        table.add_row(*cells, *([line.how] if explain else []))
+    table.add_row(
+        "in all",
+        spell_seconds(estimate.seconds.value),
+        f"{spell_seconds(estimate.seconds.low)} – {spell_seconds(estimate.seconds.high)}",
+        format_usd(estimate.usd.value),
+        *([_in_all(estimate)] if explain else []),
+        style="bold",
+    )
+    return table
+
+
+def _in_all(estimate: Estimate) -> str:
+    bill = estimate.bill
+    if bill is None:
+        return ""
+    return f"{spell_seconds(bill.billed_seconds)} charged, {bill.billing.words}, at prices of {bill.prices_seen_on}"

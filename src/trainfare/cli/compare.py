@@ -1,0 +1,178 @@
+"""`trainfare compare`: the machines that a program was measured on, side by side."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from trainfare.cli.options import Json, Store
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from trainfare.app.compare import Comparison, UntilStable
+    from trainfare.model.estimate import Estimate
+    from trainfare.recommender.crossovers import Stretch
+
+
+def compare(
+    profile: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PROFILE]...",
+            help="Profiles of one program; all of the newest one's program when none is named.",
+            show_default=False,
+        ),
+    ] = None,
+    epochs: Annotated[str, typer.Option(metavar="N,N,…", help="For how many epochs.")] = "5,10,20",
+    patience: Annotated[
+        int, typer.Option(min=1, metavar="N", help="A run is stable when it was not better for so many epochs.")
+    ] = 5,
+    iterations_per_epoch: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Where the program does not tell.", show_default=False)
+    ] = None,
+    json: Json = False,
+    store: Store = None,
+) -> None:
+    """The measured machines side by side: who wins at how many epochs, and at which batch size."""
+    from trainfare.app.compare import compare
+    from trainfare.settings import read_settings
+
+    found = compare(
+        profile or (),
+        epochs=_numbers(epochs),
+        patience=patience,
+        iterations_per_epoch=iterations_per_epoch,
+        settings=read_settings({"store": store}),
+    )
+    if json:
+        from trainfare.app.records import comparison_record
+        from trainfare.cli.console import print_json
+
+        print_json(comparison_record(found))
+    else:
+        _print(found)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    from trainfare.errors import AskedWrongly
+
+    try:
+        return tuple(dict.fromkeys(int(word) for word in text.split(",") if word.strip()))
+    except ValueError:
+        raise AskedWrongly(
+            f"--epochs must be whole numbers with commas between, such as 5,10,20, got {text}."
+        ) from None
+
+
+def _print(found: "Comparison") -> None:
+    from trainfare.cli.console import out, print_points
+
+    print_points(
+        [
+            *_winners("fastest", found.fastest),
+            *_winners("cheapest", found.cheapest),
+            *_stable_winners(found.until_stable),
+        ]
+    )
+    out().print()
+    out().print(_simulated(found))
+    if found.until_stable is not None:
+        out().print()
+        out().print(_trained(found.until_stable))
+    notes = [f"× is against the best of its column · Δ: speed-up per fold of cost against {found.baseline}"]
+    out().print(" · ".join([*notes, *found.remarks]), style="dim", soft_wrap=False)
+
+
+def _winners(goal: str, found: "Sequence[Stretch]") -> "Iterator[str]":
+    words = []
+    for stretch in found:
+        where = _machine(stretch.estimate)
+        if stretch.last is None:
+            words.append(where if len(found) == 1 else f"from {stretch.first} on {where}")
+        elif stretch.first == stretch.last:
+            words.append(f"for {stretch.last} {where}")
+        else:
+            words.append(f"up to {stretch.last} epochs {where}")
+    yield f"{goal}: {', '.join(words)}" + (", whatever the number of epochs" if len(found) == 1 else "")
+
+
+def _machine(estimate: "Estimate") -> str:
+    size = estimate.candidate.batch_size
+    return estimate.candidate.offer.vm_type.key + (f" at batch size {size}" if size else "")
+
+
+def _stable_winners(found: "UntilStable | None") -> "Iterator[str]":
+    from trainfare.estimator.epochs import cheapest, fastest
+    from trainfare.units import format_seconds, format_usd
+
+    if found is None:
+        return
+    for goal, choose in (("fastest", fastest), ("cheapest", cheapest)):
+        best = choose(found.configurations)
+        yield (
+            f"until stable, {goal}: {best.machine} at batch size {best.batch_size}, {best.epochs:g} epochs, "
+            f"{format_seconds(best.seconds.value)}, {format_usd(best.usd.value)}"
+        )
+    exhaustive = sum(cost.exhaustive_usd.value for cost in found.method_costs)
+    spent = sum(cost.epochs_usd.value for cost in found.method_costs)
+    yield (
+        f"finding that out by two epochs a machine took {format_usd(spent)}; running everything until it is stable "
+        f"would take {format_usd(exhaustive)}"
+    )
+
+
+def _simulated(found: "Comparison") -> "Table":
+    from rich.table import Table
+
+    from trainfare.units import format_seconds, format_usd
+
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column("machine")
+    for name in ("batch", "iteration"):
+        table.add_column(name, justify="right")
+    for number in found.by_iterations:
+        for name in (f"{number} epochs", "×", "cost", "×", "Δ"):
+            table.add_column(name, justify="right", no_wrap=True)
+    for standings in zip(*found.by_iterations.values(), strict=True):
+        candidate = standings[0].estimate.candidate
+        cells = [
+            candidate.offer.vm_type.key,
+            str(candidate.batch_size or "–"),
+            format_seconds(standings[0].estimate.iteration_seconds.value),
+        ]
+        for standing in standings:
+            cells += [
+                format_seconds(standing.estimate.seconds.value),
+                f"{standing.relative_seconds.value:.2f}",
+                format_usd(standing.estimate.usd.value),
+                f"{standing.relative_usd.value:.2f}",
+                f"{standing.delta:.2f}",
+            ]
+        table.add_row(*cells)
+    return table
+
+
+def _trained(found: "UntilStable") -> "Table":
+    from rich.table import Table
+
+    from trainfare.estimator.relative import by_best
+    from trainfare.units import format_seconds, format_usd
+
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column("machine")
+    for name in ("batch", "epochs", "until stable", "×", "cost", "×"):
+        table.add_column(name, justify="right")
+    seconds = by_best({c: c.seconds for c in found.configurations})
+    usd = by_best({c: c.usd for c in found.configurations})
+    for each in found.configurations:
+        table.add_row(
+            each.machine,
+            str(each.batch_size),
+            f"{each.epochs:g}",
+            format_seconds(each.seconds.value),
+            f"{seconds[each].value:.2f}",
+            format_usd(each.usd.value),
+            f"{usd[each].value:.2f}",
+        )
+    return table

@@ -1,0 +1,72 @@
+"""`trainfare epochs`: how many epochs a program needs, at its batch size or another."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from trainfare.cli.options import Json, Store
+
+
+def epochs(
+    profile: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PROFILE]...",
+            help="Profiles of one program, at one batch size or several; the newest when none is named.",
+            show_default=False,
+        ),
+    ] = None,
+    batch_size: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="B", help="Answer for another batch size.", show_default=False),
+    ] = None,
+    epochs: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="How long the run is, where the program does not say.", show_default=False
+        ),
+    ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The metric to go by.", show_default="that of validation"),
+    ] = None,
+    seen: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Use only the first N epochs.", show_default=False)
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw the curve as FILE.png or FILE.svg.", show_default=False),
+    ] = None,
+    json: Json = False,
+    store: Store = None,
+) -> None:
+    """How many epochs a program needs: by its schedule, its curve, other batch sizes."""
+    from trainfare.app.epochs import epochs as ask
+    from trainfare.app.epochs import epochs_record
+    from trainfare.settings import read_settings
+
+    if plot is not None:
+        from trainfare.cli.epochs_figure import require_format
+
+        require_format(plot)
+    report = ask(
+        profile or (),
+        batch_size=batch_size,
+        epochs=epochs,
+        metric=metric,
+        seen=seen,
+        settings=read_settings({"store": store}),
+    )
+    if plot is not None:
+        from trainfare.cli.epochs_figure import draw
+
+        draw(report, plot)
+    if json:
+        from trainfare.cli.console import print_json
+
+        print_json(epochs_record(report))
+        return
+    from trainfare.cli.epochs_card import print_epochs
+
+    print_epochs(report, notes=[f"drawn as {plot}"] if plot else [])

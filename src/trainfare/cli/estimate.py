@@ -1,0 +1,68 @@
+"""`trainfare estimate`: how long and how much on one machine, and with --explain every line of the bill."""
+
+from typing import Annotated
+
+import typer
+
+from trainfare.cli.options import Json, Store
+
+
+def estimate(
+    on: Annotated[str, typer.Option(metavar="MACHINE", help="As `trainfare catalog list` names it.")],
+    profile: Annotated[
+        str | None,
+        typer.Argument(metavar="[PROFILE]", help="The newest when none is named.", show_default=False),
+    ] = None,
+    region: Annotated[
+        str | None, typer.Option(metavar="REGION", help="The cheapest when none is named.", show_default=False)
+    ] = None,
+    spot: Annotated[bool, typer.Option("--spot", help="On the spot market.")] = False,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="How many epochs to train.", show_default=False)
+    ] = None,
+    nodes: Annotated[int, typer.Option(min=1, metavar="N", help="How many such machines.")] = 1,
+    iterations_per_epoch: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Where the program does not tell.", show_default=False)
+    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Every line with its formula and numbers.")] = False,
+    boot: Annotated[
+        str | None, typer.Option(metavar="TIME", help="How long the machine boots.", show_default=False)
+    ] = None,
+    setup: Annotated[
+        str | None, typer.Option(metavar="TIME", help="How long it is set up.", show_default=False)
+    ] = None,
+    disk_gib: Annotated[float | None, typer.Option(min=0, metavar="GIB", help="Its disk.", show_default="100")] = None,
+    data_gib: Annotated[
+        float | None, typer.Option(min=0, metavar="GIB", help="Data to bring there first.", show_default=False)
+    ] = None,
+    results_gib: Annotated[
+        float | None, typer.Option(min=0, metavar="GIB", help="Results to bring home.", show_default="a checkpoint")
+    ] = None,
+    json: Json = False,
+    store: Store = None,
+) -> None:
+    """How long and how much on one machine."""
+    from trainfare.app.estimate import estimate
+    from trainfare.model.bill import Overheads
+    from trainfare.settings import read_settings
+
+    found = estimate(
+        profile,
+        on=on,
+        region=region,
+        spot=spot,
+        nodes=nodes,
+        epochs=epochs,
+        iterations_per_epoch=iterations_per_epoch,
+        overheads=Overheads(disk_gib=disk_gib, data_gib=data_gib, results_gib=results_gib),
+        settings=read_settings({"store": store, "boot_seconds": boot, "setup_seconds": setup}),
+    )
+    if json:
+        from trainfare.app.records import estimation_record
+        from trainfare.cli.console import print_json
+
+        print_json(estimation_record(found))
+        return
+    from trainfare.cli.bill_card import print_estimate
+
+    print_estimate(found.estimate, found.remarks, explain=explain)

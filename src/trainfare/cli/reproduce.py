@@ -1,0 +1,153 @@
+"""`trainfare reproduce`: the published tables, recomputed."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from trainfare.cli.options import Json
+
+if TYPE_CHECKING:
+    from trainfare.app.reproduce.row import Row
+
+STYLES = {"equal": "green", "misprint": "yellow", "differs": "bold red", "not-recomputable": "dim"}
+
+
+def reproduce(
+    table: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TABLE]...",
+            help="As the summary names them: malta-5.4, or malta for all of that document.",
+            show_default=False,
+        ),
+    ] = None,
+    json: Json = False,
+    figures: Annotated[
+        Path | None,
+        typer.Option("--figures", metavar="DIR", help="Draw the figures too, as PNG and SVG.", show_default=False),
+    ] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the page docs/papers.md.")] = False,
+) -> None:
+    """Recompute the tables of the papers behind this."""
+    from trainfare.app.reproduce import reproduce
+    from trainfare.app.reproduce.row import row_record
+
+    rows = reproduce(table or ())
+    if json:
+        from trainfare.cli.console import print_json
+
+        print_json({"rows": [row_record(row) for row in rows]})
+    elif markdown:
+        from trainfare.app.reproduce import figures as every_figure
+        from trainfare.cli.reproduce_page import page
+
+        typer.echo(page(rows, every_figure()), nl=False)
+    else:
+        _print_summary(rows)
+        if table:
+            _print_rows(rows)
+        else:
+            _print_hint()
+    if figures is not None:
+        _draw(figures)
+
+
+def _print_summary(rows: "Sequence[Row]") -> None:
+    from rich.table import Table
+
+    from trainfare.app.reproduce.row import VERDICTS
+    from trainfare.cli.console import out
+
+    counts: dict[str, Counter[str]] = {}
+    for row in rows:
+        counts.setdefault(row.table, Counter())[row.verdict] += 1
+    shown = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    shown.add_column("table", no_wrap=True)
+    for verdict in VERDICTS:
+        shown.add_column(verdict, justify="right", no_wrap=True, style=STYLES[verdict])
+    for name, count in counts.items():
+        shown.add_row(name, *(str(count[verdict] or "·") for verdict in VERDICTS))
+    if len(counts) > 1:
+        total = Counter(row.verdict for row in rows)
+        shown.add_row("all", *(str(total[verdict]) for verdict in VERDICTS), style="bold")
+    out().print(shown)
+
+
+def _print_hint() -> None:
+    from trainfare.cli.console import out
+
+    out().print()
+    out().print(
+        "equal within the rounding of the page · misprint: the page contradicts itself, and we know how · "
+        "not-recomputable: its inputs are not printed · differs: nobody knows why",
+        style="dim",
+        soft_wrap=False,
+    )
+    out().print("Number by number: trainfare reproduce malta-5.4", style="dim")
+
+
+def _print_rows(rows: "Sequence[Row]") -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from trainfare.cli.console import out
+
+    for name in dict.fromkeys(row.table for row in rows):
+        out().print()
+        shown = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+        shown.add_column(name, overflow="fold")
+        for column in ("published", "ours", "difference"):
+            shown.add_column(column, justify="right", no_wrap=True)
+        shown.add_column("verdict", no_wrap=True)
+        shown.add_column("why", overflow="fold")
+        for row in rows:
+            if row.table == name:
+                cells = (row.row, published_words(row), ours_words(row), difference_words(row), row.verdict, row.why)
+                shown.add_row(*map(Text, cells), style=STYLES[row.verdict] if row.verdict != "equal" else None)
+        out().print(shown)
+
+
+def published_words(row: "Row") -> str:
+    """The digits of the page."""
+    return (row.printed if row.printed is not None else _number(row.published)) or "?"
+
+
+def ours_words(row: "Row") -> str:
+    """With one digit more than the page has."""
+    if row.ours is None:
+        return "–"
+    if isinstance(row.ours, str) or not row.printed:
+        return _number(row.ours)
+    _, point, decimals = row.printed.partition(".")
+    return f"{row.ours:.{len(decimals) + 1 if point else 1}f}" if "E" not in row.printed else _number(row.ours)
+
+
+def difference_words(row: "Row") -> str:
+    return "" if row.difference is None else f"{100 * row.difference:+.1f} %"
+
+
+def _number(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
+
+
+def _draw(folder: Path) -> None:
+    from trainfare.app.reproduce import figures
+    from trainfare.cli.console import print_note
+    from trainfare.cli.figure import draw
+    from trainfare.errors import AskedWrongly
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise AskedWrongly(
+            f"figures cannot be written to {folder}: {error.strerror}. Name another --figures."
+        ) from error
+    for figure in figures():
+        if figure.drawable:
+            written = draw(figure, folder)
+            print_note(f"{figure.name}: {' '.join(map(str, written))}")
+        else:
+            print_note(f"{figure.name}: not drawn, {figure.why}")

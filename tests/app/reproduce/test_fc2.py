@@ -1,0 +1,63 @@
+"""FC2's recommendations come out of the algorithms, and say what they need for it."""
+
+import pytest
+
+from trainfare.app.reproduce.fc2 import LIMIT, bandwidths, rows
+from trainfare.app.reproduce.published import tables
+from trainfare.app.reproduce.row import Row
+from trainfare.model.cluster import Server, Worker
+from trainfare.recommender.cluster import scala_opt
+
+ROWS = {(row.table, row.row): row for row in rows()}
+
+
+def of(table: str) -> list[Row]:
+    return [row for (name, _), row in ROWS.items() if name == table]
+
+
+def test_every_printed_cell_is_a_row() -> None:
+    assert len(ROWS) == len(rows()) == sum(len(table.cells) for table in tables("fc2").values())
+
+
+def test_the_fifteen_recommendations_come_out() -> None:
+    assert len(of("fc2-recommendations")) == 15
+    assert {row.verdict for row in of("fc2-recommendations")} == {"equal"}
+
+
+def test_what_was_read_off_the_recommendation_itself_is_said() -> None:
+    read_off = [row for row in of("fc2-recommendations") if "read off the recommendation" in row.why]
+    assert len(read_off) == 7
+
+
+def test_ranges_of_one_type_and_batch_size_have_a_common_part() -> None:
+    ranges = bandwidths()
+    assert all(found.low < found.high for found in ranges.values())
+    p2 = ranges["p2.xlarge", 128]
+    assert [p2.low, p2.high] == pytest.approx([142.5, 213.75])
+    assert p2.said_by == ("8.2, batch 128", "8.3, batch 128")
+
+
+def test_a_bandwidth_outside_its_range_does_not_give_the_recommendation() -> None:
+    server = Server(name="m4.large", usd_per_hour=0.125, mbps=450)
+    found = bandwidths()["t2.xlarge", 64]
+    for mbps in (found.low * 0.99, found.high * 1.01):
+        assert scala_opt(server, [Worker(name="t2.xlarge", usd_per_hour=0.2336, mbps=mbps)], LIMIT).workers != 2
+
+
+def test_faster_gpus_send_more_and_larger_batches_less() -> None:
+    """What the text says of them, not used to find the ranges."""
+    ranges = bandwidths()
+    assert ranges["p2.xlarge", 1280].high <= ranges["p2.xlarge", 512].low <= ranges["p2.xlarge", 128].low
+    assert ranges["g3.4xlarge", 128].low > ranges["p2.xlarge", 128].high
+
+
+def test_savings_that_do_not_follow_differ_and_say_what_they_would_need() -> None:
+    row = ROWS["fc2-savings", "8.2, batch 128: scala-opt under time-opt (%)"]
+    assert (row.published, row.ours, row.verdict) == (80.0, 65.87, "differs")
+    assert "0.59 of the time" in row.why
+    assert ROWS["fc2-savings", "8.1, batch 64: scala-opt under time-opt (%)"].verdict == "equal"
+
+
+def test_prices_are_inputs_and_not_ours() -> None:
+    assert ROWS["fc2-2", "p2.xlarge: $/h"].verdict == "not-recomputable"
+    assert ROWS["fc2-2", "p2.xlarge: memory (GiB)"].ours == 61

@@ -1,0 +1,130 @@
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.makers import make_profile
+from trainfare.cli.main import app
+from trainfare.errors import AskedWrongly, Infeasible, NotFound, TrainfareError
+from trainfare.model.machine import Host
+from trainfare.settings import read_settings
+from trainfare.store.open import open_history
+
+SERVER = ("--server", "m4.large=0.125", "--server-mbps", "450")
+WORKERS = ("--worker", "m4.xlarge=0.25", "--worker", "t2.xlarge=0.2336", "--worker", "c4.xlarge=0.231")
+MBPS = (
+    "--mbps-per-worker",
+    "m4.xlarge=120",
+    "--mbps-per-worker",
+    "t2.xlarge=180",
+    "--mbps-per-worker",
+    "c4.xlarge=110",
+)
+
+
+def run(*flags: str) -> str:
+    result = CliRunner().invoke(app, ["cluster", *flags])
+    if result.exception:
+        raise result.exception
+    return result.stdout
+
+
+def found(*flags: str) -> tuple[str, int]:
+    record = json.loads(run(*flags, "--json"))
+    return record["worker"], record["workers"]
+
+
+def test_the_four_algorithms_answer_each_its_own_question() -> None:
+    six = (*SERVER, *WORKERS, "--max-workers", "6")
+    assert found("--algorithm", "cost-opt", *six) == ("c4.xlarge", 6)
+    assert found("--algorithm", "time-opt", *six) == ("m4.xlarge", 6)
+    assert found("--algorithm", "scala-opt", *six, *MBPS) == ("t2.xlarge", 2)
+    mine = ("--worker", "c4.xlarge=0.231", "--mbps-per-worker", "110", "--max-workers", "6")
+    assert found("--algorithm", "scala-opt-m", *SERVER, *mine) == ("c4.xlarge", 3)
+
+
+def test_a_budget_is_for_the_server_and_all_workers() -> None:
+    record = json.loads(run(*SERVER, *WORKERS, "--algorithm", "cost-opt", "--budget-per-hour", "2", "--json"))
+    assert record["workers"] == 8
+    assert record["usd_per_hour"] == pytest.approx(0.125 + 8 * 0.231)
+
+
+def test_the_answer_comes_first_then_why_then_every_type() -> None:
+    shown = run(*SERVER, *WORKERS, *MBPS, "--budget-per-hour", "2")
+    assert shown.startswith("Take  2 × t2.xlarge  behind  m4.large:")
+    assert "one t2.xlarge sends 180 Mbps" in shown
+    assert all(name in shown for name in ("m4.xlarge", "c4.xlarge"))
+
+
+def test_a_catalog_machine_needs_no_price() -> None:
+    record = json.loads(
+        run(*SERVER, "--worker", "aws/g4dn.xlarge", "--mbps-per-worker", "90", "--max-workers", "9", "--json")
+    )
+    assert record["workers"] == 4
+    assert record["worker_usd_per_hour"] == pytest.approx(0.526, rel=0.2)
+
+
+def test_of_several_servers_the_widest_is_taken() -> None:
+    shown = run(
+        *("--server", "small=0.1", "--server", "large=1", "--server-mbps", "small=450", "--server-mbps", "large=1000"),
+        *("--worker", "w=0.2", "--mbps-per-worker", "90", "--budget-per-hour", "9"),
+    )
+    assert shown.startswith("Take  10 × w  behind  large:")
+
+
+def keep(**changes: object) -> None:
+    with open_history(read_settings().store) as history:
+        history.add_profile(make_profile(host=Host(name="there", vm_type="aws/g4dn.xlarge"), **changes))
+
+
+def test_a_profile_of_a_worker_tells_what_it_sends() -> None:
+    """1.25 MB each 0.1 s are 100 Mbps: four fit in 0.95 × 450."""
+    keep(world_size=2, sent_bytes=1_250_000, received_bytes=1_000_000)
+    record = json.loads(run(*SERVER, "--profile", "p7k2", "--max-workers", "9", "--json"))
+    assert record["worker"] == "aws/g4dn.xlarge"
+    assert record["worker_mbps"] == pytest.approx(100)
+    assert record["workers"] == 4
+
+
+def test_a_profile_without_a_server_counts_its_gradient_once_an_iteration() -> None:
+    """400 kB each 0.1 s + 2 × 400 kB at 450 Mbps."""
+    keep()
+    record = json.loads(run(*SERVER, "--profile", "p7k2", "--max-workers", "9", "--json"))
+    assert record["worker_mbps"] == pytest.approx(8 * 0.4 / (0.1 + 2 * 0.4 * 8 / 450))
+
+
+@pytest.mark.parametrize(
+    ("flags", "error", "words"),
+    [
+        ((*WORKERS, "--max-workers", "6"), AskedWrongly, "give the parameter server"),
+        ((*SERVER, "--max-workers", "6"), AskedWrongly, "types that may be workers"),
+        ((*SERVER, *WORKERS, *MBPS), AskedWrongly, "--budget-per-hour 2, or --max-workers 6"),
+        ((*SERVER, *WORKERS, "--max-workers", "6"), AskedWrongly, "--mbps-per-worker m4.xlarge=N"),
+        (("--algorithm", "scala"), NotFound, "Did you mean scala-opt"),
+        (("--server", "ps=0.1", *WORKERS, *MBPS, "--max-workers", "6"), AskedWrongly, "--server-mbps ps=N"),
+        ((*SERVER, "--worker", "g4dn.xlrge", "--max-workers", "6"), AskedWrongly, "Did you mean g4dn.xlarge"),
+        ((*SERVER, "--worker", "c4.xlarge", "--max-workers", "6"), AskedWrongly, "--worker c4.xlarge=0.231"),
+        ((*SERVER, "--worker", "w=cheap", "--max-workers", "6"), AskedWrongly, "must be a positive number"),
+        (
+            (*SERVER, *WORKERS, *MBPS, "--mbps-per-worker", "t3.xlarge=9", "--max-workers", "6"),
+            NotFound,
+            "no worker t3.xlarge. Did you mean t2.xlarge",
+        ),
+        ((*SERVER, *WORKERS, *MBPS, "--algorithm", "scala-opt-m", "--max-workers", "6"), AskedWrongly, "one --worker"),
+        ((*SERVER, *WORKERS, *MBPS, "--budget-per-hour", "0.2"), Infeasible, "that takes 0.36 $"),
+        ((*SERVER, *WORKERS, *MBPS, "--max-workers", "6", "--fill", "1.5"), AskedWrongly, "--fill"),
+    ],
+)
+def test_what_is_asked_wrongly_is_said_with_what_to_do(
+    flags: tuple[str, ...], error: type[TrainfareError], words: str
+) -> None:
+    with pytest.raises(error) as caught:
+        run(*flags)
+    assert words in str(caught.value)
+
+
+def test_a_profile_of_an_unnamed_machine_speaks_of_no_worker() -> None:
+    with open_history(read_settings().store) as history:
+        history.add_profile(make_profile())
+    with pytest.raises(AskedWrongly, match="does not say which machine type"):
+        run(*SERVER, "--profile", "p7k2", "--max-workers", "6")

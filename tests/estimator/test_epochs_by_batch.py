@@ -1,0 +1,117 @@
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trainfare.estimator.epochs_by_batch import KnownEpochs, epochs_at_batch_size
+from trainfare.model.epochs import EpochsAnswer
+
+sizes = st.integers(1, 100_000)
+known_epochs = st.builds(
+    KnownEpochs,
+    batch_size=sizes,
+    epochs=st.floats(0.1, 1e4),
+    gradient_noise=st.just(()) | st.lists(st.floats(1e-3, 1e5), min_size=1, max_size=4).map(tuple),
+)
+
+
+def at(batch_size: int, *pairs: tuple[int, float], noise: tuple[float, ...] = ()) -> EpochsAnswer:
+    known = [KnownEpochs(batch_size=size, epochs=epochs, gradient_noise=noise) for size, epochs in pairs]
+    return epochs_at_batch_size(batch_size, known)
+
+
+def test_the_law_is_found_again_from_three_sizes() -> None:
+    """E = 20·(1 + B/1000) at 1024, from 128, 512 and 2048."""
+    pairs = [(size, 20 * (1 + size / 1000)) for size in (128, 512, 2048)]
+    answer = at(1024, *pairs)
+    assert answer.value == pytest.approx(20 * 2.024, rel=0.05)
+
+
+def test_where_epochs_do_not_grow_they_nearly_stay() -> None:
+    """The prior expects some growth, and three sizes do not quite talk it out of that."""
+    assert at(512, (64, 30.0), (128, 30.0), (256, 30.0)).value == pytest.approx(30, rel=0.1)
+
+
+def test_more_known_sizes_make_it_surer() -> None:
+    pairs = [(size, 20 * (1 + size / 1000)) for size in (128, 256, 512)]
+    widths = []
+    for count in (1, 2, 3):
+        answer = at(1024, *pairs[-count:])
+        assert answer.low is not None
+        assert answer.high is not None
+        widths.append(answer.high / answer.low)
+    assert widths == sorted(widths, reverse=True)
+
+
+def test_a_count_of_few_whole_epochs_is_less_sure_than_a_mean() -> None:
+    mean, count = (
+        epochs_at_batch_size(128, [KnownEpochs(batch_size=64, epochs=3.0, counted=step)]) for step in (0.0, 1.0)
+    )
+    assert mean.high is not None
+    assert count.high is not None
+    assert count.high > mean.high
+
+
+def test_the_noise_of_the_gradient_gives_the_critical_batch_size() -> None:
+    """φ = 8 at batch 128: B_c = 1024, so E(256)/E(128) = (8 + 2)/(8 + 1), but for the skew of log a."""
+    answer = at(256, (128, 90.0), noise=(8.0,))
+    assert answer.rule == "gradient noise"
+    assert answer.value == pytest.approx(100, rel=0.02)
+
+
+def test_with_the_noise_it_is_surer_than_without() -> None:
+    told, untold = at(512, (128, 90.0), noise=(50.0,)), at(512, (128, 90.0))
+    assert told.high is not None
+    assert untold.high is not None
+    assert told.high < untold.high
+
+
+@pytest.mark.parametrize(("size", "told"), [(32, True), (31, False), (512, True), (513, False)])
+def test_beyond_four_times_only_the_range_is_told(size: int, told: bool) -> None:
+    answer = at(size, (128, 30.0))
+    assert not answer.refused
+    assert (answer.value is not None) == told
+    assert told or "only a range" in answer.why
+
+
+def test_larger_batches_are_said_to_lose_accuracy() -> None:
+    assert any("accuracy" in warning for warning in at(256, (128, 30.0)).warnings)
+    assert not at(64, (128, 30.0)).warnings
+
+
+def test_a_batch_larger_than_the_data_set_is_refused() -> None:
+    answer = epochs_at_batch_size(2000, [KnownEpochs(batch_size=1000, epochs=3)], samples=1500)
+    assert answer.refused
+    assert "larger than the data set of 1500 samples" in answer.why
+
+
+def test_nothing_known_is_refused() -> None:
+    assert epochs_at_batch_size(64, []).refused
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(known_epochs, min_size=1, max_size=3), sizes, sizes)
+def test_epochs_never_fall_with_the_batch(known: list[KnownEpochs], a: int, b: int) -> None:
+    smaller, larger = (epochs_at_batch_size(size, known, farthest=math.inf) for size in sorted((a, b)))
+    for one, other in ((smaller.low, larger.low), (smaller.value, larger.value), (smaller.high, larger.high)):
+        assert one is not None
+        assert other is not None
+        assert one <= other * (1 + 1e-9)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(known_epochs, min_size=1, max_size=3), sizes, st.floats(0.01, 100))
+def test_epochs_of_another_length_scale_the_answer(known: list[KnownEpochs], size: int, unit: float) -> None:
+    scaled = [
+        KnownEpochs(batch_size=k.batch_size, epochs=k.epochs * unit, gradient_noise=k.gradient_noise) for k in known
+    ]
+    plain, other = (epochs_at_batch_size(size, points, farthest=math.inf) for points in (known, scaled))
+    assert plain.value is not None
+    assert other.value == pytest.approx(plain.value * unit, rel=1e-6)
+
+
+@pytest.mark.parametrize("changes", [{"batch_size": 0}, {"epochs": 0.0}, {"gradient_noise": (0.0,)}])
+def test_a_known_point_must_be_positive(changes: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="must be positive"):
+        KnownEpochs(**({"batch_size": 64, "epochs": 3.0} | changes))  # type: ignore[arg-type]

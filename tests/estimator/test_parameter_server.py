@@ -1,0 +1,92 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainfare.estimator.parameter_server import (
+    ServedStep,
+    ServedTraining,
+    any_k_seconds,
+    first_k_seconds,
+    fit_served,
+    gpu_seconds,
+    speed_up,
+    synchronous_seconds,
+    transfer_seconds,
+)
+
+RESNET = ServedTraining(
+    forward_seconds_per_sample=0.001,
+    backward_seconds=0.05,
+    gradient_bytes=1e8,
+    server_bytes_per_second=1e9,
+    aggregation_seconds=0.01,
+    overhead_seconds_per_gpu=0.002,
+)
+
+
+def test_the_formula_by_hand() -> None:
+    """256/4 × 1 ms + 50 ms + 2 × 0.1 GB / (1 GB/s / 4) + 10 ms + 4 × 2 ms."""
+    assert gpu_seconds(RESNET, batch_size=256, gpus=4) == pytest.approx(0.064 + 0.05 + 0.8 + 0.01 + 0.008)
+
+
+def test_servers_of_their_own_share_nothing() -> None:
+    assert gpu_seconds(RESNET, batch_size=256, gpus=4, gpus_at_server=1) == pytest.approx(0.064 + 0.05 + 0.2 + 0.018)
+
+
+@given(st.integers(1, 1000), st.integers(1, 1000), st.floats(0, 1e12), st.floats(1, 1e12))
+def test_more_gpus_at_a_server_never_lower_its_transfer(a: int, b: int, gradient: float, bandwidth: float) -> None:
+    fewer, more = (transfer_seconds(gradient, gpus_at_server=n, bytes_per_second=bandwidth) for n in sorted((a, b)))
+    assert fewer <= more
+
+
+def test_the_slowest_gpu_decides() -> None:
+    assert synchronous_seconds([0.1, 0.3, 0.2]) == 0.3
+
+
+@given(st.integers(1, 64), st.data(), st.floats(1e-3, 10), st.floats(0, 10))
+def test_waiting_for_fewer_never_takes_longer(gpus: int, data: st.DataObject, took: float, jitter: float) -> None:
+    fewer, more = sorted(data.draw(st.lists(st.integers(1, gpus), min_size=2, max_size=2)))
+    for waits in (first_k_seconds, any_k_seconds):
+        times = [waits(took, jitter_seconds=jitter, gpus=gpus, k=k) for k in (fewer, more)]
+        assert times[0] <= times[1]
+
+
+@given(st.integers(1, 64), st.floats(1e-3, 10), st.floats(0, 10))
+def test_without_jitter_the_first_k_come_together(gpus: int, took: float, jitter: float) -> None:
+    assert first_k_seconds(took, jitter_seconds=0, gpus=gpus, k=gpus) == took
+    assert any_k_seconds(took, jitter_seconds=jitter, gpus=gpus, k=gpus) == pytest.approx(took + jitter)
+
+
+def test_the_last_of_three_exponential_delays_by_hand() -> None:
+    assert first_k_seconds(1.0, jitter_seconds=0.6, gpus=3, k=3) == pytest.approx(1 + 0.6 * (1 + 1 / 2 + 1 / 3))
+    assert first_k_seconds(1.0, jitter_seconds=0.6, gpus=3, k=1) == pytest.approx(1 + 0.6 / 3)
+
+
+@pytest.mark.parametrize("k", [0, 5])
+def test_a_server_waits_for_some_of_its_gpus(k: int) -> None:
+    with pytest.raises(ValueError, match="between 1 and 4"):
+        first_k_seconds(1.0, jitter_seconds=0.1, gpus=4, k=k)
+
+
+def test_scaling_efficiency_of_the_document_is_the_speed_up() -> None:
+    """Table I: 87 s on one K80, 55 s on two."""
+    assert speed_up(87, 55) == pytest.approx(1.58, abs=0.005)
+
+
+def test_the_fit_finds_what_the_formula_made_and_holds_on_other_counts() -> None:
+    steps = [
+        ServedStep(gpus=g, batch_size=m, seconds=0.002 * m / g + 0.01 * g + 0.05) for g in (1, 2, 4) for m in (64, 256)
+    ]
+    fit = fit_served(steps)
+    assert [fit.a0, fit.a1, fit.a2] == pytest.approx([0.002, 0.01, 0.05])
+    assert fit.seconds(gpus=16, batch_size=1024) == pytest.approx(0.128 + 0.16 + 0.05)
+
+
+def test_no_coefficient_is_negative_where_a_line_would_have_one() -> None:
+    fit = fit_served([ServedStep(gpus=g, batch_size=64, seconds=1 / g**2) for g in (1, 2, 4)])
+    assert min(fit.a0, fit.a1, fit.a2) >= 0
+
+
+def test_one_point_fits_nothing() -> None:
+    with pytest.raises(ValueError, match="two numbers of GPUs"):
+        fit_served([ServedStep(gpus=1, batch_size=64, seconds=1.0)] * 3)
