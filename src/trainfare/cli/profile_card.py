@@ -143,7 +143,7 @@ def _other_facts(profile: Profile) -> list[str]:
     return facts
 
 
-def _amount(parts: list[tuple[str, float]], unit: str) -> str:
+def _amount(parts: Iterable[tuple[str, float]], unit: str) -> str:
     """`380 MB (pointwise, convolution)`: in all, and the kinds of operation with a quarter of it or more."""
     by_kind: dict[str, float] = {}
     for kind, amount in parts:
