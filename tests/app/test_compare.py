@@ -85,6 +85,11 @@ def test_a_run_until_stable_and_two_epochs_elsewhere_give_machine_and_batch_size
         ("local/slow", 8.0, 81.0),
         ("local/fast", 8.0, 33.0),
     }
+    benefit = {each.run.machine: each for each in found.cost_benefit}
+    assert benefit["local/slow"].run.iterations == 40, "from epoch 4 on it stays near its last level"
+    assert benefit["local/fast"].speedup.value == pytest.approx(41 / 17)
+    assert benefit["local/fast"].cost_ratio == pytest.approx(17 * 0.3 / (41 * 0.1))
+    assert not benefit["local/fast"].pays
 
 
 def test_a_run_that_was_still_getting_better_is_not_taken_for_stable(settings: Settings) -> None:

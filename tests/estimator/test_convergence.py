@@ -5,7 +5,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainfare.estimator.convergence import FORMS, Form, epochs_at_rest, epochs_by_curve, fit_of, unusable
+from trainfare.estimator.convergence import (
+    FORMS,
+    Form,
+    epochs_at_rest,
+    epochs_by_curve,
+    epochs_to_reach,
+    fit_of,
+    unusable,
+)
 
 FALLING = [1 / (0.3 * k + 0.5) + 0.2 for k in range(1, 21)]
 
@@ -115,3 +123,37 @@ def test_losses_of_every_size_are_fitted_without_a_warning() -> None:
 
 def test_a_usable_curve_has_no_objection() -> None:
     assert unusable(FALLING, higher=False) is None
+
+
+def optimus(epoch: int) -> float:
+    return 1 / (0.5 * epoch + 1) + 0.1
+
+
+def test_a_target_that_was_reached_is_a_fact() -> None:
+    answer = epochs_to_reach([optimus(k) for k in range(1, 9)], 0.4, higher=False)
+    first = next(k for k in range(1, 9) if optimus(k) <= 0.4)
+    assert (answer.rule, answer.value, answer.low, answer.high) == ("target", first, first, first)
+
+
+@given(st.floats(0.13, 0.25))
+def test_a_target_ahead_is_found_where_the_curve_goes_on(target: float) -> None:
+    true = next(k for k in range(1, 1000) if optimus(k) <= target)
+    answer = epochs_to_reach([optimus(k) for k in range(1, 9)], target, higher=False, run=200)
+    assert answer.low is not None
+    assert answer.high is not None
+    assert answer.low <= true <= answer.high
+
+
+def test_an_accuracy_rises_to_its_target() -> None:
+    answer = epochs_to_reach([1 - 1 / k for k in range(1, 9)], 0.8, higher=True)
+    assert answer.value == 5
+
+
+def test_a_target_below_the_floor_is_refused_with_what_is_foreseen() -> None:
+    answer = epochs_to_reach([optimus(k) for k in range(1, 30)], 0.01, higher=False, run=100)
+    assert answer.refused
+    assert "no form of the curve comes to 0.01" in answer.why
+
+
+def test_a_diverging_curve_reaches_nothing() -> None:
+    assert epochs_to_reach([1.0, 1.2, 1.5, 2.0, 3.0], 0.5, higher=False).refused

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainfare.estimator.delta import delta, epochs_to_target, excess, saving, spent, spent_to_target
+from trainfare.estimator.delta import delta, excess, saving, spent, spent_to_target
 
 positive = st.floats(1e-3, 1e6)
 
@@ -31,24 +31,6 @@ def test_delta_of_a_training_is_that_of_its_epochs(s: float, p: float, s0: float
 def test_twice_as_fast_at_twice_the_price_is_worth_two(seconds: float, price: float, factor: float) -> None:
     """Linear scaling costs nothing more, so the speed-up is all gain."""
     assert delta(spent(seconds / factor, price * factor), spent(seconds, price)) == pytest.approx(factor)
-
-
-def optimus(epoch: int) -> float:
-    return 1 / (0.5 * epoch + 1) + 0.1
-
-
-@given(st.floats(0.11, 1.0))
-def test_the_epoch_found_is_the_first_at_the_target(target: float) -> None:
-    epoch = epochs_to_target(optimus, target)
-    assert epoch == next(k for k in range(1, 1000) if optimus(k) <= target)
-
-
-def test_an_accuracy_rises_to_its_target() -> None:
-    assert epochs_to_target(lambda k: 1 - 1 / k, 0.8, rising=True) == 5
-
-
-def test_a_target_below_the_floor_is_never_reached() -> None:
-    assert epochs_to_target(optimus, 0.09) is None
 
 
 def test_excess_and_saving_by_hand() -> None:

@@ -5,7 +5,7 @@ epochs (his first) the epochs themselves are known, from a run at each batch siz
 that also finds the batch size.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -13,6 +13,7 @@ from pathlib import Path
 from trainfare.app.fare import Fare, Length, gather, require_epochs
 from trainfare.catalog.catalog import Catalog, load_catalog
 from trainfare.errors import AskedWrongly
+from trainfare.estimator.cost_benefit import CostBenefit, StableRun, cost_benefit
 from trainfare.estimator.delta import Spent, delta
 from trainfare.estimator.epochs import Configuration, MethodCost, complete_epochs, configurations, method_costs
 from trainfare.estimator.relative import by_best
@@ -21,7 +22,7 @@ from trainfare.model.interval import Interval
 from trainfare.model.offer import Candidate, Offer
 from trainfare.model.plan import Goal
 from trainfare.model.profile import Profile
-from trainfare.profiler.enough import PATIENCE, stability_of
+from trainfare.profiler.enough import PATIENCE, Stability, stability_of
 from trainfare.recommender.crossovers import Stretch, stretches
 from trainfare.settings import Settings, read_settings
 from trainfare.store.history import History
@@ -48,6 +49,8 @@ class UntilStable:
 
     configurations: tuple[Configuration, ...]
     method_costs: tuple[MethodCost, ...]
+    cost_benefit: tuple[CostBenefit, ...]
+    """Up to the stabilisation point (Malta 2019), against the machine that was trained until stable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +134,8 @@ def _spent(estimate: Estimate) -> Spent:
 
 def _until_stable(profiles: Sequence[Profile], usd_per_hour: dict[str, float], patience: int) -> UntilStable | None:
     """The runs that were trained until stable tell how many epochs are needed; two epochs how long they take."""
-    stable = [p for p in profiles if (seen := stability_of(p, patience)) is not None and seen.over]
+    points = {p.id: seen for p in profiles if (seen := stability_of(p, patience)) is not None and seen.over}
+    stable = [p for p in profiles if p.id in points]
     sizes = {p.batch_size for p in stable}
     short = [p for p in profiles if p not in stable and len(complete_epochs(p)) >= 2 and p.batch_size in sizes]
     if not stable:
@@ -139,7 +143,30 @@ def _until_stable(profiles: Sequence[Profile], usd_per_hour: dict[str, float], p
     return UntilStable(
         configurations=configurations(stable, short, usd_per_hour),
         method_costs=method_costs(stable, short, usd_per_hour),
+        cost_benefit=_cost_benefit(stable, short, points, usd_per_hour),
     )
+
+
+def _cost_benefit(
+    stable: Sequence[Profile], short: Sequence[Profile], points: Mapping[str, Stability], usd_per_hour: dict[str, float]
+) -> tuple[CostBenefit, ...]:
+    """Nothing where a batch size has no stabilisation point, or was trained until stable on several machines."""
+    first = {p.global_batch_size or p.batch_size or 0: points[p.id] for p in stable}
+    epochs = {size: point.stable_from_epoch for size, point in first.items() if point.stable_from_epoch}
+    machines = {p.host.vm_type for p in stable}
+    if len(epochs) < len(first) or len(machines) != 1:
+        return ()
+    runs = [
+        StableRun(
+            machine=each.machine,
+            batch_size=each.batch_size,
+            iterations=first[each.batch_size].stable_from_iteration or 0,
+            seconds=each.seconds,
+            usd_per_hour=usd_per_hour[each.machine],
+        )
+        for each in configurations(stable, short, usd_per_hour, epochs=epochs)
+    ]
+    return cost_benefit(runs, baseline=machines.pop() or "")
 
 
 def _profiles(history: History, profile_ids: Sequence[str]) -> tuple[Profile, ...]:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from trainfare.errors import AskedWrongly, NotFound
-from trainfare.estimator.convergence import FORMS, Fit, epochs_by_curve, fit_of, unusable
+from trainfare.estimator.convergence import FORMS, Fit, epochs_by_curve, epochs_to_reach, fit_of, unusable
 from trainfare.estimator.epochs_by_batch import KnownEpochs, epochs_at_batch_size
 from trainfare.estimator.epochs_needed import epochs_needed
 from trainfare.estimator.learning_rates import Shape, end_of, epochs_by_schedule, schedule_of
@@ -89,13 +89,15 @@ def epochs(
     batch_size: int | None = None,
     epochs: int | None = None,
     metric: str | None = None,
+    target: float | None = None,
     seen: int | None = None,
     settings: Settings | None = None,
 ) -> EpochsReport:
     """How many epochs the program of these profiles needs; of the newest where none is named.
 
     `batch_size` is another one to answer for; profiles at several are used together. `epochs` is how long the run is
-    where the program does not say, `seen` takes only so many of the first epochs.
+    where the program does not say, `seen` takes only so many of the first epochs. With a `target`, the answer is how
+    many until the metric is there, at the batch size of the profile.
     """
     for name, number in (("--batch-size", batch_size), ("--epochs", epochs), ("--seen", seen)):
         if number is not None and number < 1:
@@ -104,6 +106,8 @@ def epochs(
         profiles = _profiles(history, profile_ids)
     _require_one_program(profiles)
     found = tuple(profile_epochs(profile, epochs=epochs, metric=metric, seen=seen) for profile in profiles)
+    if target is not None:
+        return EpochsReport(answer=_to_target(found[0], target, batch_size), profiles=found)
     return EpochsReport(answer=_answer(found, profiles, batch_size), profiles=found)
 
 
@@ -174,6 +178,18 @@ def planned_rates(profile: Profile, declared: int | None) -> tuple[float, ...]:
 def epochs_record(report: EpochsReport) -> dict[str, Any]:
     """What `--json` prints."""
     return {"answer": _answer_record(report.answer), "profiles": [_profile_record(found) for found in report.profiles]}
+
+
+def _to_target(leading: ProfileEpochs, target: float, batch_size: int | None) -> EpochsAnswer:
+    if not math.isfinite(target):
+        raise AskedWrongly(f"--target must be a number, got {target}.")
+    if batch_size not in (None, leading.batch_size):
+        raise AskedWrongly("--target goes by the curve of a profile, so it cannot be asked for another batch size.")
+    if leading.curve is None:
+        return EpochsAnswer(rule="target", why="no whole epoch with a loss or a metric was seen")
+    curve = leading.curve
+    answer = epochs_to_reach(curve.values, target, higher=curve.higher, run=leading.declared)
+    return replace(answer, why=f"{curve.metric}: {answer.why}", batch_size=leading.batch_size)
 
 
 def _answer(found: Sequence[ProfileEpochs], profiles: Sequence[Profile], batch_size: int | None) -> EpochsAnswer:

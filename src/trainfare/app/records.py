@@ -77,6 +77,7 @@ def comparison_record(found: "Comparison") -> dict[str, Any]:
         else {
             "configurations": [asdict(each) for each in found.until_stable.configurations],
             "method_costs": [asdict(each) for each in found.until_stable.method_costs],
+            "cost_benefit": [asdict(each) | {"pays": each.pays} for each in found.until_stable.cost_benefit],
         },
         "remarks": list(found.remarks),
     }

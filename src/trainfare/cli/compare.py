@@ -80,6 +80,9 @@ def _print(found: "Comparison") -> None:
     if found.until_stable is not None:
         out().print()
         out().print(_trained(found.until_stable))
+        if found.until_stable.cost_benefit:
+            out().print()
+            out().print(_benefit(found.until_stable))
     notes = [f"× is against the best of its column · Δ: speed-up per fold of cost against {found.baseline}"]
     out().print(" · ".join([*notes, *found.remarks]), style="dim", soft_wrap=False)
 
@@ -174,5 +177,29 @@ def _trained(found: "UntilStable") -> "Table":
             f"{seconds[each].value:.2f}",
             format_usd(each.usd.value),
             f"{usd[each].value:.2f}",
+        )
+    return table
+
+
+def _benefit(found: "UntilStable") -> "Table":
+    """As the paper of 2019 has it: up to the point from which the metric stays where it is."""
+    from rich.table import Table
+
+    from trainfare.units import format_seconds, format_usd
+
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column("machine")
+    for name in ("batch", "iterations", "to the stabilisation point", "speed-up", "cost", "cost ratio", "pays"):
+        table.add_column(name, justify="right")
+    for each in found.cost_benefit:
+        table.add_row(
+            each.run.machine,
+            str(each.run.batch_size),
+            str(each.run.iterations or "–"),
+            format_seconds(each.run.seconds.value),
+            f"{each.speedup.value:.2f}",
+            format_usd(each.usd.value),
+            f"{each.cost_ratio:.2f}",
+            "yes" if each.pays else "·",
         )
     return table

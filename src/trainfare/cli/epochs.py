@@ -31,6 +31,10 @@ def epochs(
         str | None,
         typer.Option(metavar="NAME", help="The metric to go by.", show_default="that of validation"),
     ] = None,
+    target: Annotated[
+        float | None,
+        typer.Option(metavar="VALUE", help="Until the metric is there, rather than settled.", show_default=False),
+    ] = None,
     seen: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Use only the first N epochs.", show_default=False)
     ] = None,
@@ -55,6 +59,7 @@ def epochs(
         batch_size=batch_size,
         epochs=epochs,
         metric=metric,
+        target=target,
         seen=seen,
         settings=read_settings({"store": store}),
     )

@@ -24,6 +24,7 @@ _RULES = {
     "curve": "by the curve so far",
     "other batch sizes": "from other batch sizes",
     "gradient noise": "from the noise of its gradient",
+    "target": "up to the target",
 }
 
 

@@ -84,6 +84,40 @@ def epochs_by_curve(
     )
 
 
+def epochs_to_reach(values: Sequence[float], target: float, *, higher: bool, run: int | None = None) -> EpochsAnswer:
+    """The first epoch in which the metric is at the target: as it was seen, else as the forms go on.
+
+    The range is that of the forms, a factor of `CURVE_FACTOR` wider; it was not checked on held-out programs.
+    """
+
+    def there(value: float) -> bool:
+        return value >= target if higher else value <= target
+
+    seen = next((k for k, value in enumerate(values, start=1) if there(value)), None)
+    if seen is not None:
+        why = f"epoch {seen} was the first at {target:g}"
+        return EpochsAnswer(rule="target", value=seen, low=seen, high=seen, why=why)
+    reason = unusable(values, higher=higher)
+    if reason:
+        return EpochsAnswer(rule="target", why=reason)
+    fits = _fits(values, higher, run)
+    reached = [k for fit in fits for k in [next((k for k, v in enumerate(fit.values, start=1) if there(v)), None)] if k]
+    if not reached:
+        ends = [max(fit.values) if higher else min(fit.values) for fit in fits]
+        best = f": the best that one foresees is {max(ends) if higher else min(ends):.4g}" if ends else ""
+        return EpochsAnswer(rule="target", why=f"no form of the curve comes to {target:g}{best}")
+    value = math.exp(math.fsum(map(math.log, reached)) / len(reached))
+    return EpochsAnswer(
+        rule="target",
+        value=value,
+        low=min(value, max(len(values) + 1.0, min(reached) / CURVE_FACTOR)),
+        high=max(reached) * CURVE_FACTOR,
+        why=f"{len(reached)} of {len(fits)} forms of the curve come to {target:g}, in epoch "
+        + " and ".join(map(str, sorted(set(reached)))),
+        warnings=("how far a curve can be trusted towards a target was not checked on other programs",),
+    )
+
+
 def leaned(guess: float, values: Sequence[float], *, higher: bool, run: int) -> float:
     """A guess from elsewhere, moved a little towards what the forms say; as it is where no form goes through."""
     fits = _fits(values, higher, run) if unusable(values, higher=higher) is None else []

@@ -6,13 +6,10 @@ both of the same work, an epoch or a whole training. The baseline has Δ = 1. Mo
 is dearer. Since usd = seconds × price, Δ = (baseline seconds / seconds)² × baseline price / price.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from trainfare.model.checks import require_not_negative, require_positive
 from trainfare.units import SECONDS_PER_HOUR
-
-MOST_EPOCHS = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,24 +37,6 @@ def spent_to_target(epoch: Spent, *, epochs: float) -> Spent:
     """Time = epochs × time of one, cost = epochs × cost of one: an epoch is taken to last the same throughout."""
     require_positive(epochs=epochs)
     return Spent(seconds=epochs * epoch.seconds, usd=epochs * epoch.usd)
-
-
-def epochs_to_target(
-    metric: Callable[[int], float], target: float, *, rising: bool = False, most: int = MOST_EPOCHS
-) -> int | None:
-    """The first epoch at which a modelled curve is at the target: a loss not above it, or, rising, an accuracy not
-    below it. None where it is not reached within `most`. The curve must be monotone: it is halved, not walked."""
-
-    def reached(epoch: int) -> bool:
-        return metric(epoch) >= target if rising else metric(epoch) <= target
-
-    if not reached(most):
-        return None
-    low, high = 0, most
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if reached(middle) else (middle, high)
-    return high
 
 
 def excess(predicted: float, real: float) -> float:

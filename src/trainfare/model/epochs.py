@@ -14,9 +14,11 @@ EpochsRule = Literal[
     "curve",
     "other batch sizes",
     "gradient noise",
+    "target",
 ]
 """Where the number comes from: asked for, written in the program, its early stopping, its learning rates, the curve
-that has come to rest, the curve so far, runs at other batch sizes, one run with the noise of its gradient."""
+that has come to rest, the curve so far, runs at other batch sizes, one run with the noise of its gradient, the curve up
+to a value that is asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
