@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
-from trainfare.probe.pure import is_arithmetic
+from trainfare.probe.pure import computes
 
 FACTOR = 0.5
 calls: list[int] = []
@@ -43,6 +44,11 @@ def writes(epoch: int) -> float:
     return FACTOR
 
 
+def remembers(epoch: int, seen: list[int] = []) -> float:  # noqa: B006 # what it is about
+    seen.append(epoch)
+    return 0.1
+
+
 def tells(epoch: int) -> float:
     print(epoch)  # noqa: T201 # what it is about
     return 0.1
@@ -55,9 +61,12 @@ class Counter:
 
 @pytest.mark.parametrize("function", [halved, cosine, by_numpy, of(0.9)])
 def test_what_only_reckons_may_be_called(function: Callable[..., float]) -> None:
-    assert is_arithmetic(function)
+    assert computes(function)
 
 
-@pytest.mark.parametrize("function", [counts, draws, writes, tells, Counter(), Counter().__call__, of([1]), len])  # type: ignore[arg-type]  # what it is about
+HELD: Any = Counter()
+
+
+@pytest.mark.parametrize("function", [counts, remembers, draws, writes, tells, HELD, HELD.__call__, of(HELD), len])
 def test_what_does_or_holds_anything_else_may_not(function: Callable[..., float]) -> None:
-    assert not is_arithmetic(function)
+    assert not computes(function)

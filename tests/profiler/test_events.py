@@ -13,6 +13,7 @@ from trainfare.profiler.events import (
     computing_dtype,
     cpu_use,
     iteration_seconds,
+    iterations_between_validations,
     iterations_in_a_pass,
     merged,
     of_leading_process,
@@ -160,6 +161,14 @@ def test_stream_is_as_long_as_its_first_whole_pass() -> None:
     spans = [(float(at), at + 1.0) for at in range(10, 17)]
     assert iterations_in_a_pass(passes, spans) == 3
     assert iterations_in_a_pass(passes[:3], spans) is None
+
+
+def test_validations_at_equal_distances_are_taken_for_the_ends_of_epochs() -> None:
+    spans = [(float(at), at + 0.9) for at in range(12)]
+    windows = [(at - 0.05, at - 0.01) for at in (3, 6, 9)]
+    assert iterations_between_validations(spans, windows) == 3
+    assert iterations_between_validations(spans, windows[:2]) is None, "twice may be chance"
+    assert iterations_between_validations(spans, [*windows, (10.95, 10.99)]) is None, "at unequal ones they are not"
 
 
 def test_bytes_are_those_between_the_first_and_the_last_look() -> None:

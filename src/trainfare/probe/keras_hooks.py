@@ -20,6 +20,7 @@ import inspect
 import math
 import sys
 import time
+import types
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -661,7 +662,8 @@ def _is_schedule(rate: Any) -> bool:
 def _played(schedule: Any, plan: _Planned, rate: float | None) -> list[float | None]:
     """The rates of all epochs by the function of a `LearningRateScheduler`, where it may be called unasked; it was
     called for the first epoch."""
-    if rate is None or not importlib.import_module(f"{__package__}.pure").is_arithmetic(schedule):
+    computes = importlib.import_module(f"{__package__}.pure").computes
+    if rate is None or not isinstance(schedule, types.FunctionType) or not computes(schedule):
         return []
     rates: list[float | None] = [rate]
     takes_rate = schedule.__code__.co_argcount > 1

@@ -13,13 +13,17 @@ from __future__ import annotations
 
 import bisect
 import copy
-import dis
-import functools
+import importlib
 import math
 import time
 import types
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trainfare.probe import pure
+else:
+    pure = importlib.import_module(f"{__package__}.pure")
 
 EPOCHS = 400
 """So many are played where the program does not say how many it trains."""
@@ -29,22 +33,6 @@ SECONDS = 0.5
 
 STEPS = 20_000
 """More than these are not stepped through but computed, where the scheduler has a formula: 0.1 s on a slow CPU."""
-
-LARGEST = 10_000
-"""A scheduler that holds more things than that is not copied."""
-
-_TRUSTED = ("torch.optim.", "transformers.optimization.", "math.")
-"""Whatever they hold computes and does nothing else."""
-_COMPUTING = {
-    "ValueError", "abs", "append", "arange", "bool", "ceil", "clip", "cos", "enumerate", "exp", "float", "floor", "get",
-    "int", "interp", "isinstance", "items", "len", "list", "log", "max", "maximum", "min", "minimum", "param_groups",
-    "pi", "pow", "power", "range", "round", "sin", "sqrt", "sum", "super", "tanh", "tuple", "zip",
-}  # fmt: skip
-"""Names with which numbers are computed; another might do something."""
-_MODULES = {"math", "numpy", "torch"}
-_CHANGES = ("STORE_GLOBAL", "STORE_DEREF", "STORE_SUBSCR", "DELETE_", "IMPORT_")
-_CHANGES_ITSELF = ("STORE_ATTR", "RAISE_VARARGS")
-"""What the method of a scheduler may do to the copy, and a function that computes a factor has no cause to do."""
 
 
 class _NoOptimizer:
@@ -160,68 +148,10 @@ def _harmless(scheduler: Any) -> bool:
     if type(scheduler).__name__ == "ReduceLROnPlateau" or not isinstance(getattr(scheduler, "last_epoch", None), int):
         return False
     state = [value for name, value in vars(scheduler).items() if name not in ("optimizer", "_schedulers")]
-    kinds = [kind for kind in type(scheduler).__mro__ if kind is not object and not _trusted(kind)]
+    kinds = [kind for kind in type(scheduler).__mro__ if kind is not object and not pure.is_trusted(kind)]
     methods = [method for kind in kinds for name, method in vars(kind).items() if name != "__init__"]
     return (
-        _plain(state)
-        and all(_computes(method, scheduler) for method in methods if isinstance(method, types.FunctionType))
+        pure.is_plain(state)
+        and all(pure.computes(method, scheduler) for method in methods if isinstance(method, types.FunctionType))
         and all(map(_harmless, getattr(scheduler, "_schedulers", ())))
     )
-
-
-def _plain(value: Any) -> bool:
-    """Numbers, words and functions that compute, however nested."""
-    if isinstance(value, dict):
-        value = [*value.keys(), *value.values()]
-    if isinstance(value, (list, tuple, set)):
-        return len(value) < LARGEST and all(map(_plain, value))
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return True
-    if hasattr(value, "untyped_storage"):
-        return bool(value.numel() == 1 and value.device.type == "cpu")
-    return _computes(value)
-
-
-def _computes(function: Any, scheduler: Any = None) -> bool:
-    """Nothing else: every name in it is a number, or a function of which the same is true."""
-    if isinstance(function, functools.partial):
-        return _computes(function.func) and _plain(function.args) and _plain(function.keywords)
-    if isinstance(function, types.MethodType):
-        return _trusted(type(function.__self__))
-    if not isinstance(function, types.FunctionType) or _trusted(function):
-        return _trusted(function)
-    codes = _codes(function.__code__)
-    changes = _CHANGES if scheduler is not None else (*_CHANGES, *_CHANGES_ITSELF)
-    if any(one.opname.startswith(changes) for code in codes for one in dis.get_instructions(code)):
-        return False
-    names = {name for code in codes for name in code.co_names}
-    cells = zip(function.__code__.co_freevars, function.__closure__ or ())  # noqa: B905 # `strict` is newer than the user's Python may be
-    found = {name: function.__globals__[name] for name in names if name in function.__globals__}
-    found.update((name, cell.cell_contents) for name, cell in cells if name != "__class__")
-    if "append" in names and any(isinstance(value, (list, dict, set)) for value in found.values()):
-        return False
-    options = [vars(value) for value in found.values() if _holds_options(value)]
-    own = set() if scheduler is None else {*vars(scheduler), *dir(type(scheduler))}
-    return all(
-        value is function or _plain(value) or _holds_options(value) or getattr(value, "__name__", "") in _MODULES
-        for value in found.values()
-    ) and all(
-        name in found or name in _COMPUTING or name in own or any(_plain(held.get(name, print)) for held in options)
-        for name in names
-    )
-
-
-def _codes(code: types.CodeType) -> list[types.CodeType]:
-    """With what is inside it: comprehensions and functions."""
-    return [code, *(one for inner in code.co_consts if isinstance(inner, types.CodeType) for one in _codes(inner))]
-
-
-def _holds_options(value: Any) -> bool:
-    """`args.decay`: each option that is read is looked at by its name."""
-    return type(value).__name__ in ("Namespace", "SimpleNamespace") or (
-        hasattr(value, "__dataclass_fields__") and hasattr(value, "__dict__") and not isinstance(value, type)
-    )
-
-
-def _trusted(thing: Any) -> bool:
-    return f"{getattr(thing, '__module__', None)}.".startswith(_TRUSTED)

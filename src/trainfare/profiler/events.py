@@ -31,6 +31,7 @@ _DEVICES = ("cpu", "cuda", "mps", "xpu", "tpu")
 _ITERATION = ("start", "end", "wait", "batches", "learning_rate")
 _SHORTEST_SECONDS = 1e-9
 """The resolution of the clock: an iteration is never shorter."""
+FEWEST_VALIDATIONS = 3
 
 
 def parse_events(text: bytes) -> list[Event]:
@@ -136,7 +137,11 @@ def profile_of(
     batches = [int(event["batches"]) for event in iterations]
     operations = operations_in(traced)
     epoch = _epoch(_last(events, "loader"), batches, model.get("world_size") or 1)
-    epoch["iterations_per_epoch"] = epoch["iterations_per_epoch"] or iterations_in_a_pass(events, spans)
+    epoch["iterations_per_epoch"] = (
+        epoch["iterations_per_epoch"]
+        or iterations_in_a_pass(events, spans)
+        or iterations_between_validations(spans, windows)
+    )
     losses = _losses(events, len(iterations))
     waits = _last(events, "loader").get("waits", True)
     length, finished = epoch["iterations_per_epoch"], ending == "finished"
@@ -263,6 +268,15 @@ def iterations_in_a_pass(events: Sequence[Event], spans: Sequence[Span]) -> int 
         if any(start < end <= following for end in ends):
             return sum(start < end <= following for _, end in spans) or None
     return None
+
+
+def iterations_between_validations(spans: Sequence[Span], windows: Sequence[Span]) -> int | None:
+    """Of a program that feeds itself, and so tells nothing of its epochs: where it validates again and again after the
+    same number of iterations, that is taken for an epoch. Twice may be chance."""
+    ends = [end for _, end in spans]
+    places = sorted({bisect_right(ends, start) for start, _ in windows} - {0})
+    lengths = {later - earlier for earlier, later in pairwise([0, *places])}
+    return lengths.pop() if len(places) >= FEWEST_VALIDATIONS and len(lengths) == 1 else None
 
 
 def bytes_an_iteration(events: Iterable[Event]) -> dict[str, Any]:
