@@ -25,7 +25,7 @@ from trainfare.settings import Settings
 PROGRAMS = Path(__file__).parent / "programs"
 FRAMEWORKS = {"PyTorch": "pytorch_cnn.py", "Keras": "keras_mlp.py", "JAX": "jax_mlp.py"}
 BATCH_SIZES = (32, 64, 128, 256)
-SAMPLES = 5748
+SAMPLES = 4311
 
 SLICES = {"half": (0.5, 0.020), "one": (1.0, 0.045), "two": (2.0, 0.120)}
 """CPUs, and dollars an hour, invented: twice the CPUs cost more than twice as much, as with GPUs."""

@@ -1,8 +1,13 @@
 """Unmodified JAX programs, with and without optax."""
 
+import sys
+
 import pytest
 
-from tests.frameworks.runs import Seen, alone, assert_close, seen
+from tests.frameworks.runs import PROGRAMS, STALL_SECONDS, Seen, alone, assert_close, profile_from, seen
+from trainfare.model.program import Program
+from trainfare.profiler.enough import UntilEpochs
+from trainfare.profiler.measure import measure
 
 pytest.importorskip("optax")
 pytestmark = pytest.mark.heavy
@@ -81,6 +86,21 @@ def test_program_that_never_waits_is_clocked_by_its_results() -> None:
     found = seen("jax_optax.py", "lazy")
     assert_close(*ends_apart(found), seconds=3e-4)
     assert list(found.profile.loss)[:24] == found.own["losses"]
+
+
+def test_epochs_of_a_loop_that_feeds_itself_end_with_its_validations() -> None:
+    measured = measure(
+        Program(command=(sys.executable, "jax_optax.py", "step", "--epochs", "60"), directory=str(PROGRAMS)),
+        until=UntilEpochs(epochs=2),
+        stall_seconds=STALL_SECONDS,
+        trace_operations=False,
+        on_progress=lambda _: None,
+        on_output=None,
+    )
+    found = profile_from(measured)
+    assert found.iterations_per_epoch == 11
+    assert measured.ending == "enough"
+    assert 2 <= len(found.curve) < 60, "it was stopped once it had validated three times"
 
 
 def test_update_that_is_not_compiled_ends_the_iteration() -> None:

@@ -1,10 +1,10 @@
-"""Handwritten digits of scikit-learn, four times as many by shifting each by a pixel: 5 748 to train on, 360 apart."""
+"""Handwritten digits of scikit-learn, three times as many by shifting each by a pixel: 4 311 to train on, 360 apart."""
 # mypy: ignore-errors
 
 import numpy as np
 from sklearn.datasets import load_digits
 
-SHIFTS = ((0, 0), (0, 1), (1, 0), (0, -1))
+SHIFTS = ((0, 0), (0, 1), (1, 0))
 
 
 def load() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

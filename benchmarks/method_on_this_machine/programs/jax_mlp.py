@@ -25,7 +25,7 @@ def loss_of(params, pixels, labels):
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--epochs", type=int, default=100)
+    parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--batch-size", type=int, default=64)
     arguments = parser.parse_args()
     pixels, labels, held_out, truth = digits.load()
@@ -35,7 +35,8 @@ def main() -> None:
         (jax.random.normal(key, (fan_in, fan_out)) * (2 / fan_in) ** 0.5, jnp.zeros(fan_out))
         for key, fan_in, fan_out in zip(keys, WIDTHS, WIDTHS[1:], strict=False)
     ]
-    optimizer = optax.sgd(0.02, momentum=0.9)
+    steps = len(pixels) // arguments.batch_size
+    optimizer = optax.sgd(optax.exponential_decay(0.02, steps, 0.5, staircase=True), momentum=0.9)
     state = optimizer.init(params)
     validate = jax.jit(loss_of)
 

@@ -9,7 +9,7 @@ import keras
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--epochs", type=int, default=100)
+    parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--batch-size", type=int, default=64)
     arguments = parser.parse_args()
     keras.utils.set_random_seed(0)
@@ -34,6 +34,7 @@ def main() -> None:
         validation_data=(held_out, truth),
         batch_size=arguments.batch_size,
         epochs=arguments.epochs,
+        callbacks=[keras.callbacks.LearningRateScheduler(lambda epoch: 0.02 * 0.5**epoch)],
         verbose=2,
     )
 

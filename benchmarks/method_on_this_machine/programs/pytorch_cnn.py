@@ -28,7 +28,7 @@ def network() -> nn.Module:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--epochs", type=int, default=100)
+    parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--batch-size", type=int, default=64)
     arguments = parser.parse_args()
     torch.manual_seed(0)
@@ -37,12 +37,14 @@ def main() -> None:
     checking = DataLoader(TensorDataset(held_out.unsqueeze(1), truth), batch_size=arguments.batch_size)
     model = network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
+    schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
     for epoch in range(1, arguments.epochs + 1):
         model.train()
         for images, wanted in training:
             optimizer.zero_grad()
             functional.cross_entropy(model(images), wanted).backward()
             optimizer.step()
+        schedule.step()
         model.eval()
         with torch.no_grad():
             loss = sum(float(functional.cross_entropy(model(x), y, reduction="sum")) for x, y in checking) / len(truth)

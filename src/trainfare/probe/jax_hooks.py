@@ -398,15 +398,30 @@ class JaxListener(Listener):
             self.recorder.add("loader", batch_size=self._batch, samples=None, length=None, waits=False)
         self.recorder.add("versions", versions=versions_of("jaxlib", "optax", "flax", "equinox", "numpy"))
 
+    def write(self) -> None:
+        count = self.loop.count
+        for other in self._others.values():
+            if other.rare(count):
+                self._write_windows(other, before=count)
+        super().write()
+
+    def _write_windows(self, other: _Other, *, before: float) -> None:
+        """Of the gaps before that one; what is not done yet waits."""
+        for gap in sorted(other.spans.keys() - other.told):
+            (called, last), end = other.spans[gap]
+            if gap >= before or end.seconds is None:
+                continue
+            other.told.add(gap)
+            # It was called while the device was still at work on the iterations before.
+            start = max(called, called if last is None else last.seconds or called)
+            if end.seconds > start:
+                self.recorder.add("window", start=start, end=end.seconds)
+
     def last_facts(self) -> None:
         count = self.loop.count
         for other in self._others.values():
             if not other.ordinary(count):
-                for (called, before), end in other.spans.values():
-                    # It was called while the device was still at work on the iterations before.
-                    start = max(called, called if before is None else before.seconds or called)
-                    if end.seconds is not None and end.seconds > start:
-                        self.recorder.add("window", start=start, end=end.seconds)
+                self._write_windows(other, before=math.inf)
         if self._updates and callable(self._rate):
             values = [float(self._rate(step)) for step in range(min(count, SCHEDULED))]
             self.recorder.add("learning_rates", values=values)
@@ -446,6 +461,8 @@ class _Other:
 
     def __init__(self) -> None:
         self.spans: dict[int, tuple[Any, Any]] = {}
+        self.told: set[int] = set()
+        """Gaps that are written already."""
 
     def called(self, gap: int, start: Any, end: Any) -> None:
         first = self.spans.get(gap)
@@ -454,6 +471,10 @@ class _Other:
     def ordinary(self, gaps: int) -> bool:
         """It runs in most gaps, so it belongs to the iterations."""
         return len(self.spans) > max(2, gaps / 2)
+
+    def rare(self, gaps: int) -> bool:
+        """So much so that it need not be waited for the end to know that it validates."""
+        return 0 < len(self.spans) <= gaps / 4
 
 
 def write_compilation(recorder: Recorder) -> None:
