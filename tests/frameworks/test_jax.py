@@ -90,7 +90,7 @@ def test_program_that_never_waits_is_clocked_by_its_results() -> None:
 
 def test_epochs_of_a_loop_that_feeds_itself_end_with_its_validations() -> None:
     measured = measure(
-        Program(command=(sys.executable, "jax_optax.py", "step", "--epochs", "60"), directory=str(PROGRAMS)),
+        Program(command=(sys.executable, "jax_optax.py", "step", "--epochs", "300"), directory=str(PROGRAMS)),
         until=UntilEpochs(epochs=2),
         stall_seconds=STALL_SECONDS,
         trace_operations=False,
@@ -100,7 +100,7 @@ def test_epochs_of_a_loop_that_feeds_itself_end_with_its_validations() -> None:
     found = profile_from(measured)
     assert found.iterations_per_epoch == 11
     assert measured.ending == "enough"
-    assert 2 <= len(found.curve) < 60, "it was stopped once it had validated three times"
+    assert 2 <= len(found.curve) < 300, "it was stopped once it had validated three times"
 
 
 def test_update_that_is_not_compiled_ends_the_iteration() -> None:

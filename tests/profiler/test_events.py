@@ -164,11 +164,13 @@ def test_stream_is_as_long_as_its_first_whole_pass() -> None:
 
 
 def test_validations_at_equal_distances_are_taken_for_the_ends_of_epochs() -> None:
-    spans = [(float(at), at + 0.9) for at in range(12)]
-    windows = [(at - 0.05, at - 0.01) for at in (3, 6, 9)]
-    assert iterations_between_validations(spans, windows) == 3
-    assert iterations_between_validations(spans, windows[:2]) is None, "twice may be chance"
-    assert iterations_between_validations(spans, [*windows, (10.95, 10.99)]) is None, "at unequal ones they are not"
+    def after(*places: int) -> list[Event]:
+        return [event("window", start=float(place), end=place + 0.5, after=place) for place in places]
+
+    assert iterations_between_validations(after(3, 6, 9)) == 3
+    assert iterations_between_validations(after(3, 6)) is None, "twice may be chance"
+    assert iterations_between_validations(after(3, 6, 9, 11)) is None, "at unequal ones they are not"
+    assert iterations_between_validations([event("window", start=1.0, end=2.0)]) is None
 
 
 def test_bytes_are_those_between_the_first_and_the_last_look() -> None:

@@ -415,7 +415,7 @@ class JaxListener(Listener):
             # It was called while the device was still at work on the iterations before.
             start = max(called, called if last is None else last.seconds or called)
             if end.seconds > start:
-                self.recorder.add("window", start=start, end=end.seconds)
+                self.recorder.add("window", start=start, end=end.seconds, after=gap)
 
     def last_facts(self) -> None:
         count = self.loop.count

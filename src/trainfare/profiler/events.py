@@ -138,9 +138,7 @@ def profile_of(
     operations = operations_in(traced)
     epoch = _epoch(_last(events, "loader"), batches, model.get("world_size") or 1)
     epoch["iterations_per_epoch"] = (
-        epoch["iterations_per_epoch"]
-        or iterations_in_a_pass(events, spans)
-        or iterations_between_validations(spans, windows)
+        epoch["iterations_per_epoch"] or iterations_in_a_pass(events, spans) or iterations_between_validations(events)
     )
     losses = _losses(events, len(iterations))
     waits = _last(events, "loader").get("waits", True)
@@ -270,11 +268,10 @@ def iterations_in_a_pass(events: Sequence[Event], spans: Sequence[Span]) -> int 
     return None
 
 
-def iterations_between_validations(spans: Sequence[Span], windows: Sequence[Span]) -> int | None:
+def iterations_between_validations(events: Iterable[Event]) -> int | None:
     """Of a program that feeds itself, and so tells nothing of its epochs: where it validates again and again after the
     same number of iterations, that is taken for an epoch. Twice may be chance."""
-    ends = [end for _, end in spans]
-    places = sorted({bisect_right(ends, start) for start, _ in windows} - {0})
+    places = sorted({event["after"] for event in events if event["event"] == "window" and "after" in event} - {0})
     lengths = {later - earlier for earlier, later in pairwise([0, *places])}
     return lengths.pop() if len(places) >= FEWEST_VALIDATIONS and len(lengths) == 1 else None
 
