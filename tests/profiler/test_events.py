@@ -168,6 +168,7 @@ def test_validations_at_equal_distances_are_taken_for_the_ends_of_epochs() -> No
         return [event("window", start=float(place), end=place + 0.5, after=place) for place in places]
 
     assert iterations_between_validations(after(3, 6, 9)) == 3
+    assert iterations_between_validations(after(3, 6, 9, 15, 18)) == 3, "one was missed"
     assert iterations_between_validations(after(3, 6)) is None, "twice may be chance"
     assert iterations_between_validations(after(3, 6, 9, 11)) is None, "at unequal ones they are not"
     assert iterations_between_validations([event("window", start=1.0, end=2.0)]) is None

@@ -342,6 +342,7 @@ class JaxListener(Listener):
         if not self.loop.count:
             return
         other = self._others.setdefault(id(function), _Other())
+        other.count(self.loop.count)
         if not other.ordinary(self.loop.count):
             other.called(self.loop.count, (begun, self._last_mark), self.clock.when_ready(shown))
 
@@ -412,10 +413,11 @@ class JaxListener(Listener):
             if gap >= before or end.seconds is None:
                 continue
             other.told.add(gap)
-            # It was called while the device was still at work on the iterations before.
-            start = max(called, called if last is None else last.seconds or called)
-            if end.seconds > start:
-                self.recorder.add("window", start=start, end=end.seconds, after=gap)
+            # Called while the device was still at work on the iterations before. Where all cores are busy the end
+            # of those may be noticed only after its own: then it began when it was called.
+            begun = called if last is None or last.seconds is None else max(called, last.seconds)
+            start = begun if begun < end.seconds else called
+            self.recorder.add("window", start=start, end=max(start, end.seconds), after=gap)
 
     def last_facts(self) -> None:
         count = self.loop.count
@@ -461,8 +463,15 @@ class _Other:
 
     def __init__(self) -> None:
         self.spans: dict[int, tuple[Any, Any]] = {}
+        self.gaps = 0
+        """In which it was called; those of an ordinary one have no spans."""
+        self.last: int | None = None
         self.told: set[int] = set()
         """Gaps that are written already."""
+
+    def count(self, gap: int) -> None:
+        self.gaps += gap != self.last
+        self.last = gap
 
     def called(self, gap: int, start: Any, end: Any) -> None:
         first = self.spans.get(gap)
@@ -470,11 +479,11 @@ class _Other:
 
     def ordinary(self, gaps: int) -> bool:
         """It runs in most gaps, so it belongs to the iterations."""
-        return len(self.spans) > max(2, gaps / 2)
+        return self.gaps > max(2, gaps / 2)
 
     def rare(self, gaps: int) -> bool:
         """So much so that it need not be waited for the end to know that it validates."""
-        return 0 < len(self.spans) <= gaps / 4
+        return self.gaps <= gaps / 4
 
 
 def write_compilation(recorder: Recorder) -> None:

@@ -270,10 +270,13 @@ def iterations_in_a_pass(events: Sequence[Event], spans: Sequence[Span]) -> int 
 
 def iterations_between_validations(events: Iterable[Event]) -> int | None:
     """Of a program that feeds itself, and so tells nothing of its epochs: where it validates again and again after the
-    same number of iterations, that is taken for an epoch. Twice may be chance."""
+    same number of iterations, that is taken for an epoch. Twice may be chance; one may have been missed."""
     places = sorted({event["after"] for event in events if event["event"] == "window" and "after" in event} - {0})
-    lengths = {later - earlier for earlier, later in pairwise([0, *places])}
-    return lengths.pop() if len(places) >= FEWEST_VALIDATIONS and len(lengths) == 1 else None
+    lengths = Counter(later - earlier for earlier, later in pairwise([0, *places]))
+    if not lengths:
+        return None
+    length, times = lengths.most_common(1)[0]
+    return length if times >= FEWEST_VALIDATIONS and all(other % length == 0 for other in lengths) else None
 
 
 def bytes_an_iteration(events: Iterable[Event]) -> dict[str, Any]:
