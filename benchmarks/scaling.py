@@ -57,7 +57,7 @@ class _LastKnown:
 
     steps: tuple[MeasuredStep, ...]
 
-    def seconds(self, placement: Placement, batch_size: float) -> float:  # noqa: ARG002
+    def seconds(self, placement: Placement, batch_size: float) -> float:  # noqa: ARG002 # as the others are called
         same = [s for s in self.steps if s.batch_size == batch_size] or self.steps
         largest = max(s.placement.gpus for s in same)
         return median(s.seconds for s in same if s.placement.gpus == largest)

@@ -183,7 +183,7 @@ def test_what_is_not_sure_at_one_batch_size_is_less_sure_at_another() -> None:
     report = epochs(["p1"], batch_size=128)
     needed, answer = report.profiles[0].needed, report.answer
     assert None not in (needed.low, needed.high, answer.low, answer.high)
-    assert answer.high / answer.low > needed.high / needed.low  # type: ignore[operator]
+    assert answer.high / answer.low > needed.high / needed.low  # type: ignore[operator] # no refusals
 
 
 def test_a_batch_larger_than_the_data_set_is_refused() -> None:

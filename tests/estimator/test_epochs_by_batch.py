@@ -114,4 +114,4 @@ def test_epochs_of_another_length_scale_the_answer(known: list[KnownEpochs], siz
 @pytest.mark.parametrize("changes", [{"batch_size": 0}, {"epochs": 0.0}, {"gradient_noise": (0.0,)}])
 def test_a_known_point_must_be_positive(changes: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="must be positive"):
-        KnownEpochs(**({"batch_size": 64, "epochs": 3.0} | changes))  # type: ignore[arg-type]
+        KnownEpochs(**({"batch_size": 64, "epochs": 3.0} | changes))  # type: ignore[arg-type] # what it is about

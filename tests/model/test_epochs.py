@@ -34,4 +34,4 @@ def test_whole_epochs_are_at_least_one() -> None:
 )
 def test_a_wrong_answer_cannot_be_made(changes: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"must|needs|between"):
-        EpochsAnswer(**({"rule": "curve", "why": "because"} | changes))  # type: ignore[arg-type]
+        EpochsAnswer(**({"rule": "curve", "why": "because"} | changes))  # type: ignore[arg-type] # what it is about

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trainfare.cli.options import Json, Store
+from trainfare.cli.options import IterationsPerEpoch, Json, Store
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -28,9 +28,7 @@ def compare(
     patience: Annotated[
         int, typer.Option(min=1, metavar="N", help="A run is stable when it was not better for so many epochs.")
     ] = 5,
-    iterations_per_epoch: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Where the program does not tell.", show_default=False)
-    ] = None,
+    iterations_per_epoch: IterationsPerEpoch = None,
     json: Json = False,
     store: Store = None,
 ) -> None:

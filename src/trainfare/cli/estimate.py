@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from trainfare.cli.options import Json, Store
+from trainfare.cli.options import Boot, DataGib, DiskGib, IterationsPerEpoch, Json, ResultsGib, Setup, Store
 
 
 def estimate(
@@ -21,23 +21,13 @@ def estimate(
         int | None, typer.Option(min=1, metavar="N", help="How many epochs to train.", show_default=False)
     ] = None,
     nodes: Annotated[int, typer.Option(min=1, metavar="N", help="How many such machines.")] = 1,
-    iterations_per_epoch: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Where the program does not tell.", show_default=False)
-    ] = None,
+    iterations_per_epoch: IterationsPerEpoch = None,
     explain: Annotated[bool, typer.Option("--explain", help="Every line with its formula and numbers.")] = False,
-    boot: Annotated[
-        str | None, typer.Option(metavar="TIME", help="How long the machine boots.", show_default=False)
-    ] = None,
-    setup: Annotated[
-        str | None, typer.Option(metavar="TIME", help="How long it is set up.", show_default=False)
-    ] = None,
-    disk_gib: Annotated[float | None, typer.Option(min=0, metavar="GIB", help="Its disk.", show_default="100")] = None,
-    data_gib: Annotated[
-        float | None, typer.Option(min=0, metavar="GIB", help="Data to bring there first.", show_default=False)
-    ] = None,
-    results_gib: Annotated[
-        float | None, typer.Option(min=0, metavar="GIB", help="Results to bring home.", show_default="a checkpoint")
-    ] = None,
+    boot: Boot = None,
+    setup: Setup = None,
+    disk_gib: DiskGib = None,
+    data_gib: DataGib = None,
+    results_gib: ResultsGib = None,
     json: Json = False,
     store: Store = None,
 ) -> None:

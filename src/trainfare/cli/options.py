@@ -9,3 +9,15 @@ Store = Annotated[
     typer.Option("--store", metavar="STORE", help="Another history: a file or a PostgreSQL URL.", show_default=False),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+IterationsPerEpoch = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Where the program does not tell.", show_default=False)
+]
+Boot = Annotated[str | None, typer.Option(metavar="TIME", help="How long a machine boots.", show_default=False)]
+Setup = Annotated[str | None, typer.Option(metavar="TIME", help="How long it is set up.", show_default=False)]
+DiskGib = Annotated[float | None, typer.Option(min=0, metavar="GIB", help="Its disk.", show_default="100")]
+DataGib = Annotated[
+    float | None, typer.Option(min=0, metavar="GIB", help="Data to bring there first.", show_default=False)
+]
+ResultsGib = Annotated[
+    float | None, typer.Option(min=0, metavar="GIB", help="Results to bring home.", show_default="a checkpoint")
+]

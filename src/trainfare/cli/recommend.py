@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from trainfare.cli.options import Json, Store
+from trainfare.cli.options import Boot, DataGib, DiskGib, IterationsPerEpoch, Json, ResultsGib, Setup, Store
 
 if TYPE_CHECKING:
     from trainfare.app.recommend import Recommendation
@@ -31,22 +31,12 @@ def recommend(
         typer.Option(metavar="cheapest|fastest", help="What to look for.", show_default="cheapest"),
     ] = None,
     spot: Annotated[bool, typer.Option("--spot", help="Spot machines may be chosen too.")] = False,
-    iterations_per_epoch: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Where the program does not tell.", show_default=False)
-    ] = None,
-    boot: Annotated[
-        str | None, typer.Option(metavar="TIME", help="How long a machine boots.", show_default=False)
-    ] = None,
-    setup: Annotated[
-        str | None, typer.Option(metavar="TIME", help="How long it is set up.", show_default=False)
-    ] = None,
-    disk_gib: Annotated[float | None, typer.Option(min=0, metavar="GIB", help="Its disk.", show_default="100")] = None,
-    data_gib: Annotated[
-        float | None, typer.Option(min=0, metavar="GIB", help="Data to bring there first.", show_default=False)
-    ] = None,
-    results_gib: Annotated[
-        float | None, typer.Option(min=0, metavar="GIB", help="Results to bring home.", show_default="a checkpoint")
-    ] = None,
+    iterations_per_epoch: IterationsPerEpoch = None,
+    boot: Boot = None,
+    setup: Setup = None,
+    disk_gib: DiskGib = None,
+    data_gib: DataGib = None,
+    results_gib: ResultsGib = None,
     show_all: Annotated[bool, typer.Option("--all", help="Show every machine type.")] = False,
     json: Json = False,
     store: Store = None,

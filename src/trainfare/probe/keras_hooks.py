@@ -697,7 +697,7 @@ def _samples(adapter: Any, length: int, size: int) -> int | None:
         if adapter.has_partial_batch is None:
             return None
         return (length - 1) * size + (adapter.partial_batch_size or size)
-    except NotImplementedError:
+    except NotImplementedError:  # as Keras says that an adapter does not know
         return None
 
 

@@ -121,14 +121,14 @@ def _samples(loader: Any) -> int | None:
         if own_batches or not hasattr(sampler, "__len__"):
             return len(loader.dataset)
         return len(sampler) if not hasattr(sampler, "num_replicas") else len(loader.dataset)  # type: ignore[arg-type]  # it has a length: asked above
-    except (TypeError, NotImplementedError):
+    except (TypeError, NotImplementedError):  # as a stream says that it has no length
         return None
 
 
 def _length(loader: Any) -> int | None:
     try:
         return len(loader)
-    except (TypeError, NotImplementedError):
+    except (TypeError, NotImplementedError):  # as a stream says that it has no length
         return None
 
 
