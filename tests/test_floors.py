@@ -12,7 +12,7 @@ FLOORS = (
     ("cli", "web"),
     ("app",),
     ("settings",),
-    ("profiler", "catalog", "estimator", "recommender", "scheduler", "runner", "clouds", "store"),
+    ("profiler", "catalog", "measurements", "estimator", "recommender", "scheduler", "runner", "clouds", "store"),
     ("model",),
     ("errors", "units", "probe", "agent"),
 )

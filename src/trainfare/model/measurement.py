@@ -1,0 +1,95 @@
+"""What somebody measured and wrote down: the rows that the models are fitted to and judged on.
+
+A row names its GPU as the catalog does; what a table calls it is the reader's business.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from trainfare.model.checks import require_not_negative, require_positive, require_text
+from trainfare.model.profile import Operation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredIteration:
+    """One training iteration of a program, on one GPU or on several that add up their gradients."""
+
+    source: str
+    """The table it stands in: `rented_gpus`."""
+    program: str
+    family: str
+    """Programs that are built alike: what is known of one is nearly known of another."""
+    gpu: str
+    dtype: str
+    batch_size: float
+    """Of one GPU."""
+    seconds: float
+    """Of one iteration; of one sample, or of one unit that the program counts in, where only that is told."""
+    gpus: int = 1
+    nodes: int = 1
+    machine: str | None = None
+    """Which of several machines with the same GPU."""
+    operations: tuple[Operation, ...] = ()
+
+    def __post_init__(self) -> None:
+        require_text(source=self.source, program=self.program, family=self.family, gpu=self.gpu, dtype=self.dtype)
+        require_positive(batch_size=self.batch_size, seconds=self.seconds, gpus=self.gpus, nodes=self.nodes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorProfile:
+    """One training step on one machine type, with the time of each operator: device and host apart, by their names."""
+
+    program: str
+    family: str
+    vm_type: str
+    """As its provider calls it: `p3.2xlarge`."""
+    gpu: str
+    batch_size: float
+    image_side: int
+    optimizer: str
+    seconds: float
+    """Wall time of a step."""
+    device_seconds: Mapping[str, float] = field(default_factory=dict)
+    host_seconds: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        require_text(program=self.program, family=self.family, vm_type=self.vm_type, gpu=self.gpu)
+        require_positive(batch_size=self.batch_size, image_side=self.image_side, seconds=self.seconds)
+        for name, seconds in {**self.device_seconds, **self.host_seconds}.items():
+            require_not_negative(**{name: seconds})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredLayer:
+    """One layer alone on one GPU; a dense one is a convolution of one pixel with a kernel of one."""
+
+    kind: Literal["convolution", "dense"]
+    gpu: str
+    batch_size: int
+    channels_in: int
+    channels_out: int
+    seconds: float
+    side: int = 1
+    """Of the input plane."""
+    kernel: int = 1
+    stride: int = 1
+    padded: bool = False
+    bias: bool = False
+    activation: str | None = None
+    optimizer: str | None = None
+    """None: the forward pass alone."""
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        require_text(gpu=self.gpu, dtype=self.dtype)
+        require_positive(
+            batch_size=self.batch_size,
+            channels_in=self.channels_in,
+            channels_out=self.channels_out,
+            seconds=self.seconds,
+            side=self.side,
+            kernel=self.kernel,
+            stride=self.stride,
+        )
