@@ -59,6 +59,7 @@ def profile(
     on: str | None = ...,
     trace_operations: bool = ...,
     gradient_noise: bool = ...,
+    operator_times: bool = ...,
     on_workspace: Callable[[Workspace], None] = ...,
     on_progress: Callable[[Progress], None] = ...,
     on_output: Callable[[bytes], None] | None = ...,
@@ -108,6 +109,7 @@ def profile_command(
     on: str | None = None,
     trace_operations: bool = True,
     gradient_noise: bool = False,
+    operator_times: bool = False,
     on_workspace: Callable[[Workspace], None] = lambda _: None,
     on_progress: Callable[[Progress], None] = lambda _: None,
     on_output: Callable[[bytes], None] | None = None,
@@ -138,6 +140,7 @@ def profile_command(
             stall_seconds=settings.stall_seconds,
             trace_operations=trace_operations,
             gradient_noise=gradient_noise,
+            operator_times=operator_times,
             on_progress=on_progress,
             on_output=on_output,
         )

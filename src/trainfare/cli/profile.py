@@ -58,6 +58,9 @@ def profile(
     gradient_noise: Annotated[
         bool, typer.Option("--gradient-noise", help="Measure it too, over 32 more iterations (PyTorch).")
     ] = False,
+    operator_times: Annotated[
+        bool, typer.Option("--operator-times", help="Measure each operator too, over 5 more iterations (PyTorch).")
+    ] = False,
     stall: Annotated[
         str | None, typer.Option(metavar="TIME", help="Stop a program that stands still for so long (10min).")
     ] = None,
@@ -89,6 +92,7 @@ def profile(
         "on": on,
         "trace_operations": operations,
         "gradient_noise": gradient_noise,
+        "operator_times": operator_times,
         "on_workspace": screen.workspace,
         "on_progress": screen.progress,
         "on_output": None if quiet else screen.output,

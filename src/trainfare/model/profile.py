@@ -194,6 +194,10 @@ class Profile:
     """Epoch by epoch, as far as the run went."""
     operations: tuple[Operation, ...] = ()
     """What one iteration launches: empty where it was not traced."""
+    operator_seconds: Mapping[str, float] = field(default_factory=dict)
+    """How long the device takes in one iteration for each operator, by the framework's names; empty where that was not
+    measured, and on a CPU. Likewise the host."""
+    operator_host_seconds: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         require_text(id=self.id, framework=self.framework)
@@ -231,7 +235,13 @@ class Profile:
             require_positive(iteration_seconds=seconds)
         for rate in self.learning_rate_plan:
             require_not_negative(learning_rate_plan=rate)
-        for seconds in (*self.data_wait_seconds, *self.validation_seconds, *self.checkpoint_seconds):
+        for seconds in (
+            *self.data_wait_seconds,
+            *self.validation_seconds,
+            *self.checkpoint_seconds,
+            *self.operator_seconds.values(),
+            *self.operator_host_seconds.values(),
+        ):
             require_not_negative(seconds=seconds)
         if self.data_wait_seconds and len(self.data_wait_seconds) != len(self.iteration_seconds):
             raise ValueError("data_wait_seconds must have one entry an iteration, or none")

@@ -20,6 +20,7 @@ ITERATIONS = "TRAINFARE_PROBE_ITERATIONS"
 OPERATIONS = "TRAINFARE_PROBE_OPERATIONS"
 BY_LOSS = "TRAINFARE_PROBE_BY_LOSS"
 GRADIENT_NOISE = "TRAINFARE_PROBE_GRADIENT_NOISE"
+OPERATOR_TIMES = "TRAINFARE_PROBE_OPERATOR_TIMES"
 
 LISTENERS = {
     "torch": "torch_hooks",
@@ -51,11 +52,11 @@ def start(environ: Mapping[str, str]) -> None:
     wanted = int(environ.get(ITERATIONS, "0")) or None
     trace = environ.get(OPERATIONS, "1") == "1"
     by_loss = environ.get(BY_LOSS) == "1"
-    noise = environ.get(GRADIENT_NOISE) == "1"
+    also = {"gradient_noise": environ.get(GRADIENT_NOISE) == "1", "operator_times": environ.get(OPERATOR_TIMES) == "1"}
 
     def stop() -> Stop:
         """A new one for each loop: a forked child counts its own iterations."""
-        fresh: Stop = sibling("stop").Stop(path, wanted, by_loss=by_loss, gradient_noise=noise)
+        fresh: Stop = sibling("stop").Stop(path, wanted, by_loss=by_loss, **also)
         return fresh
 
     place(recorder, stop, trace=trace)

@@ -28,17 +28,24 @@ class Stop:
     """Due after the wanted iterations, or when the profiler says so; once due it stays due.
 
     `by_loss`: whoever decides needs every loss as it comes, although reading one waits for its device.
-    `gradient_noise`: some more iterations are wanted for it before the program is ended.
+    `gradient_noise`, `operator_times`: some more iterations are wanted for them before the program is ended.
     """
 
     ends_program = True
     """Not so in a program that measures itself and then goes on: nothing may be done to make it end."""
 
     def __init__(
-        self, events_path: str, iterations: int | None, *, by_loss: bool = False, gradient_noise: bool = False
+        self,
+        events_path: str,
+        iterations: int | None,
+        *,
+        by_loss: bool = False,
+        gradient_noise: bool = False,
+        operator_times: bool = False,
     ) -> None:
         self.by_loss = by_loss
         self.gradient_noise = gradient_noise
+        self.operator_times = operator_times
         self._file = events_path + TOLD_SUFFIX
         self._wanted = iterations
         self._due = False

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from trainfare.probe.recorder import Recorder
     from trainfare.probe.stop import Stop
     from trainfare.probe.torch_noise import Noise
+    from trainfare.probe.torch_operator_times import OperatorTimes
     from trainfare.probe.torch_operations import Tracer
     from trainfare.probe.torch_schedule import Schedule
 else:
@@ -111,6 +112,8 @@ class Listener(listening.Listener):
         self._leaves: list[Any] = []
         self._noise: Noise | None = None
         self._noise_wanted = self.stop.gradient_noise
+        self._times: OperatorTimes | None = None
+        self._times_wanted = self.stop.operator_times
         self._schedule: tuple[Callable[[], Any], Schedule | None] = (nobody, None)
 
     def new_clock(self) -> Any:
@@ -488,6 +491,10 @@ class Listener(listening.Listener):
             self.guarded(self._look_at_noise)()
         if self._noise is not None:
             return
+        if self._times_wanted:
+            self.guarded(self._look_at_operators)()
+        if self._times is not None:
+            return
         if not self._trace_is_wanted:
             self.end()
         if self.loop.between_passes and self._delays < TRACE_DELAYS:
@@ -508,6 +515,17 @@ class Listener(listening.Listener):
         if value is None:
             self.note("gradient noise: the mean gradient cannot be told from the noise of a few batches")
         self.recorder.add("gradient_noise", value=value)
+
+    def _look_at_operators(self) -> None:
+        """Over some more iterations, each from boundary to boundary."""
+        if self._times is None:
+            self._times_wanted = False  # whatever happens, it is not tried again
+            module = importlib.import_module(f"{__package__}.torch_operator_times")
+            self._times = module.OperatorTimes(self.module)
+            self._times_wanted = True
+        elif self._times.enough():
+            times, self._times, self._times_wanted = self._times, None, False
+            self.recorder.add("operator_times", **times.leave())
 
     def _begin_trace(self) -> None:
         operations = importlib.import_module(f"{__package__}.torch_operations")

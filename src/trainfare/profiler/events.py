@@ -134,6 +134,7 @@ def profile_of(
     windows = without(merged(_spans(events, "window")), saves)
     apart = merged([*windows, *saves])
     model, memory, traced = (_last(events, kind) for kind in ("model", "memory", "operations"))
+    operator_times = _last(events, "operator_times")
     batches = [int(event["batches"]) for event in iterations]
     operations = operations_in(traced)
     epoch = _epoch(_last(events, "loader"), batches, model.get("world_size") or 1)
@@ -178,6 +179,8 @@ def profile_of(
         compile_seconds=_last(events, "compilation").get("seconds"),
         compile_cache_warm=_last(events, "compilation").get("cache_warm"),
         operations=operations,
+        operator_seconds=operator_times.get("device") or {},
+        operator_host_seconds=operator_times.get("host") or {},
     )
 
 

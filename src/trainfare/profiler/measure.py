@@ -91,6 +91,7 @@ def measure(
     stall_seconds: float,
     trace_operations: bool,
     gradient_noise: bool = False,
+    operator_times: bool = False,
     on_progress: Callable[[Progress], None],
     on_output: Callable[[bytes], None] | None,
 ) -> Measured:
@@ -115,6 +116,7 @@ def measure(
             {
                 **_environment(path, iterations, until, trace_operations),
                 boot.GRADIENT_NOISE: "1" if gradient_noise else "0",
+                boot.OPERATOR_TIMES: "1" if operator_times else "0",
                 **(environment or {}),
             },
         )

@@ -1,0 +1,53 @@
+"""How long each operator takes in an iteration, on the device and on the host, by PyTorch's own profiler.
+
+The profiler slows what it looks at, so this comes after all else was measured, over a few more iterations of a program
+that is about to be ended. Times are an operator's own: without the operators that it calls. What the device does is
+counted to the operator that launched it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+ITERATIONS = 5
+SHORTEST_SHARE = 1e-4
+"""Of all: what takes less is not worth a name."""
+
+
+class OperatorTimes:
+    """Watches from the end of one iteration to the end of a later one."""
+
+    def __init__(self, torch: ModuleType) -> None:
+        profiler: Any = importlib.import_module("torch.profiler")
+        activities = [profiler.ProfilerActivity.CPU]
+        if torch.cuda.is_available():
+            activities.append(profiler.ProfilerActivity.CUDA)
+        self._profiler = profiler.profile(activities=activities)
+        self._profiler.start()
+        self._iterations = 0
+
+    def enough(self) -> bool:
+        """Asked once at the end of each iteration."""
+        self._iterations += 1
+        return self._iterations >= ITERATIONS
+
+    def leave(self) -> dict[str, Any]:
+        """Seconds an iteration, by operator."""
+        self._profiler.stop()
+        rows = [row for row in self._profiler.key_averages() if "CPU" in str(row.device_type)]
+        device = {row.key: _device_microseconds(row) for row in rows}
+        host = {row.key: float(row.self_cpu_time_total) for row in rows}
+        return {"device": self._seconds(device), "host": self._seconds(host)}
+
+    def _seconds(self, microseconds: dict[str, float]) -> dict[str, float]:
+        least = SHORTEST_SHARE * sum(microseconds.values())
+        return {name: own / 1e6 / self._iterations for name, own in microseconds.items() if own > least}
+
+
+def _device_microseconds(row: Any) -> float:
+    """Older versions have another name for it."""
+    return float(getattr(row, "self_device_time_total", None) or getattr(row, "self_cuda_time_total", 0.0))

@@ -1,0 +1,39 @@
+"""PyTorch's profiler, looked at after a program was measured: which operator takes how long."""
+
+import sys
+from statistics import median
+
+from tests.frameworks.runs import PROGRAMS, profile_from
+from trainfare.model.profile import Profile
+from trainfare.model.program import Program
+from trainfare.profiler.events import what_was_seen
+from trainfare.profiler.measure import measure
+
+
+def profiled(*, operator_times: bool) -> Profile:
+    measured = measure(
+        Program(command=(sys.executable, "torch_shapes.py", "stream"), directory=str(PROGRAMS)),
+        iterations=6,
+        stall_seconds=120,
+        trace_operations=True,
+        operator_times=operator_times,
+        on_progress=lambda _: None,
+        on_output=None,
+    )
+    assert what_was_seen(measured.events).troubles == ()
+    assert measured.ending == "enough"
+    return profile_from(measured)
+
+
+def test_operators_are_timed_after_the_iterations_and_change_none_of_them() -> None:
+    profile = profiled(operator_times=True)
+    assert len(profile.iteration_seconds) == 6
+    assert profile.operations
+    assert not profile.operator_seconds  # there is no device beside the host
+    assert any("addmm" in name or "conv" in name for name in profile.operator_host_seconds)
+    # Slowed by the profiler, but of the size of an iteration: they are of one, not of five.
+    assert sum(profile.operator_host_seconds.values()) < 20 * median(profile.steady_iteration_seconds) + 0.05
+
+
+def test_operators_are_not_timed_unless_it_is_asked_for() -> None:
+    assert not profiled(operator_times=False).operator_host_seconds
