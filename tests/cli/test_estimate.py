@@ -13,7 +13,7 @@ from tests.makers import make_estimate, make_plan, make_profile
 from trainfare.cli.main import app
 from trainfare.errors import AskedWrongly, Infeasible, NotFound
 from trainfare.model.machine import Host
-from trainfare.model.profile import Profile
+from trainfare.model.profile import EarlyStopping, Profile
 from trainfare.settings import read_settings
 from trainfare.store.open import open_history
 
@@ -94,6 +94,22 @@ def test_a_program_that_counts_in_iterations_is_counted_exactly() -> None:
     assert run_json("--on", "g4dn.xlarge", "--epochs", "2")["phases"]["steady iterations"] == pytest.approx(4.5)
 
 
+def test_epochs_that_are_only_expected_are_in_the_interval() -> None:
+    keep(make_profile(host=THERE, epochs=100, early_stopping=EarlyStopping(metric="val_loss", patience=5)))
+    found = trainfare.estimate(on="g4dn.xlarge").estimate
+    assert found.epochs_interval is not None
+    assert found.epochs_interval.low < found.epochs == 100
+    stated = trainfare.estimate(on="g4dn.xlarge", epochs=100).estimate
+    assert stated.epochs_interval is None
+    assert found.seconds.value == stated.seconds.value
+    assert found.seconds.low < stated.seconds.low
+    assert found.usd.low < stated.usd.low
+    words = " ".join(run("--on", "g4dn.xlarge", "--explain").stdout.split())
+    assert "6 – 100 epochs (90 %) are in the intervals of time and cost" in words
+    assert "; 6 – 100 epochs are in the interval" in words
+    assert "in the interval" not in run("--on", "g4dn.xlarge", "--explain", "--epochs", "100").stdout
+
+
 def test_repeats_of_one_day_are_taken_together_and_older_ones_not() -> None:
     first = make_profile(host=THERE, iteration_seconds=(1.0, *[0.12] * 9), loss=())
     again = replace(first, id="pagain", iteration_seconds=(1.0, *[0.10] * 9))
@@ -171,7 +187,7 @@ def test_a_plan_of_before_there_were_bills_is_read_and_shown() -> None:
     plan = make_plan(chosen=make_estimate())
     document = json.loads(trainfare.to_json(plan))
     for estimate in (document["chosen"], *document["runners_up"]):
-        for name in ("bill", "interruptions", "checkpoint_every_seconds"):
+        for name in ("bill", "interruptions", "checkpoint_every_seconds", "epochs_interval"):
             del estimate[name]
         for phase in estimate["phases"]:
             del phase["how"]

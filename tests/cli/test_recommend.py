@@ -11,7 +11,7 @@ from tests.makers import make_profile
 from trainfare.cli.main import app
 from trainfare.errors import AskedWrongly, Infeasible, NotFound
 from trainfare.model.machine import Host
-from trainfare.model.profile import Profile
+from trainfare.model.profile import EarlyStopping, Profile
 from trainfare.settings import read_settings
 from trainfare.store.open import open_history
 
@@ -147,6 +147,19 @@ def test_assumed_epochs_are_said() -> None:
     keep(make_profile(**MEASURED))
     assert any("10 epochs are assumed" in reason for reason in run_json()["reasons"])
     assert not any("assumed" in reason for reason in run_json("--epochs", "10")["reasons"])
+
+
+@pytest.mark.usefixtures("there_at_once")
+def test_doubt_about_the_epochs_is_no_doubt_about_the_order_of_machines() -> None:
+    stopping = EarlyStopping(metric="val_loss", patience=1)
+    cheap, dear = (Host(name="h", vm_type=f"aws/{name}") for name in ("g4dn.xlarge", "g5.xlarge"))
+    fields = {"epochs": 1000, "early_stopping": stopping, "operations": (), **MEASURED}
+    keep(make_profile(id="p1", host=cheap, **fields), make_profile(id="p2", host=dear, **fields))
+    found = run_json()
+    steady = [e for e in found["estimates"] if e["market"] == "on_demand"]
+    first, second = (next(e for e in steady if e["profile"] == name) for name in ("p1", "p2"))
+    assert second["usd_low"] < first["usd"] < second["usd"]
+    assert not any("cannot be told apart" in reason for reason in found["reasons"])
 
 
 def test_without_any_profile_the_answer_says_how_to_make_one() -> None:

@@ -1,3 +1,4 @@
+import math
 from datetime import UTC, datetime
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import strategies as st
 from tests.makers import make_candidate, make_gpu, make_offer, make_profile, make_vm_type
 from trainfare.estimator.estimate import estimate_all
 from trainfare.model.estimate import Estimate
+from trainfare.model.interval import Interval
 from trainfare.model.machine import Host
 from trainfare.model.offer import Candidate
 from trainfare.model.profile import Profile
@@ -22,8 +24,13 @@ def on(gpu_name: str | None = "T4", **changes: object) -> Candidate:
     return make_candidate(offer=make_offer(vm_type=vm_type))
 
 
-def estimates(profiles: list[Profile], *candidates: Candidate, epochs: int = 10) -> tuple[Estimate, ...]:
-    return estimate_all(profiles, candidates, gpus=GPUS.get, iterations_per_epoch=23, epochs=epochs)
+def estimates(
+    profiles: list[Profile], *candidates: Candidate, epochs: int = 10, between: tuple[int, int] | None = None
+) -> tuple[Estimate, ...]:
+    interval = Interval(value=epochs, low=between[0], high=between[1]) if between else None
+    return estimate_all(
+        profiles, candidates, gpus=GPUS.get, iterations_per_epoch=23, epochs=epochs, epochs_interval=interval
+    )
 
 
 def test_a_profile_taken_on_the_machine_makes_it_measured() -> None:
@@ -123,3 +130,45 @@ def test_cost_is_price_times_time_times_nodes(epochs: int, price: float, nodes: 
     for part in ("value", "low", "high"):
         expected = price * getattr(estimate.seconds, part) / 3600 * nodes
         assert getattr(estimate.usd, part) == pytest.approx(expected)
+
+
+MEASURED_THERE = make_profile(host=Host(name="h", vm_type="aws/with-T4"), validation_seconds=(), init_seconds=0.0)
+
+
+@given(
+    epochs=st.integers(1, 200),
+    fewer=st.integers(0, 199),
+    more=st.integers(0, 1000),
+)
+def test_epochs_in_doubt_widen_time_and_cost_and_move_neither(epochs: int, fewer: int, more: int) -> None:
+    low, high = max(1, epochs - fewer), epochs + more
+    (sure,) = estimates([MEASURED_THERE], on("T4"), epochs=epochs)
+    (found,) = estimates([MEASURED_THERE], on("T4"), epochs=epochs, between=(low, high))
+    (few,), (many,) = (estimates([MEASURED_THERE], on("T4"), epochs=n) for n in (low, high))
+    for part in ("seconds", "usd"):
+        exactly, allowing = getattr(sure, part), getattr(found, part)
+        assert allowing.value == exactly.value
+        assert allowing.low <= min(exactly.low, getattr(few, part).value) * (1 + 1e-9)
+        assert allowing.high >= max(exactly.high, getattr(many, part).value) * (1 - 1e-9)
+        assert allowing.low >= getattr(few, part).value * exactly.low / exactly.value * (1 - 1e-9)
+        assert allowing.high <= getattr(many, part).value * exactly.high / exactly.value * (1 + 1e-9)
+
+
+def test_errors_of_the_epochs_and_of_an_iteration_add_as_squares_of_logarithms() -> None:
+    (sure,) = estimates([MEASURED_THERE], on("T4"), epochs=100)
+    (found,) = estimates([MEASURED_THERE], on("T4"), epochs=100, between=(50, 300))
+    exactly, steady = (
+        next(phase.seconds for phase in each.phases if phase.name == "steady iterations") for each in (sure, found)
+    )
+    of_time, of_epochs = math.log(exactly.high / exactly.value), math.log((23 * 300 - 1) / (23 * 100 - 1))
+    assert math.log(steady.high / steady.value) == pytest.approx(math.hypot(of_time, of_epochs))
+    assert found.epochs_interval == Interval(value=100, low=50, high=300)
+
+
+def test_what_happens_once_is_as_sure_as_before_when_epochs_are_in_doubt() -> None:
+    (sure,) = estimates([make_profile()], on(), epochs=20)
+    (found,) = estimates([make_profile()], on(), epochs=20, between=(5, 80))
+    for before, after in zip(sure.phases, found.phases, strict=True):
+        once = before.name in ("initialisation", "first iteration")
+        ends = (after.seconds.low, after.seconds.high)
+        assert (ends == pytest.approx((before.seconds.low, before.seconds.high))) is once

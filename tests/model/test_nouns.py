@@ -71,6 +71,7 @@ def test_an_offer_cannot_be_had_from_the_day_it_retires() -> None:
         (make_profile, {"init_seconds": -1}),
         (make_profile, {"measured_at": NAIVE}),
         (make_estimate, {"epochs": 0}),
+        (make_estimate, {"epochs_interval": Interval.within_factor(11, 2)}),
         (make_estimate, {"usd": Interval.exactly(0)}),
         (make_estimate, {"phases": ()}),
         (makers.make_plan, {"reasons": ()}),

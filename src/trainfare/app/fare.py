@@ -13,6 +13,7 @@ from trainfare.estimator.bill import INSTANT, Charges
 from trainfare.estimator.estimate import estimate_all
 from trainfare.model.bill import Overheads, Terms
 from trainfare.model.estimate import Estimate
+from trainfare.model.interval import Interval
 from trainfare.model.offer import Candidate, Offer
 from trainfare.model.profile import Profile
 from trainfare.settings import Settings
@@ -30,6 +31,8 @@ class Length:
     epochs: int
     guessed: str | None = None
     """Why so many, in a sentence, where neither the user nor the program says it."""
+    epochs_interval: Interval | None = None
+    """Between how many, where they are expected."""
     iterations: int | None = None
     """In all, where the program counts in iterations: the last epoch may be cut short."""
 
@@ -59,6 +62,12 @@ class Fare:
         """Each candidate by the profiles of its own batch size; `epochs` in place of those that are asked for."""
         return self._estimates(wanted, epochs, self.charges)
 
+    def equally_long(self, wanted: Sequence[Candidate]) -> tuple[Estimate, ...]:
+        """Without the doubt how many epochs it takes: it is the same on every machine, so it does not count where one
+        is held against another."""
+        groups = tuple(replace(g, length=replace(g.length, epochs_interval=None)) for g in self.groups)
+        return replace(self, groups=groups).estimate(wanted)
+
     def on_a_line(self, wanted: Sequence[Candidate], epochs: int) -> tuple[Estimate, ...]:
         """Without rounding and minimum charge: straight lines in the number of epochs, as crossovers want them."""
 
@@ -77,6 +86,7 @@ class Fare:
                 gpus=self.catalog.gpu_called,
                 iterations_per_epoch=group.iterations_per_epoch if epochs else _exact(group),
                 epochs=epochs or group.length.epochs,
+                epochs_interval=None if epochs else group.length.epochs_interval,
                 charges=charges,
             )
         )

@@ -12,6 +12,7 @@ from trainfare.app.ids import new_id
 from trainfare.catalog.terms import interruptions_of
 from trainfare.model.bill import Overheads
 from trainfare.model.estimate import Estimate
+from trainfare.model.interval import Interval
 from trainfare.model.plan import Goal, Plan
 from trainfare.model.profile import Profile
 from trainfare.recommender.candidates import candidates
@@ -53,11 +54,12 @@ def decide_epochs(stated: int | None, profile: Profile, iterations_per_epoch: in
         )
     if expected.rule == "program":
         return Length(epochs=expected.whole)
-    between = f"{math.floor(expected.low or 1)} – {math.ceil(expected.high or 1)}"
+    low, high = max(1, math.floor(expected.low or 1)), math.ceil(expected.high or 1)
     return Length(
         epochs=expected.whole,
-        guessed=f"{expected.whole} epochs are expected (90 %: {between}): {expected.why}. Time and cost are for that "
-        "many; --epochs says otherwise",
+        epochs_interval=Interval(value=expected.whole, low=low, high=high) if low < high else None,
+        guessed=f"{expected.whole} epochs are expected: {expected.why}. {low} – {high} epochs (90 %) are in the "
+        "intervals of time and cost; --epochs says otherwise",
     )
 
 
@@ -93,7 +95,7 @@ def recommend(
         case = Case(
             goal=goal,
             profile=next(profile for profile in profiles if profile.id == ordered[0].profile_id),
-            ordered=ordered,
+            ordered=in_order(fare.equally_long(shortlist), goal),
             estimates=estimates,
             stretches=stretches(fare.on_a_line(shortlist, 1), fare.on_a_line(shortlist, 2), goal),
             foreign=found.foreign,

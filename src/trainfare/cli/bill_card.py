@@ -79,4 +79,7 @@ def _in_all(estimate: Estimate) -> str:
     bill = estimate.bill
     if bill is None:
         return ""
-    return f"{spell_seconds(bill.billed_seconds)} charged, {bill.billing.words}, at prices of {bill.prices_seen_on}"
+    epochs = estimate.epochs_interval
+    allowed = f"; {epochs.low:.0f} – {epochs.high:.0f} epochs are in the interval" if epochs else ""
+    charged = f"{spell_seconds(bill.billed_seconds)} charged, {bill.billing.words}"
+    return f"{charged}, at prices of {bill.prices_seen_on}{allowed}"

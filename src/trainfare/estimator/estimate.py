@@ -11,6 +11,13 @@ To the training come boot and setup, checkpoints, and on spot what interruptions
 the sum. Boot, setup, the program and interruptions err independently of one another, so their errors add up as squares:
 
     T = Σ Tᵢ,   T ± √Σ dᵢ²   with dᵢ the half width of part i on that side
+
+Where the number of epochs is only expected, N between N₋ and N₊, that is a further error, independent of those of the
+times, and it multiplies: the logarithms add up as squares,
+
+    T₋ = T·exp(−√(ln²(T/t₋) + ln²(T(N)/T(N₋)))),   T₊ likewise with t₊ and N₊
+
+with t₋ and t₊ the ends for exactly N epochs, and T(N₋) and T(N₊) what fewer or more epochs take; each phase likewise.
 """
 
 import math
@@ -77,12 +84,14 @@ def estimate_all(
     gpus: Callable[[str], Gpu | None],
     iterations_per_epoch: float,
     epochs: int,
+    epochs_interval: Interval | None = None,
     charges: Charges = PLAIN,
 ) -> tuple[Estimate, ...]:
     """An Estimate for each Candidate about which the profiles say anything; the first profile leads.
 
     `gpus` finds the facts of the GPU that a profile was measured on by the name it gave. Where a program counts in
     iterations its epochs need not be whole: `iterations_per_epoch` is then what makes their product right.
+    `epochs_interval` holds between how many, where they are only expected.
     """
     beliefs: dict[tuple[str, str | None], Belief | None] = {}
     timings: dict[tuple[object, ...], Timing] = {}
@@ -101,12 +110,15 @@ def estimate_all(
         alike = (*key, terms.provider, offer.market, vm_type.gpus, candidate.nodes)
         timing = timings.get(alike)
         if timing is None:
-            timing = timings[alike] = _timing(belief, candidate, terms, iterations_per_epoch, epochs, charges)
+            numbers = (epochs,) if epochs_interval is None else (epochs, epochs_interval.low, epochs_interval.high)
+            timing = timings[alike] = _widened(
+                *(_timing(belief, candidate, terms, iterations_per_epoch, round(n), charges) for n in numbers)
+            )
         priced = (*alike, offer.usd_per_hour, offer.seen_on)
         charged = bills.get(priced)
         if charged is None:
             charged = bills[priced] = _bill(belief, candidate, timing, terms, charges)
-        estimates.append(_estimate(belief, candidate, timing, charged, epochs))
+        estimates.append(_estimate(belief, candidate, timing, charged, epochs, epochs_interval))
     return tuple(estimates)
 
 
@@ -190,6 +202,46 @@ def _timing(
     return Timing(phases=phases, seconds=_total(phases))
 
 
+def _widened(timing: Timing, few: Timing | None = None, many: Timing | None = None) -> Timing:
+    """The same time, allowing for fewer or more epochs."""
+    if few is None or many is None:
+        return timing
+    less, more = ({phase.name: phase.seconds.value for phase in other.phases} for other in (few, many))
+    lost = timing.rework
+    if lost is not None and few.rework is not None and many.rework is not None:
+        counts = few.rework.interruptions.value, many.rework.interruptions.value
+        lost = replace(lost, interruptions=_allowing(lost.interruptions, *counts))
+    return replace(
+        timing,
+        phases=tuple(
+            replace(phase, seconds=_allowing(phase.seconds, less.get(phase.name, 0.0), more.get(phase.name, 0.0)))
+            for phase in timing.phases
+        ),
+        seconds=_allowing(timing.seconds, few.seconds.value, many.seconds.value),
+        rework=lost,
+    )
+
+
+def _allowing(exactly: Interval, few: float, many: float) -> Interval:
+    """T₋ and T₊ of the formula; `few` and `many` are T(N₋) and T(N₊). What is nothing stays as it is."""
+    value = exactly.value
+    if not value:
+        return exactly
+    return Interval(
+        value=value,
+        low=value * math.exp(-math.hypot(_log_ratio(value, exactly.low), _log_ratio(value, few))),
+        high=value * math.exp(math.hypot(_log_ratio(exactly.high, value), _log_ratio(many, value))),
+        confidence=exactly.confidence,
+    )
+
+
+def _log_ratio(more: float, less: float) -> float:
+    """Infinite above nothing; never negative."""
+    if more <= less:
+        return 0.0
+    return math.log(more / less) if less > 0 else math.inf
+
+
 def _on_spot(
     phases: tuple[Phase, ...], checkpoints: Checkpoints, candidate: Candidate, epochs: int, charges: Charges
 ) -> Timing:
@@ -264,7 +316,14 @@ def _bill(belief: Belief, candidate: Candidate, timing: Timing, terms: Terms, ch
     )
 
 
-def _estimate(belief: Belief, candidate: Candidate, timing: Timing, charged: Bill, epochs: int) -> Estimate:
+def _estimate(
+    belief: Belief,
+    candidate: Candidate,
+    timing: Timing,
+    charged: Bill,
+    epochs: int,
+    epochs_interval: Interval | None,
+) -> Estimate:
     return Estimate(
         candidate=candidate,
         profile_id=belief.profile.id,
@@ -279,6 +338,7 @@ def _estimate(belief: Belief, candidate: Candidate, timing: Timing, charged: Bil
         bill=charged,
         interruptions=timing.rework.interruptions if timing.rework else None,
         checkpoint_every_seconds=timing.checkpoint_every_seconds,
+        epochs_interval=epochs_interval,
     )
 
 

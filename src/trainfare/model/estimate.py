@@ -76,6 +76,9 @@ class Estimate:
     """How many are expected; None where the market does not interrupt."""
     checkpoint_every_seconds: float | None = None
     """The work between two checkpoints that the interruptions are reckoned with."""
+    epochs_interval: Interval | None = None
+    """How many may be needed, where `epochs` are only expected: `seconds` and `usd` allow for it. None where they are
+    stated, and in plans of before."""
 
     def __post_init__(self) -> None:
         require_text(profile_id=self.profile_id)
@@ -90,6 +93,8 @@ class Estimate:
         total = sum(phase.seconds.value for phase in self.phases)
         if not math.isclose(total, self.seconds.value, rel_tol=1e-6):
             raise ValueError(f"the phases add up to {total} s, not to {self.seconds.value} s")
+        if self.epochs_interval is not None and self.epochs_interval.value != self.epochs:
+            raise ValueError(f"the interval is of {self.epochs_interval.value:g} epochs, not of {self.epochs}")
         if self.bill is not None and self.bill.usd != self.usd:
             raise ValueError(f"the bill is {self.bill.usd.value} $, not {self.usd.value} $")
 
