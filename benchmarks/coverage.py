@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainfare.estimator.bill import Charges
+from trainfare.estimator.belief import Believer
 from trainfare.estimator.estimate import estimate_all
 from trainfare.estimator.repeats import SHIPPED, Noise, repeated
 from trainfare.model.bill import Billing, Overheads, Terms
@@ -240,9 +241,8 @@ def _against(known: list[Profile], truth: Profile) -> dict[str, tuple[bool, floa
     billing = Billing(increment_seconds=1.0)
     terms = Terms(provider="own", billing=billing, boot_seconds=Interval.exactly(0.0))
     (found,) = estimate_all(
-        known,
+        Believer(known),
         [Candidate(offer=OFFER, nodes=1, batch_size=32)],
-        gpus=lambda _: None,
         iterations_per_epoch=PER_EPOCH,
         epochs=epochs,
         charges=Charges(terms=lambda _: terms, overheads=Overheads(disk_gib=0, results_gib=0)),

@@ -1,8 +1,11 @@
 """Nouns with good defaults: a test names only what it is about."""
 
 from datetime import UTC, date, datetime
+from functools import cache
 from typing import Any
 
+from trainfare.catalog.calibrations import shipped_calibration
+from trainfare.estimator.calibration import Calibration, from_json
 from trainfare.model.estimate import Estimate, Phase
 from trainfare.model.interval import Interval
 from trainfare.model.machine import Gpu, Host, VmType
@@ -11,6 +14,12 @@ from trainfare.model.plan import Goal, Plan
 from trainfare.model.profile import Operation, Profile
 from trainfare.model.program import Program
 from trainfare.model.run import Observation, Run
+
+@cache
+def shipped_coefficients() -> Calibration:
+    """Those that predictions are made with unless a user has fitted others."""
+    return from_json(shipped_calibration())
+
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 

@@ -18,8 +18,10 @@ from typing import Any
 
 from benchmarks.epochs import from_curve, other_batch
 from benchmarks.epochs.data import Run, public_runs, reference_points, small_runs, to_target
+from trainfare.estimator.convergence import FORMS
 from trainfare.estimator.epochs_by_batch import KnownEpochs
 from trainfare.estimator.stabilisation import patience_epoch
+from trainfare.model.epochs import EpochsAnswer
 from trainfare.profiler.enough import stabilisation_point
 
 PUBLISHED = "104–276 (Sanghvi, two predictions by Optimus)"
@@ -85,37 +87,73 @@ def stabilisation(runs: Iterable[Run]) -> Table:
 def curves(runs: Sequence[Run], others: Sequence[Run] | None = None) -> Table:
     table = []
     for seen in from_curve.SEEN:
-        part = []
-        for program, score in from_curve.judge(runs, seen, others).items():
-            row: dict[str, Any] = {"seen": f"{seen:.0%}".replace("%", " %"), "program": program}
-            row |= {name: score.mean(name) for name in from_curve.METHODS}
-            row["curve inside"] = score.coverage("curve")
-            row["ours inside"] = score.coverage("ours")
-            row["hi/lo"] = fmean(score.widths) if score.widths else None
-            row["refused"] = score.refused
-            part.append(row)
-        table += [*part, {"seen": part[0]["seen"], **_all(part, skip=("seen", "refused"))}]
+        found = list(from_curve.rows(runs, seen, others))
+        name = f"{seen:.0%}".replace("%", " %")
+        part = [
+            {"seen": name, "program": program, **_of_curves([row for row in found if row.program == program])}
+            for program in dict.fromkeys(row.program for row in found)
+        ]
+        table += [*part, {"seen": name, **_all(part, skip=("seen", "refused"))}]
     return table
+
+
+def _of_curves(rows: Sequence[from_curve.Row]) -> dict[str, Any]:
+    """Of one program; a row that is refused counts in no mean."""
+    told = [row for row in rows if not row.ours.refused]
+    by_curve = [row for row in rows if not row.curve.refused]
+    return {
+        **{form: _mean(_error(row.forms[form], row.truth) for row in rows) for form in FORMS},
+        "constant": _mean(_error(row.constant, row.truth) for row in rows),
+        "curve": _mean(_error(row.curve.value, row.truth) for row in by_curve),
+        "ours": _mean(_error(row.ours.value, row.truth) for row in told),
+        "curve inside": _mean(_inside(row.curve, row.truth) for row in by_curve),
+        "ours inside": _mean(_inside(row.ours, row.truth) for row in told),
+        "hi/lo": _mean((row.ours.high or 1) / (row.ours.low or 1) for row in told),
+        "refused": len(rows) - len(told),
+    }
 
 
 def batches(sets: Mapping[str, Sequence[KnownEpochs]]) -> Table:
     table = []
     for count in (1, 2, 3):
-        part = []
-        for program, points in sets.items():
-            for distance, score in other_batch.judge(points, count).items():
-                if score.ours:
-                    row: dict[str, Any] = {"known": count, "distance": distance, "program": program}
-                    row |= {"n": len(score.ours), "constant": fmean(score.constant), "ours": fmean(score.ours)}
-                    row |= {"inside": fmean(score.inside), "hi/lo": fmean(score.widths)}
-                    row["with noise"] = other_batch.mean(score.noise)
-                    row["inside "] = other_batch.mean(score.noise_inside)
-                    part.append(row)
+        found = {program: other_batch.everywhere(points, count) for program, points in sets.items()}
         for _, distance in other_batch.BUCKETS:
-            rows = [row for row in part if row["distance"] == distance]
-            if rows:
-                table += [*rows, {"known": count, "distance": distance, **_all(rows, skip=("known", "distance", "n"))}]
+            part = []
+            for program, every in found.items():
+                near = [row for row in every if row.distance == distance]
+                if near:
+                    part.append({"known": count, "distance": distance, "program": program, **_of_batches(near)})
+            if part:
+                table += [*part, {"known": count, "distance": distance, **_all(part, skip=("known", "distance", "n"))}]
     return table
+
+
+def _of_batches(rows: Sequence[other_batch.Row]) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "n": len(rows),
+        "constant": _mean(_error(row.constant, row.truth) for row in rows),
+        "least squares": _mean(_error(row.least_squares, row.truth) for row in rows),
+        "ours": _mean(_error(row.by_epochs.value, row.truth) for row in rows),
+        "inside": _mean(_inside(row.by_epochs, row.truth) for row in rows),
+        "hi/lo": _mean((row.by_epochs.high or 1) / (row.by_epochs.low or 1) for row in rows),
+    }
+    if any(row.by_noise is not row.by_epochs for row in rows):
+        found["with noise"] = _mean(_error(row.by_noise.value, row.truth) for row in rows)
+        found["inside "] = _mean(_inside(row.by_noise, row.truth) for row in rows)
+    return found
+
+
+def _error(answer: float | None, truth: float) -> float:
+    return 100 * abs((answer or 0.0) / truth - 1)
+
+
+def _inside(answer: EpochsAnswer, truth: float) -> float:
+    return float((answer.low or 0.0) <= truth <= (answer.high or 0.0))
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    found = list(values)
+    return fmean(found) if found else None
 
 
 def _all(rows: Table, *, skip: Sequence[str]) -> dict[str, Any]:

@@ -6,14 +6,20 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import cos, pi
+from math import cos, isfinite, pi
 from pathlib import Path
 
 from trainfare.estimator.epochs_by_batch import KnownEpochs
 from trainfare.estimator.stabilisation import running_median, settled_epoch, window_of
 
-FIRST_BATCH = {"cifar10": 128, "imagenet": 200, "ncf": 256, "yolov3": 8}
-"""At which the noise of the gradient is given, and one pass over the data is one epoch of the curve."""
+FIRST_BATCH = {"cifar10": 128, "imagenet": 200, "ncf": 256, "yolov3": 8, "deepspeech2": 20, "bert": 12}
+"""At which the noise of the gradient is given, and one pass over the data is one epoch of the curve; of a program that
+is not listed, the smallest that was measured."""
+
+LOWER_IS_BETTER = ("yolov3", "deepspeech2")
+
+SAMPLES_FROM = 10_000
+"""No benchmark trains so many epochs: beyond, a table counts samples."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,32 +51,50 @@ class Run:
 
 
 def public_runs(folder: Path) -> Iterator[Run]:
-    """`data_parallel_t4/<program>/validation-<batch>.csv`; the schedules as the programs' sources state them."""
-    for program, first in FIRST_BATCH.items():
-        files = sorted((folder / program).glob("validation-*.csv"), key=_batch_size)
-        one_pass = next(
-            float(_lines(path)[-1]["progress"]) * first / len(_lines(path))
-            for path in files
-            if _batch_size(path) == first
+    """`data_parallel_t4/<program>/validation-<batch>.csv`; the schedules as the programs' sources state them
+    (petuum/adaptdl, osdi21-artifact). A run without a value in every epoch is left out."""
+    programs = sorted({path.parent for path in folder.glob("*/validation-*.csv")})
+    if not programs:
+        raise FileNotFoundError(f"{folder}/*/validation-*.csv")
+    for program in programs:
+        yield from _runs_of(program.name, sorted(program.glob("validation-*.csv"), key=_batch_size))
+
+
+def _runs_of(program: str, files: Sequence[Path]) -> Iterator[Run]:
+    first = FIRST_BATCH.get(program, _batch_size(files[0]))
+    # Progress counts iterations of the first batch size, at whichever the program ran.
+    smallest = next((lines for lines in map(_lines, files) if lines), None)
+    if smallest is None:
+        return
+    one_pass = float(smallest[-1]["progress"]) * first / len(smallest)
+    for path in files:
+        lines, batch_size = _lines(path), _batch_size(path)
+        values = tuple(float(line["metric"]) for line in lines)
+        if not values or not all(map(isfinite, values)):
+            continue
+        yield Run(
+            program=program,
+            name=str(batch_size),
+            batch_size=batch_size,
+            higher=program not in LOWER_IS_BETTER if program in FIRST_BATCH else _rises(values),
+            values=values,
+            plan=_plan(program, len(lines)),
+            passes=tuple(float(line["iteration"]) * batch_size / one_pass for line in lines),
+            # Given at the first batch size; at a larger one the variance is smaller in proportion.
+            noise=tuple(
+                max(float(line["grad_var"]) / max(float(line["grad_sqr"]), 1e-30), 1e-9) * first / batch_size
+                for line in lines
+            ),
         )
-        for path in files:
-            lines, batch_size = _lines(path), _batch_size(path)
-            yield Run(
-                program=program,
-                name=str(batch_size),
-                batch_size=batch_size,
-                higher=program != "yolov3",
-                values=tuple(float(line["metric"]) for line in lines),
-                plan=_plan(program, len(lines)),
-                passes=tuple(float(line["iteration"]) * batch_size / one_pass for line in lines),
-                # Given at the first batch size; at a larger one the variance is smaller in proportion.
-                noise=tuple(
-                    float(line["grad_var"]) / max(float(line["grad_sqr"]), 1e-30) * first / batch_size for line in lines
-                ),
-            )
+
+
+def _rises(values: Sequence[float]) -> bool:
+    """Of a metric that nobody describes: it is meant to go where it went."""
+    return values[-1] > values[0]
 
 
 def _plan(program: str, epochs: int) -> tuple[float, ...]:
+    """Relative to the highest rate; nothing where the program's source is not known."""
     every = range(epochs)
     if program == "cifar10":
         return tuple(0.0133 ** (epoch / epochs) for epoch in every)
@@ -78,8 +102,15 @@ def _plan(program: str, epochs: int) -> tuple[float, ...]:
         return tuple(0.1 ** (epoch // 30) for epoch in every)
     if program == "ncf":
         return tuple(0.2 ** ((epoch >= 4) + (epoch >= 7)) for epoch in every)
-    # A warm-up over two epochs, then half a cosine down to a hundredth.
-    return (0.25, 0.75, *(0.01 + 0.99 * (1 + cos(pi * epoch / (epochs - 2))) / 2 for epoch in range(epochs - 2)))
+    if program == "deepspeech2":
+        return tuple(1.1**-epoch for epoch in every)
+    if program == "bert":
+        return tuple(1 - epoch / epochs for epoch in every)
+    if program == "yolov3":
+        # A warm-up over two epochs, then half a cosine down to a hundredth.
+        falling = (0.01 + 0.99 * (1 + cos(pi * epoch / max(1, epochs - 2))) / 2 for epoch in range(epochs - 2))
+        return (0.25, 0.75, *falling)[:epochs]
+    return ()
 
 
 def small_runs(path: Path) -> Iterator[Run]:
@@ -115,14 +146,20 @@ def to_target(runs: Sequence[Run]) -> list[KnownEpochs]:
 
 
 def reference_points(path: Path) -> dict[str, tuple[KnownEpochs, ...]]:
-    """By benchmark, each batch size as the newest round has it; what counts in samples is a benchmark of its own."""
-    newest: dict[str, dict[int, float]] = defaultdict(dict)
+    """By benchmark, each batch size as the newest round has it.
+
+    What was restated in samples is taken in samples: an epoch of unet3d's 168 images is 128 of them in batches of 64
+    and 240 in batches of 80, so that its numbers of epochs differ by 102 % where its numbers of samples do by 8 %.
+    """
+    newest: dict[tuple[str, bool], dict[int, KnownEpochs]] = defaultdict(dict)
     for line in sorted(_lines(path), key=lambda line: line["round"]):
-        epochs = float(line["mean_epochs"])
-        newest[f"{line['bench']}{' (samples)' if epochs > 10_000 else ''}"][int(line["bs"])] = epochs
+        size, epochs = int(line["bs"]), float(line["mean_epochs"])
+        point = KnownEpochs(batch_size=size, epochs=epochs, runs=max(1, int(float(line.get("n") or 1))))
+        newest[line["bench"], epochs > SAMPLES_FROM][size] = point
     return {
-        name: tuple(KnownEpochs(batch_size=size, epochs=epochs) for size, epochs in sorted(points.items()))
-        for name, points in newest.items()
+        bench: tuple(points[size] for size in sorted(points))
+        for (bench, in_samples), points in newest.items()
+        if in_samples or (bench, True) not in newest
     }
 
 

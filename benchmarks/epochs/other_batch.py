@@ -1,68 +1,76 @@
 """epochs_other_batch: epochs are known at one, two or three batch sizes; how many at another?
 
 Every subset of the batch sizes of a program is taken for known in turn, and every other size is foretold. Only the
-program's own known sizes are looked at. "Constant" takes the epochs of the nearest known size.
+program's own known sizes are looked at; the belief that goes with them is the product's. "Constant epochs" takes those
+of the nearest known size, "root of the batch" lets them grow from there with √B, "least squares" puts the law
+E = α + β·B with α, β ≥ 0 through the known points without any belief.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
-from math import inf, log
-from statistics import fmean
+from math import inf, log, sqrt
 
-from trainfare.estimator.epochs_by_batch import KnownEpochs, epochs_at_batch_size
+from trainfare.estimator.epochs_by_batch import FARTHEST, KnownEpochs, epochs_at_batch_size
+from trainfare.model.epochs import EpochsAnswer
 
 BUCKETS = ((2.0, "≤ 2×"), (4.0, "2–4×"), (8.0, "4–8×"))
 
 
-@dataclass
-class Score:
-    """Of one program and one distance: errors in %; `noise` with the gradient's noise of the known runs."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One size foretold."""
 
-    constant: list[float] = field(default_factory=list)
-    ours: list[float] = field(default_factory=list)
-    noise: list[float] = field(default_factory=list)
-    inside: list[bool] = field(default_factory=list)
-    noise_inside: list[bool] = field(default_factory=list)
-    widths: list[float] = field(default_factory=list)
+    distance: str
+    truth: float
+    constant: float
+    root: float
+    least_squares: float
+    by_epochs: EpochsAnswer
+    """By the known epochs alone."""
+    by_noise: EpochsAnswer
+    """With the gradient's noise of the known runs, where it was measured: what a user gets."""
 
 
-def judge(points: Sequence[KnownEpochs], count: int) -> dict[str, Score]:
-    """By distance to the nearest known size."""
-    scores = {name: Score() for _, name in BUCKETS}
+def rows(points: Sequence[KnownEpochs], count: int, *, farthest: float = FARTHEST) -> Iterator[Row]:
+    """Of one program, from `count` known sizes; beyond `farthest` times an answer has only its ends."""
     for chosen in combinations(range(len(points)), count):
         known = [points[i] for i in chosen]
         for target in (point for i, point in enumerate(points) if i not in chosen):
             near = min(known, key=lambda k: abs(log(k.batch_size / target.batch_size)))
             ratio = max(near.batch_size / target.batch_size, target.batch_size / near.batch_size)
-            bucket = next((name for most, name in BUCKETS if ratio <= most * 1.01), None)
-            if bucket is not None:
-                _add(scores[bucket], known, near, target)
-    return scores
+            distance = next((name for most, name in BUCKETS if ratio <= most * 1.01), None)
+            if distance is None:
+                continue
+            plain = [replace(k, gradient_noise=()) for k in known]
+            by_epochs = epochs_at_batch_size(target.batch_size, plain, farthest=farthest * 1.01)
+            measured = all(k.gradient_noise for k in known)
+            yield Row(
+                distance=distance,
+                truth=target.epochs,
+                constant=near.epochs,
+                root=near.epochs * sqrt(target.batch_size / near.batch_size),
+                least_squares=_least_squares(known, target.batch_size),
+                by_epochs=by_epochs,
+                by_noise=epochs_at_batch_size(target.batch_size, known, farthest=farthest * 1.01)
+                if measured
+                else by_epochs,
+            )
 
 
-def _add(score: Score, known: Sequence[KnownEpochs], near: KnownEpochs, target: KnownEpochs) -> None:
-    score.constant.append(_error(near.epochs, target))
-    plain = [replace(k, gradient_noise=()) for k in known]
-    value, low, high = _answer(plain, target)
-    score.ours.append(_error(value, target))
-    score.inside.append(low <= target.epochs <= high)
-    score.widths.append(high / low)
-    if all(k.gradient_noise for k in known):
-        value, low, high = _answer(known, target)
-        score.noise.append(_error(value, target))
-        score.noise_inside.append(low <= target.epochs <= high)
+def _least_squares(known: Sequence[KnownEpochs], batch_size: int) -> float:
+    """On relative errors; one point is taken as constant."""
+    import numpy as np
+    from scipy.optimize import nnls
+
+    if len(known) == 1:
+        return known[0].epochs
+    epochs = np.array([k.epochs for k in known])
+    sizes = np.array([k.batch_size for k in known]) / batch_size
+    (alpha, beta), _ = nnls(np.column_stack([1 / epochs, sizes / epochs]), np.ones(len(known)))
+    return float(alpha + beta)
 
 
-def _answer(known: Sequence[KnownEpochs], target: KnownEpochs) -> tuple[float, float, float]:
-    # Users get no number beyond four times; it is judged all the same.
-    answer = epochs_at_batch_size(target.batch_size, known, farthest=inf)
-    return answer.value or 0.0, answer.low or 0.0, answer.high or 0.0
-
-
-def _error(epochs: float, target: KnownEpochs) -> float:
-    return 100 * abs(epochs / target.epochs - 1)
-
-
-def mean(values: Sequence[float]) -> float | None:
-    return fmean(values) if values else None
+def everywhere(points: Sequence[KnownEpochs], count: int) -> list[Row]:
+    """With a number at any distance: users get none beyond four times, it is judged all the same."""
+    return list(rows(points, count, farthest=inf))

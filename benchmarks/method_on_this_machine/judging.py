@@ -7,6 +7,7 @@ from statistics import median
 
 from benchmarks.method_on_this_machine.measuring import SAMPLES, SLICES, Done, offers
 from trainfare.estimator.epochs import configurations, epochs_run
+from trainfare.estimator.belief import Believer
 from trainfare.estimator.estimate import estimate_all
 from trainfare.model.interval import Interval
 from trainfare.model.offer import Candidate
@@ -84,9 +85,8 @@ def by_iterations(done: Sequence[Done], epochs: dict[int, int]) -> Method:
         assert each.profile is not None
         size, name = each.task.batch_size, each.task.slice
         (estimate,) = estimate_all(
-            [each.profile],
+            Believer([each.profile]),
             [Candidate(offer=here[name], nodes=1, batch_size=each.profile.batch_size)],
-            gpus=lambda _: None,
             iterations_per_epoch=each.profile.iterations_per_epoch or SAMPLES // size,
             epochs=epochs[size],
         )

@@ -39,6 +39,8 @@ class Settings:
     """The user's own machines and what they cost."""
     prices: str = field(default_factory=lambda: _user_data("prices"))
     """Where imported price tables are kept."""
+    calibrations: str = field(default_factory=lambda: _user_data("calibrations"))
+    """Where coefficients are kept that `trainfare calibrate` has fitted."""
     logs: str = field(default_factory=lambda: _user_data("logs"))
     """Where the output of profiled programs is kept."""
     iterations: int | None = None
@@ -102,7 +104,7 @@ def _file(path: Path) -> dict[str, object]:
     for name in found:
         if name not in NAMES:
             raise NotFound(f"setting (named in {path})", name, NAMES, listed_by="trainfare settings")
-    for name in ("store", "machines", "prices", "logs"):
+    for name in ("store", "machines", "prices", "calibrations", "logs"):
         if isinstance(value := found.get(name), str) and "://" not in value:
             found[name] = str(path.parent / Path(value).expanduser())
     return found

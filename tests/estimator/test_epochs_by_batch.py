@@ -53,6 +53,17 @@ def test_a_count_of_few_whole_epochs_is_less_sure_than_a_mean() -> None:
     assert count.high > mean.high
 
 
+def test_the_mean_of_many_runs_is_surer_than_one() -> None:
+    widths = []
+    for runs in (1, 10, 100):
+        answer = epochs_at_batch_size(128, [KnownEpochs(batch_size=64, epochs=30.0, runs=runs)])
+        assert answer.low is not None
+        assert answer.high is not None
+        widths.append(answer.high / answer.low)
+    assert widths == sorted(widths, reverse=True)
+    assert len(set(widths)) == 3
+
+
 def test_the_noise_of_the_gradient_gives_the_critical_batch_size() -> None:
     """φ = 8 at batch 128: B_c = 1024, so E(256)/E(128) = (8 + 2)/(8 + 1), but for the skew of log a."""
     answer = at(256, (128, 90.0), noise=(8.0,))

@@ -28,6 +28,33 @@ def test_with_nothing_run_the_schedule_answers_alone() -> None:
     assert epochs_needed([], higher=True, run=100, plan=EXPONENTIAL).value == 65
 
 
+def test_a_curve_that_agrees_with_its_smooth_schedule_brings_the_ends_nearer() -> None:
+    unseen = epochs_needed([], higher=True, run=100, plan=EXPONENTIAL)
+    seen = epochs_needed(RISING[:25], higher=True, run=100, plan=EXPONENTIAL)
+    assert seen.low is not None
+    assert seen.high is not None
+    assert unseen.low is not None
+    assert unseen.high is not None
+    assert unseen.low < seen.low
+    assert seen.high < unseen.high
+
+
+def test_a_curve_that_flattens_early_leaves_the_low_end_where_the_schedule_has_it() -> None:
+    quick = [0.9 - 0.5 * k**-3.0 for k in range(1, 13)]
+    told, unseen = (epochs_needed(values, higher=True, run=100, plan=EXPONENTIAL) for values in (quick, []))
+    assert told.rule == "schedule"
+    assert told.low is not None
+    assert told.low == unseen.low
+
+
+def test_a_cycle_that_still_rises_brings_no_end_nearer() -> None:
+    cycle = [0.1 * (1 + min(k, 100 - k)) for k in range(100)]
+    told, unseen = (epochs_needed(values, higher=True, run=100, plan=cycle) for values in (RISING[:20], []))
+    assert unseen.high is not None
+    assert told.high is not None
+    assert told.high >= unseen.high
+
+
 def test_a_curve_at_rest_goes_before_a_smooth_schedule() -> None:
     values = [1 - math.exp(-k / 2) for k in range(40)]
     answer = epochs_needed(values, higher=True, run=100, plan=EXPONENTIAL)

@@ -4,6 +4,7 @@ from tests.makers import NOON, make_candidate, make_estimate, make_gpu, make_off
 from trainfare.model.bill import Bill, Billing, BillLine, Interruptions
 from trainfare.model.estimate import Estimate, Phase
 from trainfare.model.interval import Interval
+from trainfare.model.machine import Host
 from trainfare.model.plan import Goal
 from trainfare.recommender.crossovers import Stretch
 from trainfare.recommender.explain import Case, reasons
@@ -90,6 +91,13 @@ def test_a_cheaper_spot_offer_is_mentioned_with_its_catch() -> None:
 def test_each_basis_says_why_it_is_believed() -> None:
     for basis in ("measured", "scaled", "extrapolated"):
         assert f"{basis}:" in said(case(replace(CHEAP, basis=basis)))
+
+
+def test_a_slice_is_moved_from_a_slice_not_from_a_gpu() -> None:
+    slice_ = make_vm_type(provider="local", name="half", gpu=None, gpus=0, vcpus=0.5)
+    moved = replace(CHEAP, basis="scaled", candidate=make_candidate(offer=make_offer(vm_type=slice_, market="own")))
+    taken = make_profile(host=Host(name="here", vm_type="local/one"))
+    assert "was taken on local/one and moved to this slice by the work" in said(case(moved, profile=taken))
 
 
 def billed(estimate: Estimate, *lines: BillLine, **changes: object) -> Estimate:

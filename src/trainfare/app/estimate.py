@@ -1,14 +1,15 @@
 """How long and how much on one machine: the same estimate that `recommend` makes of every machine."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import partial
 
 from trainfare.app.fare import Fare, gather, profiles_asked, require_epochs
+from trainfare.app.predict import gpus_used, nothing_known
 from trainfare.app.recommend import decide_epochs
 from trainfare.catalog.terms import interruptions_of
-from trainfare.errors import AskedWrongly, Infeasible, NotFound
+from trainfare.errors import AskedWrongly, NotFound
 from trainfare.model.bill import Overheads
 from trainfare.model.estimate import Estimate
 from trainfare.model.offer import Candidate, Offer
@@ -34,7 +35,10 @@ def estimate(
     on: str,
     region: str | None = None,
     spot: bool = False,
+    reserved: bool | None = None,
     nodes: int = 1,
+    gpus: int | None = None,
+    batch_size: int | None = None,
     epochs: int | None = None,
     iterations_per_epoch: int | None = None,
     overheads: Overheads | None = None,
@@ -43,12 +47,15 @@ def estimate(
     """Time and cost of the whole training on the machine `on`, in its cheapest region unless one is named.
 
     Of the named profile, or of the newest; where others were taken of the same program on that machine, they count.
+    `gpus` of each of `nodes` machines share the work: one unless said, and all where there are several nodes.
+    `batch_size` is of all of them together, as profiled unless said. `reserved` True asks for a commitment, held or to
+    be bought; None takes one that is held, False none.
     """
     settings = settings or read_settings()
     today = datetime.now(UTC).date()
     require_epochs(epochs)
-    if nodes < 1:
-        raise AskedWrongly(f"nodes must be at least 1, got {nodes}.")
+    if spot and reserved:
+        raise AskedWrongly("a machine is on the spot market or reserved: give --spot or --reserved, not both.")
     with open_history(settings.store) as history:
         profiles = profiles_asked(history, [profile_id] if profile_id else [])
     fare = gather(
@@ -58,11 +65,18 @@ def estimate(
         overheads=overheads,
         settings=settings,
     )
-    offer = _offer(fare.catalog.find(on), region=region, spot=spot, today=today)
-    candidate = Candidate(offer=offer, nodes=nodes, batch_size=profiles[0].batch_size)
+    listed = fare.catalog.find(on)
+    offers = (*listed, *fare.catalog.committed(listed[0].vm_type.key))
+    offer = _offer(offers, region=region, spot=spot, reserved=reserved, today=today)
+    candidate = Candidate(
+        offer=offer,
+        nodes=nodes,
+        batch_size=batch_size or profiles[0].whole_batch_size,
+        gpus_used=gpus_used(offer.vm_type, gpus, nodes, batch_size) or None,
+    )
     found = fare.estimate([candidate])
     if not found:
-        raise _nothing_known(profiles[0], offer)
+        raise nothing_known(profiles[0], offer.vm_type)
     profile = next(p for p in profiles if p.id == found[0].profile_id)
     return Estimation(
         estimate=found[0],
@@ -71,20 +85,25 @@ def estimate(
     )
 
 
-def _offer(offers: Sequence[Offer], *, region: str | None, spot: bool, today: date) -> Offer:
+def _offer(offers: Sequence[Offer], *, region: str | None, spot: bool, reserved: bool | None, today: date) -> Offer:
     """The cheapest that can be rented; of a machine that no longer can, the last that was seen."""
     name = offers[0].vm_type.key
     there = [o for o in offers if region is None or o.region.lower() == region.strip().lower()]
     if not there:
         regions = sorted({offer.region for offer in offers})
         raise NotFound(f"price of {name} in", region or "", regions, listed_by=f"trainfare catalog show {name}")
-    wanted = [offer for offer in there if (offer.market == "spot") == spot]
+    wanted = [offer for offer in there if _is_wanted(offer, spot=spot, reserved=reserved)]
     if not wanted:
         where = f" in {region}" if region else ""
+        if reserved:
+            raise AskedWrongly(
+                f"you have entered no commitment to {name}{where}. Add a [[commitment]] to machines.toml, or leave "
+                "--reserved out."
+            )
         raise AskedWrongly(
             f"{name} has no spot price{where}. Leave --spot out."
             if spot
-            else f"{name} has only a spot price{where}. Give --spot."
+            else f"{name} has only a {there[0].market} price{where}. Give --{there[0].market}."
         )
     rentable = [offer for offer in wanted if offer.rentable_on(today)]
     if rentable:
@@ -92,17 +111,26 @@ def _offer(offers: Sequence[Offer], *, region: str | None, spot: bool, today: da
     return max(wanted, key=lambda o: (o.seen_on, -o.usd_per_hour))
 
 
-def _nothing_known(profile: Profile, offer: Offer) -> Infeasible:
-    name = offer.vm_type.key
-    if offer.vm_type.gpu is None:
-        why = f"{name} has no GPU, and a machine without one is estimated only where a profile was taken on it"
-    elif len(profile.iteration_seconds) < 2:
-        why = "it has fewer than two iterations"
-    else:
-        why = "it has no operations, so it speaks only of the machine type that it was taken on"
-    return Infeasible(
-        f"profile {profile.id} says nothing of {name}: {why}. Take one there: trainfare profile --on {name} -- …"
-    )
+def _is_wanted(offer: Offer, *, spot: bool, reserved: bool | None) -> bool:
+    if spot or reserved:
+        return offer.market == ("spot" if spot else "reserved")
+    return offer.market != "spot" and (offer.market != "reserved" or (reserved is None and offer.held))
+
+
+def _shared(estimate: Estimate, fare: Fare) -> Iterator[str]:
+    """What more GPUs, or another batch size, are reckoned with."""
+    candidate = estimate.candidate
+    workers = candidate.nodes * candidate.gpus_working
+    if workers > 1 and candidate.batch_size:
+        yield (
+            f"the batch of {candidate.batch_size} is shared by {workers} GPUs, which add up their gradients in every "
+            f"iteration: {estimate.iteration_seconds.value:.3g} s; the program must be started for that (torchrun, DDP)"
+        )
+    if candidate.batch_size != fare.leading.profiles[0].whole_batch_size and estimate.epochs_interval is None:
+        yield (
+            "as many epochs are assumed at this batch size as at the one that was profiled, and larger batches often "
+            "need more: trainfare epochs says how many"
+        )
 
 
 def _remarks(estimate: Estimate, profile: Profile, fare: Fare, today: date) -> list[str]:
@@ -122,11 +150,7 @@ def _remarks(estimate: Estimate, profile: Profile, fare: Fare, today: date) -> l
         remarks.append(f"the program counts in iterations: {length.iterations} of them are {epochs}")
     if not profile.validation_seconds:
         remarks.append("validation is not in the estimate: none was seen in the profiled iterations")
-    if estimate.candidate.nodes > 1:
-        remarks.append(
-            f"{estimate.candidate.nodes} nodes are charged, and an iteration takes what it takes on one: "
-            "what more nodes gain is not in the estimate"
-        )
+    remarks += _shared(estimate, fare)
     if fare.charges.terms(offer).assumed:
         remarks.append(f"how {offer.vm_type.provider} charges is not known: by the minute is assumed")
     if not offer.rentable_on(today):

@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
+from trainfare.app.calibrations import calibration_in_use
 from trainfare.catalog.catalog import Catalog, load_catalog
 from trainfare.catalog.terms import interruptions_of, terms_of
 from trainfare.errors import AskedWrongly
+from trainfare.estimator.belief import Believer
 from trainfare.estimator.bill import INSTANT, Charges
 from trainfare.estimator.estimate import estimate_all
 from trainfare.model.bill import Overheads, Terms
@@ -52,6 +54,7 @@ class Fare:
 
     catalog: Catalog
     charges: Charges
+    believer: Believer
     groups: tuple[AtOneBatchSize, ...]
 
     @property
@@ -76,20 +79,39 @@ class Fare:
 
         return self._estimates(wanted, epochs, replace(self.charges, terms=unrounded))
 
+    def at(self, batch_size: int | None) -> AtOneBatchSize:
+        """What would be trained at a batch size of all GPUs together; one that was not profiled is like the leading
+        one, but for the number of its iterations."""
+        found = next((g for g in self.groups if g.profiles[0].whole_batch_size == batch_size), None)
+        if found is not None:
+            return found
+        known = self.leading.profiles[0].whole_batch_size
+        if batch_size is None or known is None:
+            return self.leading
+        return _at_other_batch(self.leading, known, batch_size)
+
     def _estimates(self, wanted: Sequence[Candidate], epochs: int | None, charges: Charges) -> tuple[Estimate, ...]:
         return tuple(
             estimate
-            for group in self.groups
-            for estimate in estimate_all(
-                group.profiles,
-                [c for c in wanted if c.batch_size == group.profiles[0].batch_size],
-                gpus=self.catalog.gpu_called,
-                iterations_per_epoch=group.iterations_per_epoch if epochs else _exact(group),
-                epochs=epochs or group.length.epochs,
-                epochs_interval=None if epochs else group.length.epochs_interval,
-                charges=charges,
-            )
+            for size in dict.fromkeys(candidate.batch_size for candidate in wanted)
+            for estimate in self._at_one(self.at(size), [c for c in wanted if c.batch_size == size], epochs, charges)
         )
+
+    def _at_one(
+        self, group: AtOneBatchSize, wanted: Sequence[Candidate], epochs: int | None, charges: Charges
+    ) -> tuple[Estimate, ...]:
+        return estimate_all(
+            self.believer,
+            wanted,
+            iterations_per_epoch=group.iterations_per_epoch if epochs else _exact(group),
+            epochs=epochs or group.length.epochs,
+            epochs_interval=None if epochs else group.length.epochs_interval,
+            charges=charges,
+        )
+
+
+def catalog_of(settings: Settings) -> Catalog:
+    return load_catalog(machines=Path(settings.machines), prices=Path(settings.prices))
 
 
 def gather(
@@ -103,14 +125,22 @@ def gather(
     """`decide` says how long a profile with so many iterations an epoch is to be trained."""
     groups: dict[int | None, list[Profile]] = {}
     for profile in profiles:
-        groups.setdefault(profile.batch_size, []).append(profile)
+        groups.setdefault(profile.whole_batch_size, []).append(profile)
     if iterations_per_epoch is not None:
         _require_at_least_one("iterations an epoch", iterations_per_epoch)
         if len(groups) > 1:
             raise AskedWrongly("--iterations-per-epoch is of one batch size, and these profiles have several.")
     stated = overheads or Overheads()
+    catalog = catalog_of(settings)
     return Fare(
-        catalog=load_catalog(machines=Path(settings.machines), prices=Path(settings.prices)),
+        catalog=catalog,
+        believer=Believer(
+            profiles,
+            gpu_called=catalog.gpu_called,
+            calibration=calibration_in_use(settings),
+            cores_of=catalog.slice_cores,
+            targets=[offer.vm_type.gpu for offer in catalog.offers if offer.vm_type.gpu],
+        ),
         charges=Charges(
             terms=terms_of,
             interruptions=interruptions_of,
@@ -174,6 +204,15 @@ def _exact(group: AtOneBatchSize) -> float:
     """So that times the epochs it is what the program counts."""
     length = group.length
     return group.iterations_per_epoch if length.iterations is None else length.iterations / length.epochs
+
+
+def _at_other_batch(group: AtOneBatchSize, known: int, batch_size: int) -> AtOneBatchSize:
+    """As many samples in other portions."""
+    samples = group.profiles[0].samples or group.iterations_per_epoch * known
+    length = group.length
+    if length.iterations is not None:  # what the program counts in iterations is an amount of samples to us
+        length = replace(length, iterations=max(1, math.ceil(length.iterations * known / batch_size)))
+    return replace(group, iterations_per_epoch=max(1, math.ceil(samples / batch_size)), length=length)
 
 
 def _iterations_per_epoch(profile: Profile) -> int:

@@ -70,10 +70,14 @@ def recommend(
     epochs: int | None = None,
     iterations_per_epoch: int | None = None,
     spot: bool = False,
+    reserved: bool | None = None,
     overheads: Overheads | None = None,
     settings: Settings | None = None,
 ) -> Recommendation:
-    """The plan for the named profiles, or for the newest; it is kept in the store."""
+    """The plan for the named profiles, or for the newest; it is kept in the store.
+
+    `reserved` True lets commitments be chosen that are still to be bought, None those that are held, False neither.
+    """
     settings = settings or read_settings()
     goal = goal or Goal(kind=settings.goal)
     now = datetime.now(UTC)
@@ -87,9 +91,9 @@ def recommend(
             overheads=overheads,
             settings=settings,
         )
-        found = candidates(fare.catalog.offers, profiles, today=now.date())
+        found = candidates((*fare.catalog.offers, *fare.catalog.commitments), profiles, today=now.date())
         estimates = in_order(fare.estimate(found.candidates), goal)
-        ordered = one_a_machine(choosable(estimates, spot=spot))
+        ordered = one_a_machine(choosable(estimates, spot=spot, reserved=reserved))
         shortlist = [e.candidate for e in ordered]
         leading = fare.leading
         case = Case(
@@ -101,6 +105,7 @@ def recommend(
             foreign=found.foreign,
             guessed_epochs=leading.length.guessed,
             spot=spot,
+            reserved=reserved,
             today=now.date(),
             iterations_per_epoch=leading.iterations_per_epoch,
             planned_iterations=leading.length.iterations,

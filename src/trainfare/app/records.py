@@ -9,12 +9,14 @@ from trainfare.model.document import to_document
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 from trainfare.model.plan import Plan
+from trainfare.model.prediction import Prediction
 from trainfare.model.profile import Profile
 from trainfare.profiler.enough import PATIENCE, stability_of
 
 if TYPE_CHECKING:
     from trainfare.app.compare import Comparison
     from trainfare.app.estimate import Estimation
+    from trainfare.app.predict import PredictionReport
     from trainfare.app.recommend import Recommendation
     from trainfare.app.series import Trial
     from trainfare.recommender.crossovers import Stretch
@@ -90,6 +92,40 @@ def stretch_record(stretch: "Stretch") -> dict[str, Any]:
         "to_epochs": stretch.last,
         "machine": candidate.offer.vm_type.key,
         "batch_size": candidate.batch_size,
+    }
+
+
+def prediction_report_record(found: "PredictionReport") -> dict[str, Any]:
+    """The iteration that was asked for, and what lies around it."""
+    return {
+        **prediction_record(found.prediction),
+        "remarks": list(found.remarks),
+        "largest_batch": None if found.largest_batch is None else asdict(found.largest_batch),
+        "saturation_batch": found.saturation_batch,
+        "batches": [prediction_record(one) for one in found.batches],
+        "strong_scaling": [prediction_record(one) for one in found.strong],
+        "weak_scaling": [prediction_record(one) for one in found.weak],
+    }
+
+
+def prediction_record(prediction: Prediction) -> dict[str, Any]:
+    vm_type, memory, rate = prediction.vm_type, prediction.memory, prediction.samples_per_second
+    return {
+        "provider": vm_type.provider,
+        "machine": vm_type.name,
+        "gpu": vm_type.gpu.name if vm_type.gpu else None,
+        "nodes": prediction.nodes,
+        "gpus": prediction.gpus,
+        "batch_size": prediction.batch_size,
+        **_spread("iteration_seconds", prediction.iteration_seconds),
+        "confidence": prediction.iteration_seconds.confidence,
+        "samples_per_second": rate.value if rate else None,
+        "basis": prediction.basis,
+        "limited_by": prediction.limited_by,
+        "parts": [asdict(part) for part in prediction.parts],
+        "leans_on": list(prediction.leans_on),
+        "memory_fit": memory.verdict if memory else None,
+        "memory_needed_gib": memory.needed_gib.value if memory else None,
     }
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from trainfare.catalog.boards import gpu_of_device, plain
 from trainfare.catalog.bundled import load_history, load_offers
+from trainfare.catalog.commitments import read_commitments
 from trainfare.catalog.gpus import load_gpus
-from trainfare.catalog.own import read_machines
+from trainfare.catalog.own import SLICES, read_machines
 from trainfare.catalog.prices import read_prices
 from trainfare.errors import AskedWrongly, NotFound
 from trainfare.model.machine import Gpu
@@ -23,6 +24,9 @@ class Catalog:
 
     offers: tuple[Offer, ...]
     gpus: Mapping[str, Gpu]
+    commitments: tuple[Offer, ...] = ()
+    """On the market "reserved", as the user has entered them. They stand apart because who asks for the price of a
+    machine means what anybody can rent."""
 
     def rentable_on(self, day: date) -> tuple[Offer, ...]:
         """Without machines that are retired by then, and without the prices of documents."""
@@ -43,6 +47,15 @@ class Catalog:
             raise NotFound("machine", name, sorted(known), listed_by=LISTED_BY)
         return tuple(*by_key.values())
 
+    def committed(self, machine: str) -> tuple[Offer, ...]:
+        """The commitments to `aws/p4d.24xlarge`."""
+        return tuple(offer for offer in self.commitments if offer.vm_type.key == machine)
+
+    def slice_cores(self, machine: str) -> float | None:
+        """How many cores `local/half` has; None of what is no slice of this machine."""
+        slices = (offer.vm_type for offer in self.offers if offer.vm_type.provider == SLICES)
+        return next((vm_type.vcpus for vm_type in slices if vm_type.key == machine), None)
+
     def gpu_called(self, name: str) -> Gpu | None:
         """By its name here, in any spelling, or by what a driver calls it."""
         by_name = {plain(known): gpu for known, gpu in self.gpus.items()}
@@ -53,8 +66,12 @@ def load_catalog(machines: Path, prices: Path) -> Catalog:
     """The bundled tables, the imported ones kept in `prices`, and the user's own `machines`."""
     own, own_gpus = read_machines(machines, load_gpus())
     imported = read_prices(prices, load_gpus())
-    offers = (*own, *newest(load_offers(), imported), *load_history())
-    return Catalog(offers=offers, gpus={**load_gpus(), **own_gpus})
+    rented = newest(load_offers(), imported)
+    return Catalog(
+        offers=(*own, *rented, *load_history()),
+        gpus={**load_gpus(), **own_gpus},
+        commitments=read_commitments(machines, rented),
+    )
 
 
 def newest(bundled: Iterable[Offer], imported: Iterable[Offer]) -> tuple[Offer, ...]:

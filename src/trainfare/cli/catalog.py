@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from trainfare.app.catalog import Change, GpuFacts, Imported, Line, Listing
     from trainfare.model.machine import Gpu, VmType
+    from trainfare.model.offer import Commitment, Offer
 
 CHECKED = {"read": "read", "quoted": "as quoted by others", "not opened": "not yet checked against it"}
 """How far a figure was compared with the document it is credited to."""
@@ -76,13 +77,17 @@ def show_command(
 ) -> None:
     """Show one machine: every region and price, and what its GPU can do."""
     from trainfare.app.catalog import gpu_record, line_record, show_machine
+    from trainfare.app.commitments import commitment_record, list_commitments
     from trainfare.cli.console import out, print_json
 
     found = show_machine(machine)
     vm_type = found.vm_type
+    committed = list_commitments(vm_type.key)
     if as_json:
         lines = [line_record(line, found.today) for line in found.lines]
-        print_json({"machine": vm_type.key, "gpu": gpu_record(vm_type.gpu) if vm_type.gpu else None, "prices": lines})
+        gpu = gpu_record(vm_type.gpu) if vm_type.gpu else None
+        commitments = [commitment_record(offer) for offer in committed]
+        print_json({"machine": vm_type.key, "gpu": gpu, "prices": lines, "commitments": commitments})
         return
     from rich.text import Text
 
@@ -94,9 +99,28 @@ def show_command(
     if now:
         out().print("")
         out().print(_lines_table(now, found.today, machine=False))
+    if committed:
+        out().print("")
+        out().print(_commitments_table(committed, machine=False))
     if past:
         out().print(Text(f"\n{_farewell(past)}", style="dim"))
         out().print(_lines_table(past, found.today, machine=False, source=True))
+
+
+@app.command("commitments")
+def commitments_command(as_json: Json = False) -> None:
+    """List the commitments of your machines.toml, and when each pays off."""
+    from trainfare.app.commitments import commitment_record, list_commitments
+    from trainfare.cli.console import out, print_json, print_note
+
+    committed = list_commitments()
+    if as_json:
+        print_json([commitment_record(offer) for offer in committed])
+    elif not committed:
+        print_note("You have entered none: [[commitment]] in machines.toml, which `trainfare settings` shows.")
+    else:
+        out().print(_commitments_table(committed, machine=True))
+        print_note("An hour with what is paid upfront spread over the term; it pays off above so many hours a month.")
 
 
 @app.command("gpus")
@@ -204,6 +228,37 @@ def _lines_table(
             *([Text(line.source)] if source else []),
         )
     return table
+
+
+def _commitments_table(committed: "Iterable[Offer]", *, machine: bool) -> "Table":
+    from rich.text import Text
+
+    table = _table()
+    for name in (*(("machine",) if machine else ()), "region"):
+        table.add_column(name, overflow="fold")
+    for name in ("months", "upfront", "an hour", "on demand", "pays off above"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for offer in committed:
+        if (commitment := offer.commitment) is not None:
+            table.add_row(
+                *([Text(offer.vm_type.key)] if machine else []),
+                Text(offer.region),
+                str(commitment.months),
+                f"{commitment.upfront_usd:,.0f}".replace(",", " ") if commitment.upfront_usd else "–",
+                f"{commitment.effective_usd_per_hour:.4g}",
+                f"{commitment.on_demand_usd_per_hour:.4g}" if commitment.on_demand_usd_per_hour else "–",
+                _pays_off(commitment),
+                "held" if commitment.held else "to be bought",
+            )
+    return table
+
+
+def _pays_off(commitment: "Commitment") -> str:
+    hours = commitment.break_even_hours
+    if hours is None:
+        return "–"
+    return f"{hours:.0f} h" if hours < commitment.hours / commitment.months else "never"
 
 
 def _table() -> "Table":

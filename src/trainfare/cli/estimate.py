@@ -4,7 +4,19 @@ from typing import Annotated
 
 import typer
 
-from trainfare.cli.options import Boot, DataGib, DiskGib, IterationsPerEpoch, Json, ResultsGib, Setup, Store
+from trainfare.cli.options import (
+    Batch,
+    Boot,
+    DataGib,
+    DiskGib,
+    Gpus,
+    IterationsPerEpoch,
+    Json,
+    Nodes,
+    ResultsGib,
+    Setup,
+    Store,
+)
 
 
 def estimate(
@@ -17,10 +29,20 @@ def estimate(
         str | None, typer.Option(metavar="REGION", help="The cheapest when none is named.", show_default=False)
     ] = None,
     spot: Annotated[bool, typer.Option("--spot", help="On the spot market.")] = False,
+    reserved: Annotated[
+        bool | None,
+        typer.Option(
+            "--reserved/--no-reserved",
+            help="With a commitment, also one to be bought; or without.",
+            show_default="one you hold",
+        ),
+    ] = None,
     epochs: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="How many epochs to train.", show_default=False)
     ] = None,
-    nodes: Annotated[int, typer.Option(min=1, metavar="N", help="How many such machines.")] = 1,
+    batch: Batch = None,
+    gpus: Gpus = None,
+    nodes: Nodes = 1,
     iterations_per_epoch: IterationsPerEpoch = None,
     explain: Annotated[bool, typer.Option("--explain", help="Every line with its formula and numbers.")] = False,
     boot: Boot = None,
@@ -41,7 +63,10 @@ def estimate(
         on=on,
         region=region,
         spot=spot,
+        reserved=reserved,
         nodes=nodes,
+        gpus=gpus,
+        batch_size=batch,
         epochs=epochs,
         iterations_per_epoch=iterations_per_epoch,
         overheads=Overheads(disk_gib=disk_gib, data_gib=data_gib, results_gib=results_gib),

@@ -8,11 +8,13 @@ import typer
 
 from trainfare import __version__
 from trainfare.cli import catalog, plans, profiles
+from trainfare.cli.calibrate import calibrate
 from trainfare.cli.cluster import cluster
 from trainfare.cli.compare import compare
 from trainfare.cli.epochs import epochs
 from trainfare.cli.estimate import estimate
 from trainfare.cli.past import import_
+from trainfare.cli.predict import predict
 from trainfare.cli.profile import profile
 from trainfare.cli.recommend import recommend
 from trainfare.cli.reproduce import reproduce
@@ -51,10 +53,12 @@ app.command()(recommend)
 app.command()(compare)
 app.command()(cluster)
 app.command()(estimate)
+app.command()(predict)
 app.command()(epochs)
 app.add_typer(profiles.app, name="profiles")
 app.add_typer(plans.app, name="plans")
 app.add_typer(catalog.app, name="catalog")
+app.command()(calibrate)
 app.command()(reproduce)
 app.command()(settings)
 

@@ -21,3 +21,10 @@ DataGib = Annotated[
 ResultsGib = Annotated[
     float | None, typer.Option(min=0, metavar="GIB", help="Results to bring home.", show_default="a checkpoint")
 ]
+Batch = Annotated[
+    int | None, typer.Option(min=1, metavar="B", help="Of all GPUs together.", show_default="as profiled")
+]
+Gpus = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Of each machine.", show_default="1; all on several nodes")
+]
+Nodes = Annotated[int, typer.Option(min=1, metavar="N", help="How many such machines.")]

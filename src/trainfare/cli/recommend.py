@@ -31,6 +31,14 @@ def recommend(
         typer.Option(metavar="cheapest|fastest", help="What to look for.", show_default="cheapest"),
     ] = None,
     spot: Annotated[bool, typer.Option("--spot", help="Spot machines may be chosen too.")] = False,
+    reserved: Annotated[
+        bool | None,
+        typer.Option(
+            "--reserved/--no-reserved",
+            help="Commitments that you would have to buy may be chosen too; or not even those you hold.",
+            show_default="those you hold",
+        ),
+    ] = None,
     iterations_per_epoch: IterationsPerEpoch = None,
     boot: Boot = None,
     setup: Setup = None,
@@ -51,6 +59,7 @@ def recommend(
         epochs=epochs,
         iterations_per_epoch=iterations_per_epoch,
         spot=spot,
+        reserved=reserved,
         overheads=Overheads(disk_gib=disk_gib, data_gib=data_gib, results_gib=results_gib),
         settings=read_settings({"store": store, "goal": goal, "boot_seconds": boot, "setup_seconds": setup}),
     )

@@ -6,6 +6,13 @@ with T the sum of all phases, n nodes, and billed(T) the time in whole increment
 price is known to the cent, so only the time is uncertain; since billed() never falls, the ends of the interval of the
 cost are the costs of the ends of the interval of the time.
 
+The price of a commitment is that of an hour when all are used, the upfront payment spread over the term:
+
+    price = upfront / (730 · months) + usd_per_hour
+
+also where it is held already. Then the run adds nothing to what is paid for the machine, but takes hours that another
+run could have had: at no price, a slow machine that is held would beat every other, for each of many runs at once.
+
 Limits: on spot each start begins a new charge, whose minimum and rounding are not added; bringing results home is
 charged by the GiB, its time is not in T.
 """
@@ -17,10 +24,9 @@ from trainfare.model.bill import Bill, Billing, BillLine, Interruptions, Overhea
 from trainfare.model.estimate import Phase
 from trainfare.model.interval import Interval
 from trainfare.model.machine import VmType
-from trainfare.model.offer import Candidate, Offer
+from trainfare.model.offer import HOURS_PER_MONTH, Candidate, Commitment, Offer
 from trainfare.units import SECONDS_PER_HOUR, format_usd, spell_seconds
 
-HOURS_PER_MONTH = 730.0
 NOTHING = 1e-8
 """A share of the time that is only what adding up floats leaves behind."""
 INSTANT = Billing(increment_seconds=1e-9)
@@ -111,11 +117,10 @@ def bill(
     for beside in (disk, egress):
         if beside is not None:
             usd = usd + beside.usd
-    price = f"{candidate.offer.usd_per_hour:.4g} $/h"
-    rate = price if candidate.nodes == 1 else f"{candidate.nodes} nodes × {price}"
+    rate, rule = _rate(candidate), _rule(candidate.offer.commitment)
     return Bill(
         lines=(
-            *(_phase_line(phase, usd_per_second, rate) for phase in phases),
+            *(_phase_line(p, usd_per_second, rate if number else rate + rule) for number, p in enumerate(phases)),
             *(line for line in (rounding, disk, egress) if line is not None),
         ),
         usd=usd,
@@ -124,6 +129,23 @@ def bill(
         usd_per_hour=candidate.usd_per_hour,
         prices_seen_on=candidate.offer.seen_on,
     )
+
+
+def _rate(candidate: Candidate) -> str:
+    """`0.526 $/h`, `2 nodes × 0.4 $/h reserved`."""
+    price = f"{candidate.offer.usd_per_hour:.4g} $/h" + (" reserved" if candidate.offer.commitment else "")
+    return price if candidate.nodes == 1 else f"{candidate.nodes} nodes × {price}"
+
+
+def _rule(commitment: Commitment | None) -> str:
+    """How the price of a commitment comes about: ` (12 months: 876 $ / 8760 h + 0.3 $/h)`."""
+    if commitment is None:
+        return ""
+    months = f"{commitment.months} month{'s' if commitment.months != 1 else ''}"
+    if not commitment.upfront_usd:
+        return f" ({months}, nothing upfront)"
+    hourly = f" + {commitment.usd_per_hour:.4g} $/h" if commitment.usd_per_hour else ""
+    return f" ({months}: {commitment.upfront_usd:.8g} $ / {commitment.hours:.0f} h{hourly})"
 
 
 def _phase_line(phase: Phase, usd_per_second: float, rate: str) -> BillLine:

@@ -72,7 +72,7 @@ def epochs_by_curve(
     fits = _fits(values, higher, run)
     if run is None:
         return _without_end(fits, len(values))
-    guess = leaned(max(usual_share * run, 1.0), values, higher=higher, run=run)
+    guess = leaned(max(usual_share * run, 1.0), [fit.epoch for fit in fits], run=run)
     return EpochsAnswer(
         rule="curve",
         value=guess,
@@ -118,12 +118,16 @@ def epochs_to_reach(values: Sequence[float], target: float, *, higher: bool, run
     )
 
 
-def leaned(guess: float, values: Sequence[float], *, higher: bool, run: int) -> float:
-    """A guess from elsewhere, moved a little towards what the forms say; as it is where no form goes through."""
-    fits = _fits(values, higher, run) if unusable(values, higher=higher) is None else []
-    if fits:
-        forms = math.fsum(math.log(fit.epoch) for fit in fits) / len(fits)
-        guess = math.exp(CURVE_WEIGHT * forms + (1 - CURVE_WEIGHT) * math.log(guess))
+def epochs_of_forms(values: Sequence[float], *, higher: bool, run: int) -> tuple[int, ...]:
+    """What each form says that goes through the values; nothing where they are unusable."""
+    return () if unusable(values, higher=higher) else tuple(fit.epoch for fit in _fits(values, higher, run))
+
+
+def leaned(guess: float, forms: Sequence[int], *, run: int) -> float:
+    """A guess from elsewhere, moved a little towards what the forms say; as it is where none says anything."""
+    if forms:
+        said = math.fsum(map(math.log, forms)) / len(forms)
+        guess = math.exp(CURVE_WEIGHT * said + (1 - CURVE_WEIGHT) * math.log(guess))
     return min(max(guess, 1.0), float(run))
 
 
@@ -134,11 +138,12 @@ def _fits(values: Sequence[float], higher: bool, run: int | None) -> list[Fit]:
 def epochs_at_rest(values: Sequence[float], *, higher: bool, run: int | None = None) -> EpochsAnswer | None:
     """Where the curve has come to rest, or lies past its best: its last third brought no 2 % of the improvement.
 
-    The last third is at least six epochs and a sixth of the run. None while the curve still moves. A later drop of
-    the learning rate may move it again, so that a schedule of steps goes before this.
+    The last third is at least six epochs and an eighth of the run; with a twelfth, public curves are taken for at rest
+    that are not. None while the curve still moves. A later drop of the learning rate may move it again, so that a
+    schedule of steps goes before this.
     """
     count = len(values)
-    late = max(6, math.ceil(count / 3), math.ceil((run or 0) / 6))
+    late = max(6, math.ceil(count / 3), math.ceil((run or 0) / 8))
     if count < late + FEWEST or _no_curve(values) or _no_gain(values, higher):
         return None
     upward = running_median([value if higher else -value for value in values], window_of(run or count))

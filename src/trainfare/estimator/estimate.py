@@ -1,14 +1,8 @@
-"""From profiles and a Candidate to an Estimate: the best basis there is, and the interval that goes with it.
+"""From what is believed of a machine to an Estimate: Malta's equation 5.3, and everything that is paid for beside it.
 
-measured      a profile of this program was taken on that machine type: Malta's equation 5.3
-scaled        … on another GPU: its measured device time × the ratio of the two device times of the formula
-extrapolated  … on no GPU at all: the formula of `operations.py` alone
-
-Initialisation, data loading and what the first iteration takes beyond a later one are the host's. Off the
-machine they were measured on they are carried over as they were, within a factor of two.
-
-To the training come boot and setup, checkpoints, and on spot what interruptions cost (`spot.py`); `bill.py` charges
-the sum. Boot, setup, the program and interruptions err independently of one another, so their errors add up as squares:
+`belief.py` says how long an iteration takes there. To the training come boot and setup, checkpoints, and on spot what
+interruptions cost (`spot.py`); `bill.py` charges the sum. Boot, setup, the program and interruptions err independently
+of one another, so their errors add up as squares:
 
     T = Σ Tᵢ,   T ± √Σ dᵢ²   with dᵢ the half width of part i on that side
 
@@ -21,31 +15,20 @@ with t₋ and t₊ the ends for exactly N epochs, and T(N₋) and T(N₊) what f
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from trainfare.estimator.belief import Belief, Believer
 from trainfare.estimator.bill import Charges, bill, starting_phases
 from trainfare.estimator.checkpoints import Checkpoints, checkpoint_bytes, checkpoints_of
-from trainfare.estimator.iterations import StepTimes, measured_times, training_phases
+from trainfare.estimator.iterations import training_phases
 from trainfare.estimator.memory import memory_fit
-from trainfare.estimator.operations import (
-    EXTRAPOLATED_FACTOR,
-    SAME_GPU_FACTOR,
-    SCALED_FACTOR,
-    DeviceTime,
-    device_time,
-)
 from trainfare.estimator.spot import Rework, cut, rework
 from trainfare.model.bill import Bill, Terms
-from trainfare.model.estimate import Basis, Estimate, Limit, Phase
+from trainfare.model.estimate import Estimate, MemoryFit, Phase
 from trainfare.model.interval import Interval
-from trainfare.model.machine import Gpu
 from trainfare.model.offer import Candidate
-from trainfare.model.profile import Profile
 from trainfare.units import BYTES_PER_GIB, SECONDS_PER_HOUR, spell_seconds
-
-HOST_FACTOR = 2.0
-"""How much faster or slower another host may be at the host's work; a guess until hosts are modelled."""
 
 PLAIN = Charges()
 
@@ -53,18 +36,6 @@ STARTING = ("boot", "setup", "initialisation", "first iteration")
 """What a start consists of; after an interruption all of it comes again."""
 OWN_CHECKPOINTS = "as often as while profiling"
 DALY_CHECKPOINTS = "√(2 · checkpoint · time between interruptions) apart"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Belief:
-    """What one profile says about one machine, before it is multiplied by epochs and a price."""
-
-    profile: Profile
-    """The first of `runs`, where several were measured there."""
-    basis: Basis
-    times: StepTimes
-    limited_by: Limit | None = None
-    runs: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,113 +49,46 @@ class Timing:
 
 
 def estimate_all(
-    profiles: Sequence[Profile],
+    believer: Believer,
     candidates: Sequence[Candidate],
     *,
-    gpus: Callable[[str], Gpu | None],
     iterations_per_epoch: float,
     epochs: int,
     epochs_interval: Interval | None = None,
     charges: Charges = PLAIN,
 ) -> tuple[Estimate, ...]:
-    """An Estimate for each Candidate about which the profiles say anything; the first profile leads.
+    """An Estimate for each Candidate of which anything is believed.
 
-    `gpus` finds the facts of the GPU that a profile was measured on by the name it gave. Where a program counts in
-    iterations its epochs need not be whole: `iterations_per_epoch` is then what makes their product right.
+    Where a program counts in iterations its epochs need not be whole: `iterations_per_epoch` is then what makes their
+    product right.
     `epochs_interval` holds between how many, where they are only expected.
     """
-    beliefs: dict[tuple[str, str | None], Belief | None] = {}
     timings: dict[tuple[object, ...], Timing] = {}
     bills: dict[tuple[object, ...], Bill] = {}  # a machine often has one price in many regions
     estimates: list[Estimate] = []
     for candidate in candidates:
         offer, vm_type = candidate.offer, candidate.offer.vm_type
-        measured_on = vm_type.key if any(p.host.vm_type == vm_type.key for p in profiles) else ""
-        key = (measured_on, vm_type.gpu.name if vm_type.gpu else None)
-        if key not in beliefs:
-            beliefs[key] = _belief(profiles, candidate, gpus)
-        belief = beliefs[key]
+        belief = believer.believe(
+            vm_type, nodes=candidate.nodes, gpus=candidate.gpus_working, batch_size=candidate.batch_size
+        )
         if belief is None:
             continue
         terms = charges.terms(offer)
-        alike = (*key, terms.provider, offer.market, vm_type.gpus, candidate.nodes)
+        # The believer keeps what it has said once: what is the same is the same thing.
+        alike = (id(belief), terms.provider, offer.market, vm_type.gpus, candidate.nodes)
         timing = timings.get(alike)
         if timing is None:
             numbers = (epochs,) if epochs_interval is None else (epochs, epochs_interval.low, epochs_interval.high)
             timing = timings[alike] = _widened(
                 *(_timing(belief, candidate, terms, iterations_per_epoch, round(n), charges) for n in numbers)
             )
-        priced = (*alike, offer.usd_per_hour, offer.seen_on)
+        priced = (*alike, offer.usd_per_hour, offer.seen_on, offer.commitment)
         charged = bills.get(priced)
         if charged is None:
             charged = bills[priced] = _bill(belief, candidate, timing, terms, charges)
-        estimates.append(_estimate(belief, candidate, timing, charged, epochs, epochs_interval))
+        memory = _memory(believer, belief, candidate)
+        estimates.append(_estimate(belief, candidate, timing, charged, epochs, epochs_interval, memory))
     return tuple(estimates)
-
-
-def _belief(profiles: Sequence[Profile], candidate: Candidate, gpus: Callable[[str], Gpu | None]) -> Belief | None:
-    vm_type = candidate.offer.vm_type
-    there = [p for p in profiles if p.host.vm_type == vm_type.key and p.steady_iteration_seconds]
-    if there:
-        return Belief(profile=there[0], basis="measured", times=measured_times(*there), runs=len(there))
-    if vm_type.gpu is None:
-        return None
-    for profile in profiles:
-        source = gpus(profile.host.gpu) if profile.device == "cuda" and profile.host.gpu else None
-        if source is not None and profile.operations and profile.steady_iteration_seconds:
-            return _scaled(profile, source, vm_type.gpu)
-    leading = next((p for p in profiles if p.operations and p.steady_iteration_seconds), None)
-    return _extrapolated(leading, vm_type.gpu) if leading else None
-
-
-def _scaled(profile: Profile, source: Gpu, target: Gpu) -> Belief:
-    """Device time moves by the ratio of the formula; the wait for data stays what it was."""
-    there, here = device_time(profile.operations, target), device_time(profile.operations, source)
-    measured = measured_times(profile).later
-    wait = min(_data_wait(profile), 0.9 * measured.value)
-    device = (measured.value - wait) * there.seconds / here.seconds
-    factor = max(SAME_GPU_FACTOR if source.name == target.name else SCALED_FACTOR, measured.high / measured.value)
-    return _elsewhere(profile, "scaled", Interval.within_factor(device, factor), wait, there)
-
-
-def _extrapolated(profile: Profile, target: Gpu) -> Belief:
-    there = device_time(profile.operations, target)
-    device = Interval.within_factor(there.seconds, EXTRAPOLATED_FACTOR)
-    return _elsewhere(profile, "extrapolated", device, _data_wait(profile), there)
-
-
-def _elsewhere(profile: Profile, basis: Basis, device: Interval, data_wait: float, terms: DeviceTime) -> Belief:
-    """The times on a machine other than the profile's."""
-    measured = measured_times(profile)
-    later = device + Interval.within_factor(data_wait, HOST_FACTOR)
-    beyond = max(0.0, measured.first.value - measured.later.value)
-    ratio = later.value / measured.later.value
-
-    def moved(validation: Interval | None) -> Interval | None:
-        """A validation is iterations without the backward pass: it moves as they do."""
-        if validation is None:
-            return None
-        value = validation.value * ratio
-        return Interval(value=value, low=value * later.low / later.value, high=value * later.high / later.value)
-
-    return Belief(
-        profile=profile,
-        basis=basis,
-        times=StepTimes(
-            init=Interval.within_factor(measured.init.value, HOST_FACTOR),
-            first=later + Interval.within_factor(beyond, HOST_FACTOR),
-            later=later,
-            first_validation=moved(measured.first_validation),
-            later_validation=moved(measured.later_validation),
-        ),
-        limited_by="data" if data_wait > device.value else terms.limited_by,
-    )
-
-
-def _data_wait(profile: Profile) -> float:
-    """The median wait of the iterations after the first."""
-    waits = sorted(profile.data_wait_seconds[1:])
-    return waits[len(waits) // 2] if waits else 0.0
 
 
 def _timing(
@@ -278,7 +182,7 @@ def _written(checkpoints: Checkpoints, count: int, why: str) -> tuple[Phase, ...
 def _told(phases: Iterable[Phase], belief: Belief, iterations_per_epoch: float, epochs: int) -> Iterable[Phase]:
     """The phases of the training with their formulas."""
     times = belief.times
-    runs = "" if belief.runs == 1 else f", the middle of {belief.runs} runs"
+    runs = "" if belief.iteration.runs == 1 else f", the middle of {belief.iteration.runs} runs"
     source = f"measured{runs}" if belief.basis == "measured" else "as on the profiled machine, within a factor of 2"
     if iterations_per_epoch == round(iterations_per_epoch):
         iterations = f"{iterations_per_epoch:.0f} × {epochs}"
@@ -323,6 +227,7 @@ def _estimate(
     charged: Bill,
     epochs: int,
     epochs_interval: Interval | None,
+    memory: MemoryFit | None,
 ) -> Estimate:
     return Estimate(
         candidate=candidate,
@@ -333,13 +238,19 @@ def _estimate(
         phases=timing.phases,
         seconds=timing.seconds,
         usd=charged.usd,
-        limited_by=belief.limited_by,
-        memory=memory_fit(belief.profile, candidate.offer.vm_type),
+        limited_by=belief.iteration.limited_by,
+        memory=memory,
         bill=charged,
         interruptions=timing.rework.interruptions if timing.rework else None,
         checkpoint_every_seconds=timing.checkpoint_every_seconds,
         epochs_interval=epochs_interval,
     )
+
+
+def _memory(believer: Believer, belief: Belief, candidate: Candidate) -> MemoryFit | None:
+    workers = max(1, candidate.nodes * candidate.gpus_working)
+    size = candidate.batch_size if belief.profile.whole_batch_size is not None else None
+    return memory_fit(belief.profile, candidate.offer.vm_type, batch_size=size, gpus=workers, others=believer.profiles)
 
 
 def _total(phases: Sequence[Phase]) -> Interval:

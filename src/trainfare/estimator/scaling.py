@@ -1,10 +1,10 @@
-"""Step time on several GPUs that add up their gradients around a ring.
+"""Step time on more GPUs than were measured: of a ring that adds up gradients.
 
     T = (T_grad^γ + T_sync^γ)^(1/γ),  1 ≤ γ ≤ 10
 
 γ = 1: one after the other; a large γ: the longer hides the shorter.
 
-    T_grad(m)  = what one GPU needs at its batch m, × (1 + crowding·(q − 1)) with q GPUs on a node
+    T_grad(m)  = what one GPU needs at its batch m, × (1 + crowding·(q − 1)) × (1 + straggling·ln K)
     T_sync     = c_in·ring(K)                              all K GPUs on one node
                = c_out·ring(N) + c_cross·share(q)/(N − 1)  on N nodes, q = K/N on each
 
@@ -14,11 +14,15 @@
 Few GPUs cannot tell latency from bandwidth (free, it was fitted to zero on one data set and doubled the error on
 another: docs/decisions/0061), so the latency of a hop is tied to the transfer: λ. The 1/(N−1) is found, not derived:
 it would be so if on two nodes all GPUs of a node pressed through one pair of hosts, and on more spread over N − 1.
+
+λ, straggling, and where γ, crowding and the ratios of the c are pulled to belong to no single program: `RingSettings`.
+`settings_of` reads them off other programs. What is then still missed, `estimator/missed.py` learns from those.
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from math import exp, log
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Protocol
@@ -28,14 +32,31 @@ from trainfare.model.checks import require_not_negative, require_positive
 if TYPE_CHECKING:
     import numpy as np
 
-LATENCY_SHARE = 0.04
-"""λ. On four programs on up to 64 T4s each of them, left out, got 0.04 or 0.06 from the other three."""
 
-_GAMMA, _GAMMA_PULL = 1.5, 0.1
-_CROWDING_PULL = 4.0
-_ANCHOR = 0.5
-"""How hard γ is pulled to 1.5 and crowding to nothing, and which part of the residual at the largest measured count
-is carried on to larger ones. `python -m benchmarks.scaling` measures what the whole is worth; docs/scaling.md."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RingSettings:
+    """What programs on one kind of machine have in common. A pull is 1 over the usual spread, in log errors of 1."""
+
+    latency_share: float = 0.05
+    """λ."""
+    straggling: float = 0.02
+    """The slowest of K is that much slower than the usual one, for each ln K."""
+    gamma: float = 1.5
+    gamma_pull: float = 0.1
+    crowding_pull: float = 4.0
+    """Crowding is pulled to nothing."""
+    between: float = 4.0
+    """c_out over c_in: all there is to go by when one node was measured and several are asked for."""
+    between_pull: float = 0.05
+    crossing: float = 1.0
+    """c_cross over c_out."""
+    crossing_pull: float = 0.3
+    anchor: float = 0.5
+    """Which part of what the formula misses at the largest measured count is carried on to larger ones."""
+
+
+SHIPPED = RingSettings()
+"""`python -m benchmarks.accuracy --task more_gpus` measures what these are worth; docs/decisions/0083."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +112,10 @@ class RingFit:
     inside_seconds: float
     between_seconds: float
     crossing_seconds: float
-    latency_share: float = LATENCY_SHARE
+    latency_share: float = SHIPPED.latency_share
+    straggling: float = 0.0
+    seen_nodes: int = 1
+    """The most that were measured: c_out of a program that was on one node alone is no more than a usual one."""
     carried: tuple[tuple[float, float], ...] = ()
     """(batch, factor): what the largest measured count took beyond the formula."""
 
@@ -99,17 +123,29 @@ class RingFit:
         inside, between, crossing = _columns(placement, self.latency_share)
         return self.inside_seconds * inside + self.between_seconds * between + self.crossing_seconds * crossing
 
-    def seconds(self, placement: Placement, batch_size: float) -> float:
-        if placement.gpus == 1:
-            return along(self.alone, batch_size)
+    def grad_seconds(self, placement: Placement, batch_size: float) -> float:
         q = placement.gpus / placement.nodes
-        grad = along(self.alone, batch_size) * (1 + self.crowding * (q - 1))
+        crowded = along(self.alone, batch_size) * (1 + self.crowding * (q - 1))
+        return crowded * (1 + self.straggling * log(placement.gpus))
+
+    def seconds(self, placement: Placement, batch_size: float) -> float:
+        grad = self.grad_seconds(placement, batch_size)
+        if placement.gpus == 1:
+            return grad
         factor = _nearest(self.carried, batch_size) if self.carried else 1.0
         return overlapped_seconds(grad, self.sync_seconds(placement), self.gamma) * factor
 
+    def sync_share(self, placement: Placement, batch_size: float) -> float:
+        """By how much in a hundred the step grows when sending takes one in a hundred longer: between 0 and 1."""
+        grad, sync = self.grad_seconds(placement, batch_size), self.sync_seconds(placement)
+        return 0.0 if sync == 0 else float(1 / (1 + (grad / sync) ** self.gamma))
 
-def fit_ring(steps: Sequence[MeasuredStep], *, latency_share: float = LATENCY_SHARE) -> RingFit:
-    """Least squares of log T with every coefficient ≥ 0, robust to a few wild steps. Needs one GPU and one more."""
+
+def fit_ring(steps: Sequence[MeasuredStep], settings: RingSettings = SHIPPED) -> RingFit:
+    """Least squares of log T, robust to a few wild steps. Needs one GPU and one more.
+
+    What the steps do not tell (c_out, if all are on one node) comes from the settings.
+    """
     import numpy as np
     from scipy.optimize import least_squares
 
@@ -117,39 +153,83 @@ def fit_ring(steps: Sequence[MeasuredStep], *, latency_share: float = LATENCY_SH
     several = [step for step in steps if step.placement.gpus > 1]
     if not several:
         raise ValueError("steps of one GPU alone say nothing of several: add a step on two at least")
-    columns = np.array([_columns(step.placement, latency_share) for step in several])
-    grad = np.array([along(alone, step.batch_size) for step in several])
+    columns = np.array([_columns(step.placement, settings.latency_share) for step in several])
+    straggled = np.array([1 + settings.straggling * log(step.placement.gpus) for step in several])
+    grad = straggled * np.array([along(alone, step.batch_size) for step in several])
     beside = np.array([step.placement.gpus / step.placement.nodes - 1 for step in several])
     seconds = np.array([step.seconds for step in several])
+    size = log(float(np.median(seconds)))
 
     def residuals(theta: "np.ndarray") -> "np.ndarray":
-        gamma, crowding = theta[0], theta[1]
-        sync = columns @ theta[2:]
+        gamma, crowding, inside, between, crossing = theta
+        sync = columns @ np.exp(theta[2:])
         ours = ((grad * (1 + crowding * beside)) ** gamma + sync**gamma) ** (1 / gamma)
-        pulls = [_GAMMA_PULL * np.log(gamma / _GAMMA), _CROWDING_PULL * crowding]
-        return np.concatenate([np.log(ours / seconds), pulls])
+        pulls = [
+            settings.gamma_pull * np.log(gamma / settings.gamma),
+            settings.crowding_pull * crowding,
+            settings.between_pull * (between - inside - log(settings.between)),
+            settings.crossing_pull * (crossing - between - log(settings.crossing)),
+            # Without it a c that no step tells of would wander
+            0.001 * (inside + between - 2 * size),
+        ]
+        return np.concatenate([_robust(np.log(ours / seconds)), pulls])
 
-    size = float(np.median(seconds))
     fits = []
     for gamma in (1.2, 3.0):
-        start = np.array([gamma, 0.01, *[0.2 * size] * 3])
-        upper = [10.0, 0.3, *[np.inf] * 3]
-        fits.append(
-            least_squares(
-                residuals, start, bounds=([1.0, *[0.0] * 4], upper), loss="soft_l1", f_scale=0.05, x_scale=start
-            )
-        )
+        start = np.array([gamma, 0.01, *[size + log(0.2)] * 3])
+        bounds = ([1.0, 0.0, *[size - 12] * 3], [10.0, 0.3, *[size + 6] * 3])
+        fits.append(least_squares(residuals, start, bounds=bounds))
     best = min(fits, key=lambda found: float(found.cost)).x
+    inside, between, crossing = np.exp(best[2:]).tolist()
     bare = RingFit(
         alone=alone,
         gamma=float(best[0]),
         crowding=float(best[1]),
-        inside_seconds=float(best[2]),
-        between_seconds=float(best[3]),
-        crossing_seconds=float(best[4]),
-        latency_share=latency_share,
+        inside_seconds=inside,
+        between_seconds=between,
+        crossing_seconds=crossing,
+        latency_share=settings.latency_share,
+        straggling=settings.straggling,
+        seen_nodes=max(step.placement.nodes for step in several),
     )
-    return _anchored(bare, several)
+    return _anchored(bare, several, settings.anchor)
+
+
+def settings_of(
+    programs: Mapping[str, Sequence[MeasuredStep]],
+    *,
+    most: int,
+    latency_shares: Sequence[float] = (0.03, 0.04, 0.05, 0.06),
+    stragglings: Sequence[float] = (0.0, 0.02),
+    anchors: Sequence[float] = (0.5,),
+) -> RingSettings:
+    """With which of these the steps on more than `most` GPUs follow best from those on fewer, over programs.
+
+    The ratios of the c are the middle ones of the programs when fitted to all of their steps. Programs that were
+    not measured on both sides of `most` say nothing; without any, the shipped settings come back.
+    """
+    halves = {
+        name: ([s for s in steps if s.placement.gpus <= most], [s for s in steps if s.placement.gpus > most])
+        for name, steps in programs.items()
+        if {1, *(range(2, most + 1))} & (counts := {s.placement.gpus for s in steps}) > {1} and max(counts) > most
+    }
+    if not halves:
+        return SHIPPED
+    wholes = [fit_ring(programs[name], SHIPPED) for name in halves]
+    base = replace(
+        SHIPPED,
+        between=exp(median(log(fit.between_seconds / fit.inside_seconds) for fit in wholes)),
+        crossing=exp(median(log(fit.crossing_seconds / fit.between_seconds) for fit in wholes)),
+    )
+    tried = [
+        replace(base, latency_share=share, straggling=straggling, anchor=anchor)
+        for share, straggling, anchor in product(latency_shares, stragglings, anchors)
+    ]
+
+    def missed(settings: RingSettings) -> float:
+        return fmean(_missed(fit_ring(seen, settings), rest) for seen, rest in halves.values())
+
+    return min(tried, key=missed)
 
 
 class StepModel(Protocol):
@@ -168,22 +248,6 @@ class LinearScaling:
 
 def linear_scaling(steps: Sequence[MeasuredStep]) -> LinearScaling:
     return LinearScaling(alone=_alone(steps))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Goodness:
-    """Errors in percent on steps that the fit has not seen."""
-
-    steps: int
-    mean: float
-    median: float
-    worst: float
-
-
-def goodness(model: StepModel, held_out: Sequence[MeasuredStep]) -> Goodness:
-    """Mean absolute percentage error and its kin."""
-    errors = [100 * abs(model.seconds(s.placement, s.batch_size) / s.seconds - 1) for s in held_out]
-    return Goodness(steps=len(errors), mean=fmean(errors), median=median(errors), worst=max(errors))
 
 
 def along(points: Sequence[tuple[float, float]], x: float) -> float:
@@ -218,15 +282,28 @@ def _columns(placement: Placement, latency_share: float) -> tuple[float, float, 
     return 0.0, ring(nodes), 2 * (q - 1) / q * (1 + latency_share * nodes) / (nodes - 1)
 
 
-def _anchored(fit: RingFit, several: Sequence[MeasuredStep]) -> RingFit:
-    """Half of what the formula misses at the largest measured count, batch by batch, goes on to larger ones."""
+def _robust(errors: "np.ndarray", scale: float = 0.05) -> "np.ndarray":
+    """Whose square is soft-l1: quadratic up to `scale`, linear beyond. By hand, so that pulls stay quadratic."""
+    import numpy as np
+
+    ratio = errors / scale
+    robust: np.ndarray = np.sign(ratio) * np.sqrt(2 * (np.sqrt(1 + ratio**2) - 1)) * scale
+    return robust
+
+
+def _missed(fit: StepModel, steps: Sequence[MeasuredStep]) -> float:
+    return fmean(abs(log(fit.seconds(step.placement, step.batch_size) / step.seconds)) for step in steps)
+
+
+def _anchored(fit: RingFit, several: Sequence[MeasuredStep], anchor: float) -> RingFit:
+    """Part of what the formula misses at the largest measured count, batch by batch, goes on to larger ones."""
     largest = max(step.placement.gpus for step in several)
     missed: dict[float, list[float]] = {}
     for step in several:
         if step.placement.gpus == largest:
             ratio = step.seconds / fit.seconds(step.placement, step.batch_size)
             missed.setdefault(step.batch_size, []).append(log(ratio))
-    carried = tuple((batch, exp(_ANCHOR * median(logs))) for batch, logs in sorted(missed.items()))
+    carried = tuple((batch, exp(anchor * median(logs))) for batch, logs in sorted(missed.items()))
     return replace(fit, carried=carried)
 
 

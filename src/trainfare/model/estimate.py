@@ -24,7 +24,7 @@ PhaseName = Literal[
     "storage",
 ]
 
-Limit = Literal["compute", "memory bandwidth", "launches", "data"]
+Limit = Literal["compute", "memory bandwidth", "launches", "data", "network"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

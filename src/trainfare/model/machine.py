@@ -78,11 +78,15 @@ class VmType:
     gpus: int
     vcpus: float | None
     memory_gib: float | None
+    network_gb_per_second: float | None = None
+    """To other machines, in gigabytes; None where it is not known."""
 
     def __post_init__(self) -> None:
         require_text(provider=self.provider, name=self.name)
         require_not_negative(gpus=self.gpus)
-        require_positive(vcpus=self.vcpus, memory_gib=self.memory_gib)
+        require_positive(
+            vcpus=self.vcpus, memory_gib=self.memory_gib, network_gb_per_second=self.network_gb_per_second
+        )
         if (self.gpu is None) != (self.gpus == 0):
             raise ValueError(f"{self.key} has {self.gpus} GPUs and {self.gpu.name if self.gpu else 'no GPU'}")
 

@@ -31,10 +31,15 @@ class MeasuredIteration:
     machine: str | None = None
     """Which of several machines with the same GPU."""
     operations: tuple[Operation, ...] = ()
+    gradient_bytes: float | None = None
+    """That several GPUs add up in every iteration; None where nobody tells."""
+    network_gb_per_second: float | None = None
+    """Between nodes."""
 
     def __post_init__(self) -> None:
         require_text(source=self.source, program=self.program, family=self.family, gpu=self.gpu, dtype=self.dtype)
         require_positive(batch_size=self.batch_size, seconds=self.seconds, gpus=self.gpus, nodes=self.nodes)
+        require_positive(gradient_bytes=self.gradient_bytes, network_gb_per_second=self.network_gb_per_second)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,3 +98,23 @@ class MeasuredLayer:
             kernel=self.kernel,
             stride=self.stride,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurements:
+    """All rows of a folder of tables, by what they teach; empty where a folder lacks the table."""
+
+    traced: tuple[MeasuredIteration, ...] = ()
+    """On one GPU, with the operations of the iteration."""
+    programs: tuple[MeasuredIteration, ...] = ()
+    """On one GPU, known by their times alone."""
+    clusters: tuple[MeasuredIteration, ...] = ()
+    """On one GPU and on several that add up their gradients."""
+    operators: tuple[OperatorProfile, ...] = ()
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Rows of each table."""
+        rows = [row.source for row in (*self.traced, *self.programs, *self.clusters)]
+        found = {source: rows.count(source) for source in dict.fromkeys(rows)}
+        return {**found, **({"cnn_on_ec2": len(self.operators)} if self.operators else {})}

@@ -252,6 +252,11 @@ class Profile:
             raise ValueError("curve must have each epoch once, in order")
 
     @property
+    def whole_batch_size(self) -> int | None:
+        """Of all processes together, at one step of their loaders."""
+        return None if self.batch_size is None else self.batch_size * self.world_size
+
+    @property
     def first_iteration_seconds(self) -> float | None:
         return self.iteration_seconds[0] if self.iteration_seconds else None
 

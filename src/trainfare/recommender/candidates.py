@@ -24,7 +24,7 @@ def candidates(offers: Iterable[Offer], profiles: Sequence[Profile], *, today: d
     """Every offer that can be had today and could run the program, one node, at each batch size that was profiled."""
     rentable = [offer for offer in offers if offer.rentable_on(today)]
     usable = [offer for offer in rentable if _runs(profiles[0].framework, offer.vm_type)]
-    batch_sizes = dict.fromkeys(profile.batch_size for profile in profiles)
+    batch_sizes = dict.fromkeys(profile.whole_batch_size for profile in profiles)
     return Candidates(
         candidates=tuple(Candidate(offer=offer, nodes=1, batch_size=size) for size in batch_sizes for offer in usable),
         foreign=len(rentable) - len(usable),

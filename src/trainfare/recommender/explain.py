@@ -6,16 +6,17 @@ from datetime import date
 
 from trainfare.model.bill import Interruptions
 from trainfare.model.estimate import Estimate
-from trainfare.model.offer import Offer
+from trainfare.model.offer import HOURS_PER_MONTH, Commitment, Offer
 from trainfare.model.plan import Goal
 from trainfare.model.profile import Profile
 from trainfare.recommender.crossovers import Stretch
-from trainfare.units import format_age, format_seconds, format_usd
+from trainfare.units import SECONDS_PER_HOUR, format_age, format_seconds, format_usd
 
 LIMIT_WORDS = {
     "compute": "arithmetic",
     "memory bandwidth": "memory bandwidth",
     "launches": "launching kernels, not by the GPU: a faster GPU gains little",
+    "network": "adding up gradients between GPUs",
     "data": "waiting for data, not by the GPU: a faster GPU gains little",
 }
 
@@ -51,6 +52,8 @@ class Case:
     """How many the program trains, where it counts in iterations."""
     interruptions: Interruptions | None = None
     """Of the chosen machine on spot."""
+    reserved: bool | None = None
+    """Whether commitments that are not held may be chosen; False: not even those that are."""
 
 
 def reasons(case: Case) -> tuple[str, ...]:
@@ -66,6 +69,8 @@ def reasons(case: Case) -> tuple[str, ...]:
 def machine_words(offer: Offer) -> str:
     """`aws g4dn.xlarge`, with the market where it is not plain on demand."""
     vm_type = offer.vm_type
+    if offer.held:
+        return f"{vm_type.provider} {vm_type.name} (yours)"
     return f"{vm_type.provider} {vm_type.name}" + (f" {offer.market}" if offer.market in ("spot", "reserved") else "")
 
 
@@ -91,6 +96,10 @@ def _why(case: Case) -> Iterator[str]:
         )
     if not case.spot:
         yield from _spot_would_be(case, chosen)
+    if not case.reserved:
+        yield from _commitment_would_be(case, chosen)
+    if case.reserved is not False:
+        yield from _held_would_be(case, chosen)
 
 
 def _best_by_the_other_goal(case: Case) -> tuple[str, Estimate]:
@@ -112,6 +121,30 @@ def _spot_would_be(case: Case, chosen: Estimate) -> Iterator[str]:
         )
 
 
+def _commitment_would_be(case: Case, chosen: Estimate) -> Iterator[str]:
+    """The cheapest that is still to be bought, where its price is lower."""
+    offered = [e for e in case.estimates if e.candidate.offer.to_be_bought and e.fits is not False]
+    cheapest = min(offered, key=lambda e: e.usd.value, default=None)
+    commitment = cheapest.candidate.offer.commitment if cheapest else None
+    if cheapest is not None and commitment is not None and cheapest.usd.value < chosen.usd.value:
+        yield (
+            f"with a commitment of {_months(commitment)}, {machine_words(cheapest.candidate.offer)} would cost "
+            f"{format_usd(cheapest.usd.value)}; it {_pays_off(commitment)}, so it is chosen only with --reserved"
+        )
+
+
+def _held_would_be(case: Case, chosen: Estimate) -> Iterator[str]:
+    """What is held and not taken stands idle, and is paid for."""
+    held = [e for e in case.estimates if e.candidate.offer.held and e.fits is not False]
+    best = min(held, key=lambda e: e.usd.value, default=None)
+    if best is not None and not chosen.candidate.offer.held:
+        yield (
+            f"{machine_words(best.candidate.offer)} is paid for already: it would take "
+            f"{_times(best.seconds.value / chosen.seconds.value)} the time and, if nobody else needs it then, add "
+            f"nothing to its price; its share of what was paid is {format_usd(best.usd.value)}"
+        )
+
+
 def _sure(case: Case) -> Iterator[str]:
     chosen = case.ordered[0]
     yield basis_words(chosen, case.profile)
@@ -126,6 +159,11 @@ def basis_words(estimate: Estimate, profile: Profile) -> str:
     match estimate.basis:
         case "measured":
             return f"measured: profile {estimate.profile_id} was taken on this machine type"
+        case "scaled" if gpu is None:
+            return (
+                f"scaled: profile {estimate.profile_id} was taken on {profile.host.vm_type or 'all of this machine'} and "
+                "moved to this slice by the work of an iteration and the cores it kept busy"
+            )
         case "scaled":
             return (
                 f"scaled: profile {estimate.profile_id} was taken on {profile.host.gpu or 'another GPU'} and moved "
@@ -153,9 +191,46 @@ def charged(estimate: Estimate, profile: Profile, interruptions: Interruptions |
     for line in estimate.bill.lines:
         if line.name in ("rounding", "minimum charge") and line.usd.value > ROUNDING_SHARE * estimate.usd.value:
             yield f"{format_usd(line.usd.value)} of the cost are for time it does not need: {line.how}"
+    yield from _committed(estimate.candidate.offer, estimate)
     if estimate.interruptions is not None and interruptions is not None:
         yield from _spot(estimate, profile, interruptions)
         yield from _spot_price(estimate.candidate.offer, today)
+
+
+def _committed(offer: Offer, estimate: Estimate) -> Iterator[str]:
+    """What a price rests on that is had only for months at a time."""
+    commitment = offer.commitment
+    if commitment is None:
+        return
+    share = f"{commitment.effective_usd_per_hour:.4g} $/h, its share of the {commitment.whole_usd:.0f} $"
+    if commitment.held:
+        yield (
+            f"you hold it for {_months(commitment)}, paid whether used or not: the cost is at {share} in all; "
+            "beside storage and egress the run adds nothing to what you pay"
+        )
+        return
+    hours = estimate.candidate.nodes * estimate.seconds.value / SECONDS_PER_HOUR
+    yield (
+        f"the cost is at {share} that {_months(commitment)} of one machine cost, paid whether used or not; "
+        f"this training takes {_number(hours)} of {commitment.hours:.0f} hours"
+    )
+    yield f"a commitment of {_months(commitment)} {_pays_off(commitment)}"
+
+
+def _pays_off(commitment: Commitment) -> str:
+    """`pays off above 460 hours a month (63 % of the time) against on demand at 0.526 $/h`."""
+    hours = commitment.break_even_hours
+    if hours is None:
+        return "cannot be compared with on demand, which has no price there"
+    against = f"on demand at {commitment.on_demand_usd_per_hour:.4g} $/h"
+    if hours >= HOURS_PER_MONTH:
+        return f"never pays off against {against}"
+    share = 100 * hours / HOURS_PER_MONTH
+    return f"pays off above {hours:.0f} hours a month ({share:.0f} % of the time) against {against}"
+
+
+def _months(commitment: Commitment) -> str:
+    return f"{commitment.months} month{'s' if commitment.months != 1 else ''}"
 
 
 def _spot(estimate: Estimate, profile: Profile, interruptions: Interruptions) -> Iterator[str]:

@@ -1,0 +1,127 @@
+"""Which of the EC2 machine types to take, from a profile on one of them: `cnn_on_ec2` at dated prices.
+
+For each program, image side and batch, and for each type that it was profiled on, the choice is the type with the
+least predicted cost of a step (or time): measured on that type, predicted on the others, with the program's family left
+out of the fit. `deadline`: the cheapest on demand whose predicted time is within 1.5 × the time of the fastest; where
+none is, the fastest predicted. One that then misses the deadline is paid for in vain, and the cheapest that meets it
+is paid for too.
+
+On demand prices are those of one day; spot prices of four, half a year apart. Baselines: always the same type (the
+best and the worst of them), and the types chosen with the peak's or the constant ratio.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.accuracy.ec2_rows import answered
+from benchmarks.accuracy.judged import Judged
+from benchmarks.accuracy.other_vm import baseline_answers, by_constant_ratio, by_peak
+from trainfare.measurements.cnn_on_ec2 import TABLE
+from trainfare.measurements.prices import PATH, DayPrice, prices_on
+
+KEY = f"choice/{TABLE}"
+ON_DEMAND_DAY = "2023-07-15"
+SPOT_DAYS = ("2023-01-15", "2023-07-15", "2024-01-15", "2024-07-15")
+LATEST = 1.5
+
+Seconds = Mapping[str, float]
+Bill = Callable[[Seconds, Seconds, Mapping[str, float]], float]
+"""From predicted seconds, true seconds and prices by type to what the choice costs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One step profiled on one type: seconds by type, true and as each way of predicting has them."""
+
+    truth: Seconds
+    predicted: Mapping[str, Seconds]
+
+
+def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
+    cases = _cases(fit, test)
+    folder = test if test is not None and (test / PATH).is_file() else fit
+    yield _judged("time", cases, [dict.fromkeys(_types(cases), 1.0)], _take_best, "seconds of a step")
+    on_demand = _usable([_on_demand(prices_on(folder, ON_DEMAND_DAY))], cases)
+    spot = _usable([_spot(prices_on(folder, day)) for day in SPOT_DAYS], cases)
+    if on_demand:
+        yield _judged("cost-on-demand", cases, on_demand, _take_best, f"prices of {ON_DEMAND_DAY}")
+        note = f"cheapest on demand within {LATEST} × the fastest; missing it is paid for on top"
+        yield _judged("deadline", cases, on_demand, _take_in_time, note)
+    if spot:
+        yield _judged("cost-spot", cases, spot, _take_best, f"prices of {len(spot)} days: {', '.join(SPOT_DAYS)}")
+
+
+def _cases(fit: Path, test: Path | None) -> list[Case]:
+    rows, answers = answered(fit, test, "family")
+    simple = baseline_answers(fit, test, "family", {"peak FP32": by_peak, "constant ratio": by_constant_ratio})
+    ways = {"ours": np.array([answer.value for answer in answers]), **simple}
+    by_profile: dict[int, list[int]] = defaultdict(list)
+    for i, row in enumerate(rows):
+        by_profile[id(row.profile)].append(i)
+    cases = []
+    for own in by_profile.values():
+        here = rows[own[0]].profile
+        measured = {here.vm_type: here.seconds}
+        truth = {**measured, **{rows[i].to: rows[i].seconds for i in own}}
+        predicted = {way: {**measured, **{rows[i].to: float(of[i]) for i in own}} for way, of in ways.items()}
+        cases.append(Case(truth, {way: of for way, of in predicted.items() if np.isfinite(list(of.values())).all()}))
+    return cases
+
+
+def _judged(part: str, cases: Sequence[Case], prices: Sequence[Mapping[str, float]], bill: Bill, note: str) -> Judged:
+    best: list[float] = []
+    paid: dict[str, list[float]] = defaultdict(list)
+    fixed: dict[str, list[float]] = defaultdict(list)
+    for price in prices:
+        for case in cases:
+            truth = {name: seconds for name, seconds in case.truth.items() if name in price}
+            for way in ("ours", "peak FP32", "constant ratio"):
+                told = case.predicted.get(way, {})
+                paid[way].append(bill({n: told[n] for n in truth}, truth, price) if told else np.nan)
+            for name in _types(cases):
+                fixed[name].append(bill({name: 0.0}, truth, price) if name in truth else np.nan)
+            best.append(bill(truth, truth, price))
+    mean = {name: float(np.nanmean(np.array(costs) / best)) for name, costs in fixed.items()}
+    ends = dict.fromkeys((min(mean, key=lambda n: mean[n]), max(mean, key=lambda n: mean[n])))
+    baselines = {"peak FP32": paid["peak FP32"], "constant ratio": paid["constant ratio"]}
+    baselines |= {f"always {name}": fixed[name] for name in ends}
+    return Judged.of(f"{KEY}/{part}", best, paid["ours"], baselines=baselines, regret=True, note=note)
+
+
+def _take_best(predicted: Seconds, truth: Seconds, price: Mapping[str, float]) -> float:
+    chosen = min(predicted, key=lambda name: predicted[name] * price[name])
+    return truth[chosen] * price[chosen]
+
+
+def _take_in_time(predicted: Seconds, truth: Seconds, price: Mapping[str, float]) -> float:
+    latest = LATEST * min(truth.values())
+    in_time = [name for name, seconds in predicted.items() if seconds <= latest]
+    if in_time:
+        chosen = min(in_time, key=lambda name: predicted[name] * price[name])
+    else:
+        chosen = min(predicted, key=lambda name: predicted[name])
+    cost = truth[chosen] * price[chosen]
+    if truth[chosen] <= latest:
+        return cost
+    return cost + min(truth[name] * price[name] for name in truth if truth[name] <= latest)
+
+
+def _types(cases: Sequence[Case]) -> list[str]:
+    return sorted({name for case in cases for name in case.truth})
+
+
+def _on_demand(prices: Mapping[str, DayPrice]) -> dict[str, float]:
+    return {name: price.on_demand for name, price in prices.items() if price.on_demand is not None}
+
+
+def _spot(prices: Mapping[str, DayPrice]) -> dict[str, float]:
+    return {name: price.spot for name, price in prices.items() if price.spot is not None}
+
+
+def _usable(days: Sequence[Mapping[str, float]], cases: Sequence[Case]) -> list[Mapping[str, float]]:
+    """Days on which every type that was measured had a price."""
+    return [day for day in days if all(name in day for name in _types(cases))]

@@ -1,0 +1,233 @@
+"""Which GPU, and how many of it, from one measured machine: K80, P100 and V100, 1 to 8 in one server.
+
+For each model and batch, and for each machine that it was timed on, the choice is the machine with the least predicted
+time (or cost) of the same number of samples: measured on that machine, predicted on the others, with the model left
+out of every fit. The batch of one GPU stays, so more GPUs do more samples a step. `deadline`: the cheapest within 1.5 ×
+the time of the fastest; one that misses it is paid for in vain, and the cheapest that meets it is paid for too.
+
+Ours takes the machine with the least *expected* bill: a time is log-normal about its prediction, as wide as its
+interval, so a machine that was measured is worth a little more than one that was not, and one that may miss the
+deadline bears the chance of the second bill.
+
+Money is for EC2 alone: p2 has K80s and p3 has V100s, and who wants two GPUs rents the smallest machine with at least
+as many. P100s are not to be had there, so they compete in time only.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.accuracy.judged import Judged
+from benchmarks.accuracy.more_gpus.few_to_many import Program
+from benchmarks.accuracy.more_gpus.seven_models import GRADIENT_BYTES, programs
+from benchmarks.accuracy.unseen_gpu.by_times import GPUS, every_program
+from trainfare.catalog.power import load_watts
+from trainfare.estimator.links import ClusterSeconds, ClusterStep, ScalingFit, fit_links, seconds_of
+from trainfare.estimator.programs import ProgramsFit, Timed, fit_programs, moved
+from trainfare.measurements.prices import PATH, DayPrice, prices_on
+from trainfare.measurements.seven_models import SOURCE, seven_models
+from trainfare.model.measurement import MeasuredIteration
+
+KEY = f"choice/{SOURCE}"
+ON_DEMAND_DAY = "2023-07-15"
+SPOT_DAYS = ("2023-01-15", "2023-07-15", "2024-01-15", "2024-07-15")
+LATEST = 1.5
+FOLDS = 3
+NINE_OF_TEN = 1.645
+MACHINES = {
+    "K80": ((1, "p2.xlarge"), (8, "p2.8xlarge"), (16, "p2.16xlarge")),
+    "V100": ((1, "p3.2xlarge"), (4, "p3.8xlarge"), (8, "p3.16xlarge")),
+}
+
+Machine = tuple[str, int]
+"""A GPU and how many."""
+Seconds = Mapping[Machine, float]
+"""Of as many samples as one GPU has in a step."""
+Doubts = Mapping[Machine, float]
+"""Deviations of the logarithms of predicted seconds; a machine without one is taken at its word."""
+Prices = Mapping[Machine, float]
+Bill = Callable[[Seconds, Doubts, Seconds, Prices], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    truth: Seconds
+    predicted: Mapping[str, Seconds]
+    doubts: Doubts
+    """Of ours."""
+
+
+def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
+    cases = list(_cases(fit, test))
+    everything = {machine: 1.0 for case in cases for machine in case.truth}
+    yield _judged("time", cases, [everything], _take_best, "seconds of as many samples")
+    folder = test if test is not None and (test / PATH).is_file() else fit
+    if not (folder / PATH).is_file():
+        return
+    on_demand = _priced(prices_on(folder, ON_DEMAND_DAY), everything, lambda price: price.on_demand)
+    spot = [_priced(prices_on(folder, day), everything, lambda price: price.spot) for day in SPOT_DAYS]
+    without = "EC2 alone, without P100"
+    if on_demand:
+        yield _judged("cost", cases, [on_demand], _take_best, f"prices of {ON_DEMAND_DAY}, {without}")
+        note = f"cheapest on demand within {LATEST} × the fastest; missing it is paid for on top; {without}"
+        yield _judged("deadline", cases, [on_demand], _take_in_time, note)
+    if any(spot):
+        yield _judged(
+            "cost-spot", cases, [day for day in spot if day], _take_best, f"{', '.join(SPOT_DAYS)}, {without}"
+        )
+
+
+def _cases(fit: Path, test: Path | None) -> Iterator[Case]:
+    """One for each machine that a model and batch was timed on, where there is something to choose."""
+    asked: dict[str, list[MeasuredIteration]] = defaultdict(list)
+    for row in seven_models(fit if test is None else test):
+        if row.machine == "one" and row.gpu in GPUS:
+            asked[row.program].append(row)
+    known, clusters = every_program(fit), programs(fit)
+    for name, rows in asked.items():
+        alone = fit_programs([row for row in known if row.program != name], GPUS, load_watts())
+        several = _links([program for program in clusters if program.name != name])
+        for batch in dict.fromkeys(row.batch_size for row in rows):
+            timed = {(row.gpu, row.gpus): row for row in rows if row.batch_size == batch}
+            truth = {machine: row.seconds / row.gpus for machine, row in timed.items()}
+            if len(truth) > 1:
+                yield from (_case(row, truth, alone, several) for row in timed.values())
+
+
+def _links(clusters: Sequence[Program]) -> ScalingFit:
+    return fit_links([step for program in clusters for step in program.cluster_steps()], folds=FOLDS)
+
+
+def _case(here: MeasuredIteration, truth: Seconds, alone: ProgramsFit, several: ScalingFit) -> Case:
+    single = _on_one(here, several)
+    ours: dict[Machine, float] = {}
+    doubts: dict[Machine, float] = {}
+    peak: dict[Machine, float] = {}
+    for gpu, gpus in truth:
+        there, doubt = single, 0.0
+        if gpu != here.gpu:
+            known = [Timed(gpu=GPUS[here.gpu], seconds=single, batch_size=here.batch_size)]
+            found = moved(known, GPUS[gpu], here.dtype, alone)
+            there, doubt = found.seconds, _deviation(found.low, found.high)
+        together = _on_several(there, here, gpu, gpus, several)
+        ours[gpu, gpus] = together.seconds / gpus
+        doubts[gpu, gpus] = math.hypot(doubt, _deviation(together.low, together.high))
+        ratio = GPUS[here.gpu].peak_flops_per_second(here.dtype) / GPUS[gpu].peak_flops_per_second(here.dtype)
+        peak[gpu, gpus] = here.seconds * ratio / gpus
+    measured = {(here.gpu, here.gpus): here.seconds / here.gpus}
+    certain = dict.fromkeys(measured, 0.0)
+    return Case(truth, {"ours": {**ours, **measured}, "peak FLOPs": {**peak, **measured}}, {**doubts, **certain})
+
+
+def _deviation(low: float, high: float) -> float:
+    return math.log(high / low) / (2 * NINE_OF_TEN)
+
+
+def _on_several(seconds: float, here: MeasuredIteration, gpu: str, gpus: int, fit: ScalingFit) -> ClusterSeconds:
+    if gpus == 1:
+        return ClusterSeconds(seconds=seconds, low=seconds, high=seconds, sync_seconds=0.0, limited_by="computing")
+    step = ClusterStep(
+        program=here.program,
+        family=here.family,
+        gpu=GPUS[gpu],
+        gpus=gpus,
+        nodes=1,
+        alone_seconds=seconds,
+        seconds=seconds,
+        gradient_bytes=GRADIENT_BYTES.get(here.program),
+        machine=f"{gpu}, one",
+    )
+    return seconds_of(step, fit)
+
+
+def _on_one(here: MeasuredIteration, fit: ScalingFit) -> float:
+    """The step on one GPU that would give the step measured on several: halving an interval that holds it."""
+    low, high = here.seconds / 100, here.seconds * 2
+    for _ in range(40):
+        middle = math.sqrt(low * high)
+        if _on_several(middle, here, here.gpu, here.gpus, fit).seconds < here.seconds:
+            low = middle
+        else:
+            high = middle
+    return math.sqrt(low * high)
+
+
+def _judged(part: str, cases: Sequence[Case], days: Sequence[Prices], bill: Bill, note: str) -> Judged:
+    best: list[float] = []
+    paid: dict[str, list[float]] = defaultdict(list)
+    fixed: dict[Machine, list[float]] = defaultdict(list)
+    for price in days:
+        for case in cases:
+            truth = {machine: seconds for machine, seconds in case.truth.items() if machine in price}
+            if len(truth) < 2:
+                continue
+            best.append(bill(truth, {}, truth, price))
+            for way, told in case.predicted.items():
+                doubts = case.doubts if way == "ours" else {}
+                paid[way].append(bill({machine: told[machine] for machine in truth}, doubts, truth, price))
+            for machine in price:
+                taken = machine if machine in truth else _fallback(machine, truth)
+                fixed[machine].append(bill({taken: 0.0}, {}, truth, price))
+    mean = {machine: float(np.mean(np.array(costs) / best)) for machine, costs in fixed.items()}
+    baselines = {"peak FLOPs": paid["peak FLOPs"]}
+    for gpu, gpus in sorted(mean, key=lambda machine: mean[machine])[:3]:
+        baselines[f"always {gpu} × {gpus}"] = fixed[gpu, gpus]
+    return Judged.of(f"{KEY}/{part}", best, paid["ours"], baselines=baselines, regret=True, note=note)
+
+
+def _fallback(machine: Machine, truth: Seconds) -> Machine:
+    """Where the program does not run on the fixed machine: the same GPU in the next smaller number, or any."""
+    smaller = [other for other in truth if other[0] == machine[0] and other[1] <= machine[1]]
+    return max(smaller or list(truth), key=lambda other: other[1])
+
+
+def _take_best(predicted: Seconds, doubts: Doubts, truth: Seconds, price: Prices) -> float:
+    chosen = min(predicted, key=lambda machine: _expected(predicted, doubts, price, machine))
+    return truth[chosen] * price[chosen]
+
+
+def _expected(predicted: Seconds, doubts: Doubts, price: Prices, machine: Machine) -> float:
+    return predicted[machine] * price[machine] * math.exp(doubts.get(machine, 0.0) ** 2 / 2)
+
+
+def _take_in_time(predicted: Seconds, doubts: Doubts, truth: Seconds, price: Prices) -> float:
+    latest = LATEST * min(truth.values())
+    second = _second_bill(predicted, price, latest)
+
+    def bill(machine: Machine) -> float:
+        late = _late(predicted[machine], doubts.get(machine, 0.0), latest)
+        return _expected(predicted, doubts, price, machine) + late * second
+
+    chosen = min(predicted, key=bill)
+    return truth[chosen] * price[chosen] + _late(truth[chosen], 0.0, latest) * _second_bill(truth, price, latest)
+
+
+def _second_bill(seconds: Seconds, price: Prices, latest: float) -> float:
+    """Of the cheapest machine in time, or of the fastest."""
+    in_time = [machine for machine in seconds if seconds[machine] <= latest]
+    machine = min(in_time, key=lambda m: seconds[m] * price[m]) if in_time else min(seconds, key=lambda m: seconds[m])
+    return seconds[machine] * price[machine]
+
+
+def _late(seconds: float, doubt: float, latest: float) -> float:
+    """How likely the deadline is missed."""
+    if doubt == 0 or seconds == 0:
+        return float(seconds > latest)
+    return 0.5 * math.erfc(math.log(latest / seconds) / doubt / math.sqrt(2))
+
+
+def _priced(
+    day: Mapping[str, DayPrice], machines: Mapping[Machine, float], of: Callable[[DayPrice], float | None]
+) -> dict[Machine, float]:
+    """Dollars an hour of the smallest machine type that has as many."""
+    found: dict[Machine, float] = {}
+    for gpu, gpus in machines:
+        large_enough = [name for size, name in MACHINES.get(gpu, ()) if size >= gpus]
+        price = of(day[large_enough[0]]) if large_enough and large_enough[0] in day else None
+        if price is not None:
+            found[gpu, gpus] = price
+    return found

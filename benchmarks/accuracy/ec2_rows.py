@@ -1,0 +1,93 @@
+"""Rows of `cnn_on_ec2` to be carried from one machine type to another, with what we say of them when left out."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from trainfare.catalog.gpus import load_gpus
+from trainfare.estimator.transfer import fit_transfer, transferred
+from trainfare.measurements.cnn_on_ec2 import Setting, gpu_of, read_latencies, read_profiles
+from trainfare.model.interval import Interval
+from trainfare.model.machine import Gpu
+from trainfare.model.measurement import OperatorProfile
+
+GPUS = load_gpus()
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A profile on one machine type, and the seconds that the same step took on another."""
+
+    profile: OperatorProfile
+    to: str
+    seconds: float
+
+    @property
+    def source(self) -> Gpu:
+        return GPUS[self.profile.gpu]
+
+    @property
+    def target(self) -> Gpu:
+        return GPUS[gpu_of(self.to)]
+
+
+def profiles_of(folder: Path) -> tuple[OperatorProfile, ...]:
+    """Those whose GPU the catalog knows."""
+    return tuple(profile for profile in read_profiles(folder) if profile.gpu in GPUS)
+
+
+def unknown_types(folder: Path) -> list[str]:
+    return sorted({profile.vm_type for profile in read_profiles(folder) if profile.gpu not in GPUS})
+
+
+def carried(folder: Path) -> list[Carried]:
+    """Every profile to every other machine type that ran the same step, profiled there or only timed."""
+    profiles = profiles_of(folder)
+    seconds: dict[Setting, float] = {
+        Setting(p.program, p.image_side, p.batch_size, p.vm_type): p.seconds for p in profiles
+    }
+    with suppress(FileNotFoundError):  # the profiles tell their own
+        seconds |= read_latencies(folder)
+    there: dict[tuple[str, int, float], dict[str, float]] = defaultdict(dict)
+    for setting, of in seconds.items():
+        there[setting[:3]][setting.vm_type] = of
+    return [
+        Carried(profile, to, of)
+        for profile in profiles
+        for to, of in sorted(there[profile.program, profile.image_side, profile.batch_size].items())
+        if to != profile.vm_type and gpu_of(to) in GPUS
+    ]
+
+
+@cache
+def answered(fit: Path, test: Path | None, by: str) -> tuple[list[Carried], list[Interval]]:
+    """Every row with our answer; two tasks ask for the same ones."""
+    rows: list[Carried] = []
+    answers: list[Interval] = []
+    for known, asked in folds(fit, test, by=by):
+        learned = fit_transfer(known, GPUS)
+        rows += asked
+        answers += [transferred([r.profile], r.profile.batch_size, r.source, r.target, learned) for r in asked]
+    return rows, answers
+
+
+def folds(
+    fit: Path, test: Path | None, *, by: str = "family"
+) -> Iterator[tuple[Sequence[OperatorProfile], list[Carried]]]:
+    """What may be learned from, and what is asked.
+
+    Without a test folder each family (or program) of the fit folder is asked in turn and left out of what is learned
+    from; with one, all of it is asked at once and its programs are left out.
+    """
+    known = profiles_of(fit)
+    rows = carried(fit if test is None else test)
+    if test is not None:
+        asked = {row.profile.program for row in rows}
+        yield [profile for profile in known if profile.program not in asked], rows
+        return
+    for name in sorted({getattr(row.profile, by) for row in rows}):
+        own = [row for row in rows if getattr(row.profile, by) == name]
+        yield [profile for profile in known if getattr(profile, by) != name], own

@@ -1,0 +1,44 @@
+"""epochs_from_curve: the first 10, 25 or 50 % of a validation curve were seen; in which epoch will it have settled?
+
+The truth is the first epoch within 2 % of the whole improvement, on the running median. Each program is judged by
+constants from the other programs of the fit folder; of a tested program only the seen part of its curves is
+looked at, and its schedule of learning rates where its source states one. The rules themselves were shaped in sight of
+the four programs of the public table.
+"""
+
+from collections.abc import Iterator, Sequence
+from math import nan
+from pathlib import Path
+
+from benchmarks.accuracy.judged import Judged
+from benchmarks.epochs.data import public_runs
+from benchmarks.epochs.from_curve import SEEN, Row, rows
+
+TABLE = "data_parallel_t4"
+FORM_NAMES = {"optimus": "Optimus", "pow3": "pow3", "vapour": "vapour"}
+
+
+def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
+    known = list(public_runs(fit / TABLE))
+    tested = list(public_runs(test / TABLE)) if test else known
+    unplanned = sorted({run.program for run in tested if not run.plan})
+    for seen in SEEN:
+        found = list(rows(tested, seen, known))
+        yield _one(f"epochs_from_curve/{TABLE}/{100 * seen:.0f}", found, unplanned)
+
+
+def _one(key: str, found: Sequence[Row], unplanned: Sequence[str]) -> Judged:
+    programs = list(dict.fromkeys(row.program for row in found))
+    note = ", ".join(f"{program} {sum(row.program == program for row in found)}" for program in programs)
+    return Judged.of(
+        key,
+        [row.truth for row in found],
+        [nan if row.ours.value is None else row.ours.value for row in found],
+        [nan if row.ours.low is None else row.ours.low for row in found],
+        [nan if row.ours.high is None else row.ours.high for row in found],
+        baselines={
+            **{name: [row.forms[form] for row in found] for form, name in FORM_NAMES.items()},
+            "constant fraction": [row.constant for row in found],
+        },
+        note=note + (f"; by curve alone: {', '.join(unplanned)}" if unplanned else ""),
+    )

@@ -1,0 +1,226 @@
+"""Three smallest batch sizes of a program at one image side on one machine type → the largest that was measured.
+
+Whole families are left out; of a test folder, everything is learned from the fit folder without the very programs.
+`cnn_on_ec2` is given the time of every operator at the three, `cnn_on_ec2/latency_only` nothing but their seconds, as
+plain profiles have them. Settings whose operators nobody profiled are answered from their seconds in both.
+
+Baselines: `line` is a + b·B by least squares on relative errors, a and b not negative; `line through two` goes through
+the first and the last of the three; `power law` is least squares on logarithms; `end-to-end regression` is one
+stepwise regression a program and machine type, on batch and pixels, over the given rows of all its image sides.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.accuracy.judged import Judged
+from trainfare.catalog.gpus import load_gpus
+from trainfare.estimator.batch_line import batch_line
+from trainfare.estimator.larger_batch import (
+    Curve,
+    LargerBatchFit,
+    fit_larger_batch,
+    held_share,
+    known_batch,
+    larger_batch,
+    without_operators,
+)
+from trainfare.estimator.larger_batch import KnownBatch as Known
+from trainfare.estimator.stepwise import fit_stepwise
+from trainfare.measurements.cnn_on_ec2 import family_of, gpu_of, read_latencies, read_profiles
+from trainfare.model.interval import Interval
+from trainfare.model.machine import Gpu
+from trainfare.model.measurement import OperatorProfile
+
+KEY = "larger_batch/cnn_on_ec2"
+GIVEN = 3
+SHORTER = 0.5
+"""The weight of curves that end before the largest batch: learned from, never judged."""
+
+Setting = tuple[str, int, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One setting: what is given, what is asked, and what a baseline may know of the machine."""
+
+    setting: Setting
+    curve: Curve
+    gpu: Gpu | None
+
+    @property
+    def points(self) -> list[tuple[float, float]]:
+        return [(known.batch_size, known.seconds) for known in self.curve.known]
+
+
+def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
+    learned_from, shorter = read_rows(fit)
+    asked = learned_from if test is None else read_rows(test)[0]
+    if not asked:
+        raise FileNotFoundError(f"{test or fit}/cnn_on_ec2: no setting with more than {GIVEN} batch sizes")
+    left_out = family_of if test is None else _itself
+    curves = [row.curve for row in learned_from] + shorter
+    whole = _answers(asked, [*without_operators(curves)], left_out, operators=False)
+    timed = [curve for curve in curves if _timed(curve)]
+    split = _answers(asked, timed, left_out, operators=True) if timed else whole
+    both = [s if _timed(row.curve) else w for row, s, w in zip(asked, split, whole, strict=True)]
+    baselines = _baselines(asked)
+    for key, answers in ((KEY, both), (f"{KEY}/latency_only", whole)):
+        yield Judged.of(
+            key,
+            [row.curve.seconds for row in asked],
+            [math.nan if one is None else one.value for one in answers],
+            [math.nan if one is None else one.low for one in answers],
+            [math.nan if one is None else one.high for one in answers],
+            baselines=baselines,
+            note=_note(asked),
+        )
+
+
+def read_rows(folder: Path) -> tuple[list[Row], list[Curve]]:
+    """Each setting from its three smallest batch sizes to its largest; and the shorter curves inside of them."""
+    profiles: dict[Setting, dict[float, OperatorProfile]] = defaultdict(dict)
+    seconds: dict[Setting, dict[float, float]] = defaultdict(dict)
+    missing: list[FileNotFoundError] = []
+    try:
+        for profile in read_profiles(folder):
+            setting = (profile.program, profile.image_side, profile.vm_type)
+            profiles[setting][profile.batch_size] = profile
+            seconds[setting][profile.batch_size] = profile.seconds
+    except FileNotFoundError as error:
+        missing.append(error)
+    try:
+        for one, spent in read_latencies(folder).items():
+            seconds[one.program, one.image_side, one.vm_type][one.batch_size] = spent
+    except FileNotFoundError as error:
+        missing.append(error)
+    if len(missing) == 2:
+        raise missing[1]
+    gpus = load_gpus()
+    rows: list[Row] = []
+    shorter: list[Curve] = []
+    for setting, times in sorted(seconds.items()):
+        batches = sorted(times)
+        gpu = gpus.get(gpu_of(setting[2]))
+
+        def curve(first: int, asked: int, weight: float) -> Curve:
+            known = batches[first : first + GIVEN]  # noqa: B023 # called within its own round
+            return _curve(setting, known, batches[asked], times, profiles[setting], gpu, weight)  # noqa: B023
+
+        if len(batches) > GIVEN:
+            rows.append(Row(setting=setting, curve=curve(0, -1, 1.0), gpu=gpu))
+            ends = [(f, a) for a in range(GIVEN, len(batches)) for f in (0, a - GIVEN)]
+            inner = sorted(set(ends) - {(0, len(batches) - 1)})
+            shorter += [curve(first, asked, SHORTER) for first, asked in inner]
+    return rows, shorter
+
+
+def _curve(
+    setting: Setting,
+    batches: Sequence[float],
+    asked: float,
+    times: Mapping[float, float],
+    profiles: Mapping[float, OperatorProfile],
+    gpu: Gpu | None,
+    weight: float,
+) -> Curve:
+    timed = all(batch in profiles for batch in batches)
+    known = [
+        replace(known_batch(profiles[b]), seconds=times[b]) if timed else Known(batch_size=b, seconds=times[b])
+        for b in batches
+    ]
+    held = held_share(profiles[batches[-1]], asked, gpu) if timed and gpu is not None else None
+    return Curve(
+        program=setting[0],
+        family=family_of(setting[0]),
+        known=tuple(known),
+        batch_size=asked,
+        seconds=times[asked],
+        held_share=held,
+        weight=weight,
+    )
+
+
+def _timed(curve: Curve) -> bool:
+    return all(known.product_seconds is not None for known in curve.known)
+
+
+def _itself(program: str) -> str:
+    return program
+
+
+def _answers(
+    asked: Sequence[Row], curves: Sequence[Curve], left_out: Callable[[str], str], *, operators: bool
+) -> list[Interval | None]:
+    """Each row by a fit without what it is left out with; one fit serves all whom it never saw."""
+    fits: dict[str, LargerBatchFit | None] = {}
+    known = {left_out(curve.program) for curve in curves}
+    answers: list[Interval | None] = []
+    for row in asked:
+        apart = left_out(row.setting[0])
+        apart = apart if apart in known else ""
+        if apart not in fits:
+            rest = [curve for curve in curves if left_out(curve.program) != apart]
+            fits[apart] = fit_larger_batch(rest) if rest else None
+        fit = fits[apart]
+        curve = row.curve if operators else without_operators([row.curve])[0]
+        if fit is None or (operators and not _timed(curve)):
+            answers.append(None)
+        else:
+            answers.append(larger_batch(curve.known, curve.batch_size, fit, held_share=curve.held_share))
+    return answers
+
+
+def _baselines(asked: Sequence[Row]) -> dict[str, list[float]]:
+    return {
+        "line": [batch_line(row.points).seconds(row.curve.batch_size) for row in asked],
+        "line through two": [_through_two(row) for row in asked],
+        "proportional": [row.points[-1][1] * row.curve.batch_size / row.points[-1][0] for row in asked],
+        "power law": [_power_law(row) for row in asked],
+        "end-to-end regression": _end_to_end(asked),
+    }
+
+
+def _through_two(row: Row) -> float:
+    (b1, t1), *_, (b3, t3) = row.points
+    return max(t1 + (t3 - t1) / (b3 - b1) * (row.curve.batch_size - b1), 1e-9)
+
+
+def _power_law(row: Row) -> float:
+    b, t = np.log(np.array(row.points)).T
+    slope, start = np.polyfit(b, t, 1)
+    return float(np.exp(start + slope * math.log(row.curve.batch_size)))
+
+
+def _end_to_end(asked: Sequence[Row]) -> list[float]:
+    answers = [math.nan] * len(asked)
+    for program, vm_type in {(row.setting[0], row.setting[2]) for row in asked}:
+        places = [i for i, row in enumerate(asked) if (row.setting[0], row.setting[2]) == (program, vm_type)]
+        given = [(asked[i], batch, seconds) for i in places for batch, seconds in asked[i].points]
+        fit = fit_stepwise(_columns([(row, b) for row, b, _ in given]), [seconds for _, _, seconds in given])
+        found = fit.predict(_columns([(asked[i], asked[i].curve.batch_size) for i in places]))
+        for place, seconds in zip(places, found, strict=True):
+            answers[place] = float(seconds)
+    return answers
+
+
+def _columns(cells: Sequence[tuple[Row, float]]) -> dict[str, list[float]]:
+    return {
+        "batch": [batch for _, batch in cells],
+        "pixels": [float(row.setting[1] ** 2) for row, _ in cells],
+    }
+
+
+def _note(asked: Sequence[Row]) -> str:
+    told = [f"{len({row.curve.family for row in asked})} families"]
+    untimed = sum(not _timed(row.curve) for row in asked)
+    if untimed:
+        told.append(f"{untimed} settings without operators")
+    unknown = sorted({row.setting[2] for row in asked if row.gpu is None})
+    if unknown:
+        told.append(f"memory not known of {', '.join(unknown)}")
+    return "; ".join(told)

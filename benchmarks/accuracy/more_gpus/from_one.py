@@ -1,0 +1,84 @@
+"""Nothing but one GPU measured, or one node: steps on more, from facts of the links and what other programs showed."""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+
+from benchmarks.accuracy.judged import Judged
+from benchmarks.accuracy.more_gpus.few_to_many import Answers, Halves, baselines, judged_of
+from benchmarks.accuracy.more_gpus.programs import (
+    Program,
+    seven_programs,
+    t4_programs,
+    weakly_published_programs,
+)
+from trainfare.estimator.links import ClusterStep, ScalingFit, fit_links, seconds_of
+
+FOLDS = 4
+
+Read = Callable[[Path], Sequence[Program]]
+
+
+def steps_of(folder: Path, tables: Sequence[Read]) -> list[ClusterStep]:
+    """Of all tables that the folder has."""
+    found: list[ClusterStep] = []
+    for read in tables:
+        try:
+            found += [step for program in read(folder) for step in program.cluster_steps()]
+        except FileNotFoundError:
+            continue
+    return found
+
+
+@cache
+def steps_in_step(folder: Path) -> tuple[ClusterStep, ...]:
+    """Of all programs with a process for each GPU, whatever their table."""
+    return tuple(steps_of(folder, [t4_programs, seven_programs, weakly_published_programs]))
+
+
+def judge_from_one(
+    key: str, known: Sequence[ClusterStep], asked: Sequence[Program], *, families: bool, note: str = ""
+) -> list[Judged]:
+    """`families`: each is asked with a fit to the others; else all with one fit to programs of other names."""
+    answers = [
+        (program, _answers(program.cluster_steps(), fit)) for program, fit in _fits(known, asked, families=families)
+    ]
+    return [judged_of(f"{key}/from_one", answers, note)] if answers else []
+
+
+def judge_one_node(key: str, known: Sequence[ClusterStep], asked: Sequence[Program], *, families: bool) -> Judged:
+    """What one node shows says too little of several to be used for them: they are told from one GPU and facts."""
+    answers: list[tuple[Program, Answers]] = []
+    for program, fit in _fits(known, asked, families=families):
+        half = Halves.of(program, lambda row: row.nodes == 1)
+        if half is not None:
+            steps = [step for step in program.cluster_steps() if step.nodes > 1]
+            answers.append((program, {**_answers(steps, fit), **baselines(half)}))
+    return judged_of(key, answers, "from the GPUs of one node to several nodes")
+
+
+def _fits(
+    known: Sequence[ClusterStep], asked: Sequence[Program], *, families: bool
+) -> list[tuple[Program, ScalingFit]]:
+    groups: dict[str, list[Program]] = defaultdict(list)
+    for program in asked:
+        groups[program.family if families else ""].append(program)
+    found = []
+    for family, group in groups.items():
+        names = {program.name for program in group}
+        others = tuple(s for s in known if (s.family != family if families else s.program not in names))
+        fit = fit_links(others, folds=FOLDS)
+        found += [(program, fit) for program in group]
+    return found
+
+
+def _answers(steps: Sequence[ClusterStep], fit: ScalingFit) -> Answers:
+    told = [seconds_of(step, fit) for step in steps]
+    return {
+        "truth": [step.seconds for step in steps],
+        "ours": [one.seconds for one in told],
+        "low": [one.low for one in told],
+        "high": [one.high for one in told],
+        "linear scaling": [step.alone_seconds for step in steps],
+    }

@@ -1,0 +1,160 @@
+"""The tables of this task as programs: each on one machine, on one GPU and on several."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from trainfare.catalog.gpus import load_gpus
+from trainfare.estimator.links import ClusterStep
+from trainfare.estimator.scaling import MeasuredStep, Placement
+from trainfare.measurements import data_parallel, published_scaling, seven_models, torchvision_gpus
+from trainfare.model.machine import Gpu
+from trainfare.model.measurement import MeasuredIteration
+
+T4_NETWORK_GB_PER_SECOND = 6.25
+"""50 Gbit/s of a g4dn.12xlarge."""
+
+DGX_NETWORK_GB_PER_SECOND = 50.0
+"""Four InfiniBand EDR adapters in a DGX-1; a DGX A100 has twice that."""
+
+SEVEN_GRADIENT_BYTES = {"ResNet-18": 4 * 11.2e6, "ResNet-50": 4 * 25.6e6, "Transformer": 4 * 60e6, "LM": 4 * 14e6}
+"""Four bytes a parameter: He 2015; a Transformer of base size (Vaswani 2017); PyTorch's LSTM example on WikiText-2.
+The table does not tell the sizes of its last two, nor the network of "many" servers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """A program on one machine: its rows at batch sizes that were also timed on one GPU."""
+
+    name: str
+    family: str
+    machine: str
+    gpu: Gpu
+    rows: tuple[MeasuredIteration, ...]
+    gradient_bytes: float | None = None
+    network_gb_per_second: float | None = None
+
+    @property
+    def steps(self) -> list[MeasuredStep]:
+        return [step_of(row) for row in self.rows]
+
+    def cluster_steps(self) -> list[ClusterStep]:
+        """All on more than one GPU."""
+        alone = {row.batch_size: row.seconds for row in self.rows if row.gpus == 1}
+        return [
+            ClusterStep(
+                program=self.name,
+                family=self.family,
+                gpu=self.gpu,
+                gpus=row.gpus,
+                nodes=row.nodes,
+                alone_seconds=alone[row.batch_size],
+                seconds=row.seconds,
+                gradient_bytes=self.gradient_bytes,
+                network_gb_per_second=self.network_gb_per_second,
+                machine=self.machine,
+            )
+            for row in self.rows
+            if row.gpus > 1
+        ]
+
+
+def step_of(row: MeasuredIteration) -> MeasuredStep:
+    return MeasuredStep(
+        placement=Placement(nodes=row.nodes, gpus=row.gpus), batch_size=row.batch_size, seconds=row.seconds
+    )
+
+
+def programs_of(
+    rows: Iterable[MeasuredIteration],
+    *,
+    machine: Callable[[MeasuredIteration], str],
+    gradient_bytes: Callable[[MeasuredIteration], float | None],
+    network: Callable[[MeasuredIteration], float | None] = lambda row: None,  # noqa: ARG005
+    experiment: Callable[[MeasuredIteration], str] = lambda row: "",  # noqa: ARG005
+) -> tuple[list[Program], set[str]]:
+    """And the GPUs that the catalog does not know, whose rows are passed over."""
+    gpus = load_gpus()
+    groups: dict[tuple[str, ...], list[MeasuredIteration]] = defaultdict(list)
+    for row in rows:
+        groups[row.program, machine(row), row.gpu, experiment(row)].append(row)
+    found = []
+    for own in groups.values():
+        alone = {row.batch_size for row in own if row.gpus == 1}
+        kept = tuple(row for row in own if row.batch_size in alone)
+        if own[0].gpu in gpus and any(row.gpus > 1 for row in kept):
+            found.append(
+                Program(
+                    name=own[0].program,
+                    family=own[0].family,
+                    machine=machine(own[0]),
+                    gpu=gpus[own[0].gpu],
+                    rows=kept,
+                    gradient_bytes=gradient_bytes(own[0]),
+                    network_gb_per_second=network(own[0]),
+                )
+            )
+    return found, {own[0].gpu for own in groups.values() if own[0].gpu not in gpus}
+
+
+def t4_programs(folder: Path) -> list[Program]:
+    found, _ = programs_of(
+        data_parallel.data_parallel_t4(folder),
+        machine=lambda row: row.gpu,
+        gradient_bytes=lambda row: data_parallel.GRADIENT_BYTES.get(row.program),
+        network=lambda row: T4_NETWORK_GB_PER_SECOND,  # noqa: ARG005
+    )
+    return found
+
+
+def seven_programs(folder: Path) -> list[Program]:
+    found, _ = programs_of(
+        seven_models.seven_models(folder),
+        machine=lambda row: f"{row.gpu}, {row.machine}",
+        gradient_bytes=lambda row: SEVEN_GRADIENT_BYTES.get(row.program),
+    )
+    return found
+
+
+def published_programs(folder: Path) -> list[Program]:
+    """Each experiment by itself. The gradient is not told, and often not what a step is."""
+    found, _ = programs_of(
+        _with_smaller_batches(published_scaling.published_scaling(folder)),
+        machine=lambda row: f"DGX {row.gpu}",
+        gradient_bytes=lambda row: None,  # noqa: ARG005
+        network=lambda row: DGX_NETWORK_GB_PER_SECOND,  # noqa: ARG005
+        experiment=lambda row: row.machine or "",
+    )
+    return found
+
+
+def weakly_published_programs(folder: Path) -> list[Program]:
+    """Those that keep the batch of each GPU: of the others one GPU was not timed at their batch."""
+    return [program for program in published_programs(folder) if len({row.batch_size for row in program.rows}) == 1]
+
+
+def torchvision_programs(folder: Path) -> list[Program]:
+    return torchvision_programs_and_unknown_gpus(folder)[0]
+
+
+def torchvision_programs_and_unknown_gpus(folder: Path) -> tuple[list[Program], set[str]]:
+    return programs_of(
+        torchvision_gpus.torchvision_gpus(folder),
+        machine=lambda row: f"{row.machine}, {row.dtype}",
+        gradient_bytes=lambda row: torchvision_gpus.gradient_bytes(row.program, row.dtype),
+    )
+
+
+def _with_smaller_batches(rows: tuple[MeasuredIteration, ...]) -> tuple[MeasuredIteration, ...]:
+    """Where the batch of all GPUs stays, one GPU was timed at a larger batch: its step is taken to shrink with it."""
+    alone = {row.machine: row for row in rows if row.gpus == 1}
+    timed = {(row.machine, row.batch_size) for row in rows if row.gpus == 1}
+    assumed = {
+        (row.machine, row.batch_size): replace(
+            one, batch_size=row.batch_size, seconds=one.seconds * row.batch_size / one.batch_size
+        )
+        for row in rows
+        if (row.machine, row.batch_size) not in timed and (one := alone[row.machine])
+    }
+    return (*rows, *assumed.values())

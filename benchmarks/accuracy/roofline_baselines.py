@@ -1,0 +1,78 @@
+"""What others make of the operations of an iteration: predictors to beat, fitted on the same rows as ours.
+
+peak FLOPs                  F / peak
+one utilisation             k · F / peak
+roofline                    R = Σ max(F / peak, B / bandwidth)
+one factor on the roofline  k · R
+per-class NNLS              Σ k_class · R_class + c · launches, k ≥ 0, least squares of relative errors
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+
+from trainfare.model.machine import Gpu
+from trainfare.model.measurement import MeasuredIteration
+from trainfare.model.profile import Operation
+
+Array = NDArray[np.float64]
+
+KINDS = (
+    "convolution", "matmul", "attention", "norm", "pointwise", "reduction", "embedding", "rnn", "optimizer", "copy",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Baselines:
+    """k of each predictor."""
+
+    utilisation: float
+    factor: float
+    classes: Array
+
+    @classmethod
+    def fitted(cls, rows: Sequence[MeasuredIteration], gpus: Mapping[str, Gpu]) -> "Baselines":
+        seconds = np.array([row.seconds for row in rows])
+        peak, classes = _columns(rows, gpus)
+        factors, _ = nnls(classes / seconds[:, None], np.ones(len(rows)))
+        return cls(
+            utilisation=float(np.median(seconds / peak)),
+            factor=float(np.median(seconds / classes[:, :-1].sum(axis=1))),
+            classes=factors,
+        )
+
+    def predicted(self, rows: Sequence[MeasuredIteration], gpus: Mapping[str, Gpu]) -> dict[str, Array]:
+        peak, classes = _columns(rows, gpus)
+        roofline = classes[:, :-1].sum(axis=1)
+        return {
+            "peak FLOPs": peak,
+            "one utilisation": self.utilisation * peak,
+            "roofline": roofline,
+            "one factor on the roofline": self.factor * roofline,
+            "per-class NNLS": classes @ self.classes,
+        }
+
+
+def _columns(rows: Sequence[MeasuredIteration], gpus: Mapping[str, Gpu]) -> tuple[Array, Array]:
+    """FLOPs at the peak; and the roofline by kind, with the number of launches at the end."""
+    known: dict[tuple[int, str], tuple[float, Array]] = {}
+    for row in rows:
+        key = id(row.operations), row.gpu
+        if key not in known:
+            known[key] = _of_one(row.operations, gpus[row.gpu])
+    found = [known[id(row.operations), row.gpu] for row in rows]
+    return np.array([peak for peak, _ in found]), np.array([columns for _, columns in found])
+
+
+def _of_one(operations: Sequence[Operation], gpu: Gpu) -> tuple[float, Array]:
+    peak, columns = 0.0, np.zeros(len(KINDS) + 1)
+    for op in operations:
+        dtype = "tf32" if op.dtype == "float32" and op.kind == "convolution" else op.dtype
+        arithmetic = op.flops / gpu.peak_flops_per_second(dtype)
+        peak += op.count * arithmetic
+        columns[KINDS.index(op.kind)] += op.count * max(arithmetic, op.bytes / (gpu.memory_gb_per_second * 1e9))
+        columns[-1] += op.count * 1e-6
+    return peak, columns

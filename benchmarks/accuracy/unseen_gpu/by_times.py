@@ -1,0 +1,225 @@
+"""Programs known by their times on other GPUs, asked for a GPU left out: shared by the tables that tell no more.
+
+A target GPU is left out with all its machines; GPUs of the same model in another form (SXM and PCIe, 40 and 80 GB) stay
+unless the whole architecture is left out. What is given of a program: its times on the other GPUs. What is given of
+the target: nothing, one, or three runs of other programs, in up to six choices of them, each judged.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from benchmarks.accuracy.judged import Judged
+from trainfare.catalog.gpus import load_gpus
+from trainfare.catalog.power import load_watts
+from trainfare.estimator.programs import ProgramsFit, Run, Timed, fit_programs, learned, moved
+from trainfare.estimator.stepwise import end_to_end_seconds
+from trainfare.measurements.rented_gpus import rented_gpus
+from trainfare.measurements.seven_models import seven_models
+from trainfare.measurements.torchvision_gpus import torchvision_gpus
+from trainfare.model.machine import Gpu
+from trainfare.model.measurement import MeasuredIteration
+
+CHOICES = 6
+FEW = 3
+GPUS = load_gpus()
+Rows = Sequence[MeasuredIteration]
+
+
+def rented_rows(folder: Path) -> list[MeasuredIteration]:
+    return of_one_gpu(rented_gpus(folder))
+
+
+def seven_rows(folder: Path) -> list[MeasuredIteration]:
+    return of_one_gpu([row for row in seven_models(folder) if row.machine == "one"])
+
+
+def torchvision_rows(folder: Path) -> list[MeasuredIteration]:
+    return of_one_gpu(torchvision_gpus(folder))
+
+
+def every_program(folder: Path) -> list[MeasuredIteration]:
+    """What a folder has of programs on one GPU."""
+    found: list[MeasuredIteration] = []
+    for read in (rented_rows, seven_rows, torchvision_rows):
+        try:
+            found += read(folder)
+        except FileNotFoundError:
+            continue
+    return found
+
+
+def of_one_gpu(rows: Rows) -> list[MeasuredIteration]:
+    """The middle of the machines that have the same GPU."""
+    machines: dict[object, list[MeasuredIteration]] = {}
+    for row in rows:
+        if row.gpus == 1:
+            machines.setdefault((program(row), row.gpu, row.batch_size), []).append(row)
+    return [
+        replace(found[0], seconds=median(row.seconds for row in found), machine=None) for found in machines.values()
+    ]
+
+
+def program(row: MeasuredIteration) -> tuple[str, str, str]:
+    return row.source, row.program, row.dtype
+
+
+def timed(row: MeasuredIteration) -> Timed:
+    return Timed(gpu=GPUS[row.gpu], seconds=row.seconds, batch_size=row.batch_size)
+
+
+@dataclass(slots=True)
+class Part:
+    """Rows of one key as they come in."""
+
+    truth: list[float] = field(default_factory=list)
+    ours: list[tuple[float, float, float]] = field(default_factory=list)
+    baselines: dict[str, list[float]] = field(default_factory=dict)
+
+    def add(self, truth: float, ours: tuple[float, float, float], baselines: Mapping[str, float]) -> None:
+        self.truth.append(truth)
+        self.ours.append(ours)
+        for name, seconds in baselines.items():
+            self.baselines.setdefault(name, []).append(seconds)
+
+    def judged(self, key: str, note: str) -> Judged:
+        middle, low, high = np.array(self.ours).T
+        return Judged.of(key, self.truth, middle, low, high, baselines=self.baselines, note=note)
+
+
+def judge_by_times(data: str, rows: Rows, fitted: Rows, tested: Rows | None) -> Iterator[Judged]:
+    """`rows` of the table in the fit folder; `fitted`, all that the folder has; `tested`, the table in the other."""
+    asked = [row for row in (tested if tested is not None else rows) if row.gpu in GPUS]
+    unknown = sorted({row.gpu for row in (tested or rows)} - set(GPUS))
+    elsewhere = [*asked, *(row for row in rows if row.gpu in GPUS and row not in asked)]
+    parts = {part: Part() for part in ("0", "1", "few", "0/architecture")}
+    for target in dict.fromkeys(row.gpu for row in asked):
+        own = [row for row in asked if row.gpu == target]
+        fit = fit_programs([row for row in fitted if row.gpu != target], GPUS, load_watts())
+        known = Known([row for row in elsewhere if row.gpu != target])
+        regression = known.end_to_end(own)
+        _none_given(parts["0"], own, known, fit, regression)
+        for part, count in (("1", 1), ("few", FEW)):
+            _some_given(parts[part], own, known, fit, count, regression)
+    for architecture in dict.fromkeys(GPUS[row.gpu].architecture for row in asked):
+        own = [row for row in asked if GPUS[row.gpu].architecture == architecture]
+        left = [row for row in fitted if row.gpu in GPUS and GPUS[row.gpu].architecture != architecture]
+        known = Known([row for row in elsewhere if GPUS[row.gpu].architecture != architecture])
+        fit = fit_programs(left, GPUS, load_watts())
+        _none_given(parts["0/architecture"], own, known, fit, known.end_to_end(own))
+    notes = {
+        "0": "the GPU is left out, its siblings (PCIe or SXM, 40 or 80 GB) stay; the program's times elsewhere given",
+        "1": "given too: one run of another program on the GPU, up to six choices",
+        "few": f"given too: {FEW} runs of other programs on the GPU, up to six choices",
+        "0/architecture": "the whole architecture is left out",
+    }
+    passed = f"; not in the catalog: {', '.join(unknown)}" if unknown else ""
+    for part, found in parts.items():
+        if found.truth:
+            yield found.judged(f"unseen_gpu/{data}/{part}", notes[part] + passed)
+
+
+class Known:
+    """The rows of the other GPUs, by program."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        self.by_program: dict[tuple[str, str, str], list[MeasuredIteration]] = {}
+        for row in rows:
+            self.by_program.setdefault(program(row), []).append(row)
+
+    def times(self, row: MeasuredIteration) -> tuple[Timed, ...]:
+        return tuple(timed(other) for other in self.by_program.get(program(row), ()))
+
+    def end_to_end(self, own: Rows) -> dict[int, float]:
+        named = [replace(row, program=f"{row.program} {row.dtype}") for row in (*self.rows, *own)]
+        found = end_to_end_seconds(named[: len(self.rows)], named[len(self.rows) :], GPUS)
+        return {id(row): float(seconds) for row, seconds in zip(own, found, strict=True)}
+
+    def nearest(self, row: MeasuredIteration) -> MeasuredIteration:
+        """The GPU nearest by its figures, and there the batch nearest."""
+        target = GPUS[row.gpu]
+
+        def distance(other: MeasuredIteration) -> tuple[float, float]:
+            gpu = GPUS[other.gpu]
+            return (
+                abs(np.log(_bandwidth(gpu) / _bandwidth(target)))
+                + abs(np.log(_peak(gpu, row.dtype) / _peak(target, row.dtype))),
+                abs(np.log(other.batch_size / row.batch_size)),
+            )
+
+        return min(self.by_program[program(row)], key=distance)
+
+
+def _none_given(part: Part, own: Rows, known: Known, fit: ProgramsFit, regression: Mapping[int, float]) -> None:
+    for row in own:
+        if elsewhere := known.times(row):
+            ours = _ours(elsewhere, row, fit)
+            part.add(row.seconds, ours, {**_baselines(row, known), "end-to-end regression": regression[id(row)]})
+
+
+def _some_given(
+    part: Part, own: Rows, known: Known, fit: ProgramsFit, count: int, regression: Mapping[int, float]
+) -> None:
+    for given in choices([row for row in own if known.times(row)], count):
+        runs = [Run(known=known.times(row), there=timed(row), dtype=row.dtype) for row in given]
+        after = learned(fit, GPUS[given[0].gpu], runs)
+        for row in own:
+            if row.program not in {other.program for other in given} and (elsewhere := known.times(row)):
+                constant = {"constant ratio": _constant_ratio(row, given, known)}
+                baselines = {**_baselines(row, known), **constant, "end-to-end regression": regression[id(row)]}
+                part.add(row.seconds, _ours(elsewhere, row, after), baselines)
+
+
+def choices(own: Rows, count: int) -> Iterator[list[MeasuredIteration]]:
+    """Of `count` programs each, one row of each; every program comes first once before one does again."""
+    names = sorted({row.program for row in own})
+    for turn in range(min(CHOICES, len(own)) if len(names) > count else 0):
+        chosen = [names[(turn + step * max(1, len(names) // count)) % len(names)] for step in range(count)]
+        of_each = [[row for row in own if row.program == name] for name in chosen]
+        yield [found[(turn + step) % len(found)] for step, found in enumerate(of_each)]
+
+
+def _ours(elsewhere: Sequence[Timed], row: MeasuredIteration, fit: ProgramsFit) -> tuple[float, float, float]:
+    found = moved(elsewhere, GPUS[row.gpu], row.dtype, fit, batch_size=row.batch_size)
+    return found.seconds, found.low, found.high
+
+
+def _baselines(row: MeasuredIteration, known: Known) -> dict[str, float]:
+    """By the ratio of a figure to the nearest GPU's; or by one share of its peak that the program reaches anywhere."""
+    target, near = GPUS[row.gpu], known.nearest(row)
+    gpu, there = GPUS[near.gpu], near.seconds / near.batch_size * row.batch_size
+    work = [
+        np.log(other.seconds / other.batch_size * _peak(GPUS[other.gpu], row.dtype))
+        for other in known.by_program[program(row)]
+    ]
+    return {
+        "peak FLOPs": there * _peak(gpu, row.dtype) / _peak(target, row.dtype),
+        "bandwidth ratio": there * _bandwidth(gpu) / _bandwidth(target),
+        "one utilisation": float(np.exp(np.mean(work))) * row.batch_size / _peak(target, row.dtype),
+    }
+
+
+def _constant_ratio(row: MeasuredIteration, given: Rows, known: Known) -> float:
+    """The nearest GPU's time × the mean of what the given programs took here for what they take there."""
+    near = known.nearest(row)
+    ratios = []
+    for other in given:
+        there = min(
+            (found for found in known.by_program[program(other)] if found.gpu == near.gpu),
+            key=lambda found: abs(np.log(found.batch_size / other.batch_size)),
+            default=known.nearest(other),
+        )
+        ratios.append((other.seconds / other.batch_size) / (there.seconds / there.batch_size))
+    return float(np.mean(ratios)) * near.seconds / near.batch_size * row.batch_size
+
+
+def _bandwidth(gpu: Gpu) -> float:
+    return gpu.memory_gb_per_second
+
+
+def _peak(gpu: Gpu, dtype: str) -> float:
+    return gpu.peak_flops_per_second(dtype)

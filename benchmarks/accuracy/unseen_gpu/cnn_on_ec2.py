@@ -1,0 +1,111 @@
+"""A machine type that nobody measured, from a profile on another one: `cnn_on_ec2`.
+
+The type asked is left out of the fit, and so is the family of the program asked. `0`: by facts of its GPU alone.
+`1`: after one profiled run of a program of another family there and on the measured machine, each family's middle
+run in turn. `few`: after all of those, one a family.
+
+Baselines: the ratio of peaks or of bandwidths; with runs, the mean ratio of those runs on both machines.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.accuracy.ec2_rows import GPUS, Carried, carried, profiles_of
+from benchmarks.accuracy.judged import Judged
+from trainfare.estimator.transfer import TransferFit, fit_transfer, transferred, with_runs
+from trainfare.measurements.cnn_on_ec2 import TABLE
+from trainfare.model.measurement import OperatorProfile
+
+KEY = f"unseen_gpu/{TABLE}"
+
+
+@dataclass(slots=True)
+class _Answers:
+    truth: list[float] = field(default_factory=list)
+    ours: list[tuple[float, float, float]] = field(default_factory=list)
+    baselines: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+
+    def judged(self, key: str, note: str) -> Judged:
+        value, low, high = np.array(self.ours).T
+        return Judged.of(key, self.truth, value, low, high, baselines=self.baselines, note=note)
+
+
+def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
+    parts = {"0": _Answers(), "1": _Answers(), "few": _Answers()}
+    available = (*profiles_of(test), *profiles_of(fit)) if test else profiles_of(fit)
+    for to, known, asked in _folds(fit, test):
+        learned = fit_transfer(known, GPUS)
+        for family in sorted({row.profile.family for row in asked}):
+            own = [row for row in asked if row.profile.family == family]
+            _ask(parts["0"], own, learned, {})
+            given = [_everywhere(first, available) for first in _one_a_family(available, to, family)]
+            for runs in given:
+                _ask(parts["1"], own, with_runs(learned, runs, GPUS), _ratios([runs], to))
+            if len(given) > 1:
+                together = with_runs(learned, [run for runs in given for run in runs], GPUS)
+                _ask(parts["few"], own, together, _ratios(given, to))
+    notes = {"0": "facts alone", "1": "one run of another program there", "few": "one run of each other family there"}
+    for part, answers in parts.items():
+        if answers.truth:
+            yield answers.judged(f"{KEY}/{part}", notes[part])
+
+
+def _folds(fit: Path, test: Path | None) -> Iterator[tuple[str, Sequence[OperatorProfile], list[Carried]]]:
+    """Type asked, what may be learned from, rows asked."""
+    known, rows = profiles_of(fit), carried(test or fit)
+    tested = {row.profile.program for row in rows} if test else set()
+    for to in sorted({row.to for row in rows}):
+        gpu = next(row.target.name for row in rows if row.to == to)
+        others = [p for p in known if p.gpu != gpu and p.program not in tested]
+        asked = [row for row in rows if row.to == to and row.source.name != gpu]
+        if test:
+            yield to, others, asked
+            continue
+        for family in sorted({row.profile.family for row in asked}):
+            own = [row for row in asked if row.profile.family == family]
+            yield to, [p for p in others if p.family != family], own
+
+
+def _ask(answers: _Answers, rows: Sequence[Carried], fit: TransferFit, ratios: Mapping[str, float]) -> None:
+    for row in rows:
+        answer = transferred([row.profile], row.profile.batch_size, row.source, row.target, fit)
+        here = row.profile.seconds
+        answers.truth.append(row.seconds)
+        answers.ours.append((answer.value, answer.low, answer.high))
+        answers.baselines["peak FP32"].append(here * row.source.fp32_tflops / row.target.fp32_tflops)
+        bandwidth = row.source.memory_gb_per_second / row.target.memory_gb_per_second
+        answers.baselines["bandwidth"].append(here * bandwidth)
+        if ratios:
+            answers.baselines["constant ratio"].append(here * ratios.get(row.profile.vm_type, np.nan))
+
+
+def _one_a_family(profiles: Sequence[OperatorProfile], vm_type: str, but: str) -> list[OperatorProfile]:
+    """The middle run by its length, of each family but one."""
+    families: dict[str, dict[tuple[str, int, float], OperatorProfile]] = defaultdict(dict)
+    for p in profiles:
+        if p.vm_type == vm_type and p.family != but:
+            families[p.family].setdefault((p.program, p.image_side, p.batch_size), p)
+    return [sorted(own.values(), key=lambda p: p.seconds)[len(own) // 2] for _, own in sorted(families.items())]
+
+
+def _everywhere(run: OperatorProfile, profiles: Sequence[OperatorProfile]) -> list[OperatorProfile]:
+    """The same step on every machine that ran it, once each."""
+    found = {run.vm_type: run}
+    for p in profiles:
+        if (p.program, p.image_side, p.batch_size) == (run.program, run.image_side, run.batch_size):
+            found.setdefault(p.vm_type, p)
+    return list(found.values())
+
+
+def _ratios(given: Sequence[Sequence[OperatorProfile]], to: str) -> dict[str, float]:
+    """By the type measured: the mean of seconds on `to` over seconds there."""
+    ratios: dict[str, list[float]] = defaultdict(list)
+    for runs in given:
+        there = next(run.seconds for run in runs if run.vm_type == to)
+        for run in runs:
+            ratios[run.vm_type].append(there / run.seconds)
+    return {vm_type: float(np.mean(own)) for vm_type, own in ratios.items()}

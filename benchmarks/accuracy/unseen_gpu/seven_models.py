@@ -1,0 +1,14 @@
+"""Seven models on K80, P100 and V100; each GPU in turn was never measured, so each model is known on two."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.accuracy.judged import Judged
+from benchmarks.accuracy.unseen_gpu.by_times import every_program, judge_by_times, seven_rows
+from trainfare.measurements.seven_models import SOURCE
+
+
+def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
+    """One GPU alone, as timed on one server. GPUs of the other tables teach how programs move."""
+    rows = seven_rows(fit)
+    yield from judge_by_times(SOURCE, rows, every_program(fit), None if test is None else seven_rows(test))

@@ -1,0 +1,85 @@
+"""A program that was never measured, on a GPU that was: `vision_models_rtx3090`, from its operations alone.
+
+Whole families are left out together (`ResNet50` says nearly all of `ResNet101`); in the part `known_family` only
+the program itself is. With a test folder the fit has all but the programs that are tested; there `known_family` are
+those that have a relative in it, and `family_left_out` leaves these relatives out as well.
+"""
+
+from collections.abc import Hashable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.accuracy.judged import Judged
+from benchmarks.accuracy.roofline_baselines import Baselines
+from trainfare.catalog.gpus import load_gpus
+from trainfare.estimator.physics import fit_physics, interval_factor, step_seconds
+from trainfare.measurements.traced_models import read_image_models, read_torchvision
+from trainfare.model.measurement import MeasuredIteration
+
+KEY = "unseen_model/vision_models_rtx3090"
+FOLDS = 12
+Rows = Sequence[MeasuredIteration]
+
+
+def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
+    learnt = _read(fit)
+    judged = [row for row in (learnt if test is None else _read(test)) if row.source == "vision_models_rtx3090"]
+    by_family = _folds(judged, [row.family for row in judged], learnt, family=True)
+    by_program = _folds(judged, [row.program for row in judged], learnt, family=False)
+    if test is None:
+        yield _judged(KEY, by_family, "families left out")
+        yield _judged(f"{KEY}/known_family", by_program, "programs left out, their families known")
+        return
+    names = {row.program for row in judged}
+    rest = [row for row in learnt if row.program not in names]
+    families = {row.family for row in rest}
+    known = [row for row in judged if row.family in families]
+    yield _judged(KEY, [(judged, rest)], f"{len(judged) - len(known)} of families that are not in the fit")
+    if known:
+        yield _judged(f"{KEY}/known_family", [(known, rest)], "")
+        yield _judged(f"{KEY}/family_left_out", by_family, "")
+
+
+def _read(folder: Path) -> list[MeasuredIteration]:
+    """The other table, on other GPUs, is learnt from where the folder has it."""
+    rows = read_image_models(folder)
+    try:
+        return rows + [row for row in read_torchvision(folder) if row.gpus == 1]
+    except FileNotFoundError:
+        return rows
+
+
+def _folds(judged: Rows, groups: Sequence[str], learnt: Rows, *, family: bool) -> list[tuple[Rows, Rows]]:
+    """Groups dealt out, each with what may be learnt from: nothing of its programs, or of their families."""
+    names: list[Hashable] = sorted(set(groups))
+    found: list[tuple[Rows, Rows]] = []
+    for start in range(min(FOLDS, len(names))):
+        taken = set(names[start::FOLDS])
+        own = [row for row, group in zip(judged, groups, strict=True) if group in taken]
+        programs = {row.program for row in own}
+        rest = [r for r in learnt if r.program not in programs and not (family and r.family in taken)]
+        found.append((own, rest))
+    return found
+
+
+def _judged(key: str, folds: Sequence[tuple[Rows, Rows]], note: str) -> Judged:
+    gpus = load_gpus()
+    truth: list[float] = []
+    ours: list[float] = []
+    factors: list[float] = []
+    baselines: dict[str, list[NDArray[np.float64]]] = {}
+    for rows, rest in folds:
+        fit = fit_physics(rest, gpus)
+        for row in rows:
+            (step,) = step_seconds(row.operations, [gpus[row.gpu]], fit)
+            truth.append(row.seconds)
+            ours.append(step.seconds)
+            factors.append(interval_factor(step, row.gpu, fit))
+        alike = [row for row in rest if row.gpu in {row.gpu for row in rows}] or rest
+        for name, values in Baselines.fitted(alike, gpus).predicted(rows, gpus).items():
+            baselines.setdefault(name, []).append(values)
+    low, high = np.array(ours) / factors, np.array(ours) * factors
+    together = {name: np.concatenate(values) for name, values in baselines.items()}
+    return Judged.of(key, truth, ours, low, high, baselines=together, note=note)

@@ -1,0 +1,175 @@
+"""Fit the coefficients anew: to tables of measurements, to the user's own profiles, or to both; keep the old ones."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from trainfare.app.calibrations import calibration_in_use, read_calibration
+from trainfare.app.fare import catalog_of
+from trainfare.catalog.calibrations import Calibrations
+from trainfare.catalog.catalog import Catalog
+from trainfare.catalog.power import load_watts
+from trainfare.errors import AskedWrongly
+from trainfare.estimator.calibration import Calibration, LeftOut, fit_calibration, to_json
+from trainfare.estimator.corrections import Corrections, Learned, Seen, learn
+from trainfare.estimator.iterations import measured_times
+from trainfare.estimator.physics import step_seconds
+from trainfare.measurements.read import TABLES, fingerprint, read_measurements
+from trainfare.model.measurement import Measurements
+from trainfare.model.profile import Profile
+from trainfare.settings import Settings, read_settings
+from trainfare.store.open import open_history
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibrated:
+    """What was fitted, what it changed, and what that is worth."""
+
+    name: str | None
+    """Under which it is kept; None where nothing came of it."""
+    calibration: Calibration
+    left_out: tuple[LeftOut, ...]
+    """By tables; empty where none were given."""
+    learned: Learned
+    """By the user's profiles."""
+    changes: tuple[str, ...]
+    """What is different from before, a sentence each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """One of the calibrations there are."""
+
+    name: str
+    in_use: bool
+    calibration: Calibration
+
+
+def calibrate(
+    *,
+    data: Path | None = None,
+    try_only: bool = False,
+    on_progress: Tell = lambda _: None,
+    settings: Settings | None = None,
+) -> Calibrated:
+    """Refit from the tables in `data`, if given, and from every profile in history that was taken on a GPU.
+
+    The result is kept and used from now on, unless `try_only`, or unless nothing has changed. Corrections by the user's
+    profiles are taken only where they make the error smaller on programs left out.
+    """
+    settings = settings or read_settings()
+    now = datetime.now(UTC)
+    catalog, before = catalog_of(settings), calibration_in_use(settings)
+    fitted, left_out = before, ()
+    if data is not None:
+        measurements = _tables(data)
+        fitted, left_out = fit_calibration(
+            measurements,
+            catalog.gpus,
+            load_watts(),
+            made_at=now,
+            command=f"trainfare calibrate --data {data.name}",
+            fingerprint=fingerprint(data),
+            before=before,
+            on_progress=on_progress,
+        )
+    on_progress("your own profiles")
+    with open_history(settings.store) as history:
+        seen = tuple(_seen(history.profiles(), catalog, fitted))
+    learned = learn(seen)
+    corrections = learned.corrections if learned.helps else Corrections()
+    fitted = replace(fitted, corrections=corrections, learned_from=learned.rows if learned.helps else 0)
+    changes = tuple(_changes(before, fitted))
+    name = None
+    if changes and not try_only:
+        name = f"{now:%Y%m%d-%H%M%S}"
+        Calibrations(Path(settings.calibrations)).add(name, to_json(replace(fitted, made_at=now)))
+    return Calibrated(name=name, calibration=fitted, left_out=left_out, learned=learned, changes=changes)
+
+
+def list_calibrations(settings: Settings | None = None) -> tuple[Kept, ...]:
+    """The newest first, the shipped one last."""
+    settings = settings or read_settings()
+    kept = Calibrations(Path(settings.calibrations))
+    current = kept.current()
+    return tuple(
+        Kept(name=name, in_use=name == current, calibration=read_calibration(kept, name)) for name in kept.names()
+    )
+
+
+def use_calibration(name: str, settings: Settings | None = None) -> Calibration:
+    """From now on; `shipped` is the one that came with trainfare."""
+    settings = settings or read_settings()
+    kept = Calibrations(Path(settings.calibrations))
+    found = read_calibration(kept, name)
+    kept.use(name)
+    return found
+
+
+def _tables(folder: Path) -> Measurements:
+    if not folder.is_dir():
+        raise AskedWrongly(f"{folder} is not a folder of measurements.")
+    try:
+        found = read_measurements(folder)
+    except (ValueError, KeyError) as error:
+        raise AskedWrongly(f"a table in {folder} cannot be read: {error}") from error
+    if not found.traced:
+        raise AskedWrongly(
+            f"{folder} holds no iterations with their operations, which everything else stands on. It needs "
+            f"{' or '.join(list(TABLES)[:2])}; docs/calibration.md says what is in them."
+        )
+    return found
+
+
+def _seen(profiles: Sequence[Profile], catalog: Catalog, calibration: Calibration) -> Iterator[Seen]:
+    """Of every profile on one GPU with operations: what the model gives, and what was measured, data apart."""
+    for profile in profiles:
+        gpu = catalog.gpu_called(profile.host.gpu) if profile.device == "cuda" and profile.host.gpu else None
+        if gpu is None or not profile.operations or not profile.steady_iteration_seconds or profile.world_size > 1:
+            continue
+        waits = sorted(profile.data_wait_seconds[1:])
+        observed = measured_times(profile).later.value - (waits[len(waits) // 2] if waits else 0.0)
+        predicted = step_seconds(profile.operations, [gpu], calibration.physics)[0].seconds
+        if observed > 0 and predicted > 0:
+            yield Seen(
+                profile_id=profile.id,
+                program=profile.program.name,
+                gpu=gpu.name,
+                predicted_seconds=predicted,
+                observed_seconds=observed,
+            )
+
+
+NOTABLE = 0.1
+"""A coefficient that moved by less is not worth a sentence."""
+
+
+def _changes(before: Calibration, after: Calibration) -> Iterator[str]:
+    if before.fingerprint != after.fingerprint:
+        yield f"fitted to {sum(after.rows.values())} rows of other tables than before ({after.fingerprint})"
+    yield from _moved("kernel", before.physics.coefficients, after.physics.coefficients)
+    for gpu in sorted(after.physics.gpus.keys() - before.physics.gpus.keys()):
+        yield f"{gpu} is now among the GPUs that were measured"
+    for name, old, new in (
+        ("moving a time to another GPU", before.scaled_factor, after.scaled_factor),
+        ("a new program on a known GPU", before.physics.factor_new_program, after.physics.factor_new_program),
+        ("a GPU that nobody measured", before.physics.factor_new_gpu, after.physics.factor_new_gpu),
+    ):
+        if abs(new / old - 1) > 0.01:
+            yield f"90 % interval of {name}: ×/÷ {old:.2f} → ×/÷ {new:.2f}"
+    old, new = before.corrections, after.corrections
+    for kind, was, now in (("on", old.gpus, new.gpus), ("of", old.programs, new.programs)):
+        for name in sorted(was.keys() | now.keys()):
+            a, b = Corrections(gpus=was).factor(name), Corrections(gpus=now).factor(name)
+            if abs(b / a - 1) > 0.005:
+                yield f"predictions {kind} {name}: × {a:.2f} → × {b:.2f}, by your own profiles"
+
+
+def _moved(kind: str, before: Mapping[str, float], after: Mapping[str, float]) -> Iterator[str]:
+    for name in sorted(after.keys() & before.keys()):
+        a, b = before[name], after[name]
+        if abs(b - a) > NOTABLE * max(a, b, 1e-12):
+            yield f"{kind} coefficient {name}: {a:.3g} → {b:.3g}"

@@ -1,0 +1,143 @@
+"""A prediction as a person reads it: the answer, what it is made of, other batch sizes, more GPUs."""
+
+from typing import TYPE_CHECKING
+
+from trainfare.app.predict import PredictionReport
+from trainfare.model.prediction import Prediction
+from trainfare.recommender.explain import LIMIT_WORDS
+from trainfare.units import format_seconds
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+SMALL_SHARE = 0.01
+"""Parts below are shown together."""
+
+
+def print_prediction(found: PredictionReport) -> None:
+    from rich.text import Text
+
+    from trainfare.cli.console import out, print_points
+
+    out().print(Text.assemble(*answer(found.prediction)), soft_wrap=False)
+    out().print()
+    print_points([*limit_words(found.prediction), *found.remarks, *batch_words(found)])
+    for table in (parts_table(found.prediction), batches_table(found), clusters_table(found)):
+        if table is not None:
+            out().print()
+            out().print(table)
+
+
+def answer(prediction: Prediction) -> list[str | tuple[str, str]]:
+    """`aws p3.2xlarge  (1 × V100, batch 64):  12.3 ms an iteration  (90 %: 9.8 ms – 15.4 ms),  5 200 samples/s`."""
+    vm_type, seconds = prediction.vm_type, prediction.iteration_seconds
+    several = f"{prediction.nodes} × " if prediction.nodes > 1 else ""
+    hardware = f"{prediction.gpus} × {vm_type.gpu.name}" if vm_type.gpu else "no GPU"
+    batch = f", batch {prediction.batch_size}" if prediction.batch_size else ""
+    rate = prediction.samples_per_second
+    return [
+        (f"{several}{vm_type.provider} {vm_type.name}", "bold green"),
+        f"  ({hardware}{batch}):  ",
+        (f"{format_seconds(seconds.value)} an iteration", "bold"),
+        f"  (90 %: {format_seconds(seconds.low)} – {format_seconds(seconds.high)})"
+        + (f",  {_rate(rate.value)} samples/s" if rate else ""),
+    ]
+
+
+def limit_words(prediction: Prediction) -> list[str]:
+    return [f"limited by {LIMIT_WORDS[prediction.limited_by]}"] if prediction.limited_by else []
+
+
+def parts_table(prediction: Prediction) -> "Table | None":
+    if not prediction.parts:
+        return None
+    table = _table("what it is made of", "time", "share", "limited by")
+    whole = sum(part.seconds for part in prediction.parts)
+    small = 0.0
+    for part in sorted(prediction.parts, key=lambda part: -part.seconds):
+        if part.seconds < SMALL_SHARE * whole:
+            small += part.seconds
+            continue
+        table.add_row(part.name, format_seconds(part.seconds), _percent(part.seconds / whole), part.limited_by)
+    if small:
+        table.add_row("the rest", format_seconds(small), _percent(small / whole), "")
+    return table
+
+
+def batches_table(found: PredictionReport) -> "Table | None":
+    if len(found.batches) < 2:
+        return None
+    table = _table("batch size", "time", "90 %", "samples/s", "memory", "")
+    for one in found.batches:
+        remarks = []
+        if one.batch_size == found.prediction.batch_size:
+            remarks.append("asked")
+        table.add_row(*_cells(str(one.batch_size), one), _memory(one), ", ".join(remarks))
+    return table
+
+
+def batch_words(found: PredictionReport) -> list[str]:
+    """Up to where a larger batch pays, and up to where it fits."""
+    words = []
+    if found.saturation_batch:
+        words.append(f"from a batch of {found.saturation_batch:.0f} a GPU on, a larger one gains less than a tenth")
+    largest = found.largest_batch
+    if largest is not None and largest.fits:
+        most = f", and perhaps {largest.at_most}" if largest.at_most > largest.fits else ""
+        words.append(f"the largest batch that surely fits in one GPU's memory is {largest.fits}{most}")
+    return words
+
+
+def clusters_table(found: PredictionReport) -> "Table | None":
+    if len(found.strong) < 2:
+        return None
+    columns = ("batch of all stays", "90 %", "samples/s", "gain", "batch of each stays", "samples/s", "gain")
+    table = _table("GPUs", *columns)
+    first = found.strong[0].samples_per_second
+    weak = {(one.nodes, one.gpus): one for one in found.weak}
+    for one in found.strong:
+        name = f"{one.gpus}" if one.nodes == 1 else f"{one.nodes} × {one.gpus}"
+        row = [*_cells(name, one), _gain(one, first.value if first else None)]
+        other = weak.get((one.nodes, one.gpus))
+        if other is not None:
+            time, _, rate = _cells("", other)[1:]
+            row += [time, rate, _gain(other, first.value if first else None)]
+        table.add_row(*row)
+    return table
+
+
+def _cells(name: str, one: Prediction) -> list[str]:
+    seconds, rate = one.iteration_seconds, one.samples_per_second
+    return [
+        name,
+        format_seconds(seconds.value),
+        f"{format_seconds(seconds.low)} – {format_seconds(seconds.high)}",
+        _rate(rate.value) if rate else "",
+    ]
+
+
+def _rate(per_second: float) -> str:
+    return f"{per_second:.3g}" if per_second < 1000 else f"{per_second:,.0f}".replace(",", " ")
+
+
+def _gain(one: Prediction, first: float | None) -> str:
+    rate = one.samples_per_second
+    return f"{rate.value / first:.2g} ×" if rate and first else ""
+
+
+def _memory(one: Prediction) -> str:
+    return "" if one.memory is None else f"{one.memory.needed_gib.value:.2g} GiB, {one.memory.verdict}"
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}".replace("%", " %")
+
+
+def _table(first: str, *others: str) -> "Table":
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0), caption_style="dim")
+    table.add_column(first)
+    for name in others:
+        table.add_column(name, justify="left" if name in ("limited by", "memory", "") else "right", no_wrap=True)
+    return table

@@ -1,0 +1,445 @@
+"""How long an iteration takes on a machine: the best basis that the profiles give, and what it leans on.
+
+measured      a profile of this program was taken on that machine type, at that batch size
+scaled        … there at another batch size, or on another GPU: its measured time × the ratio that the model gives
+extrapolated  … on no GPU at all: the model of `physics.py` alone
+
+    t(B) = t_device(operations at B) + wait for data · B/B₀          on one GPU
+    t    = what `links.py` makes of t(B/K)                           on K GPUs that add up their gradients
+
+A profile that was taken on a CPU is used for its operations, its start-up and its wait for data, never as an anchor of
+the speed of a GPU; of another slice of the same machine it says what `slices.py` makes of it.
+
+Initialisation, data loading and what the first iteration takes beyond a later one are the host's. Off the machine they
+were measured on they are carried over as they were, within a factor of two.
+
+Errors are independent of one another, so factors of error multiply as their logarithms add up as squares.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from trainfare.estimator.batch import operations_by_batch
+from trainfare.estimator.batch_line import time_at
+from trainfare.estimator.calibration import Calibration
+from trainfare.estimator.iterations import StepTimes, measured_times
+from trainfare.estimator.links import cluster_seconds
+from trainfare.estimator.physics import StepSeconds, step_seconds
+from trainfare.estimator.programs import Timed, moved
+from trainfare.estimator.slices import Slice, iteration_on, seen_on
+from trainfare.estimator.transfer import transferred
+from trainfare.model.estimate import Basis, Limit
+from trainfare.model.interval import Interval
+from trainfare.model.machine import Gpu, VmType
+from trainfare.model.measurement import OperatorProfile
+from trainfare.model.prediction import Part
+from trainfare.model.profile import Operation, Profile
+
+HOST_FACTOR = 2.0
+"""How much faster or slower another host may be at the host's work; a guess until hosts are modelled."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Iteration:
+    """One iteration on one GPU, or on several."""
+
+    seconds: Interval
+    basis: Basis
+    profile: Profile
+    """The one it leans on; the first of `runs` where several were measured there."""
+    runs: int = 1
+    limited_by: Limit | None = None
+    parts: tuple[Part, ...] = ()
+    leans_on: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Belief:
+    """What the profiles say about one machine, before it is multiplied by epochs and a price."""
+
+    iteration: Iteration
+    times: StepTimes
+
+    @property
+    def profile(self) -> Profile:
+        return self.iteration.profile
+
+    @property
+    def basis(self) -> Basis:
+        return self.iteration.basis
+
+
+class Believer:
+    """Answers for many machines from the same profiles; what is alike is reckoned once.
+
+    `gpu_called` finds the facts of a GPU by the name that a driver gives it. Without a calibration only what was
+    measured is believed. `targets` are the GPUs that will be asked for: the model answers for all of them at once.
+    `cores_of` says how many cores a slice of the machine at hand has.
+    """
+
+    def __init__(
+        self,
+        profiles: Sequence[Profile],
+        *,
+        gpu_called: Callable[[str], Gpu | None] = lambda _: None,
+        calibration: Calibration | None = None,
+        targets: Iterable[Gpu] = (),
+        cores_of: Callable[[str], float | None] = lambda _: None,
+    ) -> None:
+        self.profiles = tuple(profiles)
+        self._gpu_called = gpu_called
+        self._calibration = calibration
+        self._cores_of = cores_of
+        self._targets = {gpu.name: gpu for gpu in targets}
+        self._steps: dict[int | None, dict[str, StepSeconds]] = {}
+        self._at: Callable[[int], tuple[Operation, ...]] | None = None
+        self._beliefs: dict[tuple[object, ...], Belief | None] = {}
+
+    def believe(
+        self, vm_type: VmType, *, nodes: int = 1, gpus: int = 1, batch_size: int | None = None
+    ) -> Belief | None:
+        """`gpus` of each node share the work, `batch_size` is of all together. None where nothing can be said."""
+        where = vm_type.key if any(p.host.vm_type == vm_type.key for p in self.profiles) else None
+        key: tuple[object, ...] = (where, vm_type.gpu and vm_type.gpu.name, nodes, gpus, batch_size)
+        if nodes * gpus > 1:
+            key = (*key, vm_type.network_gb_per_second)
+        if key not in self._beliefs:
+            iteration = self._iteration(vm_type, nodes, max(1, gpus), batch_size)
+            self._beliefs[key] = None if iteration is None else self._belief(iteration, vm_type)
+        return self._beliefs[key]
+
+    def _iteration(self, vm_type: VmType, nodes: int, gpus: int, batch_size: int | None) -> Iteration | None:
+        workers = nodes * gpus
+        there = [p for p in self._measured_on(vm_type) if p.world_size == workers and nodes == 1]
+        exact = [p for p in there if batch_size is None or p.whole_batch_size == batch_size]
+        if exact:
+            return _measured(exact)
+        if workers == 1:
+            return self._alone(vm_type, batch_size)
+        return self._together(vm_type, nodes, gpus, batch_size)
+
+    def _measured_on(self, vm_type: VmType) -> list[Profile]:
+        return [p for p in self.profiles if p.host.vm_type == vm_type.key and p.steady_iteration_seconds]
+
+    # On one GPU.
+
+    def _alone(self, vm_type: VmType, batch_size: int | None) -> Iteration | None:
+        """`batch_size` is of one process."""
+        there = [p for p in self._measured_on(vm_type) if p.world_size == 1]
+        if there and batch_size is not None:
+            return self._other_batch(there, vm_type, batch_size)
+        if vm_type.gpu is None:
+            return self._on_slice(vm_type, batch_size)
+        if self._calibration is None:
+            return None
+        for profile in sorted(self.profiles, key=lambda p: p.batch_size != batch_size):
+            source = self._source(profile)
+            if source is not None and profile.steady_iteration_seconds:
+                found = self._scaled(profile, source, vm_type.gpu, batch_size)
+                if found is not None:
+                    return found
+        return self._extrapolated(vm_type.gpu, batch_size)
+
+    def _on_slice(self, vm_type: VmType, batch_size: int | None) -> Iteration | None:
+        """More or fewer cores of a machine that was measured."""
+        cores = self._cores_of(vm_type.key)
+        alike = [p for p in self.profiles if batch_size is None or p.whole_batch_size == batch_size]
+        seen = seen_on(alike, self._cores_of) if cores else ()
+        if not seen or not cores:
+            return None
+        slices = ", ".join(profile.host.vm_type or "all of it" for profile, _ in seen)
+        return Iteration(
+            seconds=iteration_on(Slice.of_cores(cores), [each for _, each in seen]),
+            basis="scaled",
+            profile=seen[0][0],
+            leans_on=(f"measured on the same machine ({slices}), moved to {cores:g} of its cores",),
+        )
+
+    def _source(self, profile: Profile) -> Gpu | None:
+        """The GPU that a profile was measured on, if it is one that we know and the program had it for itself."""
+        on_gpu = profile.device == "cuda" and profile.host.gpu and profile.world_size == 1
+        return self._gpu_called(profile.host.gpu) if on_gpu and profile.host.gpu else None
+
+    def _other_batch(self, there: Sequence[Profile], vm_type: VmType, batch_size: int) -> Iteration | None:
+        """Measured on that machine type, but at other batch sizes."""
+        known = [(p.batch_size, measured_times(p).later.value) for p in there if p.batch_size is not None]
+        if not known:
+            return None
+        gpu = vm_type.gpu
+        modelled = None
+        if gpu is not None and self._traced and self._calibration is not None:
+            modelled = lambda b: self._step(gpu, b).seconds  # noqa: E731 # handed on at once
+        seconds = time_at(known, batch_size, modelled=modelled)
+        sizes = ", ".join(str(size) for size in sorted({size for size, _ in known}))
+        step = self._step(gpu, batch_size) if gpu is not None and modelled is not None else None
+        return Iteration(
+            seconds=seconds,
+            basis="scaled",
+            profile=there[0],
+            limited_by=step.limited_by if step else None,
+            parts=_parts(step) if step else (),
+            leans_on=(f"measured on {vm_type.key} at batch size {sizes}, and moved to {batch_size}",),
+        )
+
+    def _scaled(self, profile: Profile, source: Gpu, target: Gpu, batch_size: int | None) -> Iteration | None:
+        """Measured on another GPU: the surest of the ways there are to move it. The wait for data goes by the batch."""
+        measured = measured_times(profile).later
+        at = batch_size or profile.batch_size
+        wait = min(_data_wait(profile), 0.9 * measured.value)
+        device = measured.value - wait
+        ways = (
+            self._by_operations(profile, device, source, target, at),
+            self._by_operators(profile, device, source, target, at),
+            self._by_times(profile, device, source, target, at),
+        )
+        found = min((way for way in ways if way is not None), key=lambda way: _spread(way.seconds), default=None)
+        if found is None:
+            return None
+        widened = replace(found, seconds=_widened(found.seconds, measured))
+        return _with_wait(widened, wait * (at / profile.batch_size if at and profile.batch_size else 1.0))
+
+    def _by_operations(
+        self, profile: Profile, device: float, source: Gpu, target: Gpu, at: int | None
+    ) -> Iteration | None:
+        """By the ratio that the model gives for the two."""
+        calibration = self._calibration
+        if calibration is None or not profile.operations:
+            return None
+        here, there = self._step(source, profile.batch_size), self._step(target, at)
+        corrections = calibration.corrections
+        ratio = there.seconds / here.seconds * corrections.factor(target.name) / corrections.factor(source.name)
+        factor = calibration.same_gpu_factor if source.name == target.name else calibration.scaled_factor
+        return Iteration(
+            seconds=Interval.within_factor(device * ratio, factor),
+            basis="scaled",
+            profile=profile,
+            limited_by=there.limited_by,
+            parts=_parts(there),
+            leans_on=(
+                f"profile {profile.id} on {source.name}, moved by the ratio that its operations take on the two",
+            ),
+        )
+
+    def _by_operators(
+        self, profile: Profile, device: float, source: Gpu, target: Gpu, at: int | None
+    ) -> Iteration | None:
+        """Each operator's measured time by itself, where they were measured."""
+        if self._calibration is None or not profile.operator_seconds or profile.batch_size is None or at is None:
+            return None
+        timed = OperatorProfile(
+            program=profile.program.name,
+            family=profile.program.name,
+            vm_type=profile.host.vm_type or source.name,
+            gpu=source.name,
+            batch_size=profile.batch_size,
+            image_side=1,
+            optimizer=profile.optimizer or "",
+            seconds=device,
+            device_seconds=profile.operator_seconds,
+            host_seconds=profile.operator_host_seconds,
+        )
+        return Iteration(
+            seconds=transferred([timed], at, source, target, self._calibration.transfer),
+            basis="scaled",
+            profile=profile,
+            leans_on=(f"the time of each operator in profile {profile.id} on {source.name}, moved one by one",),
+        )
+
+    def _by_times(self, profile: Profile, device: float, source: Gpu, target: Gpu, at: int | None) -> Iteration | None:
+        """By what other programs gain between the two."""
+        if self._calibration is None:
+            return None
+        known = Timed(gpu=source, seconds=device, batch_size=float(profile.batch_size or 1))
+        found = moved([known], target, profile.dtype or "float32", self._calibration.programs, batch_size=at)
+        return Iteration(
+            seconds=Interval(value=found.seconds, low=found.low, high=found.high),
+            basis="scaled",
+            profile=profile,
+            leans_on=(f"profile {profile.id} on {source.name}, moved by what other programs gain between the two",),
+        )
+
+    def _extrapolated(self, target: Gpu, batch_size: int | None) -> Iteration | None:
+        calibration = self._calibration
+        ordered = sorted(self._traced, key=lambda p: p.batch_size != batch_size)
+        leading = next((p for p in ordered if p.steady_iteration_seconds), None)
+        if leading is None or calibration is None:
+            return None
+        step = self._step(target, batch_size or leading.batch_size)
+        corrections = calibration.corrections
+        factor = calibration.extrapolated_factor(step, target.name)
+        seconds = step.seconds * corrections.factor(target.name, leading.program.name)
+        grown = batch_size / leading.batch_size if batch_size and leading.batch_size else 1.0
+        return _with_wait(
+            Iteration(
+                seconds=Interval.within_factor(seconds, factor),
+                basis="extrapolated",
+                profile=leading,
+                limited_by=step.limited_by,
+                parts=_parts(step),
+                leans_on=calibration.behind(target.name),
+            ),
+            _data_wait(leading) * grown,
+        )
+
+    @property
+    def _traced(self) -> tuple[Profile, ...]:
+        return tuple(p for p in self.profiles if p.operations)
+
+    def _step(self, gpu: Gpu, batch_size: int | None) -> StepSeconds:
+        """What the model says of one iteration on that GPU; of all targets together, since they share the work."""
+        if self._calibration is None:
+            raise ValueError("a model needs its calibration")
+        known = self._steps.setdefault(batch_size, {})
+        if gpu.name not in known:
+            asked = {**self._targets, gpu.name: gpu}
+            found = step_seconds(self._operations(batch_size), tuple(asked.values()), self._calibration.physics)
+            known.update(zip(asked, found, strict=True))
+        return known[gpu.name]
+
+    def _operations(self, batch_size: int | None) -> Sequence[Operation]:
+        traced = self._traced
+        if batch_size is None or all(p.batch_size is None for p in traced):
+            return traced[0].operations
+        if self._at is None:
+            self._at = operations_by_batch(traced)
+        return self._at(batch_size)
+
+    # On several.
+
+    def _together(self, vm_type: VmType, nodes: int, gpus: int, batch_size: int | None) -> Iteration | None:
+        """The batch of all is shared out; gradients are added up around a ring."""
+        workers = nodes * gpus
+        leading = self.profiles[0]
+        size = batch_size or leading.whole_batch_size
+        if self._calibration is None or vm_type.gpu is None or size is None or size < workers:
+            return None
+        own = max(1, round(size / workers))
+        there = [p for p in self._measured_on(vm_type) if p.world_size == 1 and p.batch_size == own]
+        alone = _measured(there) if there else self._alone(vm_type, own)
+        if alone is None:
+            return None
+        found = cluster_seconds(
+            alone.seconds.value,
+            gradient_bytes=leading.gradient_bytes or (4.0 * leading.parameters if leading.parameters else None),
+            gpu=vm_type.gpu,
+            vm_type=vm_type,
+            gpus_per_node=gpus,
+            nodes=nodes,
+            fit=self._calibration.links,
+        )
+        ratio = found.seconds / alone.seconds.value
+        down = math.hypot(_log(alone.seconds.value, alone.seconds.low), _log(found.seconds, found.low))
+        up = math.hypot(_log(alone.seconds.high, alone.seconds.value), _log(found.high, found.seconds))
+        where = f"{gpus} GPUs" if nodes == 1 else f"{nodes} nodes of {gpus}" if gpus > 1 else f"{nodes} nodes"
+        network = Part(name="adding up gradients", seconds=found.sync_seconds, limited_by="network")
+        return replace(
+            alone,
+            seconds=Interval(
+                value=alone.seconds.value * ratio,
+                low=found.seconds * math.exp(-down),
+                high=found.seconds * math.exp(up),
+            ),
+            basis="scaled" if alone.basis == "measured" else alone.basis,
+            limited_by=alone.limited_by if found.limited_by == "computing" else "network",
+            parts=(*alone.parts, network),
+            leans_on=(
+                *alone.leans_on,
+                f"on {where} each iteration of {own} samples a GPU also adds up gradients, by what other programs "
+                "took for it on such links",
+            ),
+        )
+
+    # From an iteration to the whole training.
+
+    def _belief(self, iteration: Iteration, vm_type: VmType) -> Belief:
+        measured = measured_times(iteration.profile)
+        if iteration.basis == "measured":
+            repeats = [p for p in self._measured_on(vm_type) if _what(p) == _what(iteration.profile)]
+            return Belief(iteration=iteration, times=measured_times(iteration.profile, *repeats[1:]))
+        later = iteration.seconds
+        beyond = max(0.0, measured.first.value - measured.later.value)
+        pace = self._pace(iteration, vm_type, measured)
+
+        def paced(validation: Interval | None) -> Interval | None:
+            """A validation is iterations without the backward pass on one GPU, at the batch size that it had."""
+            if validation is None:
+                return None
+            value = validation.value * pace
+            return Interval(value=value, low=value * later.low / later.value, high=value * later.high / later.value)
+
+        return Belief(
+            iteration=iteration,
+            times=StepTimes(
+                init=Interval.within_factor(measured.init.value, HOST_FACTOR),
+                first=later + Interval.within_factor(beyond, HOST_FACTOR),
+                later=later,
+                first_validation=paced(measured.first_validation),
+                later_validation=paced(measured.later_validation),
+            ),
+        )
+
+    def _pace(self, iteration: Iteration, vm_type: VmType, measured: StepTimes) -> float:
+        """How much longer the profiled iteration takes there."""
+        profile = iteration.profile
+        there = [p for p in self._measured_on(vm_type) if p.world_size == 1]
+        if any(_what(p) == _what(profile) for p in there):
+            return 1.0
+        as_profiled = self._alone(vm_type, profile.batch_size)
+        return (as_profiled or iteration).seconds.value / measured.later.value
+
+
+def _measured(runs: Sequence[Profile]) -> Iteration:
+    at = f" at batch size {runs[0].batch_size}" if runs[0].batch_size else ""
+    ids = ", ".join(run.id for run in runs)
+    return Iteration(
+        seconds=measured_times(*runs).later,
+        basis="measured",
+        profile=runs[0],
+        runs=len(runs),
+        leans_on=(f"profile{'s' if len(runs) > 1 else ''} {ids}, taken on this machine type{at}",),
+    )
+
+
+def _with_wait(iteration: Iteration, wait: float) -> Iteration:
+    """The wait for data is the host's, and comes on top."""
+    if not wait:
+        return iteration
+    device = iteration.seconds
+    return replace(
+        iteration,
+        seconds=device + Interval.within_factor(wait, HOST_FACTOR),
+        limited_by="data" if wait > device.value else iteration.limited_by,
+        parts=(*iteration.parts, Part(name="waiting for data", seconds=wait, limited_by="data")),
+    )
+
+
+def _parts(step: StepSeconds) -> tuple[Part, ...]:
+    classes = [Part(name=c.kind, seconds=c.seconds, limited_by=c.limited_by) for c in step.classes]
+    host = Part(name="launching kernels", seconds=step.host_seconds, limited_by="launches")
+    return tuple(sorted((part for part in (*classes, host) if part.seconds > 0), key=lambda part: -part.seconds))
+
+
+def _what(profile: Profile) -> tuple[object, ...]:
+    return profile.batch_size, profile.world_size
+
+
+def _data_wait(profile: Profile) -> float:
+    """The median wait of the iterations after the first."""
+    waits = sorted(profile.data_wait_seconds[1:])
+    return waits[len(waits) // 2] if waits else 0.0
+
+
+def _widened(moved: Interval, measured: Interval) -> Interval:
+    """By the error of the measurement that it leans on."""
+    down = math.hypot(_log(moved.value, moved.low), _log(measured.value, measured.low))
+    up = math.hypot(_log(moved.high, moved.value), _log(measured.high, measured.value))
+    return Interval(value=moved.value, low=moved.value * math.exp(-down), high=moved.value * math.exp(up))
+
+
+def _spread(interval: Interval) -> float:
+    return interval.high / interval.low
+
+
+def _log(more: float, less: float) -> float:
+    return math.log(more / less) if more > less > 0 else 0.0

@@ -1,0 +1,211 @@
+"""The end-to-end regression of Gianniti, Zhang and Ardagna (CLOSER 2019): the baseline on whole programs.
+
+    seconds = β0 + Σ_t β_t · term_t
+
+A term is a column (iterations, batch size, GFLOP/s, GPUs, threads, …), its inverse, or the product of two of those
+from different columns, so that batch/GFLOP/s is one. Which terms stay is decided as Draper and Smith do it (Applied
+Regression Analysis, stepwise): the term with the largest partial F enters if that F is significant at `enter`; then
+any term whose F has become insignificant at `remove` leaves; until neither happens.
+
+    F = (RSS without the term − RSS with it) / (RSS with it / (n − terms − 1))
+
+Limits: ordinary least squares on seconds, so long rows rule and short ones may come out negative (they are raised to a
+tenth of the shortest measured one). The documents fit each network and framework by itself; a column that never
+changes tells nothing and is dropped. Nothing keeps it physical outside of the rows it was fitted to.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import fdtri
+
+from trainfare.model.machine import Gpu
+from trainfare.model.measurement import MeasuredIteration
+
+Array = NDArray[np.float64]
+Columns = Mapping[str, Sequence[float]]
+Powers = tuple[tuple[str, int], ...]
+
+# A term that the chosen ones explain but for this share of its variance adds rounding and no information.
+TOLERANCE = 1e-7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """β · Π column^power."""
+
+    powers: Powers
+    coefficient: float
+
+    def values(self, columns: Columns) -> Array:
+        return np.asarray(self.coefficient * _product(self.powers, columns))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepwiseFit:
+    """β0, the terms that stayed, and the time below which no answer falls."""
+
+    intercept: float
+    terms: tuple[Term, ...]
+    least_seconds: float
+
+    def predict(self, columns: Columns) -> Array:
+        """Seconds of every row; `columns` must have those that the terms name."""
+        rows = len(next(iter(columns.values())))
+        seconds = np.full(rows, self.intercept)
+        for term in self.terms:
+            seconds += term.values(columns)
+        return np.asarray(np.maximum(seconds, self.least_seconds))
+
+
+def fit_stepwise(
+    columns: Columns,
+    seconds: Sequence[float],
+    *,
+    enter: float = 0.05,
+    remove: float = 0.10,
+    inverse: bool = True,
+    cross: bool = True,
+) -> StepwiseFit:
+    """Terms and coefficients for `seconds`; `enter` and `remove` are levels of significance, enter ≤ remove.
+
+    Two rows or fewer have nothing to choose from: the answer is their mean.
+    """
+    if not 0 < enter <= remove < 1:
+        raise ValueError(f"need 0 < enter ≤ remove < 1, got {enter} and {remove}")
+    y = np.asarray(seconds, dtype=np.float64)
+    if not y.size or any(len(values) != y.size for values in columns.values()):
+        raise ValueError("every column needs one value a row, and there must be rows")
+    powers = _candidates(columns, inverse=inverse, cross=cross)
+    raw = np.array([_product(each, columns) for each in powers]).reshape(len(powers), y.size)
+    mean, scale = raw.mean(axis=1), raw.std(axis=1)
+    told = scale > 1e-12 * np.maximum(np.abs(mean), 1e-300)
+    powers = [each for each, told_here in zip(powers, told, strict=True) if told_here]
+    mean, scale = mean[told], scale[told]
+    x = (raw[told] - mean[:, None]) / scale[:, None]
+    chosen = _select(x @ x.T, x @ (y - y.mean()), float(np.sum((y - y.mean()) ** 2)), y.size, enter, remove)
+    beta = np.linalg.lstsq(x[chosen].T, y - y.mean(), rcond=None)[0] / scale[chosen] if chosen else np.zeros(0)
+    return StepwiseFit(
+        intercept=float(y.mean() - beta @ mean[chosen]) if chosen else float(y.mean()),
+        terms=tuple(Term(powers=powers[t], coefficient=float(b)) for t, b in zip(chosen, beta, strict=True)),
+        least_seconds=float(y.min()) / 10,
+    )
+
+
+def _candidates(columns: Columns, *, inverse: bool, cross: bool) -> list[Powers]:
+    single: list[tuple[str, int]] = []
+    for name, values in columns.items():
+        single.append((name, 1))
+        if inverse and all(value > 0 for value in values):
+            single.append((name, -1))
+    candidates: list[Powers] = [(each,) for each in single]
+    if cross:
+        candidates += [(a, b) for a, b in combinations(single, 2) if a[0] != b[0]]
+    return candidates
+
+
+def _product(powers: Powers, columns: Columns) -> Array:
+    product = np.ones(1)
+    for name, power in powers:
+        product = product * np.asarray(columns[name], dtype=np.float64) ** power
+    return product
+
+
+def _select(gram: Array, moments: Array, total: float, rows: int, enter: float, remove: float) -> list[int]:
+    """Draper and Smith's rounds on XᵀX, Xᵀy and yᵀy of standardised columns."""
+    chosen: list[int] = []
+    for _ in range(4 * len(moments)):
+        free = rows - len(chosen) - 2
+        if free < 1:
+            break
+        gains = _gains(gram, moments, chosen)
+        best = int(np.argmax(gains))
+        left = _rss(gram, moments, total, chosen) - gains[best]
+        if gains[best] <= 1e-12 * total or gains[best] < _critical(free, enter) * left / free:
+            break
+        chosen.append(best)
+        chosen = _without_idle(gram, moments, total, chosen, rows, remove)
+    return chosen
+
+
+def _gains(gram: Array, moments: Array, chosen: list[int]) -> Array:
+    """By how much each term would lower the residual sum of squares; nothing for those that are in or collinear."""
+    if not len(moments):
+        return np.zeros(1)
+    if not chosen:
+        return np.asarray(moments**2 / np.diag(gram))
+    within = np.linalg.solve(gram[np.ix_(chosen, chosen)], np.column_stack([gram[chosen], moments[chosen]]))
+    own = np.diag(gram) - np.einsum("ij,ij->j", gram[chosen], within[:, :-1])
+    with_y = moments - gram[:, chosen] @ within[:, -1]
+    usable = own > TOLERANCE * np.diag(gram)
+    usable[chosen] = False
+    return np.where(usable, with_y**2 / np.where(usable, own, 1.0), 0.0)
+
+
+def _rss(gram: Array, moments: Array, total: float, chosen: list[int]) -> float:
+    if not chosen:
+        return total
+    beta = np.linalg.solve(gram[np.ix_(chosen, chosen)], moments[chosen])
+    return max(total - float(moments[chosen] @ beta), 0.0)
+
+
+def _without_idle(gram: Array, moments: Array, total: float, chosen: list[int], rows: int, remove: float) -> list[int]:
+    """Drop the weakest term while its F is insignificant."""
+    while len(chosen) > 1:
+        with_all = _rss(gram, moments, total, chosen)
+        free = rows - len(chosen) - 1
+        losses = [_rss(gram, moments, total, [c for c in chosen if c != each]) - with_all for each in chosen]
+        weakest = int(np.argmin(losses))
+        if losses[weakest] >= _critical(free, remove) * with_all / free:
+            break
+        chosen = chosen[:weakest] + chosen[weakest + 1 :]
+    return chosen
+
+
+def _critical(free: int, level: float) -> float:
+    """The F of one term that chance exceeds with probability `level`."""
+    return float(fdtri(1, free, 1 - level))
+
+
+def end_to_end_columns(rows: Sequence[MeasuredIteration], gpus: Mapping[str, Gpu]) -> dict[str, list[float]]:
+    """What the documents regress on, as far as a table tells it: batch size, GFLOP/s in the row's dtype, GPUs, nodes.
+
+    `gpus` maps the names in the rows. Where every row has its operations, their work comes too (`gflop`, `gbyte`), so
+    that several programs can share a regression; without them fit one program at a time, as the documents do.
+    """
+    columns = {
+        "batch_size": [row.batch_size for row in rows],
+        "gflops_per_second": [gpus[row.gpu].peak_flops_per_second(row.dtype) / 1e9 for row in rows],
+        "gpus": [float(row.gpus) for row in rows],
+        "nodes": [float(row.nodes) for row in rows],
+    }
+    if rows and all(row.operations for row in rows):
+        columns["gflop"] = [sum(o.count * o.flops for o in row.operations) / 1e9 for row in rows]
+        columns["gbyte"] = [sum(o.count * o.bytes for o in row.operations) / 1e9 for row in rows]
+    return columns
+
+
+def end_to_end_seconds(
+    known: Sequence[MeasuredIteration], asked: Sequence[MeasuredIteration], gpus: Mapping[str, Gpu]
+) -> Array:
+    """The baseline in one line: fitted to `known`, answered for `asked`; the times of the latter are not looked at.
+
+    One regression a program (as the documents, one a network). A program that `known` lacks is answered by one
+    regression over all of them if every row has its operations, and by NaN if not.
+    """
+    seconds = np.full(len(asked), np.nan)
+    if known and all(row.operations for row in [*known, *asked]):
+        pooled = fit_stepwise(end_to_end_columns(known, gpus), [row.seconds for row in known])
+        seconds = pooled.predict(end_to_end_columns(asked, gpus)) if asked else seconds
+    for program in {row.program for row in asked}:
+        own = [row for row in known if row.program == program]
+        if len(own) < 3:
+            continue
+        these = [n for n, row in enumerate(asked) if row.program == program]
+        fit = fit_stepwise(end_to_end_columns(own, gpus), [row.seconds for row in own])
+        columns = end_to_end_columns([asked[n] for n in these], gpus)
+        seconds[these] = fit.predict(columns)
+    return seconds

@@ -1,0 +1,43 @@
+"""Seven models on K80, P100 and V100, 1 to 8 GPUs: `seven_models_k80_p100_v100` (stanford-futuredata/gavel, MIT).
+
+The table tells steps a second summed over the workers, at a batch per worker; n workers that step together at a sum
+of r need n/r seconds a step. `servers` says whether the workers share one server or are spread over many: then each
+is taken to have its own. One worker was timed under both headings, which are two measurements, not a repetition:
+`Recommendation` is up to eleven times slower under `many`.
+
+A3C and CycleGAN tell no batch; theirs is 1, a step. All ran in float32. A (model, batch) that is missing on a GPU did
+not run there.
+"""
+
+import csv
+from pathlib import Path
+
+from trainfare.model.measurement import MeasuredIteration
+
+SOURCE = "seven_models_k80_p100_v100"
+
+
+def seven_models(folder: Path) -> tuple[MeasuredIteration, ...]:
+    """The rows of `folder/seven_models_k80_p100_v100/throughput.csv`, in its order."""
+    with (folder / SOURCE / "throughput.csv").open(encoding="utf-8", newline="") as table:
+        return tuple(
+            _iteration(row)
+            for row in csv.DictReader(table)
+            if float(row["steps_per_second_summed_over_workers"] or 0) > 0
+        )
+
+
+def _iteration(row: dict[str, str]) -> MeasuredIteration:
+    gpus = int(row["gpus"])
+    return MeasuredIteration(
+        source=SOURCE,
+        program=row["model"],
+        family=row["model"].partition("-")[0],
+        gpu=row["gpu"].upper(),
+        dtype="float32",
+        batch_size=float(row["batch_size_per_gpu"] or 1),
+        seconds=gpus / float(row["steps_per_second_summed_over_workers"]),
+        gpus=gpus,
+        nodes=1 if row["servers"] == "one" else gpus,
+        machine=row["servers"],
+    )

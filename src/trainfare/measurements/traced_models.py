@@ -1,0 +1,499 @@
+"""Measured iterations whose operations are known, as what our own tracer would have seen of them.
+
+`vision_models_rtx3090/`        pytorch-image-models (Apache-2.0): large batches under autocast on one RTX 3090
+`torchvision_models_six_gpus/`  pytorch-gpu-benchmark (MIT): batch 12 in float32 and in pure half, six GPUs
+
+Beside their times stand FLOPs and bytes of every operator by class, traced in the dtype of the row. What the tables
+leave out is put back, by what their benchmark programs do:
+
+shape of a convolution   solved for in integers, from the pair of its forward and its backward pass
+kind of a norm           from what its bytes have beyond the tensors: 8 a channel (batch), 4 a row (layer)
+recurrent layers         traced step by step, but run by one kernel: their products are added up
+autocast                 keeps norms in rows, softmax and the sum of residuals in float32; traced in half, they count
+                         half of their bytes
+update                   image models: SGD with Nesterov's momentum, tensor by tensor, in float32.
+                         torchvision: none, but gradients are zeroed, and the images come from the host each time
+"""
+
+import csv
+import gzip
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trainfare.measurements.families import family_of
+from trainfare.model.measurement import MeasuredIteration
+from trainfare.model.profile import Convolution, Norm, Operation, OperationKind, Part
+
+IMAGE_MODELS = "vision_models_rtx3090"
+TORCHVISION = "torchvision_models_six_gpus"
+
+GPU_NAMES = {
+    "GeForce RTX 2080 Ti": "RTX 2080 Ti",
+    "TITAN Xp": "Titan Xp",
+    "TITAN RTX": "Titan RTX",
+    "A100-SXM4-40GB": "A100",
+    "GeForce GTX 1080 Ti": "GTX 1080 Ti",
+    "TITAN V": "Titan V",
+}
+"""As the catalog names them; a GPU that is not here keeps its own name."""
+
+UPLOAD = "host_to_device"
+"""The name of a copy of a batch to the GPU, through memory that is not pinned."""
+
+NESTEROV_PASSES = 11
+"""Momentum × and +, gradient + momentum, parameter +: so many tensors are read or written for each."""
+NESTEROV_LAUNCHES = 4
+
+RESIDUAL_SUM = 11 / 6
+"""Bytes of a sum of residuals under autocast, forward 4 + 2 + 4 and backward 4 + 4 + 4, against 2 + 2 + 2 in half."""
+
+STEPS = 300
+"""A product that is launched more often than this is a step of a recurrent layer."""
+
+Pair = tuple[float, float]
+
+
+def read_image_models(folder: Path) -> list[MeasuredIteration]:
+    """The models of `folder` whose operations are known; FileNotFoundError where a table is missing."""
+    table = folder / IMAGE_MODELS
+    times = {
+        (line["model"], int(line["train_batch_size"])): float(line["train_step_time"]) / 1e3
+        for line in _lines(table / "train_amp_nchw.csv")
+        if line["train_step_time"]
+    }
+    rows = []
+    for traced in _traced(table / "operations.jsonl.gz"):
+        seconds = times.get((traced["model"], traced["batch_size"]))
+        if seconds:
+            operations = _Network.of(traced).operations() + _nesterov(traced)
+            rows.append(
+                MeasuredIteration(
+                    source=IMAGE_MODELS,
+                    program=traced["model"],
+                    family=family_of(traced["model"]),
+                    gpu="RTX 3090",
+                    dtype=traced["dtype"],
+                    batch_size=traced["batch_size"],
+                    seconds=seconds,
+                    operations=operations,
+                )
+            )
+    return rows
+
+
+def read_torchvision(folder: Path) -> list[MeasuredIteration]:
+    """On one GPU and on several; the operations are those of one of them."""
+    table = folder / TORCHVISION
+    known: dict[tuple[str, str, int], tuple[Operation, ...]] = {}
+    for traced in _traced(table / "operations.jsonl.gz"):
+        key = traced["model"], traced["dtype"], traced["batch_size"]
+        known[key] = _Network.of(traced).operations() + _zeroing(traced) + _upload(traced)
+    rows = []
+    told = set()
+    for line in _lines(table / "training.csv"):
+        # One machine's results stand there twice, under two names.
+        facts = tuple(value for name, value in line.items() if name != "folder")
+        if facts in told:
+            continue
+        told.add(facts)
+        operations = known.get((line["model"], line["dtype"], int(line["batch_size_per_gpu"])))
+        if operations and line["median_ms"]:
+            rows.append(
+                MeasuredIteration(
+                    source=TORCHVISION,
+                    program=line["model"],
+                    family=family_of(line["model"]),
+                    gpu=GPU_NAMES.get(line["gpu"], line["gpu"]),
+                    dtype=line["dtype"],
+                    batch_size=int(line["batch_size_per_gpu"]),
+                    seconds=float(line["median_ms"]) / 1e3,
+                    gpus=int(line["gpus"]),
+                    machine=line["folder"],
+                    operations=operations,
+                )
+            )
+    return rows
+
+
+def _lines(path: Path) -> Iterator[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        yield from csv.DictReader(file)
+
+
+def _traced(path: Path) -> Iterator[dict[str, Any]]:
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        for line in file:
+            yield json.loads(line)
+
+
+# What their benchmark programs do beside forward and backward. The copies at the end of a trace are the gradients of
+# the parameters, each to its place: so many tensors there are.
+
+
+def _parameter_tensors(traced: Mapping[str, Any]) -> int:
+    classes = traced["flops_and_bytes_by_class"]
+    norms = len(classes.get("norm", ())) // 2
+    weights = sum(len(classes.get(name, ())) for name in ("conv_f", "conv1x1_f", "dw_f", "gconv_f"))
+    return max(1, 2 * norms + weights + len(classes.get("mm", ())) // 2)
+
+
+def _parameter_bytes(traced: Mapping[str, Any]) -> float:
+    """Their optimizer reads and writes each parameter once, in the dtype of the trace."""
+    return float(sum(size for _, size in traced["flops_and_bytes_by_class"].get("opt", ()))) / 2
+
+
+def _nesterov(traced: Mapping[str, Any]) -> tuple[Operation, ...]:
+    tensors = _parameter_tensors(traced)
+    launches = NESTEROV_LAUNCHES * tensors
+    float32_bytes = _parameter_bytes(traced) * 4 / _itemsize(traced["dtype"])
+    size = NESTEROV_PASSES * float32_bytes / launches
+    return (_made("optimizer", "float32", 0, size, launches, name="aten.add_", part="optimizer"),)
+
+
+def _zeroing(traced: Mapping[str, Any]) -> tuple[Operation, ...]:
+    tensors = _parameter_tensors(traced)
+    size = _parameter_bytes(traced) / tensors
+    return (_made("optimizer", traced["dtype"], 0, size, tensors, name="aten.zero_", part="optimizer"),)
+
+
+def _upload(traced: Mapping[str, Any]) -> tuple[Operation, ...]:
+    size = traced["batch_size"] * 3 * 224 * 224 * _itemsize(traced["dtype"])
+    return (_made("copy", traced["dtype"], 0, size, 1, name=UPLOAD, part="forward"),)
+
+
+def _itemsize(dtype: str) -> int:
+    return 2 if dtype in ("float16", "bfloat16") else 4
+
+
+def _made(
+    kind: OperationKind, dtype: str, flops: float, size: float, count: int, *, name: str, part: Part | None = None,
+    **details: Any,
+) -> Operation:  # fmt: skip
+    return Operation(
+        kind=kind, dtype=dtype, flops=float(flops), bytes=float(size), count=count, name=name, part=part, **details
+    )
+
+
+_PLAIN: dict[str, tuple[OperationKind, str]] = {
+    "elem": ("pointwise", "aten.elementwise"),
+    "copy": ("copy", "aten.copy_"),
+    "reduce": ("reduction", "aten.sum"),
+    "softmax": ("reduction", "aten._softmax"),
+    "pool": ("reduction", "aten.max_pool2d_with_indices"),
+    "mm": ("matmul", "aten.mm"),
+    "bmm": ("matmul", "aten.bmm"),
+    "attn": ("attention", "aten._scaled_dot_product_attention"),
+    "embed": ("embedding", "aten.embedding"),
+    "rnn": ("rnn", "torch.lstm"),
+}
+_CONVOLUTIONS = ("conv", "conv1x1", "dw", "gconv")
+
+
+@dataclass(frozen=True, slots=True)
+class _Network:
+    """One traced iteration."""
+
+    batch: int
+    dtype: str
+    autocast: bool
+    classes: Mapping[str, Counter[Pair]]
+
+    @classmethod
+    def of(cls, traced: Mapping[str, Any]) -> "_Network":
+        """Pure half in one table, autocast in the other, which also tells the number of parameters."""
+        classes: dict[str, Counter[Pair]] = {
+            name: Counter((flops, size) for flops, size in pairs if flops or size)
+            for name, pairs in traced["flops_and_bytes_by_class"].items()
+        }
+        _join_steps(classes)
+        half = _itemsize(traced["dtype"]) == 2
+        return cls(traced["batch_size"], traced["dtype"], half and "params" in traced, classes)
+
+    def operations(self) -> tuple[Operation, ...]:
+        convolutions = [op for name in _CONVOLUTIONS for op in self._convolutions(name)]
+        shapes = [op.convolution for op in convolutions if op.convolution]
+        norms = list(self._norms({n for shape in shapes for n in (shape.channels_in, shape.channels_out)}))
+        residuals = {3 * tensor for norm, tensor in norms if norm.autocast}
+        return (
+            *(norm for norm, _ in norms),
+            *convolutions,
+            *(_cast(norm, tensor) for norm, tensor in norms if norm.autocast),
+            *(op for name in self.classes if name in _PLAIN for op in self._plain(name, residuals)),
+        )
+
+    def _plain(self, name: str, residuals: AbstractSet[int]) -> Iterator[Operation]:
+        kind, operator = _PLAIN[name]
+        for (flops, size), count in self.classes[name].items():
+            if self.autocast and (name == "softmax" or (name == "elem" and size in residuals)):
+                longer = 2.0 if name == "softmax" else RESIDUAL_SUM
+                yield _made(kind, "float32", flops, size * longer, count, name=operator, autocast=True)
+            else:
+                yield _made(kind, self.dtype, flops, size, count, name=operator)
+
+    def _norms(self, channels: AbstractSet[int]) -> Iterator[tuple[Operation, int]]:
+        """With the bytes of the tensor that each goes over, in the dtype of the trace."""
+        sizes = self.classes.get("norm", Counter())
+        itemsize = _itemsize(self.dtype)
+        for pair, kind, found in _norms_of(sizes, self.batch, itemsize, channels):
+            name = f"aten.native_{kind if kind in ('layer', 'group') else 'batch'}_norm"
+            kept = self.autocast and kind in ("layer", "group")
+            norm = _made(
+                "norm",
+                "float32" if kept else self.dtype,
+                0,
+                pair[1] * (2 if kept else 1),
+                sizes[pair],
+                name=f"{name}_backward" if found.backward else name,
+                part="backward" if found.backward else "forward",
+                norm=kind,
+                row=found.row,
+                autocast=kept,
+            )
+            yield norm, found.elements * itemsize
+
+    def _convolutions(self, name: str) -> Iterator[Operation]:
+        forward, backward = self.classes.get(f"{name}_f", Counter()), self.classes.get(f"{name}_b", Counter())
+        for one, other, count, shape in _paired(forward, backward, self.batch, _itemsize(self.dtype), name):
+            for part, pair in (("forward", one), ("backward", other)):
+                if pair is not None:
+                    operator = "aten.convolution" if part == "forward" else "aten.convolution_backward"
+                    yield _made(
+                        "convolution", self.dtype, *pair, count, name=operator, part=part, convolution=shape  # type: ignore[arg-type] # one of two
+                    )  # fmt: skip
+
+
+def _cast(norm: Operation, tensor: int) -> Operation:
+    """What a norm in float32 puts out is made half for the product that follows; backward there and back again."""
+    count = norm.count * (2 if norm.part == "backward" else 1)
+    return _made("copy", "float32", 0, 3 * tensor, count, name="aten._to_copy", part=norm.part)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Normed:
+    """What a size may be; the more likely one is greater."""
+
+    likely: tuple[bool, ...]
+    row: int | None
+    elements: int
+    backward: bool
+
+
+def _norms_of(
+    sizes: Counter[Pair], batch: int, itemsize: int, channels: AbstractSet[int]
+) -> Iterator[tuple[Pair, Norm, _Normed]]:
+    """Of each size its kind, how many elements are taken together, whether it is a backward pass.
+
+    Several kinds can have the same size; then it is that which fits most of the network. What fits none are weights
+    that are brought to unit variance.
+    """
+    fitting = {pair: _norms_of_planes(int(pair[1]), batch, itemsize, channels) for pair in sizes}
+    if any("batch" not in fits for fits in fitting.values()):
+        for pair, fits in fitting.items():
+            fits.update(_norms_in_rows(int(pair[1]), batch, itemsize))
+    votes: Counter[Norm] = Counter()
+    for pair, fits in fitting.items():
+        votes.update(dict.fromkeys(fits, sizes[pair]))
+    weights = _Normed((), None, 0, False)
+    for pair, fits in fitting.items():
+        kind = max(fits, key=lambda kind: votes[kind], default="instance")
+        yield pair, kind, fits.get(kind, weights)
+
+
+def _norms_of_planes(size: int, batch: int, itemsize: int, channels: AbstractSet[int]) -> dict[Norm, _Normed]:
+    """batch  2NPC + 4C elements and 2C statistics of four bytes forward, 3NPC + 5C backward, of C channels and N
+    samples of P pixels; C is more likely one that a convolution has
+    """
+    elements = size // itemsize
+    found = []
+    for passes, small in ((2, 4 + 8 // itemsize), (3, 5 + 8 // itemsize)):
+        for count in _divisors(elements):
+            samples = elements // count - small
+            if samples > 0 and samples % (passes * batch) == 0 and _is_square(samples // (passes * batch)):
+                row = samples // passes
+                found.append((_Normed((count in channels, count % 8 == 0), row, row * count, passes == 3), count))
+    return {"batch": max(found, key=lambda one: (one[0].likely, one[1]))[0]} if found else {}
+
+
+def _norms_in_rows(size: int, batch: int, itemsize: int) -> dict[Norm, _Normed]:
+    """layer  2RD + 2D elements and 2R statistics of four bytes forward, 3RD + 4D backward, of R rows of D elements
+    group  2NPC + 2C + 2NG elements forward, 3NPC + 3C + 2NG backward, of G groups
+    """
+    found: dict[Norm, _Normed] = {}
+    elements = size // itemsize
+    for passes, small in ((2, 2), (3, 4)):
+        rows, rest = np.divmod(size - small * _WIDTHS * itemsize, passes * _WIDTHS * itemsize + 8)
+        right = np.flatnonzero((rest == 0) & (rows > 0) & (rows % batch == 0))
+        if len(right):
+            width = int(_WIDTHS[right[-1]])
+            found.setdefault("layer", _Normed((), width, width * int(rows[right[-1]]), passes == 3))
+    for (passes, small), groups in product(((2, 2), (3, 3)), (32, 1)):
+        planes, rest = np.divmod(elements - small * _WIDTHS - 2 * batch * groups, passes * batch * _WIDTHS)
+        right = np.flatnonzero((rest == 0) & (planes > 0))
+        squares = [place for place in right if _is_square(int(planes[place]))]
+        if squares:
+            sample = int(planes[squares[-1]] * _WIDTHS[squares[-1]])
+            found.setdefault("group", _Normed((), max(1, sample // groups), sample * batch, passes == 3))
+    return found
+
+
+_WIDTHS = np.arange(8, 4097, 8)
+
+
+def _is_square(number: int) -> bool:
+    return math.isqrt(number) ** 2 == number
+
+
+def _join_steps(classes: dict[str, Counter[Pair]]) -> None:
+    """What is launched so often that only steps of recurrent layers can be: one kernel for each of their products."""
+    often = {pair: count for pair, count in classes.get("mm", {}).items() if count >= STEPS}
+    if not often:
+        return
+    layers = max(1, sum(often.values()) // STEPS)
+    flops, size = (sum(pair[i] * count for pair, count in often.items()) / layers for i in (0, 1))
+    classes["rnn"] = Counter({(flops, size): layers})
+    for name in ("mm", "elem", "copy", "reduce"):
+        classes[name] = Counter({p: n for p, n in classes.get(name, {}).items() if n < STEPS})
+
+
+@lru_cache(maxsize=100_000)
+def _divisors(number: int) -> tuple[int, ...]:
+    """Those up to 8192, as many as channels may be."""
+    found = [1]
+    rest, prime = number, 2
+    while prime * prime <= rest and prime < 3000:
+        power, powers = 1, [1]
+        while rest % prime == 0:
+            rest //= prime
+            power *= prime
+            powers.append(power)
+        if len(powers) > 1:
+            found = [one * other for one in found for other in powers if one * other <= 8192]
+        prime += 1 if prime == 2 else 2
+    if rest > 1:
+        found += [one * rest for one in found if one * rest <= 8192]
+    return tuple(sorted(found))
+
+
+def _paired(
+    forward: Counter[Pair], backward: Counter[Pair], batch: int, itemsize: int, name: str
+) -> Iterator[tuple[Pair, Pair | None, int, Convolution | None]]:
+    """Each forward pass with a backward pass whose FLOPs are twice its own (once, of the first layer) and with which
+    a shape comes out; the rest as they are."""
+    left = dict(backward)
+    for one, wanted in sorted(forward.items(), reverse=True):
+        count = wanted
+        # As often launched first: what is alike was made alike.
+        others = sorted(
+            (o for o in left if o[0] in (2 * one[0], one[0])), key=lambda o: (o[0] == one[0], left[o] != count)
+        )
+        for other in others:
+            taken = min(count, left[other])
+            if taken and (shape := _shape(one, other, batch, itemsize, name)) is not None:
+                left[other] -= taken
+                count -= taken
+                yield one, other, taken, shape
+        for other in others:
+            taken = min(count, left[other])
+            if taken and other[0] == 2 * one[0]:
+                left[other] -= taken
+                count -= taken
+                yield one, other, taken, None
+        if count:
+            yield one, None, count, None
+    for other, count in left.items():
+        if count:
+            yield (other[0], other[1]), None, count, None
+
+
+@lru_cache(maxsize=100_000)
+def _shape(forward: Pair, backward: Pair, batch: int, itemsize: int, name: str) -> Convolution | None:
+    """Of a convolution over square planes of N samples, in elements, with a bias (b = 1) or without:
+
+        forward   in + weight + b·C_out + out           FLOPs 2·K·out
+        backward  2·in + 2·weight + b·C_out + out       of the first layer: in + 2·weight + b·C_out + out
+
+    so that out + b·C_out = 2·forward − backward, or weight = backward − forward of the first layer. K = C_in/groups·k².
+    """
+    one, other = round(forward[1] / itemsize), round(backward[1] / itemsize)
+    flops = round(forward[0])
+    first = backward[0] == forward[0]
+    best: tuple[tuple[Any, ...], Convolution] | None = None
+    for outward, out, weight in _outputs(flops, one, other, batch, first=first):
+        depth = flops // (2 * out)
+        bias = outward if one - weight - out - outward > 0 else 0
+        for inside in {one - weight - out, one - weight - out - bias}:
+            for kernel, inward, groups in _kernels(depth, outward, name, first=first):
+                if inside <= 0 or inside % (batch * inward):
+                    continue
+                plane_in, plane = inside // (batch * inward), out // (batch * outward)
+                if not _is_square(plane_in):
+                    continue
+                side_in, side = math.isqrt(plane_in), math.isqrt(plane)
+                stride = max(1, round(side_in / side))
+                # Shrunk by its own kernel, not padded, at most.
+                off = side_in - side * stride
+                if not -stride < off <= max(kernel) or (name == "conv1x1" and abs(off) > stride):
+                    continue
+                rank = (off == 0, stride in (1, 2, max(kernel)), outward % 8 == 0, inward % 8 == 0, -stride, outward)
+                shape = Convolution(
+                    channels_in=inward,
+                    channels_out=outward,
+                    kernel=kernel,
+                    stride=(stride, stride),
+                    plane=(side, side),
+                    groups=groups,
+                )
+                if best is None or rank > best[0]:
+                    best = rank, shape
+    return best[1] if best else None
+
+
+def _outputs(flops: int, one: int, other: int, batch: int, *, first: bool) -> Iterator[tuple[int, int, int]]:
+    """Channels, elements and weights that a convolution may put out."""
+    if first:
+        weight = other - one
+        for outward in _divisors(weight) if weight > 0 else ():
+            depth = weight // outward
+            out = flops // (2 * depth)
+            if flops % (2 * depth) == 0 and out % (batch * outward) == 0 and _is_square(out // (batch * outward)):
+                yield outward, out, weight
+        return
+    total = 2 * one - other
+    for outward in _divisors(total) if total > 0 else ():
+        for out in (total, total - outward):
+            whole = out > 0 and flops % (2 * out) == 0 and out % (batch * outward) == 0
+            if whole and _is_square(out // (batch * outward)):
+                yield outward, out, outward * (flops // (2 * out))
+
+
+_SQUARE = tuple((side, side) for side in (3, 5, 7, 2, 4, 1, 9, 11, 8, 14, 16, 32, 6, 10, 12, 13, 15))
+_OBLONG = ((1, 7), (1, 3), (1, 5), (1, 11), (1, 21))
+
+
+def _kernels(depth: int, outward: int, name: str, *, first: bool) -> Iterable[tuple[tuple[int, int], int, int]]:
+    """Kernel, channels in and groups by the class that the table gives."""
+    if name == "conv1x1":
+        return (((1, 1), depth, 1),)
+    if name == "dw":
+        side = math.isqrt(depth)
+        return (((side, side), outward, outward),) if side * side == depth else ()
+    kernels: Sequence[tuple[int, int]] = (*_SQUARE, *_OBLONG)
+    plain = [(k, depth // (k[0] * k[1]), 1) for k in kernels if depth % (k[0] * k[1]) == 0]
+    if name == "conv":
+        return [shape for shape in plain if not first or shape[1] <= 4] or plain
+    return [
+        (kernel, width * groups, groups)
+        for kernel, width, _ in plain
+        for groups in {outward // width, *(2**power for power in range(1, 8)), *range(3, 12)}
+        if groups > 1 and outward % groups == 0
+    ]
