@@ -23,6 +23,8 @@ _HOMES = {
         "trainfare.app.profiles": "list_profiles show_profile show_log remove_profiles import_profile",
         "trainfare.app.recommend": "recommend Recommendation",
         "trainfare.app.estimate": "estimate Estimation",
+        "trainfare.app.predict": "predict PredictionReport",
+        "trainfare.app.calibrate": "calibrate Calibrated list_calibrations use_calibration",
         "trainfare.app.compare": "compare Comparison",
         "trainfare.app.cluster": "recommend_cluster ClusterAdvice",
         "trainfare.app.plans": "list_plans show_plan",
@@ -41,6 +43,7 @@ _HOMES = {
         "trainfare.model.bill": "Bill Overheads",
         "trainfare.model.epochs": "EpochsAnswer",
         "trainfare.model.plan": "Goal Plan",
+        "trainfare.model.prediction": "Prediction",
         "trainfare.model.document": "to_json from_json",
     }.items()
     for name in names.split()
@@ -48,6 +51,7 @@ _HOMES = {
 
 __all__ = [
     "Bill",
+    "Calibrated",
     "Candidate",
     "Cluster",
     "ClusterAdvice",
@@ -66,6 +70,8 @@ __all__ = [
     "Operation",
     "Overheads",
     "Plan",
+    "Prediction",
+    "PredictionReport",
     "Profile",
     "Program",
     "Recommendation",
@@ -74,6 +80,7 @@ __all__ = [
     "TransformersCallback",
     "VmType",
     "__version__",
+    "calibrate",
     "compare",
     "epochs",
     "estimate",
@@ -82,10 +89,12 @@ __all__ = [
     "import_prices",
     "import_profile",
     "import_run",
+    "list_calibrations",
     "list_gpus",
     "list_offers",
     "list_plans",
     "list_profiles",
+    "predict",
     "profile",
     "profile_series",
     "read_settings",
@@ -99,9 +108,11 @@ __all__ = [
     "show_plan",
     "show_profile",
     "to_json",
+    "use_calibration",
 ]
 
 if TYPE_CHECKING:
+    from trainfare.app.calibrate import Calibrated, calibrate, list_calibrations, use_calibration
     from trainfare.app.callbacks import KerasCallback, LightningCallback, TransformersCallback
     from trainfare.app.catalog import import_prices, list_gpus, list_offers, show_gpu, show_machine
     from trainfare.app.cluster import ClusterAdvice, recommend_cluster
@@ -110,6 +121,7 @@ if TYPE_CHECKING:
     from trainfare.app.estimate import Estimation, estimate
     from trainfare.app.past import import_run
     from trainfare.app.plans import list_plans, show_plan
+    from trainfare.app.predict import PredictionReport, predict
     from trainfare.app.profile import profile
     from trainfare.app.profiles import import_profile, list_profiles, remove_profiles, show_log, show_profile
     from trainfare.app.recommend import Recommendation, recommend
@@ -125,6 +137,7 @@ if TYPE_CHECKING:
     from trainfare.model.machine import Gpu, Host, VmType
     from trainfare.model.offer import Candidate, Offer
     from trainfare.model.plan import Goal, Plan
+    from trainfare.model.prediction import Prediction
     from trainfare.model.profile import Operation, Profile
     from trainfare.model.program import Program
     from trainfare.settings import Settings, read_settings

@@ -93,7 +93,9 @@ class Believer:
         self._cores_of = cores_of
         self._targets = {gpu.name: gpu for gpu in targets}
         self._steps: dict[int | None, dict[str, StepSeconds]] = {}
-        self._at: Callable[[int], tuple[Operation, ...]] | None = None
+        self._traced = tuple(p for p in self.profiles if p.operations)
+        sized = any(p.batch_size is not None for p in self._traced)
+        self._sized = operations_by_batch(self._traced) if sized else None
         self._beliefs: dict[tuple[object, ...], Belief | None] = {}
 
     def believe(
@@ -282,12 +284,28 @@ class Believer:
             _data_wait(leading) * grown,
         )
 
-    @property
-    def _traced(self) -> tuple[Profile, ...]:
-        return tuple(p for p in self.profiles if p.operations)
-
     def _step(self, gpu: Gpu, batch_size: int | None) -> StepSeconds:
-        """What the model says of one iteration on that GPU; of all targets together, since they share the work."""
+        """What the model says of one iteration on that GPU.
+
+        A batch never takes longer than one twice or four times as large: of small products the model knows least, and
+        believes of some kinds of them that they are slower than larger ones.
+        """
+        step = self._modelled(gpu, batch_size)
+        if batch_size is None or self._sized is None:
+            return step
+        least = min(self._modelled(gpu, larger).seconds for larger in (2 * batch_size, 4 * batch_size))
+        if least >= step.seconds:
+            return step
+        share = least / step.seconds
+        return replace(
+            step,
+            seconds=least,
+            device_seconds=step.device_seconds * share,
+            classes=tuple(replace(one, seconds=one.seconds * share) for one in step.classes),
+        )
+
+    def _modelled(self, gpu: Gpu, batch_size: int | None) -> StepSeconds:
+        """Of all targets together, since they share the work."""
         if self._calibration is None:
             raise ValueError("a model needs its calibration")
         known = self._steps.setdefault(batch_size, {})
@@ -298,12 +316,7 @@ class Believer:
         return known[gpu.name]
 
     def _operations(self, batch_size: int | None) -> Sequence[Operation]:
-        traced = self._traced
-        if batch_size is None or all(p.batch_size is None for p in traced):
-            return traced[0].operations
-        if self._at is None:
-            self._at = operations_by_batch(traced)
-        return self._at(batch_size)
+        return self._traced[0].operations if batch_size is None or self._sized is None else self._sized(batch_size)
 
     # On several.
 

@@ -161,7 +161,7 @@ def basis_words(estimate: Estimate, profile: Profile) -> str:
             return f"measured: profile {estimate.profile_id} was taken on this machine type"
         case "scaled" if gpu is None:
             return (
-                f"scaled: profile {estimate.profile_id} was taken on {profile.host.vm_type or 'all of this machine'} and "
+                f"scaled: profile {estimate.profile_id} was taken on {profile.host.vm_type or 'all of it'} and "
                 "moved to this slice by the work of an iteration and the cores it kept busy"
             )
         case "scaled":

@@ -1,0 +1,137 @@
+"""`trainfare calibrate`: learning from kept profiles, and going back."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import trainfare
+from tests.estimator.test_belief import on_gpu, operations
+from tests.makers import make_profile, make_program, shipped_coefficients
+from trainfare.catalog.gpus import load_gpus
+from trainfare.cli.main import app
+from trainfare.errors import AskedWrongly, NotFound, StoreFailed
+from trainfare.estimator.physics import step_seconds
+from trainfare.model.profile import Profile
+from trainfare.settings import read_settings
+from trainfare.store.open import open_history
+
+TABLES = Path(__file__).parents[2].parent / "shared" / "measurements"
+
+
+def keep(*profiles: Profile) -> None:
+    with open_history(read_settings().store) as history:
+        for profile in profiles:
+            history.add_profile(profile)
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["calibrate", *arguments], catch_exceptions=True)
+
+
+def run_json(*arguments: str) -> Any:
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.exception
+    return json.loads(result.stdout)
+
+
+def seen_on(gpu: str, ratio: float, number: int) -> Profile:
+    """A program that takes `ratio` times what the model gives."""
+    modelled = step_seconds(operations(), [load_gpus()[gpu]], shipped_coefficients().physics)[0].seconds
+    return on_gpu(
+        gpu,
+        ratio * modelled,
+        id=f"p{number}",
+        program=make_program(command=("python", f"program{number}.py")),
+    )
+
+
+def predicted(on: str) -> float:
+    return trainfare.predict(["pnew"], on=on).prediction.iteration_seconds.value
+
+
+NEW = make_profile(id="pnew", program=make_program(command=("python", "new.py")), operations=operations())
+
+
+def test_without_profiles_on_gpus_nothing_changes() -> None:
+    found = run_json()
+    assert found["name"] is None
+    assert found["changes"] == []
+
+
+def test_profiles_that_agree_correct_their_gpu_and_no_other() -> None:
+    keep(*(seen_on("T4", 1.5, number) for number in range(6)), NEW)
+    before = {gpu: predicted(gpu) for gpu in ("T4", "V100")}
+    found = run_json()
+    assert found["history"]["taken"] is True
+    assert found["history"]["error_after"] < found["history"]["error_before"]
+    assert predicted("T4") == pytest.approx(1.5 * before["T4"], rel=0.1)
+    assert predicted("V100") == before["V100"]
+
+
+def test_trying_keeps_nothing() -> None:
+    keep(*(seen_on("T4", 1.5, number) for number in range(6)))
+    assert run_json("--try")["changes"]
+    assert [one["name"] for one in run_json("--list")] == ["shipped"]
+
+
+def test_absurd_profiles_are_set_aside_and_change_nothing() -> None:
+    keep(*(seen_on("T4", 1.0, number) for number in range(5)), seen_on("T4", 40.0, 66), NEW)
+    before = predicted("T4")
+    found = run_json()
+    assert [one["profile"] for one in found["history"]["set_aside"]] == ["p66"]
+    assert predicted("T4") == pytest.approx(before, rel=0.02)
+
+
+def test_the_old_ones_are_kept_and_can_be_gone_back_to() -> None:
+    keep(*(seen_on("T4", 1.5, number) for number in range(6)), NEW)
+    before = predicted("T4")
+    name = run_json()["name"]
+    assert [(one["name"], one["in_use"]) for one in run_json("--list")] == [(name, True), ("shipped", False)]
+    assert run("--use", "shipped").exit_code == 0
+    assert predicted("T4") == before
+    assert run("--use", name).exit_code == 0
+    assert predicted("T4") > before
+
+
+def test_a_damaged_calibration_says_how_to_go_back() -> None:
+    folder = Path(read_settings().calibrations)
+    folder.mkdir(parents=True)
+    (folder / "20261116-000000.json").write_text('{"kind": "calibration", "version": 1, "made_at": 3}')
+    (folder / "current").write_text("20261116-000000")
+    keep(NEW)
+    with pytest.raises(StoreFailed, match="--use shipped"):
+        predicted("T4")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        (("--use", "nope"), NotFound, "no calibration nope"),
+        (("--data", "/nowhere"), AskedWrongly, "not a folder"),
+        (("--list", "--use", "shipped"), AskedWrongly, "exclude one another"),
+    ],
+)
+def test_what_is_asked_wrongly_is_said(arguments: tuple[str, ...], error: type[Exception], words: str) -> None:
+    result = run(*arguments)
+    assert isinstance(result.exception, error)
+    assert words in str(result.exception)
+
+
+def test_a_folder_without_iterations_says_what_it_needs(tmp_path: Path) -> None:
+    result = run("--data", str(tmp_path))
+    assert isinstance(result.exception, AskedWrongly)
+    assert "vision_models_rtx3090" in str(result.exception)
+
+
+@pytest.mark.skipif(not TABLES.is_dir(), reason="the public tables of measurements are not beside this folder")
+def test_the_shipped_coefficients_are_those_that_the_tables_give(tmp_path: Path) -> None:
+    """Of the tables with operations, so that it is quick: the others keep what they were."""
+    for table in ("vision_models_rtx3090", "torchvision_models_six_gpus"):
+        (tmp_path / table).symlink_to(TABLES / table)
+    found = run_json("--data", str(tmp_path), "--try")
+    assert not [change for change in found["changes"] if "kernel coefficient" in change]
+    (part,) = found["left_out"]
+    assert part["error"] < 15
