@@ -14,6 +14,10 @@ import sys
 import tempfile
 from pathlib import Path
 from statistics import median
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trainfare.model.profile import Profile
 
 AIM_SECONDS = 0.5
 WORK = """
@@ -49,18 +53,24 @@ def main() -> None:
 
 
 def _keep_a_profile(folder: Path) -> None:
+    from trainfare.store.open import open_history
+
+    with open_history(str(folder / "history.db")) as history:
+        history.add_profile(profile())
+
+
+def profile() -> "Profile":
     """A network of 400 different operations: about what a ResNet-50 launches."""
     from datetime import UTC, datetime
 
     from trainfare.model.machine import Host
     from trainfare.model.profile import Operation, Profile
     from trainfare.model.program import Program
-    from trainfare.store.open import open_history
 
     operations = tuple(
         Operation(kind="convolution", dtype="float32", flops=1e9 + i, bytes=1e7 + i, count=3) for i in range(400)
     )
-    profile = Profile(
+    return Profile(
         id="pbench",
         program=Program(command=("python", "train.py"), directory="/tmp"),  # noqa: S108 only a name
         host=Host(name="bench"),
@@ -75,8 +85,6 @@ def _keep_a_profile(folder: Path) -> None:
         validation_seconds=(0.3,),
         operations=operations,
     )
-    with open_history(str(folder / "history.db")) as history:
-        history.add_profile(profile)
 
 
 if __name__ == "__main__":

@@ -24,5 +24,5 @@ def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
         note=f"from at most {MOST} GPUs to more; settings and corrections from other programs",
     )
     steps, asked = steps_in_step(fit), tested or known
-    yield judge_one_node(f"{KEY}/one_node", steps, asked, families=tested is None)
-    yield from judge_from_one(KEY, steps, asked, families=tested is None)
+    yield from judge_one_node(f"{KEY}/one_node", steps, asked)
+    yield from judge_from_one(KEY, steps, asked)

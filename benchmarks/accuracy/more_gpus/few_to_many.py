@@ -1,7 +1,7 @@
 """The step on many GPUs from steps of the same program on few, for any of the tables.
 
 A program on a machine is fitted by its own steps on at most `most` GPUs; the settings of the ring and what it misses
-on that machine come from other programs. Without a test folder those are the programs of other families.
+on that machine come from programs of other families in the fit folder.
 """
 
 from collections import defaultdict
@@ -93,18 +93,17 @@ def judge_counts(
     """`settings` gives those of the ring, without some programs."""
     halves = [half for program in known if (half := Halves.of(program, given))]
     asked = halves if tested is None else [half for program in tested if (half := Halves.of(program, given))]
-    names = frozenset(half.program.name for half in asked)
-    by_group: dict[str, list[Halves]] = defaultdict(list)
+    by_family: dict[str, list[Halves]] = defaultdict(list)
     for half in asked:
-        by_group[half.program.family if tested is None else "all"].append(half)
+        by_family[half.program.family].append(half)
     misses = _Misses(halves=halves)
     answers: list[tuple[Program, Answers]] = []
-    for family, group in by_group.items():
-        left_out = frozenset(half.program.name for half in group) if tested is None else names
-        own = settings(left_out)
-        others = [m for m in misses.by(own) if (m.family != family if tested is None else m.program not in names)]
-        missed = fit_missed(others)
+    for family, group in by_family.items():
+        own = settings(frozenset(half.program.name for half in group))
+        missed = fit_missed([miss for miss in misses.by(own) if miss.family != family])
         answers += [(half.program, _answers(half, own, missed)) for half in group]
+    if not answers:
+        return []
     return [
         judged_of(key, answers, note),
         *(
@@ -175,7 +174,7 @@ def judged_of(key: str, answers: Sequence[tuple[Program, Answers]], note: str) -
     def joined(name: str) -> Array:
         return np.array([value for _, told in answers for value in told[name]])
 
-    names = answers[0][1].keys() - {"truth", "ours", "low", "high"} if answers else ()
+    names = answers[0][1].keys() - {"truth", "ours", "low", "high"}
     return Judged.of(
         key,
         joined("truth"),

@@ -37,39 +37,33 @@ def steps_in_step(folder: Path) -> tuple[ClusterStep, ...]:
     return tuple(steps_of(folder, [t4_programs, seven_programs, weakly_published_programs]))
 
 
-def judge_from_one(
-    key: str, known: Sequence[ClusterStep], asked: Sequence[Program], *, families: bool, note: str = ""
-) -> list[Judged]:
-    """`families`: each is asked with a fit to the others; else all with one fit to programs of other names."""
-    answers = [
-        (program, _answers(program.cluster_steps(), fit)) for program, fit in _fits(known, asked, families=families)
-    ]
+def judge_from_one(key: str, known: Sequence[ClusterStep], asked: Sequence[Program], *, note: str = "") -> list[Judged]:
+    """Each family is asked with a fit to the others."""
+    answers = [(program, _answers(program.cluster_steps(), fit)) for program, fit in _fits(known, asked)]
     return [judged_of(f"{key}/from_one", answers, note)] if answers else []
 
 
-def judge_one_node(key: str, known: Sequence[ClusterStep], asked: Sequence[Program], *, families: bool) -> Judged:
+def judge_one_node(key: str, known: Sequence[ClusterStep], asked: Sequence[Program]) -> list[Judged]:
     """What one node shows says too little of several to be used for them: they are told from one GPU and facts."""
     answers: list[tuple[Program, Answers]] = []
-    for program, fit in _fits(known, asked, families=families):
+    for program, fit in _fits(known, asked):
         half = Halves.of(program, lambda row: row.nodes == 1)
         if half is not None:
             steps = [step for step in program.cluster_steps() if step.nodes > 1]
             answers.append((program, {**_answers(steps, fit), **baselines(half)}))
-    return judged_of(key, answers, "from the GPUs of one node to several nodes")
+    return [judged_of(key, answers, "from the GPUs of one node to several nodes")] if answers else []
 
 
-def _fits(
-    known: Sequence[ClusterStep], asked: Sequence[Program], *, families: bool
-) -> list[tuple[Program, ScalingFit]]:
+def _fits(known: Sequence[ClusterStep], asked: Sequence[Program]) -> list[tuple[Program, ScalingFit]]:
     groups: dict[str, list[Program]] = defaultdict(list)
     for program in asked:
-        groups[program.family if families else ""].append(program)
+        groups[program.family].append(program)
     found = []
     for family, group in groups.items():
-        names = {program.name for program in group}
-        others = tuple(s for s in known if (s.family != family if families else s.program not in names))
-        fit = fit_links(others, folds=FOLDS)
-        found += [(program, fit) for program in group]
+        others = [step for step in known if step.family != family]
+        if others:
+            fit = fit_links(others, folds=FOLDS)
+            found += [(program, fit) for program in group]
     return found
 
 

@@ -28,6 +28,5 @@ def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
         KEY,
         steps_of(fit, [torchvision_programs]),
         asked,
-        families=test is None,
         note="fitted to DataParallel alone",
     )

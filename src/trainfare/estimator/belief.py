@@ -96,20 +96,25 @@ class Believer:
         self._traced = tuple(p for p in self.profiles if p.operations)
         sized = any(p.batch_size is not None for p in self._traced)
         self._sized = operations_by_batch(self._traced) if sized else None
+        self._iterations: dict[tuple[object, ...], Iteration | None] = {}
         self._beliefs: dict[tuple[object, ...], Belief | None] = {}
+        self._times: dict[str, StepTimes] = {}
 
     def believe(
         self, vm_type: VmType, *, nodes: int = 1, gpus: int = 1, batch_size: int | None = None
     ) -> Belief | None:
         """`gpus` of each node share the work, `batch_size` is of all together. None where nothing can be said."""
-        where = vm_type.key if any(p.host.vm_type == vm_type.key for p in self.profiles) else None
-        key: tuple[object, ...] = (where, vm_type.gpu and vm_type.gpu.name, nodes, gpus, batch_size)
+        key: tuple[object, ...] = (self._where(vm_type), vm_type.gpu and vm_type.gpu.name, nodes, gpus, batch_size)
         if nodes * gpus > 1:
             key = (*key, vm_type.network_gb_per_second)
         if key not in self._beliefs:
             iteration = self._iteration(vm_type, nodes, max(1, gpus), batch_size)
             self._beliefs[key] = None if iteration is None else self._belief(iteration, vm_type)
         return self._beliefs[key]
+
+    def _where(self, vm_type: VmType) -> str | None:
+        """Machine types count only where something was measured on them, or where they are no more than cores."""
+        return vm_type.key if vm_type.gpu is None or self._measured_on(vm_type) else None
 
     def _iteration(self, vm_type: VmType, nodes: int, gpus: int, batch_size: int | None) -> Iteration | None:
         workers = nodes * gpus
@@ -121,6 +126,11 @@ class Believer:
             return self._alone(vm_type, batch_size)
         return self._together(vm_type, nodes, gpus, batch_size)
 
+    def _times_of(self, profile: Profile) -> StepTimes:
+        if profile.id not in self._times:
+            self._times[profile.id] = measured_times(profile)
+        return self._times[profile.id]
+
     def _measured_on(self, vm_type: VmType) -> list[Profile]:
         return [p for p in self.profiles if p.host.vm_type == vm_type.key and p.steady_iteration_seconds]
 
@@ -128,6 +138,12 @@ class Believer:
 
     def _alone(self, vm_type: VmType, batch_size: int | None) -> Iteration | None:
         """`batch_size` is of one process."""
+        key = (self._where(vm_type), vm_type.gpu and vm_type.gpu.name, batch_size)
+        if key not in self._iterations:
+            self._iterations[key] = self._on_one(vm_type, batch_size)
+        return self._iterations[key]
+
+    def _on_one(self, vm_type: VmType, batch_size: int | None) -> Iteration | None:
         there = [p for p in self._measured_on(vm_type) if p.world_size == 1]
         if there and batch_size is not None:
             return self._other_batch(there, vm_type, batch_size)
@@ -165,7 +181,7 @@ class Believer:
 
     def _other_batch(self, there: Sequence[Profile], vm_type: VmType, batch_size: int) -> Iteration | None:
         """Measured on that machine type, but at other batch sizes."""
-        known = [(p.batch_size, measured_times(p).later.value) for p in there if p.batch_size is not None]
+        known = [(p.batch_size, self._times_of(p).later.value) for p in there if p.batch_size is not None]
         if not known:
             return None
         gpu = vm_type.gpu
@@ -186,7 +202,7 @@ class Believer:
 
     def _scaled(self, profile: Profile, source: Gpu, target: Gpu, batch_size: int | None) -> Iteration | None:
         """Measured on another GPU: the surest of the ways there are to move it. The wait for data goes by the batch."""
-        measured = measured_times(profile).later
+        measured = self._times_of(profile).later
         at = batch_size or profile.batch_size
         wait = min(_data_wait(profile), 0.9 * measured.value)
         device = measured.value - wait
@@ -366,7 +382,7 @@ class Believer:
     # From an iteration to the whole training.
 
     def _belief(self, iteration: Iteration, vm_type: VmType) -> Belief:
-        measured = measured_times(iteration.profile)
+        measured = self._times_of(iteration.profile)
         if iteration.basis == "measured":
             repeats = [p for p in self._measured_on(vm_type) if _what(p) == _what(iteration.profile)]
             return Belief(iteration=iteration, times=measured_times(iteration.profile, *repeats[1:]))

@@ -34,7 +34,7 @@ from trainfare.units import BYTES_PER_GIB
 CONTEXT_GIB = 0.5
 """What CUDA and its libraries take before the first tensor: 0.3 to 0.8 GiB is usual."""
 ALLOCATOR_LOW, ALLOCATOR, ALLOCATOR_HIGH = 0.9, 1.15, 1.5
-"""m: tensors never pack without gaps, and kernels want workspace, up to half as much again. P itself was within 12 % of
+"""m: tensors never pack without gaps, and kernels want workspace, up to half as much again. P itself was within 13 % of
 what PyTorch's memory tracker found, so it may also be less."""
 MEASURED_LOW, MEASURED, MEASURED_HIGH = 1.0, 1.08, 1.3
 """m where the peak was measured on a GPU."""

@@ -1,0 +1,56 @@
+"""How long one profile takes to be predicted on the whole catalog, at ten batch sizes and six sizes of cluster.
+
+    python -m benchmarks.predict [--json]
+
+Once Python, its libraries and the coefficients are loaded; a new process for each round, since the second time finds
+everything warm. The profile has 400 different operations, about what a ResNet-50 launches.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from statistics import median
+
+AIM_SECONDS = 1.0
+WORK = """
+import json, sys, time
+from trainfare.catalog.bundled import load_offers
+from trainfare.catalog.calibrations import shipped_calibration
+from trainfare.estimator.belief import Believer
+from trainfare.estimator.calibration import from_json
+from benchmarks.recommend import profile
+
+machines = {offer.vm_type.key: offer.vm_type for offer in load_offers() if offer.vm_type.gpu}
+calibration = from_json(shipped_calibration())
+known = profile()
+started = time.perf_counter()
+believer = Believer([known], calibration=calibration, targets=[m.gpu for m in machines.values()])
+count = 0
+for power in range(10):
+    for machine in machines.values():
+        for nodes, share in ((1, 1), (1, 2), (1, 4), (2, 4), (4, 4), (8, 4)):
+            gpus = max(1, machine.gpus * share // 4) if nodes == 1 else machine.gpus
+            count += believer.believe(machine, nodes=nodes, gpus=gpus, batch_size=64 * 2**power) is not None
+print(json.dumps({"seconds": time.perf_counter() - started, "predictions": count, "machines": len(machines)}))
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    rounds = [
+        json.loads(subprocess.run([sys.executable, "-c", WORK], check=True, capture_output=True).stdout)
+        for _ in range(options.rounds)
+    ]
+    row = {**rounds[0], "seconds": median(r["seconds"] for r in rounds), "aim": AIM_SECONDS}
+    if options.json:
+        print(json.dumps(row, indent=2))
+    else:
+        print(f"predict: {row['predictions']} of {row['machines']} machines in {row['seconds']:.2f} s (aim ≤ 1 s)")
+
+
+if __name__ == "__main__":
+    main()
