@@ -92,6 +92,7 @@ def test_a_machine_has_the_board_that_it_really_has(machine: str, gpu: str, coun
 def test_every_source_of_a_figure_is_named_and_every_named_source_is_used() -> None:
     used = {figure.source.key for figures in load_figures().values() for figure in figures}
     used |= {term.source.key for terms in load_term_facts().values() for term in terms}
+    used |= {row["source"] for row in bundled_rows("networks.csv")}
     assert used == set(load_sources())
     assert all(source.title and source.publisher and source.date for source in load_sources().values())
 
@@ -163,3 +164,15 @@ def test_documents_keep_their_prices() -> None:
     assert prices["azure/Standard_NV24", "Ardagna 2019, slides"] == 2.48
     assert prices["gcp/gpu-p100", "Sanghvi, table I"] == 1.46
     assert {o.vm_type.name for o in load_history() if o.vm_type.gpu is None} >= {"m4.large", "t2.xlarge", "c4.8xlarge"}
+
+
+def test_networks_are_of_machines_of_the_catalog_and_stated_once() -> None:
+    named = [f"{row['provider']}/{row['machine']}" for row in bundled_rows("networks.csv")]
+    assert len(named) == len(set(named))
+    assert set(named) <= {offer.vm_type.key for offer in load_offers()}
+
+
+def test_a_machine_knows_its_network_in_bytes() -> None:
+    networks = {offer.vm_type.key: offer.vm_type.network_gb_per_second for offer in load_offers()}
+    assert networks["aws/g4dn.12xlarge"] == 6.25, "50 Gbit/s"
+    assert networks["lambda/gpu_1x_a10"] is None, "not known"

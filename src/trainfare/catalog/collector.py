@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from trainfare.catalog.boards import board_of
+from trainfare.catalog.networks import network_gb_per_second
 from trainfare.model.machine import Gpu, VmType
 from trainfare.model.offer import Market, Offer
 
@@ -64,6 +65,7 @@ class Collector:
             gpus=int(gpus),
             vcpus=vcpus,
             memory_gib=memory_gib,
+            network_gb_per_second=network_gb_per_second(provider, name),
         )
 
     def add(self, vm_type: VmType, region: str, market: Market, usd_per_hour: float | None) -> None:

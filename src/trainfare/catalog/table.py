@@ -5,6 +5,7 @@ import io
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 
+from trainfare.catalog.networks import network_gb_per_second
 from trainfare.model.machine import Gpu, VmType
 from trainfare.model.offer import Market, Offer
 
@@ -61,6 +62,7 @@ def _vm_type(row: Mapping[str, str], gpus: Mapping[str, Gpu]) -> VmType:
         gpus=int(row["gpus"]),
         vcpus=float(row["vcpus"]) if row["vcpus"] else None,
         memory_gib=float(row["memory_gib"]) if row["memory_gib"] else None,
+        network_gb_per_second=network_gb_per_second(row["provider"], row["machine"]),
     )
 
 

@@ -22,11 +22,6 @@ from trainfare.model.estimate import Phase
 from trainfare.model.interval import Interval
 from trainfare.model.profile import Profile
 
-REPEAT_FACTOR = 1.04
-"""The same program on the same kind of machine, run again: 90 % of 7 947 repeats of ten CNNs on four EC2 types
-lie within a factor of 1.037 of the median of the others (`python -m benchmarks.extrapolation` recomputes it)."""
-
-
 Strategy = Literal["first iteration", "second iteration", "average iteration"]
 """Ways to compare machines that were tried and rejected (Malta 2021, section 5.3): the first iteration says nothing
 of the others, and the others nothing of the initialisation and the first."""
