@@ -8,7 +8,7 @@ from trainfare.catalog.gpus import load_gpus
 from trainfare.catalog.prices import keep_prices, read_prices
 from trainfare.errors import AskedWrongly, OutsideFailed
 
-T4 = make_vm_type(gpu=load_gpus()["T4"])
+T4 = make_vm_type(gpu=load_gpus()["T4"], network_gb_per_second=0.625)
 OFFERS = (
     make_offer(vm_type=T4, seen_on=date(2026, 11, 1)),
     make_offer(vm_type=T4, seen_on=date(2026, 11, 1), market="spot", usd_per_hour=0.1234567),
