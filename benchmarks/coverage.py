@@ -30,8 +30,8 @@ from statistics import fmean, median
 import numpy as np
 from numpy.typing import NDArray
 
-from trainfare.estimator.bill import Charges
 from trainfare.estimator.belief import Believer
+from trainfare.estimator.bill import Charges
 from trainfare.estimator.estimate import estimate_all
 from trainfare.estimator.repeats import SHIPPED, Noise, repeated
 from trainfare.model.bill import Billing, Overheads, Terms

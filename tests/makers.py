@@ -15,6 +15,7 @@ from trainfare.model.profile import Operation, Profile
 from trainfare.model.program import Program
 from trainfare.model.run import Observation, Run
 
+
 @cache
 def shipped_coefficients() -> Calibration:
     """Those that predictions are made with unless a user has fitted others."""

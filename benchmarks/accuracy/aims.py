@@ -21,6 +21,8 @@ AIMS = {
     "layers/single_layers_six_gpus/dense": Aim(aim=3, floor=5),
     "layers/single_layers_six_gpus/convolution": Aim(aim=5, floor=10),
     "more_gpus/data_parallel_t4": Aim(aim=6, floor=10.5),
+    "more_gpus/data_parallel_t4/one_node": Aim(aim=8, factor=0.7, against="linear scaling"),
+    "more_gpus/data_parallel_t4/from_one": Aim(aim=8, factor=0.7, against="linear scaling"),
     "more_gpus": Aim(aim=8, factor=0.7, against="linear scaling"),
     "epochs_other_batch/data_parallel_t4/2x": Aim(aim=7, factor=0.75, against="constant epochs"),
     "epochs_other_batch/data_parallel_t4/4x": Aim(aim=10, factor=0.75, against="constant epochs"),

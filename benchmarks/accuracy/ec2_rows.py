@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -49,8 +48,7 @@ def carried(folder: Path) -> list[Carried]:
     seconds: dict[Setting, float] = {
         Setting(p.program, p.image_side, p.batch_size, p.vm_type): p.seconds for p in profiles
     }
-    with suppress(FileNotFoundError):  # the profiles tell their own
-        seconds |= read_latencies(folder)
+    seconds |= read_latencies(folder)
     there: dict[tuple[str, int, float], dict[str, float]] = defaultdict(dict)
     for setting, of in seconds.items():
         there[setting[:3]][setting.vm_type] = of

@@ -68,8 +68,11 @@ def split(
         raise FileNotFoundError(f"{test / SOURCE} has no layer on a GPU of {fit / SOURCE}")
     left = sorted({row.gpu for row in told if (row.gpu, row.kind, row.dtype) not in keys})
     judged = set(asked)
+    known = [row for row in rows if row not in judged]
+    if not known:
+        raise FileNotFoundError(f"{fit / SOURCE} has no layer that {test / SOURCE} does not ask")
     note = f"not judged, since never seen: {', '.join(left)}" if left else ""
-    return [row for row in rows if row not in judged], asked, note
+    return known, asked, note
 
 
 def by_model(

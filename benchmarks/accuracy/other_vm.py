@@ -8,8 +8,9 @@ Baselines see the same programs on the same pair of machines:
 peak FP32        the ratio of the peaks
 constant ratio   the mean ratio of the other programs
 ridge            log latency by log latency, batch and pixels
-PROFET           as published (Lee et al. 2022): the median of a linear regression, a random forest and a neural
-                 network on operator times grouped alike; needs scikit-learn
+PROFET           after Lee et al. 2022, written anew: the median of a linear regression, a random forest and a neural
+                 network on operator times. Ours are grouped by class where theirs are by likeness of names, and the
+                 network is smaller and bounded; needs scikit-learn
 """
 
 import warnings
@@ -36,6 +37,8 @@ def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
     left_out = unknown_types(test or fit)
     note = f"types without known GPU passed over: {', '.join(left_out)}" if left_out else ""
     rows, answers = answered(fit, test, "family")
+    if not rows:
+        return
     baselines = baseline_answers(fit, test, "family", {**BASELINES, **_profet()})
     yield _judged(KEY, rows, answers, baselines, note)
     for pair in sorted({(row.profile.vm_type, row.to) for row in rows}):

@@ -11,14 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import nnls
 
+from benchmarks.accuracy.judged import Array
 from trainfare.model.machine import Gpu
 from trainfare.model.measurement import MeasuredIteration
 from trainfare.model.profile import Operation
-
-Array = NDArray[np.float64]
 
 KINDS = (
     "convolution", "matmul", "attention", "norm", "pointwise", "reduction", "embedding", "rnn", "optimizer", "copy",

@@ -5,13 +5,12 @@ the program itself is. With a test folder the fit has all but the programs that 
 those that have a relative in it, and `family_left_out` leaves these relatives out as well.
 """
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from benchmarks.accuracy.judged import Judged
+from benchmarks.accuracy.judged import Array, Judged
 from benchmarks.accuracy.roofline_baselines import Baselines
 from trainfare.catalog.gpus import load_gpus
 from trainfare.estimator.physics import fit_physics, interval_factor, step_seconds
@@ -53,7 +52,7 @@ def _read(folder: Path) -> list[MeasuredIteration]:
 
 def _folds(judged: Rows, groups: Sequence[str], learnt: Rows, *, family: bool) -> list[tuple[Rows, Rows]]:
     """Groups dealt out, each with what may be learnt from: nothing of its programs, or of their families."""
-    names: list[Hashable] = sorted(set(groups))
+    names = sorted(set(groups))
     found: list[tuple[Rows, Rows]] = []
     for start in range(min(FOLDS, len(names))):
         taken = set(names[start::FOLDS])
@@ -69,7 +68,7 @@ def _judged(key: str, folds: Sequence[tuple[Rows, Rows]], note: str) -> Judged:
     truth: list[float] = []
     ours: list[float] = []
     factors: list[float] = []
-    baselines: dict[str, list[NDArray[np.float64]]] = {}
+    baselines: dict[str, list[Array]] = {}
     for rows, rest in folds:
         fit = fit_physics(rest, gpus)
         for row in rows:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from benchmarks.method_on_this_machine.measuring import SAMPLES, SLICES, Done, offers
-from trainfare.estimator.epochs import configurations, epochs_run
 from trainfare.estimator.belief import Believer
+from trainfare.estimator.epochs import configurations, epochs_run
 from trainfare.estimator.estimate import estimate_all
 from trainfare.model.interval import Interval
 from trainfare.model.offer import Candidate

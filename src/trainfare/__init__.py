@@ -28,6 +28,7 @@ _HOMES = {
         "trainfare.app.compare": "compare Comparison",
         "trainfare.app.cluster": "recommend_cluster ClusterAdvice",
         "trainfare.app.plans": "list_plans show_plan",
+        "trainfare.app.commitments": "list_commitments",
         "trainfare.app.epochs": "EpochsReport epochs expected_epochs",
         "trainfare.app.reproduce": "reproduce",
         "trainfare.app.catalog": "list_offers show_machine list_gpus show_gpu import_prices",
@@ -36,7 +37,7 @@ _HOMES = {
         "trainfare.model.program": "Program",
         "trainfare.model.profile": "Operation Profile",
         "trainfare.model.machine": "Gpu Host VmType",
-        "trainfare.model.offer": "Offer Candidate",
+        "trainfare.model.offer": "Offer Candidate Commitment",
         "trainfare.model.cluster": "Cluster",
         "trainfare.model.interval": "Interval",
         "trainfare.model.estimate": "Estimate",
@@ -55,6 +56,7 @@ __all__ = [
     "Candidate",
     "Cluster",
     "ClusterAdvice",
+    "Commitment",
     "Comparison",
     "EpochsAnswer",
     "EpochsReport",
@@ -90,6 +92,7 @@ __all__ = [
     "import_profile",
     "import_run",
     "list_calibrations",
+    "list_commitments",
     "list_gpus",
     "list_offers",
     "list_plans",
@@ -116,6 +119,7 @@ if TYPE_CHECKING:
     from trainfare.app.callbacks import KerasCallback, LightningCallback, TransformersCallback
     from trainfare.app.catalog import import_prices, list_gpus, list_offers, show_gpu, show_machine
     from trainfare.app.cluster import ClusterAdvice, recommend_cluster
+    from trainfare.app.commitments import list_commitments
     from trainfare.app.compare import Comparison, compare
     from trainfare.app.epochs import EpochsReport, epochs, expected_epochs
     from trainfare.app.estimate import Estimation, estimate
@@ -135,7 +139,7 @@ if TYPE_CHECKING:
     from trainfare.model.estimate import Estimate
     from trainfare.model.interval import Interval
     from trainfare.model.machine import Gpu, Host, VmType
-    from trainfare.model.offer import Candidate, Offer
+    from trainfare.model.offer import Candidate, Commitment, Offer
     from trainfare.model.plan import Goal, Plan
     from trainfare.model.prediction import Prediction
     from trainfare.model.profile import Operation, Profile

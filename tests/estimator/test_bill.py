@@ -268,7 +268,7 @@ def test_repeats_on_the_machine_are_taken_together() -> None:
 
 
 def test_on_spot_epochs_in_doubt_are_in_the_interruptions_too() -> None:
-    hour = {"market": "spot", "epochs": 100, "iteration_seconds": (1.0, *[3.0] * 9), "loss": ()}
+    hour: dict[str, Any] = {"market": "spot", "epochs": 100, "iteration_seconds": (1.0, *[3.0] * 9), "loss": ()}
     sure, found = estimate(**hour), estimate(**hour, epochs_interval=Interval(value=100, low=1, high=400))
     assert sure.interruptions is not None
     assert found.interruptions is not None

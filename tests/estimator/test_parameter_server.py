@@ -9,6 +9,7 @@ from trainfare.estimator.parameter_server import (
     first_k_seconds,
     fit_served,
     gpu_seconds,
+    served_seconds,
     speed_up,
     synchronous_seconds,
     transfer_seconds,
@@ -90,3 +91,43 @@ def test_no_coefficient_is_negative_where_a_line_would_have_one() -> None:
 def test_one_point_fits_nothing() -> None:
     with pytest.raises(ValueError, match="two numbers of GPUs"):
         fit_served([ServedStep(gpus=1, batch_size=64, seconds=1.0)] * 3)
+
+
+def test_the_knee_is_where_the_servers_network_is_always_busy() -> None:
+    """100 ms of computing and 2 × 50 MB at 10 GB/s, 10 ms: the eleventh worker fills the last gap."""
+    few, many = (served_seconds(0.1, gradient_bytes=5e7, workers=n, server_bytes_per_second=1e10) for n in (10, 22))
+    assert few.knee == pytest.approx(11)
+    assert not few.saturated
+    assert few.asynchronous == pytest.approx(0.11)
+    assert few.synchronous == pytest.approx(0.2)
+    assert many.saturated
+    assert many.asynchronous == pytest.approx(0.22), "22 workers get as much done as 11"
+
+
+def test_a_program_without_gradient_never_fills_the_network() -> None:
+    alone = served_seconds(0.1, gradient_bytes=0, workers=1000, server_bytes_per_second=1e9)
+    assert alone.synchronous == alone.asynchronous == 0.1
+    assert not alone.saturated
+
+
+@given(st.floats(1e-3, 10), st.floats(0, 1e10), st.integers(1, 500), st.integers(1, 500), st.floats(1e6, 1e12))
+def test_more_workers_never_shorten_a_step_and_waiting_never_does(
+    took: float, gradient: float, a: int, b: int, bandwidth: float
+) -> None:
+    fewer, more = (
+        served_seconds(took, gradient_bytes=gradient, workers=n, server_bytes_per_second=bandwidth)
+        for n in sorted((a, b))
+    )
+    assert fewer.synchronous <= more.synchronous
+    assert fewer.asynchronous <= more.asynchronous
+    assert more.asynchronous <= more.synchronous * (1 + 1e-9)
+
+
+@given(st.floats(1e6, 1e12), st.floats(1e6, 1e12), st.floats(1e6, 1e12))
+def test_a_slow_network_of_their_own_never_makes_workers_faster(a: float, b: float, server: float) -> None:
+    slow, fast = (
+        served_seconds(0.1, gradient_bytes=1e8, workers=4, server_bytes_per_second=server, worker_bytes_per_second=own)
+        for own in sorted((a, b))
+    )
+    assert fast.synchronous <= slow.synchronous
+    assert fast.asynchronous <= slow.asynchronous

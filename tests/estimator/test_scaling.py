@@ -1,21 +1,24 @@
 import math
 import random
 from dataclasses import replace
+from statistics import fmean
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainfare.estimator.scaling import (
+    SHIPPED,
     MeasuredStep,
     Placement,
     RingFit,
+    StepModel,
     along,
     fit_ring,
-    goodness,
     linear_scaling,
     overlapped_seconds,
     ring_seconds,
+    settings_of,
 )
 
 seconds = st.floats(0, 1e3)
@@ -34,6 +37,11 @@ MADE_UP = RingFit(
     between_seconds=0.1,
     crossing_seconds=0.05,
 )
+
+
+def mean_error(model: StepModel, held_out: list[MeasuredStep]) -> float:
+    """In percent."""
+    return 100 * fmean(abs(model.seconds(s.placement, s.batch_size) / s.seconds - 1) for s in held_out)
 
 
 def steps_of(truth: RingFit, most: int, *, noise: float = 0.0, seed: int = 1) -> list[MeasuredStep]:
@@ -105,11 +113,11 @@ def test_batches_between_those_measured_lie_on_straight_lines() -> None:
 
 @pytest.mark.parametrize("gamma", [1.2, 2.5])
 def test_a_fit_on_few_gpus_finds_many(gamma: float) -> None:
-    truth = replace(MADE_UP, gamma=gamma, crossing_seconds=0.02)
+    truth = replace(MADE_UP, gamma=gamma, crossing_seconds=0.08, straggling=SHIPPED.straggling)
     held_out = [s for s in steps_of(truth, 32) if s.placement.gpus > 4]
     fit = fit_ring(steps_of(truth, 4, noise=0.01))
-    assert goodness(fit, held_out).mean < 6
-    assert goodness(fit, held_out).mean < goodness(linear_scaling(steps_of(truth, 4)), held_out).mean / 5
+    assert mean_error(fit, held_out) < 6
+    assert mean_error(fit, held_out) < mean_error(linear_scaling(steps_of(truth, 4)), held_out) / 5
 
 
 @settings(max_examples=15, deadline=None)
@@ -134,12 +142,45 @@ def test_half_of_what_the_formula_misses_at_the_largest_count_is_carried_on() ->
     )
 
 
-def test_goodness_is_the_mean_of_relative_errors() -> None:
-    model = linear_scaling([measured(1, 1, 32, 1.0)])
-    judged = goodness(model, [measured(1, 2, 32, 2.0), measured(1, 4, 32, 0.8)])
-    assert judged.steps == 2
-    assert judged.mean == pytest.approx(37.5)
-    assert judged.worst == pytest.approx(50)
+def test_one_gpu_is_as_fast_as_one_gpu_however_many_are_slow() -> None:
+    fit = fit_ring(steps_of(replace(MADE_UP, straggling=0.05), 4))
+    assert fit.seconds(Placement(nodes=1, gpus=1), 64) == pytest.approx(0.16)
+
+
+@given(st.integers(1, 16), st.integers(1, 8), st.sampled_from([32.0, 64.0, 128.0]))
+def test_the_share_of_sending_says_how_a_step_follows_it(nodes: int, q: int, batch: float) -> None:
+    placement = Placement(nodes=nodes, gpus=nodes * q)
+    share = MADE_UP.sync_share(placement, batch)
+    assert 0 <= share <= 1
+    slower = replace(
+        MADE_UP,
+        inside_seconds=MADE_UP.inside_seconds * 1.001,
+        between_seconds=MADE_UP.between_seconds * 1.001,
+        crossing_seconds=MADE_UP.crossing_seconds * 1.001,
+    )
+    grown = slower.seconds(placement, batch) / MADE_UP.seconds(placement, batch) - 1
+    assert grown == pytest.approx(0.001 * share, abs=1e-6)
+
+
+def test_a_program_on_one_node_has_a_usual_network() -> None:
+    alone = [step for step in steps_of(MADE_UP, 4) if step.placement.nodes == 1]
+    fit = fit_ring(alone, replace(SHIPPED, between=5.0, crossing=0.5))
+    assert fit.seen_nodes == 1
+    assert fit.between_seconds / fit.inside_seconds == pytest.approx(5.0, rel=0.05)
+    assert fit.crossing_seconds / fit.between_seconds == pytest.approx(0.5, rel=0.05)
+
+
+def test_settings_are_read_off_other_programs() -> None:
+    truth = replace(MADE_UP, latency_share=0.06)
+    programs = {name: steps_of(truth, 16, noise=0.01, seed=seed) for seed, name in enumerate("ab")}
+    found = settings_of(programs, most=4, latency_shares=(0.0, 0.06), stragglings=(0.0,))
+    assert found.latency_share == 0.06
+    assert found.between == pytest.approx(5.0, rel=0.3)
+
+
+def test_programs_that_were_on_few_gpus_alone_say_nothing_of_settings() -> None:
+    assert settings_of({"a": steps_of(MADE_UP, 4)}, most=4) == SHIPPED
+    assert settings_of({}, most=4) == SHIPPED
 
 
 def test_one_gpu_alone_cannot_be_fitted_nor_can_none() -> None:

@@ -43,6 +43,8 @@ class Case:
 
 def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
     cases = _cases(fit, test)
+    if not cases:
+        return
     folder = test if test is not None and (test / PATH).is_file() else fit
     yield _judged("time", cases, [dict.fromkeys(_types(cases), 1.0)], _take_best, "seconds of a step")
     on_demand = _usable([_on_demand(prices_on(folder, ON_DEMAND_DAY))], cases)

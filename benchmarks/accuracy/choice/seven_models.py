@@ -3,11 +3,9 @@
 For each model and batch, and for each machine that it was timed on, the choice is the machine with the least predicted
 time (or cost) of the same number of samples: measured on that machine, predicted on the others, with the model left
 out of every fit. The batch of one GPU stays, so more GPUs do more samples a step. `deadline`: the cheapest within 1.5 ×
-the time of the fastest; one that misses it is paid for in vain, and the cheapest that meets it is paid for too.
-
-Ours takes the machine with the least *expected* bill: a time is log-normal about its prediction, as wide as its
-interval, so a machine that was measured is worth a little more than one that was not, and one that may miss the
-deadline bears the chance of the second bill.
+the time of the fastest; one that misses it is paid for in vain, and the cheapest that meets it is paid for too. There
+ours bears the chance of the second bill (a time is log-normal, as wide as its interval); and a deadline can be met, or
+nobody would set it: where no prediction meets it, all are taken to be too long by the same factor.
 
 Money is for EC2 alone: p2 has K80s and p3 has V100s, and who wants two GPUs rents the smallest machine with at least
 as many. P100s are not to be had there, so they compete in time only.
@@ -22,8 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.accuracy.judged import Judged
-from benchmarks.accuracy.more_gpus.few_to_many import Program
-from benchmarks.accuracy.more_gpus.seven_models import GRADIENT_BYTES, programs
+from benchmarks.accuracy.more_gpus.programs import Program, seven_programs
 from benchmarks.accuracy.unseen_gpu.by_times import GPUS, every_program
 from trainfare.catalog.power import load_watts
 from trainfare.estimator.links import ClusterSeconds, ClusterStep, ScalingFit, fit_links, seconds_of
@@ -87,7 +84,7 @@ def _cases(fit: Path, test: Path | None) -> Iterator[Case]:
     for row in seven_models(fit if test is None else test):
         if row.machine == "one" and row.gpu in GPUS:
             asked[row.program].append(row)
-    known, clusters = every_program(fit), programs(fit)
+    known, clusters = every_program(fit), seven_programs(fit)
     for name, rows in asked.items():
         alone = fit_programs([row for row in known if row.program != name], GPUS, load_watts())
         several = _links([program for program in clusters if program.name != name])
@@ -104,13 +101,13 @@ def _links(clusters: Sequence[Program]) -> ScalingFit:
 
 def _case(here: MeasuredIteration, truth: Seconds, alone: ProgramsFit, several: ScalingFit) -> Case:
     single = _on_one(here, several)
+    known = [Timed(gpu=GPUS[here.gpu], seconds=single, batch_size=here.batch_size)]
     ours: dict[Machine, float] = {}
     doubts: dict[Machine, float] = {}
     peak: dict[Machine, float] = {}
     for gpu, gpus in truth:
         there, doubt = single, 0.0
         if gpu != here.gpu:
-            known = [Timed(gpu=GPUS[here.gpu], seconds=single, batch_size=here.batch_size)]
             found = moved(known, GPUS[gpu], here.dtype, alone)
             there, doubt = found.seconds, _deviation(found.low, found.high)
         together = _on_several(there, here, gpu, gpus, several)
@@ -118,9 +115,9 @@ def _case(here: MeasuredIteration, truth: Seconds, alone: ProgramsFit, several: 
         doubts[gpu, gpus] = math.hypot(doubt, _deviation(together.low, together.high))
         ratio = GPUS[here.gpu].peak_flops_per_second(here.dtype) / GPUS[gpu].peak_flops_per_second(here.dtype)
         peak[gpu, gpus] = here.seconds * ratio / gpus
-    measured = {(here.gpu, here.gpus): here.seconds / here.gpus}
-    certain = dict.fromkeys(measured, 0.0)
-    return Case(truth, {"ours": {**ours, **measured}, "peak FLOPs": {**peak, **measured}}, {**doubts, **certain})
+    told = {(here.gpu, here.gpus): here.seconds / here.gpus}
+    certain = dict.fromkeys(told, 0.0)
+    return Case(truth, {"ours": {**ours, **told}, "peak FLOPs": {**peak, **told}}, {**doubts, **certain})
 
 
 def _deviation(low: float, high: float) -> float:
@@ -138,7 +135,7 @@ def _on_several(seconds: float, here: MeasuredIteration, gpu: str, gpus: int, fi
         nodes=1,
         alone_seconds=seconds,
         seconds=seconds,
-        gradient_bytes=GRADIENT_BYTES.get(here.program),
+        gradient_bytes=here.gradient_bytes,
         machine=f"{gpu}, one",
     )
     return seconds_of(step, fit)
@@ -171,7 +168,7 @@ def _judged(part: str, cases: Sequence[Case], days: Sequence[Prices], bill: Bill
                 paid[way].append(bill({machine: told[machine] for machine in truth}, doubts, truth, price))
             for machine in price:
                 taken = machine if machine in truth else _fallback(machine, truth)
-                fixed[machine].append(bill({taken: 0.0}, {}, truth, price))
+                fixed[machine].append(bill({taken: truth[taken]}, {}, truth, price))
     mean = {machine: float(np.mean(np.array(costs) / best)) for machine, costs in fixed.items()}
     baselines = {"peak FLOPs": paid["peak FLOPs"]}
     for gpu, gpus in sorted(mean, key=lambda machine: mean[machine])[:3]:
@@ -185,22 +182,20 @@ def _fallback(machine: Machine, truth: Seconds) -> Machine:
     return max(smaller or list(truth), key=lambda other: other[1])
 
 
-def _take_best(predicted: Seconds, doubts: Doubts, truth: Seconds, price: Prices) -> float:
-    chosen = min(predicted, key=lambda machine: _expected(predicted, doubts, price, machine))
+def _take_best(predicted: Seconds, _doubts: Doubts, truth: Seconds, price: Prices) -> float:
+    chosen = min(predicted, key=lambda machine: predicted[machine] * price[machine])
     return truth[chosen] * price[chosen]
-
-
-def _expected(predicted: Seconds, doubts: Doubts, price: Prices, machine: Machine) -> float:
-    return predicted[machine] * price[machine] * math.exp(doubts.get(machine, 0.0) ** 2 / 2)
 
 
 def _take_in_time(predicted: Seconds, doubts: Doubts, truth: Seconds, price: Prices) -> float:
     latest = LATEST * min(truth.values())
+    shrunk = min(1.0, latest / min(predicted.values()))
+    predicted = {machine: seconds * shrunk for machine, seconds in predicted.items()}
     second = _second_bill(predicted, price, latest)
 
     def bill(machine: Machine) -> float:
         late = _late(predicted[machine], doubts.get(machine, 0.0), latest)
-        return _expected(predicted, doubts, price, machine) + late * second
+        return predicted[machine] * price[machine] + late * second
 
     chosen = min(predicted, key=bill)
     return truth[chosen] * price[chosen] + _late(truth[chosen], 0.0, latest) * _second_bill(truth, price, latest)

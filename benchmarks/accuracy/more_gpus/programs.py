@@ -12,15 +12,8 @@ from trainfare.measurements import data_parallel, published_scaling, seven_model
 from trainfare.model.machine import Gpu
 from trainfare.model.measurement import MeasuredIteration
 
-T4_NETWORK_GB_PER_SECOND = 6.25
-"""50 Gbit/s of a g4dn.12xlarge."""
-
 DGX_NETWORK_GB_PER_SECOND = 50.0
 """Four InfiniBand EDR adapters in a DGX-1; a DGX A100 has twice that."""
-
-SEVEN_GRADIENT_BYTES = {"ResNet-18": 4 * 11.2e6, "ResNet-50": 4 * 25.6e6, "Transformer": 4 * 60e6, "LM": 4 * 14e6}
-"""Four bytes a parameter: He 2015; a Transformer of base size (Vaswani 2017); PyTorch's LSTM example on WikiText-2.
-The table does not tell the sizes of its last two, nor the network of "many" servers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +63,7 @@ def programs_of(
     rows: Iterable[MeasuredIteration],
     *,
     machine: Callable[[MeasuredIteration], str],
-    gradient_bytes: Callable[[MeasuredIteration], float | None],
-    network: Callable[[MeasuredIteration], float | None] = lambda row: None,  # noqa: ARG005
+    network: Callable[[MeasuredIteration], float | None] = lambda row: row.network_gb_per_second,
     experiment: Callable[[MeasuredIteration], str] = lambda row: "",  # noqa: ARG005
 ) -> tuple[list[Program], set[str]]:
     """And the GPUs that the catalog does not know, whose rows are passed over."""
@@ -91,7 +83,7 @@ def programs_of(
                     machine=machine(own[0]),
                     gpu=gpus[own[0].gpu],
                     rows=kept,
-                    gradient_bytes=gradient_bytes(own[0]),
+                    gradient_bytes=own[0].gradient_bytes,
                     network_gb_per_second=network(own[0]),
                 )
             )
@@ -102,8 +94,6 @@ def t4_programs(folder: Path) -> list[Program]:
     found, _ = programs_of(
         data_parallel.data_parallel_t4(folder),
         machine=lambda row: row.gpu,
-        gradient_bytes=lambda row: data_parallel.GRADIENT_BYTES.get(row.program),
-        network=lambda row: T4_NETWORK_GB_PER_SECOND,  # noqa: ARG005
     )
     return found
 
@@ -112,7 +102,6 @@ def seven_programs(folder: Path) -> list[Program]:
     found, _ = programs_of(
         seven_models.seven_models(folder),
         machine=lambda row: f"{row.gpu}, {row.machine}",
-        gradient_bytes=lambda row: SEVEN_GRADIENT_BYTES.get(row.program),
     )
     return found
 
@@ -122,7 +111,6 @@ def published_programs(folder: Path) -> list[Program]:
     found, _ = programs_of(
         _with_smaller_batches(published_scaling.published_scaling(folder)),
         machine=lambda row: f"DGX {row.gpu}",
-        gradient_bytes=lambda row: None,  # noqa: ARG005
         network=lambda row: DGX_NETWORK_GB_PER_SECOND,  # noqa: ARG005
         experiment=lambda row: row.machine or "",
     )
@@ -142,7 +130,6 @@ def torchvision_programs_and_unknown_gpus(folder: Path) -> tuple[list[Program], 
     return programs_of(
         torchvision_gpus.torchvision_gpus(folder),
         machine=lambda row: f"{row.machine}, {row.dtype}",
-        gradient_bytes=lambda row: torchvision_gpus.gradient_bytes(row.program, row.dtype),
     )
 
 
@@ -150,11 +137,10 @@ def _with_smaller_batches(rows: tuple[MeasuredIteration, ...]) -> tuple[Measured
     """Where the batch of all GPUs stays, one GPU was timed at a larger batch: its step is taken to shrink with it."""
     alone = {row.machine: row for row in rows if row.gpus == 1}
     timed = {(row.machine, row.batch_size) for row in rows if row.gpus == 1}
-    assumed = {
-        (row.machine, row.batch_size): replace(
-            one, batch_size=row.batch_size, seconds=one.seconds * row.batch_size / one.batch_size
-        )
-        for row in rows
-        if (row.machine, row.batch_size) not in timed and (one := alone[row.machine])
-    }
+    assumed = {}
+    for row in rows:
+        if (row.machine, row.batch_size) not in timed:
+            one = alone[row.machine]
+            shrunk = one.seconds * row.batch_size / one.batch_size
+            assumed[row.machine, row.batch_size] = replace(one, batch_size=row.batch_size, seconds=shrunk)
     return (*rows, *assumed.values())

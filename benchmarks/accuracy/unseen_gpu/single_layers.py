@@ -45,10 +45,10 @@ def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
     note = f"; not judged, since not in the catalog: {', '.join(unknown)}" if unknown else ""
     for given, count in GIVEN.items():
         said = f"{count} measured layers of the kind" + note
-        for kind in ("", *KINDS):
-            found = [a for each in KINDS if kind in ("", each) for a in parts.get((given, each), [])]
+        for part in ("", *KINDS):
+            found = [a for each in KINDS if part in ("", each) for a in parts.get((given, each), [])]
             if found:
-                yield _judged(f"{KEY}/{given}" + (f"/{kind}" if kind else ""), found, said)
+                yield _judged(f"{KEY}/{given}/{part}".rstrip("/"), found, said)
 
 
 def _judged(key: str, found: Sequence[Answers], note: str) -> Judged:

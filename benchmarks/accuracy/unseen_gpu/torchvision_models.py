@@ -11,12 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from benchmarks.accuracy.judged import Judged
+from benchmarks.accuracy.judged import Array, Judged
 from benchmarks.accuracy.roofline_baselines import Baselines
 from trainfare.catalog.gpus import load_gpus
-from trainfare.estimator.physics import PhysicsFit, fit_physics, step_seconds, with_measurements
+from trainfare.estimator.physics import PhysicsFit, fit_physics, scaled_seconds, step_seconds, with_measurements
 from trainfare.measurements.traced_models import TORCHVISION, read_image_models, read_torchvision
 from trainfare.model.machine import Gpu
 from trainfare.model.measurement import MeasuredIteration
@@ -24,7 +23,6 @@ from trainfare.model.measurement import MeasuredIteration
 KEY = f"unseen_gpu/{TORCHVISION}"
 GIVEN = {"0": 0, "1": 1, "few": 10}
 CHOICES = 5
-Array = NDArray[np.float64]
 Rows = Sequence[MeasuredIteration]
 
 
@@ -90,9 +88,11 @@ class _Answers:
         fit = with_measurements(fitted, given, gpus)
         factor = {"0": fit.factor_new_gpu, "1": fit.factor_gpu_after_one, "few": fit.factor_gpu_after_ten}[part]
         for row in asked:
-            (step,) = step_seconds(row.operations, [gpus[row.gpu]], fit)
+            elsewhere = [other for other in others if _alike(other, row)]
+            steps = step_seconds(row.operations, [gpus[one.gpu] for one in (row, *elsewhere)], fit)
+            known = [(step, other.seconds) for step, other in zip(steps[1:], elsewhere, strict=True)]
             self.truth.append(row.seconds)
-            self.ours.append(step.seconds)
+            self.ours.append(scaled_seconds(steps[0], known))
             self.factors.append(factor)
         answers = {**baselines.predicted(asked, gpus), "constant ratio": _by_ratio(given, asked, others, gpus)}
         for name, values in answers.items():
@@ -105,11 +105,15 @@ class _Answers:
         )  # fmt: skip
 
 
+def _alike(one: MeasuredIteration, other: MeasuredIteration) -> bool:
+    return (one.source, one.program, one.dtype) == (other.source, other.program, other.dtype)
+
+
 def _by_ratio(given: Rows, asked: Rows, others: Rows, gpus: Mapping[str, Gpu]) -> Array:
     target = gpus[asked[0].gpu]
     found = []
     for row in asked:
-        sources = {other.gpu for other in others if (other.program, other.dtype) == (row.program, row.dtype)}
+        sources = {other.gpu for other in others if _alike(other, row)}
         if not sources:
             found.append(np.nan)
             continue
@@ -124,9 +128,5 @@ def _by_ratio(given: Rows, asked: Rows, others: Rows, gpus: Mapping[str, Gpu]) -
 
 def _seconds(row: MeasuredIteration, gpu: str, rows: Rows) -> float | None:
     """Of the same program and dtype on another GPU."""
-    alike = [
-        other.seconds
-        for other in rows
-        if (other.gpu, other.program, other.dtype, other.source) == (gpu, row.program, row.dtype, row.source)
-    ]
+    alike = [other.seconds for other in rows if other.gpu == gpu and _alike(other, row)]
     return float(np.mean(alike)) if alike else None

@@ -63,7 +63,7 @@ def calibrate(
     settings = settings or read_settings()
     now = datetime.now(UTC)
     catalog, before = catalog_of(settings), calibration_in_use(settings)
-    fitted, left_out = before, ()
+    fitted, left_out = before, tuple[LeftOut, ...]()
     if data is not None:
         measurements = _tables(data)
         fitted, left_out = fit_calibration(
@@ -160,8 +160,11 @@ def _changes(before: Calibration, after: Calibration) -> Iterator[str]:
     ):
         if abs(new / old - 1) > 0.01:
             yield f"90 % interval of {name}: ×/÷ {old:.2f} → ×/÷ {new:.2f}"
-    old, new = before.corrections, after.corrections
-    for kind, was, now in (("on", old.gpus, new.gpus), ("of", old.programs, new.programs)):
+    was_learned, is_learned = before.corrections, after.corrections
+    for kind, was, now in (
+        ("on", was_learned.gpus, is_learned.gpus),
+        ("of", was_learned.programs, is_learned.programs),
+    ):
         for name in sorted(was.keys() | now.keys()):
             a, b = Corrections(gpus=was).factor(name), Corrections(gpus=now).factor(name)
             if abs(b / a - 1) > 0.005:

@@ -160,8 +160,11 @@ def estimate_record(estimate: Estimate) -> dict[str, Any]:
         "nodes": candidate.nodes,
         "gpu": vm_type.gpu.name if vm_type.gpu else None,
         "gpus": candidate.gpus,
+        "gpus_working": candidate.nodes * candidate.gpus_working,
         "batch_size": candidate.batch_size,
         "epochs": estimate.epochs,
+        "epochs_low": estimate.epochs_interval.low if estimate.epochs_interval else estimate.epochs,
+        "epochs_high": estimate.epochs_interval.high if estimate.epochs_interval else estimate.epochs,
         **_spread("seconds", estimate.seconds),
         **_spread("usd", estimate.usd),
         "confidence": estimate.seconds.confidence,
@@ -180,6 +183,7 @@ def estimate_record(estimate: Estimate) -> dict[str, Any]:
         "usd_per_hour": candidate.usd_per_hour,
         "price_seen_on": offer.seen_on.isoformat(),
         "price_source": offer.source,
+        "commitment": asdict(offer.commitment) if offer.commitment else None,
     }
 
 

@@ -1,7 +1,7 @@
 """Where coefficients are kept: the shipped ones in the package, the user's own in a folder, none ever overwritten.
 
-    FOLDER/20261116-143000.json     one calibration a file, named by when it was made
-    FOLDER/current                  the name of the one in use; without it the shipped ones are
+FOLDER/20261116-143000.json     one calibration a file, named by when it was made
+FOLDER/current                  the name of the one in use; without it the shipped ones are
 """
 
 import os

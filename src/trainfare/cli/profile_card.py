@@ -140,11 +140,11 @@ def _other_facts(profile: Profile) -> list[str]:
         facts.append(f"operations traced: {_amount(flops, 'FLOP')}, {_amount(moved, 'B')} an iteration")
     else:
         facts.append("operations not traced")
-    times = profile.operator_seconds or profile.operator_host_seconds
-    if times:
-        longest = sorted(times, key=lambda name: -times[name])[:2]
+    timed = profile.operator_seconds or profile.operator_host_seconds
+    if timed:
+        longest = sorted(timed, key=lambda name: -timed[name])[:2]
         where = "the device" if profile.operator_seconds else "the host"
-        facts.append(f"operators timed: {len(times)}, most of {where} for {' and '.join(longest)}")
+        facts.append(f"operators timed: {len(timed)}, most of {where} for {' and '.join(longest)}")
     return facts
 
 

@@ -25,9 +25,10 @@ from trainfare.estimator.batch_line import time_at
 from trainfare.estimator.calibration import Calibration
 from trainfare.estimator.iterations import StepTimes, measured_times
 from trainfare.estimator.links import cluster_seconds
+from trainfare.estimator.memory import memory_need
 from trainfare.estimator.physics import StepSeconds, step_seconds
 from trainfare.estimator.programs import Timed, moved
-from trainfare.estimator.slices import Slice, iteration_on, seen_on
+from trainfare.estimator.slices import Slice, iteration_on, seen_on, times_on
 from trainfare.estimator.transfer import transferred
 from trainfare.model.estimate import Basis, Limit
 from trainfare.model.interval import Interval
@@ -188,7 +189,7 @@ class Believer:
         modelled = None
         if gpu is not None and self._traced and self._calibration is not None:
             modelled = lambda b: self._step(gpu, b).seconds  # noqa: E731 # handed on at once
-        seconds = time_at(known, batch_size, modelled=modelled)
+        seconds = time_at(known, batch_size, modelled=modelled, held_share=_held_share(there, gpu, batch_size))
         sizes = ", ".join(str(size) for size in sorted({size for size, _ in known}))
         step = self._step(gpu, batch_size) if gpu is not None and modelled is not None else None
         return Iteration(
@@ -243,14 +244,14 @@ class Believer:
         self, profile: Profile, device: float, source: Gpu, target: Gpu, at: int | None
     ) -> Iteration | None:
         """Each operator's measured time by itself, where they were measured."""
-        if self._calibration is None or not profile.operator_seconds or profile.batch_size is None or at is None:
+        if self._calibration is None or not profile.operator_seconds or at is None or at != profile.batch_size:
             return None
         timed = OperatorProfile(
             program=profile.program.name,
             family=profile.program.name,
             vm_type=profile.host.vm_type or source.name,
             gpu=source.name,
-            batch_size=profile.batch_size,
+            batch_size=at,
             image_side=1,
             optimizer=profile.optimizer or "",
             seconds=device,
@@ -386,6 +387,9 @@ class Believer:
         if iteration.basis == "measured":
             repeats = [p for p in self._measured_on(vm_type) if _what(p) == _what(iteration.profile)]
             return Belief(iteration=iteration, times=measured_times(iteration.profile, *repeats[1:]))
+        if vm_type.gpu is None and (cores := self._cores_of(vm_type.key)) and not self._measured_on(vm_type):
+            alike = [p for p in self.profiles if _what(p) == _what(iteration.profile)]
+            return Belief(iteration=iteration, times=times_on(Slice.of_cores(cores), seen_on(alike, self._cores_of)))
         later = iteration.seconds
         beyond = max(0.0, measured.first.value - measured.later.value)
         pace = self._pace(iteration, vm_type, measured)
@@ -428,6 +432,12 @@ def _measured(runs: Sequence[Profile]) -> Iteration:
         runs=len(runs),
         leans_on=(f"profile{'s' if len(runs) > 1 else ''} {ids}, taken on this machine type{at}",),
     )
+
+
+def _held_share(there: Sequence[Profile], gpu: Gpu | None, batch_size: int) -> float | None:
+    """Of the GPU's memory, at that batch size; None where nobody knows."""
+    need = memory_need(there[0], batch_size=batch_size, others=there) if gpu is not None else None
+    return None if need is None or gpu is None else need.tensors_gib / gpu.memory_gib
 
 
 def _with_wait(iteration: Iteration, wait: float) -> Iteration:

@@ -183,7 +183,7 @@ def _told(phases: Iterable[Phase], belief: Belief, iterations_per_epoch: float, 
     """The phases of the training with their formulas."""
     times = belief.times
     runs = "" if belief.iteration.runs == 1 else f", the middle of {belief.iteration.runs} runs"
-    source = f"measured{runs}" if belief.basis == "measured" else "as on the profiled machine, within a factor of 2"
+    source = _source(belief, runs)
     if iterations_per_epoch == round(iterations_per_epoch):
         iterations = f"{iterations_per_epoch:.0f} × {epochs}"
     else:
@@ -200,6 +200,15 @@ def _told(phases: Iterable[Phase], belief: Belief, iterations_per_epoch: float, 
         how = told[phase.name]
         equals = f" = {spell_seconds(phase.seconds.value)}" if "×" in how else ""
         yield replace(phase, how=how + equals)
+
+
+def _source(belief: Belief, runs: str) -> str:
+    """Where initialisation is from."""
+    if belief.basis == "measured":
+        return f"measured{runs}"
+    if belief.profile.device == "cpu" and belief.basis == "scaled":
+        return "as one thread takes it on such a slice"
+    return "as on the profiled machine, within a factor of 2"
 
 
 def _precise(seconds: float) -> str:

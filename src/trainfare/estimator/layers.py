@@ -6,8 +6,8 @@ The sum is physical (`layer_terms.py`; c ≥ 0, by least squares on the relative
 by boosted trees on log(measured / physical) and clipped to ±0.7, so that no answer leaves physics by more than a factor
 of two. Measured convolutions go down to 0.68 of the time of their direct FLOPs (Winograd): hence 0.6.
 
-It is learned twice. First for each GPU alone. Then, for each GPU, once more with what the models of the *other* GPUs
-would say of the layer as further columns: they have seen other shapes, and libraries choose alike on many GPUs.
+It is learned twice. First for each GPU alone. Then, for convolutions, once more with what the models of the *other*
+GPUs would say of the layer as further columns: they have seen other shapes, and libraries choose alike on many GPUs.
 
 Intervals: layers of one GPU are exchangeable, so a fifth of them, kept out of a fit with half of the trees, gives the
 quantile of |log error|, apart for forward and training and for how much of the time is the host's (small layers are
@@ -34,8 +34,10 @@ Key = tuple[str, Literal["convolution", "dense"], str]
 BOUND = 0.6
 FARTHEST = 0.7
 HUBER = 0.1
-ALONE = Growth(trees=250, column_share=0.35)
-INFORMED = Growth(trees=400, column_share=0.35)
+ALONE = Growth(trees=250, row_share=1.0, column_share=0.3, clip=0.15)
+INFORMED = Growth(trees=500, learning_rate=0.08, row_share=1.0, column_share=0.3, clip=0.15)
+ADVISED = ("convolution",)
+"""Kinds that have a second round. Dense layers gained nothing by it: what is left of them is noise."""
 HELD_OUT_OF = 5
 CONFIDENCE = 0.9
 
@@ -96,7 +98,7 @@ class LayersFit:
 
     def _predict(self, own: InformedModel, shapes: Shapes, gpus: Mapping[str, Gpu]) -> Array:
         gpu = gpus[own.alone.gpu]
-        alike = [m.alone for m in self.models if m.alone.kind == own.alone.kind]
+        alike = _advisers(own.alone, [m.alone for m in self.models])
         columns, base = _informed_columns(own.alone, alike, shapes, gpus)
         r = np.clip(own.forest.predict(columns), -FARTHEST, FARTHEST)
         seconds = np.maximum(np.exp(base + r), least_seconds(shapes, gpu, own.alone.dtype))
@@ -139,8 +141,7 @@ def inform_layers(
     informed = []
     for model in models:
         own = [rows[place] for place in keys[(model.gpu, model.kind, model.dtype)]]
-        alike = [other for other in models if other.kind == model.kind]
-        informed.append(_fit_informed(model, alike, own, gpus, growth))
+        informed.append(_fit_informed(model, _advisers(model, models), own, gpus, growth))
     return LayersFit(models=tuple(informed))
 
 
@@ -200,11 +201,16 @@ def _fit_alone(key: Key, rows: Sequence[MeasuredLayer], gpu: Gpu, growth: Growth
 
 def _robust(growth: Growth, kind: str) -> Growth:
     """Dense layers are short and their times jump with the host: trees follow the middle, not the mean."""
-    return replace(growth, clip=0.05, least_rows=20) if kind == "dense" else growth
+    return replace(growth, clip=0.03, least_rows=20) if kind == "dense" else growth
 
 
 def _clipped(r: Array) -> Array:
     return np.clip(r, -FARTHEST, FARTHEST)
+
+
+def _advisers(model: LayerModel, models: Sequence[LayerModel]) -> list[LayerModel]:
+    own = (model.gpu, model.dtype)
+    return [m for m in models if m.kind == model.kind in ADVISED and (m.gpu, m.dtype) != own]
 
 
 def _informed_columns(
@@ -217,9 +223,8 @@ def _informed_columns(
     columns = layer_columns(shapes, figures, parts)
     said = []
     for other in alike:
-        if other is not model and (other.gpu, other.dtype) != (model.gpu, model.dtype):
-            said.append(other.log_seconds(shapes, figures_of(gpus[other.gpu], other.dtype)) - base)
-            columns[f"from {other.gpu} {other.dtype}"] = said[-1]
+        said.append(other.log_seconds(shapes, figures_of(gpus[other.gpu], other.dtype)) - base)
+        columns[f"from {other.gpu} {other.dtype}"] = said[-1]
     if said:
         columns["from all"] = np.mean(said, axis=0)
     return columns, np.asarray(base)
@@ -236,7 +241,7 @@ def _fit_informed(
     columns, base = _informed_columns(model, alike, shapes, gpus)
     r = np.log(np.array([row.seconds for row in rows])) - base
     growth = _robust(growth, model.kind)
-    forest = fit_forest(columns, _clipped(r), growth)
+    forest = fit_forest(columns, _clipped(r), growth) if alike else model.forest
     factors = _factors(columns, r, _cells(shapes, columns["share host"]), growth)
     return InformedModel(alone=model, forest=forest, factors=factors)
 
@@ -250,7 +255,12 @@ def _cells(shapes: Shapes, host_share: Array) -> NDArray[np.intp]:
 
 
 def _factors(columns: Mapping[str, Array], r: Array, cells: NDArray[np.intp], growth: Growth) -> tuple[float, ...]:
-    """The conformal factor of every cell; one with few held-out rows takes that of all."""
+    """The conformal factor of every cell; one with few held-out rows takes that of all.
+
+    Fewer than ten rows cannot be split: then it is as far as the correction may go.
+    """
+    if len(r) < 2 * HELD_OUT_OF:
+        return (float(np.exp(FARTHEST)),) * CELLS
     held_out = np.arange(len(r)) % HELD_OUT_OF == 0
     kept = {name: column[~held_out] for name, column in columns.items()}
     forest = fit_forest(kept, _clipped(r[~held_out]), replace(growth, trees=growth.trees // 2))

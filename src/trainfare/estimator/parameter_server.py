@@ -90,6 +90,51 @@ def speed_up(seconds_on_one: float, seconds: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServedSeconds:
+    """A step of n workers behind a server, and from how many on the server's network holds them up."""
+
+    synchronous: float
+    """The server waits for all, and all send at the same moment: t + 2·S/min(B/n, b) + t_agg."""
+    asynchronous: float
+    """Nobody waits, so that sending of some falls into computing of others: max(t + 2·S/min(B, b), n·2·S/B) + t_agg."""
+    knee: float
+    """n* = (t + 2·S/min(B, b))/(2·S/B): so many keep the server's network busy all the time; infinite if S is 0."""
+    saturated: bool
+    """n ≥ n*: one more worker adds nothing to what an asynchronous server gets done."""
+
+
+def served_seconds(
+    alone_seconds: float,
+    *,
+    gradient_bytes: float,
+    workers: int,
+    server_bytes_per_second: float,
+    worker_bytes_per_second: float | None = None,
+    aggregation_seconds: float = 0.0,
+) -> ServedSeconds:
+    """t is what a worker computes at the batch that it will have, B the server's bandwidth and b a worker's own."""
+    require_positive(
+        alone_seconds=alone_seconds,
+        workers=workers,
+        server_bytes_per_second=server_bytes_per_second,
+        worker_bytes_per_second=worker_bytes_per_second,
+    )
+    require_not_negative(gradient_bytes=gradient_bytes, aggregation_seconds=aggregation_seconds)
+    own = worker_bytes_per_second or float("inf")
+    shared = transfer_seconds(gradient_bytes, gpus_at_server=workers, bytes_per_second=server_bytes_per_second)
+    one = transfer_seconds(gradient_bytes, gpus_at_server=1, bytes_per_second=server_bytes_per_second)
+    of_worker = 2 * gradient_bytes / own
+    undisturbed = alone_seconds + max(one, of_worker)
+    knee = undisturbed / one if one else float("inf")
+    return ServedSeconds(
+        synchronous=alone_seconds + max(shared, of_worker) + aggregation_seconds,
+        asynchronous=max(undisturbed, shared) + aggregation_seconds,
+        knee=knee,
+        saturated=workers >= knee,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServedStep:
     """One measured step: the batch of all GPUs together."""
 

@@ -12,15 +12,18 @@ prior, and what is fitted is the factor θ on it:
 
 by non-negative least squares on the line through the last point, with Huber's weights w. Kernels that are rare in
 what was measured so stay at their prior, and a GPU that was not measured has e = 1. ρ is what programs alike in
-their shares of kernels missed by, by kernel ridge; it fades to 0 far from all of them and never passes ±0.25.
+their shares of kernels missed by, by kernel ridge; it fades to 0 far from all of them and never passes ±0.25 (twice
+that on a GPU whose own programs are known).
 
 Limits: kernels of PyTorch with cuDNN, tensors in channels-first order. Networks compiled into fused kernels, and
 frameworks that choose other kernels, are only as well known as their operations resemble these.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import median
 from typing import Final, Literal
 
 import numpy as np
@@ -62,12 +65,16 @@ HUBER: Final = 0.08
 ROUNDS: Final = 8
 
 RESIDUAL_LENGTH: Final = 0.12
+ON_ONE_GPU: Final = 0.3
+"""The length where few programs on one GPU must speak for all."""
 RESIDUAL_NOISE: Final = 0.3
 MOST_RESIDUAL: Final = 0.25
 MOST_LEARNT: Final = 0.3
 NEAR: Final = 0.6
 """As near as this a program is as well known as a relative of a measured one."""
 UNFAMILIAR: Final = 0.1
+ALIKE: Final = 0.8
+"""So much of what is missed on one GPU is missed on another."""
 FOLDS: Final = 10
 FAMILIAR_SHARE: Final = 0.03
 """A feature that was nowhere more of the time than this has no measurements behind it."""
@@ -118,6 +125,19 @@ class StepSeconds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Residuals:
+    """ρ = Σ_a weight_a · exp(−‖s − s_a‖² / 2ℓ²), s the roots of the shares of features at their priors.
+
+    Shares are written in hundredths, without those that are 0 everywhere.
+    """
+
+    features: tuple[str, ...] = ()
+    shares: tuple[tuple[int, ...], ...] = ()
+    weights: tuple[float, ...] = ()
+    length: float = RESIDUAL_LENGTH
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
     """e of a measured GPU, and h of its host."""
 
@@ -128,18 +148,8 @@ class Reach:
     factor_known_family: float | None = None
     """As in the fit, by the rows of this GPU alone."""
     factor_new_program: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Residuals:
-    """ρ = Σ_a weight_a · exp(−‖s − s_a‖² / 2ℓ²), s the roots of the shares of features at their priors.
-
-    Shares are written in thousandths, without those that are 0 everywhere.
-    """
-
-    features: tuple[str, ...] = ()
-    shares: tuple[tuple[int, ...], ...] = ()
-    weights: tuple[float, ...] = ()
+    residuals: Residuals = Residuals()
+    """What programs that were measured on this GPU later are off by there, beyond those of the fit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -371,9 +381,25 @@ def _shares(x: Array) -> Array:
     return np.asarray(np.sqrt(at_prior / np.maximum(at_prior.sum(axis=1, keepdims=True), 1e-300)))
 
 
-def _nearness(some: Array, others: Array) -> Array:
+def _nearness(some: Array, others: Array, length: float) -> Array:
     square = (some**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2 * some @ others.T
-    return np.asarray(np.exp(-np.maximum(square, 0.0) / (2 * RESIDUAL_LENGTH**2)))
+    return np.asarray(np.exp(-np.maximum(square, 0.0) / (2 * length**2)))
+
+
+def _ridge(shares: Array, target: Array, length: float) -> tuple[Residuals, Array]:
+    """Beside them what is foretold of each, it being left out."""
+    hundredths = np.rint(100 * shares)
+    used = np.asarray(hundredths.any(axis=0))
+    near = _nearness(hundredths[:, used] / 100, hundredths[:, used] / 100, length)
+    inverse = np.linalg.inv(near + RESIDUAL_NOISE * np.eye(len(target)))
+    weights = inverse @ target
+    found = Residuals(
+        features=tuple(f.name for f, one in zip(FEATURES, used.tolist(), strict=True) if one),
+        shares=tuple(tuple(int(value) for value in row) for row in hundredths[:, used]),
+        weights=tuple(round(float(weight), 4) for weight in weights),
+        length=length,
+    )
+    return found, target - weights / np.diag(inverse)
 
 
 def _learnt(table: _Rows, missed: Array) -> tuple[Residuals, Array]:
@@ -385,21 +411,11 @@ def _learnt(table: _Rows, missed: Array) -> tuple[Residuals, Array]:
     for i, key in enumerate(table.network):
         places[key].append(i)
     shares = _shares(table.x)
-    thousandths = np.rint(1000 * np.array([shares[own].mean(axis=0) for own in places.values()]))
     target = np.clip([missed[own].mean() for own in places.values()], -MOST_LEARNT, MOST_LEARNT)
-    used = thousandths.any(axis=0)
-    near = _nearness(thousandths[:, used] / 1000, thousandths[:, used] / 1000)
-    inverse = np.linalg.inv(near + RESIDUAL_NOISE * np.eye(len(target)))
-    weights = inverse @ target
-    without = np.clip(target - weights / np.diag(inverse), -MOST_RESIDUAL, MOST_RESIDUAL)
+    found, without = _ridge(np.array([shares[own].mean(axis=0) for own in places.values()]), target, RESIDUAL_LENGTH)
     left = missed.copy()
-    for own, predicted in zip(places.values(), without, strict=True):
-        left[own] -= predicted
-    found = Residuals(
-        features=tuple(f.name for f, one in zip(FEATURES, used, strict=True) if one),
-        shares=tuple(tuple(int(value) for value in row) for row in thousandths[:, used]),
-        weights=tuple(round(float(weight), 4) for weight in weights),
-    )
+    for own, foretold in zip(places.values(), np.clip(without, -MOST_RESIDUAL, MOST_RESIDUAL), strict=True):
+        left[own] -= foretold
     return found, left
 
 
@@ -408,8 +424,8 @@ def _residual(x: Array, residuals: Residuals) -> tuple[Array, Array]:
     if not residuals.weights:
         return np.zeros(len(x)), np.zeros(len(x))
     anchors = np.zeros((len(residuals.shares), len(FEATURES)))
-    anchors[:, [_COLUMN[name] for name in residuals.features]] = np.array(residuals.shares) / 1000
-    near = _nearness(_shares(x), anchors)
+    anchors[:, [_COLUMN[name] for name in residuals.features]] = np.array(residuals.shares) / 100
+    near = _nearness(_shares(x), anchors, residuals.length)
     return np.clip(near @ np.array(residuals.weights), -MOST_RESIDUAL, MOST_RESIDUAL), near.max(axis=1)
 
 
@@ -509,6 +525,9 @@ def _left_out_gpus(table: _Rows, start: _Factors) -> tuple[Array, Array, Array]:
                 found = _solve(table.only(known), factors, kernels_too=False) if given else factors
                 rest = (table.host == host) & ~known
                 missed[k, rest] = _missed(table.only(rest), found)
+                if given:
+                    own = _on_one_gpu(table.only(known), _missed(table.only(known), found))
+                    missed[k, rest] -= _residual(table.x[rest], own)[0]
     return missed[0], missed[1], missed[2]
 
 
@@ -525,8 +544,17 @@ def with_measurements(fit: PhysicsFit, rows: Sequence[MeasuredIteration], gpus: 
         host=np.ones(len(table.hosts)),
         launch=fit.launch_seconds / LAUNCH_SECONDS,
     )
-    found = _as_fit(table, _solve(table, start, kernels_too=False))
-    return replace(fit, gpus={**fit.gpus, **found.gpus})
+    factors = _solve(table, start, kernels_too=False)
+    found = dict(_as_fit(table, factors).gpus)
+    still = _missed(table, factors) - _residual(table.x, fit.residuals)[0]
+    for place, name in enumerate(table.gpus):
+        inside = table.gpu == place
+        found[name] = replace(found[name], residuals=_on_one_gpu(table.only(inside), still[inside]))
+    return replace(fit, gpus={**fit.gpus, **found})
+
+
+def _on_one_gpu(rows: _Rows, missed: Array) -> Residuals:
+    return _ridge(_shares(rows.x), np.clip(missed, -2 * MOST_LEARNT, 2 * MOST_LEARNT), ON_ONE_GPU)[0]
 
 
 def step_seconds(operations: Sequence[Operation], gpus: Sequence[Gpu], fit: PhysicsFit) -> tuple[StepSeconds, ...]:
@@ -546,6 +574,7 @@ def step_seconds(operations: Sequence[Operation], gpus: Sequence[Gpu], fit: Phys
     known = np.array([f.name in fit.familiar for f in FEATURES])
     device = parts.sum(axis=1)
     missed, near = _residual(x, fit.residuals)
+    missed += np.array([_residual(x[i : i + 1], one.residuals)[0][0] for i, one in enumerate(own)])
     seconds = np.maximum(_together(device, host) * np.exp(missed), least)
     return tuple(
         StepSeconds(
@@ -559,6 +588,16 @@ def step_seconds(operations: Sequence[Operation], gpus: Sequence[Gpu], fit: Phys
         )
         for i in range(len(gpus))
     )
+
+
+def scaled_seconds(step: StepSeconds, measured: Sequence[tuple[StepSeconds, float]]) -> float:
+    """The same program was measured on other GPUs: what was foretold there, and the seconds that it took.
+
+    What the model missed by there it mostly misses by here, in the median of them.
+    """
+    if not measured:
+        return step.seconds
+    return step.seconds * math.exp(ALIKE * median(math.log(true / other.seconds) for other, true in measured))
 
 
 def interval_factor(step: StepSeconds, gpu: str, fit: PhysicsFit) -> float:

@@ -43,6 +43,8 @@ PROGRAM_SPREAD = np.array([100.0, 1.5, 0.8, 0.8])
 GPU_SPREAD = 0.12
 GPU_OWN_SHARE = 0.3
 """Of the variance of U: what no other GPU tells."""
+KEPT_DOUBT = 0.4
+"""Of the deviation of U that stays however many programs ran there: they err together where the law does."""
 LIKE_GPU = 0.06
 LIKE_BATCH = 0.05
 BATCH_LENGTH = 0.3
@@ -160,7 +162,7 @@ def learned(fit: ProgramsFit, gpu: Gpu, runs: Sequence[Run]) -> ProgramsFit:
         chip=chip_of(gpu),
         place=place_of(gpu, fit.chips),
         effect=effect + pull / precision,
-        deviation=precision**-0.5,
+        deviation=float(np.hypot(precision**-0.5, KEPT_DOUBT * deviation)),
     )
     return replace(fit, gpus={**fit.gpus, gpu.name: there})
 

@@ -76,19 +76,14 @@ def transferred(
     """Seconds of a step on `target`, from profiles of one program on one machine at one or several batch sizes.
 
     A batch size that was profiled is carried over by itself; another lies on the line a + b·B through those carried
-    over, or in proportion where there is one only.
+    over, which takes two at least.
     """
     if not profiles:
         raise ValueError("a transfer needs at least one profile")
     known = [(profile.batch_size, spent(profile)) for profile in profiles]
     there = [(batch, seconds_on(target, own, source, fit)) for batch, own in known]
     same = [seconds for batch, seconds in there if batch == batch_size]
-    if same:
-        seconds = float(np.median(same))
-    elif len({batch for batch, _ in there}) > 1:
-        seconds = batch_line(there).seconds(batch_size)
-    else:
-        seconds = float(np.median([of / batch for batch, of in there])) * batch_size
+    seconds = float(np.median(same)) if same else batch_line(there).seconds(batch_size)
     return Interval.within_factor(seconds, max(_factor(own, source, target, fit) for _, own in known))
 
 
@@ -127,9 +122,9 @@ def _factor(own: Spent, source: Gpu, target: Gpu, fit: TransferFit) -> float:
         return fit.factor_by_facts
     unknown = sum(d for kind, d in own.by_class.items() if kind not in pair.curves) / max(own.device, 1e-12)
     # as much of the step as is unknown may be off by as much again as a pair that nobody measured
-    wider = fit.factor_by_facts**unknown if unknown > UNKNOWN_SHARE else 1.0
+    wider = math.pow(fit.factor_by_facts, unknown) if unknown > UNKNOWN_SHARE else 1.0
     widest = max(fit.factors.values(), default=fit.factor_after_one)
-    after_few = widest * (fit.factor_after_one / widest) ** (1 / pair.programs)
+    after_few = widest * math.pow(fit.factor_after_one / widest, 1 / pair.programs)
     return fit.factors.get(name, after_few) * wider
 
 

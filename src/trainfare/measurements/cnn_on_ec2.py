@@ -45,11 +45,8 @@ def read_profiles(folder: Path) -> tuple[OperatorProfile, ...]:
 
 def read_repeats(folder: Path) -> Mapping[Setting, tuple[OperatorProfile, ...]]:
     """Every profiled run by itself, in the order of the tables; none of them there is a FileNotFoundError."""
-    paths = sorted((folder / TABLE).glob("operations_on_*.csv.gz"))
-    if not paths:
-        raise FileNotFoundError(f"{folder / TABLE}/operations_on_<type>.csv.gz")
     found: dict[Setting, list[OperatorProfile]] = defaultdict(list)
-    for path in paths:
+    for path in _operator_tables(folder):
         for row in _rows(path):
             run = _run(row)
             found[_setting(run)].append(run)
@@ -57,15 +54,17 @@ def read_repeats(folder: Path) -> Mapping[Setting, tuple[OperatorProfile, ...]]:
 
 
 def read_latencies(folder: Path) -> Mapping[Setting, float]:
-    """Seconds of a step of every setting, also of those that were never profiled: the middle of the repeats."""
+    """Seconds of a step of every setting, also of those that were never profiled: the middle of the repeats.
+
+    Without `latency.csv.gz`, what each table of operators says of the other machine types beside its own.
+    """
     path = folder / TABLE / "latency.csv.gz"
-    if not path.is_file():
-        raise FileNotFoundError(str(path))
     found: dict[Setting, list[float]] = defaultdict(list)
-    for row in _rows(path):
-        if seconds := float(row["batch_latency"] or 0):
-            setting = Setting(row["model"], _side(row), float(row["batchsize"]), row["instance_name"])
-            found[setting].append(seconds)
+    for table in [path] if path.is_file() else _operator_tables(folder):
+        for row in _rows(table):
+            for vm_type, column in _latency_columns(row).items():
+                if seconds := float(row[column] or 0):
+                    found[Setting(row["model"], _side(row), float(row["batchsize"]), vm_type)].append(seconds)
     return {setting: median(seconds) for setting, seconds in found.items()}
 
 
@@ -125,6 +124,18 @@ def _operators(row: Mapping[str, str], where: str) -> dict[str, float]:
     """Seconds by the operator's name, in the order of the table; what was not there is absent."""
     spent = {name.removeprefix(where): float(cell or 0) / 1e6 for name, cell in row.items() if name.startswith(where)}
     return {name: seconds for name, seconds in spent.items() if seconds > 0}
+
+
+def _operator_tables(folder: Path) -> list[Path]:
+    paths = sorted((folder / TABLE).glob("operations_on_*.csv.gz"))
+    if not paths:
+        raise FileNotFoundError(f"{folder / TABLE}/operations_on_<type>.csv.gz")
+    return paths
+
+
+def _latency_columns(row: Mapping[str, str]) -> dict[str, str]:
+    """By machine type: its own, and the columns that are named like a type, with a dot."""
+    return {row["instance_name"]: "batch_latency"} | {name: name for name in row if "." in name}
 
 
 def _setting(run: OperatorProfile) -> Setting:

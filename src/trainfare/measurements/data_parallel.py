@@ -13,6 +13,8 @@ from trainfare.model.measurement import MeasuredIteration
 SOURCE = "data_parallel_t4"
 GPU = "T4"
 MACHINE = "g4dn.12xlarge"
+NETWORK_GB_PER_SECOND = 6.25
+"""50 Gbit/s."""
 
 GRADIENT_BYTES = {
     "cifar10": 4 * 11.17e6,
@@ -53,6 +55,8 @@ def _iteration(program: str, nodes: int, gpus: int, row: dict[str, str]) -> Meas
         gpus=gpus,
         nodes=nodes,
         machine=MACHINE,
+        gradient_bytes=GRADIENT_BYTES.get(program),
+        network_gb_per_second=NETWORK_GB_PER_SECOND,
     )
 
 

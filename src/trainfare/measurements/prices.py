@@ -31,7 +31,8 @@ class ZonePrice:
 
 def prices_on(folder: Path, day: str) -> Mapping[str, DayPrice]:
     """By machine type, on the newest day of the table that is not after `day`; nothing where all are after."""
-    return next(reversed(prices_by_day(folder, until=day).values()), {})
+    days = prices_by_day(folder, until=day)
+    return days[max(days)] if days else {}
 
 
 def prices_by_day(folder: Path, *, until: str = "9999-12-31") -> Mapping[str, Mapping[str, DayPrice]]:

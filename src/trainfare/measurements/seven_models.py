@@ -16,6 +16,10 @@ from trainfare.model.measurement import MeasuredIteration
 
 SOURCE = "seven_models_k80_p100_v100"
 
+GRADIENT_BYTES = {"ResNet-18": 4 * 11.2e6, "ResNet-50": 4 * 25.6e6, "Transformer": 4 * 60e6, "LM": 4 * 14e6}
+"""Four bytes a parameter: He 2015; a Transformer of base size (Vaswani 2017); PyTorch's LSTM example on WikiText-2.
+The table does not tell the sizes of its last two, nor the network of "many" servers."""
+
 
 def seven_models(folder: Path) -> tuple[MeasuredIteration, ...]:
     """The rows of `folder/seven_models_k80_p100_v100/throughput.csv`, in its order."""
@@ -40,4 +44,5 @@ def _iteration(row: dict[str, str]) -> MeasuredIteration:
         gpus=gpus,
         nodes=1 if row["servers"] == "one" else gpus,
         machine=row["servers"],
+        gradient_bytes=GRADIENT_BYTES.get(row["model"]),
     )

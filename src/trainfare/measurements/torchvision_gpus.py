@@ -67,4 +67,5 @@ def _iteration(row: dict[str, str]) -> MeasuredIteration:
         seconds=float(row["median_ms"]) / 1000,
         gpus=int(row["gpus"]),
         machine=row["folder"],
+        gradient_bytes=gradient_bytes(row["model"], row["dtype"]),
     )

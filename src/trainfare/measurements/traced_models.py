@@ -38,14 +38,20 @@ IMAGE_MODELS = "vision_models_rtx3090"
 TORCHVISION = "torchvision_models_six_gpus"
 
 GPU_NAMES = {
-    "GeForce RTX 2080 Ti": "RTX 2080 Ti",
     "TITAN Xp": "Titan Xp",
+    "TITAN V": "Titan V",
     "TITAN RTX": "Titan RTX",
     "A100-SXM4-40GB": "A100",
-    "GeForce GTX 1080 Ti": "GTX 1080 Ti",
-    "TITAN V": "Titan V",
+    "A100-SXM4-80GB": "A100-80GB",
+    "A100-PCIE-40GB": "A100-PCIe",
+    "A100-PCIE-80GB": "A100-80GB-PCIe",
+    "V100-SXM2-16GB": "V100",
+    "V100-SXM2-32GB": "V100-32GB",
+    "V100-PCIE-16GB": "V100-PCIe",
+    "P100-PCIE-16GB": "P100",
+    "P100-SXM2-16GB": "P100",
 }
-"""As the catalog names them; a GPU that is not here keeps its own name."""
+"""As the catalog names them; a GPU that is not here keeps its own name, without the maker's words before it."""
 
 UPLOAD = "host_to_device"
 """The name of a copy of a batch to the GPU, through memory that is not pinned."""
@@ -113,7 +119,7 @@ def read_torchvision(folder: Path) -> list[MeasuredIteration]:
                     source=TORCHVISION,
                     program=line["model"],
                     family=family_of(line["model"]),
-                    gpu=GPU_NAMES.get(line["gpu"], line["gpu"]),
+                    gpu=_gpu_name(line["gpu"]),
                     dtype=line["dtype"],
                     batch_size=int(line["batch_size_per_gpu"]),
                     seconds=float(line["median_ms"]) / 1e3,
@@ -123,6 +129,12 @@ def read_torchvision(folder: Path) -> list[MeasuredIteration]:
                 )
             )
     return rows
+
+
+def _gpu_name(text: str) -> str:
+    for word in ("NVIDIA ", "Tesla ", "GeForce "):
+        text = text.removeprefix(word)
+    return GPU_NAMES.get(text, text)
 
 
 def _lines(path: Path) -> Iterator[dict[str, str]]:
@@ -305,8 +317,11 @@ def _norms_of(
         votes.update(dict.fromkeys(fits, sizes[pair]))
     weights = _Normed((), None, 0, False)
     for pair, fits in fitting.items():
-        kind = max(fits, key=lambda kind: votes[kind], default="instance")
-        yield pair, kind, fits.get(kind, weights)
+        if fits:
+            kind = max(fits, key=lambda one: votes[one])
+            yield pair, kind, fits[kind]
+        else:
+            yield pair, "instance", weights
 
 
 def _norms_of_planes(size: int, batch: int, itemsize: int, channels: AbstractSet[int]) -> dict[Norm, _Normed]:
@@ -334,8 +349,10 @@ def _norms_in_rows(size: int, batch: int, itemsize: int) -> dict[Norm, _Normed]:
         rows, rest = np.divmod(size - small * _WIDTHS * itemsize, passes * _WIDTHS * itemsize + 8)
         right = np.flatnonzero((rest == 0) & (rows > 0) & (rows % batch == 0))
         if len(right):
-            width = int(_WIDTHS[right[-1]])
-            found.setdefault("layer", _Normed((), width, width * int(rows[right[-1]]), passes == 3))
+            # Widths are round in twos.
+            place = max(right.tolist(), key=lambda one: (int(_WIDTHS[one] & -_WIDTHS[one]), one))
+            width = int(_WIDTHS[place])
+            found.setdefault("layer", _Normed((), width, width * int(rows[place]), passes == 3))
     for (passes, small), groups in product(((2, 2), (3, 3)), (32, 1)):
         planes, rest = np.divmod(elements - small * _WIDTHS - 2 * batch * groups, passes * batch * _WIDTHS)
         right = np.flatnonzero((rest == 0) & (planes > 0))

@@ -84,9 +84,7 @@ class VmType:
     def __post_init__(self) -> None:
         require_text(provider=self.provider, name=self.name)
         require_not_negative(gpus=self.gpus)
-        require_positive(
-            vcpus=self.vcpus, memory_gib=self.memory_gib, network_gb_per_second=self.network_gb_per_second
-        )
+        require_positive(vcpus=self.vcpus, memory_gib=self.memory_gib, network_gb_per_second=self.network_gb_per_second)
         if (self.gpu is None) != (self.gpus == 0):
             raise ValueError(f"{self.key} has {self.gpus} GPUs and {self.gpu.name if self.gpu else 'no GPU'}")
 

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from trainfare.probe.recorder import Recorder
     from trainfare.probe.stop import Stop
     from trainfare.probe.torch_noise import Noise
-    from trainfare.probe.torch_operator_times import OperatorTimes
     from trainfare.probe.torch_operations import Tracer
+    from trainfare.probe.torch_operator_times import OperatorTimes
     from trainfare.probe.torch_schedule import Schedule
 else:
     listening = importlib.import_module(f"{__package__}.listening")

@@ -72,7 +72,7 @@ _REDUCING_WORDS = ("softmax", "_loss", "pool", "upsample_")
 _NO_TRAFFIC = {
     "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "_local_scalar_dense",
     "resize_", "set_", "record_stream", "_has_same_storage_numel", "is_same_size", "equal", "_assert_async",
-    "_nested_tensor_size", "sym_size", "sym_stride", "sym_numel",
+    "_nested_tensor_size", "_unsafe_view", "sym_size", "sym_stride", "sym_numel",
 }  # fmt: skip
 _WRITE_ONLY = {"copy_", "fill_", "zero_", "_foreach_copy_", "_foreach_zero_", "normal_", "uniform_", "bernoulli_"}
 """In place, but what was there before is not read."""

@@ -50,4 +50,5 @@ class OperatorTimes:
 
 def _device_microseconds(row: Any) -> float:
     """Older versions have another name for it."""
-    return float(getattr(row, "self_device_time_total", None) or getattr(row, "self_cuda_time_total", 0.0))
+    name = "self_device_time_total" if hasattr(row, "self_device_time_total") else "self_cuda_time_total"
+    return float(getattr(row, name, 0.0))

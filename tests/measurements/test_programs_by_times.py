@@ -1,0 +1,75 @@
+"""The two tables that tell a program's time and nothing else."""
+
+from pathlib import Path
+
+import pytest
+
+from trainfare.catalog.gpus import load_gpus
+from trainfare.measurements.rented_gpus import gpu_of_system, rented_gpus
+from trainfare.measurements.seven_models import seven_models
+
+SEVEN = """gpu,servers,gpus,model,batch_size_per_gpu,steps_per_second_summed_over_workers
+k80,one,1,ResNet-50,16,2.5
+v100,one,8,ResNet-50,16,16
+v100,many,4,LM,5,40
+p100,one,1,A3C,,5
+p100,one,1,LM,5,0
+"""
+RENTED = """system,gpus,precision,program,batch_size_per_gpu,throughput
+LambdaCloud A100 40GB PCIe,1,fp32,resnet50,360,900
+RTX 4090,1,fp16,resnet50,448,1344
+RTX 4090,2,fp16,resnet50,448,2600
+"""
+
+
+def written(folder: Path, table: str, text: str) -> Path:
+    (folder / table).mkdir()
+    (folder / table / "throughput.csv").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_workers_that_step_together_share_the_sum_of_steps(tmp_path: Path) -> None:
+    rows = seven_models(written(tmp_path, "seven_models_k80_p100_v100", SEVEN))
+    assert [row.seconds for row in rows] == [pytest.approx(s) for s in (0.4, 0.5, 0.1, 0.2)]
+    assert [(row.gpu, row.gpus, row.nodes) for row in rows] == [
+        ("K80", 1, 1),
+        ("V100", 8, 1),
+        ("V100", 4, 4),
+        ("P100", 1, 1),
+    ]
+    assert rows[3].batch_size == 1
+
+
+def test_float32_may_use_tf32_and_only_single_gpus_are_read(tmp_path: Path) -> None:
+    rows = rented_gpus(written(tmp_path, "rented_gpus", RENTED))
+    assert [(row.gpu, row.dtype) for row in rows] == [("A100-PCIe", "tf32"), ("RTX 4090", "float16")]
+    assert [row.seconds for row in rows] == [pytest.approx(0.4), pytest.approx(1 / 3)]
+
+
+@pytest.mark.parametrize(
+    ("system", "gpu"),
+    [
+        ("LambdaCloud V100 16GB", "V100"),
+        ("A100 80GB SXM4", "A100-80GB"),
+        ("H100 80GB PCIe Gen5", "H100-PCIe"),
+        ("1CC H100 80GB SXM5", "H100"),
+        ("RTX 6000 Ada", "RTX 6000 Ada"),
+        ("LambdaCloud RTX6000", "Quadro RTX 6000"),
+        ("4xA6000", "RTX A6000"),
+        ("2080Ti", "RTX 2080 Ti"),
+        ("LambdaCloud_A10", "A10"),
+    ],
+)
+def test_a_system_is_named_for_its_gpu(system: str, gpu: str) -> None:
+    assert gpu_of_system(system) == gpu
+    assert gpu in load_gpus()
+
+
+def test_a_system_that_nobody_knows_keeps_its_name() -> None:
+    assert gpu_of_system("Abacus 9000") == "Abacus 9000"
+
+
+def test_a_missing_table_is_named(tmp_path: Path) -> None:
+    for read in (seven_models, rented_gpus):
+        with pytest.raises(FileNotFoundError, match=r"throughput\.csv"):
+            read(tmp_path)

@@ -1,0 +1,121 @@
+"""Readers of steps on several GPUs, on tables made up here."""
+
+from pathlib import Path
+
+import pytest
+
+from trainfare.measurements.data_parallel import data_parallel_t4
+from trainfare.measurements.published_scaling import lines_in, published_scaling
+from trainfare.measurements.torchvision_gpus import torchvision_gpus
+
+
+def written(path: Path, *lines: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+# data_parallel_t4
+
+
+def test_a_placement_is_the_gpus_on_each_node(tmp_path: Path) -> None:
+    written(
+        tmp_path / "data_parallel_t4/ncf/placements.csv",
+        "placement,local_bsz,step_time,sync_time",
+        "1,32,0.01,0",
+        "14,32,0.02,0.01",
+    )
+    written(
+        tmp_path / "data_parallel_t4/ncf/scalability.csv",
+        "num_nodes,num_replicas,local_bsz,step_time,sync_time",
+        "6,24,32,0.03,0.02",
+    )
+    rows = data_parallel_t4(tmp_path)
+    assert [(row.nodes, row.gpus, row.seconds) for row in rows] == [(1, 1, 0.01), (2, 5, 0.02), (6, 24, 0.03)]
+    assert {(row.program, row.gpu, row.batch_size) for row in rows} == {("ncf", "T4", 32.0)}
+
+
+def test_programs_with_curves_alone_hold_no_steps(tmp_path: Path) -> None:
+    written(tmp_path / "data_parallel_t4/ncf/validation-32.csv", "progress,iteration,metric,grad_sqr,grad_var")
+    with pytest.raises(FileNotFoundError, match=r"placements\.csv"):
+        data_parallel_t4(tmp_path)
+
+
+# published_scaling_1_to_16
+
+HEADER = "model,system_section,gpus,batch,column,raw,throughput"
+
+
+def published(tmp_path: Path, *lines: str) -> list[tuple[str | None, int, float, float]]:
+    written(tmp_path / "published_scaling_1_to_16/throughput.csv", HEADER, *lines)
+    found = published_scaling(tmp_path)
+    names = {name: str(i) for i, name in enumerate(dict.fromkeys(row.machine for row in found))}
+    return [(names[row.machine], row.gpus, row.batch_size, round(row.seconds, 6)) for row in found]
+
+
+def line(gpus: int, throughput: float, *, batch: str = "32", section: str = "DGX-1 (8x V100 16GB)") -> str:
+    return f"PyTorch/Detection/SSD,{section},{gpus},{batch},Throughput - FP32,{throughput},{throughput}"
+
+
+def test_seconds_are_those_of_the_batch_of_each_gpu(tmp_path: Path) -> None:
+    assert published(tmp_path, line(1, 320), line(8, 2048)) == [("0", 1, 32, 0.1), ("0", 8, 32, 0.125)]
+
+
+def test_lines_that_repeat_a_count_are_told_apart_by_their_order(tmp_path: Path) -> None:
+    interleaved = published(tmp_path, line(1, 320), line(1, 640), line(8, 2048), line(8, 4096))
+    assert [row[:2] for row in interleaved] == [("0", 1), ("0", 8), ("1", 1), ("1", 8)]
+    runs = published(tmp_path, line(1, 320), line(8, 2048), line(1, 640), line(8, 4096), line(16, 8000))
+    assert [row[:2] for row in runs] == [("0", 1), ("0", 8), ("1", 1), ("1", 8), ("1", 16)]
+
+
+def test_lines_that_nobody_can_tell_apart_are_left_out(tmp_path: Path) -> None:
+    assert published(tmp_path, line(1, 320), line(1, 640), line(8, 2048), line(8, 4096), line(4, 1000)) == []
+    assert lines_in(tmp_path) == 5
+
+
+def test_where_the_batch_of_all_stays_the_lines_go_together(tmp_path: Path) -> None:
+    found = published(tmp_path, line(1, 320, batch='"1,024"'), line(4, 1024, batch="256"))
+    assert found == [("0", 1, 1024, 3.2), ("0", 4, 256, 1.0)]
+
+
+def test_what_changes_batch_or_cannot_be_is_left_out(tmp_path: Path) -> None:
+    assert published(tmp_path, line(1, 100), line(8, 1700)) == [], "17 times as fast on 8"
+    assert [row[1] for row in published(tmp_path, line(1, 320), line(8, 2048), line(32, 9000))] == [1, 8]
+
+
+def test_a_machine_is_one_node_or_two(tmp_path: Path) -> None:
+    written(
+        tmp_path / "published_scaling_1_to_16/throughput.csv",
+        HEADER,
+        *(
+            line(gpus, 320 * gpus, section=s)
+            for s in ("DGX A100 (8x A100 80GB)", "DGX-2 (16x V100 32GB)")
+            for gpus in (1, 16)
+        ),
+    )
+    assert [(row.gpu, row.gpus, row.nodes) for row in published_scaling(tmp_path)] == [
+        ("A100-80GB", 1, 1),
+        ("A100-80GB", 16, 2),
+        ("V100-32GB", 1, 1),
+        ("V100-32GB", 16, 1),
+    ]
+
+
+# torchvision_models_six_gpus
+
+
+def test_a_copied_folder_is_read_once_and_single_gpus_not_at_all(tmp_path: Path) -> None:
+    written(
+        tmp_path / "torchvision_models_six_gpus/training.csv",
+        "gpu,gpus,dtype,model,batch_size_per_gpu,iterations,median_ms,folder",
+        "GeForce RTX 2080 Ti,1,float32,resnet18,12,50,20,first",
+        "GeForce RTX 2080 Ti,2,float32,resnet18,12,50,40,first",
+        "GeForce RTX 2080 Ti,1,float32,resnet18,12,50,20,copy",
+        "GeForce RTX 2080 Ti,2,float32,resnet18,12,50,40,copy",
+        "TITAN V,1,float32,resnet18,12,50,21,alone",
+    )
+    rows = torchvision_gpus(tmp_path)
+    assert sorted((row.gpu, row.gpus, row.seconds, row.machine) for row in rows) == [
+        ("RTX 2080 Ti", 1, 0.02, "first"),
+        ("RTX 2080 Ti", 2, 0.04, "first"),
+    ]
+    assert {row.gradient_bytes for row in rows} == {4 * 11.69e6}
