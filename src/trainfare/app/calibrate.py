@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from trainfare.app.calibrations import calibration_in_use, read_calibration
-from trainfare.app.fare import catalog_of
+from trainfare.app.catalog import open_catalog
 from trainfare.catalog.calibrations import Calibrations
 from trainfare.catalog.catalog import Catalog
 from trainfare.catalog.power import load_watts
@@ -62,7 +62,7 @@ def calibrate(
     """
     settings = settings or read_settings()
     now = datetime.now(UTC)
-    catalog, before = catalog_of(settings), calibration_in_use(settings)
+    catalog, before = open_catalog(settings), calibration_in_use(settings)
     fitted, left_out = before, tuple[LeftOut, ...]()
     if data is not None:
         measurements = _tables(data)

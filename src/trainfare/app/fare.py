@@ -4,10 +4,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from pathlib import Path
 
 from trainfare.app.calibrations import calibration_in_use
-from trainfare.catalog.catalog import Catalog, load_catalog
+from trainfare.app.catalog import open_catalog
+from trainfare.catalog.catalog import Catalog
 from trainfare.catalog.terms import interruptions_of, terms_of
 from trainfare.errors import AskedWrongly
 from trainfare.estimator.belief import Believer
@@ -110,10 +110,6 @@ class Fare:
         )
 
 
-def catalog_of(settings: Settings) -> Catalog:
-    return load_catalog(machines=Path(settings.machines), prices=Path(settings.prices))
-
-
 def gather(
     profiles: Sequence[Profile],
     *,
@@ -131,7 +127,7 @@ def gather(
         if len(groups) > 1:
             raise AskedWrongly("--iterations-per-epoch is of one batch size, and these profiles have several.")
     stated = overheads or Overheads()
-    catalog = catalog_of(settings)
+    catalog = open_catalog(settings)
     return Fare(
         catalog=catalog,
         believer=Believer(

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from trainfare.app.calibrations import calibration_in_use
-from trainfare.app.fare import catalog_of, profiles_asked
+from trainfare.app.catalog import open_catalog
+from trainfare.app.fare import profiles_asked
 from trainfare.catalog.catalog import Catalog
 from trainfare.errors import AskedWrongly, Infeasible, NotFound
 from trainfare.estimator.batch_line import batch_line
@@ -61,7 +62,7 @@ def predict(
     settings = settings or read_settings()
     with open_history(settings.store) as history:
         profiles = profiles_asked(history, profile_ids)
-    catalog = catalog_of(settings)
+    catalog = open_catalog(settings)
     vm_type = _machine(catalog, on)
     gpus = gpus_used(vm_type, gpus, nodes, batch_size)
     believer = Believer(

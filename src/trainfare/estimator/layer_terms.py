@@ -36,8 +36,8 @@ OPTIMIZERS = ("sgd", "adadelta", "adagrad", "momentum", "adam", "rmsprop")
 ACTIVATIONS = ("relu", "tanh", "sigmoid")
 
 KEPLER_PEAK, KEPLER_BANDWIDTH = 0.5, 0.8
-"""What Kepler reaches of its nominal figures beside later architectures: half of its cores need a second independent
-instruction to issue (Lai and Seznec, CGO 2013, bound a matrix product at 58 %), and ECC costs bandwidth."""
+"""What Kepler reaches of its nominal figures beside later architectures. Chosen in sight of the K40 and the K80, whose
+fitted coefficients are about twice those of the other four GPUs in arithmetic and a quarter larger in traffic."""
 USUAL_MULTIPROCESSORS = 40
 
 

@@ -15,7 +15,7 @@ that likes the A100 likes the A100-80GB). Its size is found program by program, 
 less (Student's t), so that one odd program does not spoil a GPU.
 
 Everything is one penalised least-squares problem in logarithms, solved by Gauss–Newton. The priors were chosen in
-sight of the tables `rented_gpus` and `seven_models_k80_p100_v100`; errors do not depend on them by more than a tenth.
+sight of the tables `rented_gpus` and `seven_models_k80_p100_v100`, so errors on those flatter a little.
 
 Limits: one GPU; a dtype that all known times share; no law of the host, which differs from machine to machine.
 """
