@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from trainfare.catalog.gpus import load_gpus
-from trainfare.catalog.power import load_watts
 from trainfare.estimator.calibration import fit_calibration, to_json
 from trainfare.measurements.read import fingerprint, read_measurements
 
@@ -24,7 +23,6 @@ def main() -> None:
     found, left_out = fit_calibration(
         read_measurements(options.fit),
         load_gpus(),
-        load_watts(),
         made_at=datetime.now(UTC),
         command="python -m benchmarks.ship --fit DIR",
         fingerprint=fingerprint(options.fit),

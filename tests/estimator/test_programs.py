@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainfare.catalog.gpus import load_gpus
-from trainfare.catalog.power import load_watts
 from trainfare.estimator.chips import chip_of, chips_of, facts, likeness, place_of
 from trainfare.estimator.programs import ProgramsFit, Run, Timed, fit_programs, learned, moved, reached
 from trainfare.model.machine import Gpu
@@ -44,7 +43,7 @@ def made_up() -> list[MeasuredIteration]:
 
 @cache
 def made_up_fit() -> ProgramsFit:
-    return fit_programs(made_up(), GPUS, load_watts())
+    return fit_programs(made_up(), GPUS)
 
 
 def known(program: int, *names: str) -> list[Timed]:
@@ -100,7 +99,7 @@ def test_a_program_measured_there_is_told_what_was_measured() -> None:
 
 def test_an_unmeasured_gpu_is_found_from_the_times_on_others() -> None:
     rows = [row for row in made_up() if row.gpu != "RTX A6000"]
-    fit = fit_programs(rows, GPUS, load_watts())
+    fit = fit_programs(rows, GPUS)
     for number in range(6):
         truth = known(number, "RTX A6000")[0].seconds
         found = moved(known(number, *(set(MEASURED) - {"RTX A6000"})), GPUS["RTX A6000"], "float16", fit)
@@ -116,7 +115,7 @@ def test_more_known_times_narrow_the_interval() -> None:
 
 def test_a_run_of_another_program_tells_what_the_gpu_loses() -> None:
     others = tuple(name for name in MEASURED if name != "A10")
-    fit = fit_programs([row for row in made_up() if row.gpu != "A10"], GPUS, load_watts())
+    fit = fit_programs([row for row in made_up() if row.gpu != "A10"], GPUS)
     runs = [
         Run(known=tuple(known(number, *others)), there=known(number, "A10")[0], dtype="float16") for number in (0, 3, 5)
     ]
@@ -151,7 +150,7 @@ def test_a_fit_survives_json() -> None:
 
 def test_rows_of_several_or_unknown_gpus_are_passed_over() -> None:
     rows = [replace(made_up()[0], gpus=4), replace(made_up()[0], gpu="of nobody")]
-    assert fit_programs(rows, GPUS, load_watts()).gpus == {}
+    assert fit_programs(rows, GPUS).gpus == {}
     assert moved(known(1, "V100"), GPUS["T4"], "float16", fit_programs([], GPUS, {})).seconds > 0
 
 
@@ -169,14 +168,14 @@ def test_chips_for_computing_and_for_graphics_differ(name: str, chip: str) -> No
 
 
 def test_boards_with_one_chip_have_its_rate_whatever_they_are_sold_at() -> None:
-    chips = chips_of(GPUS, load_watts())
+    chips = chips_of(GPUS)
     game, work = (facts(GPUS[name], "float16", chips) for name in ("RTX 4090", "RTX 6000 Ada"))
     assert work[1] - game[1] == pytest.approx(np.log(91.1 / 82.6))
     assert game[2] < work[2]
 
 
 def test_a_gpu_is_like_itself_and_more_like_its_sibling_than_like_another() -> None:
-    chips = chips_of(GPUS, load_watts())
+    chips = chips_of(GPUS)
 
     def alike(a: Gpu, b: Gpu) -> float:
         return float(likeness([place_of(a, chips)], [chip_of(a)], [place_of(b, chips)], [chip_of(b)])[0, 0])

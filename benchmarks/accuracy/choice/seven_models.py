@@ -22,7 +22,6 @@ import numpy as np
 from benchmarks.accuracy.judged import Judged
 from benchmarks.accuracy.more_gpus.programs import Program, seven_programs
 from benchmarks.accuracy.unseen_gpu.by_times import GPUS, every_program
-from trainfare.catalog.power import load_watts
 from trainfare.estimator.links import ClusterSeconds, ClusterStep, ScalingFit, fit_links, seconds_of
 from trainfare.estimator.programs import ProgramsFit, Timed, fit_programs, moved
 from trainfare.measurements.prices import PATH, DayPrice, prices_on
@@ -86,7 +85,7 @@ def _cases(fit: Path, test: Path | None) -> Iterator[Case]:
             asked[row.program].append(row)
     known, clusters = every_program(fit), seven_programs(fit)
     for name, rows in asked.items():
-        alone = fit_programs([row for row in known if row.program != name], GPUS, load_watts())
+        alone = fit_programs([row for row in known if row.program != name], GPUS)
         several = _links([program for program in clusters if program.name != name])
         for batch in dict.fromkeys(row.batch_size for row in rows):
             timed = {(row.gpu, row.gpus): row for row in rows if row.batch_size == batch}

@@ -14,7 +14,6 @@ import numpy as np
 
 from benchmarks.accuracy.judged import Judged
 from trainfare.catalog.gpus import load_gpus
-from trainfare.catalog.power import load_watts
 from trainfare.estimator.programs import ProgramsFit, Run, Timed, fit_programs, learned, moved
 from trainfare.estimator.stepwise import end_to_end_seconds
 from trainfare.measurements.rented_gpus import rented_gpus
@@ -98,7 +97,7 @@ def judge_by_times(data: str, rows: Rows, fitted: Rows, tested: Rows | None) -> 
     parts = {part: Part() for part in ("0", "1", "few", "0/architecture")}
     for target in dict.fromkeys(row.gpu for row in asked):
         own = [row for row in asked if row.gpu == target]
-        fit = fit_programs([row for row in fitted if row.gpu != target], GPUS, load_watts())
+        fit = fit_programs([row for row in fitted if row.gpu != target], GPUS)
         known = Known([row for row in elsewhere if row.gpu != target])
         regression = known.end_to_end(own)
         _none_given(parts["0"], own, known, fit, regression)
@@ -108,7 +107,7 @@ def judge_by_times(data: str, rows: Rows, fitted: Rows, tested: Rows | None) -> 
         own = [row for row in asked if GPUS[row.gpu].architecture == architecture]
         left = [row for row in fitted if row.gpu in GPUS and GPUS[row.gpu].architecture != architecture]
         known = Known([row for row in elsewhere if GPUS[row.gpu].architecture != architecture])
-        fit = fit_programs(left, GPUS, load_watts())
+        fit = fit_programs(left, GPUS)
         _none_given(parts["0/architecture"], own, known, fit, known.end_to_end(own))
     notes = {
         "0": "the GPU is left out, its siblings (PCIe or SXM, 40 or 80 GB) stay; the program's times elsewhere given",

@@ -9,7 +9,6 @@ from trainfare.app.calibrations import calibration_in_use, read_calibration
 from trainfare.app.catalog import open_catalog
 from trainfare.catalog.calibrations import Calibrations
 from trainfare.catalog.catalog import Catalog
-from trainfare.catalog.power import load_watts
 from trainfare.errors import AskedWrongly
 from trainfare.estimator.calibration import Calibration, LeftOut, fit_calibration, to_json
 from trainfare.estimator.corrections import Corrections, Learned, Seen, learn
@@ -69,7 +68,6 @@ def calibrate(
         fitted, left_out = fit_calibration(
             measurements,
             catalog.gpus,
-            load_watts(),
             made_at=now,
             command=f"trainfare calibrate --data {data.name}",
             fingerprint=fingerprint(data),

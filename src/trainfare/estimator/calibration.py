@@ -155,7 +155,6 @@ def _factor(pairs: Sequence[tuple[float, str]], assumed: float) -> float:
 def fit_calibration(
     measurements: Measurements,
     gpus: Mapping[str, Gpu],
-    watts: Mapping[str, float],
     *,
     made_at: datetime,
     command: str,
@@ -175,7 +174,7 @@ def fit_calibration(
     links = fit_links(steps) if steps else _kept(before, "links").links
     programs = [row for row in measurements.programs if row.gpu in gpus]
     on_progress(f"programs by their times: {len(programs)} iterations")
-    by_times = fit_programs(programs, gpus, watts) if programs else _kept(before, "programs").programs
+    by_times = fit_programs(programs, gpus) if programs else _kept(before, "programs").programs
     on_progress(f"operators from one GPU to another: {len(measurements.operators)} profiles")
     transfer = (
         fit_transfer(measurements.operators, gpus) if measurements.operators else _kept(before, "transfer").transfer

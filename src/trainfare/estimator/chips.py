@@ -51,8 +51,6 @@ class Chips:
 
     tensor_rates: Mapping[str, Mapping[str, float]]
     """By dtype: operations for each of FP32, on the board with the most."""
-    watts: Mapping[str, float]
-    """By the name of the GPU."""
     chip_watts: Mapping[str, float]
     """The middle of the boards with the chip: for a board whose power is not known."""
 
@@ -62,18 +60,17 @@ def chip_of(gpu: Gpu) -> str:
     return f"{gpu.architecture}/{'computing' if computing else 'graphics'}"
 
 
-def chips_of(gpus: Mapping[str, Gpu], watts: Mapping[str, float]) -> Chips:
+def chips_of(gpus: Mapping[str, Gpu]) -> Chips:
     rates: dict[str, dict[str, float]] = {}
     boards: dict[str, list[float]] = {}
-    for name, gpu in gpus.items():
+    for gpu in gpus.values():
         of_chip = rates.setdefault(chip_of(gpu), {})
         for dtype in DTYPES:
             of_chip[dtype] = max(of_chip.get(dtype, 0.0), _nominal(gpu, dtype) / gpu.fp32_tflops)
-        if name in watts:
-            boards.setdefault(chip_of(gpu), []).append(watts[name])
+        if gpu.board_watts:
+            boards.setdefault(chip_of(gpu), []).append(gpu.board_watts)
     return Chips(
         tensor_rates=rates,
-        watts=dict(watts),
         chip_watts={chip: float(median(found)) for chip, found in boards.items()},
     )
 
@@ -132,4 +129,4 @@ def _chip_tflops(gpu: Gpu, dtype: str, chips: Chips) -> float:
 
 
 def _watts(gpu: Gpu, chips: Chips) -> float:
-    return chips.watts.get(gpu.name) or chips.chip_watts.get(chip_of(gpu), TYPICAL_WATTS)
+    return gpu.board_watts or chips.chip_watts.get(chip_of(gpu), TYPICAL_WATTS)

@@ -114,7 +114,7 @@ class Reached:
     """Of the logarithm of either."""
 
 
-def fit_programs(rows: Sequence[MeasuredIteration], gpus: Mapping[str, Gpu], watts: Mapping[str, float]) -> ProgramsFit:
+def fit_programs(rows: Sequence[MeasuredIteration], gpus: Mapping[str, Gpu]) -> ProgramsFit:
     """From programs on one GPU each; rows of several GPUs, or of a GPU that `gpus` lacks, tell nothing here.
 
     The interval is that of rows whose GPU's U is taken from the other GPUs; the law has seen them, seven numbers. It
@@ -122,7 +122,7 @@ def fit_programs(rows: Sequence[MeasuredIteration], gpus: Mapping[str, Gpu], wat
     keeps for an unseen group: what is not known of a GPU is in the deviation already.
     """
     usable = [row for row in rows if row.gpus == 1 and row.gpu in gpus]
-    fit = _fit(usable, gpus, chips_of(gpus, watts))
+    fit = _fit(usable, gpus, chips_of(gpus))
     errors, left_out = [], []
     for name in fit.gpus:
         others = [row for row in usable if row.gpu != name]

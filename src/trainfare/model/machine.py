@@ -30,6 +30,8 @@ class Gpu:
     bf16_tensor_tflops: float | None = None
     fp8_tensor_tflops: float | None = None
     multiprocessors: int | None = None
+    board_watts: float | None = None
+    """What its board may draw: with little for its units it does not keep their clock."""
     l2_mib: float | None = None
     interconnect: str
     interconnect_gb_per_second: float
@@ -47,6 +49,7 @@ class Gpu:
             bf16_tensor_tflops=self.bf16_tensor_tflops,
             fp8_tensor_tflops=self.fp8_tensor_tflops,
             multiprocessors=self.multiprocessors,
+            board_watts=self.board_watts,
             l2_mib=self.l2_mib,
             interconnect_gb_per_second=self.interconnect_gb_per_second,
         )
