@@ -151,7 +151,7 @@ def test_a_fit_survives_json() -> None:
 def test_rows_of_several_or_unknown_gpus_are_passed_over() -> None:
     rows = [replace(made_up()[0], gpus=4), replace(made_up()[0], gpu="of nobody")]
     assert fit_programs(rows, GPUS).gpus == {}
-    assert moved(known(1, "V100"), GPUS["T4"], "float16", fit_programs([], GPUS, {})).seconds > 0
+    assert moved(known(1, "V100"), GPUS["T4"], "float16", fit_programs([], GPUS)).seconds > 0
 
 
 def test_nothing_known_is_refused() -> None:
