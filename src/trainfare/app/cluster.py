@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
-from pathlib import Path
 from statistics import median
 from typing import Any
 
-from trainfare.catalog.catalog import Catalog, load_catalog
+from trainfare.app.catalog import open_catalog
+from trainfare.catalog.catalog import Catalog
 from trainfare.errors import AskedWrongly, NotFound
 from trainfare.estimator.parameter_server import transfer_seconds
 from trainfare.model.cluster import ALGORITHMS, Algorithm, Cluster, Limit, Server, Worker
@@ -58,7 +58,7 @@ def recommend_cluster(
         raise NotFound("algorithm", algorithm, ALGORITHMS)
     if not 0 < fill <= 1:
         raise AskedWrongly(f"--fill is the part of the server's network that may be used, up to 1, not {fill:g}.")
-    prices = _Prices(load_catalog(machines=Path(settings.machines), prices=Path(settings.prices)), _today())
+    prices = _Prices(open_catalog(settings), _today())
     if not servers:
         raise AskedWrongly("give the parameter server, as in --server m4.large=0.125 --server-mbps 450.")
     possible = [

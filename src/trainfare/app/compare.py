@@ -8,10 +8,10 @@ that also finds the batch size.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from pathlib import Path
 
+from trainfare.app.catalog import open_catalog
 from trainfare.app.fare import Fare, Length, gather, require_epochs
-from trainfare.catalog.catalog import Catalog, load_catalog
+from trainfare.catalog.catalog import Catalog
 from trainfare.errors import AskedWrongly
 from trainfare.estimator.cost_benefit import CostBenefit, StableRun, cost_benefit
 from trainfare.estimator.delta import Spent, delta
@@ -87,7 +87,7 @@ def compare(
         require_epochs(number)
     with open_history(settings.store) as history:
         profiles = _profiles(history, profile_ids)
-    catalog = load_catalog(machines=Path(settings.machines), prices=Path(settings.prices))
+    catalog = open_catalog(settings)
     priced, remarks = _with_prices(profiles, catalog, today=datetime.now(UTC).date())
     fare = gather(
         tuple(profile for profile, _ in priced),

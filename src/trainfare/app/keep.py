@@ -4,10 +4,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
+from trainfare.app.catalog import open_catalog
 from trainfare.app.ids import new_id
-from trainfare.catalog.catalog import Catalog, load_catalog
 from trainfare.clouds.slices import is_slice
 from trainfare.model.machine import Host, VmType
 from trainfare.model.profile import Ending, Origin, Profile
@@ -23,7 +22,7 @@ FEWEST_ITERATIONS = 2
 
 
 def machine_called(name: str, settings: Settings) -> VmType:
-    return _catalog(settings).find(name)[0].vm_type
+    return open_catalog(settings).find(name)[0].vm_type
 
 
 def this_machine(on: str | None, settings: Settings) -> VmType | None:
@@ -31,11 +30,7 @@ def this_machine(on: str | None, settings: Settings) -> VmType | None:
     if on is not None:
         return machine_called(on, settings)
     own = f"own/{this_host_name()}"
-    return next((offer.vm_type for offer in _catalog(settings).offers if offer.vm_type.key == own), None)
-
-
-def _catalog(settings: Settings) -> Catalog:
-    return load_catalog(machines=Path(settings.machines), prices=Path(settings.prices))
+    return next((offer.vm_type for offer in open_catalog(settings).offers if offer.vm_type.key == own), None)
 
 
 def _host(machine: VmType | None, gpu: str | None, gpus: int) -> Host:
