@@ -207,3 +207,15 @@ def test_facts_of_a_gpu_are_asked_for_by_the_name_its_driver_gives() -> None:
     believer = Believer([profile], gpu_called=called, calibration=shipped_coefficients())
     assert believer.believe(machine("V100"), batch_size=64) is not None
     assert set(asked) == {"Tesla T4"}
+
+
+def test_other_frameworks_are_less_sure_than_the_one_whose_kernels_were_measured() -> None:
+    ours, theirs = (
+        believed(make_profile(operations=operations(), framework=framework), on=machine("A100"))
+        for framework in ("pytorch", "jax")
+    )
+    assert ours is not None
+    assert theirs is not None
+    assert theirs.times.later.value == ours.times.later.value
+    assert theirs.times.later.high > ours.times.later.high
+    assert "may fuse them" in theirs.iteration.leans_on[-1]

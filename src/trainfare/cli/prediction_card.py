@@ -1,5 +1,6 @@
 """A prediction as a person reads it: the answer, what it is made of, other batch sizes, more GPUs."""
 
+import math
 from typing import TYPE_CHECKING
 
 from trainfare.app.predict import PredictionReport
@@ -79,12 +80,17 @@ def batches_table(found: PredictionReport) -> "Table | None":
 def batch_words(found: PredictionReport) -> list[str]:
     """Up to where a larger batch pays, and up to where it fits."""
     words = []
-    if found.saturation_batch:
+    most = found.profiles[0].samples or math.inf
+    if found.saturation_batch and found.saturation_batch <= most:
         words.append(f"from a batch of {found.saturation_batch:.0f} a GPU on, a larger one gains less than a tenth")
+    elif found.saturation_batch:
+        words.append("a larger batch is faster a sample, as far as the data set goes")
     largest = found.largest_batch
-    if largest is not None and largest.fits:
-        most = f", and perhaps {largest.at_most}" if largest.at_most > largest.fits else ""
-        words.append(f"the largest batch that surely fits in one GPU's memory is {largest.fits}{most}")
+    if largest is not None and largest.fits >= most:
+        words.append("every batch that the data set allows fits in one GPU's memory")
+    elif largest is not None and largest.fits:
+        perhaps = f", and perhaps {largest.at_most}" if largest.at_most > largest.fits else ""
+        words.append(f"the largest batch that surely fits in one GPU's memory is {largest.fits}{perhaps}")
     return words
 
 

@@ -37,6 +37,8 @@ from trainfare.model.measurement import OperatorProfile
 from trainfare.model.prediction import Part
 from trainfare.model.profile import Operation, Profile
 
+FOREIGN_FACTOR = 1.5
+"""What other frameworks may do better or worse than PyTorch's kernels, of which the coefficients are; an assumption."""
 HOST_FACTOR = 2.0
 """How much faster or slower another host may be at the host's work; a guess until hosts are modelled."""
 
@@ -287,6 +289,10 @@ class Believer:
         step = self._step(target, batch_size or leading.batch_size)
         corrections = calibration.corrections
         factor = calibration.extrapolated_factor(step, target.name)
+        leans_on = calibration.behind(target.name)
+        if leading.framework != "pytorch":
+            factor = math.exp(math.hypot(math.log(factor), math.log(FOREIGN_FACTOR)))
+            leans_on += (f"kernels are taken to be PyTorch's; {leading.framework} may fuse them, so it is less sure",)
         seconds = step.seconds * corrections.factor(target.name, leading.program.name)
         grown = batch_size / leading.batch_size if batch_size and leading.batch_size else 1.0
         return _with_wait(
@@ -296,7 +302,7 @@ class Believer:
                 profile=leading,
                 limited_by=step.limited_by,
                 parts=_parts(step),
-                leans_on=calibration.behind(target.name),
+                leans_on=leans_on,
             ),
             _data_wait(leading) * grown,
         )
