@@ -13,6 +13,7 @@ import importlib
 import json
 import sys
 import time
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,7 @@ def main() -> None:
         if folder is not None and not folder.is_dir():
             parser.error(f"{folder} is not a folder")
     tasks: dict[str, Any] = {}
+    failed: list[str] = []
     for task in options.task or TASKS:
         began = time.monotonic()
         try:
@@ -57,13 +59,18 @@ def main() -> None:
                 tasks[judged.key] = judged.scores()
         except FileNotFoundError as error:
             print(f"{task}: not judged: {error}", file=sys.stderr)
+        except Exception:  # noqa: BLE001 # an hour of other tasks is not lost for one; it is said, and the exit code is 1
+            failed.append(task)
+            traceback.print_exc()
         print(f"{task}: {time.monotonic() - began:.0f} s", file=sys.stderr)
     if options.json:
-        print(json.dumps({"tasks": tasks}, indent=2, ensure_ascii=False))
+        print(json.dumps({"tasks": tasks}, indent=2, ensure_ascii=False, allow_nan=False))
     else:
         print(as_table(tasks))
     if options.page:
         options.page.write_text(as_page(tasks), encoding="utf-8")
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ A table that a folder lacks is a `FileNotFoundError`.
 """
 
 import sys
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -85,9 +86,10 @@ class Judged:
         low, high, truth = self.low[told], self.high[told], self.truth[told]
         if not told.any():
             return {"coverage": None, "width": None}
+        width = float(np.median(np.sqrt(high / np.maximum(low, 1e-300))))
         return {
             "coverage": float(100 * np.mean((low <= truth) & (truth <= high))),
-            "width": float(np.median(np.sqrt(high / np.maximum(low, 1e-300)))),
+            "width": width if np.isfinite(width) else None,
         }
 
 
@@ -95,7 +97,7 @@ def _errors(truth: Array, answers: Array) -> Scores:
     told = np.isfinite(answers)
     if not told.any():
         return {"mape": None, "median": None, "p90": None, "refused": len(truth)}
-    errors = 100 * np.abs(answers[told] / truth[told] - 1)
+    errors = 100 * np.abs(answers[told] / np.maximum(truth[told], 1e-300) - 1)
     found: Scores = {
         "mape": float(np.mean(errors)),
         "median": float(np.median(errors)),
@@ -105,9 +107,16 @@ def _errors(truth: Array, answers: Array) -> Scores:
 
 
 def judge_tables(package: str, tables: Sequence[str], fit: Path, test: Path | None) -> Iterator[Judged]:
-    """A task on several tables, one module each; a table that is not there is said and passed over."""
+    """A task on several tables, one module each; a table that is not there is said and passed over, and one that fails
+    fails the task after the others."""
+    failed = []
     for table in tables:
         try:
             yield from import_module(f"{package}.{table}").judge(fit, test)
         except FileNotFoundError as error:
             print(f"{package.rpartition('.')[2]}/{table}: not judged: {error}", file=sys.stderr)
+        except Exception:  # noqa: BLE001 # told at the end
+            failed.append(table)
+            traceback.print_exc()
+    if failed:
+        raise RuntimeError(f"failed on {', '.join(failed)}")

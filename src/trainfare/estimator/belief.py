@@ -204,7 +204,8 @@ class Believer:
         )
 
     def _scaled(self, profile: Profile, source: Gpu, target: Gpu, batch_size: int | None) -> Iteration | None:
-        """Measured on another GPU: the surest of the ways there are to move it. The wait for data goes by the batch."""
+        """Measured on another GPU: moved by its operations or by its timed operators, whichever is surer; only where
+        neither is known, by what other programs gain. The wait for data goes by the batch."""
         measured = self._times_of(profile).later
         at = batch_size or profile.batch_size
         wait = min(_data_wait(profile), 0.9 * measured.value)
@@ -212,9 +213,13 @@ class Believer:
         ways = (
             self._by_operations(profile, device, source, target, at),
             self._by_operators(profile, device, source, target, at),
-            self._by_times(profile, device, source, target, at),
         )
-        found = min((way for way in ways if way is not None), key=lambda way: _spread(way.seconds), default=None)
+        known = [way for way in ways if way is not None]
+        found = (
+            min(known, key=lambda way: _spread(way.seconds))
+            if known
+            else self._by_times(profile, device, source, target, at)
+        )
         if found is None:
             return None
         widened = replace(found, seconds=_widened(found.seconds, measured))
