@@ -2,21 +2,20 @@
 
 For each program, image side and batch, and for each type that it was profiled on, the choice is the type with the
 least predicted cost of a step (or time): measured on that type, predicted on the others, with the program's family left
-out of the fit. `deadline`: the cheapest on demand whose predicted time is within 1.5 × the time of the fastest; where
-none is, the fastest predicted. One that then misses the deadline is paid for in vain, and the cheapest that meets it
-is paid for too.
+out of the fit. `deadline.py` says what is paid where there is one.
 
 On demand prices are those of one day; spot prices of four, half a year apart. Baselines: always the same type (the
 best and the worst of them), and the types chosen with the peak's or the constant ratio.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.accuracy.choice.deadline import IN_TIME, SURELY, Bill, take_best, take_in_time, take_surely
 from benchmarks.accuracy.ec2_rows import answered
 from benchmarks.accuracy.judged import Judged
 from benchmarks.accuracy.other_vm import baseline_answers, by_constant_ratio, by_peak
@@ -26,11 +25,8 @@ from trainfare.measurements.prices import PATH, DayPrice, prices_on
 KEY = f"choice/{TABLE}"
 ON_DEMAND_DAY = "2023-07-15"
 SPOT_DAYS = ("2023-01-15", "2023-07-15", "2024-01-15", "2024-07-15")
-LATEST = 1.5
 
 Seconds = Mapping[str, float]
-Bill = Callable[[Seconds, Seconds, Mapping[str, float]], float]
-"""From predicted seconds, true seconds and prices by type to what the choice costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +35,8 @@ class Case:
 
     truth: Seconds
     predicted: Mapping[str, Seconds]
+    high: Seconds
+    """Where the intervals of ours end; that of the measured type is the measurement."""
 
 
 def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
@@ -46,15 +44,15 @@ def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
     if not cases:
         return
     folder = test if test is not None and (test / PATH).is_file() else fit
-    yield _judged("time", cases, [dict.fromkeys(_types(cases), 1.0)], _take_best, "seconds of a step")
+    yield _judged("time", cases, [dict.fromkeys(_types(cases), 1.0)], take_best, "seconds of a step")
     on_demand = _usable([_on_demand(prices_on(folder, ON_DEMAND_DAY))], cases)
     spot = _usable([_spot(prices_on(folder, day)) for day in SPOT_DAYS], cases)
     if on_demand:
-        yield _judged("cost-on-demand", cases, on_demand, _take_best, f"prices of {ON_DEMAND_DAY}")
-        note = f"cheapest on demand within {LATEST} × the fastest; missing it is paid for on top"
-        yield _judged("deadline", cases, on_demand, _take_in_time, note)
+        yield _judged("cost-on-demand", cases, on_demand, take_best, f"prices of {ON_DEMAND_DAY}")
+        yield _judged("deadline", cases, on_demand, take_in_time, IN_TIME)
+        yield _judged("deadline/surely", cases, on_demand, take_surely, SURELY)
     if spot:
-        yield _judged("cost-spot", cases, spot, _take_best, f"prices of {len(spot)} days: {', '.join(SPOT_DAYS)}")
+        yield _judged("cost-spot", cases, spot, take_best, f"prices of {len(spot)} days: {', '.join(SPOT_DAYS)}")
 
 
 def _cases(fit: Path, test: Path | None) -> list[Case]:
@@ -70,11 +68,14 @@ def _cases(fit: Path, test: Path | None) -> list[Case]:
         measured = {here.vm_type: here.seconds}
         truth = {**measured, **{rows[i].to: rows[i].seconds for i in own}}
         predicted = {way: {**measured, **{rows[i].to: float(of[i]) for i in own}} for way, of in ways.items()}
-        cases.append(Case(truth, {way: of for way, of in predicted.items() if np.isfinite(list(of.values())).all()}))
+        told = {way: of for way, of in predicted.items() if np.isfinite(list(of.values())).all()}
+        cases.append(Case(truth, told, {rows[i].to: answers[i].high for i in own}))
     return cases
 
 
-def _judged(part: str, cases: Sequence[Case], prices: Sequence[Mapping[str, float]], bill: Bill, note: str) -> Judged:
+def _judged(
+    part: str, cases: Sequence[Case], prices: Sequence[Mapping[str, float]], bill: Bill[str], note: str
+) -> Judged:
     best: list[float] = []
     paid: dict[str, list[float]] = defaultdict(list)
     fixed: dict[str, list[float]] = defaultdict(list)
@@ -83,33 +84,16 @@ def _judged(part: str, cases: Sequence[Case], prices: Sequence[Mapping[str, floa
             truth = {name: seconds for name, seconds in case.truth.items() if name in price}
             for way in ("ours", "peak FP32", "constant ratio"):
                 told = case.predicted.get(way, {})
-                paid[way].append(bill({n: told[n] for n in truth}, truth, price) if told else np.nan)
+                high = case.high if way == "ours" else {}
+                paid[way].append(bill({n: told[n] for n in truth}, high, truth, price) if told else np.nan)
             for name in _types(cases):
-                fixed[name].append(bill({name: 0.0}, truth, price) if name in truth else np.nan)
-            best.append(bill(truth, truth, price))
+                fixed[name].append(bill({name: 0.0}, {}, truth, price) if name in truth else np.nan)
+            best.append(bill(truth, {}, truth, price))
     mean = {name: float(np.nanmean(np.array(costs) / best)) for name, costs in fixed.items()}
     ends = dict.fromkeys((min(mean, key=lambda n: mean[n]), max(mean, key=lambda n: mean[n])))
     baselines = {"peak FP32": paid["peak FP32"], "constant ratio": paid["constant ratio"]}
     baselines |= {f"always {name}": fixed[name] for name in ends}
     return Judged.of(f"{KEY}/{part}", best, paid["ours"], baselines=baselines, regret=True, note=note)
-
-
-def _take_best(predicted: Seconds, truth: Seconds, price: Mapping[str, float]) -> float:
-    chosen = min(predicted, key=lambda name: predicted[name] * price[name])
-    return truth[chosen] * price[chosen]
-
-
-def _take_in_time(predicted: Seconds, truth: Seconds, price: Mapping[str, float]) -> float:
-    latest = LATEST * min(truth.values())
-    in_time = [name for name, seconds in predicted.items() if seconds <= latest]
-    if in_time:
-        chosen = min(in_time, key=lambda name: predicted[name] * price[name])
-    else:
-        chosen = min(predicted, key=lambda name: predicted[name])
-    cost = truth[chosen] * price[chosen]
-    if truth[chosen] <= latest:
-        return cost
-    return cost + min(truth[name] * price[name] for name in truth if truth[name] <= latest)
 
 
 def _types(cases: Sequence[Case]) -> list[str]:

@@ -2,10 +2,8 @@
 
 For each model and batch, and for each machine that it was timed on, the choice is the machine with the least predicted
 time (or cost) of the same number of samples: measured on that machine, predicted on the others, with the model left
-out of every fit. The batch of one GPU stays, so more GPUs do more samples a step. `deadline`: the cheapest within 1.5 ×
-the time of the fastest; one that misses it is paid for in vain, and the cheapest that meets it is paid for too. There
-ours bears the chance of the second bill (a time is log-normal, as wide as its interval); and a deadline can be met, or
-nobody would set it: where no prediction meets it, all are taken to be too long by the same factor.
+out of every fit. The batch of one GPU stays, so more GPUs do more samples a step. `deadline.py` says what is paid where
+there is one.
 
 Money is for EC2 alone: p2 has K80s and p3 has V100s, and who wants two GPUs rents the smallest machine with at least
 as many. P100s are not to be had there, so they compete in time only.
@@ -19,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.accuracy.choice.deadline import IN_TIME, NINE_OF_TEN, SURELY, Bill, take_best, take_in_time, take_surely
 from benchmarks.accuracy.judged import Judged
 from benchmarks.accuracy.more_gpus.programs import Program, seven_programs
 from benchmarks.accuracy.unseen_gpu.by_times import GPUS, every_program
@@ -31,9 +30,7 @@ from trainfare.model.measurement import MeasuredIteration
 KEY = f"choice/{SOURCE}"
 ON_DEMAND_DAY = "2023-07-15"
 SPOT_DAYS = ("2023-01-15", "2023-07-15", "2024-01-15", "2024-07-15")
-LATEST = 1.5
 FOLDS = 3
-NINE_OF_TEN = 1.645
 MACHINES = {
     "K80": ((1, "p2.xlarge"), (8, "p2.8xlarge"), (16, "p2.16xlarge")),
     "V100": ((1, "p3.2xlarge"), (4, "p3.8xlarge"), (8, "p3.16xlarge")),
@@ -43,24 +40,21 @@ Machine = tuple[str, int]
 """A GPU and how many."""
 Seconds = Mapping[Machine, float]
 """Of as many samples as one GPU has in a step."""
-Doubts = Mapping[Machine, float]
-"""Deviations of the logarithms of predicted seconds; a machine without one is taken at its word."""
 Prices = Mapping[Machine, float]
-Bill = Callable[[Seconds, Doubts, Seconds, Prices], float]
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     truth: Seconds
     predicted: Mapping[str, Seconds]
-    doubts: Doubts
-    """Of ours."""
+    high: Seconds
+    """Where the intervals of ours end."""
 
 
 def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
     cases = list(_cases(fit, test))
     everything = {machine: 1.0 for case in cases for machine in case.truth}
-    yield _judged("time", cases, [everything], _take_best, "seconds of as many samples")
+    yield _judged("time", cases, [everything], take_best, "seconds of as many samples")
     folder = test if test is not None and (test / PATH).is_file() else fit
     if not (folder / PATH).is_file():
         return
@@ -68,13 +62,11 @@ def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
     spot = [_priced(prices_on(folder, day), everything, lambda price: price.spot) for day in SPOT_DAYS]
     without = "EC2 alone, without P100"
     if on_demand:
-        yield _judged("cost", cases, [on_demand], _take_best, f"prices of {ON_DEMAND_DAY}, {without}")
-        note = f"cheapest on demand within {LATEST} × the fastest; missing it is paid for on top; {without}"
-        yield _judged("deadline", cases, [on_demand], _take_in_time, note)
+        yield _judged("cost", cases, [on_demand], take_best, f"prices of {ON_DEMAND_DAY}, {without}")
+        yield _judged("deadline", cases, [on_demand], take_in_time, f"{IN_TIME}; {without}")
+        yield _judged("deadline/surely", cases, [on_demand], take_surely, f"{SURELY}; {without}")
     if any(spot):
-        yield _judged(
-            "cost-spot", cases, [day for day in spot if day], _take_best, f"{', '.join(SPOT_DAYS)}, {without}"
-        )
+        yield _judged("cost-spot", cases, [day for day in spot if day], take_best, f"{', '.join(SPOT_DAYS)}, {without}")
 
 
 def _cases(fit: Path, test: Path | None) -> Iterator[Case]:
@@ -115,8 +107,8 @@ def _case(here: MeasuredIteration, truth: Seconds, alone: ProgramsFit, several: 
         ratio = GPUS[here.gpu].peak_flops_per_second(here.dtype) / GPUS[gpu].peak_flops_per_second(here.dtype)
         peak[gpu, gpus] = here.seconds * ratio / gpus
     told = {(here.gpu, here.gpus): here.seconds / here.gpus}
-    certain = dict.fromkeys(told, 0.0)
-    return Case(truth, {"ours": {**ours, **told}, "peak FLOPs": {**peak, **told}}, {**doubts, **certain})
+    high = {machine: ours[machine] * math.exp(NINE_OF_TEN * doubt) for machine, doubt in doubts.items()}
+    return Case(truth, {"ours": {**ours, **told}, "peak FLOPs": {**peak, **told}}, {**high, **told})
 
 
 def _deviation(low: float, high: float) -> float:
@@ -152,7 +144,7 @@ def _on_one(here: MeasuredIteration, fit: ScalingFit) -> float:
     return math.sqrt(low * high)
 
 
-def _judged(part: str, cases: Sequence[Case], days: Sequence[Prices], bill: Bill, note: str) -> Judged:
+def _judged(part: str, cases: Sequence[Case], days: Sequence[Prices], bill: Bill[Machine], note: str) -> Judged:
     best: list[float] = []
     paid: dict[str, list[float]] = defaultdict(list)
     fixed: dict[Machine, list[float]] = defaultdict(list)
@@ -163,8 +155,8 @@ def _judged(part: str, cases: Sequence[Case], days: Sequence[Prices], bill: Bill
                 continue
             best.append(bill(truth, {}, truth, price))
             for way, told in case.predicted.items():
-                doubts = case.doubts if way == "ours" else {}
-                paid[way].append(bill({machine: told[machine] for machine in truth}, doubts, truth, price))
+                high = case.high if way == "ours" else {}
+                paid[way].append(bill({machine: told[machine] for machine in truth}, high, truth, price))
             for machine in price:
                 taken = machine if machine in truth else _fallback(machine, truth)
                 fixed[machine].append(bill({taken: truth[taken]}, {}, truth, price))
@@ -179,39 +171,6 @@ def _fallback(machine: Machine, truth: Seconds) -> Machine:
     """Where the program does not run on the fixed machine: the same GPU in the next smaller number, or any."""
     smaller = [other for other in truth if other[0] == machine[0] and other[1] <= machine[1]]
     return max(smaller or list(truth), key=lambda other: other[1])
-
-
-def _take_best(predicted: Seconds, _doubts: Doubts, truth: Seconds, price: Prices) -> float:
-    chosen = min(predicted, key=lambda machine: predicted[machine] * price[machine])
-    return truth[chosen] * price[chosen]
-
-
-def _take_in_time(predicted: Seconds, doubts: Doubts, truth: Seconds, price: Prices) -> float:
-    latest = LATEST * min(truth.values())
-    shrunk = min(1.0, latest / min(predicted.values()))
-    predicted = {machine: seconds * shrunk for machine, seconds in predicted.items()}
-    second = _second_bill(predicted, price, latest)
-
-    def bill(machine: Machine) -> float:
-        late = _late(predicted[machine], doubts.get(machine, 0.0), latest)
-        return predicted[machine] * price[machine] + late * second
-
-    chosen = min(predicted, key=bill)
-    return truth[chosen] * price[chosen] + _late(truth[chosen], 0.0, latest) * _second_bill(truth, price, latest)
-
-
-def _second_bill(seconds: Seconds, price: Prices, latest: float) -> float:
-    """Of the cheapest machine in time, or of the fastest."""
-    in_time = [machine for machine in seconds if seconds[machine] <= latest]
-    machine = min(in_time, key=lambda m: seconds[m] * price[m]) if in_time else min(seconds, key=lambda m: seconds[m])
-    return seconds[machine] * price[machine]
-
-
-def _late(seconds: float, doubt: float, latest: float) -> float:
-    """How likely the deadline is missed."""
-    if doubt == 0 or seconds == 0:
-        return float(seconds > latest)
-    return 0.5 * math.erfc(math.log(latest / seconds) / doubt / math.sqrt(2))
 
 
 def _priced(

@@ -23,8 +23,8 @@ from trainfare.errors import TrainfareError
 
 app = typer.Typer(
     name="trainfare",
-    help="Which machine should I train this on, how long will it take, how much?",
-    epilog="Start with: trainfare profile -- python train.py, then: trainfare recommend",
+    help="Which machine should I train this on, how long will it take, how much? "
+    "Start with: trainfare profile -- python train.py, then: trainfare recommend",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -64,10 +64,10 @@ app.command()(settings)
 
 
 def _start() -> None:
-    """As `app()`, with one of Typer's two options about completion not listed: help shall fit a screen."""
+    """As `app()`, without listing Typer's options about completion: help fits a screen, the manual has them."""
     command = typer.main.get_command(app)
     for option in command.params:
-        if option.name == "show_completion":
+        if option.name in ("show_completion", "install_completion"):
             option.hidden = True  # type: ignore[attr-defined] # what Typer makes are options
     command()
 
