@@ -55,12 +55,8 @@ def profile(
     operations: Annotated[
         bool, typer.Option("--operations/--no-operations", help="Trace the operations of one more iteration.")
     ] = True,
-    gradient_noise: Annotated[
-        bool, typer.Option("--gradient-noise", help="Measure it too (PyTorch).")
-    ] = False,
-    operator_times: Annotated[
-        bool, typer.Option("--operator-times", help="Time each operator too (PyTorch).")
-    ] = False,
+    gradient_noise: Annotated[bool, typer.Option("--gradient-noise", help="Measure it too (PyTorch).")] = False,
+    operator_times: Annotated[bool, typer.Option("--operator-times", help="Time each operator too (PyTorch).")] = False,
     stall: Annotated[
         str | None, typer.Option(metavar="TIME", help="Stop a program that stands still for so long (10min).")
     ] = None,
