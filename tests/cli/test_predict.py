@@ -76,6 +76,16 @@ def test_another_batch_and_more_gpus() -> None:
     assert weak[1, 8] > 4 * weak[1, 1]
 
 
+def test_workers_behind_a_parameter_server_gain_until_it_is_saturated() -> None:
+    keep(on_cpu(gradient_bytes=100_000_000))
+    served = run_json("--on", "g4dn.xlarge", "--server-mbps", "10000")["served"]
+    rates = [one["workers"] / one["asynchronous"] for one in served]
+    assert rates == sorted(rates)
+    assert [one["saturated"] for one in served] == [one["workers"] >= one["knee"] for one in served]
+    assert rates[-1] == pytest.approx(rates[-2])
+    assert "workers behind the server" in run("--on", "g4dn.xlarge", "--server-mbps", "10000").stdout
+
+
 def test_batches_stop_at_the_size_of_the_data_set() -> None:
     keep(on_cpu(samples=300))
     assert max(one["batch_size"] for one in run_json("--on", "T4")["batches"]) == 256

@@ -12,6 +12,7 @@ from trainfare.errors import AskedWrongly, Infeasible, NotFound
 from trainfare.estimator.batch_line import batch_line
 from trainfare.estimator.belief import Belief, Believer
 from trainfare.estimator.memory import LargestBatch, accumulation, largest_batch, memory_fit
+from trainfare.estimator.parameter_server import ServedSeconds, served_seconds
 from trainfare.model.machine import VmType
 from trainfare.model.prediction import Prediction
 from trainfare.model.profile import Profile
@@ -22,8 +23,18 @@ BATCH_POWERS = range(-3, 7)
 """Batch sizes shown: the one asked for, halved three times and doubled six."""
 INSIDE, NODES = (1, 2, 4, 8), (2, 4, 8)
 """GPUs of one machine, and machines with all of theirs, that are shown."""
+WORKERS = (1, 2, 4, 8, 16, 32)
+BYTES_PER_MEGABIT = 125_000.0
 ANY = "any"
 """The provider of a machine of which only the GPU is named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """So many workers of one GPU, each with the batch that was asked for, behind one parameter server."""
+
+    workers: int
+    seconds: ServedSeconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +48,8 @@ class PredictionReport:
     """On more GPUs and nodes of that type, the batch of all staying the same."""
     weak: tuple[Prediction, ...]
     """Likewise, the batch of each GPU staying the same."""
+    served: tuple[Served, ...]
+    """Workers behind a parameter server, where its network is told."""
     largest_batch: LargestBatch | None
     """Of one GPU, that fits in its memory; None where that is not known."""
     saturation_batch: float | None
@@ -52,12 +65,14 @@ def predict(
     batch_size: int | None = None,
     gpus: int | None = None,
     nodes: int = 1,
+    server_mbps: float | None = None,
     settings: Settings | None = None,
 ) -> PredictionReport:
     """Of the named profiles, or of the newest, one iteration on the machine or GPU `on`.
 
     `gpus` of each of `nodes` machines share the work: one unless said, and all where there are several nodes.
-    `batch_size` is of all of them together, as profiled unless said.
+    `batch_size` is of all of them together, as profiled unless said. `server_mbps` is the network of a parameter
+    server, in megabits a second: then workers behind it are reckoned too.
     """
     settings = settings or read_settings()
     with open_history(settings.store) as history:
@@ -83,11 +98,31 @@ def predict(
         batches=batches,
         strong=tuple(asker.on_clusters(size, weak=False)) if vm_type.gpus else (),
         weak=tuple(asker.on_clusters(size, weak=True)) if vm_type.gpus else (),
+        served=tuple(_served(profiles[0], asker, size, server_mbps)) if server_mbps else (),
         largest_batch=largest_batch(profiles, vm_type),
         saturation_batch=_saturation(alone),
         profiles=profiles,
         remarks=tuple(_remarks(found, profiles, vm_type)),
     )
+
+
+def _served(profile: Profile, asker: "_Asker", batch_size: int | None, server_mbps: float) -> Iterator[Served]:
+    alone = asker.ask(nodes=1, gpus=min(1, asker.vm_type.gpus), batch_size=batch_size)
+    gradient = profile.gradient_bytes or 4 * (profile.parameters or 0)
+    if alone is None or not gradient:
+        raise AskedWrongly(f"profile {profile.id} does not tell how large its gradients are: leave --server-mbps out.")
+    network = asker.vm_type.network_gb_per_second
+    for workers in WORKERS:
+        yield Served(
+            workers=workers,
+            seconds=served_seconds(
+                alone.iteration_seconds.value,
+                gradient_bytes=gradient,
+                workers=workers,
+                server_bytes_per_second=server_mbps * BYTES_PER_MEGABIT,
+                worker_bytes_per_second=network * 1e9 if network else None,
+            ),
+        )
 
 
 def _saturation(alone: Sequence[Prediction]) -> float | None:

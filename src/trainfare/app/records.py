@@ -105,6 +105,7 @@ def prediction_report_record(found: "PredictionReport") -> dict[str, Any]:
         "batches": [prediction_record(one) for one in found.batches],
         "strong_scaling": [prediction_record(one) for one in found.strong],
         "weak_scaling": [prediction_record(one) for one in found.weak],
+        "served": [{"workers": one.workers, **asdict(one.seconds)} for one in found.served],
     }
 
 

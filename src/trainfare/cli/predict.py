@@ -16,6 +16,10 @@ def predict(
     batch: Batch = None,
     gpus: Gpus = None,
     nodes: Nodes = 1,
+    server_mbps: Annotated[
+        float | None,
+        typer.Option(min=1, metavar="MBPS", help="The network of a parameter server, if any.", show_default=False),
+    ] = None,
     json: Json = False,
     store: Store = None,
 ) -> None:
@@ -29,6 +33,7 @@ def predict(
         batch_size=batch,
         gpus=gpus,
         nodes=nodes,
+        server_mbps=server_mbps,
         settings=read_settings({"store": store}),
     )
     if json:

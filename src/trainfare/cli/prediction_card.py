@@ -23,7 +23,7 @@ def print_prediction(found: PredictionReport) -> None:
     out().print(Text.assemble(*answer(found.prediction)), soft_wrap=False)
     out().print()
     print_points([*limit_words(found.prediction), *found.remarks, *batch_words(found)])
-    for table in (parts_table(found.prediction), batches_table(found), clusters_table(found)):
+    for table in (parts_table(found.prediction), batches_table(found), clusters_table(found), served_table(found)):
         if table is not None:
             out().print()
             out().print(table)
@@ -109,6 +109,25 @@ def clusters_table(found: PredictionReport) -> "Table | None":
             time, _, rate = _cells("", other)[1:]
             row += [time, rate, _gain(other, first.value if first else None)]
         table.add_row(*row)
+    return table
+
+
+def served_table(found: PredictionReport) -> "Table | None":
+    """Workers that wait for one another, and workers that do not."""
+    if not found.served:
+        return None
+    table = _table("workers behind the server", "in step", "samples/s", "each for itself", "samples/s", "server")
+    batch = found.prediction.batch_size or 1
+    for one in found.served:
+        in_step, apart = one.seconds.synchronous, one.seconds.asynchronous
+        table.add_row(
+            str(one.workers),
+            format_seconds(in_step),
+            _rate(one.workers * batch / in_step),
+            format_seconds(apart),
+            _rate(one.workers * batch / apart),
+            "saturated" if one.seconds.saturated else "",
+        )
     return table
 
 
