@@ -166,6 +166,17 @@ def test_measured_on_as_many_gpus_is_measured() -> None:
     assert found.basis == "measured"
 
 
+def test_steps_on_few_gpus_say_what_more_of_them_take() -> None:
+    def eight(four_seconds: float) -> Belief:
+        there = on_gpu("V100", 0.1, 16), on_gpu("V100", four_seconds, 16, id="pfour", world_size=4)
+        found = believed(*there, on=machine("V100", 8), batch=128, gpus=8)
+        assert found is not None
+        return found
+
+    assert eight(0.101).times.later.value < eight(0.15).times.later.value
+    assert "it took itself on fewer" in eight(0.15).iteration.leans_on[-1]
+
+
 def test_a_slice_of_the_same_machine_is_scaled_by_its_cores() -> None:
     whole = make_profile(host=Host(name="h", cpu="c", cores=2), cpu_use=1.9, device="cpu")
     half = VmType(provider="local", name="half", gpu=None, gpus=0, vcpus=0.5, memory_gib=None)

@@ -28,6 +28,7 @@ from trainfare.estimator.links import cluster_seconds
 from trainfare.estimator.memory import memory_need
 from trainfare.estimator.physics import StepSeconds, step_seconds
 from trainfare.estimator.programs import Timed, moved
+from trainfare.estimator.scaling import MeasuredStep, Placement, RingFit, fit_ring
 from trainfare.estimator.slices import Slice, iteration_on, seen_on, times_on
 from trainfare.estimator.transfer import transferred
 from trainfare.model.estimate import Basis, Limit
@@ -360,6 +361,7 @@ class Believer:
         alone = _measured(there) if there else self._alone(vm_type, own)
         if alone is None:
             return None
+        ring = self._ring(vm_type) if nodes == 1 else None
         found = cluster_seconds(
             alone.seconds.value,
             gradient_bytes=leading.gradient_bytes or (4.0 * leading.parameters if leading.parameters else None),
@@ -368,6 +370,7 @@ class Believer:
             gpus_per_node=gpus,
             nodes=nodes,
             fit=self._calibration.links,
+            measured=ring,
         )
         ratio = found.seconds / alone.seconds.value
         down = math.hypot(_log(alone.seconds.value, alone.seconds.low), _log(found.seconds, found.low))
@@ -386,9 +389,25 @@ class Believer:
             parts=(*alone.parts, network),
             leans_on=(
                 *alone.leans_on,
-                f"on {where} each iteration of {own} samples a GPU also adds up gradients, by what other programs "
-                "took for it on such links",
+                f"on {where} each iteration of {own} samples a GPU also adds up gradients, by what "
+                f"{'it took itself on fewer' if ring else 'other programs took for it on such links'}",
             ),
+        )
+
+    def _ring(self, vm_type: VmType) -> RingFit | None:
+        """What the program's own steps there say of its gradients, where it ran on one GPU and on several."""
+        there = [p for p in self._measured_on(vm_type) if p.batch_size is not None]
+        if not {1} < {p.world_size for p in there}:
+            return None
+        return fit_ring(
+            [
+                MeasuredStep(
+                    placement=Placement(nodes=1, gpus=p.world_size),
+                    batch_size=float(p.batch_size or 1),
+                    seconds=self._times_of(p).later.value,
+                )
+                for p in there
+            ]
         )
 
     # From an iteration to the whole training.
