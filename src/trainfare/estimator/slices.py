@@ -33,8 +33,8 @@ from trainfare.model.interval import Interval
 from trainfare.model.profile import Profile
 
 ERROR = 0.1
-"""Deviation of the log of what the formula leaves out, chosen on busy runs of three small programs. On four calm
-runs of `python -m benchmarks.accuracy.this_machine` after that, 128 of 144 lay within the interval, 78 to 100 % in a run."""
+"""Deviation of the log of what the formula leaves out, chosen on busy runs of three small programs. On four calm runs
+of `python -m benchmarks.accuracy.this_machine` after that, 128 of 144 lay within the interval, 78 to 100 % in one."""
 USE_ERROR = 0.07
 """Deviation of the log of the cores that are seen busy, likewise."""
 
