@@ -157,3 +157,11 @@ def test_spot_tells_how_often_it_will_be_interrupted_and_what_that_assumes() -> 
 def test_iterations_that_the_program_counts_are_told_as_epochs() -> None:
     text = said(case(planned_iterations=10_000, iterations_per_epoch=391))
     assert "10000 of them are 25.6 epochs" in text
+
+
+def test_a_scaled_time_says_from_where_it_was_moved() -> None:
+    scaled = replace(CHEAP, basis="scaled")
+    there = make_profile(host=Host(name="h", gpu="T4", gpus=1, vm_type="aws/g4dn.xlarge"), device="cuda", batch_size=32)
+    assert "on this machine type at batch size 32" in said(case(scaled, profile=there))
+    elsewhere = make_profile(host=Host(name="h", gpu="V100", gpus=1, vm_type="aws/p3.2xlarge"), device="cuda")
+    assert "on V100 and moved to T4" in said(case(scaled, profile=elsewhere))

@@ -159,22 +159,26 @@ def basis_words(estimate: Estimate, profile: Profile) -> str:
     match estimate.basis:
         case "measured":
             return f"measured: profile {estimate.profile_id} was taken on this machine type"
-        case "scaled" if gpu is None:
-            return (
-                f"scaled: profile {estimate.profile_id} was taken on {profile.host.vm_type or 'all of it'} and "
-                "moved to this slice by the work of an iteration and the cores it kept busy"
-            )
         case "scaled":
-            return (
-                f"scaled: profile {estimate.profile_id} was taken on {profile.host.gpu or 'another GPU'} and moved "
-                f"to {where} by the ratio of what the two can do"
-            )
+            return f"scaled: profile {estimate.profile_id} was taken {_scaled_from(estimate, profile)}"
         case "extrapolated":
             return (
                 f"extrapolated: nobody has measured this program on {where}; the time "
                 "follows from its operations and the GPU's nominal figures, hence the wide interval. A profile taken "
                 f"there settles it: trainfare profile --on {estimate.candidate.offer.vm_type.key} -- …"
             )
+
+
+def _scaled_from(estimate: Estimate, profile: Profile) -> str:
+    """Where the profile is from, and how it was moved."""
+    vm_type = estimate.candidate.offer.vm_type
+    if profile.host.vm_type == vm_type.key:
+        gpus = "" if profile.world_size == 1 else f" on {profile.world_size} GPUs"
+        return f"on this machine type at batch size {profile.batch_size}{gpus}, and moved to what is asked for"
+    if vm_type.gpu is None:
+        taken = profile.host.vm_type or "all of it"
+        return f"on {taken} and moved to this slice by the work of an iteration and the cores it kept busy"
+    return f"on {profile.host.gpu or 'another GPU'} and moved to {vm_type.gpu.name} by the ratio of what the two can do"
 
 
 def charged(estimate: Estimate, profile: Profile, interruptions: Interruptions | None, today: date) -> Iterator[str]:
