@@ -128,8 +128,7 @@ def _seen(profiles: Sequence[Profile], catalog: Catalog, calibration: Calibratio
         gpu = catalog.gpu_called(profile.host.gpu) if profile.device == "cuda" and profile.host.gpu else None
         if gpu is None or not profile.operations or not profile.steady_iteration_seconds or profile.world_size > 1:
             continue
-        waits = sorted(profile.data_wait_seconds[1:])
-        observed = measured_times(profile).later.value - (waits[len(waits) // 2] if waits else 0.0)
+        observed = measured_times(profile).later.value - profile.usual_data_wait_seconds
         predicted = step_seconds(profile.operations, [gpu], calibration.physics)[0].seconds
         if observed > 0 and predicted > 0:
             yield Seen(

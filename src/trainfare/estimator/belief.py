@@ -209,7 +209,7 @@ class Believer:
         neither is known, by what other programs gain. The wait for data goes by the batch."""
         measured = self._times_of(profile).later
         at = batch_size or profile.batch_size
-        wait = min(_data_wait(profile), 0.9 * measured.value)
+        wait = min(profile.usual_data_wait_seconds, 0.9 * measured.value)
         device = measured.value - wait
         ways = (
             self._by_operations(profile, device, source, target, at),
@@ -310,7 +310,7 @@ class Believer:
                 parts=_parts(step),
                 leans_on=leans_on,
             ),
-            _data_wait(leading) * grown,
+            leading.usual_data_wait_seconds * grown,
         )
 
     def _step(self, gpu: Gpu, batch_size: int | None) -> StepSeconds:
@@ -491,12 +491,6 @@ def _parts(step: StepSeconds) -> tuple[Part, ...]:
 
 def _what(profile: Profile) -> tuple[object, ...]:
     return profile.batch_size, profile.world_size
-
-
-def _data_wait(profile: Profile) -> float:
-    """The median wait of the iterations after the first."""
-    waits = sorted(profile.data_wait_seconds[1:])
-    return waits[len(waits) // 2] if waits else 0.0
 
 
 def _widened(moved: Interval, measured: Interval) -> Interval:

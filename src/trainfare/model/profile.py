@@ -261,6 +261,12 @@ class Profile:
         return self.iteration_seconds[0] if self.iteration_seconds else None
 
     @property
+    def usual_data_wait_seconds(self) -> float:
+        """The middle wait of the iterations after the first; 0 where waits were not seen."""
+        waits = sorted(self.data_wait_seconds[1:])
+        return waits[len(waits) // 2] if waits else 0.0
+
+    @property
     def steady_iteration_seconds(self) -> tuple[float, ...]:
         """All but the first, which also loads libraries, allocates and compiles."""
         return self.iteration_seconds[1:]
