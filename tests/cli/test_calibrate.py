@@ -1,5 +1,6 @@
 """`trainfare calibrate`: learning from kept profiles, and going back."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,36 @@ def test_a_folder_without_iterations_says_what_it_needs(tmp_path: Path) -> None:
     result = run("--data", str(tmp_path))
     assert isinstance(result.exception, AskedWrongly)
     assert "vision_models_rtx3090" in str(result.exception)
+
+
+def table(folder: Path, operations: bytes) -> Path:
+    (folder / "vision_models_rtx3090").mkdir()
+    (folder / "vision_models_rtx3090" / "operations.jsonl.gz").write_bytes(operations)
+    (folder / "vision_models_rtx3090" / "train_amp_nchw.csv").write_text(
+        "model,train_samples_per_sec,train_step_time,train_batch_size,train_img_size,param_count\nnet,1,50,8,32,1\n"
+    )
+    return folder
+
+
+ONE = {
+    "model": "net", "batch_size": 8, "params": 1000, "dtype": "float16",
+    "flops_and_bytes_by_class": {"mm": [[1e9, 1e6]] * 9, "elem": [[0, 1e6]] * 9, "opt": [[0, 1e4]]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("operations", "words"),
+    [
+        (b"not compressed", "cannot be read"),
+        (gzip.compress(b"x" * 100_000)[:60], "cannot be read"),
+        (gzip.compress(b'{"model": 3'), "cannot be read"),
+        (gzip.compress(json.dumps(ONE).encode()), "at least two families"),
+    ],
+)
+def test_tables_that_cannot_be_used_are_said(tmp_path: Path, operations: bytes, words: str) -> None:
+    result = run("--data", str(table(tmp_path, operations)))
+    assert isinstance(result.exception, AskedWrongly), result.exception
+    assert words in str(result.exception)
 
 
 @pytest.mark.skipif(not TABLES.is_dir(), reason="the public tables of measurements are not beside this folder")

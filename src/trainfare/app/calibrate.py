@@ -1,5 +1,6 @@
 """Fit the coefficients anew: to tables of measurements, to the user's own profiles, or to both; keep the old ones."""
 
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -64,16 +65,7 @@ def calibrate(
     catalog, before = open_catalog(settings), calibration_in_use(settings)
     fitted, left_out = before, tuple[LeftOut, ...]()
     if data is not None:
-        measurements = _tables(data)
-        fitted, left_out = fit_calibration(
-            measurements,
-            catalog.gpus,
-            made_at=now,
-            command=f"trainfare calibrate --data {data.name}",
-            fingerprint=fingerprint(data),
-            before=before,
-            on_progress=on_progress,
-        )
+        fitted, left_out = _fitted(data, catalog, before, now, on_progress)
     on_progress("your own profiles")
     with open_history(settings.store) as history:
         seen = tuple(_seen(history.profiles(), catalog, fitted))
@@ -107,13 +99,31 @@ def use_calibration(name: str, settings: Settings | None = None) -> Calibration:
     return found
 
 
+def _fitted(
+    data: Path, catalog: Catalog, before: Calibration, now: datetime, on_progress: Tell
+) -> tuple[Calibration, tuple[LeftOut, ...]]:
+    measurements = _tables(data)
+    try:
+        return fit_calibration(
+            measurements,
+            catalog.gpus,
+            made_at=now,
+            command=f"trainfare calibrate --data {data.name}",
+            fingerprint=fingerprint(data),
+            before=before,
+            on_progress=on_progress,
+        )
+    except ValueError as error:
+        raise AskedWrongly(f"nothing can be fitted to the tables in {data}: {error}") from error
+
+
 def _tables(folder: Path) -> Measurements:
     if not folder.is_dir():
         raise AskedWrongly(f"{folder} is not a folder of measurements.")
     try:
         found = read_measurements(folder)
-    except (ValueError, KeyError) as error:
-        raise AskedWrongly(f"a table in {folder} cannot be read: {error}") from error
+    except (ValueError, KeyError, OSError, EOFError, zlib.error) as error:
+        raise AskedWrongly(f"a table in {folder} cannot be read: {type(error).__name__}: {error}") from error
     if not found.traced:
         raise AskedWrongly(
             f"{folder} holds no iterations with their operations, which everything else stands on. It needs "

@@ -110,6 +110,8 @@ def judge_physics(
     another machine."""
     predicted: dict[int, float] = {}
     families = sorted({row.family for row in rows})
+    if len(families) < 2:
+        raise ValueError(f"iterations of at least two families of programs are needed, and there are {len(families)}")
     for fold in range(min(FOLDS, len(families))):
         out = set(families[fold::FOLDS])
         fit = fit_physics([row for row in rows if row.family not in out], gpus)
