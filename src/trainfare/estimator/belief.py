@@ -24,7 +24,7 @@ from trainfare.estimator.batch import operations_by_batch
 from trainfare.estimator.batch_line import time_at
 from trainfare.estimator.calibration import Calibration
 from trainfare.estimator.iterations import StepTimes, measured_times
-from trainfare.estimator.links import cluster_seconds
+from trainfare.estimator.links import cluster_seconds, per_gpu_batch
 from trainfare.estimator.memory import memory_need
 from trainfare.estimator.physics import StepSeconds, step_seconds
 from trainfare.estimator.programs import Timed, moved
@@ -356,7 +356,7 @@ class Believer:
         size = batch_size or leading.whole_batch_size
         if self._calibration is None or vm_type.gpu is None or size is None or size < workers:
             return None
-        own = max(1, round(size / workers))
+        own = max(1, round(per_gpu_batch(size, gpus=workers)))
         there = [p for p in self._measured_on(vm_type) if p.world_size == 1 and p.batch_size == own]
         alone = _measured(there) if there else self._alone(vm_type, own)
         if alone is None:
