@@ -106,6 +106,7 @@ def test_what_does_not_fit_says_how_to_make_it_fit() -> None:
         (("--on", "p3.8xlarg"), NotFound, "Did you mean p3.8xlarge"),
         (("--on", "p3.2xlarge", "--gpus", "4"), AskedWrongly, "has 1 GPU, not 4"),
         (("--on", "p3.8xlarge", "--gpus", "4", "--batch", "3"), AskedWrongly, "cannot be shared by 4 GPUs"),
+        (("--on", "p3.8xlarge", "--nodes", "20"), AskedWrongly, "a batch of 64 cannot be shared by 80 GPUs"),
         (("pnone", "--on", "T4"), NotFound, "no profile pnone"),
     ],
 )

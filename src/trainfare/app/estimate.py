@@ -68,11 +68,12 @@ def estimate(
     listed = fare.catalog.find(on)
     offers = (*listed, *fare.catalog.committed(listed[0].vm_type.key))
     offer = _offer(offers, region=region, spot=spot, reserved=reserved, today=today)
+    size = profiles[0].whole_batch_size if batch_size is None else batch_size
     candidate = Candidate(
         offer=offer,
         nodes=nodes,
-        batch_size=batch_size or profiles[0].whole_batch_size,
-        gpus_used=gpus_used(offer.vm_type, gpus, nodes, batch_size) or None,
+        batch_size=size,
+        gpus_used=gpus_used(offer.vm_type, gpus, nodes, size) or None,
     )
     found = fare.estimate([candidate])
     if not found:

@@ -79,7 +79,8 @@ def predict(
         profiles = profiles_asked(history, profile_ids)
     catalog = open_catalog(settings)
     vm_type = _machine(catalog, on)
-    gpus = gpus_used(vm_type, gpus, nodes, batch_size)
+    size = profiles[0].whole_batch_size if batch_size is None else batch_size
+    gpus = gpus_used(vm_type, gpus, nodes, size)
     believer = Believer(
         profiles,
         gpu_called=catalog.gpu_called,
@@ -87,7 +88,6 @@ def predict(
         cores_of=catalog.slice_cores,
     )
     asker = _Asker(believer=believer, vm_type=vm_type)
-    size = batch_size or profiles[0].batch_size
     found = asker.ask(nodes=nodes, gpus=gpus, batch_size=size)
     if found is None:
         raise nothing_known(profiles[0], vm_type)
