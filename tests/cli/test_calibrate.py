@@ -150,6 +150,7 @@ ONE = {
         (gzip.compress(b'{"model": 3'), "cannot be read"),
         (gzip.compress(json.dumps(ONE).encode()), "at least two families"),
     ],
+    ids=["plain text", "cut short", "half a row", "one model"],
 )
 def test_tables_that_cannot_be_used_are_said(tmp_path: Path, operations: bytes, words: str) -> None:
     result = run("--data", str(table(tmp_path, operations)))
