@@ -43,7 +43,7 @@ _HOMES = {
         "trainfare.model.estimate": "Estimate",
         "trainfare.model.bill": "Bill Overheads",
         "trainfare.model.epochs": "EpochsAnswer",
-        "trainfare.model.plan": "Goal Plan",
+        "trainfare.model.plan": "Goal Plan Target",
         "trainfare.model.prediction": "Prediction",
         "trainfare.model.document": "to_json from_json",
     }.items()

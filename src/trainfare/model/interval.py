@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import NormalDist, median
 
 from trainfare.model.checks import require_not_negative
 
@@ -70,6 +70,23 @@ class Interval:
             low=self.low * factor,
             high=self.high * factor,
             confidence=self.confidence,
+        )
+
+    def at(self, confidence: float) -> "Interval":
+        """The same belief at another confidence, as if the logarithm erred normally on either side.
+
+            high' = value·(high/value)^(z'/z),   z of a confidence c is the (1 + c)/2 quantile of the normal
+
+        A low end of nothing stays.
+        """
+        if confidence == self.confidence or not self.value:
+            return self
+        ratio = NormalDist().inv_cdf((1 + confidence) / 2) / NormalDist().inv_cdf((1 + self.confidence) / 2)
+        return Interval(
+            value=self.value,
+            low=self.value * (self.low / self.value) ** ratio,
+            high=self.value * (self.high / self.value) ** ratio,
+            confidence=confidence,
         )
 
     def overlaps(self, other: "Interval") -> bool:
