@@ -12,13 +12,24 @@ FLOORS = (
     ("cli", "web"),
     ("app",),
     ("settings",),
-    ("profiler", "catalog", "measurements", "estimator", "recommender", "scheduler", "runner", "clouds", "store"),
+    (
+        "profiler",
+        "catalog",
+        "measurements",
+        "estimator",
+        "recommender",
+        "scheduler",
+        "figures",
+        "runner",
+        "clouds",
+        "store",
+    ),
     ("model",),
     ("errors", "units", "probe", "agent"),
 )
 FLOOR_OF = {room: number for number, floor in enumerate(FLOORS) for room in floor}
 
-PURE = ("model", "estimator", "recommender", "scheduler", "runner", "units", "errors")
+PURE = ("model", "estimator", "recommender", "scheduler", "figures", "runner", "units", "errors")
 """No clock, no network, no files, no processes, no randomness of their own."""
 
 WORLD = {

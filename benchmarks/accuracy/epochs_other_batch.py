@@ -1,22 +1,23 @@
 """epochs_other_batch: how many epochs at a batch size that was not tried, from one, two or three that were?
 
-Nothing is fitted here: the belief about the critical batch size and the noise ship with the product, and the known
-sizes are the judged program's own. So a folder to test on is judged by itself. The belief was chosen in sight of these
-tables (`docs/decisions/0086-epochs-judged.md`).
+The known sizes are the judged program's own. The belief about its critical batch size is learned from the other
+programs of the fit folder, both tables together. The form of the belief and the noise were chosen in sight of these
+tables (`docs/decisions/0097-epochs-at-other-batches-again.md`).
 
     <table>/<2x|4x|8x>                  three sizes are known; by the ratio to the nearest of them
     …/two_known, …/one_known            two, or one
     …/epochs_only                       without the noise of the gradient, where the table has it
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from math import nan
 from pathlib import Path
 
 from benchmarks.accuracy.judged import Judged
-from benchmarks.epochs.data import public_runs, reference_points
-from benchmarks.epochs.other_batch import BUCKETS, Row, rows
-from trainfare.estimator.epochs_by_batch import KnownEpochs
+from benchmarks.epochs.data import BySize, public_sizes, reference_points
+from benchmarks.epochs.other_batch import BUCKETS, Row, beliefs, rows
+from trainfare.estimator.epochs_by_batch import EpochsBelief
 from trainfare.model.epochs import EpochsAnswer
 
 PARTS = {3: "", 2: "/two_known", 1: "/one_known"}
@@ -24,32 +25,32 @@ NAMES = {distance: f"{most:.0f}x" for most, distance in BUCKETS}
 ADASCALE = "these runs scaled their learning rate by AdaScale, which follows the law of the gradient's noise"
 
 
+READERS: Mapping[str, Callable[[Path], dict[str, BySize]]] = {
+    "data_parallel_t4": public_sizes,
+    "epochs_to_target": lambda folder: reference_points(folder / "reference_points.csv"),
+}
+
+
 def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
-    folder = test or fit
+    learned_from: dict[str, BySize] = {}
+    for table, read in READERS.items():
+        with suppress(FileNotFoundError):
+            learned_from |= read(fit / table)
     missing = []
-    for table, read in (("data_parallel_t4", _single_runs), ("epochs_to_target", _reference_points)):
+    for table, read in READERS.items():
         try:
-            sets = read(folder / table)
+            sets = read((test or fit) / table)
         except FileNotFoundError as error:
             missing.append(error)
             continue
-        yield from _judged(table, sets)
+        yield from _judged(table, sets, beliefs(sets, learned_from))
     if missing:
         raise missing[0]
 
 
-def _single_runs(folder: Path) -> Mapping[str, Sequence[KnownEpochs]]:
-    runs = list(public_runs(folder))
-    return {name: [run.known for run in runs if run.program == name] for name in dict.fromkeys(r.program for r in runs)}
-
-
-def _reference_points(folder: Path) -> Mapping[str, Sequence[KnownEpochs]]:
-    return reference_points(folder / "reference_points.csv")
-
-
-def _judged(table: str, sets: Mapping[str, Sequence[KnownEpochs]]) -> Iterator[Judged]:
+def _judged(table: str, sets: Mapping[str, BySize], believed: Mapping[str, EpochsBelief]) -> Iterator[Judged]:
     for count, part in PARTS.items():
-        found = {program: list(rows(points, count)) for program, points in sets.items()}
+        found = {program: list(rows(of, count, believed[program])) for program, of in sets.items()}
         for distance, name in NAMES.items():
             near = {program: [row for row in its if row.distance == distance] for program, its in found.items()}
             every = [row for its in near.values() for row in its]

@@ -17,9 +17,8 @@ from statistics import fmean, pstdev
 from typing import Any
 
 from benchmarks.epochs import from_curve, other_batch
-from benchmarks.epochs.data import Run, public_runs, reference_points, small_runs, to_target
+from benchmarks.epochs.data import BySize, Run, by_program, public_runs, reference_points, small_runs, to_target
 from trainfare.estimator.convergence import FORMS
-from trainfare.estimator.epochs_by_batch import KnownEpochs
 from trainfare.estimator.stabilisation import patience_epoch
 from trainfare.model.epochs import EpochsAnswer
 from trainfare.profiler.enough import stabilisation_point
@@ -39,14 +38,14 @@ def main() -> None:
     runs = list(public_runs(options.data / "data_parallel_t4"))
     small = list(small_runs(options.small)) if options.small else []
     schedules = [run for run in small if " " not in run.program]
-    sets = {name: [run.known for run in runs if run.program == name] for name in dict.fromkeys(r.program for r in runs)}
+    sets = by_program(runs)
+    references = reference_points(options.data / "epochs_to_target" / "reference_points.csv")
+    public = {**sets, **references}
     tables = {
         "stabilisation: coefficient of variation over the runs of a program, %": stabilisation(runs),
         f"epochs_from_curve, error in %; published: {PUBLISHED}": curves(runs),
-        "epochs_other_batch, error in %": batches(sets),
-        "epochs_other_batch on reference points of MLPerf, error in %": batches(
-            reference_points(options.data / "epochs_to_target" / "reference_points.csv")
-        ),
+        "epochs_other_batch, error in %": batches(sets, public),
+        "epochs_other_batch on reference points of MLPerf, error in %": batches(references, public),
     }
     if small:
         tables["epochs_from_curve on small programs, constants from the public ones"] = curves(schedules, runs)
@@ -55,7 +54,8 @@ def main() -> None:
                 {
                     name: to_target([run for run in small if run.program == name])
                     for name in dict.fromkeys(r.program for r in small if " " in r.program)
-                }
+                },
+                public,
             )
         )
     if options.json:
@@ -113,10 +113,11 @@ def _of_curves(rows: Sequence[from_curve.Row]) -> dict[str, Any]:
     }
 
 
-def batches(sets: Mapping[str, Sequence[KnownEpochs]]) -> Table:
+def batches(sets: Mapping[str, BySize], public: Mapping[str, BySize]) -> Table:
     table = []
+    believed = other_batch.beliefs(sets, public)
     for count in (1, 2, 3):
-        found = {program: other_batch.everywhere(points, count) for program, points in sets.items()}
+        found = {program: other_batch.everywhere(of, count, believed[program]) for program, of in sets.items()}
         for _, distance in other_batch.BUCKETS:
             part = []
             for program, every in found.items():

@@ -3,7 +3,7 @@
 import csv
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import cos, isfinite, pi
@@ -20,6 +20,18 @@ LOWER_IS_BETTER = ("yolov3", "deepspeech2")
 
 SAMPLES_FROM = 10_000
 """No benchmark trains so many epochs: beyond, a table counts samples."""
+COUNTED_SAMPLES = 1_000_000
+"""What is counted in samples is taken for epochs of so many."""
+
+DATA_SET = {
+    "maskrcnn": 117_266,  # images of COCO 2017 with boxes
+    "ssd": 117_266,
+    "resnet": 1_281_167,  # ImageNet 2012
+    "retinanet": 1_170_301,  # Open Images, as MLPerf selects them
+    "dlrm_dcnv2": 4_195_197_692,  # Criteo, 23 days
+    "dlrm": 4_195_197_692,
+}
+"""Samples in one epoch, as MLPerf's rules of training name their data sets; of others it is not known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +47,8 @@ class Run:
     passes: tuple[float, ...] = ()
     """Over the data set, at the end of each epoch of the curve; AdaScale makes these more than one an epoch."""
     noise: tuple[float, ...] = ()
+    samples: int | None = None
+    """In one pass."""
 
     @cached_property
     def settled(self) -> int:
@@ -48,6 +62,25 @@ class Run:
             gradient_noise=self.noise[: self.settled],
             counted=1.0,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BySize:
+    """Known epochs of one program by batch size, and how many samples an epoch has."""
+
+    known: tuple[KnownEpochs, ...]
+    samples: int | None = None
+
+
+def public_sizes(folder: Path) -> dict[str, BySize]:
+    return by_program(public_runs(folder))
+
+
+def by_program(runs: Iterable[Run]) -> dict[str, BySize]:
+    found: dict[str, list[Run]] = defaultdict(list)
+    for run in runs:
+        found[run.program].append(run)
+    return {name: BySize(known=tuple(run.known for run in of), samples=of[0].samples) for name, of in found.items()}
 
 
 def public_runs(folder: Path) -> Iterator[Run]:
@@ -85,6 +118,7 @@ def _runs_of(program: str, files: Sequence[Path]) -> Iterator[Run]:
                 max(float(line["grad_var"]) / max(float(line["grad_sqr"]), 1e-30), 1e-9) * first / batch_size
                 for line in lines
             ),
+            samples=round(one_pass),
         )
 
 
@@ -127,7 +161,7 @@ def small_runs(path: Path) -> Iterator[Run]:
         )
 
 
-def to_target(runs: Sequence[Run]) -> list[KnownEpochs]:
+def to_target(runs: Sequence[Run]) -> BySize:
     """Epochs to a quality that every run reached: the worst one's best, less 5 % of what it gained.
 
     With a constant learning rate the settled epoch is where noise lets it be; a target is not.
@@ -137,15 +171,16 @@ def to_target(runs: Sequence[Run]) -> list[KnownEpochs]:
     ]
     worst = min(middles, key=max)
     target = max(worst) - 0.05 * (max(worst) - worst[0])
-    return [
+    known = [
         KnownEpochs(
             batch_size=run.batch_size, epochs=1 + next(k for k, v in enumerate(middle) if v >= target), counted=1.0
         )
         for run, middle in zip(runs, middles, strict=True)
     ]
+    return BySize(known=tuple(known))
 
 
-def reference_points(path: Path) -> dict[str, tuple[KnownEpochs, ...]]:
+def reference_points(path: Path) -> dict[str, BySize]:
     """By benchmark, each batch size as the newest round has it.
 
     What was restated in samples is taken in samples: an epoch of unet3d's 168 images is 128 of them in batches of 64
@@ -154,10 +189,17 @@ def reference_points(path: Path) -> dict[str, tuple[KnownEpochs, ...]]:
     newest: dict[tuple[str, bool], dict[int, KnownEpochs]] = defaultdict(dict)
     for line in sorted(_lines(path), key=lambda line: line["round"]):
         size, epochs = int(line["bs"]), float(line["mean_epochs"])
-        point = KnownEpochs(batch_size=size, epochs=epochs, runs=max(1, int(float(line.get("n") or 1))))
-        newest[line["bench"], epochs > SAMPLES_FROM][size] = point
+        in_samples = epochs > SAMPLES_FROM
+        newest[line["bench"], in_samples][size] = KnownEpochs(
+            batch_size=size,
+            epochs=epochs / COUNTED_SAMPLES if in_samples else epochs,
+            runs=max(1, int(float(line.get("n") or 1))),
+        )
     return {
-        bench: tuple(points[size] for size in sorted(points))
+        bench: BySize(
+            known=tuple(points[size] for size in sorted(points)),
+            samples=COUNTED_SAMPLES if in_samples else DATA_SET.get(bench),
+        )
         for (bench, in_samples), points in newest.items()
         if in_samples or (bench, True) not in newest
     }

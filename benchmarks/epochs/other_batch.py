@@ -1,17 +1,20 @@
 """epochs_other_batch: epochs are known at one, two or three batch sizes; how many at another?
 
 Every subset of the batch sizes of a program is taken for known in turn, and every other size is foretold. Only the
-program's own known sizes are looked at; the belief that goes with them is the product's. "Constant epochs" takes those
-of the nearest known size, "root of the batch" lets them grow from there with √B, "least squares" puts the law
-E = α + β·B with α, β ≥ 0 through the known points without any belief.
+program's own known sizes are looked at; the belief that goes with them is learned from other programs. "Constant
+epochs" takes those of the nearest known size, "root of the batch" lets them grow from there with √B, "least squares"
+puts the law E = α + β·B with α, β ≥ 0 through the known points without any belief.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from math import inf, log, sqrt
 
-from trainfare.estimator.epochs_by_batch import FARTHEST, KnownEpochs, epochs_at_batch_size
+from benchmarks.epochs.data import BySize
+from trainfare.estimator.epochs_belief import fit_epochs_belief
+from trainfare.estimator.epochs_by_batch import FARTHEST, EpochsBelief, KnownEpochs, epochs_at_batches
 from trainfare.model.epochs import EpochsAnswer
 
 BUCKETS = ((2.0, "≤ 2×"), (4.0, "2–4×"), (8.0, "4–8×"))
@@ -32,29 +35,49 @@ class Row:
     """With the gradient's noise of the known runs, where it was measured: what a user gets."""
 
 
-def rows(points: Sequence[KnownEpochs], count: int, *, farthest: float = FARTHEST) -> Iterator[Row]:
+def beliefs(asked: Iterable[str], learned_from: Mapping[str, BySize]) -> dict[str, EpochsBelief]:
+    """For each program what the others say."""
+    return {
+        program: fit_epochs_belief(
+            [(of.known, of.samples) for name, of in sorted(learned_from.items()) if name != program]
+        )
+        for program in asked
+    }
+
+
+def rows(of: BySize, count: int, belief: EpochsBelief, *, farthest: float = FARTHEST) -> Iterator[Row]:
     """Of one program, from `count` known sizes; beyond `farthest` times an answer has only its ends."""
+    points = of.known
     for chosen in combinations(range(len(points)), count):
         known = [points[i] for i in chosen]
-        for target in (point for i, point in enumerate(points) if i not in chosen):
-            near = min(known, key=lambda k: abs(log(k.batch_size / target.batch_size)))
-            ratio = max(near.batch_size / target.batch_size, target.batch_size / near.batch_size)
+        targets = [point for i, point in enumerate(points) if i not in chosen]
+        # An epoch of counted samples is a unit that a batch may exceed.
+        samples = of.samples if of.samples and all(point.batch_size <= of.samples for point in points) else None
+
+        asked = partial(
+            epochs_at_batches,
+            batch_sizes=[target.batch_size for target in targets],
+            samples=samples,
+            farthest=farthest * 1.01,
+            belief=belief,
+        )
+        by_epochs = asked([replace(k, gradient_noise=()) for k in known])
+        by_noise = asked(known) if all(k.gradient_noise for k in known) else by_epochs
+        for target in targets:
+            size = target.batch_size
+            near = min(known, key=lambda k: abs(log(k.batch_size / size)))
+            ratio = max(near.batch_size / size, size / near.batch_size)
             distance = next((name for most, name in BUCKETS if ratio <= most * 1.01), None)
             if distance is None:
                 continue
-            plain = [replace(k, gradient_noise=()) for k in known]
-            by_epochs = epochs_at_batch_size(target.batch_size, plain, farthest=farthest * 1.01)
-            measured = all(k.gradient_noise for k in known)
             yield Row(
                 distance=distance,
                 truth=target.epochs,
                 constant=near.epochs,
-                root=near.epochs * sqrt(target.batch_size / near.batch_size),
-                least_squares=_least_squares(known, target.batch_size),
-                by_epochs=by_epochs,
-                by_noise=epochs_at_batch_size(target.batch_size, known, farthest=farthest * 1.01)
-                if measured
-                else by_epochs,
+                root=near.epochs * sqrt(size / near.batch_size),
+                least_squares=_least_squares(known, size),
+                by_epochs=by_epochs[size],
+                by_noise=by_noise[size],
             )
 
 
@@ -71,6 +94,6 @@ def _least_squares(known: Sequence[KnownEpochs], batch_size: int) -> float:
     return float(alpha + beta)
 
 
-def everywhere(points: Sequence[KnownEpochs], count: int) -> list[Row]:
+def everywhere(of: BySize, count: int, belief: EpochsBelief) -> list[Row]:
     """With a number at any distance: users get none beyond four times, it is judged all the same."""
-    return list(rows(points, count, farthest=inf))
+    return list(rows(of, count, belief, farthest=inf))

@@ -79,9 +79,10 @@ def test_the_noise_of_the_gradient_is_used_where_the_table_has_it_and_judged_wit
 def test_what_a_later_round_counts_in_samples_is_taken_in_samples(tmp_path: Path) -> None:
     keep_points(tmp_path, "r1,unet3d,64,90,3270,600", "r2,unet3d,64,90,418000,78000", "r2,unet3d,80,80,388000,70000")
     points = reference_points(tmp_path / "epochs_to_target" / "reference_points.csv")
-    assert [(point.batch_size, point.epochs, point.runs) for point in points["unet3d"]] == [
-        (64, 418000, 90),
-        (80, 388000, 80),
+    assert points["unet3d"].samples == 1_000_000
+    assert [(point.batch_size, point.epochs, point.runs) for point in points["unet3d"].known] == [
+        (64, 0.418, 90),
+        (80, 0.388, 80),
     ]
 
 

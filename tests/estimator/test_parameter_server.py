@@ -6,9 +6,11 @@ from trainfare.estimator.parameter_server import (
     ServedStep,
     ServedTraining,
     any_k_seconds,
+    apart_seconds,
     first_k_seconds,
     fit_served,
     gpu_seconds,
+    in_step_seconds,
     served_seconds,
     speed_up,
     synchronous_seconds,
@@ -93,15 +95,44 @@ def test_one_point_fits_nothing() -> None:
         fit_served([ServedStep(gpus=1, batch_size=64, seconds=1.0)] * 3)
 
 
-def test_the_knee_is_where_the_servers_network_is_always_busy() -> None:
-    """100 ms of computing and 2 × 50 MB at 10 GB/s, 10 ms: the eleventh worker fills the last gap."""
-    few, many = (served_seconds(0.1, gradient_bytes=5e7, workers=n, server_bytes_per_second=1e10) for n in (10, 22))
-    assert few.knee == pytest.approx(11)
-    assert not few.saturated
-    assert few.asynchronous == pytest.approx(0.11)
-    assert few.synchronous == pytest.approx(0.2)
-    assert many.saturated
-    assert many.asynchronous == pytest.approx(0.22), "22 workers get as much done as 11"
+def test_the_knee_is_where_each_direction_of_the_servers_network_is_always_busy() -> None:
+    """100 ms of computing and 50 MB at 10 GB/s, 5 ms each way: 110 ms hold 22 of them."""
+    found = served_seconds(0.1, gradient_bytes=5e7, workers=21, server_bytes_per_second=1e10)
+    assert found.knee == pytest.approx(22)
+    assert not found.saturated
+    assert served_seconds(0.1, gradient_bytes=5e7, workers=22, server_bytes_per_second=1e10).saturated
+
+
+def test_far_beyond_the_knee_each_more_worker_takes_a_transfer_more() -> None:
+    many, more = (served_seconds(0.1, gradient_bytes=5e7, workers=n, server_bytes_per_second=1e10) for n in (400, 500))
+    assert more.asynchronous - many.asynchronous == pytest.approx(100 * 0.005, rel=0.01)
+
+
+@given(st.floats(0.01, 10), st.floats(0, 1), st.integers(1, 64))
+def test_even_sharing_is_sanghvis_term_and_one_after_the_other_is_the_least(t: float, d: float, n: int) -> None:
+    even = in_step_seconds(t, d, n, evenness=1.0)
+    assert even == pytest.approx(t + transfer_seconds(d, gpus_at_server=n, bytes_per_second=1.0))
+    assert in_step_seconds(t, d, n, evenness=0.0) == pytest.approx(t + (n + 1) * d)
+    assert in_step_seconds(t, d, n, evenness=0.0) <= in_step_seconds(t, d, n) <= even * (1 + 1e-9)
+
+
+@given(st.floats(0.01, 10), st.floats(1e-4, 1), st.integers(1, 64))
+def test_workers_apart_are_held_up_by_the_network_or_by_themselves(t: float, d: float, n: int) -> None:
+    """The bounds of every closed network, and the balanced one without computing."""
+    found = apart_seconds(t, d, n)
+    assert max(t + 2 * d, n * d) * (1 - 1e-9) <= found <= (t + (n + 1) * d) * (1 + 1e-9)
+    assert apart_seconds(0.0, d, n) == pytest.approx((n + 1) * d)
+
+
+def test_one_worker_is_the_same_in_step_and_apart() -> None:
+    one = served_seconds(0.1, gradient_bytes=5e7, workers=1, server_bytes_per_second=1e10)
+    assert one.synchronous == one.asynchronous == pytest.approx(0.11)
+
+
+@pytest.mark.parametrize("evenness", [-0.1, 1.1])
+def test_evenness_is_a_share(evenness: float) -> None:
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        in_step_seconds(0.1, 0.01, 2, evenness=evenness)
 
 
 def test_a_program_without_gradient_never_fills_the_network() -> None:

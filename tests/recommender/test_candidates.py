@@ -1,19 +1,119 @@
 from datetime import date
+from typing import Any
 
-from tests.makers import make_gpu, make_offer, make_profile, make_vm_type
-from trainfare.recommender.candidates import candidates
+import pytest
+
+from tests.makers import make_gpu, make_offer, make_profile, make_program, make_vm_type
+from trainfare.model.offer import Offer
+from trainfare.model.scope import Quota, Scope
+from trainfare.recommender.candidates import Candidates, batch_option, candidates, sensible_batch_sizes
 
 TODAY = date(2026, 11, 16)
 
 
+def found(*offers: Offer, scope: Scope | None = None, world_size: int = 1, **profile: Any) -> Candidates:
+    measured = make_profile(**({"batch_size": 32} | profile), world_size=world_size)
+    sizes = sensible_batch_sizes([measured], scope or Scope())
+    return candidates(offers, [measured], today=TODAY, scope=scope or Scope(), batch_sizes=sizes)
+
+
+def shapes(of: Candidates) -> list[tuple[int, int]]:
+    return [(c.nodes, c.gpus_working) for c in of.candidates]
+
+
 def test_every_rentable_offer_is_one_candidate_at_the_batch_of_the_profile() -> None:
     offer, retired = make_offer(), make_offer(region="eu-west-1", retired_on=TODAY)
-    found = candidates([offer, retired], [make_profile(batch_size=32)], today=TODAY)
-    assert [(c.offer, c.nodes, c.batch_size) for c in found.candidates] == [(offer, 1, 32)]
+    assert [(c.offer, c.nodes, c.batch_size) for c in found(offer, retired).candidates] == [(offer, 1, 32)]
 
 
 def test_pytorch_programs_are_not_sent_to_accelerators_they_do_not_know() -> None:
     tpu = make_offer(vm_type=make_vm_type(gpu=make_gpu(name="TPUv3", vendor="google")))
-    found = candidates([tpu, make_offer()], [make_profile(framework="pytorch")], today=TODAY)
-    assert (len(found.candidates), found.foreign) == (1, 1)
-    assert candidates([tpu], [make_profile(framework="jax")], today=TODAY).foreign == 0
+    of_pytorch = found(tpu, make_offer(), framework="pytorch")
+    assert (len(of_pytorch.candidates), of_pytorch.foreign) == (1, 1)
+    assert found(tpu, framework="jax").foreign == 0
+
+
+def test_of_two_regions_the_dearer_is_left_out_but_not_on_spot() -> None:
+    dear, cheap = make_offer(region="a", usd_per_hour=2.0), make_offer(region="b", usd_per_hour=1.0)
+    spot = [make_offer(region=region, usd_per_hour=0.3, market="spot") for region in "ab"]
+    assert [c.offer for c in found(dear, cheap, *spot).candidates] == [cheap, *spot]
+
+
+@pytest.mark.parametrize(
+    ("scope", "kept"),
+    [
+        (Scope(), {"aws/small", "gcp/large"}),
+        (Scope(providers=("gcp",)), {"gcp/large"}),
+        (Scope(regions=("here",)), {"aws/small"}),
+        (Scope(machines=("large",)), {"gcp/large"}),
+        (Scope(machines=("aws/small",)), {"aws/small"}),
+        (Scope(gpus=("T4",)), {"aws/small"}),
+        (Scope(least_gpu_gib=40), {"gcp/large"}),
+        (Scope(yours=True), set()),
+        (Scope(quota=(Quota(of="A100", most=7),)), {"aws/small"}),
+        (Scope(quota=(Quota(of="aws", most=0),)), {"gcp/large"}),
+        (Scope(quota=(Quota(of="aws/small", most=1),)), {"aws/small", "gcp/large"}),
+    ],
+)
+def test_only_what_is_in_scope_is_a_candidate(scope: Scope, kept: set[str]) -> None:
+    t4, a100 = make_gpu(name="T4", memory_gib=16), make_gpu(name="A100", memory_gib=40)
+    small = make_offer(vm_type=make_vm_type(provider="aws", name="small", gpu=t4, gpus=1), region="here")
+    large = make_offer(vm_type=make_vm_type(provider="gcp", name="large", gpu=a100, gpus=8), region="there")
+    of = found(small, large, scope=scope)
+    assert {c.offer.vm_type.key for c in of.candidates} == kept
+    assert of.outside == 2 - len(kept)
+
+
+def test_a_program_that_uses_one_gpu_is_sent_to_one() -> None:
+    eight = make_offer(vm_type=make_vm_type(gpu=make_gpu(), gpus=8))
+    assert shapes(found(eight)) == [(1, 1)]
+
+
+def test_a_program_that_uses_several_is_sent_to_clusters() -> None:
+    four = make_offer(vm_type=make_vm_type(gpu=make_gpu(), gpus=4))
+    assert shapes(found(four, world_size=2, batch_size=64)) == [(1, 1), (1, 4), (2, 4), (4, 4), (8, 4)]
+    assert shapes(found(four, scope=Scope(nodes=3), batch_size=64)) == [(1, 1), (1, 4), (2, 4), (3, 4)]
+    assert shapes(found(four, scope=Scope(nodes=1), world_size=2)) == [(1, 1), (1, 4)]
+
+
+def test_a_quota_bounds_the_cluster() -> None:
+    four = make_offer(vm_type=make_vm_type(gpu=make_gpu(name="T4"), gpus=4))
+    scope = Scope(nodes=8, quota=(Quota(of="T4", most=11),))
+    assert shapes(found(four, scope=scope, batch_size=64)) == [(1, 1), (1, 4), (2, 4)]
+
+
+def test_a_batch_is_never_shared_by_more_gpus_than_it_has_samples() -> None:
+    four = make_offer(vm_type=make_vm_type(gpu=make_gpu(), gpus=4))
+    assert shapes(found(four, scope=Scope(nodes=2), batch_size=5)) == [(1, 1), (1, 4)]
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        (("python", "train.py", "--batch-size", "32"), "--batch-size {}"),
+        (("python", "train.py", "--train_batch_size=32"), "--train_batch_size={}"),
+        (("python", "train.py", "-b", "32"), "-b {}"),
+        (("python", "train.py", "data.batch_size=32"), "data.batch_size={}"),
+        (("python", "train.py", "--bs", "32"), "--bs {}"),
+        (("python", "train.py", "--batch-size", "64"), None),
+        (("python", "train.py", "--epochs", "32"), None),
+        (("python", "train.py", "32"), None),
+        (("python", "train.py"), None),
+    ],
+)
+def test_the_command_tells_how_to_set_a_batch_size(command: tuple[str, ...], option: str | None) -> None:
+    assert batch_option(make_program(command=command), 32) == option
+
+
+def test_other_batch_sizes_are_sensible_where_the_command_can_set_them() -> None:
+    told = make_profile(program=make_program(command=("python", "t.py", "--batch-size", "32")), batch_size=32)
+    silent = make_profile(program=make_program(command=("python", "t.py")), batch_size=32)
+    assert sensible_batch_sizes([told], Scope()) == (32, 8, 16, 64, 128)
+    assert sensible_batch_sizes([silent], Scope()) == (32,)
+    assert sensible_batch_sizes([silent], Scope(any_batch_size=True)) == (32, 8, 16, 64, 128)
+    assert sensible_batch_sizes([told], Scope(batch_sizes=(48,))) == (48,)
+
+
+def test_no_batch_is_larger_than_the_data_set() -> None:
+    small = make_profile(batch_size=32, samples=100)
+    assert max(size or 0 for size in sensible_batch_sizes([small], Scope(any_batch_size=True))) == 64

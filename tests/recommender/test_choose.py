@@ -8,28 +8,50 @@ from trainfare.model.estimate import Estimate, MemoryFit
 from trainfare.model.interval import Interval
 from trainfare.model.offer import Market
 from trainfare.model.plan import Goal
-from trainfare.recommender.choose import choosable, in_order, one_a_machine
+from trainfare.recommender.choose import Least, best_of, choosable, in_order, least_of, one_a_machine, score
 
 CHEAPEST, FASTEST = Goal(kind="cheapest"), Goal(kind="fastest")
 
 
+def weighted(w: float, confidence: float = 0.9) -> Goal:
+    return Goal(kind="weighted", weight_time=w, confidence=confidence)
+
+
 def estimate(
-    name: str = "m", *, usd: float = 1.0, seconds: float = 3600.0, market: Market = "on_demand", needs_gib: float = 4.0
+    name: str = "m",
+    *,
+    usd: float = 1.0,
+    seconds: float = 3600.0,
+    factor: float = 2.0,
+    market: Market = "on_demand",
+    needs_gib: float = 4.0,
+    nodes: int = 1,
+    batch_size: int = 64,
 ) -> Estimate:
     offer = make_offer(vm_type=make_vm_type(name=name), market=market)
     return make_estimate(
-        candidate=make_candidate(offer=offer),
-        usd=Interval.within_factor(usd, 2),
-        seconds=Interval.within_factor(seconds, 2),
+        candidate=make_candidate(offer=offer, nodes=nodes, batch_size=batch_size),
+        usd=Interval.within_factor(usd, factor),
+        seconds=Interval.within_factor(seconds, factor),
         memory=MemoryFit(needed_gib=Interval.exactly(needs_gib), available_gib=16),
     )
 
 
 some_estimates = st.lists(
-    st.builds(estimate, st.sampled_from("abcdef"), usd=st.floats(0.1, 10), seconds=st.floats(1, 1e5)),
+    st.builds(
+        estimate,
+        st.sampled_from("abcdef"),
+        usd=st.floats(0.1, 10) | st.sampled_from([1.0, 2.0]),
+        seconds=st.floats(1, 1e5) | st.sampled_from([60.0, 3600.0]),
+        factor=st.floats(1, 4),
+        nodes=st.integers(1, 4),
+        batch_size=st.sampled_from([64, 128]),
+    ),
     min_size=1,
     max_size=12,
+    unique_by=lambda e: (e.candidate.offer.vm_type.name, e.candidate.nodes, e.candidate.batch_size),
 )
+"""Of one candidate there is one estimate."""
 
 
 @given(some_estimates)
@@ -85,3 +107,68 @@ def test_when_nothing_is_left_the_answer_says_what_to_do() -> None:
 def test_a_machine_is_listed_once_a_market() -> None:
     dear, cheap, spot = estimate(usd=2.0), estimate(usd=1.0), estimate(usd=0.5, market="spot")
     assert one_a_machine(in_order([dear, cheap, spot], CHEAPEST)) == (spot, cheap)
+
+
+def test_a_machine_is_listed_once_whatever_its_nodes_and_batch_size() -> None:
+    every = [
+        estimate(usd=usd, nodes=nodes, batch_size=size)
+        for usd, nodes, size in ((3.0, 1, 64), (2.0, 4, 64), (2.5, 1, 128))
+    ]
+    assert one_a_machine(in_order(every, CHEAPEST)) == (every[1],)
+
+
+def test_weights_of_one_and_nothing_are_fastest_and_cheapest_to_the_last_digit() -> None:
+    """Quotients of these times are equal in floats, the times are not."""
+    close = [estimate("a", seconds=3600.0 + n * 2e-13 * 3600, usd=1.0 + n * 1e-13) for n in (3, 2, 1)]
+    for w, goal in ((1.0, FASTEST), (0.0, CHEAPEST)):
+        assert in_order(close, weighted(w)) == in_order(close, goal)
+
+
+def test_the_weighted_sum_by_hand() -> None:
+    """0.5·2 + 0.5·1 = 1.5 against 0.5·1 + 0.5·3 = 2, and 1.1 for the one in between."""
+    cheap, fast = estimate("cheap", usd=1, seconds=200), estimate("fast", usd=3, seconds=100)
+    between = estimate("between", usd=1.1, seconds=110)
+    assert in_order([fast, cheap], weighted(0.5)) == (cheap, fast)
+    assert in_order([fast, cheap, between], weighted(0.5))[0] is between
+    assert score(between, 0.5, Least(seconds=100, usd=1)) == pytest.approx(1.1)
+
+
+def test_a_machine_that_nobody_takes_can_turn_the_order_of_two_others_by_weights() -> None:
+    """What the module says does not hold: the yardstick moves with the choice."""
+    a, b = estimate("a", usd=1, seconds=200), estimate("b", usd=2.1, seconds=100)
+    slow_and_cheap = estimate("c", usd=0.5, seconds=10_000)
+    dear_and_fast = estimate("d", usd=1000, seconds=90)
+    assert in_order([a, b], weighted(0.5))[0] is a
+    assert in_order([a, b, estimate("e", usd=1000, seconds=50)], weighted(0.5))[0] is b
+    assert in_order([a, b, slow_and_cheap, dear_and_fast], weighted(0.5))[0] is a
+
+
+def test_the_yardstick_can_be_of_more_than_those_in_order() -> None:
+    a, b = estimate("a", usd=1, seconds=200), estimate("b", usd=2.1, seconds=100)
+    assert best_of([a, b], weighted(0.5), least=Least(seconds=50, usd=1)) is b
+    assert best_of([a, b], weighted(0.5)) is a
+
+
+def test_of_nothing_nothing_is_the_best() -> None:
+    assert in_order([], weighted(0.5)) == ()
+    assert best_of([], CHEAPEST) is None
+
+
+def test_ties_go_by_name_then_nodes_then_batch_size() -> None:
+    a, b = estimate("a"), estimate("b")
+    more, larger = estimate("a", nodes=2), estimate("a", batch_size=128)
+    for goal in (CHEAPEST, FASTEST, weighted(0.3)):
+        assert in_order([b, more, larger, a], goal) == (a, larger, more, b)
+
+
+@given(some_estimates, st.floats(0, 1))
+def test_the_best_is_the_first_in_order(estimates: list[Estimate], w: float) -> None:
+    for goal in (CHEAPEST, FASTEST, weighted(w)):
+        assert best_of(estimates, goal) == in_order(estimates, goal)[0]
+
+
+@given(some_estimates)
+def test_the_yardstick_is_of_the_best_of_each(estimates: list[Estimate]) -> None:
+    least = least_of(estimates)
+    assert least.seconds == in_order(estimates, FASTEST)[0].seconds.value
+    assert least.usd == in_order(estimates, CHEAPEST)[0].usd.value

@@ -2,12 +2,13 @@ from dataclasses import replace
 
 from tests.makers import NOON, make_candidate, make_estimate, make_gpu, make_offer, make_profile, make_vm_type
 from trainfare.model.bill import Bill, Billing, BillLine, Interruptions
-from trainfare.model.estimate import Estimate, Phase
+from trainfare.model.estimate import Estimate, MemoryFit, Phase
 from trainfare.model.interval import Interval
 from trainfare.model.machine import Host
 from trainfare.model.plan import Goal
 from trainfare.recommender.crossovers import Stretch
-from trainfare.recommender.explain import Case, reasons
+from trainfare.recommender.explain import Case, grouped, reasons
+from trainfare.recommender.pareto import front, knee
 
 A100 = make_vm_type(name="a2", gpu=make_gpu(name="A100"))
 CHEAP = make_estimate(usd=Interval.within_factor(1.0, 2), limited_by="launches")
@@ -39,7 +40,19 @@ def said(case: Case) -> str:
 
 
 def test_the_first_reason_says_out_of_how_many() -> None:
-    assert reasons(case())[0] == "cheapest of 2 machine types (2 offers were estimated)"
+    assert reasons(case())[0] == "cheapest of 2 candidates (2 machine types)"
+
+
+def test_nodes_batch_sizes_and_limits_are_part_of_how_many() -> None:
+    four = replace(FAST, candidate=replace(FAST.candidate, nodes=4, batch_size=128))
+    late = make_estimate(seconds=Interval.within_factor(99_000.0, 2))
+    huge = make_estimate(memory=MemoryFit(needed_gib=Interval.exactly(99.0), available_gib=16))
+    goal = Goal(kind="cheapest", deadline_seconds=43_200.0, budget_usd=20.0)
+    text = said(case(CHEAP, FAST, goal=goal, may=(CHEAP, FAST, four, late), estimates=(CHEAP, FAST, four, late, huge)))
+    assert text.splitlines()[0] == (
+        "cheapest of 3 candidates (2 machine types, up to 4 nodes, 2 batch sizes) that end within 12 h and cost "
+        "at most 20.00 $ with 90 % confidence; 1 more would not, 1 does not fit in memory"
+    )
 
 
 def test_the_price_of_the_other_goal_is_told() -> None:
@@ -51,8 +64,16 @@ def test_what_limits_an_iteration_is_told() -> None:
     assert "limited by launching kernels" in said(case())
 
 
-def test_overlapping_intervals_of_different_gpus_are_not_told_apart() -> None:
-    assert "aws a2 cannot be told apart from it" in said(case())
+def test_what_may_well_be_cheaper_is_not_told_apart() -> None:
+    near = replace(FAST, usd=Interval.within_factor(1.5, 2))
+    assert (
+        "aws a2 cannot be told apart from it at 90 % confidence: 1.5 × the cost is expected, and it is cheaper after "
+        "all with 25 % probability"
+    ) in said(case(CHEAP, near))
+    nearly = replace(near, candidate=replace(near.candidate, batch_size=128))
+    assert "; nor can 1 other" in said(case(CHEAP, near, nearly))
+    surer = Goal(kind="cheapest", confidence=0.7)
+    assert "told apart" not in said(case(CHEAP, near, goal=surer))
 
 
 def test_the_same_gpu_with_the_same_basis_is_told_apart_by_its_price() -> None:
@@ -165,3 +186,146 @@ def test_a_scaled_time_says_from_where_it_was_moved() -> None:
     assert "on this machine type at batch size 32" in said(case(scaled, profile=there))
     elsewhere = make_profile(host=Host(name="h", gpu="V100", gpus=1, vm_type="aws/p3.2xlarge"), device="cuda")
     assert "on V100 and moved to T4" in said(case(scaled, profile=elsewhere))
+
+
+def test_sentences_come_by_topic_and_flat_in_the_same_order() -> None:
+    whole = case(billed(CHEAP), FAST, probe="8 minutes on aws a2 (0.14 $) would settle it", foreign=3)
+    by_topic = grouped(whole)
+    assert list(by_topic) == ["why", "sure?", "what would change it", "charged", "assumed"]
+    assert reasons(whole) == tuple(sentence for group in by_topic.values() for sentence in group)
+    assert by_topic["sure?"][-1] == "8 minutes on aws a2 (0.14 $) would settle it"
+    assert by_topic["assumed"][-1].startswith("its price was seen on")
+
+
+def test_a_probe_that_is_offered_stands_in_for_the_general_advice() -> None:
+    assert "trainfare profile --on" in said(case())
+    assert "trainfare profile --on" not in said(case(probe="8 minutes on aws a2 (0.14 $) would settle it"))
+
+
+def test_a_full_house_stays_readable() -> None:
+    """At most about a dozen sentences where everything is there to be told."""
+    middle = make_estimate(
+        candidate=make_candidate(offer=make_offer(vm_type=make_vm_type(name="mid", gpu=make_gpu(name="L4")))),
+        usd=Interval.within_factor(1.2, 1.1),
+        seconds=Interval.within_factor(2000.0, 1.1),
+    )
+    every = (CHEAP, middle, FAST)
+    walk = (Stretch(first=1, last=30, estimate=FAST), Stretch(first=31, last=None, estimate=CHEAP))
+    full = case(
+        *every,
+        goal=Goal(kind="cheapest", deadline_seconds=9000.0),
+        front=front(every),
+        knee=knee(front(every)),
+        baseline=FAST,
+        delta=1.5,
+        stretches=walk,
+        probe="8 minutes on aws a2 (0.14 $) would settle it",
+        guessed_epochs="10 epochs are assumed",
+        foreign=12,
+    )
+    assert 10 <= len(reasons(full)) <= 14
+
+
+def test_what_the_weights_meant_is_told_in_time_and_money() -> None:
+    """Least time 1800 s, least cost 1 $: with 0.25 an hour is worth 1/3 · 2 $; 0.25·2 + 0.75·1 = 1.25."""
+    goal = Goal(kind="weighted", weight_time=0.25)
+    text = said(case(CHEAP, FAST, goal=goal))
+    assert text.startswith("best by these weights of 2 candidates")
+    assert (
+        "with time weighed at 0.25 and cost at 0.75: it takes 2 × the least time and costs 1 × the least cost" in text
+    )
+    assert "1.25 in all; so weighed, an hour less is worth 0.67 $" in text
+    assert "the fastest, aws a2, takes 0.5 × the time and costs 3 × as much" in text
+    assert "epochs" not in "".join(grouped(case(CHEAP, FAST, goal=goal))["what would change it"])
+
+
+def test_the_next_best_are_told_with_what_they_lose() -> None:
+    assert "next: aws a2 (−30 min, +2.00 $)" in said(case())
+
+
+def test_the_knee_is_named_or_is_the_choice() -> None:
+    middle = make_estimate(
+        candidate=make_candidate(offer=make_offer(vm_type=make_vm_type(name="mid"))),
+        usd=Interval.within_factor(1.2, 2),
+        seconds=Interval.within_factor(2000.0, 2),
+    )
+    every = front((CHEAP, middle, FAST))
+    assert "begins to cost much from aws mid on, which takes 0.56 × the time and costs 1.2 × as much" in said(
+        case(CHEAP, middle, FAST, front=every, knee=knee(every))
+    )
+    assert "of the 3 on the Pareto front it is where more speed begins to cost much" in said(
+        case(middle, CHEAP, FAST, goal=Goal(kind="weighted", weight_time=0.5), front=every, knee=knee(every))
+    )
+
+
+def test_a_baseline_is_answered_with_the_speed_up_for_each_fold_of_cost() -> None:
+    """Twice as fast for three times the cost: Δ = 2/3."""
+    text = said(case(FAST, CHEAP, goal=Goal(kind="fastest"), baseline=CHEAP, delta=2 / 3))
+    assert "against aws g4dn.xlarge it is 2 × as fast for 3 × the cost: Δ, the speed-up for each fold of cost" in text
+    assert text.count("is 0.67") == 1
+
+
+def changed(case: Case) -> str:
+    return "".join(grouped(case)["what would change it"])
+
+
+def test_a_shorter_deadline_names_who_would_keep_it() -> None:
+    """CHEAP takes 2 h at the most, FAST 1 h."""
+    assert "with a deadline below 2 h 00 min: aws a2, 30 min, 3.00 $, which keeps --deadline 1h" in changed(case())
+
+
+def test_a_deadline_that_costs_money_names_the_one_that_would_not() -> None:
+    goal = Goal(kind="cheapest", deadline_seconds=4000.0)
+    assert "with --deadline 2h: aws g4dn.xlarge, 60 min, 1.00 $" in changed(case(FAST, goal=goal, may=(CHEAP, FAST)))
+
+
+def test_a_budget_likewise() -> None:
+    fastest = Goal(kind="fastest")
+    assert ("with a budget below 6.00 $: aws g4dn.xlarge, 60 min, 1.00 $, which keeps --budget 2.00") in changed(
+        case(FAST, CHEAP, goal=fastest)
+    )
+    goal = Goal(kind="fastest", budget_usd=3.0)
+    assert "with --budget 6.00: aws a2, 30 min, 3.00 $" in changed(case(CHEAP, goal=goal, may=(CHEAP, FAST)))
+
+
+def test_the_price_at_which_another_would_be_cheaper_is_told() -> None:
+    """Three times the cost: 3 × 0.526 $/h."""
+    assert "if aws g4dn.xlarge rises above 1.58 $/h (now 0.526): aws a2" in changed(case())
+    assert "rises" not in changed(case(FAST, CHEAP, goal=Goal(kind="fastest")))
+    own = replace(CHEAP, candidate=make_candidate(offer=make_offer(market="own")))
+    assert "rises" not in changed(case(own, FAST))
+
+
+def test_several_gpus_are_told_and_what_that_assumes() -> None:
+    big = make_offer(vm_type=make_vm_type(name="big", gpus=4))
+    four = replace(CHEAP, candidate=make_candidate(offer=big, nodes=2))
+    text = said(case(four, FAST))
+    assert "an iteration takes 100 ms on 8 GPUs" in text
+    assert "it was profiled on one GPU: that the program can train on 8 at once" in text
+    assert "2 × aws big" in said(case(CHEAP, four))
+    one = replace(CHEAP, candidate=make_candidate(offer=big))
+    assert "it uses 1 of 4 GPUs: the machine is charged in full and the rest stands idle" in said(case(one, FAST))
+
+
+def test_batch_sizes_that_were_compared_are_told_with_their_epochs() -> None:
+    larger = replace(FAST, candidate=replace(FAST.candidate, batch_size=256))
+    same = said(case(CHEAP, larger))
+    assert "batch size 64 is the best of 64 and 256; the same number of epochs is assumed at each" in same
+    assert "aws a2 at batch 256" in same
+    more = said(case(CHEAP, replace(larger, epochs=14)))
+    assert "batch size 64 is the best of 64 and 256, at which 10 and 14 epochs are expected" in more
+    assert "as told" in said(case(CHEAP, larger, batch_epochs="as told"))
+
+
+def test_legs_are_told_as_they_are_given() -> None:
+    assert "in two legs: epochs 1 – 5 on aws a2" in said(case(legs=("in two legs: epochs 1 – 5 on aws a2",)))
+
+
+def test_a_spot_offer_that_misses_the_deadline_is_not_praised() -> None:
+    spot = make_estimate(
+        candidate=make_candidate(offer=make_offer(market="spot")),
+        usd=Interval.within_factor(0.2, 2),
+        seconds=Interval.within_factor(9000.0, 2),
+    )
+    goal = Goal(kind="cheapest", deadline_seconds=10_000.0)
+    assert "on spot" not in said(case(CHEAP, FAST, goal=goal, estimates=(spot, CHEAP, FAST)))

@@ -10,9 +10,11 @@ PAID = (
     f"on demand within {LATEST} × the time of the fastest; one that misses the deadline is paid for in vain, and the "
     "cheapest that meets it on top"
 )
-IN_TIME = f"the least expected bill {PAID}"
+IN_TIME = f"the least expected bill, a machine in time taken to exist, {PAID}"
 SURELY = f"the cheapest whose interval ends in time, else the fastest, {PAID}"
 NINE_OF_TEN = 1.645
+SURELY_NONE = 1 - 1e-12
+"""No machine is in time, as far as numbers tell: the fastest misses by least."""
 
 Machine = TypeVar("Machine", bound=Hashable)
 Bill = Callable[
@@ -37,7 +39,15 @@ def take_in_time(
     truth: Mapping[Machine, float],
     price: Mapping[Machine, float],
 ) -> float:
-    """The least that is to be expected: the machine, and with the chance that it is late the surest one on top."""
+    """The least that is to be expected, in those worlds where the deadline can be met at all.
+
+        bill(m) = cost of m + P(m late | some machine is in time) · cost of the surest
+
+    Where none is in time no choice is better than another, so such worlds must not count: without the condition a
+    machine that is surely late, and cheap, wins wherever the fastest is in doubt. With times that err by themselves
+
+        P(m late | some in time) = (late(m) − Π late) / (1 − Π late)
+    """
     latest = LATEST * min(truth.values())
 
     def late(machine: Machine) -> float:
@@ -48,10 +58,17 @@ def take_in_time(
         deviation = math.log(high[machine] / seconds) / NINE_OF_TEN
         return 0.5 * math.erfc(math.log(latest / seconds) / deviation / math.sqrt(2))
 
-    surest = min(predicted, key=late)
+    chances = {machine: late(machine) for machine in predicted}
+    none = math.prod(chances.values())
+    if none >= SURELY_NONE:
+        return _paid(min(predicted, key=lambda machine: predicted[machine]), truth, price, latest)
+    surest = min(predicted, key=lambda machine: (chances[machine], predicted[machine]))
     second = predicted[surest] * price[surest]
-    chosen = min(predicted, key=lambda machine: predicted[machine] * price[machine] + late(machine) * second)
-    return _paid(chosen, truth, price, latest)
+
+    def bill(machine: Machine) -> float:
+        return predicted[machine] * price[machine] + (chances[machine] - none) / (1 - none) * second
+
+    return _paid(min(predicted, key=bill), truth, price, latest)
 
 
 def take_surely(

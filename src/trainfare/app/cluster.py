@@ -1,16 +1,19 @@
-"""How many workers behind a parameter server, of which type: FC2's algorithms on prices, networks and profiles."""
+"""How many workers behind a parameter server, of which type: FC2's algorithms on prices, networks and profiles, and
+beside them our own choice by predicted time and cost."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trainfare.app.catalog import open_catalog
+from trainfare.app.fare import require_epochs
 from trainfare.catalog.catalog import Catalog
-from trainfare.errors import AskedWrongly, NotFound
+from trainfare.errors import AskedWrongly, Infeasible, NotFound
 from trainfare.estimator.parameter_server import transfer_seconds
-from trainfare.model.cluster import ALGORITHMS, Algorithm, Cluster, Limit, Server, Worker
+from trainfare.model.cluster import ALGORITHMS, Algorithm, Cluster, Limit, Rated, Server, TrainedCluster, Worker
+from trainfare.model.machine import VmType
 from trainfare.model.offer import Offer
 from trainfare.model.profile import Profile
 from trainfare.recommender.cluster import (
@@ -23,8 +26,12 @@ from trainfare.recommender.cluster import (
     time_opt,
     widest_server,
 )
+from trainfare.recommender.own_cluster import beside, cheapest, own_reasons
 from trainfare.settings import Settings, read_settings
 from trainfare.store.open import open_history
+
+if TYPE_CHECKING:
+    from trainfare.app.own_cluster import Forecast
 
 BYTES_PER_SECOND_OF_MBPS = 125_000
 
@@ -33,6 +40,12 @@ BYTES_PER_SECOND_OF_MBPS = 125_000
 class ClusterAdvice:
     cluster: Cluster
     reasons: tuple[str, ...]
+    epochs: int | None = None
+    """That the predictions are of; None where there is no profile to predict from."""
+    rated: tuple[Rated, ...] = ()
+    """What each algorithm of FC2 takes and what we take, by our predictions; empty where nothing can be predicted."""
+    remarks: tuple[str, ...] = ()
+    """On the predictions."""
 
 
 def recommend_cluster(
@@ -45,20 +58,25 @@ def recommend_cluster(
     max_workers: int | None = None,
     worker_mbps: Mapping[str, float] | None = None,
     profile_ids: Sequence[str] = (),
+    epochs: int | None = None,
+    iterations_per_epoch: int | None = None,
     fill: float = FILL,
     settings: Settings | None = None,
 ) -> ClusterAdvice:
     """`workers` and `servers` are machine types with their dollars an hour, or None for the catalog's price.
 
-    `worker_mbps` is what one worker sends; where it is not said, it follows from the profiles, each of which speaks of
-    the machine type that it was taken on. Without workers, the machines of the profiles are the workers.
+    `worker_mbps` is what one worker sends; where it is not said, it follows from the profiles: of one that was taken on
+    that machine type as measured, else as predicted. Without workers, the machines of the profiles are the workers.
+    With profiles the training of `epochs` is predicted on every cluster that the limit allows.
     """
     settings = settings or read_settings()
     if algorithm not in ALGORITHMS:
         raise NotFound("algorithm", algorithm, ALGORITHMS)
     if not 0 < fill <= 1:
         raise AskedWrongly(f"--fill is the part of the server's network that may be used, up to 1, not {fill:g}.")
-    prices = _Prices(open_catalog(settings), _today())
+    require_epochs(epochs)
+    catalog = open_catalog(settings)
+    prices = _Prices(catalog, _today())
     if not servers:
         raise AskedWrongly("give the parameter server, as in --server m4.large=0.125 --server-mbps 450.")
     possible = [
@@ -67,18 +85,29 @@ def recommend_cluster(
     ]
     server = widest_server(possible)
     profiles = _profiles(profile_ids, settings)
-    wanted = dict(workers) or dict.fromkeys(profiles)
+    wanted = dict(workers) or _machines_of(profiles)
     if not wanted:
         raise AskedWrongly("give the types that may be workers, as in --worker aws/g4dn.xlarge or --worker mine=0.40.")
-    measured = {name: mbps for name, profile in profiles.items() if (mbps := _mbps_of_profile(profile, server))}
-    stated = {**measured, **(worker_mbps or {})}
-    _require_named(stated, wanted)
+    _require_named(worker_mbps or {}, wanted)
+    limit = _limit(usd_per_hour, max_workers)
+    known = {name: vm_type for name in wanted if (vm_type := _vm_type(catalog, name))}
+    found = _forecast(profiles, known, epochs, iterations_per_epoch, settings) if profiles else None
+    forecast = None if isinstance(found, str) else found
+    sent = _Sent(worker_mbps or {}, profiles, known, forecast, server)
     types = [
-        Worker(name=name, usd_per_hour=prices.of("worker", name, usd), mbps=stated.get(name))
+        Worker(name=name, usd_per_hour=prices.of("worker", name, usd), mbps=sent.by(name))
         for name, usd in wanted.items()
     ]
-    cluster = _solve(algorithm, server, types, _limit(usd_per_hour, max_workers), fill)
-    return ClusterAdvice(cluster=cluster, reasons=(*_server_reasons(server, possible), *reasons(cluster)))
+    cluster = _solve(algorithm, server, types, limit, fill)
+    trained = forecast.trained(possible, types, limit) if forecast else ()
+    rated = beside(_answers(cluster, server, types, limit, fill, trained), trained)
+    return ClusterAdvice(
+        cluster=cluster,
+        reasons=(*_server_reasons(server, possible), *reasons(cluster)),
+        epochs=forecast.epochs if forecast and rated else None,
+        rated=rated,
+        remarks=_remarks(found, rated, types),
+    )
 
 
 def cluster_record(advice: ClusterAdvice) -> dict[str, Any]:
@@ -108,6 +137,44 @@ def cluster_record(advice: ClusterAdvice) -> dict[str, Any]:
             for each in cluster.considered
         ],
         "reasons": list(advice.reasons),
+        "epochs": advice.epochs,
+        "rated": [_rated_record(each) for each in advice.rated],
+        "remarks": list(advice.remarks),
+    }
+
+
+def _rated_record(each: Rated) -> dict[str, Any]:
+    return {
+        "by": each.by,
+        "server": each.server and each.server.name,
+        "worker": each.worker.name,
+        "workers": each.workers,
+        "usd_per_hour": each.usd_per_hour,
+        **_trained_record(each.trained),
+        "over_cheapest": each.over_cheapest,
+        "over_fastest": each.over_fastest,
+        "over_as_fast": each.over_as_fast,
+        "as_fast": each.as_fast
+        and {
+            "server": each.as_fast.server and each.as_fast.server.name,
+            "worker": each.as_fast.worker.name,
+            "workers": each.as_fast.workers,
+            **_trained_record(each.as_fast),
+        },
+    }
+
+
+def _trained_record(trained: TrainedCluster | None) -> dict[str, float | str | None]:
+    if trained is None:
+        return dict.fromkeys(("seconds", "seconds_low", "seconds_high", "usd", "usd_low", "usd_high", "basis"))
+    return {
+        "seconds": trained.seconds.value,
+        "seconds_low": trained.seconds.low,
+        "seconds_high": trained.seconds.high,
+        "usd": trained.usd.value,
+        "usd_low": trained.usd.low,
+        "usd_high": trained.usd.high,
+        "basis": trained.basis,
     }
 
 
@@ -171,21 +238,118 @@ def _mbps_of_server(name: str, stated: Mapping[str, float]) -> float:
     return mbps
 
 
-def _profiles(profile_ids: Sequence[str], settings: Settings) -> dict[str, Profile]:
-    """By the machine type that each was taken on; of several on one, the last that was named."""
+def _profiles(profile_ids: Sequence[str], settings: Settings) -> tuple[Profile, ...]:
     if not profile_ids:
-        return {}
-    found = {}
+        return ()
     with open_history(settings.store) as history:
-        for profile_id in profile_ids:
-            profile = history.profile(profile_id)
-            if profile.host.vm_type is None:
-                raise AskedWrongly(
-                    f"profile {profile_id} does not say which machine type it was taken on, so it speaks of no worker. "
-                    "Take it with trainfare profile --on MACHINE, or give --mbps-per-worker."
-                )
-            found[profile.host.vm_type] = profile
-    return found
+        return tuple(history.profile(profile_id) for profile_id in dict.fromkeys(profile_ids))
+
+
+def _machines_of(profiles: Sequence[Profile]) -> dict[str, float | None]:
+    """The workers, where the user names none."""
+    for profile in profiles:
+        if profile.host.vm_type is None:
+            raise AskedWrongly(
+                f"profile {profile.id} does not say which machine type it was taken on, so it speaks of no worker. "
+                "Take it with trainfare profile --on MACHINE, or name the workers with --worker."
+            )
+    return dict.fromkeys(profile.host.vm_type for profile in profiles if profile.host.vm_type)
+
+
+def _vm_type(catalog: Catalog, name: str) -> VmType | None:
+    try:
+        return catalog.find(name)[0].vm_type
+    except NotFound:
+        return None
+
+
+def _forecast(
+    profiles: Sequence[Profile],
+    known: Mapping[str, VmType],
+    epochs: int | None,
+    iterations_per_epoch: int | None,
+    settings: Settings,
+) -> "Forecast | str":
+    """Or why there is none: FC2's answers need no number of iterations."""
+    from trainfare.app.own_cluster import forecast
+
+    try:
+        return forecast(profiles, known, epochs=epochs, iterations_per_epoch=iterations_per_epoch, settings=settings)
+    except AskedWrongly as error:
+        if epochs is not None or iterations_per_epoch is not None:
+            raise
+        return str(error)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """What one worker sends, where somebody knows."""
+
+    stated: Mapping[str, float]
+    profiles: Sequence[Profile]
+    known: Mapping[str, VmType]
+    forecast: "Forecast | None"
+    server: Server
+
+    def by(self, name: str) -> float | None:
+        if name in self.stated:
+            return self.stated[name]
+        key = self.known[name].key if name in self.known else name
+        for profile in reversed(self.profiles):  # of several, the last that was named
+            if profile.host.vm_type == key and (mbps := _mbps_of_profile(profile, self.server)):
+                return mbps
+        return self.forecast.mbps(name, self.server) if self.forecast else None
+
+
+def _answers(
+    asked: Cluster,
+    server: Server,
+    types: Sequence[Worker],
+    limit: Limit,
+    fill: float,
+    trained: Sequence[TrainedCluster],
+) -> tuple[Cluster, ...]:
+    """Of all of FC2's algorithms that have one; scala-opt-m takes the type that our cheapest has behind a server."""
+    if not trained:
+        return ()
+    served = [one for one in trained if one.server is not None]
+    ours = [cheapest(served).worker] if served else []
+    found = []
+    for algorithm in ALGORITHMS:
+        if algorithm == asked.algorithm:
+            found.append(asked)
+            continue
+        mine = ours if algorithm == "scala-opt-m" else types
+        if mine and (algorithm in ("cost-opt", "time-opt") or all(worker.mbps for worker in mine)):
+            try:
+                found.append(_solve(algorithm, server, mine, limit, fill))
+            except Infeasible:
+                continue  # it was not asked for, and the table shows those that have an answer
+    return tuple(found)
+
+
+def _remarks(found: "Forecast | str | None", rated: Sequence[Rated], types: Sequence[Worker]) -> tuple[str, ...]:
+    if found is None:
+        return ()
+    if isinstance(found, str):
+        return (f"times are not predicted: {found}",)
+    silent = [worker.name for worker in types if found.alone(worker.name) is None]
+    said = []
+    if silent:
+        why = "the catalog does not know it, it has no GPU and no profile, or its memory is too small"
+        said.append(f"nothing is predicted of {', '.join(silent)}: {why}")
+    if not rated:
+        return tuple(said)
+    size = found.profile.batch_size
+    batch = f"batch of {size}" if size else "batch"
+    guessed = found.fare.leading.length.guessed
+    return (
+        *own_reasons(rated),
+        f"each worker keeps its {batch}, so that more workers make a larger batch of all, which may need more epochs; "
+        "a server waits for all its workers; boot and setup are not counted",
+        *said,
+        *([guessed] if guessed else []),
+    )
 
 
 def _mbps_of_profile(profile: Profile, server: Server) -> float | None:

@@ -118,6 +118,11 @@ def expected_epochs(profile: Profile, *, epochs: int | None = None, metric: str 
     return found.needed if found.trains.refused else found.trains
 
 
+def epochs_to_target(profile: Profile, target: float, *, metric: str) -> EpochsAnswer:
+    """How many until the metric has this value, by the curve of the profile. May be a refusal."""
+    return _to_target(profile_epochs(profile, metric=metric), target, None)
+
+
 def profile_epochs(
     profile: Profile, *, epochs: int | None = None, metric: str | None = None, seen: int | None = None
 ) -> ProfileEpochs:

@@ -1,8 +1,8 @@
 """From kept profiles and the catalog to estimates: the one path that `recommend` and `estimate` share."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from trainfare.app.calibrations import calibration_in_use
@@ -12,8 +12,10 @@ from trainfare.catalog.terms import interruptions_of, terms_of
 from trainfare.errors import AskedWrongly
 from trainfare.estimator.belief import Believer
 from trainfare.estimator.bill import INSTANT, Charges
-from trainfare.estimator.estimate import estimate_all
+from trainfare.estimator.epochs_by_batch import KnownEpochs, epochs_at_batches
+from trainfare.estimator.estimate import estimate_all, estimate_in_brief
 from trainfare.model.bill import Overheads, Terms
+from trainfare.model.epochs import EpochsAnswer
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 from trainfare.model.offer import Candidate, Offer
@@ -56,6 +58,9 @@ class Fare:
     charges: Charges
     believer: Believer
     groups: tuple[AtOneBatchSize, ...]
+    epochs_at: Mapping[int, EpochsAnswer] = field(default_factory=dict)
+    """Of batch sizes that were not profiled, how many epochs are expected to reach as far; elsewhere as many as at the
+    leading one."""
 
     @property
     def leading(self) -> AtOneBatchSize:
@@ -63,13 +68,17 @@ class Fare:
 
     def estimate(self, wanted: Sequence[Candidate], epochs: int | None = None) -> tuple[Estimate, ...]:
         """Each candidate by the profiles of its own batch size; `epochs` in place of those that are asked for."""
-        return self._estimates(wanted, epochs, self.charges)
+        return self._estimates(estimate_all, wanted, epochs, self.charges)
+
+    def in_brief(self, wanted: Sequence[Candidate]) -> tuple[Estimate, ...]:
+        """The same times and costs without the words: quick enough for thousands."""
+        return self._estimates(estimate_in_brief, wanted, None, self.charges)
 
     def equally_long(self, wanted: Sequence[Candidate]) -> tuple[Estimate, ...]:
         """Without the doubt how many epochs it takes: it is the same on every machine, so it does not count where one
         is held against another."""
         groups = tuple(replace(g, length=replace(g.length, epochs_interval=None)) for g in self.groups)
-        return replace(self, groups=groups).estimate(wanted)
+        return replace(self, groups=groups).in_brief(wanted)
 
     def on_a_line(self, wanted: Sequence[Candidate], epochs: int) -> tuple[Estimate, ...]:
         """Without rounding and minimum charge: straight lines in the number of epochs, as crossovers want them."""
@@ -77,7 +86,7 @@ class Fare:
         def unrounded(offer: Offer) -> Terms:
             return replace(terms_of(offer), billing=INSTANT)
 
-        return self._estimates(wanted, epochs, replace(self.charges, terms=unrounded))
+        return self._estimates(estimate_in_brief, wanted, epochs, replace(self.charges, terms=unrounded))
 
     def at(self, batch_size: int | None) -> AtOneBatchSize:
         """What would be trained at a batch size of all GPUs together; one that was not profiled is like the leading
@@ -88,25 +97,36 @@ class Fare:
         known = self.leading.profiles[0].whole_batch_size
         if batch_size is None or known is None:
             return self.leading
-        return _at_other_batch(self.leading, known, batch_size)
+        return _at_other_batch(self.leading, known, batch_size, self.epochs_at.get(batch_size))
 
-    def _estimates(self, wanted: Sequence[Candidate], epochs: int | None, charges: Charges) -> tuple[Estimate, ...]:
+    def knowing_epochs_at(self, batch_sizes: Iterable[int | None]) -> "Fare":
+        """With what the law of epochs and batch sizes says of those that were not profiled."""
+        known = [k for group in self.groups if (k := _known_epochs(group))]
+        others = {size for size in batch_sizes if size is not None} - {k.batch_size for k in known}
+        samples = self.leading.profiles[0].samples
+        return replace(self, epochs_at=epochs_at_batches(known, others, samples=samples) if known else {})
+
+    def _estimates(
+        self,
+        estimates_of: Callable[..., tuple[Estimate, ...]],
+        wanted: Sequence[Candidate],
+        epochs: int | None,
+        charges: Charges,
+    ) -> tuple[Estimate, ...]:
+        by_size: dict[int | None, list[Candidate]] = {}
+        for candidate in wanted:
+            by_size.setdefault(candidate.batch_size, []).append(candidate)
         return tuple(
             estimate
-            for size in dict.fromkeys(candidate.batch_size for candidate in wanted)
-            for estimate in self._at_one(self.at(size), [c for c in wanted if c.batch_size == size], epochs, charges)
-        )
-
-    def _at_one(
-        self, group: AtOneBatchSize, wanted: Sequence[Candidate], epochs: int | None, charges: Charges
-    ) -> tuple[Estimate, ...]:
-        return estimate_all(
-            self.believer,
-            wanted,
-            iterations_per_epoch=group.iterations_per_epoch if epochs else _exact(group),
-            epochs=epochs or group.length.epochs,
-            epochs_interval=None if epochs else group.length.epochs_interval,
-            charges=charges,
+            for group, alike in ((self.at(size), alike) for size, alike in by_size.items())
+            for estimate in estimates_of(
+                self.believer,
+                alike,
+                iterations_per_epoch=group.iterations_per_epoch if epochs else _exact(group),
+                epochs=epochs or group.length.epochs,
+                epochs_interval=None if epochs else group.length.epochs_interval,
+                charges=charges,
+            )
         )
 
 
@@ -202,13 +222,41 @@ def _exact(group: AtOneBatchSize) -> float:
     return group.iterations_per_epoch if length.iterations is None else length.iterations / length.epochs
 
 
-def _at_other_batch(group: AtOneBatchSize, known: int, batch_size: int) -> AtOneBatchSize:
-    """As many samples in other portions."""
+def _at_other_batch(
+    group: AtOneBatchSize, known: int, batch_size: int, answer: EpochsAnswer | None
+) -> AtOneBatchSize:
+    """As many samples in other portions, for as many epochs as these are expected to need."""
     samples = group.profiles[0].samples or group.iterations_per_epoch * known
     length = group.length
-    if length.iterations is not None:  # what the program counts in iterations is an amount of samples to us
-        length = replace(length, iterations=max(1, math.ceil(length.iterations * known / batch_size)))
+    iterations: float | None = length.iterations
+    if answer is not None and answer.whole is not None:
+        more = answer.whole / length.epochs
+        length = replace(length, epochs=answer.whole, epochs_interval=_whole_interval(answer))
+        iterations = None if iterations is None else iterations * more
+    if iterations is not None:  # what the program counts in iterations is an amount of samples to us
+        length = replace(length, iterations=max(1, math.ceil(iterations * known / batch_size)))
     return replace(group, iterations_per_epoch=max(1, math.ceil(samples / batch_size)), length=length)
+
+
+def _known_epochs(group: AtOneBatchSize) -> KnownEpochs | None:
+    profile, length = group.profiles[0], group.length
+    if profile.whole_batch_size is None:
+        return None
+    between = length.epochs_interval or Interval.exactly(length.epochs)
+    told = EpochsAnswer(
+        rule="you",
+        why=length.guessed or f"{length.epochs} epochs",
+        value=length.epochs,
+        low=between.low,
+        high=between.high,
+    )
+    return KnownEpochs.of(told, profile.whole_batch_size, profile.gradient_noise)
+
+
+def _whole_interval(answer: EpochsAnswer) -> Interval | None:
+    whole = answer.whole or 1
+    low, high = min(whole, max(1, math.floor(answer.low or 1))), max(whole, math.ceil(answer.high or 1))
+    return Interval(value=whole, low=low, high=high) if low < high else None
 
 
 def _iterations_per_epoch(profile: Profile) -> int:

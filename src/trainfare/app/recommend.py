@@ -1,30 +1,45 @@
-"""Which machine should this be trained on: every offer estimated, one chosen, with reasons."""
+"""Which machine should this be trained on: every candidate estimated, one chosen, with reasons."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 
-from trainfare.app.epochs import expected_epochs
-from trainfare.app.fare import Length, gather, profiles_asked, require_epochs
+from trainfare.app.epochs import epochs_to_target, expected_epochs
+from trainfare.app.fare import Fare, Length, gather, profiles_asked, require_epochs
 from trainfare.app.ids import new_id
+from trainfare.app.legs import LegsAdvice, legs_for
+from trainfare.app.scope import in_catalog
+from trainfare.app.spot import relied_on
 from trainfare.catalog.terms import interruptions_of
+from trainfare.errors import AskedWrongly, Infeasible, NotFound
+from trainfare.estimator.delta import Spent, delta
 from trainfare.model.bill import Overheads
+from trainfare.model.epochs import EpochsAnswer
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
-from trainfare.model.plan import Goal, Plan
+from trainfare.model.legs import Early, Legs
+from trainfare.model.plan import Goal, Plan, Target
 from trainfare.model.profile import Profile
-from trainfare.recommender.candidates import candidates
-from trainfare.recommender.choose import choosable, in_order, one_a_machine
+from trainfare.model.scope import Scope
+from trainfare.model.spot import SpotRisk
+from trainfare.recommender.candidates import Candidates, candidates, sensible_batch_sizes
+from trainfare.recommender.choose import choosable, in_order, least_of, one_a_machine
 from trainfare.recommender.crossovers import stretches
-from trainfare.recommender.explain import Case, reasons
+from trainfare.recommender.case import Case
+from trainfare.recommender.explain import grouped
+from trainfare.recommender.limits import infeasible, within
+from trainfare.recommender.pareto import front, knee
+from trainfare.recommender.probe_plan import sentence, suggest
+from trainfare.recommender.spot import spot_risk_reasons
 from trainfare.settings import Settings, read_settings
 from trainfare.store.open import open_history
 
 ASSUMED_EPOCHS = 10
 RUNNERS_UP = 20
 """How many are kept with a plan: those that a person would look at."""
+EVERYTHING = Scope()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,14 +50,23 @@ class Recommendation:
     profiles: tuple[Profile, ...]
     """Those it leans on, the leading one first."""
     estimates: tuple[Estimate, ...]
-    """Best first, those that may not be chosen included."""
+    """Best first, those that may not be chosen included; of every machine and market the cheapest region, at every
+    batch size and number of nodes. Only those that are in the plan have bills."""
+    alternatives: tuple[Estimate, ...]
+    """Those that may be chosen, whether they keep the limits or not, one a machine and market, best first."""
+    fare: Fare
+    """What the estimates were made with: asks for more of them."""
 
 
-def decide_epochs(stated: int | None, profile: Profile, iterations_per_epoch: int) -> Length:
-    """How long to train: what the user says, what the program says, when it would stop by itself, how many its learning
-    rates and its curve want; else an assumption. Decided only here."""
+def decide_epochs(
+    stated: int | None, profile: Profile, iterations_per_epoch: int, *, target: Target | None = None
+) -> Length:
+    """How long to train: what the user says, until the target is reached, what the program says, when it would stop by
+    itself, how many its learning rates and its curve want; else an assumption. Decided only here."""
     if stated is not None:
         return Length(epochs=stated)
+    if target is not None:
+        return _until(profile, target)
     if profile.planned_iterations and profile.early_stopping is None:  # its epochs are the same, rounded up
         epochs = math.ceil(profile.planned_iterations / iterations_per_epoch)
         return Length(epochs=epochs, iterations=profile.planned_iterations)
@@ -54,11 +78,25 @@ def decide_epochs(stated: int | None, profile: Profile, iterations_per_epoch: in
         )
     if expected.rule == "program":
         return Length(epochs=expected.whole)
-    low, high = max(1, math.floor(expected.low or 1)), math.ceil(expected.high or 1)
+    return _expected(expected, expected.whole)
+
+
+def _until(profile: Profile, target: Target) -> Length:
+    answer = epochs_to_target(profile, target.value, metric=target.metric)
+    if answer.whole is None:
+        raise Infeasible(
+            f"nobody can tell how many epochs it takes until {target.metric} is {target.value:g}: {answer.why}. "
+            "Let the profile see more epochs (trainfare profile --epochs 10 -- …), or give --epochs."
+        )
+    return _expected(answer, answer.whole)
+
+
+def _expected(answer: EpochsAnswer, whole: int) -> Length:
+    low, high = max(1, math.floor(answer.low or 1)), math.ceil(answer.high or 1)
     return Length(
-        epochs=expected.whole,
-        epochs_interval=Interval(value=expected.whole, low=low, high=high) if low < high else None,
-        guessed=f"{expected.whole} epochs are expected: {expected.why}. {low} – {high} epochs (90 %) are in the "
+        epochs=whole,
+        epochs_interval=Interval(value=whole, low=low, high=high) if low < high else None,
+        guessed=f"{whole} epochs are expected: {answer.why}. {low} – {high} epochs (90 %) are in the "
         "intervals of time and cost; --epochs says otherwise",
     )
 
@@ -67,58 +105,221 @@ def recommend(
     profile_ids: Sequence[str] = (),
     *,
     goal: Goal | None = None,
+    scope: Scope = EVERYTHING,
     epochs: int | None = None,
+    early: Early | None = None,
+    legs: bool = False,
+    baseline: str | None = None,
     iterations_per_epoch: int | None = None,
-    spot: bool = False,
-    reserved: bool | None = None,
     overheads: Overheads | None = None,
     settings: Settings | None = None,
 ) -> Recommendation:
     """The plan for the named profiles, or for the newest; it is kept in the store.
 
-    `reserved` True lets commitments be chosen that are still to be bought, None those that are held, False neither.
+    `scope` says what may be chosen from: providers, machines, clusters, batch sizes, markets. With `legs` the training
+    may begin on one machine and end on another; `early` is a figure that is wanted before it ends. `baseline` is a
+    machine to hold the chosen one against.
     """
     settings = settings or read_settings()
     goal = goal or Goal(kind=settings.goal)
     now = datetime.now(UTC)
     require_epochs(epochs)
+    if epochs is not None and goal.target is not None:
+        raise AskedWrongly("--epochs and --target both say how long to train: give one of them.")
     with open_history(settings.store) as history:
         profiles = profiles_asked(history, profile_ids)
         fare = gather(
             profiles,
-            decide=partial(decide_epochs, epochs),
+            decide=partial(decide_epochs, epochs, target=goal.target),
             iterations_per_epoch=iterations_per_epoch,
             overheads=overheads,
             settings=settings,
         )
-        found = candidates((*fare.catalog.offers, *fare.catalog.commitments), profiles, today=now.date())
-        estimates = in_order(fare.estimate(found.candidates), goal)
-        ordered = one_a_machine(choosable(estimates, spot=spot, reserved=reserved))
-        shortlist = [e.candidate for e in ordered]
-        leading = fare.leading
-        case = Case(
-            goal=goal,
-            profile=next(profile for profile in profiles if profile.id == ordered[0].profile_id),
-            ordered=in_order(fare.equally_long(shortlist), goal),
-            estimates=estimates,
-            stretches=stretches(fare.on_a_line(shortlist, 1), fare.on_a_line(shortlist, 2), goal),
-            foreign=found.foreign,
-            guessed_epochs=leading.length.guessed,
-            spot=spot,
-            reserved=reserved,
-            today=now.date(),
-            iterations_per_epoch=leading.iterations_per_epoch,
-            planned_iterations=leading.length.iterations,
-            interruptions=interruptions_of(ordered[0].candidate.offer.vm_type),
-        )
-        plan = Plan(
-            id=new_id("n"),
-            made_at=now,
-            goal=goal,
-            chosen=ordered[0],
-            runners_up=ordered[1 : 1 + RUNNERS_UP],
-            considered=len(estimates),
-            reasons=reasons(case),
-        )
+        search = _search(fare, profiles, in_catalog(scope, fare.catalog), epochs, now)
+        asked = _Asked(goal=goal, legs=legs, early=early, baseline=baseline)
+        found = _choose(search, asked)
+        plan = _plan(search, asked, found)
         history.add_plan(plan)
-    return Recommendation(plan=plan, profiles=profiles, estimates=estimates)
+    in_full = {id(e.candidate): e for e in (plan.chosen, *plan.runners_up, *plan.front)}
+    return Recommendation(
+        plan=plan,
+        profiles=profiles,
+        estimates=tuple(in_full.get(id(e.candidate), e) for e in in_order(search.estimates, goal)),
+        alternatives=tuple(in_full.get(id(e.candidate), e) for e in one_a_machine(in_order(found.may, goal))),
+        fare=search.fare,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    goal: Goal
+    legs: bool
+    early: Early | None
+    baseline: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Search:
+    """What was looked through."""
+
+    fare: Fare
+    scope: Scope
+    found: Candidates
+    estimates: tuple[Estimate, ...]
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Choice:
+    may: tuple[Estimate, ...]
+    """Those that may be chosen, whether they keep the limits or not."""
+    ordered: tuple[Estimate, ...]
+    """Those that keep them, one a machine, best first."""
+    front: tuple[Estimate, ...]
+    risk: SpotRisk | None
+    legs: LegsAdvice | None
+
+
+def _search(fare: Fare, profiles: Sequence[Profile], scope: Scope, epochs: int | None, now: datetime) -> _Search:
+    sizes = sensible_batch_sizes(profiles, scope)
+    if not (epochs and len(scope.batch_sizes) == 1):  # what is stated is stated of the one size that is asked for
+        fare = fare.knowing_epochs_at(sizes)
+    unknown = {size for size, answer in fare.epochs_at.items() if answer.value is None}
+    told = [size for size in sizes if size not in unknown]
+    if not told:
+        raise Infeasible(_no_epochs(fare, sizes))
+    offers = (*fare.catalog.offers, *fare.catalog.commitments)
+    found = candidates(offers, profiles, today=now.date(), scope=scope, batch_sizes=told)
+    estimates = tuple(e for e in fare.in_brief(found.candidates) if _is_safe(e, fare, scope))
+    return _Search(fare=fare, scope=scope, found=found, estimates=estimates, now=now)
+
+
+def _is_safe(estimate: Estimate, fare: Fare, scope: Scope) -> bool:
+    """A batch size that nobody asked for is proposed only where it surely fits in memory."""
+    size = estimate.candidate.batch_size
+    if size in scope.batch_sizes or any(group.profiles[0].whole_batch_size == size for group in fare.groups):
+        return True
+    return estimate.memory is not None and estimate.memory.verdict == "fits"
+
+
+def _no_epochs(fare: Fare, sizes: Sequence[int | None]) -> str:
+    size = next(size for size in sizes if size is not None)
+    return (
+        f"nobody can tell how many epochs a batch size of {size} takes: {fare.epochs_at[size].why}. "
+        f"Profile it at that size, or state them of it alone: --batch {size} --epochs N."
+    )
+
+
+def _choose(search: _Search, asked: _Asked) -> _Choice:
+    scope, goal = search.scope, asked.goal
+    may = choosable(search.estimates, spot=scope.spot, reserved=scope.reserved)
+    least = least_of(may)
+    kept = in_order(within(may, goal), goal, least=least)
+    relied = relied_on(one_a_machine(kept), search.estimates, goal)
+    within_limits = {id(e) for e in kept}
+    others = in_order((e for e in may if id(e) not in within_limits), goal, least=least)
+    limited = goal.deadline_seconds is not None or goal.budget_usd is not None or asked.early is not None
+    in_legs = legs_for(search.fare, (*kept, *others), goal, early=asked.early) if limited or asked.legs else None
+    if not relied.ordered and (in_legs is None or in_legs.legs is None):
+        chosen_from = {id(e) for e in may}
+        unasked = [e for e in search.estimates if e.fits is not False and id(e) not in chosen_from]
+        raise infeasible([e for e in may if id(e) not in within_limits] or may, goal, unasked=unasked)
+    return _Choice(may=may, ordered=relied.ordered, front=front(may), risk=relied.risk, legs=in_legs)
+
+
+def _plan(search: _Search, asked: _Asked, found: _Choice) -> Plan:
+    fare, goal = search.fare, asked.goal
+    at_knee = knee(found.front)
+    ordered = found.ordered[: 1 + RUNNERS_UP]
+    whole = {id(e.candidate): e for e in fare.estimate([e.candidate for e in (*ordered, *found.front)])}
+    in_legs = None if found.legs is None or not (asked.legs or not ordered) else found.legs.legs
+    first = whole[id(ordered[0].candidate)] if ordered else _first_leg(in_legs)
+    topics = grouped(_case(search, asked, found, first))
+    return Plan(
+        id=new_id("n"),
+        made_at=search.now,
+        goal=goal,
+        chosen=first,
+        runners_up=tuple(whole[id(e.candidate)] for e in ordered[1:]),
+        considered=len(search.estimates),
+        reasons=tuple(reason for reasons in topics.values() for reason in reasons),
+        topics=tuple(topic for topic, reasons in topics.items() for _ in reasons),
+        front=tuple(whole[id(e.candidate)] for e in found.front),
+        knee=None if at_knee is None else whole[id(at_knee.candidate)],
+        legs=in_legs,
+        spot_risk=found.risk,
+    )
+
+
+def _first_leg(legs: Legs | None) -> Estimate:
+    if legs is None:
+        raise ValueError("a plan has a machine or legs")
+    return legs.legs[0].estimate
+
+
+def _case(search: _Search, asked: _Asked, found: _Choice, chosen: Estimate) -> Case:
+    fare, goal, scope = search.fare, asked.goal, search.scope
+    least = least_of(found.may)
+    shortlist = [e.candidate for e in found.ordered] or [chosen.candidate]
+    equally_long = in_order(fare.equally_long(shortlist), goal, least=least)
+    baseline = None if asked.baseline is None else _named(asked.baseline, found.may, goal)
+    probes = suggest(equally_long, goal)
+    leading = fare.leading
+    offer = chosen.candidate.offer
+    return Case(
+        goal=goal,
+        profile=next(profile for profile in fare.believer.profiles if profile.id == chosen.profile_id),
+        ordered=(replace(equally_long[0], bill=chosen.bill, usd=chosen.usd), *equally_long[1:]),
+        estimates=search.estimates,
+        stretches=stretches(fare.on_a_line(shortlist, 1), fare.on_a_line(shortlist, 2), goal),
+        foreign=search.found.foreign,
+        guessed_epochs=leading.length.guessed,
+        spot=scope.spot,
+        reserved=scope.reserved,
+        today=search.now.date(),
+        iterations_per_epoch=leading.iterations_per_epoch,
+        planned_iterations=leading.length.iterations,
+        interruptions=interruptions_of(offer.vm_type, offer.region),
+        may=found.may,
+        front=found.front,
+        knee=knee(found.front),
+        baseline=baseline,
+        delta=None if baseline is None else delta(_spent(chosen), _spent(baseline)),
+        probe=sentence(probes) if probes else None,
+        legs=(*(spot_risk_reasons(found.risk, goal) if found.risk else ()), *_legs_sentences(asked, found)),
+        batch_epochs=_batch_epochs(fare, chosen),
+    )
+
+
+def _legs_sentences(asked: _Asked, found: _Choice) -> tuple[str, ...]:
+    """Said where they win; where they do not, only to who asked for them."""
+    if found.legs is None or (found.legs.legs is None and not asked.legs):
+        return ()
+    if found.legs.legs is None or asked.legs or not found.ordered:
+        return found.legs.reasons
+    return (f"{found.legs.reasons[0]}; so it is planned only with --legs",)
+
+
+def _batch_epochs(fare: Fare, chosen: Estimate) -> str | None:
+    size, profiled = chosen.candidate.batch_size, fare.leading.profiles[0].whole_batch_size
+    answer = fare.epochs_at.get(size) if size is not None else None
+    if answer is None or answer.low is None or answer.high is None:
+        return None
+    return (
+        f"at batch size {size} instead of {profiled}, {chosen.epochs} epochs instead of {fare.leading.length.epochs} are "
+        f"expected (90 %: {math.floor(answer.low)} – {math.ceil(answer.high)}), the learning rate set to suit it; "
+        f"larger batches can lose accuracy. --batch {profiled} keeps it"
+    )
+
+
+def _named(machine: str, estimates: Sequence[Estimate], goal: Goal) -> Estimate:
+    """The best that may be chosen of a machine type."""
+    there = [e for e in estimates if machine in (e.candidate.offer.vm_type.key, e.candidate.offer.vm_type.name)]
+    if not there:
+        known = {e.candidate.offer.vm_type.key for e in estimates}
+        raise NotFound("machine to choose from called", machine, sorted(known), listed_by="trainfare catalog list")
+    return in_order(there, goal, least=least_of(estimates))[0]
+
+
+def _spent(estimate: Estimate) -> Spent:
+    return Spent(seconds=estimate.seconds.value, usd=estimate.usd.value)

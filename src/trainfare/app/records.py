@@ -12,6 +12,7 @@ from trainfare.model.plan import Plan
 from trainfare.model.prediction import Prediction
 from trainfare.model.profile import Profile
 from trainfare.profiler.enough import PATIENCE, stability_of
+from trainfare.recommender.choose import one_a_machine
 
 if TYPE_CHECKING:
     from trainfare.app.compare import Comparison
@@ -48,12 +49,14 @@ def trial_record(trial: "Trial") -> dict[str, Any]:
     }
 
 
-def recommendation_record(recommendation: "Recommendation") -> dict[str, Any]:
-    """The plan, its reasons, and every estimate it was chosen from, best first."""
+def recommendation_record(recommendation: "Recommendation", *, every: bool) -> dict[str, Any]:
+    """The plan, its reasons, and what it was chosen from, best first: `every` estimate, or the best of each machine
+    type and market. Bills have those of the plan."""
+    estimates = recommendation.estimates
     return {
         **plan_record(recommendation.plan),
         "profiles": [profile.id for profile in recommendation.profiles],
-        "estimates": [estimate_record(estimate) for estimate in recommendation.estimates],
+        "estimates": [estimate_record(estimate) for estimate in (estimates if every else one_a_machine(estimates))],
     }
 
 
@@ -141,10 +144,17 @@ def plan_record(plan: Plan) -> dict[str, Any]:
         "plan": plan.id,
         "made_at": plan.made_at.isoformat(),
         "goal": plan.goal.kind,
+        "weight_time": plan.goal.weight_time,
+        "deadline_seconds": plan.goal.deadline_seconds,
+        "budget_usd": plan.goal.budget_usd,
+        "confidence": plan.goal.confidence,
+        "target": None if plan.goal.target is None else asdict(plan.goal.target),
         "epochs": plan.chosen.epochs,
         "considered": plan.considered,
         "chosen": estimate_record(plan.chosen),
         "reasons": list(plan.reasons),
+        "front": [estimate_record(estimate) for estimate in plan.front],
+        "knee": None if plan.knee is None else estimate_record(plan.knee),
         "estimates": [estimate_record(estimate) for estimate in (plan.chosen, *plan.runners_up)],
     }
 

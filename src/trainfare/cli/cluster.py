@@ -4,11 +4,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trainfare.cli.options import Json, Store
+from trainfare.cli.options import IterationsPerEpoch, Json, Store
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from trainfare.app.cluster import ClusterAdvice
-    from trainfare.model.cluster import Algorithm
+    from trainfare.model.cluster import Algorithm, Rated
 
 
 def cluster(
@@ -50,8 +52,16 @@ def cluster(
     ] = None,
     profile: Annotated[
         list[str] | None,
-        typer.Option(metavar="ID", help="A profile taken on a worker: tells what that type sends.", show_default=False),
+        typer.Option(
+            metavar="ID",
+            help="Tells what a worker sends, and predicts time and cost: FC2's choices and ours side by side.",
+            show_default=False,
+        ),
     ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="To predict, with --profile.", show_default=False)
+    ] = None,
+    iterations_per_epoch: IterationsPerEpoch = None,
     budget_per_hour: Annotated[
         float | None, typer.Option(metavar="USD", help="For the server and all workers.", show_default=False)
     ] = None,
@@ -78,6 +88,8 @@ def cluster(
         max_workers=max_workers,
         worker_mbps=_of_each("--mbps-per-worker", mbps_per_worker or (), workers),
         profile_ids=profile or (),
+        epochs=epochs,
+        iterations_per_epoch=iterations_per_epoch,
         fill=fill,
         settings=read_settings({"store": store}),
     )
@@ -131,7 +143,6 @@ def _number(what: str, flag: str, text: str) -> float:
 
 
 def _print(advice: "ClusterAdvice") -> None:
-    from rich.table import Table
     from rich.text import Text
 
     from trainfare.cli.console import out, print_points
@@ -149,11 +160,20 @@ def _print(advice: "ClusterAdvice") -> None:
     out().print()
     print_points(advice.reasons)
     out().print()
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column("")
-    table.add_column("worker", overflow="fold")
-    for name in ("price", "sends", "network fits", "budget fits"):
-        table.add_column(name, justify="right", no_wrap=True)
+    out().print(_types(advice))
+    if advice.rated:
+        out().print()
+        out().print(f"By predicted time and cost of {advice.epochs} epochs:")
+        out().print()
+        out().print(_side_by_side(advice.rated))
+    if advice.remarks:
+        out().print()
+        print_points(advice.remarks)
+
+
+def _types(advice: "ClusterAdvice") -> "Table":
+    found = advice.cluster
+    table = _table("", "worker", "price", "sends", "network fits", "budget fits", words=2)
     for each in found.considered:
         chosen = each.worker == found.worker
         table.add_row(
@@ -165,4 +185,43 @@ def _print(advice: "ClusterAdvice") -> None:
             "–" if each.by_budget is None else str(each.by_budget),
             style="bold green" if chosen else None,
         )
-    out().print(table)
+    return table
+
+
+def _side_by_side(rated: "tuple[Rated, ...]") -> "Table":
+    from trainfare.recommender.own_cluster import OURS, cluster_words
+    from trainfare.units import format_seconds, format_usd
+
+    table = _table("", "cluster", "$/h", "time", "cost", "to cheapest", "to fastest", "to as fast", words=2)
+    for each in rated:
+        trained = each.trained
+        table.add_row(
+            each.by,
+            cluster_words(each),
+            f"{each.usd_per_hour:.4g}",
+            format_seconds(trained.seconds.value) if trained else "–",
+            format_usd(trained.usd.value) if trained else "–",
+            *(_above(share) for share in (each.over_cheapest, each.over_fastest, each.over_as_fast)),
+            style="bold green" if each.by in OURS else None,
+        )
+    return table
+
+
+def _above(share: float | None) -> str:
+    """+38 %, and from twice as much on × 2.1."""
+    if share is None:
+        return "–"
+    return f"+{100 * share:.0f} %" if share < 1 else f"× {1 + share:.3g}"
+
+
+def _table(*columns: str, words: int) -> "Table":
+    """The first columns hold words, the others numbers."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for i, name in enumerate(columns):
+        if i < words:
+            table.add_column(name, overflow="fold")
+        else:
+            table.add_column(name, justify="right", no_wrap=True)
+    return table

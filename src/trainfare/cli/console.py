@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -51,3 +51,23 @@ def print_points(sentences: Iterable[str]) -> None:
     for sentence in sentences:
         lines = textwrap.wrap(sentence, width, initial_indent="  · ", subsequent_indent="    ", break_on_hyphens=False)
         out().print("\n".join(lines), markup=False)
+
+
+TOPIC_WORDS = {"what would change it": "change"}
+"""Topics that are too long for the margin."""
+
+
+def print_topics(topics: Sequence[str], sentences: Sequence[str]) -> None:
+    """One point each, with what it is about in the margin where that changes."""
+    from rich.text import Text
+
+    width = min(out().width, 120)
+    margin = max(len(TOPIC_WORDS.get(topic, topic)) for topic in topics) + 4
+    before = None
+    for topic, sentence in zip(topics, sentences, strict=True):
+        head = f"  {TOPIC_WORDS.get(topic, topic)}" if topic != before else ""
+        before = topic
+        lines = textwrap.wrap(sentence, width - margin - 2, break_on_hyphens=False)
+        out().print(Text.assemble((head.ljust(margin), "bold"), f"· {lines[0]}"))
+        for line in lines[1:]:
+            out().print(" " * (margin + 2) + line, markup=False)

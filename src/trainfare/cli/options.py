@@ -19,7 +19,7 @@ DataGib = Annotated[
     float | None, typer.Option(min=0, metavar="GIB", help="Data to bring there first.", show_default=False)
 ]
 ResultsGib = Annotated[
-    float | None, typer.Option(min=0, metavar="GIB", help="Results to bring home.", show_default="a checkpoint")
+    float | None, typer.Option(min=0, metavar="GIB", help="Results; else a checkpoint.", show_default=False)
 ]
 Batch = Annotated[
     int | None, typer.Option(min=1, metavar="B", help="Of all GPUs together.", show_default="as profiled")

@@ -20,14 +20,20 @@ def print_plan(plan: Plan, lines: Sequence[Estimate], *, notes: Sequence[str] = 
     """`lines` are the estimates to show in the table, `notes` what to say under it."""
     from rich.text import Text
 
-    from trainfare.cli.console import out, print_points
+    from trainfare.cli.console import out, print_points, print_topics
 
     out().print(Text.assemble("Train on  ", *answer(plan.chosen)), soft_wrap=False)
     out().print()
-    print_points(plan.reasons)
+    if plan.topics:
+        print_topics(plan.topics, plan.reasons)
+    else:
+        print_points(plan.reasons)
     out().print()
     out().print(_table(plan, lines))
-    out().print(" · ".join(("✔ chosen", _prices_seen(plan, lines), *notes)), style="dim", soft_wrap=False)
+    marks = ["✔ chosen", *(["● on the Pareto front"] if any(_mark(plan, e) == "●" for e in lines) else [])]
+    if plan.knee is not None and plan.knee in lines:
+        marks.append("◆ its knee")
+    out().print(" · ".join((*marks, _prices_seen(plan, lines), *notes)), style="dim", soft_wrap=False)
 
 
 def _table(plan: Plan, lines: Sequence[Estimate]) -> "Table":
@@ -40,30 +46,48 @@ def _table(plan: Plan, lines: Sequence[Estimate]) -> "Table":
     table.add_column("")
     table.add_column("machine", overflow="fold", min_width=12)
     table.add_column("GPU", no_wrap=True)
-    if several := _several_batch_sizes(lines):
-        table.add_column("batch", justify="right", no_wrap=True)
+    several_nodes = any(estimate.candidate.nodes > 1 for estimate in lines)
+    several_sizes = len({estimate.candidate.batch_size for estimate in lines}) > 1
+    for name in (*(("nodes",) if several_nodes else ()), *(("batch",) if several_sizes else ())):
+        table.add_column(name, justify="right", no_wrap=True)
     for name in ("time", "cost", "90 % of cost"):
         table.add_column(name, justify="right", no_wrap=True)
     for name in ("basis", *(("memory", "region", "price", "seen") if wide else ())):
         table.add_column(name, no_wrap=True)
     for estimate in lines:
         cells = _cells(plan, estimate) + (_wide_cells(plan, estimate) if wide else [])
-        if several:
-            cells.insert(3, str(estimate.candidate.batch_size or "–"))
+        cells[3:3] = [
+            *([str(estimate.candidate.nodes)] if several_nodes else []),
+            *([str(estimate.candidate.batch_size or "–")] if several_sizes else []),
+        ]
         table.add_row(*cells, style="bold green" if estimate == plan.chosen else None)
     return table
 
 
-def _several_batch_sizes(lines: Sequence[Estimate]) -> bool:
-    return len({estimate.candidate.batch_size for estimate in lines}) > 1
+def _mark(plan: Plan, estimate: Estimate) -> str:
+    if estimate == plan.chosen:
+        return "✔"
+    if estimate.fits is False:
+        return "✘"
+    if estimate == plan.knee:
+        return "◆"
+    return "●" if estimate in plan.front else "·"
+
+
+def _gpus(estimate: Estimate) -> str:
+    """`4 × T4` of each machine; `1 of 8 × A100` where the rest is idle."""
+    candidate, vm_type = estimate.candidate, estimate.candidate.offer.vm_type
+    if vm_type.gpu is None:
+        return "–"
+    used = "" if candidate.gpus_working == vm_type.gpus else f"{candidate.gpus_working} of "
+    return f"{used}{vm_type.gpus} × {vm_type.gpu.name}"
 
 
 def _cells(plan: Plan, estimate: Estimate) -> list[str]:
-    vm_type = estimate.candidate.offer.vm_type
     return [
-        "✔" if estimate == plan.chosen else "✘" if estimate.fits is False else "·",
+        _mark(plan, estimate),
         machine_words(estimate.candidate.offer),
-        f"{vm_type.gpus} × {vm_type.gpu.name}" if vm_type.gpu else "–",
+        _gpus(estimate),
         format_seconds(estimate.seconds.value),
         format_usd(estimate.usd.value),
         f"{format_usd(estimate.usd.low).removesuffix(' $')} – {format_usd(estimate.usd.high)}",

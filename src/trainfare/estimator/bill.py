@@ -105,29 +105,42 @@ def bill(
 ) -> Bill:
     """`seconds` is the time of all phases; `results_gib` what is brought home, None where nobody knows."""
     billing, usd_per_second = terms.billing, candidate.usd_per_hour / SECONDS_PER_HOUR
-    billed = Interval(
-        value=billing.billed_seconds(seconds.value),
-        low=billing.billed_seconds(seconds.low),
-        high=billing.billed_seconds(seconds.high),
-    )
+    billed = _billed(seconds, billing)
     rounding = _rounding(seconds.value, billed.value, billing, usd_per_second)
-    disk = _disk(billed, candidate, terms, overheads)
-    egress = _egress(terms, results_gib) if candidate.offer.market != "own" else None
-    usd = billed * usd_per_second
-    for beside in (disk, egress):
-        if beside is not None:
-            usd = usd + beside.usd
+    disk = _disk_line(billed, candidate, terms, overheads)
+    egress = _egress_line(candidate.offer, terms, results_gib)
     rate, rule = _rate(candidate), _rule(candidate.offer.commitment)
     return Bill(
         lines=(
             *(_phase_line(p, usd_per_second, rate if number else rate + rule) for number, p in enumerate(phases)),
             *(line for line in (rounding, disk, egress) if line is not None),
         ),
-        usd=usd,
+        usd=charge(seconds, candidate, terms=terms, overheads=overheads, results_gib=results_gib),
         billing=billing,
         billed_seconds=billed.value,
         usd_per_hour=candidate.usd_per_hour,
         prices_seen_on=candidate.offer.seen_on,
+    )
+
+
+def charge(
+    seconds: Interval, candidate: Candidate, *, terms: Terms, overheads: Overheads, results_gib: float | None
+) -> Interval:
+    """What it costs in all, without the lines: the machine and its disk for the billed time, and what is sent home.
+
+        usd = billed·(price + disk) + egress
+    """
+    usd_per_hour = candidate.usd_per_hour + _disk_usd_per_hour(candidate, terms, overheads)
+    usd = _billed(seconds, terms.billing) * (usd_per_hour / SECONDS_PER_HOUR)
+    egress = _egress(candidate.offer, terms, results_gib)
+    return usd if egress is None else usd + egress
+
+
+def _billed(seconds: Interval, billing: Billing) -> Interval:
+    return Interval(
+        value=billing.billed_seconds(seconds.value),
+        low=billing.billed_seconds(seconds.low),
+        high=billing.billed_seconds(seconds.high),
     )
 
 
@@ -168,10 +181,17 @@ def _rounding(seconds: float, billed: float, billing: Billing, usd_per_second: f
     )
 
 
-def _disk(billed: Interval, candidate: Candidate, terms: Terms, overheads: Overheads) -> BillLine | None:
-    gib = DISK_GIB if overheads.disk_gib is None else overheads.disk_gib
-    gib += overheads.data_gib or 0.0
-    usd_per_hour = terms.disk_usd_per_gib_month * gib * candidate.nodes / HOURS_PER_MONTH
+def _disk_gib(overheads: Overheads) -> float:
+    """Of each node."""
+    return (DISK_GIB if overheads.disk_gib is None else overheads.disk_gib) + (overheads.data_gib or 0.0)
+
+
+def _disk_usd_per_hour(candidate: Candidate, terms: Terms, overheads: Overheads) -> float:
+    return terms.disk_usd_per_gib_month * _disk_gib(overheads) * candidate.nodes / HOURS_PER_MONTH
+
+
+def _disk_line(billed: Interval, candidate: Candidate, terms: Terms, overheads: Overheads) -> BillLine | None:
+    usd_per_hour = _disk_usd_per_hour(candidate, terms, overheads)
     if not usd_per_hour:
         return None
     usd = billed * (usd_per_hour / SECONDS_PER_HOUR)
@@ -179,21 +199,28 @@ def _disk(billed: Interval, candidate: Candidate, terms: Terms, overheads: Overh
     return BillLine(
         name="storage",
         usd=usd,
-        how=f"{gib:.4g} GiB{each} × {terms.disk_usd_per_gib_month:g} $ a GiB and month, "
+        how=f"{_disk_gib(overheads):.4g} GiB{each} × {terms.disk_usd_per_gib_month:g} $ a GiB and month, "
         f"for {spell_seconds(billed.value)} of {HOURS_PER_MONTH:g} h = {format_usd(usd.value)}",
     )
 
 
-def _egress(terms: Terms, results_gib: float | None) -> BillLine | None:
-    """As if all that is free in a month were left; at the high end as if nothing were."""
-    if not results_gib or not terms.egress_usd_per_gib:
+def _egress(offer: Offer, terms: Terms, results_gib: float | None) -> Interval | None:
+    """As if all that is free in a month were left; at the high end as if nothing were. Your own machine is at home."""
+    if offer.market == "own" or not results_gib or not terms.egress_usd_per_gib:
         return None
     beyond = max(0.0, results_gib - terms.free_egress_gib) * terms.egress_usd_per_gib
+    return Interval(value=beyond, low=beyond, high=results_gib * terms.egress_usd_per_gib)
+
+
+def _egress_line(offer: Offer, terms: Terms, results_gib: float | None) -> BillLine | None:
+    usd = _egress(offer, terms, results_gib)
+    if usd is None:
+        return None
     free = f", the first {terms.free_egress_gib:g} GiB a month free" if terms.free_egress_gib else ""
     return BillLine(
         name="egress",
-        usd=Interval(value=beyond, low=beyond, high=results_gib * terms.egress_usd_per_gib),
-        how=f"{results_gib:.3g} GiB of results × {terms.egress_usd_per_gib:g} ${free} = {format_usd(beyond)}",
+        usd=usd,
+        how=f"{results_gib:.3g} GiB of results × {terms.egress_usd_per_gib:g} ${free} = {format_usd(usd.value)}",
     )
 
 

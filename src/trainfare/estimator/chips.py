@@ -41,6 +41,7 @@ TYPICAL_WATTS = 300.0
 DTYPES = ("float32", "tf32", "float16", "bfloat16")
 LENGTHS = np.array([0.4, 0.6, 0.6, 0.4, 0.8])
 """Beyond what ratio (in logarithms) of bandwidth, tensor rate, FP32, watts and memory two GPUs stop being alike."""
+FAR = 2.0
 OTHER_CHIP = 0.5
 """How alike two GPUs of equal figures are when their chips differ."""
 
@@ -93,11 +94,14 @@ def facts(gpu: Gpu, dtype: str, chips: Chips) -> Array:
     )
 
 
-def place_of(gpu: Gpu, chips: Chips) -> tuple[float, ...]:
-    """Where it stands among GPUs, for `likeness`."""
+def place_of(gpu: Gpu, chips: Chips, dtype: str = "float16") -> tuple[float, ...]:
+    """Where it stands among GPUs, for `likeness`; to a program, by the rate at its own precision.
+
+    A V100 has seven times the half-precision rate of a P100, which a program in float32 never sees.
+    """
     figures = (
         gpu.memory_gb_per_second,
-        _chip_tflops(gpu, "float16", chips),
+        _chip_tflops(gpu, dtype, chips),
         gpu.fp32_tflops,
         _watts(gpu, chips),
         gpu.memory_gib,
@@ -114,9 +118,18 @@ def likeness(
     """exp(−½ Σ (difference/length)²), halved across chips: 1 for a GPU and itself, 0 for GPUs without resemblance."""
     if not places or not others:
         return np.zeros((len(places), len(others)))
-    apart = (np.array(places)[:, None, :] - np.array(others)[None, :, :]) / LENGTHS
     same = np.array(of_chips)[:, None] == np.array(their_chips)[None, :]
-    return np.asarray(np.exp(-0.5 * (apart**2).sum(-1)) * np.where(same, 1.0, OTHER_CHIP), dtype=np.float64)
+    return np.asarray(_nearness(places, others, LENGTHS) * np.where(same, 1.0, OTHER_CHIP), dtype=np.float64)
+
+
+def far_likeness(places: Sequence[tuple[float, ...]], others: Sequence[tuple[float, ...]]) -> Array:
+    """The same with lengths FAR times as long, whatever the chips: of GPUs without resemblance, the next best."""
+    return _nearness(places, others, FAR * LENGTHS)
+
+
+def _nearness(places: Sequence[tuple[float, ...]], others: Sequence[tuple[float, ...]], lengths: Array) -> Array:
+    apart = (np.array(places)[:, None, :] - np.array(others)[None, :, :]) / lengths
+    return np.asarray(np.exp(-0.5 * (apart**2).sum(-1)), dtype=np.float64)
 
 
 def _nominal(gpu: Gpu, dtype: str) -> float:

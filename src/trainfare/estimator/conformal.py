@@ -8,11 +8,20 @@ may err by anything. The factor is the least q with
 
 (pooled distribution functions: Dunn, Wasserman and Ramdas 2022). Fewer groups than 1/(1 − confidence) − 1 cannot
 promise that at any width; then the factor is that of the worst group by itself.
+
+That is a promise, and it is kept with room to spare: of K groups it asks for (K+1)/K of the confidence. `usual_factor`
+keeps nothing for the unseen group, as if it will be one of those that were seen:
+
+    Σ_g 1/K · share of rows of g with |log error| ≤ log q   ≥   confidence
+
+It is right in the middle of many groups, and narrower. Below `FEWEST` groups there is no middle: the worst decides.
 """
 
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
+
+FEWEST = 4
 
 
 def conformal_factor(log_errors: Sequence[float], groups: Sequence[Hashable], *, confidence: float = 0.9) -> float:
@@ -29,6 +38,13 @@ def conformal_factor(log_errors: Sequence[float], groups: Sequence[Hashable], *,
         return math.exp(max(_quantile([(e, 1 / len(own)) for e in own], confidence) for own in by_group.values()))
     weighted = [(e, 1 / ((count + 1) * len(own))) for own in by_group.values() for e in own]
     return math.exp(_quantile(weighted, confidence))
+
+
+def usual_factor(log_errors: Sequence[float], groups: Sequence[Hashable], *, confidence: float = 0.9) -> float:
+    """Truth lies within value ÷ factor and value × factor, for a row of a group like these."""
+    count = len(set(groups))
+    share = confidence * count / (count + 1) if count >= FEWEST else confidence
+    return conformal_factor(log_errors, groups, confidence=share)
 
 
 def _quantile(weighted: list[tuple[float, float]], share: float) -> float:

@@ -15,11 +15,11 @@ with t₋ and t₊ the ends for exactly N epochs, and T(N₋) and T(N₊) what f
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from trainfare.estimator.belief import Belief, Believer
-from trainfare.estimator.bill import Charges, bill, starting_phases
+from trainfare.estimator.bill import Charges, bill, charge, starting_phases
 from trainfare.estimator.checkpoints import Checkpoints, checkpoint_bytes, checkpoints_of
 from trainfare.estimator.iterations import training_phases
 from trainfare.estimator.memory import memory_fit
@@ -35,6 +35,8 @@ PLAIN = Charges()
 STARTING = ("boot", "setup", "initialisation", "first iteration")
 """What a start consists of; after an interruption all of it comes again."""
 OWN_CHECKPOINTS = "as often as while profiling"
+NEVER = 1e-9
+"""So few interruptions are none."""
 DALY_CHECKPOINTS = "√(2 · checkpoint · time between interruptions) apart"
 
 
@@ -46,6 +48,22 @@ class Timing:
     seconds: Interval
     rework: Rework | None = None
     checkpoint_every_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """How long to train, and what is charged for it: the same for all candidates."""
+
+    iterations_per_epoch: float
+    epochs: int
+    epochs_interval: Interval | None
+    charges: Charges
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Of epochs that times are wanted for: the expected one, and the fewest and the most."""
+        between = self.epochs_interval
+        return (self.epochs,) if between is None else (self.epochs, round(between.low), round(between.high))
 
 
 def estimate_all(
@@ -63,9 +81,52 @@ def estimate_all(
     product right.
     `epochs_interval` holds between how many, where they are only expected.
     """
-    timings: dict[tuple[object, ...], Timing] = {}
+    training = Training(
+        iterations_per_epoch=iterations_per_epoch, epochs=epochs, epochs_interval=epochs_interval, charges=charges
+    )
     bills: dict[tuple[object, ...], Bill] = {}  # a machine often has one price in many regions
-    estimates: list[Estimate] = []
+
+    def told(estimate: Estimate, timing: Timing, belief: Belief) -> Estimate:
+        offer = estimate.candidate.offer
+        priced = (id(timing), offer.vm_type.gpus, offer.usd_per_hour, offer.seen_on, offer.commitment)
+        charged = bills.get(priced)
+        if charged is None:
+            charged = bills[priced] = _bill(belief, estimate.candidate, timing, training)
+        return replace(estimate, phases=timing.phases, usd=charged.usd, bill=charged)
+
+    with_words = {}
+    estimates = []
+    for brief, timing, belief in _estimates(believer, candidates, training):
+        if id(timing) not in with_words:
+            with_words[id(timing)] = replace(timing, phases=tuple(_told(timing.phases, belief, training)))
+        estimates.append(told(brief, with_words[id(timing)], belief))
+    return tuple(estimates)
+
+
+def estimate_in_brief(
+    believer: Believer,
+    candidates: Sequence[Candidate],
+    *,
+    iterations_per_epoch: float,
+    epochs: int,
+    epochs_interval: Interval | None = None,
+    charges: Charges = PLAIN,
+) -> tuple[Estimate, ...]:
+    """The same times and costs, without the bill and without how each phase comes about: of thousands of candidates
+    only a few are ever read."""
+    training = Training(
+        iterations_per_epoch=iterations_per_epoch, epochs=epochs, epochs_interval=epochs_interval, charges=charges
+    )
+    return tuple(brief for brief, _, _ in _estimates(believer, candidates, training))
+
+
+def _estimates(
+    believer: Believer, candidates: Sequence[Candidate], training: Training
+) -> Iterator[tuple[Estimate, Timing, Belief]]:
+    """In brief; a Timing is one and the same thing wherever it is the same."""
+    timings: dict[tuple[object, ...], Timing] = {}
+    memories: dict[tuple[object, ...], MemoryFit | None] = {}
+    starts: dict[tuple[object, ...], tuple[Phase, ...]] = {}
     for candidate in candidates:
         offer, vm_type = candidate.offer, candidate.offer.vm_type
         belief = believer.believe(
@@ -73,32 +134,29 @@ def estimate_all(
         )
         if belief is None:
             continue
-        terms = charges.terms(offer)
+        terms = training.charges.terms(offer)
         # The believer keeps what it has said once: what is the same is the same thing.
-        alike = (id(belief), terms.provider, offer.market, vm_type.gpus, candidate.nodes)
+        taken_back = (vm_type.provider, vm_type.gpus) if offer.market == "spot" else None
+        alike = (id(belief), terms.provider, offer.market == "own", taken_back, candidate.nodes)
         timing = timings.get(alike)
         if timing is None:
-            numbers = (epochs,) if epochs_interval is None else (epochs, epochs_interval.low, epochs_interval.high)
+            where = (terms.provider, offer.market == "own")
+            if where not in starts:
+                starts[where] = starting_phases(offer, terms, training.charges.overheads)
             timing = timings[alike] = _widened(
-                *(_timing(belief, candidate, terms, iterations_per_epoch, round(n), charges) for n in numbers)
+                *(_timing(belief, candidate, starts[where], training, n) for n in training.numbers)
             )
-        priced = (*alike, offer.usd_per_hour, offer.seen_on, offer.commitment)
-        charged = bills.get(priced)
-        if charged is None:
-            charged = bills[priced] = _bill(belief, candidate, timing, terms, charges)
-        memory = _memory(believer, belief, candidate)
-        estimates.append(_estimate(belief, candidate, timing, charged, epochs, epochs_interval, memory))
-    return tuple(estimates)
+        held = (id(belief), vm_type.memory_gib if vm_type.gpu is None else vm_type.gpu.memory_gib)
+        if held not in memories:
+            memories[held] = _memory(believer, belief, candidate)
+        yield _estimate(belief, candidate, timing, terms, training, memories[held]), timing, belief
 
 
 def _timing(
-    belief: Belief, candidate: Candidate, terms: Terms, iterations_per_epoch: float, epochs: int, charges: Charges
+    belief: Belief, candidate: Candidate, start: tuple[Phase, ...], training: Training, epochs: int
 ) -> Timing:
-    training = training_phases(belief.times, iterations_per_epoch=iterations_per_epoch, epochs=epochs)
-    phases = (
-        *starting_phases(candidate.offer, terms, charges.overheads),
-        *_told(training, belief, iterations_per_epoch, epochs),
-    )
+    charges, iterations_per_epoch = training.charges, training.iterations_per_epoch
+    phases = start + training_phases(belief.times, iterations_per_epoch=iterations_per_epoch, epochs=epochs)
     checkpoints = checkpoints_of(belief.profile, iterations_per_epoch=max(1, round(iterations_per_epoch)))
     if candidate.offer.market == "spot":
         return _on_spot(phases, checkpoints, candidate, epochs, charges)
@@ -157,7 +215,7 @@ def _on_spot(
     own = round(checkpoints.per_epoch * epochs)
     phases += _written(checkpoints, own or pieces.count - 1, OWN_CHECKPOINTS if own else DALY_CHECKPOINTS)
     if lost.seconds.high > 0:
-        each = lost.seconds.value / lost.interruptions.value if lost.interruptions.value else 0.0
+        each = lost.seconds.value / lost.interruptions.value if lost.interruptions.value > NEVER else 0.0
         several = "" if nodes == 1 else f" × {nodes} nodes"
         how = (
             f"{lost.interruptions.value:.2g} interruptions ({per_hour.value:.2g} an hour{several}) × "
@@ -179,9 +237,9 @@ def _written(checkpoints: Checkpoints, count: int, why: str) -> tuple[Phase, ...
     return (Phase(name="checkpoints", seconds=checkpoints.seconds * count, how=how),)
 
 
-def _told(phases: Iterable[Phase], belief: Belief, iterations_per_epoch: float, epochs: int) -> Iterable[Phase]:
-    """The phases of the training with their formulas."""
-    times = belief.times
+def _told(phases: Iterable[Phase], belief: Belief, training: Training) -> Iterator[Phase]:
+    """The phases of the training with their formulas; the others have theirs."""
+    times, epochs, iterations_per_epoch = belief.times, training.epochs, training.iterations_per_epoch
     runs = "" if belief.iteration.runs == 1 else f", the middle of {belief.iteration.runs} runs"
     source = _source(belief, runs)
     if iterations_per_epoch == round(iterations_per_epoch):
@@ -197,7 +255,10 @@ def _told(phases: Iterable[Phase], belief: Belief, iterations_per_epoch: float, 
         later = times.later_validation or times.first_validation
         told["validation"] = f"{_precise(times.first_validation.value)} + {_precise(later.value)} × ({epochs} − 1)"
     for phase in phases:
-        how = told[phase.name]
+        how = told.get(phase.name)
+        if how is None:
+            yield phase
+            continue
         equals = f" = {spell_seconds(phase.seconds.value)}" if "×" in how else ""
         yield replace(phase, how=how + equals)
 
@@ -216,43 +277,47 @@ def _precise(seconds: float) -> str:
     return f"{seconds:.3g} s"
 
 
-def _bill(belief: Belief, candidate: Candidate, timing: Timing, terms: Terms, charges: Charges) -> Bill:
-    stated = charges.overheads.results_gib
-    size = checkpoint_bytes(belief.profile) if stated is None else stated * BYTES_PER_GIB
+def _bill(belief: Belief, candidate: Candidate, timing: Timing, training: Training) -> Bill:
     return bill(
         timing.phases,
         timing.seconds,
         candidate,
-        terms=terms,
-        overheads=charges.overheads,
-        results_gib=None if size is None else size / BYTES_PER_GIB,
+        terms=training.charges.terms(candidate.offer),
+        overheads=training.charges.overheads,
+        results_gib=_results_gib(belief, training.charges),
     )
 
 
+def _results_gib(belief: Belief, charges: Charges) -> float | None:
+    stated = charges.overheads.results_gib
+    size = checkpoint_bytes(belief.profile) if stated is None else stated * BYTES_PER_GIB
+    return None if size is None else size / BYTES_PER_GIB
+
+
 def _estimate(
-    belief: Belief,
-    candidate: Candidate,
-    timing: Timing,
-    charged: Bill,
-    epochs: int,
-    epochs_interval: Interval | None,
-    memory: MemoryFit | None,
+    belief: Belief, candidate: Candidate, timing: Timing, terms: Terms, training: Training, memory: MemoryFit | None
 ) -> Estimate:
+    charges = training.charges
     return Estimate(
         candidate=candidate,
         profile_id=belief.profile.id,
-        epochs=epochs,
+        epochs=training.epochs,
         basis=belief.basis,
         iteration_seconds=belief.times.later,
         phases=timing.phases,
         seconds=timing.seconds,
-        usd=charged.usd,
+        usd=charge(
+            timing.seconds,
+            candidate,
+            terms=terms,
+            overheads=charges.overheads,
+            results_gib=_results_gib(belief, charges),
+        ),
         limited_by=belief.iteration.limited_by,
         memory=memory,
-        bill=charged,
         interruptions=timing.rework.interruptions if timing.rework else None,
         checkpoint_every_seconds=timing.checkpoint_every_seconds,
-        epochs_interval=epochs_interval,
+        epochs_interval=training.epochs_interval,
     )
 
 
@@ -264,12 +329,19 @@ def _memory(believer: Believer, belief: Belief, candidate: Candidate) -> MemoryF
 
 def _total(phases: Sequence[Phase]) -> Interval:
     """What the program does errs alike: a busy host slows all of it. Boot, setup and interruptions err on their own."""
-    apart = [phase.seconds for phase in phases if phase.name in ("boot", "setup", "spot rework")]
-    alike = [phase.seconds for phase in phases if phase.name not in ("boot", "setup", "spot rework")]
-    together = [sum(alike[1:], start=alike[0]), *apart]
-    value = sum(each.value for each in together)
+    value = below = above = 0.0
+    squares_below = squares_above = 0.0
+    for phase in phases:
+        seconds = phase.seconds
+        value += seconds.value
+        if phase.name in ("boot", "setup", "spot rework"):
+            squares_below += (seconds.value - seconds.low) ** 2
+            squares_above += (seconds.high - seconds.value) ** 2
+        else:
+            below += seconds.value - seconds.low
+            above += seconds.high - seconds.value
     return Interval(
         value=value,
-        low=max(0.0, value - math.hypot(*(each.value - each.low for each in together))),
-        high=value + math.hypot(*(each.high - each.value for each in together)),
+        low=max(0.0, value - math.sqrt(below**2 + squares_below)),
+        high=value + math.sqrt(above**2 + squares_above),
     )

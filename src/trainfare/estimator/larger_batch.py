@@ -11,10 +11,10 @@ last slope tells more than the one before, and more so where they rise: n differ
 Where the operators of each known batch were timed, products (convolutions and those of matrices), the other operators
 and the time that the device waits each grow by their own, waiting by r^η. Where not, all of the time grows as one.
 
-    T(B) = (C₃·growth_C(r) + D₃·growth_D(r) + W₃·r^η) · exp(κ·max(0, x − x₀))
+    T(B) = (C₃·growth_C(r) + D₃·growth_D(r) + W₃·r^η) · exp(κ·log₂ r·max(0, x − x₀))
 
 x is the share of the GPU's memory that weights, gradients and activations need at B. Libraries choose convolutions that
-want workspace, and slower ones where there is none: past x₀ the time grows faster than the batch.
+want workspace, and slower ones where there is none: past x₀ the time grows faster than the batch, with each doubling.
 
 **How sure:** |log error| ~ q·σ with σ = log₂ r·(c₀ + c₁·(1 − s) + c₂·|s₂ − s₁|) + c₃·max(0, x − x₀), c ≥ 0, and q
 conformal by family on errors of families that were left out.
@@ -45,6 +45,10 @@ if TYPE_CHECKING:  # a command that asks for one batch size alone need not wait 
 PRODUCTS = ("conv", "matmul")
 REACHED_BANDWIDTH = 0.75
 """Of the nominal one, by kernels that only move memory."""
+GIVEN = 3
+"""Known batch sizes of a curve to learn from."""
+SHORTER = 0.5
+"""The weight of curves that end before the largest batch, or start from two known ones."""
 WORST = 0.5
 """|log error| that counts in a fit: beyond it a row is a library's surprise, and no parameter helps."""
 FEW_FAMILIES = 0.7
@@ -80,8 +84,8 @@ class Growth:
     newest_falling: float = 0.8
     least_slope: float = 0.05
     other_bend: float = 1.0
-    waiting: float = 0.1
-    crowded: float = 0.5
+    waiting: float = 0.05
+    crowded: float = 0.45
     roomy: float = 0.5
 
 
@@ -175,6 +179,56 @@ def held_share(profile: OperatorProfile, batch_size: float, gpu: Gpu) -> float:
     return (activations + 2 * weights) / gpu.memory_gib
 
 
+def curves_of(profiles: Iterable[OperatorProfile], gpus: Mapping[str, Gpu]) -> list[Curve]:
+    """Of every program at one image side on one machine type, all that its timed batch sizes tell."""
+    settings: dict[tuple[str, int, str], dict[float, OperatorProfile]] = {}
+    for profile in profiles:
+        settings.setdefault((profile.program, profile.image_side, profile.vm_type), {})[profile.batch_size] = profile
+    return [
+        curve
+        for _, of in sorted(settings.items())
+        for curve in curves_in({size: known_batch(profile) for size, profile in of.items()}, of, gpus)
+    ]
+
+
+def curves_in(
+    known: Mapping[float, KnownBatch], profiles: Mapping[float, OperatorProfile], gpus: Mapping[str, Gpu]
+) -> list[Curve]:
+    """One program's: from its three smallest batch sizes to its largest; then the shorter ones inside of it.
+
+    What is held is known where the last of the three has its operators timed and the GPU is known.
+    """
+    sizes = sorted(known)
+    one = next(iter(profiles.values()), None)
+    if one is None or len(sizes) <= GIVEN:
+        return []
+    gpu = gpus.get(one.gpu)
+    whole = (0, len(sizes) - 1)
+    inner = {(first, asked) for asked in range(GIVEN, len(sizes)) for first in (0, asked - GIVEN)} - {whole}
+
+    def curve(first: int, asked: int, weight: float) -> Curve:
+        given = [known[size] for size in sizes[first : first + GIVEN]]
+        last = profiles.get(given[-1].batch_size)
+        found = Curve(
+            program=one.program,
+            family=one.family,
+            known=tuple(given),
+            batch_size=sizes[asked],
+            seconds=known[sizes[asked]].seconds,
+            held_share=held_share(last, sizes[asked], gpu) if last is not None and gpu is not None else None,
+            weight=weight,
+        )
+        return found if all(k.product_seconds is not None for k in given) else without_operators([found])[0]
+
+    return [curve(*whole, 1.0), *(curve(first, asked, SHORTER) for first, asked in sorted(inner))]
+
+
+def fit_seconds_alone(curves: Sequence[Curve]) -> LargerBatchFit:
+    """For plain profiles, which have two or three batch sizes, their seconds, and how much memory is held."""
+    plain = [replace(one, held_share=of.held_share) for one, of in zip(without_operators(curves), curves, strict=True)]
+    return fit_larger_batch([*plain, *(replace(c, known=c.known[-2:], weight=SHORTER * c.weight) for c in plain)])
+
+
 def fit_larger_batch(curves: Sequence[Curve]) -> LargerBatchFit:
     """Growth by least |log error|, held to its start; spread from families that were left out in turn."""
     if not curves:
@@ -223,7 +277,7 @@ class _Table:
         grown = self._c[:, 2] * self._grown(self._c, growth, growth.bend)
         grown = grown + self._d[:, 2] * self._grown(self._d, growth, growth.other_bend)
         grown = grown + self._waits * self._r**growth.waiting
-        found: Array = grown * np.exp(growth.crowded * np.maximum(0.0, self._x - growth.roomy))
+        found: Array = grown * np.exp(growth.crowded * np.log2(self._r) * np.maximum(0.0, self._x - growth.roomy))
         return found
 
     def signs(self, growth: Growth) -> "Array":

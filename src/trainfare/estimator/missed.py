@@ -12,7 +12,7 @@ that placement, and, less and less, at those near to it (a Gaussian in ln N and 
 pulled to 0. How hard is chosen by leaving families out. A machine or a placement that no other program was on is left
 as the formula has it.
 
-The interval is conformal over families that were left out, in units of `calm + w` (a step that computes is surer than
+The interval is that of families left out (`usual_factor`), in units of `calm + w` (a step that computes is surer than
 one that sends) and of how far off the machine's other programs are.
 """
 
@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from trainfare.estimator.conformal import conformal_factor
+from trainfare.estimator.conformal import usual_factor
 from trainfare.estimator.scaling import MeasuredStep, Placement, RingFit
 from trainfare.model.machine import Gpu
 
@@ -173,7 +173,7 @@ def fit_missed(misses: Sequence[Miss], *, pulls: Sequence[float] = PULLS, calm: 
     calmed = [error / without[miss.family].get(miss.machine, 1.0) for error, miss in scaled]
     return MissedFit(
         machines={} if pull is None else _corrections(misses, pull),
-        spread=math.log(conformal_factor(calmed, [miss.family for _, miss in scaled])),
+        spread=math.log(usual_factor(calmed, [miss.family for _, miss in scaled])),
         calm=calm,
         unrest=_unrest(scaled),
     )

@@ -89,18 +89,58 @@ def speed_up(seconds_on_one: float, seconds: float) -> float:
     return seconds_on_one / seconds
 
 
+EVENNESS = 0.6
+"""φ of `in_step_seconds`. Read off eight workers and less over TCP at 400 Mbit/s, and held against what they did at
+50, 100 and 150 (docs/decisions/0094)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedSeconds:
     """A step of n workers behind a server, and from how many on the server's network holds them up."""
 
     synchronous: float
-    """The server waits for all, and all send at the same moment: t + 2·S/min(B/n, b) + t_agg."""
+    """The server waits for all: `in_step_seconds` + t_agg."""
     asynchronous: float
-    """Nobody waits, so that sending of some falls into computing of others: max(t + 2·S/min(B, b), n·2·S/B) + t_agg."""
+    """Nobody waits, so that sending of some falls into computing of others: `apart_seconds` + t_agg."""
     knee: float
-    """n* = (t + 2·S/min(B, b))/(2·S/B): so many keep the server's network busy all the time; infinite if S is 0."""
+    """n* = (t + 2·D)/D: so many would keep the server's network busy all the time, in each direction; infinite if S
+    is 0. With p of the network, this is the number of Scala-Opt (`recommender/cluster.py`)."""
     saturated: bool
-    """n ≥ n*: one more worker adds nothing to what an asynchronous server gets done."""
+    """n ≥ n*: one more worker adds hardly anything to what an asynchronous server gets done."""
+
+
+def in_step_seconds(compute: float, transfer: float, workers: int, *, evenness: float = EVENNESS) -> float:
+    """A step of a server that waits for all n, each of which needs D = S/B in each direction for itself:
+
+        T = t + (n + 1)·D + φ·(n − 1)·D        0 ≤ φ ≤ 1
+
+    The link is full duplex, and yet a server that waits alternates: weights go down, gradients come up. φ = 1 is
+    Sanghvi's 2·n·D: all share the link evenly, have their weights at the same moment and compute and send together.
+    φ = 0: one is served after the other, and while the last gets its weights, the first sends already; what is left is
+    one's way down and the way up of all. TCP lies between.
+    """
+    if not 0 <= evenness <= 1:
+        raise ValueError(f"φ lies between 0 and 1, got {evenness}")
+    return compute + (workers + 1 + evenness * (workers - 1)) * transfer
+
+
+def apart_seconds(compute: float, transfer: float, workers: int) -> float:
+    """A step of one of n workers that wait for nobody: mean value analysis of a closed network.
+
+    t is a delay, and the two directions of the server's link are two queues that share evenly who is there, D each:
+
+        R(n) = D·(1 + Q(n − 1)),   T(n) = t + 2·R(n),   Q(n) = n·R(n)/T(n),   Q(0) = 0
+
+    Exact for such queues whatever the distribution of t and D, as long as it is one (Baskett et al. 1975); of workers
+    that keep a rhythm it asks a little too much time below the knee. It tends to n·D, the bound of a full-duplex link.
+    """
+    waiting = 0.0
+    step = compute
+    for n in range(1, workers + 1):
+        there = transfer * (1 + waiting)
+        step = compute + 2 * there
+        waiting = n * there / step
+    return step
 
 
 def served_seconds(
@@ -112,7 +152,8 @@ def served_seconds(
     worker_bytes_per_second: float | None = None,
     aggregation_seconds: float = 0.0,
 ) -> ServedSeconds:
-    """t is what a worker computes at the batch that it will have, B the server's bandwidth and b a worker's own."""
+    """t is what a worker computes at the batch that it will have, B the server's bandwidth in each direction and b a
+    worker's own. Where b < B, what a transfer takes longer by that holds up nobody else, and counts with t."""
     require_positive(
         alone_seconds=alone_seconds,
         workers=workers,
@@ -120,15 +161,14 @@ def served_seconds(
         worker_bytes_per_second=worker_bytes_per_second,
     )
     require_not_negative(gradient_bytes=gradient_bytes, aggregation_seconds=aggregation_seconds)
-    own = worker_bytes_per_second or float("inf")
-    shared = transfer_seconds(gradient_bytes, gpus_at_server=workers, bytes_per_second=server_bytes_per_second)
-    one = transfer_seconds(gradient_bytes, gpus_at_server=1, bytes_per_second=server_bytes_per_second)
-    of_worker = 2 * gradient_bytes / own
-    undisturbed = alone_seconds + max(one, of_worker)
-    knee = undisturbed / one if one else float("inf")
+    transfer = gradient_bytes / server_bytes_per_second
+    own = gradient_bytes / worker_bytes_per_second if worker_bytes_per_second else 0.0
+    slower = 2 * max(0.0, own - transfer)
+    knee = (alone_seconds + slower + 2 * transfer) / transfer if transfer else float("inf")
     return ServedSeconds(
-        synchronous=alone_seconds + max(shared, of_worker) + aggregation_seconds,
-        asynchronous=max(undisturbed, shared) + aggregation_seconds,
+        synchronous=max(in_step_seconds(alone_seconds, transfer, workers), alone_seconds + 2 * own)
+        + aggregation_seconds,
+        asynchronous=apart_seconds(alone_seconds + slower, transfer, workers) + aggregation_seconds,
         knee=knee,
         saturated=workers >= knee,
     )

@@ -11,8 +11,10 @@ figure is never slower. U is what a GPU loses against its figures (`reached`): a
 never measured takes after those that are like it (`chips.likeness`), and one measured program moves it.
 
 What remains of a program, the same process holds: its errors on alike GPUs and at alike batches are alike (a program
-that likes the A100 likes the A100-80GB). Its size is found program by program, and single rows that stand out count
-less (Student's t), so that one odd program does not spoil a GPU.
+that likes the A100 likes the A100-80GB). Where no GPU is alike the nearest by its figures still tells more than one
+further off: a second, wider process of a program by itself. (Not in the fit of all programs: there it would explain
+what the law is to learn.) Its size is found program by program, and single rows that stand out count less (Student's
+t), so that one odd program does not spoil a GPU.
 
 Everything is one penalised least-squares problem in logarithms, solved by Gauss–Newton. The priors were chosen in
 sight of the tables `rented_gpus` and `seven_models_k80_p100_v100`, so errors on those flatter a little.
@@ -27,8 +29,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trainfare.estimator.chips import Array, Chips, chip_of, chips_of, facts, likeness, place_of
-from trainfare.estimator.conformal import conformal_factor
+from trainfare.estimator.chips import Array, Chips, chip_of, chips_of, facts, far_likeness, likeness, place_of
+from trainfare.estimator.conformal import usual_factor
 from trainfare.model.machine import Gpu
 from trainfare.model.measurement import MeasuredIteration
 
@@ -46,9 +48,13 @@ GPU_OWN_SHARE = 0.3
 KEPT_DOUBT = 0.4
 """Of the deviation of U that stays however many programs ran there: they err together where the law does."""
 LIKE_GPU = 0.06
+FAR_GPU = 0.12
+"""Of the wider process."""
 LIKE_BATCH = 0.05
 BATCH_LENGTH = 0.3
 NOISE = 0.03
+HOST_SPREAD = 0.4
+"""Of the logarithm of H from machine to machine, which no fact of a GPU tells."""
 SCALE_DOUBT = 4.0
 STUDENT = 6.0
 STEPS = 15
@@ -118,8 +124,8 @@ def fit_programs(rows: Sequence[MeasuredIteration], gpus: Mapping[str, Gpu]) -> 
     """From programs on one GPU each; rows of several GPUs, or of a GPU that `gpus` lacks, tell nothing here.
 
     The interval is that of rows whose GPU's U is taken from the other GPUs; the law has seen them, seven numbers. It
-    is the nine tenths of those rows, each GPU weighing the same, without the further share that `conformal_factor`
-    keeps for an unseen group: what is not known of a GPU is in the deviation already.
+    is the nine tenths of those rows, each GPU weighing the same (`usual_factor`): what is not known of a GPU is in the
+    deviation already.
     """
     usable = [row for row in rows if row.gpus == 1 and row.gpu in gpus]
     fit = _fit(usable, gpus, chips_of(gpus))
@@ -133,8 +139,7 @@ def fit_programs(rows: Sequence[MeasuredIteration], gpus: Mapping[str, Gpu]) -> 
             left_out.append(name)
     if not errors:
         return fit
-    share = CONFIDENCE * len(fit.gpus) / (len(fit.gpus) + 1)
-    return replace(fit, interval=float(np.log(conformal_factor(errors, left_out, confidence=share))))
+    return replace(fit, interval=float(np.log(usual_factor(errors, left_out, confidence=CONFIDENCE))))
 
 
 def moved(
@@ -222,7 +227,15 @@ class _Rows:
     """Of each program's errors, before the noise, at scale 1."""
 
     @classmethod
-    def of(cls, timed: Sequence[Timed], dtypes: Sequence[str], keys: Sequence[Hashable], chips: Chips) -> "_Rows":
+    def of(
+        cls,
+        timed: Sequence[Timed],
+        dtypes: Sequence[str],
+        keys: Sequence[Hashable],
+        chips: Chips,
+        *,
+        far: float = 0.0,
+    ) -> "_Rows":
         x = np.array([facts(row.gpu, dtype, chips) for row, dtype in zip(timed, dtypes, strict=True)])
         batch = np.array([row.batch_size for row in timed])
         typical = np.log(batch) + _device(np.tile(LAW_PRIOR, (len(x), 1)), x)[0]
@@ -233,19 +246,20 @@ class _Rows:
         host = np.empty(len(timed))
         for indices in programs:
             host[indices] = np.exp(typical[indices].mean())
-        covariances = tuple(_alike(own, own, chips) for own in ([timed[i] for i in indices] for indices in programs))
+        covariances = tuple(
+            _alike(own, own, dtypes[indices[0]], chips, far)
+            for indices, own in ((indices, [timed[i] for i in indices]) for indices in programs)
+        )
         return cls(x, batch, np.log([row.seconds for row in timed]), host, programs, covariances)
 
 
-def _alike(these: Sequence[Timed], those: Sequence[Timed], chips: Chips) -> Array:
-    gpus = likeness(
-        [place_of(row.gpu, chips) for row in these],
-        [chip_of(row.gpu) for row in these],
-        [place_of(row.gpu, chips) for row in those],
-        [chip_of(row.gpu) for row in those],
-    )
+def _alike(these: Sequence[Timed], those: Sequence[Timed], dtype: str, chips: Chips, far: float) -> Array:
+    places = [place_of(row.gpu, chips, dtype) for row in these]
+    others = [place_of(row.gpu, chips, dtype) for row in those]
+    gpus = likeness(places, [chip_of(row.gpu) for row in these], others, [chip_of(row.gpu) for row in those])
+    wider = far_likeness(places, others)
     batches = np.subtract.outer(_log_batch(these), _log_batch(those)) / BATCH_LENGTH
-    return np.asarray(LIKE_GPU**2 * gpus + LIKE_BATCH**2 * np.exp(-0.5 * batches**2), dtype=np.float64)
+    return np.asarray(LIKE_GPU**2 * gpus + far**2 * wider + LIKE_BATCH**2 * np.exp(-0.5 * batches**2), dtype=np.float64)
 
 
 def _log_batch(rows: Sequence[Timed]) -> Array:
@@ -462,7 +476,7 @@ class _Guess(NamedTuple):
 
 def _moved(known: Sequence[Timed], target: Gpu, dtype: str, fit: ProgramsFit, batch_size: float) -> _Guess:
     """Law and U stay as they were fitted; c, H, φ and κ are the program's own."""
-    laid = _Rows.of(known, [dtype] * len(known), [0] * len(known), fit.chips)
+    laid = _Rows.of(known, [dtype] * len(known), [0] * len(known), fit.chips, far=FAR_GPU)
     law = np.tile(np.array(fit.law), (len(known), 1))
     effects = np.array([_gpu_effect(row.gpu, fit)[0] for row in known])
 
@@ -477,15 +491,15 @@ def _moved(known: Sequence[Timed], target: Gpu, dtype: str, fit: ProgramsFit, ba
     there = Timed(gpu=target, seconds=1.0, batch_size=batch_size)
     asked = _Rows(facts(target, dtype, fit.chips)[None, :], np.array([batch_size]), np.zeros(1), laid.host[:1], (), ())
     found = _answer(asked, law[:1], solved.weights[None, :], np.array([effect]))
-    gradient = _program_gradient(found)[0]
+    gradient, host_share = _program_gradient(found)[0], 1 - float(found.device_share[0])
 
-    alike = _alike([there], known, fit.chips)[0]
+    alike = _alike([there], known, dtype, fit.chips, FAR_GPU)[0]
     carried = np.linalg.solve(laid.covariances[0] + NOISE**2 * np.diag(1 / solved.trust), alike)
-    own = _alike([there], [there], fit.chips)[0, 0] + NOISE**2 - alike @ carried
+    own = _alike([there], [there], dtype, fit.chips, FAR_GPU)[0, 0] + NOISE**2 - alike @ carried
     return _Guess(
         float(found.log_seconds[0] + carried @ solved.errors),
-        float(solved.scales[0] ** 2 * own + gradient @ solved.covariance @ gradient),
-        float(found.device_share[0]),
+        float(solved.scales[0] ** 2 * own + gradient @ solved.covariance @ gradient + (HOST_SPREAD * host_share) ** 2),
+        1 - host_share,
         effect_deviation,
     )
 

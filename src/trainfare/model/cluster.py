@@ -1,9 +1,12 @@
-"""A parameter server and its workers: what may be taken, what is allowed, and what was recommended."""
+"""A parameter server and its workers, or workers alone: what may be taken, what is allowed, what was recommended."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 from trainfare.model.checks import require_positive, require_text
+from trainfare.model.estimate import Basis
+from trainfare.model.interval import Interval
+from trainfare.units import SECONDS_PER_HOUR
 
 Algorithm = Literal["cost-opt", "time-opt", "scala-opt", "scala-opt-m"]
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
@@ -87,3 +90,57 @@ class Cluster:
     def mbps(self) -> float | None:
         """What all workers together would send."""
         return None if self.worker.mbps is None else self.workers * self.worker.mbps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainedCluster:
+    """A belief: how long the training takes on so many workers of one type, and what it costs.
+
+    Boot and setup are not in it: they are the same for all clusters that are held against one another.
+    """
+
+    server: Server | None
+    """None: the workers add up their gradients among themselves; one worker trains alone."""
+    worker: Worker
+    workers: int
+    seconds: Interval
+    basis: Basis
+
+    def __post_init__(self) -> None:
+        require_positive(workers=self.workers, seconds=self.seconds.value)
+
+    @property
+    def usd_per_hour(self) -> float:
+        return (self.server.usd_per_hour if self.server else 0.0) + self.workers * self.worker.usd_per_hour
+
+    @property
+    def usd(self) -> Interval:
+        return self.seconds * (self.usd_per_hour / SECONDS_PER_HOUR)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rated:
+    """What somebody recommends, and what was to be had in its place; of what is not predicted, nothing is said."""
+
+    by: str
+    """An algorithm of FC2, or which of ours."""
+    server: Server | None
+    worker: Worker
+    workers: int
+    trained: TrainedCluster | None
+    as_fast: TrainedCluster | None
+    """The cheapest of all that take no longer: itself, where there is none better."""
+    over_cheapest: float | None
+    """What it costs above the cheapest of all, as a share of that; likewise in time above the fastest."""
+    over_fastest: float | None
+
+    @property
+    def usd_per_hour(self) -> float:
+        return (self.server.usd_per_hour if self.server else 0.0) + self.workers * self.worker.usd_per_hour
+
+    @property
+    def over_as_fast(self) -> float | None:
+        """What it costs above the cheapest that is as fast: what is lost for nothing."""
+        if self.trained is None or self.as_fast is None:
+            return None
+        return self.trained.usd.value / self.as_fast.usd.value - 1

@@ -64,7 +64,8 @@ class Interval:
         )
 
     def __mul__(self, factor: float) -> "Interval":
-        require_not_negative(factor=factor)
+        if not factor >= 0:
+            raise ValueError(f"factor must not be negative, got {factor}")
         return Interval(
             value=self.value * factor,
             low=self.low * factor,

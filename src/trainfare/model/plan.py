@@ -6,6 +6,8 @@ from typing import Literal
 
 from trainfare.model.checks import require_aware, require_positive, require_text
 from trainfare.model.estimate import Estimate
+from trainfare.model.legs import Legs
+from trainfare.model.spot import SpotRisk
 
 GoalKind = Literal["cheapest", "fastest", "weighted"]
 
@@ -59,11 +61,18 @@ class Plan:
     considered: int
     """How many candidates were estimated."""
     reasons: tuple[str, ...]
+    topics: tuple[str, ...] = ()
+    """What each reason is about: `why`, `sure?`, …; none in plans of before."""
     front: tuple[Estimate, ...] = ()
     """Of all that may be chosen, those that nothing else beats in time and in cost, the fastest first. Plans of before
     there were fronts have none."""
     knee: Estimate | None = None
     """Of the front, where a little more speed begins to cost much."""
+    legs: Legs | None = None
+    """Where the training is to begin on one machine and end on another. `chosen` is then the best machine alone, or
+    the first leg's where no machine alone keeps the limits."""
+    spot_risk: SpotRisk | None = None
+    """Where the chosen machine is on spot and there is a deadline."""
 
     def __post_init__(self) -> None:
         require_text(id=self.id)
@@ -71,6 +80,8 @@ class Plan:
         require_positive(considered=self.considered)
         if not self.reasons:
             raise ValueError("a plan without a reason is a rank")
+        if self.topics and len(self.topics) != len(self.reasons):
+            raise ValueError(f"{len(self.reasons)} reasons have {len(self.topics)} topics")
         if self.chosen in self.runners_up:
             raise ValueError("the chosen estimate cannot be its own runner-up")
         if self.considered < 1 + len(self.runners_up):

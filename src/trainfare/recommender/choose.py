@@ -1,8 +1,24 @@
-"""The best Estimate for a Goal, and the order of the others."""
+"""The best Estimate for a Goal, and the order of the others.
+
+    cheapest   cost, of equal ones the fastest
+    fastest    time, of equal ones the cheapest
+    weighted   w·time/least time + (1 − w)·cost/least cost (the normalised equation that Malta 2021, section 5.6,
+               leaves to the future); of equal ones the fastest, then the cheapest
+
+With w = 1 that is the fastest and with w = 0 the cheapest, to the last digit. The least time and the least cost are of
+all that may be chosen, whichever machines they are of; limits cut candidates away and leave the yardstick as it is, so
+that what an hour is worth in dollars does not depend on the deadline.
+
+What a larger choice does to the best, `least` being that of the larger one: its score never rises. By its own yardstick
+the best of the smaller choice may look better, since the yardstick moves with the choice; and a machine that nobody
+takes, cheaper or faster than all others, can turn the order of two others. Cheapest and fastest know neither.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from trainfare.errors import Infeasible
+from trainfare.model.checks import require_positive
 from trainfare.model.estimate import Estimate
 from trainfare.model.offer import Market, Offer
 from trainfare.model.plan import Goal
@@ -11,14 +27,72 @@ STEADY_MARKETS: frozenset[Market] = frozenset({"on_demand", "own", "reserved"})
 """Markets that do not take a machine away before the training ends."""
 
 
-def in_order(estimates: Iterable[Estimate], goal: Goal) -> tuple[Estimate, ...]:
-    """Best first; what the goal does not tell apart, the other quantity does, then the name."""
-    keys: dict[str, Callable[[Estimate], tuple[float, float]]] = {
-        "cheapest": lambda e: (e.usd.value, e.seconds.value),
-        "fastest": lambda e: (e.seconds.value, e.usd.value),
-    }
-    key = keys[goal.kind]
-    return tuple(sorted(estimates, key=lambda e: (*key(e), e.candidate.offer.key)))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Least:
+    """The yardstick of a weighted goal."""
+
+    seconds: float
+    usd: float
+
+    def __post_init__(self) -> None:
+        require_positive(seconds=self.seconds, usd=self.usd)
+
+
+def least_of(estimates: Sequence[Estimate]) -> Least:
+    """The least time of any and the least cost of any."""
+    return Least(seconds=min(e.seconds.value for e in estimates), usd=min(e.usd.value for e in estimates))
+
+
+def weight_of_time(goal: Goal) -> float:
+    """w; the cheapest and the fastest are its ends."""
+    return {"cheapest": 0.0, "fastest": 1.0}.get(goal.kind, goal.weight_time or 0.0)
+
+
+def score(estimate: Estimate, weight_time: float, least: Least) -> float:
+    """w·time/least time + (1 − w)·cost/least cost: 1 is a machine that is both the fastest and the cheapest."""
+    w = weight_time
+    return w * estimate.seconds.value / least.seconds + (1 - w) * estimate.usd.value / least.usd
+
+
+def in_order(estimates: Iterable[Estimate], goal: Goal, *, least: Least | None = None) -> tuple[Estimate, ...]:
+    """Best first; what neither time nor cost tell apart, the name of the offer does, then nodes and batch size.
+
+    `least` is the yardstick of a weighted goal, where it is of more than those given.
+    """
+    given = list(estimates)
+    return tuple(sorted(given, key=_whole_key(given, goal, least))) if given else ()
+
+
+def best_of(estimates: Iterable[Estimate], goal: Goal, *, least: Least | None = None) -> Estimate | None:
+    """The first in order; None of none."""
+    given = list(estimates)
+    return min(given, key=_whole_key(given, goal, least)) if given else None
+
+
+def _whole_key(
+    given: Sequence[Estimate], goal: Goal, least: Least | None
+) -> Callable[[Estimate], tuple[tuple[float, ...], tuple[str, str, Market], int, int, int]]:
+    key = _key(weight_of_time(goal), least or least_of(given))
+    names: dict[int, tuple[str, str, Market]] = {}  # an offer occurs at many numbers of nodes and batch sizes
+
+    def whole(e: Estimate) -> tuple[tuple[float, ...], tuple[str, str, Market], int, int, int]:
+        candidate = e.candidate
+        offer = candidate.offer
+        name = names.get(id(offer))
+        if name is None:
+            name = names[id(offer)] = offer.key
+        return key(e), name, candidate.nodes, candidate.batch_size or 0, candidate.gpus_used or 0
+
+    return whole
+
+
+def _key(w: float, least: Least) -> Callable[[Estimate], tuple[float, ...]]:
+    if w == 0:
+        return lambda e: (e.usd.value, e.seconds.value)
+    if w == 1:
+        return lambda e: (e.seconds.value, e.usd.value)
+    # Both quotients never fall as their quantity grows, rounded or not: what is dominated never comes first.
+    return lambda e: (score(e, w, least), e.seconds.value, e.usd.value)
 
 
 def choosable(estimates: Sequence[Estimate], *, spot: bool, reserved: bool | None = None) -> tuple[Estimate, ...]:
@@ -46,14 +120,16 @@ def choosable(estimates: Sequence[Estimate], *, spot: bool, reserved: bool | Non
 
 
 def one_a_machine(ordered: Iterable[Estimate]) -> tuple[Estimate, ...]:
-    """The first estimate of each machine type and market: the same machine in a dearer region is no alternative.
+    """The first estimate of each machine type and market, whatever its nodes and batch size: the same machine in a
+    dearer region or at a worse batch size is no alternative.
 
     What is held and what would have to be bought are two markets.
     """
-    best: dict[tuple[str, Market, bool], Estimate] = {}
+    best: dict[tuple[str, str, Market, bool], Estimate] = {}
     for estimate in ordered:
         offer = estimate.candidate.offer
-        best.setdefault((offer.vm_type.key, offer.market, offer.held), estimate)
+        vm_type = offer.vm_type
+        best.setdefault((vm_type.provider, vm_type.name, offer.market, offer.held), estimate)
     return tuple(best.values())
 
 

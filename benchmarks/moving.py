@@ -1,0 +1,270 @@
+"""What it really takes to go on with a training on another machine, against what was predicted.
+
+    python -m benchmarks.moving [--epochs N] [--after K] [--json]
+
+Two slices of this machine: one CPU, and half of one. `examples/pytorch_resume.py`, which writes 52 MB after each epoch
+and goes on from there, is profiled on both for two epochs. Then it trains N epochs undisturbed on the first; and in two
+legs: K epochs on the first, where it is killed once the checkpoint of epoch K is there, which is copied to the second,
+where it goes on to the end. Everything goes through the doors that the product uses, and the predictions come from the
+code that `recommend` uses. Loss must go on as if nothing had happened.
+
+It takes less than two minutes on a machine with little else to do. Others' work on the same CPUs is in both columns,
+and not the same in both.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from trainfare.app.fare import Fare, Length, gather
+from trainfare.app.profile import profile
+from trainfare.clouds.local import LocalDoor
+from trainfare.estimator.checkpoints import checkpoints_of
+from trainfare.estimator.move import Side, move_between
+from trainfare.model.estimate import Estimate
+from trainfare.model.interval import Interval
+from trainfare.model.legs import Move
+from trainfare.model.machine import VmType
+from trainfare.model.offer import Candidate, Offer
+from trainfare.model.program import Program
+from trainfare.settings import Settings
+from trainfare.units import spell_seconds
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+FILES = ("pytorch_cnn.py", "pytorch_resume.py")
+SLICES = {"one": (1.0, 0.045), "half": (0.5, 0.020)}
+"""CPUs, and dollars an hour, invented."""
+BATCH_SIZE = 64
+STARTING = ("initialisation", "first iteration")
+
+_EPOCH = re.compile(rb"epoch (\d+): loss ([\d.]+), .*, at ([\d.]+)")
+_RESTORED = re.compile(rb"restored epoch (\d+) in ([\d.]+) s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """One start of the program: when it began and ended, and the loss and the end of each epoch."""
+
+    started: float
+    ended: float
+    epochs: dict[int, tuple[float, float]]
+    restored_seconds: float | None
+
+    @property
+    def losses(self) -> dict[int, float]:
+        return {number: loss for number, (loss, _) in self.epochs.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    part: str
+    predicted: Interval
+    measured: float
+
+    @property
+    def inside(self) -> bool:
+        return self.predicted.low <= self.measured <= self.predicted.high
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--after", type=int, default=3, help="epochs on the first slice")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        program = folder / "program"
+        program.mkdir()
+        for file in FILES:
+            shutil.copy(EXAMPLES / file, program / file)
+        fare = _fare(folder, program, options.epochs)
+        legs = [_leg(fare, "one", options.after), _leg(fare, "half", options.epochs - options.after)]
+        move = _move(fare, *legs)
+        door = LocalDoor(folder / "machines", list(_offers().values()))
+        alone = _run(door, "one", program, options.epochs)
+        first = _run(door, "one", program, options.epochs, until=options.after, keep=folder / "kept")
+        shutil.copy(folder / "kept" / "checkpoint.pt", program / "checkpoint.pt")
+        second = _run(door, "half", program, options.epochs)
+    rows = _rows(legs, move, first, second, options.after)
+    apart = max(abs(alone.losses[n] - loss) for run in (first, second) for n, loss in run.losses.items())
+    _show(rows, apart, second, options)
+
+
+def _offers() -> dict[str, Offer]:
+    today = datetime.now(UTC).date()
+    return {
+        name: Offer(
+            vm_type=VmType(provider="local", name=name, gpu=None, gpus=0, vcpus=cpus, memory_gib=None),
+            region="here",
+            market="own",
+            usd_per_hour=usd,
+            seen_on=today,
+            source="invented",
+        )
+        for name, (cpus, usd) in SLICES.items()
+    }
+
+
+def _fare(folder: Path, program: Path, epochs: int) -> Fare:
+    """Two epochs on each slice, as a user would: `trainfare profile --on local/half --epochs 2 -- …`."""
+    machines = folder / "machines.toml"
+    machines.write_text(
+        "".join(f"[{n}]\nslice = true\nvcpus = {cpus}\nusd_per_hour = {usd}\n" for n, (cpus, usd) in SLICES.items())
+    )
+    settings = Settings(
+        store=str(folder / "history.db"),
+        machines=str(machines),
+        prices=str(folder / "prices"),
+        logs=str(folder / "logs"),
+    )
+    command = (sys.executable, "pytorch_resume.py", "--batch-size", str(BATCH_SIZE))
+    profiles = [
+        profile(command, directory=program, on=f"local/{name}", settings=settings, epochs=2, trace_operations=False)
+        for name in SLICES
+    ]
+    return gather(
+        profiles,
+        decide=lambda _profile, _iterations: Length(epochs=epochs),
+        iterations_per_epoch=None,
+        overheads=None,
+        settings=settings,
+    )
+
+
+def _leg(fare: Fare, name: str, epochs: int) -> Estimate:
+    offer = next(offer for offer in fare.catalog.offers if offer.vm_type.key == f"local/{name}")
+    (estimate,) = fare.estimate([Candidate(offer=offer, nodes=1, batch_size=BATCH_SIZE)], epochs)
+    return estimate
+
+
+def _move(fare: Fare, first: Estimate, second: Estimate) -> Move:
+    profile = next(p for p in fare.believer.profiles if p.id == first.profile_id)
+    sides = (Side(candidate=e.candidate, terms=fare.charges.terms(e.candidate.offer)) for e in (first, second))
+    checkpoints = checkpoints_of(profile, iterations_per_epoch=fare.leading.iterations_per_epoch)
+    return move_between(*sides, profile=profile, checkpoints=checkpoints)
+
+
+def _run(
+    door: LocalDoor, name: str, program: Path, epochs: int, *, until: int | None = None, keep: Path | None = None
+) -> Ran:
+    """To the end, or until an epoch is done and its checkpoint brought to `keep`; then it is killed."""
+    run_id = f"moving-{os.getpid()}-{name}"
+    command = (sys.executable, "pytorch_resume.py", "--batch-size", str(BATCH_SIZE), "--epochs", str(epochs))
+    candidate = Candidate(offer=_offers()[name], nodes=1, batch_size=BATCH_SIZE)
+    (machine,) = door.launch(candidate, run_id=run_id)
+    try:
+        started = time.time()
+        door.start(machine, Program(command=command, directory=str(program)))
+        while (activity := door.observe(machine)).state != "ended":
+            if until is not None and until in _epochs(door.output(machine)):
+                break
+            time.sleep(0.02)
+        if activity.state == "ended" and activity.exit_code != 0:
+            raise SystemExit(f"{run_id} failed:\n{door.output(machine).decode(errors='replace')}")
+        output = door.output(machine)
+        if keep is not None:
+            door.collect(machine, keep)
+        restored = _RESTORED.search(output)
+        return Ran(
+            started=started,
+            ended=time.time(),
+            epochs={n: found for n, found in _epochs(output).items() if until is None or n <= until},
+            restored_seconds=float(restored[2]) if restored else None,
+        )
+    finally:
+        door.terminate(run_id)
+
+
+def _epochs(output: bytes) -> dict[int, tuple[float, float]]:
+    return {int(found[1]): (float(found[2]), float(found[3])) for found in _EPOCH.finditer(output)}
+
+
+def _rows(legs: list[Estimate], move: Move, first: Ran, second: Ran, after: int) -> list[Row]:
+    """The handing over is from the last epoch that counts on the first slice to the start on the second."""
+    ends = [end for _, end in second.epochs.values()]
+    an_epoch = (ends[-1] - ends[0]) / (len(ends) - 1)
+    restored = second.restored_seconds or 0.0
+    starting = ends[0] - second.started - an_epoch - restored
+    done = first.epochs[after][1]
+    handed_over = second.started - done
+    start = _added(legs[1], lambda name: name in STARTING)
+    iteration = legs[1].iteration_seconds  # an epoch of the second leg has an ordinary iteration in place of the first
+    return [
+        Row(part=f"{after} epochs on one CPU", predicted=legs[0].seconds, measured=done - first.started),
+        Row(part="copy the checkpoint", predicted=move.upload.seconds + move.download.seconds, measured=handed_over),
+        Row(part="read it", predicted=move.restore.seconds, measured=restored),
+        Row(part="start there", predicted=start, measured=starting + iteration.value),
+        Row(
+            part="the move and the start",
+            predicted=move.seconds + start,
+            measured=handed_over + restored + starting + iteration.value,
+        ),
+        Row(
+            part=f"{len(ends)} epochs on half a CPU",
+            predicted=legs[1].seconds,
+            measured=ends[-1] - second.started - restored,
+        ),
+        Row(
+            part="all of it",
+            predicted=legs[0].seconds + move.seconds + legs[1].seconds,
+            measured=ends[-1] - first.started,
+        ),
+    ]
+
+
+def _added(estimate: Estimate, wanted: Callable[[str], bool]) -> Interval:
+    total = Interval.exactly(0.0)
+    for phase in estimate.phases:
+        if wanted(phase.name):
+            total = total + phase.seconds
+    return total
+
+
+def _show(rows: list[Row], apart: float, second: Ran, options: argparse.Namespace) -> None:
+    load = os.getloadavg()[0]
+    if options.json:
+        print(
+            json.dumps(
+                {
+                    "rows": [
+                        {
+                            "part": row.part,
+                            "predicted": row.predicted.value,
+                            "low": row.predicted.low,
+                            "high": row.predicted.high,
+                            "measured": row.measured,
+                            "inside": row.inside,
+                        }
+                        for row in rows
+                    ],
+                    "largest_difference_of_loss": apart,
+                    "load": load,
+                },
+                indent=2,
+            )
+        )
+        return
+    print(f"{'':<24}{'predicted':>12}{'90 %':>22}{'measured':>12}")
+    for row in rows:
+        ends = f"{spell_seconds(row.predicted.low)} – {spell_seconds(row.predicted.high)}"
+        inside = "" if row.inside else "  outside"
+        print(
+            f"{row.part:<24}{spell_seconds(row.predicted.value):>12}{ends:>22}{spell_seconds(row.measured):>12}{inside}"
+        )
+    last = max(second.losses)
+    print(f"loss of epoch {last}: {second.losses[last]:.6f}; at most {apart:.1e} from the training that was not moved")
+    print(f"load at the end: {load:.1f}")
+
+
+if __name__ == "__main__":
+    main()

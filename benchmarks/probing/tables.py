@@ -1,0 +1,388 @@
+"""The tables as problems, one setting each: who was timed where, and the prices of a day.
+
+Ours is asked with the program (or its family) left out of every fit, and is given the time on one machine.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.accuracy.ec2_rows import answered
+from benchmarks.accuracy.more_gpus.programs import seven_programs, t4_programs
+from benchmarks.accuracy.unseen_gpu.by_times import GPUS, every_program, rented_rows
+from benchmarks.probing.problem import Array, Machine, Modelled, Problem
+from trainfare.app.reproduce.malta.page import BATCH_SIZES, MACHINES, table, usd_per_hour
+from trainfare.catalog.bundled import load_offers
+from trainfare.estimator.links import ClusterStep, ScalingFit, fit_links, seconds_of
+from trainfare.estimator.programs import ProgramsFit, Timed, fit_programs, moved
+from trainfare.measurements.cnn_on_ec2 import gpu_of
+from trainfare.measurements.data_parallel import NETWORK_GB_PER_SECOND, data_parallel_t4
+from trainfare.measurements.data_parallel import SOURCE as T4_TABLE
+from trainfare.measurements.prices import DayPrice, prices_on
+from trainfare.measurements.seven_models import seven_models
+from trainfare.model.measurement import MeasuredIteration
+from trainfare.recommender.probing import NOISE
+
+ON_DEMAND_DAY = "2023-07-15"
+SPOT_DAYS = ("2023-01-15", "2023-07-15", "2024-01-15", "2024-07-15")
+FOLDS = 3
+NINE_OF_TEN = 1.645
+EC2 = {
+    "K80": ((1, "p2.xlarge"), (8, "p2.8xlarge"), (16, "p2.16xlarge")),
+    "V100": ((1, "p3.2xlarge"), (4, "p3.8xlarge"), (8, "p3.16xlarge")),
+}
+EC2_GPUS = {"p2.xlarge": 1, "p2.8xlarge": 8, "p2.16xlarge": 16, "p3.2xlarge": 1, "p3.8xlarge": 4, "p3.16xlarge": 8}
+GOOGLE = {"K80": 0.45, "P100": 1.46, "V100": 2.48}
+"""Dollars an hour of the accelerator alone: Malta 2021, table 3.4, and Sanghvi 2021, table I."""
+OTHER_SAMPLES = 4
+"""Every so many of the programs, sides and batches of `cnn_on_ec2`: all of them say the same for longer."""
+AN_HOUR_IS_WORTH = 20.0
+"""Dollars, where time counts: four times what a machine with four T4s costs."""
+OTHER_BATCH = 0.15
+"""How much less sure a time is at e times the batch, where the number of epochs may change with it."""
+T4_BATCHES = {"cifar10": 128.0, "imagenet": 81.0, "ncf": 1025.0, "yolov3": 8.0}
+"""Of one GPU; the nearest that the table has is taken."""
+
+
+def problems(folder: Path) -> Iterator[Problem]:
+    """A table that the folder lacks is passed over; Malta's are in the project."""
+    yield from _malta(folder)
+    for read in (_cnn_on_ec2, _seven_models, _rented, _t4):
+        try:
+            yield from read(folder)
+        except FileNotFoundError as error:
+            print(f"not asked, because it is not there: {error}")
+
+
+# Malta 2021, tables 4.1 and 4.2: seconds of whole trainings at the prices of February 2021
+
+
+def _malta(folder: Path) -> Iterator[Problem]:
+    alone, several = _everybody(folder)
+    prices = usd_per_hour()
+    for name, source in (("seismic", "malta-4.1"), ("CIFAR-10", "malta-4.2")):
+        page = table(source)
+        seconds = {(m, b): page.number(f"{m}, {b}", "time (s)").value for m in MACHINES for b in BATCH_SIZES}
+        for batch in BATCH_SIZES:
+            options = [(machine, batch) for machine in MACHINES]
+            yield _of_malta(f"Malta {name}", f"{name} {batch}", options, seconds, prices, alone, several)
+        yield _of_malta("Malta machine × batch", name, list(seconds), seconds, prices, alone, several)
+
+
+def _of_malta(
+    setting: str,
+    name: str,
+    options: Sequence[tuple[str, int]],
+    seconds: Mapping[tuple[str, int], float],
+    prices: Mapping[str, float],
+    alone: ProgramsFit | None,
+    several: ScalingFit | None,
+) -> Problem:
+    machines = tuple(
+        Machine(
+            name=f"{machine} at {batch}",
+            gpu=GPUS["K80" if machine.startswith("p2") else "V100"],
+            gpus=EC2_GPUS[machine],
+            usd_per_hour=prices[machine],
+            wired=f"{'K80' if machine.startswith('p2') else 'V100'}, one",
+        )
+        for machine, batch in options
+    )
+    truth = np.array([seconds[option] for option in options])
+    batches = [float(batch) for _, batch in options]
+    return Problem(
+        setting=setting,
+        name=name,
+        machines=machines,
+        seconds=truth,
+        modelled=_by_times(machines, truth, batches, alone, several, shared=True),
+    )
+
+
+# cnn_on_ec2: operators timed on one machine type, carried to the others
+
+
+def _cnn_on_ec2(folder: Path) -> Iterator[Problem]:
+    rows, answers = answered(folder, None, "family")
+    found: dict[tuple[str, int, float], dict[str, dict[str, tuple[float, float]]]] = defaultdict(dict)
+    truth: dict[tuple[str, int, float], dict[str, float]] = defaultdict(dict)
+    for row, answer in zip(rows, answers, strict=True):
+        key = (row.profile.program, row.profile.image_side, row.profile.batch_size)
+        truth[key] |= {row.profile.vm_type: row.profile.seconds, row.to: row.seconds}
+        own = found[key].setdefault(row.profile.vm_type, {})
+        own[row.to] = (answer.value, math.log(answer.high / answer.low) / (2 * NINE_OF_TEN))
+    days = {"cnn_on_ec2 on demand": ((ON_DEMAND_DAY, _on_demand),)}
+    days["cnn_on_ec2 spot"] = tuple((day, _spot) for day in SPOT_DAYS)
+    for setting, priced in days.items():
+        for day, market in priced:
+            prices = prices_on(folder, day)
+            for key in list(truth)[:: OTHER_SAMPLES * len(priced)]:
+                names = [n for n in truth[key] if n in prices and market(prices[n]) and n in found[key]]
+                if len(names) > 2:
+                    yield _of_ec2(setting, f"{key} {day}", names, truth[key], found[key], prices, market)
+
+
+def _of_ec2(
+    setting: str,
+    name: str,
+    names: Sequence[str],
+    truth: Mapping[str, float],
+    found: Mapping[str, Mapping[str, tuple[float, float]]],
+    prices: Mapping[str, DayPrice],
+    market: Callable[[DayPrice], float | None],
+) -> Problem:
+    def modelled(index: int) -> tuple[Array, Array]:
+        here = names[index]
+        told = [(truth[here], NOISE) if to == here else found[here].get(to, (math.nan, 1.0)) for to in names]
+        return np.array([seconds for seconds, _ in told]), np.array([doubt for _, doubt in told])
+
+    return Problem(
+        setting=setting,
+        name=name,
+        machines=tuple(Machine(name=n, gpu=GPUS[gpu_of(n)], usd_per_hour=market(prices[n]) or 0.0) for n in names),
+        seconds=np.array([truth[n] for n in names]),
+        modelled=modelled,
+    )
+
+
+def _on_demand(price: DayPrice) -> float | None:
+    return price.on_demand
+
+
+def _spot(price: DayPrice) -> float | None:
+    return price.spot
+
+
+# seven_models: K80, P100 and V100, one to eight on one server or each on its own
+
+
+def _seven_models(folder: Path) -> Iterator[Problem]:
+    asked: dict[str, list[MeasuredIteration]] = defaultdict(list)
+    for row in seven_models(folder):
+        if row.gpu in GPUS:
+            asked[row.program].append(row)
+    known, clusters = every_program(folder), seven_programs(folder)
+    days = [prices_on(folder, day) for day in SPOT_DAYS]
+    for program, rows in asked.items():
+        alone = fit_programs([row for row in known if row.program != program], GPUS)
+        several = fit_links([s for p in clusters if p.name != program for s in p.cluster_steps()], folds=FOLDS)
+        for number, batch in enumerate(dict.fromkeys(row.batch_size for row in rows)):
+            timed = {(r.gpu, r.gpus, r.nodes): r for r in rows if r.batch_size == batch}
+            ways = (
+                ("seven_models on demand", _ec2_price(prices_on(folder, ON_DEMAND_DAY), _on_demand)),
+                ("seven_models spot", _ec2_price(days[number % len(days)], _spot)),
+                ("seven_models Google", lambda gpu, gpus, _nodes: gpus * GOOGLE[gpu] if gpu in GOOGLE else None),
+            )
+            for setting, price in ways:
+                yield from _of_seven(setting, f"{program} {batch:g}", timed, price, alone, several)
+
+
+def _of_seven(
+    setting: str,
+    name: str,
+    timed: Mapping[tuple[str, int, int], MeasuredIteration],
+    price: Callable[[str, int, int], float | None],
+    alone: ProgramsFit,
+    several: ScalingFit,
+) -> Iterator[Problem]:
+    rows = [(row, usd) for key, row in timed.items() if (usd := price(*key)) is not None]
+    if len(rows) < 3:
+        return
+    machines = tuple(
+        Machine(
+            name=f"{row.gpus} × {row.gpu}, {row.machine}",
+            gpu=GPUS[row.gpu],
+            gpus=row.gpus,
+            nodes=row.nodes,
+            usd_per_hour=usd,
+            wired=f"{row.gpu}, {row.machine}",
+        )
+        for row, usd in rows
+    )
+    truth = np.array([row.seconds / (row.batch_size * row.gpus) for row, _ in rows])
+    batches = [row.batch_size for row, _ in rows]
+    gradient = rows[0][0].gradient_bytes
+    yield Problem(
+        setting=setting,
+        name=name,
+        machines=machines,
+        seconds=truth,
+        modelled=_by_times(machines, truth, batches, alone, several, gradient_bytes=gradient, shared=False),
+    )
+
+
+def _ec2_price(
+    day: Mapping[str, DayPrice], market: Callable[[DayPrice], float | None]
+) -> Callable[[str, int, int], float | None]:
+    """Of the smallest machine type that has as many; over several, of as many with one each."""
+
+    def price(gpu: str, gpus: int, nodes: int) -> float | None:
+        types = [name for size, name in EC2.get(gpu, ()) if size >= (gpus if nodes == 1 else 1)]
+        usd = market(day[types[0]]) if types and types[0] in day else None
+        return None if usd is None else usd * nodes
+
+    return price
+
+
+# rented_gpus at the catalog's prices of today
+
+
+def _rented(folder: Path) -> Iterator[Problem]:
+    cheapest: dict[str, float] = {}
+    for offer in load_offers():
+        vm_type = offer.vm_type
+        if offer.market == "on_demand" and vm_type.gpu and vm_type.gpus == 1 and offer.retired_on is None:
+            cheapest[vm_type.gpu.name] = min(offer.usd_per_hour, cheapest.get(vm_type.gpu.name, math.inf))
+    programs: dict[tuple[str, str], list[MeasuredIteration]] = defaultdict(list)
+    rows, known = rented_rows(folder), every_program(folder)
+    for row in rows:
+        if row.gpu in cheapest and row.gpu in GPUS:
+            programs[row.program, row.dtype].append(row)
+    fits: dict[str, ProgramsFit] = {}
+    for (program, dtype), own in programs.items():
+        if program not in fits:
+            fits[program] = fit_programs([row for row in known if row.program != program], GPUS)
+        machines = tuple(Machine(name=r.gpu, gpu=GPUS[r.gpu], usd_per_hour=cheapest[r.gpu]) for r in own)
+        # The batch differs with the memory: the same work is so many samples.
+        truth = np.array([row.seconds / row.batch_size for row in own])
+        batches = [row.batch_size for row in own]
+        yield Problem(
+            setting="rented_gpus",
+            name=f"{program} {dtype}",
+            machines=machines,
+            seconds=truth,
+            modelled=_by_times(machines, truth, batches, fits[program], None, dtype=dtype, shared=False),
+        )
+
+
+# data_parallel_t4: how many T4s, where an hour is worth something
+
+
+def _t4(folder: Path) -> Iterator[Problem]:
+    price = prices_on(folder, ON_DEMAND_DAY)["g4dn.12xlarge"].on_demand or 0.0
+    others = [*t4_programs(folder), *seven_programs(folder)]
+    programs: dict[str, list[MeasuredIteration]] = defaultdict(list)
+    for row in data_parallel_t4(folder):
+        programs[row.program].append(row)
+    for program, rows in programs.items():
+        wanted = T4_BATCHES.get(program, 64.0)
+        batch = min({row.batch_size for row in rows}, key=lambda b: abs(math.log(b / wanted)))
+        placements = {(r.gpus, r.nodes): r for r in rows if r.batch_size == batch and r.nodes == math.ceil(r.gpus / 4)}
+        own = [placements[key] for key in sorted(placements)]
+        several = fit_links([s for p in others if p.name != program for s in p.cluster_steps()], folds=FOLDS)
+        machines = tuple(
+            Machine(
+                name=f"{r.gpus} × T4 on {r.nodes}", gpu=GPUS["T4"], gpus=r.gpus, nodes=r.nodes,
+                usd_per_hour=price * r.nodes, wired="T4",
+            )
+            for r in own
+        )  # fmt: skip
+        truth = np.array([row.seconds / (row.batch_size * row.gpus) for row in own])
+        yield Problem(
+            setting=f"{T4_TABLE}, an hour is worth {AN_HOUR_IS_WORTH:g} $",
+            name=program,
+            machines=machines,
+            seconds=truth,
+            usd_per_hour_of_time=AN_HOUR_IS_WORTH,
+            modelled=_by_times(
+                machines, truth, [batch] * len(own), None, several, gradient_bytes=own[0].gradient_bytes, shared=False
+            ),
+        )
+
+
+# What ours says of all machines from a time on one
+
+
+def _everybody(folder: Path) -> tuple[ProgramsFit | None, ScalingFit | None]:
+    """Fits that never saw Malta's programs."""
+    known = every_program(folder)
+    try:
+        steps = [step for program in seven_programs(folder) for step in program.cluster_steps()]
+    except FileNotFoundError:
+        steps = []
+    return fit_programs(known, GPUS) if known else None, fit_links(steps, folds=FOLDS) if steps else None
+
+
+def _by_times(
+    machines: tuple[Machine, ...],
+    truth: Array,
+    batches: Sequence[float],
+    alone: ProgramsFit | None,
+    several: ScalingFit | None,
+    *,
+    dtype: str = "float32",
+    gradient_bytes: float | None = None,
+    shared: bool,
+) -> Modelled:
+    """`programs.py` from GPU to GPU and `links.py` from one to several, as the product has them.
+
+    `shared`: the batch is of all GPUs together, else of each. Times are of one sample, or of as many on all.
+    """
+
+    def own_batch(index: int) -> float:
+        return max(1.0, batches[index] / (machines[index].gpus if shared else 1))
+
+    def together(seconds: float, machine: Machine) -> tuple[float, float]:
+        """Of a step, on all GPUs of the machine, from a step on one; and the deviation of its logarithm."""
+        if machine.gpus == 1 or several is None:
+            return seconds, 0.0
+        found = seconds_of(_step(machine, seconds, gradient_bytes), several)
+        return found.seconds, math.log(found.high / found.low) / (2 * NINE_OF_TEN)
+
+    def modelled(index: int) -> tuple[Array, Array]:
+        here = machines[index]
+        samples = own_batch(index) * here.gpus
+        step = truth[index] * samples
+        single = _halved(lambda s: together(s, here)[0], step)
+        seconds, doubts = truth.copy(), np.full(len(machines), NOISE)
+        for there, machine in enumerate(machines):
+            if there == index:
+                continue
+            one, doubt = _moved(single, here, machine, own_batch(index), own_batch(there), dtype, alone)
+            whole, more = together(one, machine)
+            seconds[there] = whole / (own_batch(there) * machine.gpus)
+            epochs = OTHER_BATCH * abs(math.log(batches[there] / batches[index])) if shared else 0.0
+            doubts[there] = math.hypot(doubt, more, epochs, NOISE)
+        return seconds, doubts
+
+    return modelled
+
+
+def _moved(
+    seconds: float, here: Machine, there: Machine, batch: float, other: float, dtype: str, fit: ProgramsFit | None
+) -> tuple[float, float]:
+    if (here.gpu == there.gpu and batch == other) or fit is None:
+        return seconds * other / batch, 0.0
+    known = [Timed(gpu=here.gpu, seconds=seconds, batch_size=batch)]
+    found = moved(known, there.gpu, dtype, fit, batch_size=other)
+    return found.seconds, math.log(found.high / found.low) / (2 * NINE_OF_TEN)
+
+
+def _step(machine: Machine, seconds: float, gradient_bytes: float | None) -> ClusterStep:
+    return ClusterStep(
+        program="asked",
+        family="asked",
+        gpu=machine.gpu,
+        gpus=machine.gpus,
+        nodes=machine.nodes,
+        alone_seconds=seconds,
+        seconds=seconds,
+        gradient_bytes=gradient_bytes,
+        network_gb_per_second=NETWORK_GB_PER_SECOND if machine.gpu.name == "T4" else None,
+        machine=machine.wired,
+    )
+
+
+def _halved(answer: Callable[[float], float], wanted: float) -> float:
+    """The step on one GPU that would give the step on several."""
+    low, high = wanted / 100, wanted * 2
+    for _ in range(40):
+        middle = math.sqrt(low * high)
+        if answer(middle) < wanted:
+            low = middle
+        else:
+            high = middle
+    return math.sqrt(low * high)

@@ -1,0 +1,74 @@
+"""A process on a host, that does as it is told over a pipe: orders take no part in the traffic that is measured."""
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from benchmarks.saturation.hosts import Host
+
+_FORK = multiprocessing.get_context("fork")
+"""PyTorch is loaded once, before: eight processes that load it would take longer than all measurements."""
+PATIENCE_SECONDS = 90.0
+
+
+class OnHost:
+    """`work` gets its end of the pipe and runs until it is told to end, or until this block is left."""
+
+    def __init__(self, host: Host, work: Callable[..., None], *arguments: Any) -> None:
+        self._ours, theirs = _FORK.Pipe()
+        self._process = _FORK.Process(target=_run, args=(host, theirs, self._ours, work, arguments), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def tell(self, order: object) -> None:
+        self._ours.send(order)
+
+    def answer(self) -> Any:
+        """What it found; an error there is an error here."""
+        if not self._ours.poll(PATIENCE_SECONDS):
+            raise TimeoutError(f"no answer from a host within {PATIENCE_SECONDS:.0f} s")
+        try:
+            found = self._ours.recv()
+        except EOFError:
+            raise RuntimeError("a process on a host ended before it had answered") from None
+        if isinstance(found, Exception):
+            raise RuntimeError(f"a process on a host failed: {found!r}") from found
+        return found
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._process.kill()
+        self._process.join()
+        self._ours.close()
+
+
+def _run(
+    host: Host, orders: Connection, other_end: Connection, work: Callable[..., None], arguments: tuple[Any, ...]
+) -> None:
+    other_end.close()
+    # Ctrl-C goes to the whole group: the parent ends us, in order.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.alarm(0)
+    os.environ["GLOO_SOCKET_IFNAME"] = "eth0"
+    try:
+        host.enter()
+        work(orders, *arguments)
+    except Exception as error:  # noqa: BLE001 # whatever it is, the parent must hear of it
+        orders.send(RuntimeError(f"{type(error).__name__}: {error}"))
+
+
+def sent_bytes() -> int:
+    """Over eth0 of the host that the asking process is on, since it was made."""
+    lines = Path("/proc/thread-self/net/dev").read_text().splitlines()
+    line = next(line for line in lines if line.strip().startswith("eth0:"))
+    return int(line.split(":")[1].split()[8])

@@ -1,0 +1,75 @@
+"""All that the reasons of a Plan are taken from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from trainfare.model.bill import Interruptions
+from trainfare.model.estimate import Estimate
+from trainfare.model.plan import Goal
+from trainfare.model.profile import Profile
+from trainfare.recommender.choose import Least, least_of
+from trainfare.recommender.crossovers import Stretch
+from trainfare.recommender.words import candidate_words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    goal: Goal
+    profile: Profile
+    """The leading one."""
+    ordered: Sequence[Estimate]
+    """Of those that may be chosen and keep the limits, one a machine, best first; without the doubt that all share how
+    many epochs it takes."""
+    estimates: Sequence[Estimate]
+    """All."""
+    stretches: Sequence[Stretch]
+    """Which machine wins at how many epochs."""
+    foreign: int
+    guessed_epochs: str | None
+    """Why so many epochs, where neither the user nor the program says."""
+    spot: bool
+    today: date
+    iterations_per_epoch: int | None = None
+    planned_iterations: int | None = None
+    """How many the program trains, where it counts in iterations."""
+    interruptions: Interruptions | None = None
+    """Of the chosen machine on spot."""
+    reserved: bool | None = None
+    """Whether commitments that are not held may be chosen; False: not even those that are."""
+    may: Sequence[Estimate] = ()
+    """Those that may be chosen, whether they keep the limits or not; where none are given, the ordered ones."""
+    front: Sequence[Estimate] = ()
+    """Of those that keep the limits, the fastest first."""
+    knee: Estimate | None = None
+    baseline: Estimate | None = None
+    """A machine to hold the chosen one against, and Δ, its speed-up for each fold of cost."""
+    delta: float | None = None
+    probe: str | None = None
+    """A sentence: what could be measured to settle it, and what that costs."""
+    legs: Sequence[str] = ()
+    """Sentences about a training on two machines, one after the other."""
+    batch_epochs: str | None = None
+    """A sentence: how many epochs are expected at which batch size."""
+
+    @property
+    def chosen(self) -> Estimate:
+        return self.ordered[0]
+
+    @property
+    def choosable(self) -> Sequence[Estimate]:
+        return self.may or self.ordered
+
+    @property
+    def chosen_in_full(self) -> Estimate:
+        """As it is held against limits: with the doubt how many epochs it takes."""
+        return next((e for e in self.may if e.candidate == self.chosen.candidate), self.chosen)
+
+    @property
+    def least(self) -> Least:
+        return least_of(self.choosable)
+
+    def name(self, estimate: Estimate) -> str:
+        """`2 × aws g5.xlarge at batch 256`, the batch size where it is not that of the chosen one."""
+        other = estimate.candidate.batch_size != self.chosen.candidate.batch_size
+        return candidate_words(estimate.candidate, batch=other)

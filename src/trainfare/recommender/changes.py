@@ -1,0 +1,92 @@
+"""What would change the choice, in one sentence: another number of epochs, another limit, another price."""
+
+from collections.abc import Iterator
+
+from trainfare.model.estimate import Estimate
+from trainfare.recommender.case import Case
+from trainfare.recommender.choose import score, weight_of_time
+from trainfare.recommender.limits import duration_option, usd_option
+from trainfare.recommender.what_if import (
+    looser_budget,
+    looser_deadline,
+    price_that_changes,
+    tighter_budget,
+    tighter_deadline,
+)
+from trainfare.recommender.words import machine_words, spent_words
+from trainfare.units import format_seconds, format_usd
+
+WORTH_ASKING = 0.98
+"""Of what the goal wants least of: a looser limit that saves less is not worth a word."""
+A_PRICE_APART = 1.001
+"""From which ratio on a change of price is worth a word; closer, the two cannot be told apart anyway."""
+
+
+def changes(case: Case) -> Iterator[str]:
+    said = [*_epochs(case), *_deadline(case), *_budget(case), *_price(case)]
+    if said:
+        yield "; ".join(said)
+
+
+def _epochs(case: Case) -> Iterator[str]:
+    """The neighbours of the chosen machine along the number of epochs. A weighted goal has no such line: its yardstick
+    moves with the epochs."""
+    if case.goal.kind == "weighted":
+        return
+    machine = case.chosen.candidate.offer.vm_type.key
+    here = next((i for i, s in enumerate(case.stretches) if s.estimate.candidate.offer.vm_type.key == machine), None)
+    if here is None:
+        return
+    if len(case.stretches) == 1:
+        yield f"it is the {case.goal.kind} whatever the number of epochs"
+    if here > 0:
+        before = case.stretches[here - 1]
+        yield f"with {before.last} epochs or fewer {case.name(before.estimate)} would win"
+    if here + 1 < len(case.stretches):
+        after = case.stretches[here + 1]
+        yield f"from {after.first} epochs on {case.name(after.estimate)} would win"
+
+
+def _deadline(case: Case) -> Iterator[str]:
+    asked = case.choosable, case.chosen_in_full, case.goal, case.least
+    if case.goal.deadline_seconds is not None and (found := looser_deadline(*asked)) and _gains(case, found.estimate):
+        yield f"with --deadline {duration_option(found.least)}: {_told(case, found.estimate)}"
+    if case.goal.kind != "fastest" and (found := tighter_deadline(*asked)) and found.below is not None:
+        yield (
+            f"with a deadline below {format_seconds(found.below)}: {_told(case, found.estimate)}, which keeps "
+            f"--deadline {duration_option(found.least)}"
+        )
+
+
+def _budget(case: Case) -> Iterator[str]:
+    asked = case.choosable, case.chosen_in_full, case.goal, case.least
+    if case.goal.budget_usd is not None and (found := looser_budget(*asked)) and _gains(case, found.estimate):
+        yield f"with --budget {usd_option(found.least)}: {_told(case, found.estimate)}"
+    if case.goal.kind != "cheapest" and (found := tighter_budget(*asked)) and found.below is not None:
+        yield (
+            f"with a budget below {format_usd(found.below)}: {_told(case, found.estimate)}, which keeps "
+            f"--budget {usd_option(found.least)}"
+        )
+
+
+def _gains(case: Case, estimate: Estimate) -> bool:
+    """Whether it is enough of what the goal wants that somebody would ask for another limit."""
+    w = weight_of_time(case.goal)
+    return score(estimate, w, case.least) <= WORTH_ASKING * score(case.chosen, w, case.least)
+
+
+def _told(case: Case, estimate: Estimate) -> str:
+    return f"{case.name(estimate)}, {spent_words(estimate)}"
+
+
+def _price(case: Case) -> Iterator[str]:
+    """Where cost decides, and somebody else sets the price."""
+    offer = case.chosen.candidate.offer
+    if case.goal.kind != "cheapest" or len(case.ordered) < 2 or offer.held or offer.market == "own":
+        return
+    second = case.ordered[1]
+    price = price_that_changes(case.chosen, second)
+    if price is not None and price > A_PRICE_APART * offer.usd_per_hour:
+        yield (
+            f"if {machine_words(offer)} rises above {price:.3g} $/h (now {offer.usd_per_hour:.3g}): {case.name(second)}"
+        )

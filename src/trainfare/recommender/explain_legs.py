@@ -1,0 +1,135 @@
+"""The reasons for a training in two legs, in plain sentences with numbers."""
+
+from collections.abc import Iterator, Sequence
+
+from trainfare.model.estimate import Estimate
+from trainfare.model.legs import Leg, Legs, Move, Saving
+from trainfare.model.plan import Goal
+from trainfare.recommender.legs import STARTING, Course, Split
+from trainfare.recommender.words import candidate_words, percent, spent_words
+from trainfare.units import BYTES_PER_GIB, format_seconds, format_usd
+
+
+def legs_reasons(legs: Legs, goal: Goal, *, checkpoints_seen: bool) -> tuple[str, ...]:
+    """Why in two legs, what the move takes, what each leg is worth, what the program must be able to do."""
+    return (
+        _why(legs, goal),
+        *_early(legs),
+        _moved(legs.move, legs.legs[1]),
+        *_worth(legs),
+        _needed(legs.split_after, checkpoints_seen),
+    )
+
+
+def not_in_legs(best: Split | None, courses: Sequence[Course], alone: Estimate | None, goal: Goal) -> str:
+    """Why a single machine is better: `best` is the best mix, where it would be better were it not for the doubt."""
+    limits = _limits(goal) or "what is wanted early"
+    if alone is None:
+        return f"no two machines one after the other keep {limits} either"
+    if best is None:
+        return f"within {limits} no two machines one after the other are better than one, once the move is paid"
+    first, second = (candidate_words(courses[place].candidate) for place in (best.first, best.second))
+    return (
+        f"{best.after} epochs on {first} and the rest on {second} would take {format_seconds(best.seconds)} and cost "
+        f"{format_usd(best.usd)}, against {spent_words(alone)} on {candidate_words(alone.candidate)}: it gains less "
+        "than is in doubt, so one machine is recommended"
+    )
+
+
+def _why(legs: Legs, goal: Goal) -> str:
+    first, second = legs.legs
+    told = (
+        f"in two legs: {_epochs(first)} on {_machine(first)}, then {_epochs(second)} on {_machine(second)}: "
+        f"{format_seconds(legs.seconds.value)} and {format_usd(legs.usd.value)} in all"
+    )
+    limits = _limits(goal)
+    kept = f", within {limits} with {percent(goal.confidence)} confidence" if limits else ""
+    if legs.instead_of is None or legs.saving is None:
+        return f"{told}{kept}: no single machine keeps that"
+    alone = candidate_words(legs.instead_of.candidate)
+    return f"{told}{kept}; {_less(legs.saving)} than {alone} alone"
+
+
+def _epochs(leg: Leg) -> str:
+    return f"epoch {leg.first_epoch}" if leg.epochs == 1 else f"epochs {leg.first_epoch} – {leg.last_epoch}"
+
+
+def _machine(leg: Leg) -> str:
+    return f"{candidate_words(leg.estimate.candidate)} ({spent_words(leg.estimate)})"
+
+
+def _limits(goal: Goal) -> str:
+    limits = []
+    if goal.deadline_seconds is not None:
+        limits.append(format_seconds(goal.deadline_seconds))
+    if goal.budget_usd is not None:
+        limits.append(format_usd(goal.budget_usd))
+    return " and ".join(limits)
+
+
+def _less(saving: Saving) -> str:
+    share = f"{100 * saving.share:.0f} %"
+    if saving.quantity == "score":
+        return f"{share} less of time and cost as you weigh them"
+    spell = format_usd if saving.quantity == "usd" else format_seconds
+    ends = f"{percent(saving.amount.confidence)}: {spell(saving.amount.low)} – {spell(saving.amount.high)}"
+    return f"{spell(saving.amount.value)} ({share}; {ends}) less"
+
+
+def _early(legs: Legs) -> Iterator[str]:
+    reached = legs.reached
+    if reached is None:
+        return
+    early, epochs = reached.early, reached.epochs
+    by = f", wanted within {format_seconds(early.seconds)}" if early.seconds else ""
+    range_ = "" if epochs.low == epochs.high else f" (90 %: {epochs.low:.0f} to {epochs.high:.0f})"
+    yield (
+        f"{early.metric} {early.value:g} is expected after epoch {epochs.value:.0f}{range_}, "
+        f"{format_seconds(reached.seconds.value)} from the start "
+        f"(at the most {format_seconds(reached.seconds.high)}){by}"
+    )
+
+
+def _moved(move: Move, second: Leg) -> str:
+    start = sum(p.seconds.value for p in second.estimate.phases if p.name in STARTING)
+    size = "of unknown size" if move.bytes is None else f"of {_size(move.bytes.value)}"
+    how = ", ".join(
+        f"{name} {format_seconds(part.seconds.value)} ({part.found})"
+        for name, part in move.parts.items()
+        if part.found != "nothing"
+    )
+    return (
+        f"the move takes {format_seconds(move.seconds.value)} and {format_usd(move.usd.value)} for a checkpoint {size}"
+        + (f": {how}" if how else "")
+        + f"; starting the second machine another {format_seconds(start)}, which is in its leg"
+    )
+
+
+def _size(bytes_: float) -> str:
+    gib = bytes_ / BYTES_PER_GIB
+    return f"{gib:.3g} GiB" if gib >= 0.1 else f"{gib * 1024:.3g} MiB"
+
+
+def _worth(legs: Legs) -> Iterator[str]:
+    """Sanghvi's Δ of each leg, and what a dollar does to the metric."""
+    deltas = {candidate_words(leg.estimate.candidate): leg.delta for leg in legs.legs if leg.delta is not None}
+    if deltas:
+        told = ", ".join(f"{delta:.2g} on {name}" for name, delta in deltas.items())
+        yield f"speed-up per fold of cost of an epoch (Δ), against the cheapest epochs: {told}"
+    gained = [(leg, leg.progress, leg.gained_per_usd) for leg in legs.legs]
+    parts = [
+        f"{_epochs(leg)} take {progress.metric} from {progress.before:.3g} to {progress.after:.3g}, {each:.2g} a dollar"
+        for leg, progress, each in gained
+        if progress is not None and each is not None
+    ]
+    if parts:
+        yield "as the curve goes on, " + "; ".join(parts)
+
+
+def _needed(after: int, checkpoints_seen: bool) -> str:
+    if checkpoints_seen:
+        return f"the program must go on from its own checkpoint of epoch {after} by itself"
+    return (
+        f"the program must write a checkpoint after epoch {after} and go on from it by itself; none was seen while "
+        "profiling, and without one the second leg would start over"
+    )

@@ -1,0 +1,221 @@
+"""Why this one: out of how many, what limits it, and what the others would take."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from trainfare.model.estimate import Estimate
+from trainfare.recommender.case import Case
+from trainfare.recommender.charged import months, pays_off
+from trainfare.recommender.choose import Least, best_of, score
+from trainfare.recommender.limits import within
+from trainfare.recommender.pareto import losses
+from trainfare.recommender.words import (
+    count_words,
+    limit_words,
+    machine_words,
+    plural,
+    thousands,
+    times_words,
+)
+from trainfare.units import SECONDS_PER_HOUR, format_seconds, format_usd
+
+LIMIT_WORDS = {
+    "compute": "arithmetic",
+    "memory bandwidth": "memory bandwidth",
+    "launches": "launching kernels, not by the GPU: a faster GPU gains little",
+    "network": "adding up gradients between GPUs",
+    "data": "waiting for data, not by the GPU: a faster GPU gains little",
+}
+
+HARDLY_SLOWER = 1.1
+"""Times as long: worth a word where it costs less."""
+NEXT = 2
+"""Runners-up that are told of in a sentence; the table has more."""
+
+
+def why(case: Case) -> Iterator[str]:
+    chosen = case.chosen
+    yield _best_of(case)
+    if case.goal.kind == "weighted":
+        yield _weighed(chosen, case.goal.weight_time or 0.0, case.least)
+    yield from _limited(chosen)
+    yield from _extremes(case)
+    yield from _next(case)
+    yield from _knee(case)
+    yield from _against_baseline(case)
+    if not case.spot:
+        yield from _spot_would_be(case)
+    if not case.reserved:
+        yield from _commitment_would_be(case)
+    if case.reserved is not False:
+        yield from _held_would_be(case, chosen)
+    yield from case.legs
+
+
+def _best_of(case: Case) -> str:
+    """`cheapest of 1 312 candidates (181 machine types, up to 4 nodes, 3 batch sizes) that end within …`."""
+    kept = within(case.choosable, case.goal)
+    best = {"weighted": "best by these weights"}.get(case.goal.kind, case.goal.kind)
+    limits = limit_words(case.goal)
+    left_out = []
+    if beyond := len(case.choosable) - len(kept):
+        left_out.append(f"{thousands(beyond)} more would not")
+    if too_large := sum(e.fits is False for e in case.estimates):
+        left_out.append(f"{thousands(too_large)} {'does' if too_large == 1 else 'do'} not fit in memory")
+    return (
+        f"{best} of {plural(len(kept), 'candidate')} ({_kinds(kept)})"
+        + (f" that {limits}" if limits else "")
+        + (f"; {', '.join(left_out)}" if left_out else "")
+    )
+
+
+def _kinds(kept: Sequence[Estimate]) -> str:
+    types = {(e.candidate.offer.vm_type.provider, e.candidate.offer.vm_type.name) for e in kept}
+    nodes = max((e.candidate.nodes for e in kept), default=1)
+    sizes = {e.candidate.batch_size for e in kept}
+    said = [plural(len(types), "machine type")]
+    if nodes > 1:
+        said.append(f"up to {nodes} nodes")
+    if len(sizes) > 1:
+        said.append(f"{len(sizes)} batch sizes")
+    return ", ".join(said)
+
+
+def _weighed(chosen: Estimate, w: float, least: Least) -> str:
+    """What the weights made of it, and what they say an hour is worth: w/least time against (1 − w)/least cost."""
+    said = (
+        f"with time weighed at {w:.2g} and cost at {1 - w:.2g}: it takes "
+        f"{times_words(chosen.seconds.value / least.seconds)} the least time and costs "
+        f"{times_words(chosen.usd.value / least.usd)} the least cost, {score(chosen, w, least):.3g} in all"
+    )
+    if not 0 < w < 1:
+        return said
+    hour = w / (1 - w) * SECONDS_PER_HOUR * least.usd / least.seconds
+    return f"{said}; so weighed, an hour less is worth {format_usd(hour)}"
+
+
+def _limited(chosen: Estimate) -> Iterator[str]:
+    if chosen.limited_by is None:
+        return
+    candidate = chosen.candidate
+    workers = candidate.nodes * candidate.gpus_working
+    there = f"on {workers} GPUs" if workers > 1 else "there"
+    yield (
+        f"an iteration takes {format_seconds(chosen.iteration_seconds.value)} {there}, "
+        f"limited by {LIMIT_WORDS[chosen.limited_by]}"
+    )
+
+
+def _extremes(case: Case) -> Iterator[str]:
+    """What the goal did not ask for, at its best."""
+    chosen = case.chosen
+    every = case.front or case.ordered
+    fastest = min(every, key=lambda e: (e.seconds.value, e.usd.value))
+    cheapest = min(every, key=lambda e: (e.usd.value, e.seconds.value))
+    wanted = {"cheapest": [("fastest", fastest)], "fastest": [("cheapest", cheapest)]}
+    for name, best in wanted.get(case.goal.kind, [("fastest", fastest), ("cheapest", cheapest)]):
+        if not _same(best, chosen):
+            beside = losses(chosen, best)
+            yield (
+                f"the {name}, {case.name(best)}, takes "
+                f"{times_words(beside.time_ratio)} the time and costs {times_words(beside.cost_ratio)} as much"
+            )
+
+
+def _next(case: Case) -> Iterator[str]:
+    """`next: aws g6.xlarge (+1 h 25 min, +0.12 $), …`."""
+    others = islice((e for e in case.ordered[1:] if not _same(e, case.chosen)), NEXT)
+    said = []
+    for other in others:
+        lost = losses(case.chosen, other)
+        name = case.name(other)
+        said.append(f"{name} ({_signed(lost.seconds, format_seconds)}, {_signed(lost.usd, format_usd)})")
+    if said:
+        yield f"next: {'; '.join(said)}"
+
+
+def _knee(case: Case) -> Iterator[str]:
+    if case.knee is None:
+        return
+    if _same(case.knee, case.chosen):
+        yield f"of the {len(case.front)} on the Pareto front it is where more speed begins to cost much"
+        return
+    beside = losses(case.chosen, case.knee)
+    yield (
+        f"more speed begins to cost much from {case.name(case.knee)} on, which "
+        f"takes {times_words(beside.time_ratio)} the time and costs {times_words(beside.cost_ratio)} as much"
+    )
+
+
+def _against_baseline(case: Case) -> Iterator[str]:
+    if case.baseline is None or case.delta is None or _same(case.baseline, case.chosen):
+        return
+    beside = losses(case.baseline, case.chosen)
+    yield (
+        f"against {case.name(case.baseline)} it is "
+        f"{times_words(1 / beside.time_ratio)} as fast for {times_words(beside.cost_ratio)} the cost: "
+        f"Δ, the speed-up for each fold of cost, is {case.delta:.2g}"
+    )
+
+
+def _spot_would_be(case: Case) -> Iterator[str]:
+    found = _instead(case, [e for e in case.estimates if e.candidate.offer.market == "spot"])
+    if found is None:
+        return
+    told = ""
+    if found.interruptions is not None:
+        told = f", {count_words(found.interruptions.value)} expected interruptions included"
+    yield (
+        f"on spot, {case.name(found)} would cost {format_usd(found.usd.value)}{told}; "
+        "it may be taken away at any moment, so spot is chosen only with --spot"
+    )
+
+
+def _commitment_would_be(case: Case) -> Iterator[str]:
+    """One that is still to be bought."""
+    found = _instead(case, [e for e in case.estimates if e.candidate.offer.to_be_bought])
+    commitment = found.candidate.offer.commitment if found else None
+    if found is not None and commitment is not None:
+        yield (
+            f"with a commitment of {months(commitment)}, {case.name(found)} would cost {format_usd(found.usd.value)}; "
+            f"it {pays_off(commitment)}, so it is chosen only with --reserved"
+        )
+
+
+def _instead(case: Case, offered: Sequence[Estimate]) -> Estimate | None:
+    """What would be taken of these, had they been asked for: where time alone counts, what costs less and is hardly
+    slower; else what is better by the goal."""
+    chosen, goal = case.chosen, case.goal
+    kept = within((e for e in offered if e.fits is not False), goal)
+    if goal.kind == "fastest":
+        kept = tuple(e for e in kept if e.seconds.value <= HARDLY_SLOWER * chosen.seconds.value)
+        goal = replace(goal, kind="cheapest")
+    best = best_of((*kept, chosen), goal, least=case.least)
+    return None if best is chosen else best
+
+
+def _held_would_be(case: Case, chosen: Estimate) -> Iterator[str]:
+    """What is held and not taken stands idle, and is paid for."""
+    held = [e for e in case.estimates if e.candidate.offer.held and e.fits is not False]
+    best = min(held, key=lambda e: e.usd.value, default=None)
+    if best is not None and not chosen.candidate.offer.held:
+        yield (
+            f"{machine_words(best.candidate.offer)} is paid for already: it would take "
+            f"{times_words(best.seconds.value / chosen.seconds.value)} the time and, if nobody else needs it then, add "
+            f"nothing to its price; its share of what was paid is {format_usd(best.usd.value)}"
+        )
+
+
+def _signed(amount: float, spell: Callable[[float], str]) -> str:
+    return f"+{spell(amount)}" if amount >= 0 else f"−{spell(-amount)}"
+
+
+def _same(one: Estimate, other: Estimate) -> bool:
+    """The same machine, in whichever region."""
+    return _machine(one) == _machine(other)
+
+
+def _machine(estimate: Estimate) -> tuple[object, ...]:
+    candidate = estimate.candidate
+    return candidate.offer.vm_type.key, candidate.nodes, candidate.batch_size, candidate.gpus_used
