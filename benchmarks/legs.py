@@ -80,9 +80,8 @@ def main() -> None:
         return
     print(f"{'':<34}{'deadlines':>10}{'two legs':>10}{'saving':>10}{'kept':>8}{'cheaper':>9}")
     for row in rows:
-        print(
-            f"{row.what:<34}{row.of:>10}{row.advised:>10.0%}{row.saved:>10.1%}{row.deadline_kept:>8.1%}{row.cheaper:>9.1%}"
-        )
+        came = f"{row.saved:>10.1%}{row.deadline_kept:>8.1%}{row.cheaper:>9.1%}" if row.advised else f"{'–':>10}"
+        print(f"{row.what:<34}{row.of:>10}{row.advised:>10.0%}{came}")
 
 
 def _programs(folder: Path) -> Iterator[Times]:

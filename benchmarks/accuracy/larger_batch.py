@@ -11,7 +11,7 @@ stepwise regression a program and machine type, on batch and pixels, over the gi
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,10 +21,11 @@ from benchmarks.accuracy.judged import Judged
 from trainfare.catalog.gpus import load_gpus
 from trainfare.estimator.batch_line import batch_line
 from trainfare.estimator.larger_batch import (
+    GIVEN,
     Curve,
     LargerBatchFit,
+    curves_in,
     fit_larger_batch,
-    held_share,
     known_batch,
     larger_batch,
     without_operators,
@@ -37,9 +38,6 @@ from trainfare.model.machine import Gpu
 from trainfare.model.measurement import OperatorProfile
 
 KEY = "larger_batch/cnn_on_ec2"
-GIVEN = 3
-SHORTER = 0.5
-"""The weight of curves that end before the largest batch: learned from, never judged."""
 
 Setting = tuple[str, int, str]
 
@@ -104,45 +102,18 @@ def read_rows(folder: Path) -> tuple[list[Row], list[Curve]]:
     rows: list[Row] = []
     shorter: list[Curve] = []
     for setting, times in sorted(seconds.items()):
-        batches = sorted(times)
-        gpu = gpus.get(gpu_of(setting[2]))
-
-        def curve(first: int, asked: int, weight: float) -> Curve:
-            known = batches[first : first + GIVEN]  # noqa: B023 # called within its own round
-            return _curve(setting, known, batches[asked], times, profiles[setting], gpu, weight)  # noqa: B023
-
-        if len(batches) > GIVEN:
-            rows.append(Row(setting=setting, curve=curve(0, -1, 1.0), gpu=gpu))
-            ends = [(f, a) for a in range(GIVEN, len(batches)) for f in (0, a - GIVEN)]
-            inner = sorted(set(ends) - {(0, len(batches) - 1)})
-            shorter += [curve(first, asked, SHORTER) for first, asked in inner]
+        known = {size: _known(size, spent, profiles[setting].get(size)) for size, spent in times.items()}
+        found = curves_in(known, profiles[setting], gpus, program=setting[0], family=family_of(setting[0]))
+        if found:
+            rows.append(Row(setting=setting, curve=found[0], gpu=gpus.get(gpu_of(setting[2]))))
+            shorter += found[1:]
     return rows, shorter
 
 
-def _curve(
-    setting: Setting,
-    batches: Sequence[float],
-    asked: float,
-    times: Mapping[float, float],
-    profiles: Mapping[float, OperatorProfile],
-    gpu: Gpu | None,
-    weight: float,
-) -> Curve:
-    timed = all(batch in profiles for batch in batches)
-    known = [
-        replace(known_batch(profiles[b]), seconds=times[b]) if timed else Known(batch_size=b, seconds=times[b])
-        for b in batches
-    ]
-    held = held_share(profiles[batches[-1]], asked, gpu) if timed and gpu is not None else None
-    return Curve(
-        program=setting[0],
-        family=family_of(setting[0]),
-        known=tuple(known),
-        batch_size=asked,
-        seconds=times[asked],
-        held_share=held,
-        weight=weight,
-    )
+def _known(batch_size: float, seconds: float, profile: OperatorProfile | None) -> Known:
+    if profile is None:
+        return Known(batch_size=batch_size, seconds=seconds)
+    return replace(known_batch(profile), seconds=seconds)
 
 
 def _timed(curve: Curve) -> bool:

@@ -110,7 +110,7 @@ def main() -> None:
         raise SystemExit(f"saturation: {reason}")
     _bounded(asked.at_most)
     tables = served_tables(asked.mbps, asked.workers, asked.compute, asked.seconds) if asked.workers else []
-    rings = ring_rows(asked.mbps, asked.ring, asked.compute, asked.seconds) if asked.ring else []
+    rings = ring_rows(asked.mbps, asked.ring, asked.compute, asked.seconds / 2) if asked.ring else []
     if asked.json:
         print(json.dumps({"served": [asdict(t) for t in tables], "ring": [asdict(r) for r in rings]}, indent=2))
     else:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from typing import TYPE_CHECKING, Literal
 
 from trainfare.app.epochs import epochs_to_target, expected_epochs
 from trainfare.app.fare import Fare, Length, gather, profiles_asked, require_epochs
@@ -20,7 +21,7 @@ from trainfare.model.epochs import EpochsAnswer
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 from trainfare.model.legs import Early, Legs
-from trainfare.model.plan import Goal, Plan, Target
+from trainfare.model.plan import Goal, GoalKind, Plan, Target
 from trainfare.model.profile import Profile
 from trainfare.model.scope import Scope
 from trainfare.model.spot import SpotRisk
@@ -36,10 +37,18 @@ from trainfare.recommender.spot import spot_risk_reasons
 from trainfare.settings import Settings, read_settings
 from trainfare.store.open import open_history
 
+if TYPE_CHECKING:
+    from trainfare.app.figures import Figure
+
 ASSUMED_EPOCHS = 10
 RUNNERS_UP = 20
 """How many are kept with a plan: those that a person would look at."""
 EVERYTHING = Scope()
+
+View = Literal["fare", "epochs", "batches", "all"]
+GOALS: tuple[GoalKind, ...] = ("fastest", "cheapest")
+DRAWN = 6
+"""Machines in one figure of batch sizes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +65,35 @@ class Recommendation:
     """Those that may be chosen, whether they keep the limits or not, one a machine and market, best first."""
     fare: Fare
     """What the estimates were made with: asks for more of them."""
+
+    def figure(self, view: View = "fare") -> "Figure":
+        """Time against cost; time and cost against epochs; against batch sizes; or all of these below one another."""
+        from trainfare.app.figures import all_of, batches_of, epochs_of, fare_of
+
+        def epochs() -> "Figure":
+            shortlist = [estimate.candidate for estimate in self.alternatives]
+            once, twice = (self.fare.on_a_line(shortlist, number) for number in (1, 2))
+            fastest, cheapest = (stretches(once, twice, Goal(kind=kind)) for kind in GOALS)
+            return epochs_of(self.plan, once, twice, fastest=fastest, cheapest=cheapest)
+
+        def batches() -> "Figure":
+            drawn = list({id(e.candidate): e.candidate for e in (self.plan.chosen, *self.plan.front)}.values())
+            sizes = self._batch_sizes()
+            fare = self.fare.knowing_epochs_at(sizes)
+            wanted = [replace(c, batch_size=size) for c in drawn[:DRAWN] for size in sizes if size >= c.nodes]
+            return batches_of(self.plan, fare.in_brief(wanted))
+
+        if view == "all":
+            every = [fare_of(self.plan, self.alternatives), epochs()]
+            return all_of([*every, batches()] if self._batch_sizes() else every)
+        if view == "batches" and not self._batch_sizes():
+            raise AskedWrongly("nobody knows the batch size of the profile, so none can be drawn: --view fare.")
+        return {"fare": lambda: fare_of(self.plan, self.alternatives), "epochs": epochs, "batches": batches}[view]()
+
+    def _batch_sizes(self) -> list[int]:
+        """From a quarter of the profiled ones to four times as many: farther off nobody knows the epochs."""
+        known = sensible_batch_sizes(self.profiles, Scope(any_batch_size=True))
+        return sorted(size for size in known if size is not None)
 
 
 def decide_epochs(

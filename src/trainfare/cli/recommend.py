@@ -115,10 +115,12 @@ def recommend(
     store: Store = None,
 ) -> None:
     """Which machine to train on: how long, how much, how sure."""
+    from trainfare.app.figures import require_drawable
     from trainfare.app.recommend import recommend
     from trainfare.model.bill import Overheads
     from trainfare.settings import read_settings
 
+    files = [require_drawable(path) for path in plot or ()]
     settings = read_settings({"store": store, "goal": goal, "boot_seconds": boot, "setup_seconds": setup})
     found = recommend(
         profile or (),
@@ -140,6 +142,10 @@ def recommend(
         overheads=Overheads(disk_gib=disk_gib, data_gib=data_gib, results_gib=results_gib),
         settings=settings,
     )
+    if files:
+        figure = found.figure(view)
+        for path in files:
+            figure.save(path)
     if json:
         from trainfare.app.records import recommendation_record
         from trainfare.cli.console import print_json
@@ -151,7 +157,7 @@ def recommend(
     every = _every_line(found)
     lines = every if show_all else _worth_a_look(found.plan)
     more = [f"{len(every) - len(lines)} more: --all"] if len(every) > len(lines) else []
-    print_plan(found.plan, lines, notes=[f"plan {found.plan.id} kept", *more])
+    print_plan(found.plan, lines, notes=[f"plan {found.plan.id} kept", *more, *(f"drawn: {path}" for path in files)])
 
 
 def _goal(

@@ -184,34 +184,38 @@ def curves_of(profiles: Iterable[OperatorProfile], gpus: Mapping[str, Gpu]) -> l
     settings: dict[tuple[str, int, str], dict[float, OperatorProfile]] = {}
     for profile in profiles:
         settings.setdefault((profile.program, profile.image_side, profile.vm_type), {})[profile.batch_size] = profile
-    return [
-        curve
-        for _, of in sorted(settings.items())
-        for curve in curves_in({size: known_batch(profile) for size, profile in of.items()}, of, gpus)
-    ]
+    found: list[Curve] = []
+    for (program, _, _), of in sorted(settings.items()):
+        known = {size: known_batch(profile) for size, profile in of.items()}
+        found += curves_in(known, of, gpus, program=program, family=next(iter(of.values())).family)
+    return found
 
 
 def curves_in(
-    known: Mapping[float, KnownBatch], profiles: Mapping[float, OperatorProfile], gpus: Mapping[str, Gpu]
+    known: Mapping[float, KnownBatch],
+    profiles: Mapping[float, OperatorProfile],
+    gpus: Mapping[str, Gpu],
+    *,
+    program: str,
+    family: str,
 ) -> list[Curve]:
     """One program's: from its three smallest batch sizes to its largest; then the shorter ones inside of it.
 
-    What is held is known where the last of the three has its operators timed and the GPU is known.
+    What is held is known where all three have their operators timed and the GPU is known.
     """
     sizes = sorted(known)
-    one = next(iter(profiles.values()), None)
-    if one is None or len(sizes) <= GIVEN:
+    if len(sizes) <= GIVEN:
         return []
-    gpu = gpus.get(one.gpu)
     whole = (0, len(sizes) - 1)
     inner = {(first, asked) for asked in range(GIVEN, len(sizes)) for first in (0, asked - GIVEN)} - {whole}
 
     def curve(first: int, asked: int, weight: float) -> Curve:
         given = [known[size] for size in sizes[first : first + GIVEN]]
         last = profiles.get(given[-1].batch_size)
+        gpu = gpus.get(last.gpu) if last is not None else None
         found = Curve(
-            program=one.program,
-            family=one.family,
+            program=program,
+            family=family,
             known=tuple(given),
             batch_size=sizes[asked],
             seconds=known[sizes[asked]].seconds,

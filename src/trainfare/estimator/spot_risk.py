@@ -1,44 +1,30 @@
 """Whether a training on spot ends in time, and what it costs to go over to on demand before it is too late.
 
-Availability is a chain of eight states: a machine can be had, or none can, each on four rungs of age. A rung of w
-hours with rate λ is left upwards at the rate λ/(e^{λw} − 1): so the chance to outlast it, e^{−λw}, and the mean time on
-it are those of a rate that is constant up to exactly w. In a slot of h seconds
+Reckoned backwards in slots of h from the deadline D, by what each action is worth (`spot_grid.py`): dollars, seconds, and
+the probability of having gone over to on demand, for one of two rules:
 
-    P = e^{Qh}        from state to state
-    S = e^{Q_uu·h}    the same among states with a machine, never having lost it
-
-The value of having w seconds of work left at time t, in state s, with nothing running (o), a spot machine (m) or one on
-demand (d), is reckoned backwards from the deadline on a grid of h, R being a start and τ the work between checkpoints:
-
-    on demand   p_d·h + P·d(t+h, w−h)                                          from o or m with w + R for w
-    wait        P·o(t+h, w)
-    spot        p_s·h + S·m(t+h, w−h) + (P − S)·o(t+h, w − h/2 + τ/2)          from o or d with w + R for w, and in its
-                                                                               first slot a loss leaves w as it was
-
-between grid points by a line. The same recursion carries dollars, seconds, and the probability of having gone over to
-on demand, for one of two rules:
-
-    greedy    spot while t + R + w + τ leaves room before the deadline, then on demand to the end
+    greedy    spot while t + R + w + τ leaves room before D, then on demand to the end
     best      whatever has the least expected dollars, within the same limit; it may come back from on demand
 
-and without on demand the probability that work is left at the deadline, and beyond it, dollars and seconds to the end.
+and without on demand the probability that work is left at D; and beyond it, dollars and seconds to the end.
 
 Limits: the loss at an interruption is its mean, half of what lies between two checkpoints; a start that is lost after
-its first slot is lost but for what it had done; what is on demand can always be had; prices stand still.
+its first slot is lost but for what it had done; what is on demand can always be had; prices stand still. Slots make
+every wait longer by half of one, so that their number is chosen by `steps_for`.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal
 
 from trainfare.estimator.estimate import STARTING
+from trainfare.estimator.spot_grid import FALLBACK, SECONDS, STATES, USD, Grid, along
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 from trainfare.model.plan import Goal
 from trainfare.model.spot import (
-    AGE_HOURS,
     RUNGS,
     Action,
     Availability,
@@ -61,7 +47,6 @@ if TYPE_CHECKING:
 
 Rule = Literal["greedy", "best"]
 
-STATES = 2 * RUNGS
 FEWEST_STEPS, MOST_STEPS, SLOT_SECONDS = 200, 600, 600.0
 """Slots up to the deadline: of ten minutes, but neither fewer nor more than these."""
 BEYOND = 3.0
@@ -69,7 +54,6 @@ BEYOND = 3.0
 WORK_POINTS = 9
 """Into so many equally likely values the doubt about the work is cut."""
 ACTIONS: tuple[Action, ...] = ("spot", "on demand", "wait")
-USD, SECONDS, FALLBACK = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +96,10 @@ def late_on_spot(
 def on_spot_only(training: SpotTraining, availability: Availability, *, steps: int | None = None) -> Outcome:
     """Wait where there is none, take one where there is, to the end."""
     steps = steps or steps_for(training)
-    grid = _Grid.of(training, availability, steps)
-    horizon = math.ceil(BEYOND * training.deadline_seconds / grid.h)
+    grid = Grid.of(training, availability, steps)
     # What is left at the horizon goes on at the mean pace: a machine is there for a share of the time.
-    off = _along(grid.w, _pair(training.spot_usd_per_hour / SECONDS_PER_HOUR, 1 / availability.share), STATES)
-    on = off[:, :RUNGS].copy()
-    for _ in range(horizon):
-        start, go = grid.spot_start(off, on), grid.spot_go(off, on)
-        off = _joined(start, grid.wait(off)[:, RUNGS:])
-        on = go
-        off[0] = on[0] = 0.0
+    off = along(grid, training.spot_usd_per_hour / SECONDS_PER_HOUR, 1 / availability.share, 0.0, states=STATES)
+    off, _ = _on_spot_for(grid, math.ceil(BEYOND * steps), off, off[..., :RUNGS].copy())
     found = grid.begin(off)
     return Outcome(usd=found[USD], seconds=found[SECONDS], late=_late(training, availability, None, steps))
 
@@ -235,43 +213,42 @@ def _late(training: SpotTraining, availability: Availability, work: Interval | N
     reached = [each for each in works if each + training.start_seconds <= training.deadline_seconds]
     if not reached:
         return 1.0
-    grid = _Grid.of(training, availability, steps, most_work=max(reached))
-    off = np.ones((grid.size, STATES, 1))
-    on = np.ones((grid.size, RUNGS, 1))
-    off[0] = on[0] = 0.0
-    for _ in range(steps):
-        start, go = grid.spot_start(off, on), grid.spot_go(off, on)
-        off, on = _joined(start, grid.wait(off)[:, RUNGS:]), go
-        off[0] = on[0] = 0.0
+    grid = Grid.of(training, availability, steps, most_work=max(reached))
+    off, on = np.ones((1, len(grid.w), STATES)), np.ones((1, len(grid.w), RUNGS))
+    off[:, 0] = on[:, 0] = 0.0
+    off, _ = _on_spot_for(grid, steps, off, on)
     missed = [grid.begin(off, each)[0] for each in reached] + [1.0] * (len(works) - len(reached))
     return min(1.0, max(0.0, sum(missed) / len(works)))
+
+
+def _on_spot_for(grid: Grid, steps: int, off: "Floats", on: "Floats") -> tuple["Floats", "Floats"]:
+    """So many slots earlier, spot being taken whenever there is one."""
+    for _ in range(steps):
+        start, go = grid.spot_start(off, on), grid.spot_go(off, on)
+        off, on = _joined(start, grid.wait(off)), go
+        off[:, 0] = on[:, 0] = 0.0
+    return off, on
 
 
 def _solve(training: SpotTraining, availability: Availability, rule: Rule, steps: int) -> Outlook:
     import numpy as np
 
-    grid = _Grid.of(training, availability, steps)
-    per_second = training.on_demand_usd_per_hour / SECONDS_PER_HOUR
-    demand = _along(grid.w, (per_second, 1.0, 1.0), STATES)
-    demand[..., FALLBACK] = 1.0
-    off, on = demand.copy(), demand[:, :RUNGS].copy()
-    shape = (steps, grid.size)
-    tables = [np.empty((*shape, n), dtype=np.int8) for n in (STATES, RUNGS, STATES)]
+    grid = Grid.of(training, availability, steps)
+    demand = along(grid, training.on_demand_usd_per_hour / SECONDS_PER_HOUR, 1.0, 1.0, states=STATES)
+    off, on = demand.copy(), demand[..., :RUNGS].copy()
+    tables = [np.ones((steps, len(grid.w), n), dtype=np.int8) for n in (STATES, RUNGS, STATES)]
+    choose = _cheapest if rule == "best" else _greedy
     for i in reversed(range(steps)):
         room = training.deadline_seconds - i * grid.h - training.decide_every_seconds - training.start_seconds
         safe, safe_on = grid.w <= room, grid.w <= room - training.checkpoint_every_seconds
         start, go, wait = grid.spot_start(off, on), grid.spot_go(off, on), grid.wait(off)
         begun, kept = grid.demand_start(demand), grid.demand_go(demand)
-        begun[..., FALLBACK] = 1.0
-        choose = _cheapest if rule == "best" else _greedy
-        off, tables[0][i] = choose(safe, start, begun, wait)
-        on, tables[1][i] = choose(safe_on, go, begun[:, :RUNGS], wait[:, :RUNGS])
-        if rule == "best":
-            demand, tables[2][i] = _cheapest(safe, start, kept, wait)
-        else:
-            demand, tables[2][i] = kept, np.int8(1)
+        begun[FALLBACK] = 1.0
+        off = choose(safe, start, begun, wait, tables[0][i])
+        on = choose(safe_on, go, begun[..., :RUNGS], wait[..., :RUNGS], tables[1][i])
+        demand = _cheapest(safe, start, kept, wait, tables[2][i]) if rule == "best" else kept
         for each in (off, on, demand):
-            each[0] = 0.0
+            each[:, 0] = 0.0
     found = grid.begin(off)
     straight = training.start_seconds + training.work_seconds
     outcome = Outcome(
@@ -283,179 +260,28 @@ def _solve(training: SpotTraining, availability: Availability, rule: Rule, steps
     return Outlook(outcome, grid.h, *tables)
 
 
-def _greedy(safe: "Bools", spot: "Floats", demand: "Floats", wait: "Floats") -> tuple["Floats", "Bytes"]:
-    """Spot where there is one, else wait, while it is safe."""
+def _greedy(safe: "Bools", spot: "Floats", demand: "Floats", wait: "Floats", actions: "Bytes") -> "Floats":
+    """Spot where there is one, else wait, while it is safe; `actions` is written to."""
     import numpy as np
 
-    kept = _joined(spot, wait[:, RUNGS:])
-    actions = np.where(np.arange(demand.shape[1]) < RUNGS, 0, 2).astype(np.int8)
-    return np.where(safe[:, None, None], kept, demand), np.where(safe[:, None], actions, 1).astype(np.int8)
+    actions[safe, :RUNGS], actions[safe, RUNGS:] = 0, 2
+    return np.where(safe[:, None], _joined(spot, wait), demand)
 
 
-def _cheapest(safe: "Bools", spot: "Floats", demand: "Floats", wait: "Floats") -> tuple["Floats", "Bytes"]:
+def _cheapest(safe: "Bools", spot: "Floats", demand: "Floats", wait: "Floats", actions: "Bytes") -> "Floats":
+    """`actions` is written to, and holds 1 before."""
     import numpy as np
 
-    best, action = demand.copy(), np.ones(demand.shape[:2], dtype=np.int8)
-    for number, other in ((2, wait), (0, spot)):
-        n = other.shape[1]
-        better = safe[:, None] & (other[..., USD] < best[:, :n, USD] - 1e-12)
-        best[:, :n][better] = other[better]
-        action[:, :n][better] = number
-    return best, action
+    best = demand
+    for number, other in ((2, wait), (0, _joined(spot, demand))):
+        better = safe[:, None] & (other[USD] < best[USD] - 1e-12)
+        best = np.where(better, other, best)
+        actions[better] = number
+    return best
 
 
-@dataclass(frozen=True, slots=True)
-class _Grid:
-    """Work left in steps of h, and how values a slot later become values now. The last axis of a value is what is
-    counted: dollars, seconds, fallback; or the probability of being late alone."""
-
-    training: SpotTraining
-    h: float
-    w: "Floats"
-    move: "Floats"
-    """P."""
-    stay: "Floats"
-    """S."""
-    stationary: "Floats"
-
-    @classmethod
-    def of(cls, training: SpotTraining, availability: Availability, steps: int, most_work: float = 0.0) -> "_Grid":
-        import numpy as np
-
-        h = training.deadline_seconds / steps
-        most = max(training.work_seconds, most_work) + training.start_seconds
-        most += min(training.checkpoint_every_seconds, training.work_seconds)
-        w = h * np.arange(math.ceil(most / h) + 3, dtype=np.float64)
-        q = _generator(availability)
-        up = q[:RUNGS, :RUNGS]
-        move, stay = (_exponential(each * h / SECONDS_PER_HOUR) for each in (q, up))
-        lasting = _exponential(q * 1e4)
-        return cls(training, h, w, move, stay, lasting[0])
-
-    @property
-    def size(self) -> int:
-        return len(self.w)
-
-    def begin(self, off: "Floats", work: float | None = None) -> list[float]:
-        """With nothing running and all work left, the market being as it mostly is."""
-        at = (self.training.work_seconds if work is None else work) / self.h
-        k = min(self.size - 2, int(at))
-        value = off[k] + (at - k) * (off[k + 1] - off[k])
-        return [float(each) for each in self.stationary @ value]
-
-    def wait(self, off: "Floats") -> "Floats":
-        after = self._expected(self.move, off)
-        if after.shape[-1] > 1:
-            after[..., SECONDS] += self.h
-        return after
-
-    def demand_go(self, demand: "Floats") -> "Floats":
-        after = self._expected(self.move, self._at(demand, -self.h))
-        return self._paid(after, self.w, self.training.on_demand_usd_per_hour)
-
-    def demand_start(self, demand: "Floats") -> "Floats":
-        start = self.training.start_seconds
-        after = self._expected(self.move, self._at(demand, start - self.h))
-        return self._paid(after, self.w + start, self.training.on_demand_usd_per_hour)
-
-    def spot_go(self, off: "Floats", on: "Floats") -> "Floats":
-        lost = min(self.training.checkpoint_every_seconds, self.training.work_seconds) / 2
-        return self._spot(self._at(on, -self.h), self._at(off, lost - self.h / 2), self.w)
-
-    def spot_start(self, off: "Floats", on: "Floats") -> "Floats":
-        start = self.training.start_seconds
-        return self._spot(self._at(on, start - self.h), off, self.w + start)
-
-    def _spot(self, on: "Floats", off: "Floats", left: "Floats") -> "Floats":
-        import numpy as np
-
-        lost = self.move[:RUNGS] - np.pad(self.stay, ((0, 0), (0, RUNGS)))
-        # What ends within the slot is lost only if the machine goes before that.
-        share = np.minimum(left / self.h, 1.0)[:, None, None]
-        gone = lost.sum(axis=1)[None, :, None] * share
-        after = self._expected(self.stay, on) + share * self._expected(lost, off)
-        if after.shape[-1] == 1:
-            return after
-        # A loss comes in the middle of the slot; the rest of it is waited.
-        paid = np.minimum(left, self.h)[:, None] * (1 - gone[..., 0] / 2)
-        after[..., USD] += self.training.spot_usd_per_hour / SECONDS_PER_HOUR * paid
-        after[..., SECONDS] += np.minimum(left, self.h)[:, None]
-        return after
-
-    def _paid(self, after: "Floats", left: "Floats", usd_per_hour: float) -> "Floats":
-        import numpy as np
-
-        seconds = np.minimum(left, self.h)[:, None]
-        after[..., USD] += usd_per_hour / SECONDS_PER_HOUR * seconds
-        after[..., SECONDS] += seconds
-        return after
-
-    def _at(self, values: "Floats", more: float) -> "Floats":
-        """At w + more for every w: nothing below zero, beyond the grid as at its end."""
-        import numpy as np
-
-        at = np.clip(np.arange(self.size) + more / self.h, 0.0, self.size - 1.000001)
-        k = at.astype(np.int64)
-        part = (at - k)[:, None, None]
-        return np.asarray((1 - part) * values[k] + part * values[k + 1])
-
-    @staticmethod
-    def _expected(chances: "Floats", values: "Floats") -> "Floats":
-        import numpy as np
-
-        return np.asarray(np.matmul(chances, values))
-
-
-def _generator(availability: Availability) -> "Floats":
-    """Q, per hour: up and down, each up its ladder, and from every rung to the foot of the other."""
+def _joined(up: "Floats", whole: "Floats") -> "Floats":
+    """Of states with a machine the first, of the others, where there are any, the second."""
     import numpy as np
 
-    q = np.zeros((STATES, STATES))
-    for base, other, rates in ((0, RUNGS, availability.lost_per_hour), (RUNGS, 0, availability.back_per_hour)):
-        for rung, (rate, width) in enumerate(zip(rates, _widths(), strict=True)):
-            q[base + rung, other] += rate
-            if rung + 1 < RUNGS:
-                climb = rate / math.expm1(rate * width) if rate > 1e-9 else 1 / width
-                q[base + rung, base + rung + 1] += climb
-    q[np.diag_indices(STATES)] = -q.sum(axis=1)
-    return q
-
-
-def _widths() -> Iterator[float]:
-    begin = 0.0
-    for end in AGE_HOURS:
-        yield end - begin
-        begin = end
-    yield math.inf
-
-
-def _exponential(matrix: "Floats") -> "Floats":
-    """By halving until small, a few terms of the series, and squaring back."""
-    import numpy as np
-
-    halvings = max(0, math.ceil(math.log2(max(1e-9, float(np.abs(matrix).max())))) + 6)
-    small = matrix / 2**halvings
-    result = term = np.eye(len(matrix))
-    for n in range(1, 7):
-        term = term @ small / n
-        result = result + term
-    for _ in range(halvings):
-        result = result @ result
-    return np.asarray(result)
-
-
-def _joined(up: "Floats", down: "Floats") -> "Floats":
-    """Values on a spot machine are only of states in which there is one: `down` may be empty."""
-    import numpy as np
-
-    return np.concatenate((up, down), axis=1) if down.shape[1] else up.copy()
-
-
-def _pair(usd: float, seconds: float) -> tuple[float, float, float]:
-    return usd, seconds, 0.0
-
-
-def _along(w: "Floats", per_second: tuple[float, float, float], states: int) -> "Floats":
-    import numpy as np
-
-    return np.repeat((w[:, None] * np.array(per_second))[:, None, :], states, axis=1)
+    return np.concatenate((up, whole[..., RUNGS:]), axis=-1)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 
 from trainfare.model.bill import Interruptions
 from trainfare.model.estimate import Estimate
@@ -10,10 +11,11 @@ from trainfare.model.plan import Goal
 from trainfare.model.profile import Profile
 from trainfare.recommender.choose import Least, least_of
 from trainfare.recommender.crossovers import Stretch
+from trainfare.recommender.limits import within
 from trainfare.recommender.words import candidate_words
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots: what takes thousands of estimates is computed once
 class Case:
     goal: Goal
     profile: Profile
@@ -60,12 +62,19 @@ class Case:
     def choosable(self) -> Sequence[Estimate]:
         return self.may or self.ordered
 
-    @property
+    @cached_property
+    def kept(self) -> tuple[Estimate, ...]:
+        """Of those that may be chosen, those that keep the limits."""
+        return within(self.choosable, self.goal)
+
+    @cached_property
     def chosen_in_full(self) -> Estimate:
         """As it is held against limits: with the doubt how many epochs it takes."""
-        return next((e for e in self.may if e.candidate == self.chosen.candidate), self.chosen)
+        mine = self.chosen.candidate
+        same = next((e for e in self.may if e.candidate is mine), None)
+        return same or next((e for e in self.may if e.candidate == mine), self.chosen)
 
-    @property
+    @cached_property
     def least(self) -> Least:
         return least_of(self.choosable)
 

@@ -66,13 +66,18 @@ def in_order(estimates: Iterable[Estimate], goal: Goal, *, least: Least | None =
 def best_of(estimates: Iterable[Estimate], goal: Goal, *, least: Least | None = None) -> Estimate | None:
     """The first in order; None of none."""
     given = list(estimates)
-    return min(given, key=_whole_key(given, goal, least)) if given else None
+    if not given:
+        return None
+    keys = list(map(_key(given, goal, least), given))
+    best = min(keys)
+    ties = [e for e, key in zip(given, keys, strict=True) if key == best]
+    return in_order(ties, goal, least=least)[0]  # names are asked for only where they decide
 
 
 def _whole_key(
     given: Sequence[Estimate], goal: Goal, least: Least | None
 ) -> Callable[[Estimate], tuple[tuple[float, ...], tuple[str, str, Market], int, int, int]]:
-    key = _key(weight_of_time(goal), least or least_of(given))
+    key = _key(given, goal, least)
     names: dict[int, tuple[str, str, Market]] = {}  # an offer occurs at many numbers of nodes and batch sizes
 
     def whole(e: Estimate) -> tuple[tuple[float, ...], tuple[str, str, Market], int, int, int]:
@@ -86,13 +91,15 @@ def _whole_key(
     return whole
 
 
-def _key(w: float, least: Least) -> Callable[[Estimate], tuple[float, ...]]:
+def _key(given: Sequence[Estimate], goal: Goal, least: Least | None) -> Callable[[Estimate], tuple[float, ...]]:
+    w = weight_of_time(goal)
     if w == 0:
         return lambda e: (e.usd.value, e.seconds.value)
     if w == 1:
         return lambda e: (e.seconds.value, e.usd.value)
+    yardstick = least or least_of(given)
     # Both quotients never fall as their quantity grows, rounded or not: what is dominated never comes first.
-    return lambda e: (score(e, w, least), e.seconds.value, e.usd.value)
+    return lambda e: (score(e, w, yardstick), e.seconds.value, e.usd.value)
 
 
 def choosable(estimates: Sequence[Estimate], *, spot: bool, reserved: bool | None = None) -> tuple[Estimate, ...]:

@@ -9,6 +9,9 @@ from trainfare.recommender.legs import STARTING, Course, Split
 from trainfare.recommender.words import candidate_words, percent, spent_words
 from trainfare.units import BYTES_PER_GIB, format_seconds, format_usd
 
+DONE = {"checkpoint": "written", "upload": "up", "download": "down", "restore": "read"}
+"""What is done to the checkpoint in each part of a move."""
+
 
 def legs_reasons(legs: Legs, goal: Goal, *, checkpoints_seen: bool) -> tuple[str, ...]:
     """Why in two legs, what the move takes, what each leg is worth, what the program must be able to do."""
@@ -91,17 +94,15 @@ def _early(legs: Legs) -> Iterator[str]:
 
 
 def _moved(move: Move, second: Leg) -> str:
+    """`… (checkpoint of 0.28 GiB: written 2.4 s, up 2.8 s, down 2.8 s, read 2.4 s; assumed)`."""
     start = sum(p.seconds.value for p in second.estimate.phases if p.name in STARTING)
     size = "of unknown size" if move.bytes is None else f"of {_size(move.bytes.value)}"
-    how = ", ".join(
-        f"{name} {format_seconds(part.seconds.value)} ({part.found})"
-        for name, part in move.parts.items()
-        if part.found != "nothing"
-    )
+    done = {name: part for name, part in move.parts.items() if part.found != "nothing"}
+    how = ", ".join(f"{DONE[name]} {format_seconds(part.seconds.value)}" for name, part in done.items())
+    known = " and ".join(dict.fromkeys(part.found for part in done.values()))
     return (
-        f"the move takes {format_seconds(move.seconds.value)} and {format_usd(move.usd.value)} for a checkpoint {size}"
-        + (f": {how}" if how else "")
-        + f"; starting the second machine another {format_seconds(start)}, which is in its leg"
+        f"the move takes {format_seconds(move.seconds.value)} and {format_usd(move.usd.value)} (checkpoint {size}: "
+        f"{how}; {known}), and starting the second machine {format_seconds(start)}, which is in its leg"
     )
 
 

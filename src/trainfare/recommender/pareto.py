@@ -15,13 +15,20 @@ def front(estimates: Iterable[Estimate]) -> tuple[Estimate, ...]:
     Of several with the same time and the same cost the first by name stands for all. Sorted by time, each is on the
     front that costs less than all before it: O(n·log n).
     """
-    found: list[Estimate] = []
-    cheapest = math.inf
-    for estimate in in_order(estimates, Goal(kind="fastest")):
-        if estimate.usd.value < cheapest:
-            found.append(estimate)
-            cheapest = estimate.usd.value
-    return tuple(found)
+    found: list[list[Estimate]] = []
+    before = (-math.inf, math.inf)
+    for estimate in sorted(estimates, key=_point):
+        point = _point(estimate)
+        if point[1] < before[1]:
+            found.append([estimate])
+            before = point
+        elif point == before:
+            found[-1].append(estimate)
+    return tuple(in_order(equals, Goal(kind="fastest"))[0] for equals in found)
+
+
+def _point(estimate: Estimate) -> tuple[float, float]:
+    return estimate.seconds.value, estimate.usd.value
 
 
 def knee(front: Sequence[Estimate]) -> Estimate | None:

@@ -55,7 +55,7 @@ def why(case: Case) -> Iterator[str]:
 
 def _best_of(case: Case) -> str:
     """`cheapest of 1 312 candidates (181 machine types, up to 4 nodes, 3 batch sizes) that end within …`."""
-    kept = within(case.choosable, case.goal)
+    kept = case.kept
     best = {"weighted": "best by these weights"}.get(case.goal.kind, case.goal.kind)
     limits = limit_words(case.goal)
     left_out = []

@@ -1,0 +1,101 @@
+"""Hosts out of network namespaces come and go, and a parameter server behind a narrow cable fills it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.saturation.hosts import NAMED, PREFIX, hosts, why_not
+
+ROOT = Path(__file__).parents[2]
+REASON = why_not()
+needs_hosts = pytest.mark.skipif(REASON is not None, reason=REASON or "")
+COMMAND = [sys.executable, "-m", "benchmarks.saturation", "--json", "--ring", "0", "--seconds", "1"]
+
+
+def left_of(pid: int) -> list[str]:
+    return [path.name for path in NAMED.iterdir() if path.name.startswith(f"{PREFIX}{pid}")] if NAMED.is_dir() else []
+
+
+@needs_hosts
+def test_hosts_are_there_have_addresses_and_are_gone_afterwards() -> None:
+    with hosts(2) as (first, second):
+        assert len(left_of(os.getpid())) == 3
+        shown = subprocess.run(
+            ["ip", "netns", "exec", second.namespace, "ip", "-4", "address", "show", "eth0"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert second.address in shown.stdout
+        assert first.address != second.address
+    assert left_of(os.getpid()) == []
+
+
+def buckets(namespace: str) -> str:
+    command = ["ip", "netns", "exec", namespace, "tc", "qdisc", "show"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@needs_hosts
+def test_a_cable_is_narrow_at_both_ends_until_it_is_wide_again() -> None:
+    with hosts(1) as (host,):
+        host.narrow(50)
+        assert "tbf" in buckets(host.namespace)
+        assert "rate 50Mbit" in buckets(host.hub)
+        host.narrow(None)
+        assert "tbf" not in buckets(host.namespace) + buckets(host.hub)
+
+
+@needs_hosts
+def test_hosts_are_gone_after_an_error() -> None:
+    with pytest.raises(RuntimeError, match="amid"), hosts(1):
+        raise RuntimeError("amid")
+    assert left_of(os.getpid()) == []
+
+
+@needs_hosts
+@pytest.mark.heavy
+def test_three_workers_gain_behind_a_wide_server_and_hardly_behind_a_narrow_one() -> None:
+    command = [*COMMAND, "--mbps", "2000,60", "--workers", "1,3"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60, check=True)
+    in_step = {table["mbps"]: table for table in json.loads(done.stdout)["served"] if table["in_step"]}
+    gains = {
+        mbps: table["rows"][1]["samples_per_second"] / table["rows"][0]["samples_per_second"]
+        for mbps, table in in_step.items()
+    }
+    assert gains[2000] > 1.7 > 1.6 > gains[60]
+    narrow = in_step[60]["rows"][1]
+    assert narrow["received_share"] < 0.65, "a server that waits alternates"
+    assert narrow["predicted_seconds"] == pytest.approx(narrow["seconds"], rel=0.3)
+
+
+@needs_hosts
+@pytest.mark.heavy
+def test_an_interrupted_benchmark_leaves_nothing_behind() -> None:
+    with subprocess.Popen(
+        [*COMMAND, "--mbps", "20", "--workers", "2"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    ) as running:
+        assert running.stderr is not None
+        assert "2 workers in step" in running.stderr.readline()
+        assert left_of(running.pid)
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=20)
+    assert running.returncode != 0
+    assert left_of(running.pid) == []
+
+
+def test_who_may_not_make_hosts_is_told_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert "root" in (why_not() or "")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setenv("PATH", "")
+    assert "apt-get install iproute2" in (why_not() or "")

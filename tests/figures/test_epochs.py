@@ -1,0 +1,91 @@
+"""Lines over the number of epochs; heavy where nothing beats them."""
+
+import pytest
+
+from tests.figures.reading import dots, estimate, labels, layers, named, subtitle, title, views
+from trainfare.figures.epochs import MOST_LINES, epochs_figure
+from trainfare.figures.look import Spec
+from trainfare.model.estimate import Estimate
+from trainfare.model.plan import Goal
+from trainfare.recommender.crossovers import stretches
+
+GPUS = ("T4", "V100", "A10G", "L4", "A100", "H100", "B200", "K80")
+
+
+def machine(name: str, start: float, per_epoch: float, usd: float, gpu: str) -> tuple[Estimate, Estimate]:
+    """Hours, and dollars an hour."""
+    one, two = (
+        estimate(name, hours=start + per_epoch * n, usd=usd * (start + per_epoch * n), epochs=n, gpu=gpu)
+        for n in (1, 2)
+    )
+    return one, two
+
+
+# The second starts an hour later and takes half as long an epoch, at twice the price.
+SLOW, QUICK = machine("p2.xlarge", 0.1, 0.2, 1.0, "K80"), machine("p3.2xlarge", 1.1, 0.1, 1.5, "V100")
+
+
+def figure(*pairs: tuple[Estimate, Estimate], epochs: int = 20, chosen: int = 0, width: int = 600) -> Spec:
+    once, twice = [one for one, _ in pairs], [two for _, two in pairs]
+    return epochs_figure(
+        once,
+        twice,
+        chosen=once[chosen].candidate,
+        epochs=epochs,
+        fastest=stretches(once, twice, Goal(kind="fastest")),
+        cheapest=stretches(once, twice, Goal(kind="cheapest")),
+        named=named,
+        width=width,
+    )
+
+
+def test_who_wins_from_when_on_is_the_title() -> None:
+    time, cost = views(figure(SLOW, QUICK))
+    assert title(time) == "Fastest: aws p2.xlarge, from 11 epochs on aws p3.2xlarge"
+    assert title(cost).startswith("Cheapest: aws p2.xlarge, from ")
+    assert "heavy" in subtitle(time)
+
+
+def test_each_line_is_labelled_at_its_end_in_both_panels() -> None:
+    found = labels(figure(SLOW, QUICK))
+    assert found.count("aws p2.xlarge") >= 2
+    assert found.count("aws p3.2xlarge") >= 2
+    assert found.count("20 epochs") == 2
+    assert "from 11 on" in found
+
+
+def test_a_line_is_heavy_exactly_where_it_wins() -> None:
+    time = views(figure(SLOW, QUICK))[0]
+    heavy = [layer for layer in layers(time, "line") if layer["mark"]["strokeWidth"] > 3]
+    reach = sorted(
+        (min(r["x"] for r in layer["data"]["values"]), max(r["x"] for r in layer["data"]["values"])) for layer in heavy
+    )
+    assert reach == [(1, 11), (11, 25)]
+
+
+def test_lines_are_straight_from_what_one_epoch_and_two_take() -> None:
+    shown = [row for row in dots(views(figure(SLOW, QUICK))[0]) if row["machine"] == "aws p3.2xlarge"]
+    assert shown[0]["x"] == 0
+    assert all(row["y"] == pytest.approx(3600 * (1.1 + 0.1 * row["x"])) for row in shown)
+    assert shown[-1]["x"] == 25
+    assert shown[-1]["time"] == "3 h 36 min"
+
+
+def test_an_early_change_is_seen_on_logarithmic_axes() -> None:
+    late = views(figure(SLOW, QUICK, epochs=20))[0]
+    early = views(figure(SLOW, QUICK, epochs=500))[0]
+    kinds = [next(layers(view, "point"))["encoding"]["x"]["scale"]["type"] for view in (late, early)]
+    assert kinds == ["linear", "log"]
+
+
+def test_few_lines_are_drawn_one_a_gpu_and_the_chosen_one_always() -> None:
+    many = [machine(f"m{i}", 0.1 + i / 50, 0.2 + i / 50, 1.0 + i / 10, GPUS[i % 8]) for i in range(30)]
+    spec = figure(*many, chosen=29)
+    drawn = {row["machine"] for row in dots(spec)}
+    assert len(drawn) == MOST_LINES
+    assert "aws m29" in drawn
+
+
+def test_one_epoch_of_one_machine_can_be_drawn() -> None:
+    time, _ = views(figure(SLOW, epochs=1, width=360))
+    assert title(time) == "Fastest: aws p2.xlarge"
