@@ -12,8 +12,8 @@ second. A machine that is lost takes with it what was done since the last checkp
 
 What is fitted is fitted on the campaign of October 2022 (us-west-2 only) and judged on that of February 2023 (nine
 zones, six of them in other regions): the rates of `ours`, pooled over machines with one GPU, and the share of slack
-that `reserve` keeps. `ours, zone known` takes the rates of the zone, from the first third of its own trace. `any zone of
-the region` moves on to another zone where there is a machine. `oracle` knows the trace: by dynamic programming, the
+that `reserve` keeps. `ours, zone known` takes the rates of the zone, from the first third of its own trace. `any zone
+of the region` moves on to another zone where there is a machine. `oracle` knows the trace: by dynamic programming, the
 least that any policy could pay, losing no work.
 """
 
@@ -24,14 +24,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from statistics import fmean
 
 import numpy as np
 
 from benchmarks.spot import Trace, counted, read_day_prices, read_traces
-from trainfare.estimator.spot_risk import late_on_spot, on_spot_only, outlook
+from trainfare.estimator.spot_risk import Outlook, late_on_spot, on_spot_only, outlook
 from trainfare.model.spot import Availability, Running, SpotState, SpotTraining, ZoneHistory, pooled_history
 from trainfare.recommender.spot_policy import (
     Policy,
@@ -55,7 +55,7 @@ SHARES = (0.0, 0.1, 0.2, 0.3, 0.5, 0.75)
 """From which that of `reserve` is chosen."""
 KNOWN = 1 / 3
 """Of a trace: what is history when the first job begins."""
-UNITS = 4
+UNITS = 2
 """Of the oracle's grid of work, in a slot of the trace."""
 STEPS = 250
 """Of the grid of `ours`."""
@@ -117,12 +117,12 @@ class Ran:
     on_demand_used: bool
 
 
-def jobs() -> Iterator[Job]:
-    for hours in WORK_HOURS:
-        for slack in SLACKS:
-            starts = (START_MINUTES, *OTHER_STARTS) if hours == 12 else (START_MINUTES,)
-            for minutes in starts:
-                yield Job(work_hours=hours, slack=slack, start_minutes=minutes)
+def jobs() -> list[Job]:
+    return [Job(work_hours=hours, slack=slack, start_minutes=START_MINUTES) for hours in WORK_HOURS for slack in SLACKS]
+
+
+def jobs_with_other_starts() -> list[Job]:
+    return [Job(work_hours=12, slack=slack, start_minutes=minutes) for slack in SLACKS for minutes in OTHER_STARTS]
 
 
 def run(training: SpotTraining, policy: Policy, zone: Zone, begin: int) -> tuple[float, float, bool]:
@@ -294,8 +294,13 @@ def replay(zone: Zone, job: Job, policies: dict[str, Callable[[SpotTraining], Po
         )
 
 
+@lru_cache(maxsize=2)
+def seen_ahead(training: SpotTraining, availability: Availability) -> Outlook:
+    return outlook(training, availability, steps=STEPS)
+
+
 def cheapest_by(availability: Availability, training: SpotTraining) -> Policy:
-    return guarded(training, outlook(training, availability, steps=STEPS).cheapest)
+    return guarded(training, seen_ahead(training, availability).cheapest)
 
 
 def policies_of(share: float, usual: Availability, own: Availability) -> dict[str, Callable[[SpotTraining], Policy]]:
@@ -352,7 +357,7 @@ def forecast(zone: Zone, job: Job, ran: Sequence[Ran], usual: Sequence[Availabil
         late_seen=fmean(each.late for each in alone),
         alone=said.usd / straight,
         alone_seen=fmean(each.cost for each in alone),
-        ours=outlook(training, own, steps=STEPS).outcome.usd / straight,
+        ours=seen_ahead(training, own).outcome.usd / straight,
         ours_seen=fmean(each.cost for each in ours),
         usual_late=late_on_spot(training, usual, steps=STEPS),
     )
@@ -393,56 +398,67 @@ def calibration(said: Sequence[Forecast]) -> list[dict[str, float]]:
     return found
 
 
-def report(traces: Path, prices: Path, starts: int) -> dict[str, object]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    share: float
+    """Of the slack, that `reserve` keeps."""
+    tables: dict[str, dict[str, dict[str, float]]]
+    calibration: list[dict[str, float]]
+    forecast: dict[str, float]
+
+
+def report(traces: Path, prices: Path, starts: int) -> Report:
     zones = read_replay_zones(read_traces(traces), prices)
-    fitted = [zone for zone in zones if zone.campaign == FITTED_ON]
-    single = [zone for zone in fitted if zone.machine.startswith("1 ×")]
+    single = [zone for zone in zones if zone.campaign == FITTED_ON and zone.machine.startswith("1 ×")]
     whole = [counted(z.seen, z.ages, gap_seconds=z.gap_seconds, where=f"{z.machine} {z.name}") for z in single]
     pooled = pooled_history(whole, FITTED_ON).availability()
     usual = [each.availability(usual=pooled) for each in whole]
-    share = best_share(single, max(2, starts // 3))
-    held_out = [zone for zone in zones if zone.campaign != FITTED_ON]
-    groups = {"held out": held_out, "held out, any zone of the region": list(regions(held_out)), "fitted on": single}
-    tables: dict[str, object] = {}
+    share = best_share(single, starts)
     said: list[Forecast] = []
-    by_job: dict[str, object] = {}
-    for title, group in groups.items():
+
+    def replayed(group: Sequence[Zone], wanted: Sequence[Job], said: list[Forecast] | None = None) -> list[Ran]:
         ran: list[Ran] = []
         for zone in group:
             policies = policies_of(share, pooled, zone.history.availability(usual=pooled))
-            for job in jobs():
+            for job in wanted:
                 found = list(replay(zone, job, policies, starts))
-                if title == "held out":
+                if said is not None:
                     said.append(forecast(zone, job, found, usual, pooled))
                 ran += found
-        tables[title] = judged(ran)
-        if title == "held out":
-            by_job = {
-                **{f"slack {s:.0%}": judged([r for r in ran if r.job.slack == s]) for s in SLACKS},
-                **{f"work {h} h": judged([r for r in ran if r.job.work_hours == h]) for h in WORK_HOURS},
-                **{
-                    f"start {m} min, 12 h": judged(
-                        [r for r in ran if r.job.start_minutes == m and r.job.work_hours == 12]
-                    )
-                    for m in (1, 5, 20)
-                },
-                **{name: judged([r for r in ran if r.zone == name]) for name in sorted({r.zone for r in ran})},
-            }
-    return {
-        "tables": tables,
-        "by": by_job,
-        "calibration": calibration(said),
-        "forecast": {
-            "late_error": fmean(abs(f.late - f.late_seen) for f in said),
-            "late_error_usual": fmean(abs(f.usual_late - f.late_seen) for f in said),
-            "late_bias": fmean(f.late - f.late_seen for f in said),
-            "alone_cost_error": fmean(abs(f.alone / f.alone_seen - 1) for f in said),
-            "alone_cost_bias": fmean(f.alone / f.alone_seen - 1 for f in said),
-            "ours_cost_error": fmean(abs(f.ours / f.ours_seen - 1) for f in said),
-            "ours_cost_bias": fmean(f.ours / f.ours_seen - 1 for f in said),
-            "cells": len(said),
+        return ran
+
+    held_out = [zone for zone in zones if zone.campaign != FITTED_ON]
+    ran = replayed(held_out, jobs(), said)
+    others = replayed(held_out, jobs_with_other_starts())
+    tables = {
+        "held out": judged(ran),
+        "any zone of the region": judged(replayed(list(regions(held_out)), jobs())),
+        "fitted on": judged(replayed(single, jobs())),
+        **{f"slack {s:.0%}": judged([r for r in ran if r.job.slack == s]) for s in SLACKS},
+        **{f"work {h} h": judged([r for r in ran if r.job.work_hours == h]) for h in WORK_HOURS},
+        **{
+            f"12 h, a start of {m} min": judged(
+                [r for r in (*ran, *others) if r.job.start_minutes == m and r.job.work_hours == 12]
+            )
+            for m in sorted((START_MINUTES, *OTHER_STARTS))
         },
-        "forecasts": [asdict(each) for each in said],
+        **{name: judged([r for r in ran if r.zone == name]) for name in sorted({r.zone for r in ran})},
+    }
+    return Report(share=share, tables=tables, calibration=calibration(said), forecast=errors(said))
+
+
+def errors(said: Sequence[Forecast]) -> dict[str, float]:
+    """Mean over cells, a cell being a job in a zone."""
+    return {
+        "cells": len(said),
+        "late, absolute": fmean(abs(f.late - f.late_seen) for f in said),
+        "late, signed": fmean(f.late - f.late_seen for f in said),
+        "late by other zones, absolute": fmean(abs(f.usual_late - f.late_seen) for f in said),
+        "late by other zones, signed": fmean(f.usual_late - f.late_seen for f in said),
+        "cost of spot only, relative": fmean(abs(f.alone / f.alone_seen - 1) for f in said),
+        "cost of spot only, signed": fmean(f.alone / f.alone_seen - 1 for f in said),
+        "cost of ours, relative": fmean(abs(f.ours / f.ours_seen - 1) for f in said),
+        "cost of ours, signed": fmean(f.ours / f.ours_seen - 1 for f in said),
     }
 
 
@@ -450,21 +466,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--traces", type=Path, required=True, metavar="DIR", help="the folder of traces")
     parser.add_argument("--prices", type=Path, required=True, metavar="FILE", help="daily prices, csv.gz")
-    parser.add_argument("--starts", type=int, default=12, help="moments at which each job begins in each zone")
+    parser.add_argument("--starts", type=int, default=8, help="moments at which each job begins in each zone")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     if not any(options.traces.glob("*/*.json")):
         parser.error(f"{options.traces} holds no traces")
     found = report(options.traces, options.prices, options.starts)
     if options.json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(asdict(found), indent=2))
         return
-    for title, table in {**found["tables"], **found["by"]}.items():  # type: ignore[dict-item]
+    for title, table in found.tables.items():
         print_table(title, table)
     print("\nspot only: said to be late, was late")
-    for row in found["calibration"]:  # type: ignore[attr-defined]
+    for row in found.calibration:
         print(f"{row['cells']:5.0f} cells {row['said']:8.1%}{row['seen']:8.1%}")
-    print(json.dumps(found["forecast"], indent=2))
+    print()
+    for name, value in found.forecast.items():
+        print(f"{name:34}{value:8.3f}")
 
 
 def print_table(title: str, table: dict[str, dict[str, float]]) -> None:

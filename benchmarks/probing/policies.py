@@ -21,7 +21,6 @@ from trainfare.recommender.probing import (
     believed_best,
     covariance,
     next_measurement,
-    where_to_begin,
 )
 
 RANDOM_PROBES = 3
@@ -118,7 +117,7 @@ def ours_if_so_sure(own: float) -> Policy:
 def _play(job: Job, belief: Belief, noise: Noise, *, models: bool = False) -> Played:
     """Start on the machine believed best, and measure others as long as that pays."""
     price, worth = job.problem.price, _worth(job)
-    running = where_to_begin(belief, worth)
+    running = believed_best(belief, worth)
     seen = job.shown(running, noise)
     alone = job.problem.machines[running].gpus == 1  # from several GPUs our models lead nowhere
     belief = _modelled(job, running, noise, seen) if models and alone else belief.given(running, seen)

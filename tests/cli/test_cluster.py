@@ -128,3 +128,62 @@ def test_a_profile_of_an_unnamed_machine_speaks_of_no_worker() -> None:
         history.add_profile(make_profile())
     with pytest.raises(AskedWrongly, match="does not say which machine type"):
         run(*SERVER, "--profile", "p7k2", "--max-workers", "6")
+
+
+BIG = ("--server", "ps=0.5", "--server-mbps", "10000")
+
+
+def compared(*flags: str) -> dict[str, dict[str, object]]:
+    record = json.loads(run(*BIG, "--max-workers", "6", "--epochs", "50", "--profile", "p7k2", *flags, "--json"))
+    return {each["by"]: each for each in record["rated"]}
+
+
+def test_with_a_profile_fc2s_choices_stand_beside_ours_with_time_and_cost() -> None:
+    keep()
+    found = compared("--worker", "g4dn.xlarge", "--worker", "g5.xlarge")
+    assert list(found)[:4] == ["cost-opt", "time-opt", "scala-opt", "scala-opt-m"]
+    ours = found["ours, cheapest"]
+    for each in found.values():
+        assert each["usd"] == pytest.approx(each["usd_per_hour"] * each["seconds"] / 3600)  # type: ignore[operator]
+        assert each["usd"] >= ours["usd"]  # type: ignore[operator]
+        assert each["seconds"] >= found.get("ours, fastest", ours)["seconds"]  # type: ignore[operator]
+    assert ours["over_cheapest"] == 0
+
+
+def test_types_that_were_not_profiled_send_what_is_predicted() -> None:
+    keep()
+    record = json.loads(run(*BIG, "--profile", "p7k2", "--worker", "g5.xlarge", "--max-workers", "6", "--json"))
+    assert record["worker_mbps"] > 0
+
+
+def test_a_profile_of_any_machine_predicts_for_workers_that_are_named() -> None:
+    with open_history(read_settings().store) as history:
+        history.add_profile(make_profile())
+    shown = run(*BIG, "--profile", "p7k2", "--worker", "g5.xlarge", "--max-workers", "6", "--epochs", "20")
+    assert "By predicted time and cost of 20 epochs" in shown
+    assert "ours, cheapest" in shown
+    assert "each worker keeps its batch of 64" in shown
+
+
+def test_a_type_of_which_nothing_is_known_is_named() -> None:
+    keep()
+    shown = run(
+        *(*BIG, "--profile", "p7k2", "--worker", "g5.xlarge", "--worker", "mine=0.4", "--mbps-per-worker", "90"),
+        *("--max-workers", "6", "--epochs", "20"),
+    )
+    assert "nothing is predicted of mine" in shown
+
+
+def test_without_a_number_of_iterations_fc2_still_answers_and_says_what_is_missing() -> None:
+    keep(iterations_per_epoch=None, samples=None)
+    shown = run(*BIG, "--profile", "p7k2", "--max-workers", "6")
+    assert shown.startswith("Take  6 × aws/g4dn.xlarge")
+    assert "times are not predicted" in shown
+    assert "--iterations-per-epoch" in shown
+    with pytest.raises(AskedWrongly, match="iterations-per-epoch"):
+        run(*BIG, "--profile", "p7k2", "--max-workers", "6", "--epochs", "5")
+
+
+def test_without_a_profile_nothing_is_predicted() -> None:
+    record = json.loads(run(*SERVER, *WORKERS, *MBPS, "--max-workers", "6", "--json"))
+    assert (record["rated"], record["epochs"], record["remarks"]) == ([], None, [])

@@ -12,7 +12,9 @@ from trainfare.estimator.larger_batch import (
     Curve,
     KnownBatch,
     LargerBatchFit,
+    curves_of,
     fit_larger_batch,
+    fit_seconds_alone,
     held_share,
     known_batch,
     larger_batch,
@@ -170,3 +172,53 @@ def test_without_operators_only_seconds_are_left() -> None:
     )
     assert plain.held_share is None
     assert all(one.product_seconds is None and one.other_seconds is None for one in plain.known)
+
+
+def profiles_of(program: str, *sizes: int, vm_type: str = "g4dn.xlarge") -> list[OperatorProfile]:
+    return [
+        make_operators(
+            program=program,
+            family=program,
+            vm_type=vm_type,
+            batch_size=size,
+            seconds=0.01 + 0.001 * size,
+            device_seconds={"Conv2D": 0.0008 * size, "ReluGrad": 0.0001 * size},
+        )
+        for size in sizes
+    ]
+
+
+def test_curves_go_from_the_three_smallest_to_the_largest_and_end_before_it() -> None:
+    curves = curves_of(profiles_of("net", 16, 32, 64, 128, 256), {"T4": make_gpu()})
+    assert [(curve.known[0].batch_size, curve.batch_size, curve.weight) for curve in curves] == [
+        (16, 256, 1.0),
+        (16, 128, 0.5),
+        (32, 256, 0.5),
+    ]
+    assert all(curve.held_share for curve in curves)
+
+
+def test_programs_and_machines_are_not_mixed_in_a_curve() -> None:
+    profiles = [*profiles_of("a", 16, 32), *profiles_of("b", 64, 128), *profiles_of("a", 64, 128, vm_type="p2.xlarge")]
+    assert curves_of(profiles, {}) == []
+
+
+def test_of_an_unknown_gpu_nobody_knows_what_is_held() -> None:
+    (curve,) = curves_of(profiles_of("net", 16, 32, 64, 128), {})
+    assert curve.held_share is None
+
+
+def test_a_fit_for_plain_profiles_answers_from_two_and_from_three() -> None:
+    curves = curves_of([p for name in ("a", "b") for p in profiles_of(name, 16, 32, 64, 128, 256)], {"T4": make_gpu()})
+    fit = fit_seconds_alone(curves)
+    for times in ((0.042, 0.074), (0.026, 0.042, 0.074)):
+        first = 32 if len(times) == 2 else 16
+        assert larger_batch(known(*times, first=first), 256, fit).value == pytest.approx(0.266, rel=0.1)
+
+
+def test_crowding_slows_each_doubling() -> None:
+    def slower(batch_size: float) -> float:
+        crowded, plenty = (larger_batch(known(0.1, 0.2, 0.4), batch_size, SHIPPED, held_share=x) for x in (0.9, 0.0))
+        return crowded.value / plenty.value
+
+    assert slower(256) == pytest.approx(slower(128) ** 2)

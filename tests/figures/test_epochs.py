@@ -22,7 +22,7 @@ def machine(name: str, start: float, per_epoch: float, usd: float, gpu: str) -> 
 
 
 # The second starts an hour later and takes half as long an epoch, at twice the price.
-SLOW, QUICK = machine("p2.xlarge", 0.1, 0.2, 1.0, "K80"), machine("p3.2xlarge", 1.1, 0.1, 1.5, "V100")
+SLOW, QUICK = machine("p2.xlarge", 0.1, 0.2, 1.0, "K80"), machine("p3.2xlarge", 1.15, 0.1, 1.5, "V100")
 
 
 def figure(*pairs: tuple[Estimate, Estimate], epochs: int = 20, chosen: int = 0, width: int = 600) -> Spec:
@@ -37,6 +37,10 @@ def figure(*pairs: tuple[Estimate, Estimate], epochs: int = 20, chosen: int = 0,
         named=named,
         width=width,
     )
+
+
+def test_both_changes_of_winner_are_drawn_though_fewer_epochs_are_asked_for() -> None:
+    assert {"from 11 on", "from 33 on"} <= set(labels(figure(SLOW, QUICK)))
 
 
 def test_who_wins_from_when_on_is_the_title() -> None:
@@ -60,15 +64,15 @@ def test_a_line_is_heavy_exactly_where_it_wins() -> None:
     reach = sorted(
         (min(r["x"] for r in layer["data"]["values"]), max(r["x"] for r in layer["data"]["values"])) for layer in heavy
     )
-    assert reach == [(1, 11), (11, 25)]
+    assert reach == [(1, 11), (11, 42)]
 
 
 def test_lines_are_straight_from_what_one_epoch_and_two_take() -> None:
     shown = [row for row in dots(views(figure(SLOW, QUICK))[0]) if row["machine"] == "aws p3.2xlarge"]
     assert shown[0]["x"] == 0
-    assert all(row["y"] == pytest.approx(3600 * (1.1 + 0.1 * row["x"])) for row in shown)
-    assert shown[-1]["x"] == 25
-    assert shown[-1]["time"] == "3 h 36 min"
+    assert all(row["y"] == pytest.approx(3600 * (1.15 + 0.1 * row["x"])) for row in shown)
+    assert shown[-1]["x"] == 42
+    assert shown[-1]["time"] == "5 h 21 min"
 
 
 def test_an_early_change_is_seen_on_logarithmic_axes() -> None:

@@ -2,7 +2,7 @@
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -158,6 +158,7 @@ def _changes(before: Calibration, after: Calibration) -> Iterator[str]:
     if before.fingerprint != after.fingerprint:
         yield f"fitted to {sum(after.rows.values())} rows of other tables than before ({after.fingerprint})"
     yield from _moved("kernel", before.physics.coefficients, after.physics.coefficients)
+    yield from _moved("larger batch", asdict(before.larger_batch.growth), asdict(after.larger_batch.growth))
     for gpu in sorted(after.physics.gpus.keys() - before.physics.gpus.keys()):
         yield f"{gpu} is now among the GPUs that were measured"
     for name, old, new in (

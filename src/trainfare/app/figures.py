@@ -3,6 +3,7 @@
 import html
 import json
 import os
+import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -204,7 +205,15 @@ def _svg(spec: Spec, _narrow: Spec | None) -> bytes:
     import vl_convert
 
     drawn = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE, allowed_base_urls=[])
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{drawn}'.encode()
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{_renumbered(drawn)}'.encode()
+
+
+def _renumbered(drawn: str) -> str:
+    """The renderer counts its clips on from figure to figure; the same numbers are to give the same file."""
+    numbers: dict[str, int] = {}
+    return re.sub(
+        r"(?<=[\"#])clip(\d+)(?=[\")])", lambda found: f"clip{numbers.setdefault(found[1], len(numbers))}", drawn
+    )
 
 
 def _json(spec: Spec, _narrow: Spec | None) -> bytes:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from trainfare.model.document import to_document
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
+from trainfare.model.legs import Legs
 from trainfare.model.plan import Plan
 from trainfare.model.prediction import Prediction
 from trainfare.model.profile import Profile
@@ -155,7 +156,40 @@ def plan_record(plan: Plan) -> dict[str, Any]:
         "reasons": list(plan.reasons),
         "front": [estimate_record(estimate) for estimate in plan.front],
         "knee": None if plan.knee is None else estimate_record(plan.knee),
+        "legs": None if plan.legs is None else legs_record(plan.legs),
+        "spot_risk": None if plan.spot_risk is None else asdict(plan.spot_risk),
         "estimates": [estimate_record(estimate) for estimate in (plan.chosen, *plan.runners_up)],
+    }
+
+
+def legs_record(legs: Legs) -> dict[str, Any]:
+    """The legs in order, what lies between them, and all of it together."""
+    move, saving = legs.move, legs.saving
+    return {
+        "legs": [
+            {
+                "first_epoch": leg.first_epoch,
+                "last_epoch": leg.last_epoch,
+                "delta": leg.delta,
+                "progress": None if leg.progress is None else asdict(leg.progress),
+                **estimate_record(leg.estimate),
+            }
+            for leg in legs.legs
+        ],
+        "move": {
+            **_spread("seconds", move.seconds),
+            **_spread("usd", move.usd),
+            "parts": {name: {**_spread("seconds", p.seconds), "how": p.how} for name, p in move.parts.items()},
+        },
+        **_spread("seconds", legs.seconds),
+        **_spread("usd", legs.usd),
+        "instead_of": None if legs.instead_of is None else estimate_record(legs.instead_of),
+        "saving": None
+        if saving is None
+        else {"quantity": saving.quantity, "share": saving.share, **_spread("amount", saving.amount)},
+        "reached": None
+        if legs.reached is None
+        else {**asdict(legs.reached.early), **_spread("epochs", legs.reached.epochs)},
     }
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from trainfare.model.estimate import Estimate
+from trainfare.model.interval import Interval
 from trainfare.units import format_seconds, format_usd, spell_seconds
 
 if TYPE_CHECKING:
@@ -29,16 +30,25 @@ def print_estimate(estimate: Estimate, remarks: Sequence[str], *, explain: bool)
 
 def answer(estimate: Estimate) -> list[str | tuple[str, str]]:
     """`aws g4dn.xlarge (1 × T4, on demand, us-east-1): 28 min, 0.24 $ (90 %: …)`."""
+    return [*machines(estimate), ":  ", *spread(estimate.seconds, estimate.usd)]
+
+
+def machines(estimate: Estimate) -> list[str | tuple[str, str]]:
     candidate, offer = estimate.candidate, estimate.candidate.offer
     vm_type, gpu = offer.vm_type, offer.vm_type.gpu
     hardware = f"{vm_type.gpus} × {gpu.name}" if gpu else "no GPU"
     several = f"{candidate.nodes} × " if candidate.nodes > 1 else ""
     return [
         (f"{several}{vm_type.provider} {vm_type.name}", "bold green"),
-        f"  ({hardware}, {offer.market.replace('_', ' ')}, {offer.region}):  ",
-        (f"{format_seconds(estimate.seconds.value)},  {format_usd(estimate.usd.value)}", "bold"),
-        f"  (90 %: {format_seconds(estimate.seconds.low)} – {format_seconds(estimate.seconds.high)}, "
-        f"{format_usd(estimate.usd.low)} – {format_usd(estimate.usd.high)})",
+        f"  ({hardware}, {offer.market.replace('_', ' ')}, {offer.region})",
+    ]
+
+
+def spread(seconds: Interval, usd: Interval) -> list[str | tuple[str, str]]:
+    return [
+        (f"{format_seconds(seconds.value)},  {format_usd(usd.value)}", "bold"),
+        f"  (90 %: {format_seconds(seconds.low)} – {format_seconds(seconds.high)}, "
+        f"{format_usd(usd.low)} – {format_usd(usd.high)})",
     ]
 
 

@@ -63,7 +63,7 @@ def _series(found: ProfileEpochs, length: int) -> tuple[Series, ...]:
         series.append(Series(label=label, points=drawn, chosen=True, dashed=True, marked=False, inside=True))
     if seen:
         label = f"seen: {len(seen)} epochs" if len(seen) < 0.7 * length or fit is None else ""
-        series.append(Series(label=label, points=seen, symbols=("circle",) * len(seen), inside=True))
+        series.append(Series(label=label, points=seen, symbols=tuple("circle" for _ in seen), inside=True))
     return tuple(series)
 
 

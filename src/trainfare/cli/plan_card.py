@@ -1,9 +1,9 @@
 """A plan as a person reads it: the answer first, the reasons second, the table third."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from trainfare.cli.bill_card import answer
+from trainfare.cli.bill_card import answer, machines, spread
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Plan
 from trainfare.recommender.explain import machine_words
@@ -22,7 +22,8 @@ def print_plan(plan: Plan, lines: Sequence[Estimate], *, notes: Sequence[str] = 
 
     from trainfare.cli.console import out, print_points, print_topics
 
-    out().print(Text.assemble("Train on  ", *answer(plan.chosen)), soft_wrap=False)
+    for line in _answer(plan):
+        out().print(Text.assemble(*line), soft_wrap=False)
     out().print()
     if plan.topics:
         print_topics(plan.topics, plan.reasons)
@@ -34,6 +35,16 @@ def print_plan(plan: Plan, lines: Sequence[Estimate], *, notes: Sequence[str] = 
     if plan.knee is not None and plan.knee in lines:
         marks.append("◆ its knee")
     out().print(" · ".join((*marks, _prices_seen(plan, lines), *notes)), style="dim", soft_wrap=False)
+
+
+def _answer(plan: Plan) -> Iterator[list[str | tuple[str, str]]]:
+    if plan.legs is None:
+        yield ["Train on  ", *answer(plan.chosen)]
+        return
+    first, second = plan.legs.legs
+    yield [f"Train  epochs 1 – {first.last_epoch} on  ", *machines(first.estimate)]
+    yield [f"then   epochs {second.first_epoch} – {second.last_epoch} on  ", *machines(second.estimate)]
+    yield ["in all  ", *spread(plan.legs.seconds, plan.legs.usd)]
 
 
 def _table(plan: Plan, lines: Sequence[Estimate]) -> "Table":

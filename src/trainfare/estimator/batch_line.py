@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from trainfare.estimator.larger_batch import SHIPPED, KnownBatch, larger_batch
+from trainfare.estimator.larger_batch import SHIPPED, KnownBatch, LargerBatchFit, larger_batch
 from trainfare.model.checks import require_not_negative, require_positive
 from trainfare.model.interval import Interval
 
@@ -89,11 +89,13 @@ def time_at(
     *,
     modelled: Callable[[int], float] | None = None,
     held_share: float | None = None,
+    fit: LargerBatchFit = SHIPPED,
 ) -> Interval:
     """Seconds of an iteration with `batch_size`, from (batch, seconds) measured on the same machine.
 
     `modelled` says what a model of the device makes of a batch; only its ratios count, and only where one batch is
-    known. `held_share` is the part of the GPU's memory that is needed at `batch_size`.
+    known. `held_share` is the part of the GPU's memory that is needed at `batch_size`; `fit` says how times grow beyond
+    the known ones.
     """
     require_positive(batch_size=batch_size)
     points = _medians(known)
@@ -106,7 +108,7 @@ def time_at(
         return _from_one(points[0], batch_size, modelled)
     if batch_size > points[-1][0]:
         batches = [KnownBatch(batch_size=b, seconds=t) for b, t in points]
-        return larger_batch(batches, batch_size, SHIPPED, held_share=held_share)
+        return larger_batch(batches, batch_size, fit, held_share=held_share)
     if batch_size < points[0][0]:
         halvings = math.log2(points[0][0] / batch_size)
         return Interval.within_factor(batch_line(points).seconds(batch_size), math.exp(BELOW * halvings))

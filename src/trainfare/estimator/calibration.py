@@ -16,6 +16,7 @@ import msgspec
 
 from trainfare.estimator.conformal import conformal_factor
 from trainfare.estimator.corrections import Corrections
+from trainfare.estimator.larger_batch import SHIPPED, LargerBatchFit, curves_of, fit_seconds_alone
 from trainfare.estimator.links import ClusterStep, ScalingFit, fit_links
 from trainfare.estimator.physics import PhysicsFit, StepSeconds, fit_physics, interval_factor, step_seconds
 from trainfare.estimator.programs import ProgramsFit, fit_programs
@@ -46,6 +47,8 @@ class Calibration:
     """Up and down, 90 %: a time measured on one GPU, moved to another by the model."""
     same_gpu_factor: float
     """The same GPU in another machine."""
+    larger_batch: LargerBatchFit = SHIPPED
+    """How a step grows beyond the batch sizes that were measured; as it ships, in calibrations that do not have it."""
     corrections: Corrections = field(default_factory=Corrections)
     """From the user's own profiles."""
     learned_from: int = 0
@@ -181,6 +184,9 @@ def fit_calibration(
     transfer = (
         fit_transfer(measurements.operators, gpus) if measurements.operators else _kept(before, "transfer").transfer
     )
+    curves = curves_of(measurements.operators, gpus)
+    on_progress(f"larger batches: {len(curves)} curves")
+    larger = fit_seconds_alone(curves) if curves else before.larger_batch if before else SHIPPED
     found = Calibration(
         made_at=made_at,
         command=command,
@@ -192,6 +198,7 @@ def fit_calibration(
         transfer=transfer,
         scaled_factor=scaled,
         same_gpu_factor=same,
+        larger_batch=larger,
     )
     return found, (left_out,)
 

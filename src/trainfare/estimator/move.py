@@ -30,6 +30,9 @@ TRANSFER_FACTOR = 3.0
 """Within which the rate is assumed, as for data."""
 LEAST_TRANSFER_SECONDS = 1.0
 """To open a connection, look around and close it, however little is sent: an assumption."""
+READ_BYTES_PER_SECOND, READ_FACTOR = 400e6, 4.0
+"""A file that has just arrived is still in memory: `torch.load` of 52 MB took 0.03 to 0.17 s on one CPU and on half of
+one (`python -m benchmarks.moving`)."""
 LEAST_READ_SECONDS = 0.1
 """To find the file and put its tensors in place, however small."""
 UNKNOWN_BYTES = Interval(value=1e9, low=1e7, high=1e10)
@@ -80,7 +83,7 @@ def move_between(
     checkpoint = _written(profile, checkpoints)
     upload = _copied(size) if same_disk else _sent(size, rates.upload)
     download = ALREADY_THERE if same_disk else _sent(size, rates.download)
-    restore = _at_rate(size, DISK_BYTES_PER_SECOND, factor=DISK_FACTOR, least=LEAST_READ_SECONDS)
+    restore = _at_rate(size, READ_BYTES_PER_SECOND, factor=READ_FACTOR, least=LEAST_READ_SECONDS)
     return Move(
         checkpoint=checkpoint,
         upload=upload,

@@ -7,13 +7,13 @@ it are those of a rate that is constant up to exactly w. In a slot of h seconds
     P = e^{Qh}        from state to state
     S = e^{Q_uu·h}    the same among states with a machine, never having lost it
 
-A value is of w seconds of work left, in state s, with nothing running (o), a spot machine (m) or one on demand (d). With
-R a start and τ the work between checkpoints, the actions are worth
+A value is of w seconds of work left, in state s, with nothing running (o), a spot machine (m) or one on demand (d).
+With R a start and τ the work between checkpoints, the actions are worth
 
     on demand   p_d·h + P·d(w − h)                                   from o or m with w + R for w
     wait        P·o(w)
-    spot        p_s·h + S·m(w − h) + (P − S)·o(w − h/2 + τ/2)        from o or d with w + R for w, and there a loss in the
-                                                                     first slot leaves w as it was
+    spot        p_s·h + S·m(w − h) + (P − S)·o(w − h/2 + τ/2)        from o or d with w + R for w, and there a loss in
+                                                                     the first slot leaves w as it was
 
 between grid points by a line. Arrays have the axes: what is counted (dollars, seconds, having been on demand; or being
 late alone), work left, state.

@@ -1,7 +1,7 @@
 """Whether a training on spot ends in time, and what it costs to go over to on demand before it is too late.
 
-Reckoned backwards in slots of h from the deadline D, by what each action is worth (`spot_grid.py`): dollars, seconds, and
-the probability of having gone over to on demand, for one of two rules:
+Reckoned backwards in slots of h from the deadline D, by what each action is worth (`spot_grid.py`): dollars, seconds,
+and the probability of having gone over to on demand, for one of two rules:
 
     greedy    spot while t + R + w + τ leaves room before D, then on demand to the end
     best      whatever has the least expected dollars, within the same limit; it may come back from on demand

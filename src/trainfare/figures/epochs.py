@@ -134,7 +134,7 @@ def _straight(at_one: float, at_two: float) -> tuple[float, float]:
 def _reach(epochs: int, won: Sequence[Won]) -> tuple[float, bool]:
     """How many epochs are drawn, and whether on logarithmic axes."""
     changes = [each.first for each in won if 1 < each.first <= FARTHEST * epochs]
-    end = max(5.0, AHEAD * max([epochs, *changes]))
+    end = float(max(5, math.ceil(AHEAD * max([epochs, *changes]))))
     return end, any(change < NEAREST * end for change in changes)
 
 

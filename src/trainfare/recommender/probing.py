@@ -233,29 +233,6 @@ def believed_best(belief: Belief, worth: Worth, underway: Underway | None = None
     return int(_Ledger(belief, worth, underway).losses(up=up).argmin())
 
 
-def where_to_begin(belief: Belief, worth: Worth) -> int:
-    """The machine with the least expected loss when its first iterations are looked at and one may still leave it:
-
-        E_z[ min( L_i(z), sunk_i + min_k L_k(z) ) ],   sunk_i = boot, setup and the first iterations of i
-
-    Of two that are believed alike, the one that is cheap to leave, or about which there is more to hope.
-    """
-    import numpy as np
-
-    ledger = _Ledger(belief, worth, None)
-    points, weights = np.polynomial.hermite_e.hermegauss(POINTS)
-    every = np.arange(len(belief.options))
-    pull = belief.covariance / np.sqrt(np.diag(belief.covariance) + NOISE**2)[:, None]
-    left = np.maximum(np.diag(belief.covariance) - pull**2, 0.0)[:, None, :]
-    moved = belief.mean + pull[:, None, :] * points[None, :, None]
-    losses, _, _ = ledger.after(every[:0], moved, left)
-    sunk = ledger.sunk()
-    stays = losses[every, :, every]
-    losses[every, :, every] = np.inf
-    best = np.minimum(stays, sunk[:, None] + losses.min(axis=2)) if len(every) > 1 else stays
-    return int((best @ weights).argmin())
-
-
 def expected_bill(belief: Belief, worth: Worth, index: int) -> tuple[float, float]:
     """Dollars and seconds of the whole training there."""
     usd, seconds = _expected(belief, worth.epochs_deviation)
@@ -412,11 +389,6 @@ class _Ledger:
 
         seconds = self._start + np.exp(mean)
         return self._limited(self._loss(self._usd(seconds), seconds), mean, np.zeros_like(mean))
-
-    def sunk(self) -> "Array":
-        """What is paid for a machine that is left after its first iterations."""
-        lost: Array = self._loss(self._price * self._probe, self._probe)
-        return lost
 
     def prices(self, at: "NDArray[np.intp]") -> "Array":
         """Of probes: their dollars; their time too where nothing is trained meanwhile."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainfare.app.reproduce.fc2 import LIMIT, bandwidths, rows
+from trainfare.app.reproduce.fc2 import LIMIT, bandwidths, on_a_line, rows
 from trainfare.app.reproduce.published import tables
 from trainfare.app.reproduce.row import Row
 from trainfare.model.cluster import Server, Worker
@@ -35,6 +35,28 @@ def test_ranges_of_one_type_and_batch_size_have_a_common_part() -> None:
     p2 = ranges["p2.xlarge", 128]
     assert [p2.low, p2.high] == pytest.approx([142.5, 213.75])
     assert p2.said_by == ("8.2, batch 128", "8.3, batch 128")
+
+
+def test_a_line_in_the_batch_size_goes_through_all_ranges_of_each_type() -> None:
+    """Of p2.xlarge three ranges, each below the other: two numbers need not fit them."""
+    lines = on_a_line()
+    assert lines.keys() == bandwidths().keys()
+    for key, found in lines.items():
+        assert bandwidths()[key].low <= found.low < found.high <= bandwidths()[key].high
+    assert lines["p2.xlarge", 512].low > 0
+
+
+def test_what_lies_outside_the_line_has_none() -> None:
+    """By hand: at 128 and 1280 the slowest that is allowed, at 512 the fastest, is no line that grows."""
+    found = on_a_line()["p2.xlarge", 512]
+    slow, slower = bandwidths()["p2.xlarge", 128].low, bandwidths()["p2.xlarge", 1280].low
+    steepest = 1 / slow + (1 / slower - 1 / slow) * (512 - 128) / (1280 - 128)
+    assert found.low >= 1 / steepest * (1 - 1e-9)
+
+
+def test_no_bandwidth_holds_at_every_batch_size() -> None:
+    small, large = bandwidths()["t2.xlarge", 64], bandwidths()["t2.xlarge", 128]
+    assert large.high <= small.low
 
 
 def test_a_bandwidth_outside_its_range_does_not_give_the_recommendation() -> None:

@@ -5,12 +5,15 @@ the b_t of every type that was considered: the winner's network holds exactly th
 So each leaves a range for the b_t of a (type, batch size), and the ranges of all recommendations must have a common
 part. Within it the algorithm is run again, at every combination of ends. For the seven recommendations below the limit
 that shows only that some b_t gives them and that they do not contradict each other; it is no prediction.
+
+A stronger demand: a step sends the same bytes at every batch size B and lasts as long as a line in B, so one line
+1/b_t = c₀ + c₁·B, c₀ and c₁ not negative, must go through all ranges of a type. `on_a_line` finds all that do.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
+from itertools import combinations, product
 
 from trainfare.app.reproduce.judge import judged, not_recomputable
 from trainfare.app.reproduce.printed import Printed
@@ -164,6 +167,13 @@ def _scala_opt(cell: Cell) -> tuple[set[str], str]:
             f"the bandwidth of one worker is not printed, so it was read off the recommendation: it comes out where "
             f"{winner} sends {mine.words}; {agrees}"
         )
+    line = on_a_line()[winner, batch]
+    batches = sorted(size for name, size in ranges if name == winner)
+    if len(batches) > 1:
+        why += (
+            f". One line through all its batch sizes ({', '.join(map(str, batches))}), as steps grow with the batch, "
+            f"{'leaves ' + line.words if line.words != mine.words else 'leaves all of it'}"
+        )
     return found, f"{why}. The others: {others}"
 
 
@@ -179,6 +189,44 @@ def bandwidths() -> dict[tuple[str, int], Range]:
         if not common.low < common.high:
             raise ValueError(f"{name} at batch {batch}: {' and '.join(common.said_by)} contradict each other")
     return found
+
+
+@cache
+def on_a_line() -> dict[tuple[str, int], Range]:
+    """By type and batch size, what is left of b_t when all batch sizes of the type must lie on one line.
+
+    The lines that do are a polygon of (c₀, c₁), and the extremes of c₀ + c₁·B lie at its corners. A range without a low
+    end leaves the polygon open: c₀ may grow for ever, and b_t be next to nothing.
+    """
+    found = {}
+    ranges = bandwidths()
+    for name in dict.fromkeys(name for name, _ in ranges):
+        of_type = {batch: range_ for (other, batch), range_ in ranges.items() if other == name}
+        corners = _corners(of_type)
+        if not corners:
+            raise ValueError(f"no line goes through the ranges of {name}")
+        for batch, known in of_type.items():
+            inverse = [c0 + c1 * batch for c0, c1 in corners]
+            low = 1 / max(inverse) if known.low else 0.0
+            found[name, batch] = Range(max(known.low, low), min(known.high, 1 / min(inverse)), known.said_by)
+    return found
+
+
+def _corners(ranges: Mapping[int, Range]) -> list[tuple[float, float]]:
+    """Of the polygon of a·c₀ + b·c₁ ≤ d."""
+    sides = [(-1.0, 0.0, 0.0), (0.0, -1.0, 0.0)]
+    for batch, known in ranges.items():
+        sides.append((-1.0, -float(batch), -1 / known.high))
+        if known.low:
+            sides.append((1.0, float(batch), 1 / known.low))
+    corners = []
+    for (a, b, d), (e, f, g) in combinations(sides, 2):
+        area = a * f - b * e
+        if area:
+            c0, c1 = (d * f - b * g) / area, (a * g - d * e) / area
+            if all(p * c0 + q * c1 <= r + 1e-12 for p, q, r in sides):
+                corners.append((c0, c1))
+    return corners
 
 
 def _said_by(cell: Cell) -> Iterator[tuple[tuple[str, int], Range]]:

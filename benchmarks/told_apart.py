@@ -1,0 +1,150 @@
+"""Whether two machines can be told apart as often as is said: predicted order against measured order.
+
+    python -m benchmarks.told_apart --data DIR [--json]
+
+DIR holds the table of ten CNNs on K80, M60, T4 and V100 (`cnn_on_ec2`). Each step, profiled on one machine type, is
+predicted for the three others with its whole family left out of the fit (as `benchmarks.accuracy other_vm` does), and
+each two of these are held against each other: by time, and by cost at the prices of the bundled catalog.
+
+P            what `recommender/told_apart.py` says of the order; right: how often it was the measured one
+overlap      the rule that it stands in for: in doubt where the two 90 % intervals overlap
+"""
+
+import argparse
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.accuracy.ec2_rows import Carried, answered
+from trainfare.catalog.bundled import load_offers
+from trainfare.model.estimate import Estimate, Phase
+from trainfare.model.interval import Interval
+from trainfare.model.offer import Candidate, Offer
+from trainfare.model.plan import Goal, GoalKind
+from trainfare.recommender.choose import least_of
+from trainfare.recommender.told_apart import likelihood
+
+STEPS = 100_000
+"""Iterations of a training: a cost in dollars, not in millionths; no ratio depends on it."""
+BINS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.97, 1.0)
+KINDS: tuple[GoalKind, ...] = ("fastest", "cheapest")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    goal: GoalKind
+    sureness: float
+    overlap: bool
+    right: bool
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--data", type=Path, required=True)
+    options.add_argument("--json", action="store_true")
+    asked = options.parse_args()
+    rows, answers = answered(asked.data, None, "family")
+    table = [*summed(list(pairs(rows, answers)))]
+    if asked.json:
+        print(json.dumps({"correlation": correlation(rows, answers), "rows": table}, indent=1))
+        return
+    print(f"errors of one step on two machines correlate by {correlation(rows, answers):.2f}\n")
+    print("| by | | pairs | mean P | right |\n| --- | --- | --- | --- | --- |")
+    for row in table:
+        print(
+            "| " + " | ".join(f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in row.values()) + " |"
+        )
+
+
+def pairs(rows: Sequence[Carried], answers: Sequence[Interval]) -> Iterator[Pair]:
+    offers = _cheapest_offers()
+    for group in _by_step(rows, answers).values():
+        both = [(_estimate(row, answer, offers[row.to]), _truth(row, offers[row.to])) for row, answer in group]
+        for (a, a_truth), (b, b_truth) in combinations(both, 2):
+            for kind in KINDS:
+                mine, its = (e.usd if kind == "cheapest" else e.seconds for e in (a, b))
+                first, second = (truth[kind] for truth in (a_truth, b_truth))
+                yield Pair(
+                    goal=kind,
+                    sureness=likelihood(a, b, Goal(kind=kind), least=least_of([a, b])),
+                    overlap=mine.overlaps(its),
+                    right=(mine.value < its.value) == (first < second),
+                )
+
+
+def summed(found: Sequence[Pair]) -> Iterator[dict[str, object]]:
+    for kind in KINDS:
+        of_it = [pair for pair in found if pair.goal == kind]
+        for low, high in zip(BINS, BINS[1:], strict=False):
+            part = [p for p in of_it if low <= p.sureness < high or p.sureness == high == 1]
+            yield _row(kind, f"P {low} – {high}", part)
+        yield _row(kind, "in doubt at 90 % (P < 0.9)", [p for p in of_it if p.sureness < 0.9])
+        yield _row(kind, "in doubt by overlap", [p for p in of_it if p.overlap])
+
+
+def _row(kind: str, what: str, part: Sequence[Pair]) -> dict[str, object]:
+    n = len(part)
+    mean = sum(p.sureness for p in part) / n if n else math.nan
+    right = sum(p.right for p in part) / n if n else math.nan
+    return {"goal": kind, "what": what, "pairs": n, "P": mean, "right": right}
+
+
+def correlation(rows: Sequence[Carried], answers: Sequence[Interval]) -> float:
+    """Of the errors on two machines of one step, each in its own deviations."""
+    both: list[tuple[float, float]] = []
+    for group in _by_step(rows, answers).values():
+        errors = [
+            math.log(row.seconds / answer.value) / math.log(answer.high / answer.value)
+            for row, answer in group
+            if answer.high > answer.value
+        ]
+        both += combinations(errors, 2)
+    return float(np.corrcoef(np.array(both).T)[0, 1])
+
+
+Step = tuple[object, ...]
+
+
+def _by_step(rows: Sequence[Carried], answers: Sequence[Interval]) -> dict[Step, list[tuple[Carried, Interval]]]:
+    found: dict[Step, list[tuple[Carried, Interval]]] = defaultdict(list)
+    for row, answer in zip(rows, answers, strict=True):
+        profile = row.profile
+        found[profile.program, profile.image_side, profile.batch_size, profile.vm_type].append((row, answer))
+    return found
+
+
+def _cheapest_offers() -> dict[str, Offer]:
+    """On demand, of each type of EC2."""
+    found: dict[str, Offer] = {}
+    for offer in sorted(load_offers(), key=lambda offer: offer.usd_per_hour):
+        if offer.vm_type.provider == "aws" and offer.market == "on_demand":
+            found.setdefault(offer.vm_type.name, offer)
+    return found
+
+
+def _estimate(row: Carried, answer: Interval, offer: Offer) -> Estimate:
+    seconds = answer * STEPS
+    return Estimate(
+        candidate=Candidate(offer=offer, nodes=1, batch_size=int(row.profile.batch_size)),
+        profile_id="profiled",
+        epochs=1,
+        basis="scaled",
+        iteration_seconds=answer,
+        phases=(Phase(name="steady iterations", seconds=seconds),),
+        seconds=seconds,
+        usd=seconds * (offer.usd_per_hour / 3600),
+    )
+
+
+def _truth(row: Carried, offer: Offer) -> dict[GoalKind, float]:
+    return {"fastest": row.seconds, "cheapest": row.seconds * offer.usd_per_hour}
+
+
+if __name__ == "__main__":
+    main()
