@@ -127,35 +127,33 @@ def jobs_with_other_starts() -> list[Job]:
 
 def run(training: SpotTraining, policy: Policy, zone: Zone, begin: int) -> tuple[float, float, bool]:
     """Dollars, seconds, and whether on demand was used. Where the trace ends first, the rest is on demand."""
-    seconds = usd = unsaved = starting = 0.0
-    left, running, machine, slot, used_demand = training.work_seconds, "nothing", 0, begin, False
-    kind: Running
-    gap, prices = zone.gap_seconds, {"spot": zone.spot / 3600, "on demand": zone.on_demand / 3600}
-    while left > 1e-6 and slot < len(zone.seen):
+    work, gap, prices = training.work_seconds, zone.gap_seconds, {"spot": zone.spot, "on demand": zone.on_demand}
+    running: Running = "nothing"
+    seconds = usd = done = saved = starting = 0.0
+    machine, slot, used_demand = 0, begin, False
+    while work - done > 1e-6 and slot < len(zone.seen):
         there = zone.seen[slot]
         if running == "spot" and there != machine:
-            left, unsaved, running, starting = left + unsaved, 0.0, "nothing", 0.0
-        kind = running  # type: ignore[assignment]
-        action = policy(SpotState(seconds, left, unsaved, there > 0, zone.ages[slot], kind, starting))
+            done, running, starting = saved, "nothing", 0.0
+        action = policy(SpotState(seconds, work - done, done - saved, there > 0, zone.ages[slot], running, starting))
         if action == "wait":
-            running = "nothing"
+            running, saved = "nothing", done
         elif action != running:
-            running, starting, machine = action, training.start_seconds, there
-        unsaved = 0.0
+            running, saved, starting, machine = action, done, training.start_seconds, there
         passed = gap
         if running != "nothing":
             used_demand = used_demand or running == "on demand"
-            passed = min(gap, starting + left)
-            worked = max(0.0, passed - starting)
+            passed = min(gap, starting + work - done)
+            done += max(0.0, passed - starting)
             starting = max(0.0, starting - passed)
-            left -= worked
-            usd += prices[running] * passed
-            unsaved = (training.work_seconds - left) % training.checkpoint_every_seconds if running == "spot" else 0.0
+            usd += prices[running] / 3600 * passed
+            last = done // training.checkpoint_every_seconds * training.checkpoint_every_seconds
+            saved = done if running == "on demand" else max(saved, last)
         seconds += passed
         slot += 1
-    if left > 1e-6:
-        rest = left + unsaved + training.start_seconds
-        return usd + rest * prices["on demand"], seconds + rest, True
+    if work - done > 1e-6:
+        rest = work - saved + training.start_seconds
+        return usd + rest * zone.on_demand / 3600, seconds + rest, True
     return usd, seconds, used_demand
 
 

@@ -16,7 +16,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -81,7 +81,7 @@ def pairs(rows: Sequence[Carried], answers: Sequence[Interval]) -> Iterator[Pair
 def summed(found: Sequence[Pair]) -> Iterator[dict[str, object]]:
     for kind in KINDS:
         of_it = [pair for pair in found if pair.goal == kind]
-        for low, high in zip(BINS, BINS[1:], strict=False):
+        for low, high in pairwise(BINS):
             part = [p for p in of_it if low <= p.sureness < high or p.sureness == high == 1]
             yield _row(kind, f"P {low} – {high}", part)
         yield _row(kind, "in doubt at 90 % (P < 0.9)", [p for p in of_it if p.sureness < 0.9])

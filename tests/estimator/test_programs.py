@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainfare.catalog.gpus import load_gpus
-from trainfare.estimator.chips import chip_of, chips_of, facts, likeness, place_of
+from trainfare.estimator.chips import chip_of, chips_of, facts, far_likeness, likeness, place_of
 from trainfare.estimator.programs import ProgramsFit, Run, Timed, fit_programs, learned, moved, reached
 from trainfare.model.machine import Gpu
 from trainfare.model.measurement import MeasuredIteration
@@ -182,3 +182,36 @@ def test_a_gpu_is_like_itself_and_more_like_its_sibling_than_like_another() -> N
 
     assert alike(GPUS["A100"], GPUS["A100"]) == 1
     assert alike(GPUS["A100"], GPUS["A100-PCIe"]) > alike(GPUS["A100"], GPUS["V100"]) > alike(GPUS["A100"], GPUS["K80"])
+
+
+def test_tensor_cores_that_a_program_in_float32_never_sees_do_not_set_gpus_apart() -> None:
+    chips = chips_of(GPUS)
+
+    def alike(dtype: str) -> float:
+        pascal, volta = (place_of(GPUS[name], chips, dtype) for name in ("P100", "V100"))
+        return float(likeness([pascal], [chip_of(GPUS["P100"])], [volta], [chip_of(GPUS["V100"])])[0, 0])
+
+    assert alike("float32") > 10 * alike("float16")
+
+
+def test_of_gpus_that_are_not_alike_the_nearer_one_tells_more() -> None:
+    chips = chips_of(GPUS)
+    kepler, pascal, volta = (place_of(GPUS[name], chips, "float32") for name in ("K80", "P100", "V100"))
+    assert far_likeness([pascal], [volta])[0, 0] > 2 * far_likeness([pascal], [kepler])[0, 0]
+
+
+def test_a_program_that_is_odd_on_a_distant_gpu_is_told_by_the_nearer_one() -> None:
+    volta = Timed(gpu=GPUS["V100"], seconds=0.1, batch_size=32)
+    kepler = moved([volta], GPUS["K80"], "float32", made_up_fit(), batch_size=32).seconds
+    plain = moved([volta], GPUS["P100"], "float32", made_up_fit(), batch_size=32).seconds
+    odd = [replace(volta, gpu=GPUS["K80"], seconds=4 * kepler), volta]
+    assert moved(odd, GPUS["P100"], "float32", made_up_fit(), batch_size=32).seconds < 2 * plain
+
+
+def test_the_less_a_time_grows_with_the_batch_the_less_sure_another_machine_is() -> None:
+    def width(of_host: float) -> float:
+        times = [Timed(gpu=GPUS["V100"], seconds=of_host + 0.01 * b, batch_size=b) for b in (1.0, 4.0, 16.0)]
+        found = moved(times, GPUS["A100"], "float16", made_up_fit(), batch_size=1)
+        return found.high / found.low
+
+    assert width(1.0) > width(0.0)

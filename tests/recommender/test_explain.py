@@ -329,3 +329,18 @@ def test_a_spot_offer_that_misses_the_deadline_is_not_praised() -> None:
     )
     goal = Goal(kind="cheapest", deadline_seconds=10_000.0)
     assert "on spot" not in said(case(CHEAP, FAST, goal=goal, estimates=(spot, CHEAP, FAST)))
+
+
+def test_where_only_legs_keep_the_limits_nothing_else_is_praised() -> None:
+    goal = Goal(kind="cheapest", deadline_seconds=3000.0)
+    alone = case(FAST, goal=goal, may=(CHEAP, FAST), legs=("in two legs: …",))
+    assert grouped(alone)["why"] == (
+        "none of 2 candidates alone would end within 50 min with 90 % confidence",
+        "in two legs: …",
+    )
+    assert changed(alone) == "with --deadline 2h: aws g4dn.xlarge, 60 min, 1.00 $"
+
+
+def test_the_fastest_is_one_that_keeps_the_limits() -> None:
+    goal = Goal(kind="cheapest", budget_usd=5.0)
+    assert "the fastest" not in said(case(CHEAP, goal=goal, may=(CHEAP, FAST), front=(FAST, CHEAP)))

@@ -347,6 +347,11 @@ def _remarks(found: "Forecast | str | None", rated: Sequence[Rated], types: Sequ
         *own_reasons(rated),
         f"each worker keeps its {batch}, so that more workers make a larger batch of all, which may need more epochs; "
         "a server waits for all its workers; boot and setup are not counted",
+        *(
+            f"scala-opt-m wants a type named and is given {each.worker.name}, with which a server costs least"
+            for each in rated
+            if each.by == "scala-opt-m" and len(types) > 1
+        ),
         *said,
         *([guessed] if guessed else []),
     )

@@ -228,6 +228,11 @@ def _search(fare: Fare, profiles: Sequence[Profile], scope: Scope, epochs: int |
         raise Infeasible(_no_epochs(fare, sizes))
     offers = (*fare.catalog.offers, *fare.catalog.commitments)
     found = candidates(offers, profiles, today=now.date(), scope=scope, batch_sizes=told)
+    if not found.candidates:
+        raise Infeasible(
+            f"nothing is left to choose from: {found.outside} offers could run it, and none is what --only, --quota and "
+            "--batch leave. Ask for less of them."
+        )
     estimates = tuple(e for e in fare.in_brief(found.candidates) if _is_safe(e, fare, scope))
     return _Search(fare=fare, scope=scope, found=found, estimates=estimates, now=now)
 

@@ -192,7 +192,9 @@ def _side_by_side(rated: "tuple[Rated, ...]") -> "Table":
     from trainfare.recommender.own_cluster import OURS, cluster_words
     from trainfare.units import format_seconds, format_usd
 
-    table = _table("", "cluster", "$/h", "time", "cost", "to cheapest", "to fastest", "to as fast", words=2)
+    table = _table(
+        *("", "cluster", "$/h", "time", "cost", "90 % of cost", "to cheapest", "to fastest", "to as fast"), words=2
+    )
     for each in rated:
         trained = each.trained
         table.add_row(
@@ -201,6 +203,7 @@ def _side_by_side(rated: "tuple[Rated, ...]") -> "Table":
             f"{each.usd_per_hour:.4g}",
             format_seconds(trained.seconds.value) if trained else "–",
             format_usd(trained.usd.value) if trained else "–",
+            f"{format_usd(trained.usd.low).removesuffix(' $')} – {format_usd(trained.usd.high)}" if trained else "–",
             *(_above(share) for share in (each.over_cheapest, each.over_fastest, each.over_as_fast)),
             style="bold green" if each.by in OURS else None,
         )

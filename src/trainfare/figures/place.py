@@ -29,7 +29,7 @@ LEADER_FROM = 9.0
 """A label farther than this from its point has a line that leads to it."""
 
 _DISTANCES = (3.0, 9.0, 17.0, 28.0, 42.0, 60.0, 84.0, 115.0)
-_GRID = 10
+_GRID = 14
 """Pixels between the places of the whole field that a required label tries too."""
 
 Box = tuple[float, float, float, float]

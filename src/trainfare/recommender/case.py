@@ -22,7 +22,7 @@ class Case:
     """The leading one."""
     ordered: Sequence[Estimate]
     """Of those that may be chosen and keep the limits, one a machine, best first; without the doubt that all share how
-    many epochs it takes."""
+    many epochs it takes. Where none keeps them, the machine that the first leg is on."""
     estimates: Sequence[Estimate]
     """All."""
     stretches: Sequence[Stretch]
@@ -42,7 +42,7 @@ class Case:
     may: Sequence[Estimate] = ()
     """Those that may be chosen, whether they keep the limits or not; where none are given, the ordered ones."""
     front: Sequence[Estimate] = ()
-    """Of those that keep the limits, the fastest first."""
+    """Of those that may be chosen, the fastest first."""
     knee: Estimate | None = None
     baseline: Estimate | None = None
     """A machine to hold the chosen one against, and Δ, its speed-up for each fold of cost."""
@@ -50,7 +50,7 @@ class Case:
     probe: str | None = None
     """A sentence: what could be measured to settle it, and what that costs."""
     legs: Sequence[str] = ()
-    """Sentences about a training on two machines, one after the other."""
+    """Sentences about a training on two machines, one after the other, and what else there is to say for the choice."""
     batch_epochs: str | None = None
     """A sentence: how many epochs are expected at which batch size."""
 

@@ -30,8 +30,8 @@ def changes(case: Case) -> Iterator[str]:
 
 def _epochs(case: Case) -> Iterator[str]:
     """The neighbours of the chosen machine along the number of epochs. A weighted goal has no such line: its yardstick
-    moves with the epochs."""
-    if case.goal.kind == "weighted":
+    moves with the epochs. Neither has a training in legs."""
+    if case.goal.kind == "weighted" or not case.kept:
         return
     machine = case.chosen.candidate.offer.vm_type.key
     here = next((i for i, s in enumerate(case.stretches) if s.estimate.candidate.offer.vm_type.key == machine), None)
@@ -72,7 +72,7 @@ def _budget(case: Case) -> Iterator[str]:
 def _gains(case: Case, estimate: Estimate) -> bool:
     """Whether it is enough of what the goal wants that somebody would ask for another limit."""
     w = weight_of_time(case.goal)
-    return score(estimate, w, case.least) <= WORTH_ASKING * score(case.chosen, w, case.least)
+    return not case.kept or score(estimate, w, case.least) <= WORTH_ASKING * score(case.chosen, w, case.least)
 
 
 def _told(case: Case, estimate: Estimate) -> str:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import islice
 
 from trainfare.model.estimate import Estimate
+from trainfare.model.plan import Goal
 from trainfare.recommender.case import Case
 from trainfare.recommender.charged import months, pays_off
 from trainfare.recommender.choose import Least, best_of, score
@@ -36,6 +37,10 @@ NEXT = 2
 
 def why(case: Case) -> Iterator[str]:
     chosen = case.chosen
+    if not case.kept:
+        yield f"none of {plural(len(case.choosable), 'candidate')} alone would {limit_words(case.goal)}"
+        yield from case.legs
+        return
     yield _best_of(case)
     if case.goal.kind == "weighted":
         yield _weighed(chosen, case.goal.weight_time or 0.0, case.least)
@@ -108,11 +113,10 @@ def _limited(chosen: Estimate) -> Iterator[str]:
 
 
 def _extremes(case: Case) -> Iterator[str]:
-    """What the goal did not ask for, at its best."""
+    """What the goal did not ask for, at its best within the limits."""
     chosen = case.chosen
-    every = case.front or case.ordered
-    fastest = min(every, key=lambda e: (e.seconds.value, e.usd.value))
-    cheapest = min(every, key=lambda e: (e.usd.value, e.seconds.value))
+    fastest = best_of(case.kept, Goal(kind="fastest")) or chosen
+    cheapest = best_of(case.kept, Goal(kind="cheapest")) or chosen
     wanted = {"cheapest": [("fastest", fastest)], "fastest": [("cheapest", cheapest)]}
     for name, best in wanted.get(case.goal.kind, [("fastest", fastest), ("cheapest", cheapest)]):
         if not _same(best, chosen):

@@ -195,8 +195,8 @@ def bandwidths() -> dict[tuple[str, int], Range]:
 def on_a_line() -> dict[tuple[str, int], Range]:
     """By type and batch size, what is left of b_t when all batch sizes of the type must lie on one line.
 
-    The lines that do are a polygon of (c₀, c₁), and the extremes of c₀ + c₁·B lie at its corners. A range without a low
-    end leaves the polygon open: c₀ may grow for ever, and b_t be next to nothing.
+    The lines that do are a polygon of (c₀, c₁), and the extremes of c₀ + c₁·B lie at its corners. Of a type that never
+    won, no range has a low end, and the polygon is open: c₀ may grow for ever, and b_t be next to nothing.
     """
     found = {}
     ranges = bandwidths()
@@ -205,9 +205,10 @@ def on_a_line() -> dict[tuple[str, int], Range]:
         corners = _corners(of_type)
         if not corners:
             raise ValueError(f"no line goes through the ranges of {name}")
+        closed = any(known.low for known in of_type.values())
         for batch, known in of_type.items():
             inverse = [c0 + c1 * batch for c0, c1 in corners]
-            low = 1 / max(inverse) if known.low else 0.0
+            low = 1 / max(inverse) if closed else 0.0
             found[name, batch] = Range(max(known.low, low), min(known.high, 1 / min(inverse)), known.said_by)
     return found
 

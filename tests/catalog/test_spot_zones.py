@@ -1,0 +1,47 @@
+"""The table of zones: whole, in agreement with the pooled rates, and used where it speaks of the region."""
+
+import pytest
+
+from tests.makers import make_gpu, make_vm_type
+from trainfare.catalog.gpus import bundled_rows
+from trainfare.catalog.spot_zones import load_zones, market_of
+from trainfare.catalog.terms import interruptions_of
+
+V100 = make_vm_type(name="p3.2xlarge", gpu=make_gpu(name="V100"))
+
+
+@pytest.mark.parametrize("row", list(bundled_rows("interruptions.csv")), ids=lambda row: f"{row['gpus']}_{row['gpu']}")
+def test_the_zones_add_up_to_the_pooled_rate(row: dict[str, str]) -> None:
+    zones = [zone for zone in load_zones() if zone.key == (row["provider"], row["gpu"], int(row["gpus"]))]
+    assert len(zones) == int(row["zones"])
+    lost, hours = (sum(sum(getattr(zone.history, name)) for zone in zones) for name in ("lost", "up_hours"))
+    assert lost / hours == pytest.approx(float(row["per_hour"]), abs=6e-4)
+
+
+def test_what_has_lasted_goes_on_lasting() -> None:
+    for vm_type in (V100, make_vm_type(gpu=make_gpu(name="H100"), gpus=8)):
+        rates = market_of(vm_type).pooled.lost_per_hour
+        assert list(rates) == sorted(rates, reverse=True)
+
+
+def test_a_region_that_was_traced_has_its_own_rates() -> None:
+    west, east, elsewhere = (market_of(V100, region) for region in ("us-west-2", "us-east-1", "eu-west-1"))
+    assert "of us-west-2" in west.source
+    assert west.pooled.share > 0.8 > 0.5 > east.pooled.share
+    assert elsewhere == market_of(V100)
+    assert west.pooled.share > elsewhere.pooled.share > east.pooled.share
+    assert len(elsewhere.zones) > 2
+
+
+def test_interruptions_are_those_of_the_region_too() -> None:
+    west, east, pooled = (interruptions_of(V100, region) for region in ("us-west-2", "us-east-1", None))
+    assert west.per_hour.value < pooled.per_hour.value < east.per_hour.value
+    assert west.per_hour.low < west.per_hour.value < west.per_hour.high
+    assert interruptions_of(V100, "eu-west-1") == pooled
+
+
+def test_what_nobody_traced_is_an_assumption_of_machines_of_its_size() -> None:
+    one, eight = (market_of(make_vm_type(gpu=make_gpu(name="H100"), gpus=gpus)) for gpus in (1, 8))
+    assert "assumption" in one.source
+    assert "8 GPUs" in eight.source
+    assert eight.pooled.stay_hours < one.pooled.stay_hours
