@@ -1,10 +1,11 @@
-"""How long `recommend` works on the whole bundled catalog, once Python and its libraries are loaded.
+"""How long `recommend` works on the whole bundled catalog once Python and its libraries are loaded, and its memory.
 
     python -m benchmarks.recommend [--json]
 
-The same call as the command makes: profile from the store, catalog read from its files, every offer estimated, one
+The same call as the command makes: profile from the store, catalog read from its files, every candidate estimated, one
 chosen and explained, the plan appended to SQLite. A new process for each round, because the second call in a process
-finds everything warm.
+finds everything warm. Once as it is usually asked (one machine, the profiled batch size), and once at ten batch sizes
+on one GPU, all GPUs of a machine, and up to 2, 4, 8 and 16 machines.
 """
 
 import argparse
@@ -19,16 +20,23 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from trainfare.model.profile import Profile
 
-AIM_SECONDS = 0.5
+USUAL = "Scope()"
+WIDE = "Scope(batch_sizes=(16, 24, 32, 48, 64, 96, 128, 160, 192, 256), nodes=16)"
+"""From a quarter of the profiled batch size to four times as much: farther off nobody knows how many epochs."""
+AIMS = {USUAL: 0.5, WIDE: 1.0}
 WORK = """
-import json, sys, time
+import json, resource, sys, time
 from trainfare.app.recommend import recommend
+from trainfare.model.scope import Scope
 from trainfare.settings import Settings
 folder = sys.argv[1]
 settings = Settings(store=folder + "/history.db", machines=folder + "/machines.toml", prices=folder + "/prices")
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 started = time.perf_counter()
-found = recommend(epochs=10, settings=settings)
-print(json.dumps({"seconds": time.perf_counter() - started, "estimates": len(found.estimates)}))
+found = recommend(epochs=10, scope=eval(sys.argv[2]), settings=settings)
+seconds = time.perf_counter() - started
+mib = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+print(json.dumps({"seconds": seconds, "mib": mib, "candidates": len(found.estimates)}))
 """
 
 
@@ -39,17 +47,26 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         _keep_a_profile(Path(folder))
-        rounds = [
-            json.loads(subprocess.run([sys.executable, "-c", WORK, folder], check=True, capture_output=True).stdout)
-            for _ in range(options.rounds)
-        ]
-    row = {"estimates": rounds[0]["estimates"], "seconds": median(r["seconds"] for r in rounds), "aim": AIM_SECONDS}
+        rows = [_row(folder, scope, options.rounds) for scope in AIMS]
     if options.json:
-        print(json.dumps(row, indent=2))
-    else:
+        print(json.dumps(rows, indent=2))
+        return
+    for row in rows:
         print(
-            f"recommend: {row['estimates']} offers in {row['seconds'] * 1e3:.0f} ms (aim ≤ {AIM_SECONDS * 1e3:.0f} ms)"
+            f"recommend: {row['candidates']} candidates in {row['seconds'] * 1e3:.0f} ms "
+            f"(aim ≤ {row['aim'] * 1e3:.0f} ms), {row['mib']:.0f} MiB"
         )
+
+
+def _row(folder: str, scope: str, rounds: int) -> dict[str, float]:
+    command = [sys.executable, "-c", WORK, folder, scope]
+    found = [json.loads(subprocess.run(command, check=True, capture_output=True).stdout) for _ in range(rounds)]
+    return {
+        "candidates": found[0]["candidates"],
+        "seconds": median(each["seconds"] for each in found),
+        "mib": median(each["mib"] for each in found),
+        "aim": AIMS[scope],
+    }
 
 
 def _keep_a_profile(folder: Path) -> None:

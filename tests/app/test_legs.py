@@ -242,3 +242,35 @@ def test_the_reasons_say_where_it_is_split_and_what_it_takes(fare: Fare) -> None
 def test_found_legs_come_back_from_json(fare: Fare) -> None:
     legs = found(advise(fare, between(fare, 0.5)))
     assert msgspec.json.decode(msgspec.json.encode(legs), type=Legs) == legs
+
+
+def test_one_epoch_has_no_legs(tmp_path: Path) -> None:
+    fare = fare_of(tmp_path, on(FAST, 0.30), on(CHEAP, 0.48), length=Length(epochs=1))
+    advice = advise(fare, Goal(deadline_seconds=1e6))
+    assert advice.legs is None
+    assert advice.alone is not None
+    assert "one epoch" in advice.reasons[0]
+
+
+def test_where_the_program_counts_in_iterations_the_last_epoch_is_as_short_as_it_is(tmp_path: Path) -> None:
+    """199.1 epochs: the legs together train as much as the machine alone."""
+    length = Length(epochs=EPOCHS, iterations=199_100)
+    fare = fare_of(tmp_path, on(FAST, 0.30), on(CHEAP, 0.48), length=length)
+    legs = found(advise(fare, between(fare, 0.5)))
+    trained = sum(
+        phase.seconds.value / leg.estimate.iteration_seconds.value
+        for leg in legs.legs
+        for phase in leg.estimate.phases
+        if phase.name == "steady iterations"
+    )
+    assert trained == pytest.approx(199_100 - 2, abs=1)
+
+
+def test_a_weighted_goal_is_better_in_legs_where_it_would_rather_have_the_cheap_machine(fare: Fare) -> None:
+    """1.6 times as long for 0.84 of the money: with a tenth of the weight on time, but not with six."""
+    limit = between(fare, 0.6).deadline_seconds
+    legs = found(advise(fare, Goal(kind="weighted", weight_time=0.1, deadline_seconds=limit)))
+    assert legs.saving is not None
+    assert legs.saving.quantity == "score"
+    assert legs.seconds.high <= (limit or 0)
+    assert advise(fare, Goal(kind="weighted", weight_time=0.6, deadline_seconds=limit)).legs is None

@@ -35,12 +35,12 @@ TIGHT = make_training(work_seconds=6 * HOUR, deadline_seconds=7 * HOUR, start_se
 
 @cache
 def market(availability: Availability) -> Zone:
-    return make_zone(availability, seed=11, slots=400_000)
+    return make_zone(availability, seed=3, slots=300_000)
 
 
 def ran(training: SpotTraining, policy: Policy, availability: Availability) -> list[tuple[float, float, bool]]:
     zone = market(availability)
-    return [run(training, policy, zone, begin) for begin in range(0, len(zone.seen) - 20_000, 1000)]
+    return [run(training, policy, zone, begin) for begin in range(0, len(zone.seen) - 12_000, 1200)]
 
 
 @pytest.mark.parametrize("availability", [GOOD, BAD], ids=["good", "bad"])
@@ -117,6 +117,14 @@ def test_what_is_never_lost_is_in_time_and_what_cannot_be_in_time_is_late() -> N
     assert always.share == 1.0
     assert late_on_spot(TRAINING, [always]) == pytest.approx(0, abs=1e-3)
     assert late_on_spot(make_training(deadline_seconds=11 * HOUR), [always]) == 1.0
+
+
+def test_a_deadline_far_away_is_kept_on_spot_at_the_price_of_spot() -> None:
+    training = make_training(work_seconds=HOUR, deadline_seconds=2000 * HOUR, start_seconds=60.0)
+    alone, backed = on_spot_only(training, GOOD, steps=150), outlook(training, GOOD, steps=150).outcome
+    assert (alone.late, backed.fallback) == (pytest.approx(0, abs=1e-3), pytest.approx(0, abs=1e-3))
+    assert alone.usd == pytest.approx(1.1, rel=0.15)
+    assert backed.usd <= alone.usd * 1.001
 
 
 def test_several_zones_are_weighed_by_what_is_known_of_them() -> None:

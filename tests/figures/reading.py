@@ -63,7 +63,7 @@ def ticks(view: Spec, channel: str) -> str:
 
 
 def title(view: Spec) -> str:
-    return " ".join(view["title"]["text"])
+    return " ".join(view["title"]["text"]).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def subtitle(view: Spec) -> str:

@@ -33,10 +33,23 @@ def test_pytorch_programs_are_not_sent_to_accelerators_they_do_not_know() -> Non
     assert found(tpu, framework="jax").foreign == 0
 
 
-def test_of_two_regions_the_dearer_is_left_out_but_not_on_spot() -> None:
+def test_of_two_regions_the_dearer_is_left_out() -> None:
     dear, cheap = make_offer(region="a", usd_per_hour=2.0), make_offer(region="b", usd_per_hour=1.0)
-    spot = [make_offer(region=region, usd_per_hour=0.3, market="spot") for region in "ab"]
-    assert [c.offer for c in found(dear, cheap, *spot).candidates] == [cheap, *spot]
+    assert [c.offer for c in found(dear, cheap).candidates] == [cheap]
+
+
+def test_on_spot_a_dearer_region_stays_that_is_interrupted_less() -> None:
+    regions = {"a": 0.3, "b": 0.4, "c": 0.5}
+    offers = [make_offer(region=region, usd_per_hour=usd, market="spot") for region, usd in regions.items()]
+    kept = candidates(
+        offers,
+        [make_profile()],
+        today=TODAY,
+        scope=Scope(),
+        batch_sizes=(32,),
+        interrupted=lambda offer: {"a": 0.2, "b": 0.2, "c": 0.1}[offer.region],
+    )
+    assert [c.offer.region for c in kept.candidates] == ["a", "c"]
 
 
 @pytest.mark.parametrize(

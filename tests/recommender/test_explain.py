@@ -71,7 +71,8 @@ def test_what_may_well_be_cheaper_is_not_told_apart() -> None:
         "all with 25 % probability"
     ) in said(case(CHEAP, near))
     nearly = replace(near, candidate=replace(near.candidate, batch_size=128))
-    assert "; nor can 1 other" in said(case(CHEAP, near, nearly))
+    assert "; nor can 1 other; of these aws a2 takes 0.5 × the time" in said(case(CHEAP, near, nearly))
+    assert "probability; it takes 0.5 × the time" in said(case(CHEAP, near))
     surer = Goal(kind="cheapest", confidence=0.7)
     assert "told apart" not in said(case(CHEAP, near, goal=surer))
 
@@ -271,7 +272,14 @@ def changed(case: Case) -> str:
 
 def test_a_shorter_deadline_names_who_would_keep_it() -> None:
     """CHEAP takes 2 h at the most, FAST 1 h."""
-    assert "with a deadline below 2 h 00 min: aws a2, 30 min, 3.00 $, which keeps --deadline 1h" in changed(case())
+    assert "with a deadline below 2 h: aws a2, 30 min, 3.00 $, which keeps --deadline 1h" in changed(case())
+
+
+def test_with_time_to_spare_more_epochs_are_told_of() -> None:
+    """10 epochs take 2 h at the most: 3 h are enough for 15."""
+    assert "up to 15 epochs it keeps the deadline" in changed(case(goal=Goal(deadline_seconds=10_800.0)))
+    assert "up to" not in changed(case(goal=Goal(deadline_seconds=7500.0)))
+    assert "up to" not in changed(case())
 
 
 def test_a_deadline_that_costs_money_names_the_one_that_would_not() -> None:
@@ -344,3 +352,34 @@ def test_where_only_legs_keep_the_limits_nothing_else_is_praised() -> None:
 def test_the_fastest_is_one_that_keeps_the_limits() -> None:
     goal = Goal(kind="cheapest", budget_usd=5.0)
     assert "the fastest" not in said(case(CHEAP, goal=goal, may=(CHEAP, FAST), front=(FAST, CHEAP)))
+
+
+def test_what_looks_better_and_was_not_taken_is_not_relied_on() -> None:
+    """A spot machine that keeps the deadline by its interval, and whose interruptions spoke against it."""
+    spot = make_estimate(
+        candidate=make_candidate(offer=make_offer(market="spot")),
+        usd=Interval.within_factor(0.2, 2),
+        seconds=Interval.within_factor(3000.0, 2),
+    )
+    found = case(CHEAP, FAST, goal=Goal(deadline_seconds=9000.0), spot=True, may=(spot, CHEAP, FAST))
+    text = said(found)
+    assert "cheapest of 2 candidates" in text
+    assert "1 spot offer that would be better is not relied on" in text
+    assert "spot" not in changed(found)
+
+
+def test_equals_are_told_without_a_number() -> None:
+    assert "next: aws a2 (the same time, the same cost)" in said(
+        case(CHEAP, replace(FAST, usd=CHEAP.usd, seconds=CHEAP.seconds, phases=CHEAP.phases))
+    )
+
+
+def test_among_equally_fast_ones_the_bargain_is_told() -> None:
+    nearly = replace(CHEAP, seconds=Interval.within_factor(2000.0, 2), phases=in_phases_of(2000.0))
+    assert "; it costs 0.33 × as much" in said(case(FAST, nearly, goal=Goal(kind="fastest")))
+    as_dear = replace(nearly, usd=FAST.usd)
+    assert "as much" not in grouped(case(FAST, as_dear, goal=Goal(kind="fastest")))["sure?"][-1]
+
+
+def in_phases_of(seconds: float) -> tuple[Phase, ...]:
+    return (Phase(name="steady iterations", seconds=Interval.within_factor(seconds, 2)),)

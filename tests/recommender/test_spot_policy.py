@@ -21,7 +21,7 @@ from trainfare.recommender.spot_policy import (
 ACTIONS: tuple[Action, ...] = ("spot", "on demand", "wait")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     hours=st.floats(1, 8),

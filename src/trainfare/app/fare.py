@@ -14,7 +14,7 @@ from trainfare.estimator.belief import Believer
 from trainfare.estimator.bill import INSTANT, Charges
 from trainfare.estimator.epochs_by_batch import KnownEpochs, epochs_at_batches
 from trainfare.estimator.estimate import estimate_all, estimate_in_brief
-from trainfare.model.bill import Overheads, Terms
+from trainfare.model.bill import Interruptions, Overheads, Terms
 from trainfare.model.epochs import EpochsAnswer
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
@@ -159,7 +159,7 @@ def gather(
         ),
         charges=Charges(
             terms=terms_of,
-            interruptions=interruptions_of,
+            interruptions=interruptions_on,
             overheads=replace(
                 stated,
                 boot_seconds=settings.boot_seconds if stated.boot_seconds is None else stated.boot_seconds,
@@ -168,6 +168,11 @@ def gather(
         ),
         groups=tuple(_group(group, decide, iterations_per_epoch) for group in groups.values()),
     )
+
+
+def interruptions_on(offer: Offer) -> Interruptions:
+    """Where it is offered, as far as that was traced."""
+    return interruptions_of(offer.vm_type, offer.region)
 
 
 def profiles_asked(history: History, profile_ids: Sequence[str]) -> tuple[Profile, ...]:
@@ -222,9 +227,7 @@ def _exact(group: AtOneBatchSize) -> float:
     return group.iterations_per_epoch if length.iterations is None else length.iterations / length.epochs
 
 
-def _at_other_batch(
-    group: AtOneBatchSize, known: int, batch_size: int, answer: EpochsAnswer | None
-) -> AtOneBatchSize:
+def _at_other_batch(group: AtOneBatchSize, known: int, batch_size: int, answer: EpochsAnswer | None) -> AtOneBatchSize:
     """As many samples in other portions, for as many epochs as these are expected to need."""
     samples = group.profiles[0].samples or group.iterations_per_epoch * known
     length = group.length

@@ -77,7 +77,8 @@ def legs_for(
             legs=None, alone=estimates[0], reasons=("without a limit two legs are never better than one",)
         )
     if group.length.epochs < 2:
-        return LegsAdvice(legs=None, alone=None, reasons=("one epoch cannot be split: a move is after a whole epoch",))
+        alone = estimates[0] if keeps_limits(estimates[0].seconds, estimates[0].usd, goal) else None
+        return LegsAdvice(legs=None, alone=alone, reasons=("one epoch cannot be split: a move is after a whole epoch",))
     reached = None if early is None else _early_epochs(group.profiles[0], group.length.epochs, early, goal)
     cheapest = _one_a_machine([e for e in estimates if e.candidate.batch_size == size])
     listed = shortlist(cheapest, early_epochs=None if reached is None else round(reached.value))

@@ -8,12 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from trainfare.app.epochs import epochs_to_target, expected_epochs
-from trainfare.app.fare import Fare, Length, gather, profiles_asked, require_epochs
+from trainfare.app.fare import Fare, Length, gather, interruptions_on, profiles_asked, require_epochs
 from trainfare.app.ids import new_id
 from trainfare.app.legs import LegsAdvice, legs_for
 from trainfare.app.scope import in_catalog
 from trainfare.app.spot import relied_on
-from trainfare.catalog.terms import interruptions_of
 from trainfare.errors import AskedWrongly, Infeasible, NotFound
 from trainfare.estimator.delta import Spent, delta
 from trainfare.model.bill import Overheads
@@ -26,9 +25,9 @@ from trainfare.model.profile import Profile
 from trainfare.model.scope import Scope
 from trainfare.model.spot import SpotRisk
 from trainfare.recommender.candidates import Candidates, candidates, sensible_batch_sizes
+from trainfare.recommender.case import Case
 from trainfare.recommender.choose import choosable, in_order, least_of, one_a_machine
 from trainfare.recommender.crossovers import stretches
-from trainfare.recommender.case import Case
 from trainfare.recommender.explain import grouped
 from trainfare.recommender.limits import infeasible, within
 from trainfare.recommender.pareto import front, knee
@@ -227,11 +226,18 @@ def _search(fare: Fare, profiles: Sequence[Profile], scope: Scope, epochs: int |
     if not told:
         raise Infeasible(_no_epochs(fare, sizes))
     offers = (*fare.catalog.offers, *fare.catalog.commitments)
-    found = candidates(offers, profiles, today=now.date(), scope=scope, batch_sizes=told)
+    found = candidates(
+        offers,
+        profiles,
+        today=now.date(),
+        scope=scope,
+        batch_sizes=told,
+        interrupted=lambda offer: interruptions_on(offer).per_hour.value,
+    )
     if not found.candidates:
         raise Infeasible(
-            f"nothing is left to choose from: {found.outside} offers could run it, and none is what --only, --quota and "
-            "--batch leave. Ask for less of them."
+            f"nothing is left to choose from: {found.outside} offers could run it, and none is what --only, --quota "
+            "and --batch leave. Ask for less of them."
         )
     estimates = tuple(e for e in fare.in_brief(found.candidates) if _is_safe(e, fare, scope))
     return _Search(fare=fare, scope=scope, found=found, estimates=estimates, now=now)
@@ -262,12 +268,28 @@ def _choose(search: _Search, asked: _Asked) -> _Choice:
     within_limits = {id(e) for e in kept}
     others = in_order((e for e in may if id(e) not in within_limits), goal, least=least)
     limited = goal.deadline_seconds is not None or goal.budget_usd is not None or asked.early is not None
-    in_legs = legs_for(search.fare, (*kept, *others), goal, early=asked.early) if limited or asked.legs else None
-    if not relied.ordered and (in_legs is None or in_legs.legs is None):
+    first = {id(e) for e in relied.ordered}
+    rest = (e for e in (*kept, *others) if id(e) not in first)
+    in_legs = None
+    if limited or asked.legs:
+        in_legs = legs_for(search.fare, (*relied.ordered, *rest), goal, early=asked.early)
+    ordered = relied.ordered if asked.early is None else _in_time(in_legs, relied.ordered)
+    if not ordered and (in_legs is None or in_legs.legs is None):
         chosen_from = {id(e) for e in may}
         unasked = [e for e in search.estimates if e.fits is not False and id(e) not in chosen_from]
         raise infeasible([e for e in may if id(e) not in within_limits] or may, goal, unasked=unasked)
-    return _Choice(may=may, ordered=relied.ordered, front=front(may), risk=relied.risk, legs=in_legs)
+    risk = relied.risk if ordered[:1] == relied.ordered[:1] else None
+    return _Choice(may=may, ordered=ordered, front=front(may), risk=risk, legs=in_legs)
+
+
+def _in_time(in_legs: LegsAdvice | None, ordered: Sequence[Estimate]) -> tuple[Estimate, ...]:
+    """The one machine that also has the early figure in time; of the others nobody has looked."""
+    alone = None if in_legs is None else in_legs.alone
+    if alone is None and in_legs is not None and in_legs.legs is None:
+        raise Infeasible(f"{in_legs.reasons[0]}.")
+    if alone is None:
+        return ()
+    return tuple(e for e in ordered if e.candidate == alone.candidate) or (alone,)
 
 
 def _plan(search: _Search, asked: _Asked, found: _Choice) -> Plan:
@@ -322,7 +344,7 @@ def _case(search: _Search, asked: _Asked, found: _Choice, chosen: Estimate) -> C
         today=search.now.date(),
         iterations_per_epoch=leading.iterations_per_epoch,
         planned_iterations=leading.length.iterations,
-        interruptions=interruptions_of(offer.vm_type, offer.region),
+        interruptions=interruptions_on(offer),
         may=found.may,
         front=found.front,
         knee=knee(found.front),
@@ -349,8 +371,8 @@ def _batch_epochs(fare: Fare, chosen: Estimate) -> str | None:
     if answer is None or answer.low is None or answer.high is None:
         return None
     return (
-        f"at batch size {size} instead of {profiled}, {chosen.epochs} epochs instead of {fare.leading.length.epochs} are "
-        f"expected (90 %: {math.floor(answer.low)} – {math.ceil(answer.high)}), the learning rate set to suit it; "
+        f"at batch size {size} instead of {profiled}, {chosen.epochs} epochs instead of {fare.leading.length.epochs} "
+        f"are expected (90 %: {math.floor(answer.low)} – {math.ceil(answer.high)}), the learning rate set to suit it; "
         f"larger batches can lose accuracy. --batch {profiled} keeps it"
     )
 

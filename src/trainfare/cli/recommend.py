@@ -61,9 +61,7 @@ def recommend(
     ] = None,
     nodes: Annotated[
         int | None,
-        typer.Option(
-            metavar="N", help="Machines together at most (1; 8 for DDP).", show_default=False
-        ),
+        typer.Option(metavar="N", help="Machines together at most (1; 8 for DDP).", show_default=False),
     ] = None,
     only: Annotated[
         list[str] | None,
@@ -75,9 +73,7 @@ def recommend(
     ] = None,
     quota: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME=N", help="So many machines, or GPUs of a provider.", show_default=False
-        ),
+        typer.Option(metavar="NAME=N", help="So many machines, or GPUs of a provider.", show_default=False),
     ] = None,
     spot: Annotated[bool, typer.Option("--spot", help="Spot machines may be chosen too.")] = False,
     reserved: Annotated[
@@ -282,7 +278,7 @@ def _early(text: str) -> "Early":
 
 def _quota(text: str) -> "Quota":
     from trainfare.errors import AskedWrongly
-    from trainfare.model.scope import Quota, Scope
+    from trainfare.model.scope import Quota
 
     of, _, most = text.rpartition("=")
     try:

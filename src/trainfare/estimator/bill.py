@@ -23,7 +23,6 @@ from dataclasses import dataclass, field
 from trainfare.model.bill import Bill, Billing, BillLine, Interruptions, Overheads, Terms
 from trainfare.model.estimate import Phase
 from trainfare.model.interval import Interval
-from trainfare.model.machine import VmType
 from trainfare.model.offer import HOURS_PER_MONTH, Candidate, Commitment, Offer
 from trainfare.units import SECONDS_PER_HOUR, format_usd, spell_seconds
 
@@ -50,7 +49,7 @@ def plain_terms(offer: Offer) -> Terms:
     )
 
 
-def never(_vm_type: VmType) -> Interruptions:
+def never(_offer: Offer) -> Interruptions:
     return Interruptions(per_hour=Interval.exactly(0.0), source="interruptions are left out")
 
 
@@ -60,7 +59,7 @@ class Charges:
     it is price × time."""
 
     terms: Callable[[Offer], Terms] = plain_terms
-    interruptions: Callable[[VmType], Interruptions] = never
+    interruptions: Callable[[Offer], Interruptions] = never
     overheads: Overheads = field(
         default_factory=lambda: Overheads(boot_seconds=0.0, setup_seconds=0.0, disk_gib=0.0, results_gib=0.0)
     )
@@ -128,7 +127,7 @@ def charge(
 ) -> Interval:
     """What it costs in all, without the lines: the machine and its disk for the billed time, and what is sent home.
 
-        usd = billed·(price + disk) + egress
+    usd = billed·(price + disk) + egress
     """
     usd_per_hour = candidate.usd_per_hour + _disk_usd_per_hour(candidate, terms, overheads)
     usd = _billed(seconds, terms.billing) * (usd_per_hour / SECONDS_PER_HOUR)

@@ -6,7 +6,7 @@ Up to the critical batch size B_c a larger batch costs few epochs more; beyond i
 gets by with fewer steps than S_min. Nobody knows B_c, so it is a belief (`EpochsBelief`), on a grid of 61 points:
 
     log S_min ~ N(7.5, 1.05)      a program that is known to take S steps has S_min < S; left out where N is unknown
-    log(B_c/B) ~ N(2.0, 1.45)     people choose batches B that pay; B is the geometric mean of the known ones
+    log(B_c/B) ~ t₃(2.0, 1.45)    people choose batches B that pay; B is the geometric mean of the known ones
     E(B) = A                      for one program in four, at every size that anybody tries
 
 A known E differs from the law in the logarithm by σ = s·√(0.036² + 0.062²/r) where it is the mean of r runs, and by
@@ -31,6 +31,9 @@ from dataclasses import dataclass, replace
 from trainfare.model.checks import require_not_negative, require_positive
 from trainfare.model.epochs import EpochsAnswer, EpochsRule
 
+DEGREES = 3.0
+"""Of freedom of Student's t: some choose batches that are far from what pays."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochsBelief:
@@ -53,7 +56,8 @@ class EpochsBelief:
     def log_weight(self, steps: float | None, room: float) -> float:
         """Of log S_min and log B_c/B; not normalised."""
         far = 0.0 if steps is None else (steps - self.steps_mean) / self.steps_deviation
-        return -(far**2 + ((room - self.room_mean) / self.room_deviation) ** 2) / 2
+        odd = (room - self.room_mean) / self.room_deviation
+        return -(far**2) / 2 - (DEGREES + 1) / 2 * math.log1p(odd**2 / DEGREES)
 
 
 SHIPPED = EpochsBelief()

@@ -15,7 +15,7 @@ with t₋ and t₊ the ends for exactly N epochs, and T(N₋) and T(N₊) what f
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from trainfare.estimator.belief import Belief, Believer
@@ -23,7 +23,7 @@ from trainfare.estimator.bill import Charges, bill, charge, starting_phases
 from trainfare.estimator.checkpoints import Checkpoints, checkpoint_bytes, checkpoints_of
 from trainfare.estimator.iterations import training_phases
 from trainfare.estimator.memory import memory_fit
-from trainfare.estimator.spot import Rework, cut, rework
+from trainfare.estimator.spot import Rework, cut, expected_seconds, rework
 from trainfare.model.bill import Bill, Terms
 from trainfare.model.estimate import Estimate, MemoryFit, Phase
 from trainfare.model.interval import Interval
@@ -58,12 +58,6 @@ class Training:
     epochs: int
     epochs_interval: Interval | None
     charges: Charges
-
-    @property
-    def numbers(self) -> tuple[int, ...]:
-        """Of epochs that times are wanted for: the expected one, and the fewest and the most."""
-        between = self.epochs_interval
-        return (self.epochs,) if between is None else (self.epochs, round(between.low), round(between.high))
 
 
 def estimate_all(
@@ -136,50 +130,96 @@ def _estimates(
             continue
         terms = training.charges.terms(offer)
         # The believer keeps what it has said once: what is the same is the same thing.
-        taken_back = (vm_type.provider, vm_type.gpus) if offer.market == "spot" else None
+        taken_back = training.charges.interruptions(offer).per_hour.value if offer.market == "spot" else None
         alike = (id(belief), terms.provider, offer.market == "own", taken_back, candidate.nodes)
         timing = timings.get(alike)
         if timing is None:
             where = (terms.provider, offer.market == "own")
             if where not in starts:
                 starts[where] = starting_phases(offer, terms, training.charges.overheads)
-            timing = timings[alike] = _widened(
-                *(_timing(belief, candidate, starts[where], training, n) for n in training.numbers)
-            )
+            timing = timings[alike] = _timing(belief, candidate, starts[where], training)
         held = (id(belief), vm_type.memory_gib if vm_type.gpu is None else vm_type.gpu.memory_gib)
         if held not in memories:
             memories[held] = _memory(believer, belief, candidate)
         yield _estimate(belief, candidate, timing, terms, training, memories[held]), timing, belief
 
 
-def _timing(
-    belief: Belief, candidate: Candidate, start: tuple[Phase, ...], training: Training, epochs: int
-) -> Timing:
-    charges, iterations_per_epoch = training.charges, training.iterations_per_epoch
+def _timing(belief: Belief, candidate: Candidate, start: tuple[Phase, ...], training: Training) -> Timing:
+    charges, iterations_per_epoch, epochs = training.charges, training.iterations_per_epoch, training.epochs
     phases = start + training_phases(belief.times, iterations_per_epoch=iterations_per_epoch, epochs=epochs)
     checkpoints = checkpoints_of(belief.profile, iterations_per_epoch=max(1, round(iterations_per_epoch)))
     if candidate.offer.market == "spot":
-        return _on_spot(phases, checkpoints, candidate, epochs, charges)
-    phases += _written(checkpoints, round(checkpoints.per_epoch * epochs), OWN_CHECKPOINTS)
-    return Timing(phases=phases, seconds=_total(phases))
-
-
-def _widened(timing: Timing, few: Timing | None = None, many: Timing | None = None) -> Timing:
-    """The same time, allowing for fewer or more epochs."""
-    if few is None or many is None:
+        timing = _on_spot(phases, checkpoints, candidate, epochs, charges)
+    else:
+        phases += _written(checkpoints, round(checkpoints.per_epoch * epochs), OWN_CHECKPOINTS)
+        timing = Timing(phases=phases, seconds=_total(phases))
+    if training.epochs_interval is None:
         return timing
-    less, more = ({phase.name: phase.seconds.value for phase in other.phases} for other in (few, many))
+    few, many = (
+        _expected(belief, candidate, start, checkpoints, training, round(n))
+        for n in (training.epochs_interval.low, training.epochs_interval.high)
+    )
+    return _widened(timing, few, many)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What a number of epochs takes, without the doubt: seconds of each phase, and interruptions."""
+
+    seconds: Mapping[str, float]
+    interruptions: float
+
+
+def _expected(
+    belief: Belief,
+    candidate: Candidate,
+    start: tuple[Phase, ...],
+    checkpoints: Checkpoints,
+    training: Training,
+    epochs: int,
+) -> Expected:
+    """As `_timing` has it, in plain numbers."""
+    times, each = belief.times, checkpoints.seconds.value
+    seconds: dict[str, float] = {phase.name: phase.seconds.value for phase in start}
+    seconds["initialisation"] = times.init.value
+    seconds["first iteration"] = times.first.value
+    seconds["steady iterations"] = times.later.value * (training.iterations_per_epoch * epochs - 1)
+    if times.first_validation is not None:
+        later = times.later_validation or times.first_validation
+        seconds["validation"] = times.first_validation.value + later.value * (epochs - 1)
+    written = round(checkpoints.per_epoch * epochs)
+    interruptions = 0.0
+    if candidate.offer.market == "spot":
+        starting = sum(value for name, value in seconds.items() if name in STARTING)
+        work = sum(value for name, value in seconds.items() if name not in STARTING)
+        rate = training.charges.interruptions(candidate.offer).per_hour.value
+        per_second = candidate.nodes * rate / SECONDS_PER_HOUR
+        pieces = cut(work, checkpoints, epochs=epochs, per_second=per_second)
+        expected = expected_seconds(work, start=starting, pieces=pieces, per_second=per_second)
+        written = written or pieces.count - 1
+        seconds["spot rework"] = max(0.0, expected - starting - work - pieces.written_seconds)
+        interruptions = per_second * expected
+    seconds["checkpoints"] = written * each
+    return Expected(seconds=seconds, interruptions=interruptions)
+
+
+def _widened(timing: Timing, few: Expected, many: Expected) -> Timing:
+    """The same time, allowing for fewer or more epochs."""
     lost = timing.rework
-    if lost is not None and few.rework is not None and many.rework is not None:
-        counts = few.rework.interruptions.value, many.rework.interruptions.value
-        lost = replace(lost, interruptions=_allowing(lost.interruptions, *counts))
+    if lost is not None:
+        lost = replace(lost, interruptions=_allowing(lost.interruptions, few.interruptions, many.interruptions))
     return replace(
         timing,
         phases=tuple(
-            replace(phase, seconds=_allowing(phase.seconds, less.get(phase.name, 0.0), more.get(phase.name, 0.0)))
+            phase
+            if phase.name in STARTING
+            else replace(
+                phase,
+                seconds=_allowing(phase.seconds, few.seconds.get(phase.name, 0.0), many.seconds.get(phase.name, 0.0)),
+            )
             for phase in timing.phases
         ),
-        seconds=_allowing(timing.seconds, few.seconds.value, many.seconds.value),
+        seconds=_allowing(timing.seconds, sum(few.seconds.values()), sum(many.seconds.values())),
         rework=lost,
     )
 
@@ -207,7 +247,7 @@ def _log_ratio(more: float, less: float) -> float:
 def _on_spot(
     phases: tuple[Phase, ...], checkpoints: Checkpoints, candidate: Candidate, epochs: int, charges: Charges
 ) -> Timing:
-    per_hour, nodes = charges.interruptions(candidate.offer.vm_type).per_hour, candidate.nodes
+    per_hour, nodes = charges.interruptions(candidate.offer).per_hour, candidate.nodes
     start = sum(phase.seconds.value for phase in phases if phase.name in STARTING)
     work = sum(phase.seconds.value for phase in phases if phase.name not in STARTING)
     pieces = cut(work, checkpoints, epochs=epochs, per_second=nodes * per_hour.value / SECONDS_PER_HOUR)

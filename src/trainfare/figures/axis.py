@@ -168,7 +168,7 @@ def usd_words(usd: float) -> str:
     """At a tick: 0.05 $, 20 $, 1 500 $."""
     if usd >= 1000:
         return f"{usd:,.0f} $".replace(",", " ")
-    return f"{_plain(usd)} $" if usd else "0"
+    return f"{_plain(float(f'{usd:.4g}'))} $" if usd else "0"
 
 
 def _in_unit(seconds: float, unit: str, size: float) -> str:

@@ -24,7 +24,7 @@ RUNNERS_UP = 3
 """Of many points so many off the front are labelled, the best; of few all."""
 
 LETTERS = 24
-"""Longer names are cut, but for the chosen one and the knee; the tooltip has them whole."""
+"""Longer names are cut, but for the chosen one; the tooltip has them whole."""
 
 LIMIT_WITHIN = 3.0
 """A limit farther than so many times the largest value is told in words: drawn, it would press all else into a
@@ -32,6 +32,10 @@ corner."""
 
 _RADIUS = {"chosen": 7.0, "knee": 5.5, "front": 3.6, "other": 2.4}
 """Pixels of a mark, by what it stands for."""
+
+
+_ALONG = (0.0, 1.0, 0.25, 0.75, 0.5)
+"""Where along its line the words of a limit may stand, the ends first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +58,8 @@ class _Limit:
     channel: str
     value: float
     words: str
-    box: Box
+    box: Box | None
+    """None where there is no room for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,10 +96,12 @@ def fare_figure(
     goal = goal or Goal()
     points = _points(estimates, chosen, knee, front, named)
     field = _field(points, goal, width)
-    limits = tuple(_limits(goal, field, points))
+    first = _labels([point for point in points if point.role in ("chosen", "knee")], points, field)
+    limits = tuple(_limits(goal, field, points, first))
+    labels = (*first, *_labels(_worth_a_label(points, field), points, field, first, limits))
     x, y = field.x, field.y
     view: Spec = {
-        "title": titled(title or _title(chosen, named), _subtitle(points, goal, field), width),
+        "title": titled(title or _title(chosen, named), _subtitle(points, goal, field, limits), width),
         "width": x.length,
         "height": y.length,
         "layer": [
@@ -103,7 +110,7 @@ def fare_figure(
             *_front_line(front),
             _dots(points, named, goal, field),
             *_limit_words(limits),
-            *label_layers(_labels(points, field, limits)),
+            *label_layers(labels),
         ],
     }
     return page([view], description=_description(chosen, named, points), width=width)
@@ -153,26 +160,31 @@ def _field(points: Sequence[_Point], goal: Goal, width: int) -> _Field:
     return _Field(x=x, y=y)
 
 
-def _limits(goal: Goal, field: _Field, points: Sequence[_Point]) -> Iterator[_Limit]:
-    """Those inside of the field; their words at the end of their line where they cover fewer points."""
-    dots = [around(*field.at(point.estimate), point.radius) for point in points]
-    width, height = field.x.length, field.y.length
+def _limits(goal: Goal, field: _Field, points: Sequence[_Point], labels: Sequence[Placed]) -> Iterator[_Limit]:
+    """Those inside of the field; their words along their line where they cover the fewest points, and no label."""
+    dots = [(around(*field.at(p.estimate), p.radius), 1 if p.role == "other" else 20) for p in points]
+    taken = [label.box for label in labels]
+    width, height, line_height = field.x.length, field.y.length, LABEL_SIZE + 3
     if goal.deadline_seconds is not None and field.x.low < goal.deadline_seconds < field.x.high:
         words = f"deadline {duration_words(goal.deadline_seconds)}"
         line, size = field.x.pixel(goal.deadline_seconds), text_width(words)
         left = line + 4 if line + 4 + size <= width + EDGE else line - 4 - size
-        boxes = [(left, top, left + size, top + LABEL_SIZE + 3) for top in (2.0, height - LABEL_SIZE - 6)]
-        yield _Limit(channel="x", value=goal.deadline_seconds, words=words, box=_emptiest(boxes, dots))
+        tops = [2 + share * (height - line_height - 6) for share in _ALONG]
+        box = _emptiest([(left, top, left + size, top + line_height) for top in tops], dots, taken)
+        taken += [box] if box else []
+        yield _Limit(channel="x", value=goal.deadline_seconds, words=words, box=box)
     if goal.budget_usd is not None and field.y.low < goal.budget_usd < field.y.high:
         words = f"budget {usd_words(goal.budget_usd)}"
         line, size = height - field.y.pixel(goal.budget_usd), text_width(words)
-        top = line - LABEL_SIZE - 6 if line > LABEL_SIZE + 6 else line + 3
-        boxes = [(left, top, left + size, top + LABEL_SIZE + 3) for left in (4.0, width - size - 4)]
-        yield _Limit(channel="y", value=goal.budget_usd, words=words, box=_emptiest(boxes, dots))
+        top = line - line_height - 3 if line > line_height + 3 else line + 3
+        lefts = [4 + share * (width - size - 8) for share in _ALONG]
+        box = _emptiest([(left, top, left + size, top + line_height) for left in lefts], dots, taken)
+        yield _Limit(channel="y", value=goal.budget_usd, words=words, box=box)
 
 
-def _emptiest(boxes: Sequence[Box], dots: Sequence[Box]) -> Box:
-    return min(boxes, key=lambda box: sum(overlap(box, dot) for dot in dots))
+def _emptiest(boxes: Sequence[Box], dots: Sequence[tuple[Box, int]], taken: Sequence[Box]) -> Box | None:
+    free = [box for box in boxes if not any(overlap(box, other, 2) for other in taken)]
+    return min(free, key=lambda box: sum(weight for dot, weight in dots if overlap(box, dot, 2)), default=None)
 
 
 def _end(limit: _Limit, field: _Field) -> float:
@@ -180,38 +192,52 @@ def _end(limit: _Limit, field: _Field) -> float:
 
 
 def _limit_words(limits: Sequence[_Limit]) -> list[Spec]:
-    return text_layers([{"label": x.words, "x": x.box[0], "y": x.box[1] + LABEL_SIZE} for x in limits])
+    return text_layers([{"label": x.words, "x": x.box[0], "y": x.box[1] + LABEL_SIZE} for x in limits if x.box])
 
 
-def _labels(points: Sequence[_Point], field: _Field, limits: Sequence[_Limit]) -> tuple[Placed, ...]:
-    """The chosen one with its numbers, the knee, then as many as have a place, the front first."""
+def _worth_a_label(points: Sequence[_Point], field: _Field) -> list[_Point]:
+    """Beside the required ones: the front, then the best of the others, of few all."""
     most = LABELS if field.x.length >= 400 else LABELS // 2
     others = [point for point in points if point.role == "other"]
-    told = [point for point in points if point.role != "other"]
-    told += others if len(points) <= BARS_FOR_ALL else others[:RUNNERS_UP]
+    few = len(points) <= BARS_FOR_ALL
+    return [*(p for p in points if p.role == "front"), *(others if few else others[:RUNNERS_UP])][:most]
+
+
+def _labels(
+    told: Sequence[_Point],
+    points: Sequence[_Point],
+    field: _Field,
+    before: Sequence[Placed] = (),
+    limits: Sequence[_Limit] = (),
+) -> tuple[Placed, ...]:
+    """Of some of the points, with a place clear of all of them."""
     wanted = []
-    for point in told[: 2 + most]:
+    for point in told:
         x, y = field.at(point.estimate)
-        lines: tuple[str, ...] = (point.label,)
-        if point.role == "chosen":
-            time, cost = format_seconds(point.estimate.seconds.value), format_usd(point.estimate.usd.value)
-            lines = (point.label, f"{time}, {cost}")
-        elif point.role == "knee":
-            lines = (point.label, "the knee")
-        elif point.estimate.candidate.offer.vm_type.gpu is not None:
-            lines = _with_gpu(shortened(point.label, LETTERS), gpu_words(point.estimate.candidate.offer))
         chosen = point.role == "chosen"
-        wanted.append(
-            Wanted(lines=lines, x=x, y=y, radius=point.radius, bold=chosen, required=chosen or point.role == "knee")
-        )
-    dots = [around(*field.at(point.estimate), point.radius) for point in points]
+        lines, required = _lines(point, field), chosen or point.role == "knee"
+        wanted.append(Wanted(lines=lines, x=x, y=y, radius=point.radius, bold=chosen, required=required))
     return place_labels(
         wanted,
         field=field.box,
-        points=dots,
-        taken=[limit.box for limit in limits],
+        points=[around(*field.at(point.estimate), point.radius) for point in points],
+        taken=[limit.box for limit in limits if limit.box],
+        before=before,
         lines=[*_front_segments(points, field), *_bar_segments(points, field)],
     )
+
+
+def _lines(point: _Point, field: _Field) -> tuple[str, ...]:
+    """The chosen one with its numbers, the others with their GPU."""
+    label = shortened(point.label, int(field.x.length / LABEL_SIZE / 0.65))
+    offer = point.estimate.candidate.offer
+    if point.role == "chosen":
+        return label, f"{format_seconds(point.estimate.seconds.value)}, {format_usd(point.estimate.usd.value)}"
+    if point.role == "knee":
+        return shortened(label, LETTERS), "the knee"
+    if offer.vm_type.gpu is None:
+        return (shortened(label, LETTERS),)
+    return _with_gpu(shortened(label, LETTERS), gpu_words(offer))
 
 
 def _with_gpu(machine: str, gpu: str) -> tuple[str, ...]:
@@ -323,15 +349,16 @@ def _title(chosen: Estimate, named: Named) -> str:
     return f"{named(chosen.candidate.offer)}: {format_seconds(chosen.seconds.value)}, {format_usd(chosen.usd.value)}"
 
 
-def _subtitle(points: Sequence[_Point], goal: Goal, field: _Field) -> str:
-    """How to read it, and the limits that are not drawn."""
+def _subtitle(points: Sequence[_Point], goal: Goal, field: _Field, limits: Sequence[_Limit]) -> str:
+    """How to read it, and the limits that are not told in the field."""
     epochs = points[0].estimate.epochs
-    parts = [f"{epochs} epoch{'s' if epochs != 1 else ''}", f"each of the {len(points)} points a machine"]
-    if len(points) == 1:
-        parts.pop()
+    parts = [f"{epochs} epoch{'s' if epochs != 1 else ''}"]
+    if len(points) > 1:
+        parts.append(f"each of the {len(points)} points a machine")
     if sum(point.role in ("chosen", "knee", "front") for point in points) > 1:
         parts.append("the line joins those that no other beats in both")
     parts.append(f"bars hold {100 * goal.confidence:.4g} %")
+    parts += [f"shaded: beyond the {limit.words}" for limit in limits if limit.box is None]
     if goal.deadline_seconds is not None and goal.deadline_seconds >= field.x.high:
         parts.append(f"the deadline of {duration_words(goal.deadline_seconds)} lies beyond the right edge")
     if goal.budget_usd is not None and goal.budget_usd >= field.y.high:

@@ -5,6 +5,7 @@ those of Arial or of Liberation Sans, which has the same widths and comes with t
 can be computed here, before anybody draws it.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -77,6 +78,7 @@ def titled(title: str, subtitle: str, width: float) -> Spec:
     """The answer as the title, how to read the figure under it; both broken to the width of the figure, the second
     between its parts."""
     width -= 2 * EDGE + 6
+    title = re.sub(r"(?<=\d) (?=\S)", UNBROKEN, title)  # a number keeps its unit
     parts = (part if text_width(part) > width else part.replace(" ", UNBROKEN) for part in subtitle.split(" · "))
     told = {"subtitle": [line.removesuffix(" ·") for line in wrapped(" · ".join(parts), width)]} if subtitle else {}
     return {

@@ -63,6 +63,7 @@ class Placed:
     wanted: Wanted
     box: Box
     leader: Segment | None = None
+    cost: float = 0.0
 
 
 def place_labels(
@@ -72,19 +73,35 @@ def place_labels(
     points: Sequence[Box] = (),
     lines: Sequence[Segment] = (),
     taken: Sequence[Box] = (),
+    before: Sequence[Placed] = (),
 ) -> tuple[Placed, ...]:
-    """Those that have a place, in the order in which they are wanted; the required ones go first.
+    """Those that have a place, in the order in which they are wanted; the required ones go first, in the order
+    or against it, whichever costs less.
 
-    `taken` is where other words stand already.
+    `taken` is where other words stand already, `before` are labels that were placed earlier.
     """
-    placed: dict[int, Placed] = {}
     nothing = Wanted(lines=("",), x=0, y=0)
     words = [Placed(wanted=nothing, box=box) for box in taken]
-    for i in sorted(range(len(wanted)), key=lambda i: not wanted[i].required):
-        found = _best_place(wanted[i], field, points, lines, [*words, *placed.values()])
-        if found is not None:
-            placed[i] = found
-    return tuple(placed[i] for i in sorted(placed))
+    # The points of required labels weigh ten times: covered, they could not be led to.
+    weighed = [*points, *(around(w.x, w.y, w.radius) for w in wanted if w.required for _ in range(9))]
+
+    def placed(order: Sequence[int], before: Sequence[Placed]) -> dict[int, Placed]:
+        found: dict[int, Placed] = {}
+        for i in order:
+            others = [*words, *before, *found.values()]
+            place = _best_place(wanted[i], field, weighed, lines, others)
+            if place is None and wanted[i].required:
+                place = _best_place(wanted[i], field, weighed, lines, others, led=False)
+            if place is not None:
+                found[i] = place
+        return found
+
+    required = [i for i, label in enumerate(wanted) if label.required]
+    orders = [placed(order, before) for order in (required, required[::-1])]
+    first = max(orders, key=lambda found: (len(found), -sum(place.cost for place in found.values())))
+    rest = placed([i for i, label in enumerate(wanted) if not label.required], [*before, *first.values()])
+    every = first | rest
+    return tuple(every[i] for i in sorted(every))
 
 
 def apart(
@@ -138,8 +155,15 @@ def crosses(segment: Segment, box: Box) -> bool:
 
 
 def _best_place(
-    label: Wanted, field: Box, points: Sequence[Box], lines: Sequence[Segment], others: Sequence[Placed]
+    label: Wanted,
+    field: Box,
+    points: Sequence[Box],
+    lines: Sequence[Segment],
+    others: Sequence[Placed],
+    *,
+    led: bool = True,
 ) -> Placed | None:
+    """None where none is left; not `led`, leaders may run where they must, as where words lie on its point."""
     own = around(label.x, label.y, label.radius)
     strangers = [box for box in points if box != own]
     best, least = None, math.inf
@@ -147,7 +171,7 @@ def _best_place(
         if distance >= least or (distance > REACH and not label.required) or not _inside(box, field):
             continue
         leader = _leader(label, box)
-        if not _free(box, leader, others):
+        if not (_free(box, leader, others) if led else not any(overlap(box, other.box, GAP) for other in others)):
             continue
         covered = sum(overlap(box, point, 1.0) for point in strangers)
         if leader is not None:
@@ -158,7 +182,7 @@ def _best_place(
         under = sum(crosses(line, box) for line in lines)
         cost = distance + COVERED * covered + NEAR * near + CROSSING * under
         if cost < least:
-            best, least = Placed(wanted=label, box=box, leader=leader), cost
+            best, least = Placed(wanted=label, box=box, leader=leader, cost=cost), cost
     return best
 
 

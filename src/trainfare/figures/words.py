@@ -27,7 +27,10 @@ def labels_of(estimates: Sequence[Estimate], named: Named) -> list[str]:
 
 
 def shortened(words: str, letters: int) -> str:
-    """The middle is left out: a name begins with its provider and family and ends with its size."""
+    """Without what all machines of a provider have in their names; else without the middle: a name begins with its
+    provider and family and ends with its size."""
+    if len(words) > letters:
+        words = words.replace("Standard_", "")
     if len(words) <= letters:
         return words
     tail = (letters - 1) // 2

@@ -1,11 +1,11 @@
 """What could be taken: every offer × number of machines × batch size, and what is left out with the reason.
 
 A dearer region is left out where a cheaper one has the same machine on the same market: it takes as long and costs
-more. Spot is not: one region interrupts more often than another.
+more. On spot only where it is interrupted as often.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -44,8 +44,12 @@ def candidates(
     today: date,
     scope: Scope,
     batch_sizes: Sequence[int | None],
+    interrupted: Callable[[Offer], float] = lambda _: 0.0,
 ) -> Candidates:
-    """Of the offers that can be had today and could run the program, those in scope."""
+    """Of the offers that can be had today and could run the program, those in scope.
+
+    `interrupted` says how often on spot.
+    """
     rentable = [offer for offer in offers if offer.rentable_on(today)]
     usable = [offer for offer in rentable if _runs(profiles[0].framework, offer.vm_type)]
     wanted = [offer for offer in usable if _in_scope(offer, scope)]
@@ -53,7 +57,7 @@ def candidates(
     return Candidates(
         candidates=tuple(
             Candidate(offer=offer, nodes=nodes, batch_size=size, gpus_used=gpus)
-            for offer in _cheapest_regions(wanted)
+            for offer in _cheapest_regions(wanted, interrupted)
             for nodes, gpus in _shapes(offer.vm_type, scope, several=several)
             for size in batch_sizes
             if size is None or nodes * (gpus or 1) <= size
@@ -116,11 +120,11 @@ def _in_scope(offer: Offer, scope: Scope) -> bool:
     )
 
 
-def _cheapest_regions(offers: Iterable[Offer]) -> Iterator[Offer]:
+def _cheapest_regions(offers: Iterable[Offer], interrupted: Callable[[Offer], float]) -> Iterator[Offer]:
     best: dict[tuple[object, ...], Offer] = {}
     for offer in offers:
-        spot = offer.region if offer.market == "spot" else None
-        alike = (offer.vm_type.key, offer.market, offer.held, spot)
+        often = interrupted(offer) if offer.market == "spot" else 0.0
+        alike = (offer.vm_type.key, offer.market, offer.held, often)
         known = best.get(alike)
         if known is None or offer.usd_per_hour < known.usd_per_hour:
             best[alike] = offer

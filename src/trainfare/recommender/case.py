@@ -9,10 +9,13 @@ from trainfare.model.bill import Interruptions
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Goal
 from trainfare.model.profile import Profile
-from trainfare.recommender.choose import Least, least_of
+from trainfare.recommender.choose import Least, least_of, score, weight_of_time
 from trainfare.recommender.crossovers import Stretch
 from trainfare.recommender.limits import within
 from trainfare.recommender.words import candidate_words
+
+ROUNDED = 1e-9
+"""What the arithmetic of floats may change."""
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots: what takes thousands of estimates is computed once
@@ -64,8 +67,17 @@ class Case:
 
     @cached_property
     def kept(self) -> tuple[Estimate, ...]:
-        """Of those that may be chosen, those that keep the limits."""
-        return within(self.choosable, self.goal)
+        """Of those that may be chosen, those that keep the limits and are relied on."""
+        return within(self.relied_on, self.goal)
+
+    @cached_property
+    def relied_on(self) -> tuple[Estimate, ...]:
+        """Without those that keep the limits and look better than the chosen one: something else spoke against them, as
+        interruptions do on spot."""
+        w, least = weight_of_time(self.goal), self.least
+        best = score(self.chosen, w, least) * (1 - ROUNDED)
+        dismissed = {id(e) for e in within(self.choosable, self.goal) if score(e, w, least) < best}
+        return tuple(e for e in self.choosable if id(e) not in dismissed)
 
     @cached_property
     def chosen_in_full(self) -> Estimate:

@@ -1,11 +1,12 @@
 """What would change the choice, in one sentence: another number of epochs, another limit, another price."""
 
+import math
 from collections.abc import Iterator
 
 from trainfare.model.estimate import Estimate
 from trainfare.recommender.case import Case
 from trainfare.recommender.choose import score, weight_of_time
-from trainfare.recommender.limits import duration_option, usd_option
+from trainfare.recommender.limits import duration_option, upper_end, usd_option
 from trainfare.recommender.what_if import (
     looser_budget,
     looser_deadline,
@@ -13,8 +14,8 @@ from trainfare.recommender.what_if import (
     tighter_budget,
     tighter_deadline,
 )
-from trainfare.recommender.words import machine_words, spent_words
-from trainfare.units import format_seconds, format_usd
+from trainfare.recommender.words import duration_words, machine_words, spent_words
+from trainfare.units import format_usd
 
 WORTH_ASKING = 0.98
 """Of what the goal wants least of: a looser limit that saves less is not worth a word."""
@@ -23,7 +24,7 @@ A_PRICE_APART = 1.001
 
 
 def changes(case: Case) -> Iterator[str]:
-    said = [*_epochs(case), *_deadline(case), *_budget(case), *_price(case)]
+    said = [*_epochs(case), *_more_epochs(case), *_deadline(case), *_budget(case), *_price(case)]
     if said:
         yield "; ".join(said)
 
@@ -47,19 +48,30 @@ def _epochs(case: Case) -> Iterator[str]:
         yield f"from {after.first} epochs on {case.name(after.estimate)} would win"
 
 
+def _more_epochs(case: Case) -> Iterator[str]:
+    """How many keep the deadline: at least N·deadline/u, since no part of the time grows faster than the epochs do. On
+    spot what interruptions cost may, and where epochs are only expected the interval has them already."""
+    chosen, deadline = case.chosen_in_full, case.goal.deadline_seconds
+    if deadline is None or not case.kept or chosen.epochs_interval or chosen.candidate.offer.market == "spot":
+        return
+    epochs = math.floor(chosen.epochs * deadline / upper_end(chosen.seconds, case.goal.confidence))
+    if epochs > chosen.epochs:
+        yield f"up to {epochs} epochs it keeps the deadline"
+
+
 def _deadline(case: Case) -> Iterator[str]:
-    asked = case.choosable, case.chosen_in_full, case.goal, case.least
+    asked = case.relied_on, case.chosen_in_full, case.goal, case.least
     if case.goal.deadline_seconds is not None and (found := looser_deadline(*asked)) and _gains(case, found.estimate):
         yield f"with --deadline {duration_option(found.least)}: {_told(case, found.estimate)}"
     if case.goal.kind != "fastest" and (found := tighter_deadline(*asked)) and found.below is not None:
         yield (
-            f"with a deadline below {format_seconds(found.below)}: {_told(case, found.estimate)}, which keeps "
+            f"with a deadline below {duration_words(found.below)}: {_told(case, found.estimate)}, which keeps "
             f"--deadline {duration_option(found.least)}"
         )
 
 
 def _budget(case: Case) -> Iterator[str]:
-    asked = case.choosable, case.chosen_in_full, case.goal, case.least
+    asked = case.relied_on, case.chosen_in_full, case.goal, case.least
     if case.goal.budget_usd is not None and (found := looser_budget(*asked)) and _gains(case, found.estimate):
         yield f"with --budget {usd_option(found.least)}: {_told(case, found.estimate)}"
     if case.goal.kind != "cheapest" and (found := tighter_budget(*asked)) and found.below is not None:
@@ -76,7 +88,8 @@ def _gains(case: Case, estimate: Estimate) -> bool:
 
 
 def _told(case: Case, estimate: Estimate) -> str:
-    return f"{case.name(estimate)}, {spent_words(estimate)}"
+    sure = " unless interruptions make it late" if estimate.candidate.offer.market == "spot" else ""
+    return f"{case.name(estimate)}, {spent_words(estimate)}{sure}"
 
 
 def _price(case: Case) -> Iterator[str]:

@@ -1,13 +1,17 @@
 """How sure it is: where the time is from, what cannot be told apart from it, what would settle it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from trainfare.model.estimate import Estimate
 from trainfare.model.profile import Profile
 from trainfare.recommender.case import Case
 from trainfare.recommender.choose import score, weight_of_time
+from trainfare.recommender.pareto import losses
 from trainfare.recommender.told_apart import likelihood
 from trainfare.recommender.words import percent, plural, times_words
+
+BARGAIN = 0.8
+"""Of the time or the cost: from so little on it is worth a word."""
 
 
 def sure(case: Case) -> Iterator[str]:
@@ -54,7 +58,8 @@ def _scaled_from(estimate: Estimate, profile: Profile) -> str:
 
 
 def _not_told_apart(case: Case) -> Iterator[str]:
-    """The first of those whose place behind the chosen one is not sure, and how many more there are."""
+    """The first of those whose place behind the chosen one is not sure, how many more there are, and which of them is
+    the best in what the goal does not ask for."""
     goal, least, chosen = case.goal, case.least, case.chosen
     doubtful = []
     for other in case.ordered[1:]:
@@ -71,5 +76,20 @@ def _not_told_apart(case: Case) -> Iterator[str]:
     yield (
         f"{case.name(other)} cannot be told apart from it at "
         f"{percent(goal.confidence)} confidence: {times_words(ratio)} the {what} is expected, and it is "
-        f"{better} after all with {100 * (1 - sureness):.0f} % probability{more}"
+        f"{better} after all with {100 * (1 - sureness):.0f} % probability{more}{_bargain(case, doubtful)}"
     )
+
+
+def _bargain(case: Case, doubtful: Sequence[tuple[Estimate, float]]) -> str:
+    """`; of these aws a2 takes 0.31 × the time`: what is hardly given up may buy much of the other."""
+    others = [other for other, _ in doubtful]
+    if case.goal.kind == "fastest":
+        best = min(others, key=lambda e: e.usd.value)
+        ratio, words = losses(case.chosen, best).cost_ratio, "costs {} as much"
+    else:
+        best = min(others, key=lambda e: e.seconds.value)
+        ratio, words = losses(case.chosen, best).time_ratio, "takes {} the time"
+    if case.goal.kind == "weighted" or ratio > BARGAIN:
+        return ""
+    which = "it" if len(others) == 1 else f"of these {case.name(best)}"
+    return f"; {which} {words.format(times_words(ratio))}"

@@ -10,7 +10,7 @@ from trainfare.recommender.case import Case
 from trainfare.recommender.charged import months, pays_off
 from trainfare.recommender.choose import Least, best_of, score
 from trainfare.recommender.limits import within
-from trainfare.recommender.pareto import losses
+from trainfare.recommender.pareto import Losses, losses
 from trainfare.recommender.words import (
     count_words,
     limit_words,
@@ -29,6 +29,8 @@ LIMIT_WORDS = {
     "data": "waiting for data, not by the GPU: a faster GPU gains little",
 }
 
+SAME = 0.001
+"""A difference that nobody would call one."""
 HARDLY_SLOWER = 1.1
 """Times as long: worth a word where it costs less."""
 NEXT = 2
@@ -64,8 +66,11 @@ def _best_of(case: Case) -> str:
     best = {"weighted": "best by these weights"}.get(case.goal.kind, case.goal.kind)
     limits = limit_words(case.goal)
     left_out = []
-    if beyond := len(case.choosable) - len(kept):
+    if beyond := len(case.relied_on) - len(kept):
         left_out.append(f"{thousands(beyond)} more would not")
+    if dismissed := len(case.choosable) - len(case.relied_on):
+        are = "is" if dismissed == 1 else "are"
+        left_out.append(f"{plural(dismissed, 'spot offer')} that would be better {are} not relied on")
     if too_large := sum(e.fits is False for e in case.estimates):
         left_out.append(f"{thousands(too_large)} {'does' if too_large == 1 else 'do'} not fit in memory")
     return (
@@ -130,17 +135,13 @@ def _extremes(case: Case) -> Iterator[str]:
 def _next(case: Case) -> Iterator[str]:
     """`next: aws g6.xlarge (+1 h 25 min, +0.12 $), …`."""
     others = islice((e for e in case.ordered[1:] if not _same(e, case.chosen)), NEXT)
-    said = []
-    for other in others:
-        lost = losses(case.chosen, other)
-        name = case.name(other)
-        said.append(f"{name} ({_signed(lost.seconds, format_seconds)}, {_signed(lost.usd, format_usd)})")
+    said = [f"{case.name(other)} ({_more(losses(case.chosen, other))})" for other in others]
     if said:
         yield f"next: {'; '.join(said)}"
 
 
 def _knee(case: Case) -> Iterator[str]:
-    if case.knee is None:
+    if case.knee is None or not any(e is case.knee for e in case.kept):
         return
     if _same(case.knee, case.chosen):
         yield f"of the {len(case.front)} on the Pareto front it is where more speed begins to cost much"
@@ -209,6 +210,13 @@ def _held_would_be(case: Case, chosen: Estimate) -> Iterator[str]:
             f"{times_words(best.seconds.value / chosen.seconds.value)} the time and, if nobody else needs it then, add "
             f"nothing to its price; its share of what was paid is {format_usd(best.usd.value)}"
         )
+
+
+def _more(lost: Losses) -> str:
+    """`+1 h 25 min, −0.12 $`."""
+    time = "the same time" if abs(lost.time_ratio - 1) < SAME else _signed(lost.seconds, format_seconds)
+    cost = "the same cost" if abs(lost.cost_ratio - 1) < SAME else _signed(lost.usd, format_usd)
+    return f"{time}, {cost}"
 
 
 def _signed(amount: float, spell: Callable[[float], str]) -> str:
