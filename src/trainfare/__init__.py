@@ -44,6 +44,9 @@ _HOMES = {
         "trainfare.model.bill": "Bill Overheads",
         "trainfare.model.epochs": "EpochsAnswer",
         "trainfare.model.plan": "Goal Plan Target",
+        "trainfare.model.scope": "Quota Scope",
+        "trainfare.model.legs": "Early Legs",
+        "trainfare.model.spot": "SpotRisk",
         "trainfare.model.prediction": "Prediction",
         "trainfare.model.document": "to_json from_json",
     }.items()
@@ -58,6 +61,7 @@ __all__ = [
     "ClusterAdvice",
     "Commitment",
     "Comparison",
+    "Early",
     "EpochsAnswer",
     "EpochsReport",
     "Estimate",
@@ -67,6 +71,7 @@ __all__ = [
     "Host",
     "Interval",
     "KerasCallback",
+    "Legs",
     "LightningCallback",
     "Offer",
     "Operation",
@@ -76,8 +81,12 @@ __all__ = [
     "PredictionReport",
     "Profile",
     "Program",
+    "Quota",
     "Recommendation",
+    "Scope",
     "Settings",
+    "SpotRisk",
+    "Target",
     "TrainfareError",
     "TransformersCallback",
     "VmType",
@@ -138,12 +147,15 @@ if TYPE_CHECKING:
     from trainfare.model.epochs import EpochsAnswer
     from trainfare.model.estimate import Estimate
     from trainfare.model.interval import Interval
+    from trainfare.model.legs import Early, Legs
     from trainfare.model.machine import Gpu, Host, VmType
     from trainfare.model.offer import Candidate, Commitment, Offer
-    from trainfare.model.plan import Goal, Plan
+    from trainfare.model.plan import Goal, Plan, Target
     from trainfare.model.prediction import Prediction
     from trainfare.model.profile import Operation, Profile
     from trainfare.model.program import Program
+    from trainfare.model.scope import Quota, Scope
+    from trainfare.model.spot import SpotRisk
     from trainfare.settings import Settings, read_settings
 
 
