@@ -3,11 +3,11 @@
     python -m benchmarks.probing --fit DIR [--json] [--settings]
 
 DIR holds public measurements: `cnn_on_ec2/`, `seven_models_k80_p100_v100/`, `rented_gpus/`, `data_parallel_t4/` and
-`prices/`; Malta's tables are in the project. Jobs of 0.5 to 500 $; a machine boots for 90 s before
-it does anything, a probe takes 30 s after that, two epochs a tenth of the training. Numbers are percent over the oracle,
-the mean over jobs, then over settings; one setting stands apart, where the batch is to be found along with the machine.
-Chosen in sight of these tables: `DOUBT` of `recommender/probing.py`, and that a profile on several GPUs is not moved to
-others by our models. The lengths above are assumptions (`--start` says another).
+`prices/`; Malta's tables are in the project. Jobs of 0.5 to 500 $. A machine boots for 90 s before it does anything, a
+probe takes 30 s after that, two epochs a tenth of the training: assumptions (`--start` says another boot). Numbers are
+percent over the oracle, the mean over jobs, then over settings; one setting stands apart, where the batch is to be
+found along with the machine. Chosen in sight of these tables: `DOUBT` of `recommender/probing.py`, and that a profile
+on several GPUs is not moved to others by our models.
 """
 
 import argparse

@@ -114,8 +114,10 @@ def _cnn_on_ec2(folder: Path) -> Iterator[Problem]:
         truth[key] |= {row.profile.vm_type: row.profile.seconds, row.to: row.seconds}
         own = found[key].setdefault(row.profile.vm_type, {})
         own[row.to] = (answer.value, math.log(answer.high / answer.low) / (2 * NINE_OF_TEN))
-    days = {"cnn_on_ec2 on demand": ((ON_DEMAND_DAY, _on_demand),)}
-    days["cnn_on_ec2 spot"] = tuple((day, _spot) for day in SPOT_DAYS)
+    days: dict[str, list[tuple[str, Callable[[DayPrice], float | None]]]] = {
+        "cnn_on_ec2 on demand": [(ON_DEMAND_DAY, _on_demand)],
+        "cnn_on_ec2 spot": [(day, _spot) for day in SPOT_DAYS],
+    }
     for setting, priced in days.items():
         for day, market in priced:
             prices = prices_on(folder, day)

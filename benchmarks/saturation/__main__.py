@@ -288,6 +288,7 @@ def _summary(table: Table) -> str:
 
 
 def _plot(tables: list[Table], path: Path) -> None:
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 3.6), layout="constrained")
@@ -299,12 +300,15 @@ def _plot(tables: list[Table], path: Path) -> None:
         counts = [row.workers for row in table.rows]
         axis.plot(counts, [row.predicted_samples_per_second for row in table.rows], color=colour, label=f"{kind}: ours")
         axis.plot(counts, [row.samples_per_second for row in table.rows], "o", color=colour, label="measured")
-        axis.set(title=f"server at {table.mbps:g} Mbit/s", xlabel="workers", ylabel="samples/s", ylim=(0, None))
+        axis.set(title=f"server at {table.mbps:g} Mbit/s", xlabel="workers", ylabel="samples/s")
     for table in tables:
         if table.in_step:
             axes[places[table.mbps]].axvline(table.scala_opt, color="0.6", linestyle=":", label="Scala-Opt")
+    for axis in axes:
+        axis.set_ylim(bottom=0)
     axes[0].legend(fontsize="small")
-    figure.savefig(path)
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "saturation"}):
+        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
 def _arguments() -> argparse.Namespace:

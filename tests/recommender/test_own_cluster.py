@@ -91,7 +91,7 @@ def test_what_fc2_loses_for_nothing_is_said_in_dollars() -> None:
     found: list[Cluster] = [time_opt(PS, [SLOW, FAST], Limit(workers=6))]
     everything = [trained(FAST, 6, 3600), trained(FAST, 2, 3600, server=None)]
     (words,) = own_reasons(beside(found, everything))
-    assert "time-opt costs 6.50 $" in words
+    assert "time-opt: 6 × fast behind ps costs 6.50 $" in words
     assert "2 × fast, no server takes no longer" in words
     assert "2.00 $, 69 % less" in words
 

@@ -193,7 +193,7 @@ def _side_by_side(rated: "tuple[Rated, ...]") -> "Table":
     from trainfare.units import format_seconds, format_usd
 
     table = _table(
-        *("", "cluster", "$/h", "time", "cost", "90 % of cost", "to cheapest", "to fastest", "to as fast"), words=2
+        *("", "cluster", "$/h", "time", "cost", "90 % of cost", "vs cheapest", "vs fastest", "vs as fast"), words=2
     )
     for each in rated:
         trained = each.trained

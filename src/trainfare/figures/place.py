@@ -173,17 +173,26 @@ def _best_place(
         leader = _leader(label, box)
         if not (_free(box, leader, others) if led else not any(overlap(box, other.box, GAP) for other in others)):
             continue
-        covered = sum(overlap(box, point, 1.0) for point in strangers)
-        if leader is not None:
-            covered += sum(crosses(leader, point) for point in strangers)
+        beside = [point for point in strangers if overlap(box, point, 6.0)]
+        covered, near = sum(overlap(box, point, 1.0) for point in beside), len(beside)
         if covered and not label.required:
             continue
-        near = sum(overlap(box, point, 6.0) for point in strangers)
+        if leader is not None and distance + COVERED * covered < least:
+            covered += sum(crosses(leader, point) for point in _near(leader, strangers))
+        if covered and not label.required:
+            continue
         under = sum(crosses(line, box) for line in lines)
         cost = distance + COVERED * covered + NEAR * near + CROSSING * under
         if cost < least:
             best, least = Placed(wanted=label, box=box, leader=leader, cost=cost), cost
     return best
+
+
+def _near(segment: Segment, boxes: Sequence[Box]) -> list[Box]:
+    """Those that a segment might cross."""
+    x, y, x2, y2 = segment
+    bounds = (min(x, x2), min(y, y2), max(x, x2), max(y, y2))
+    return [box for box in boxes if overlap(bounds, box)]
 
 
 def _places(label: Wanted) -> Iterator[tuple[float, Box]]:

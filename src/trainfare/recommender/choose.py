@@ -74,19 +74,17 @@ def best_of(estimates: Iterable[Estimate], goal: Goal, *, least: Least | None = 
     return in_order(ties, goal, least=least)[0]  # names are asked for only where they decide
 
 
-def _whole_key(
-    given: Sequence[Estimate], goal: Goal, least: Least | None
-) -> Callable[[Estimate], tuple[tuple[float, ...], tuple[str, str, Market], int, int, int]]:
+def _whole_key(given: Sequence[Estimate], goal: Goal, least: Least | None) -> Callable[[Estimate], tuple[object, ...]]:
     key = _key(given, goal, least)
     names: dict[int, tuple[str, str, Market]] = {}  # an offer occurs at many numbers of nodes and batch sizes
 
-    def whole(e: Estimate) -> tuple[tuple[float, ...], tuple[str, str, Market], int, int, int]:
+    def whole(e: Estimate) -> tuple[object, ...]:
         candidate = e.candidate
         offer = candidate.offer
         name = names.get(id(offer))
         if name is None:
             name = names[id(offer)] = offer.key
-        return key(e), name, candidate.nodes, candidate.batch_size or 0, candidate.gpus_used or 0
+        return *key(e), name, candidate.nodes, candidate.batch_size or 0, candidate.gpus_used or 0
 
     return whole
 

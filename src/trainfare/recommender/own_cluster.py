@@ -18,6 +18,9 @@ from collections.abc import Iterable, Sequence
 from trainfare.model.cluster import Cluster, Limit, Rated, Server, TrainedCluster, Worker
 from trainfare.units import format_seconds, format_usd
 
+WORTH_SAYING = 0.01
+"""A loss below this share is none."""
+
 MOST_WORKERS = 128
 """Of one type that are looked at: a budget may pay for thousands of a cheap one."""
 
@@ -63,13 +66,18 @@ def beside(fc2: Sequence[Cluster], trained: Sequence[TrainedCluster]) -> tuple[R
 def own_reasons(rated: Sequence[Rated]) -> tuple[str, ...]:
     """What FC2's answers lose, in sentences; nothing of those that lose nothing worth a sentence."""
     said = []
+    seen: dict[tuple[object, ...], list[str]] = {}
     for each in rated:
+        if each.by not in OURS:
+            seen.setdefault(_key(each.server, each.worker, each.workers), []).append(each.by)
+    for each in rated:
+        alike = seen.pop(_key(each.server, each.worker, each.workers), [])
         lost, better = each.over_as_fast, each.as_fast
-        if each.by in OURS or each.trained is None or better is None or lost is None or lost < 0.01:
+        if not alike or each.trained is None or better is None or lost is None or lost < WORTH_SAYING:
             continue
         said.append(
-            f"{each.by} costs {format_usd(each.trained.usd.value)}; {cluster_words(better)} takes no longer "
-            f"({format_seconds(better.seconds.value)} against {format_seconds(each.trained.seconds.value)}) and costs "
+            f"{' and '.join(alike)}: {cluster_words(each)} costs {format_usd(each.trained.usd.value)}; "
+            f"{cluster_words(better)} takes no longer ({format_seconds(better.seconds.value)} against {format_seconds(each.trained.seconds.value)}) and costs "
             f"{format_usd(better.usd.value)}, {100 * (1 - 1 / (1 + lost)):.0f} % less"
         )
     return tuple(said)

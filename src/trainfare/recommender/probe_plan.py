@@ -8,7 +8,6 @@ from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 from trainfare.model.plan import Goal
 from trainfare.model.probing import Probe, ProbePlan
-from trainfare.recommender.explain import machine_words
 from trainfare.recommender.probing import (
     NOISE,
     OUR_MODELS,
@@ -26,6 +25,7 @@ from trainfare.recommender.probing import (
     within,
     worth_of,
 )
+from trainfare.recommender.words import machine_words
 from trainfare.units import SECONDS_PER_HOUR, format_seconds, format_usd
 
 MOST_PROBES = 6
@@ -248,7 +248,7 @@ def _why(found: Sequence[Estimate], belief: Belief, index: int, start: int, goal
         return f"believed to cost {cost:.2g} × as much as {name} in {time:.2g} × the time"
     ratio, more, less = (time, "slower", "faster") if goal.kind == "fastest" else (cost, "dearer", "cheaper")
     if ratio < 1 and (goal.deadline_seconds or goal.budget_usd):
-        return f"believed {_percent(1 / ratio - 1)} {less} than {name}, but not sure to keep the limit"
+        return f"believed {_percent(1 - ratio)} {less} than {name}, but not sure to keep the limit"
     sigma = belief.covariance
     spread = math.sqrt(max(sigma[index, index] + sigma[start, start] - 2 * sigma[index, start], 1e-12))
     chance = _chance(NormalDist().cdf(-math.log(ratio) / spread))

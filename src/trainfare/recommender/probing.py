@@ -49,8 +49,8 @@ PRIOR_WEIGHT = 3.0
 EVEN_POINTS = 256
 PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29)
 DOUBT = 0.2
-"""Added to the deviation of what was not measured: overconfidence costs more than caution. Chosen in sight of the tables
-of `python -m benchmarks.probing`, where 0.15 to 0.4 cost the same and nothing costs a tenth more."""
+"""Added to the deviation of what was not measured: overconfidence costs more than caution. Chosen in sight of the
+tables of `python -m benchmarks.probing`, where 0.15 to 0.4 cost the same and nothing costs a tenth more."""
 CONTENDERS = 64
 """Machines that are looked at: more never were near the best."""
 
@@ -432,10 +432,12 @@ class _Ledger:
         return seconds
 
     def _usd(self, seconds: "Array") -> "Array":
-        return self._price * seconds + self._fixed
+        usd: Array = self._price * seconds + self._fixed
+        return usd
 
     def _loss(self, usd: "Array", seconds: "Array") -> "Array":
-        return self._worth.per_usd * usd + self._worth.per_second * seconds
+        loss: Array = self._worth.per_usd * usd + self._worth.per_second * seconds
+        return loss
 
     def _upper(self, mean: "Array", variance: "Array") -> "Array":
         """Where the interval of the seconds ends, at the goal's confidence."""

@@ -1,0 +1,138 @@
+"""`trainfare probe`: what to measure next, and measure it."""
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from trainfare.cli.options import IterationsPerEpoch, Json, Store
+
+if TYPE_CHECKING:
+    from trainfare.settings import Settings
+
+
+def probe(
+    profile: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PROFILE]...",
+            help="Profiles of one program, one a machine; the newest when none is named.",
+            show_default=False,
+        ),
+    ] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Only say what would be measured, and why.")] = False,
+    goal: Annotated[
+        Literal["cheapest", "fastest"] | None,
+        typer.Option(metavar="cheapest|fastest", help="What to look for.", show_default=False),
+    ] = None,
+    weight_time: Annotated[
+        float | None, typer.Option(metavar="W", help="Both: W of time and 1 − W of cost.", show_default=False)
+    ] = None,
+    deadline: Annotated[
+        str | None, typer.Option(metavar="TIME", help="It must end within: 3h, 90min, 2d.", show_default=False)
+    ] = None,
+    budget: Annotated[
+        float | None, typer.Option(metavar="USD", help="It must not cost more.", show_default=False)
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="How many epochs to train.", show_default=False)
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="WHAT=NAME", help="As of recommend: --only provider=local.", show_default=False),
+    ] = None,
+    spot: Annotated[bool, typer.Option("--spot", help="Spot machines may be chosen too.")] = False,
+    most: Annotated[int, typer.Option(min=1, metavar="N", help="Probes at most.")] = 8,
+    max_time: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Of one probe, once it trains (1min).", show_default=False)
+    ] = None,
+    iterations_per_epoch: IterationsPerEpoch = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show neither its output nor progress.")] = False,
+    json: Json = False,
+    store: Store = None,
+) -> None:
+    """Measure where that saves more than it costs.
+
+    Without --plan it measures: the program of the profile runs for a few iterations on slices of this machine, one
+    after another, as long as that pays. Machines that no door leads to yet are named.
+    """
+    from trainfare.cli.recommend import _goal, _scope
+    from trainfare.settings import read_settings
+
+    settings = read_settings({"store": store, "goal": goal})
+    asked: dict[str, Any] = {
+        "goal": _goal(
+            goal,
+            settings.goal,
+            weight_time=weight_time,
+            deadline=deadline,
+            budget=budget,
+            confidence=0.9,
+            target=None,
+        ),
+        "scope": _scope(only or (), (), (), nodes=None, spot=spot, reserved=None),
+        "epochs": epochs,
+        "iterations_per_epoch": iterations_per_epoch,
+    }
+    if plan:
+        _plan(profile or [], asked, settings, as_json=json)
+    else:
+        _measure(profile or [], asked, settings, most=most, max_time=max_time, quiet=quiet, as_json=json)
+
+
+def _plan(profile: list[str], asked: dict[str, Any], settings: "Settings", *, as_json: bool) -> None:
+    from trainfare.app.probe import plan_probes
+    from trainfare.cli.probe_card import plan_record, print_plan
+
+    found = plan_probes(profile, settings=settings, **asked)
+    if as_json:
+        from trainfare.cli.console import print_json
+
+        print_json(plan_record(found))
+    else:
+        print_plan(found)
+
+
+def _measure(
+    profile: list[str],
+    asked: dict[str, Any],
+    settings: "Settings",
+    *,
+    most: int,
+    max_time: str | None,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    from trainfare.app.probe import Step, probe
+    from trainfare.cli.console import print_json, print_note
+    from trainfare.cli.probe_card import beginning_line, print_probing, probing_record, step_line
+    from trainfare.cli.profile_screen import Screen
+    from trainfare.units import parse_duration
+
+    screen = Screen(quiet=quiet)
+
+    def done(step: Step) -> None:
+        screen.clear()
+        print_note(step_line(step))
+
+    found = probe(
+        profile,
+        most=most,
+        on_probe=lambda following: print_note(beginning_line(following)),
+        on_step=done,
+        profiling={
+            "max_seconds": None if max_time is None else parse_duration(max_time),
+            "on_workspace": screen.workspace,
+            "on_progress": screen.progress,
+            "on_output": None if quiet else screen.output,
+        },
+        settings=settings,
+        **asked,
+    )
+    if as_json:
+        print_json(probing_record(found))
+    else:
+        print_probing(found)
+    if found.interrupted:
+        raise typer.Exit(130)
+    if found.steps and all(step.profile is None for step in found.steps):
+        raise typer.Exit(1)
