@@ -33,6 +33,7 @@ from trainfare.recommender.limits import infeasible, within
 from trainfare.recommender.pareto import front, knee
 from trainfare.recommender.probe_plan import sentence, suggest
 from trainfare.recommender.spot import spot_risk_reasons
+from trainfare.recommender.words import candidate_words
 from trainfare.settings import Settings, read_settings
 from trainfare.store.open import open_history
 
@@ -178,11 +179,14 @@ def recommend(
         plan = _plan(search, asked, found)
         history.add_plan(plan)
     in_full = {id(e.candidate): e for e in (plan.chosen, *plan.runners_up, *plan.front)}
+    least = least_of(found.may)
     return Recommendation(
         plan=plan,
         profiles=profiles,
-        estimates=tuple(in_full.get(id(e.candidate), e) for e in in_order(search.estimates, goal)),
-        alternatives=tuple(in_full.get(id(e.candidate), e) for e in one_a_machine(in_order(found.may, goal))),
+        estimates=tuple(in_full.get(id(e.candidate), e) for e in in_order(search.estimates, goal, least=least)),
+        alternatives=tuple(
+            in_full.get(id(e.candidate), e) for e in one_a_machine(in_order(found.may, goal, least=least))
+        ),
         fare=search.fare,
     )
 
@@ -275,11 +279,26 @@ def _choose(search: _Search, asked: _Asked) -> _Choice:
         in_legs = legs_for(search.fare, (*relied.ordered, *rest), goal, early=asked.early)
     ordered = relied.ordered if asked.early is None else _in_time(in_legs, relied.ordered)
     if not ordered and (in_legs is None or in_legs.legs is None):
-        chosen_from = {id(e) for e in may}
-        unasked = [e for e in search.estimates if e.fits is not False and id(e) not in chosen_from]
-        raise infeasible([e for e in may if id(e) not in within_limits] or may, goal, unasked=unasked)
+        raise _nothing_keeps(goal, may, kept, search.estimates)
     risk = relied.risk if ordered[:1] == relied.ordered[:1] else None
+    if goal.deadline_seconds is not None:  # spot counts only where it was looked into
+        may = tuple(e for e in may if id(e) in first or e.candidate.offer.market != "spot")
     return _Choice(may=may, ordered=ordered, front=front(may), risk=risk, legs=in_legs)
+
+
+def _nothing_keeps(
+    goal: Goal, may: Sequence[Estimate], kept: Sequence[Estimate], estimates: Sequence[Estimate]
+) -> Infeasible:
+    if kept:
+        best = candidate_words(kept[0].candidate)
+        return Infeasible(
+            f"only spot machines would end in time, if none were taken away, {best} first; but going by how long such "
+            "machines stay and stay away, they would too often be late, even going over to on demand at the last "
+            "moment. Give a later --deadline, or less --confidence."
+        )
+    chosen_from = {id(e) for e in may}
+    unasked = [e for e in estimates if e.fits is not False and id(e) not in chosen_from]
+    return infeasible(may, goal, unasked=unasked)
 
 
 def _in_time(in_legs: LegsAdvice | None, ordered: Sequence[Estimate]) -> tuple[Estimate, ...]:

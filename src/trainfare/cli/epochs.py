@@ -40,7 +40,7 @@ def epochs(
     ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Draw the curve as FILE.png or FILE.svg.", show_default=False),
+        typer.Option(metavar="FILE", help="Draw the curve: .html, .png, .svg or .json.", show_default=False),
     ] = None,
     json: Json = False,
     store: Store = None,

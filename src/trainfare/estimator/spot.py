@@ -9,8 +9,9 @@ setup, initialisation, first iteration), then does W seconds of work in k equal 
 exactly: g(x) is the mean time until x seconds passed undisturbed when each failure starts x anew at once, and e^{λR}
 adds the starts, which may be interrupted too. λE interruptions are expected. For λ → 0, E = R + W + checkpoints.
 
-Limits: the wait until another machine can be had is not in it; nor is the warning of half a minute to two minutes that
-providers give, in which a program may save what it has.
+Limits: the wait until another machine can be had is not in it, since nothing is charged for it (`spot_risk.py` has it,
+for deadlines); nor is the warning of half a minute to two minutes that providers give, in which a program may save what
+it has.
 """
 
 import math

@@ -77,8 +77,9 @@ def own_reasons(rated: Sequence[Rated]) -> tuple[str, ...]:
             continue
         said.append(
             f"{' and '.join(alike)}: {cluster_words(each)} costs {format_usd(each.trained.usd.value)}; "
-            f"{cluster_words(better)} takes no longer ({format_seconds(better.seconds.value)} against {format_seconds(each.trained.seconds.value)}) and costs "
-            f"{format_usd(better.usd.value)}, {100 * (1 - 1 / (1 + lost)):.0f} % less"
+            f"{cluster_words(better)} takes no longer ({format_seconds(better.seconds.value)} against "
+            f"{format_seconds(each.trained.seconds.value)}) and costs {format_usd(better.usd.value)}, "
+            f"{100 * (1 - 1 / (1 + lost)):.0f} % less"
         )
     return tuple(said)
 
