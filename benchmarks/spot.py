@@ -92,7 +92,7 @@ def counted(seen: Sequence[int], ages: Sequence[float], *, gap_seconds: float, w
     """Slot by slot: 0 where there is no machine, else which: from one to another is a loss and a return at once."""
     events = {True: [0] * RUNGS, False: [0] * RUNGS}
     slots = {True: [0] * RUNGS, False: [0] * RUNGS}
-    rungs = [rung_of(age) for age in ages]
+    rungs = [rung_of(age + gap_seconds / 2) for age in ages]
     for now, rung in zip(seen, rungs, strict=True):
         slots[now > 0][rung] += 1
     for (now, later), rung in zip(pairwise(seen), rungs, strict=False):

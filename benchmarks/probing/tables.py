@@ -4,6 +4,7 @@ Ours is asked with the program (or its family) left out of every fit, and is giv
 """
 
 import math
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 from benchmarks.accuracy.ec2_rows import answered
 from benchmarks.accuracy.more_gpus.programs import seven_programs, t4_programs
 from benchmarks.accuracy.unseen_gpu.by_times import GPUS, every_program, rented_rows
-from benchmarks.probing.problem import Array, Machine, Modelled, Problem
+from benchmarks.probing.problem import ON_ONE, Array, Machine, Modelled, Problem
 from trainfare.app.reproduce.malta.page import BATCH_SIZES, MACHINES, table, usd_per_hour
 from trainfare.catalog.bundled import load_offers
 from trainfare.estimator.links import ClusterStep, ScalingFit, fit_links, seconds_of
@@ -24,7 +25,7 @@ from trainfare.measurements.data_parallel import SOURCE as T4_TABLE
 from trainfare.measurements.prices import DayPrice, prices_on
 from trainfare.measurements.seven_models import seven_models
 from trainfare.model.measurement import MeasuredIteration
-from trainfare.recommender.probing import NOISE
+from trainfare.recommender.probing import GPU_FACTS, NOISE
 
 ON_DEMAND_DAY = "2023-07-15"
 SPOT_DAYS = ("2023-01-15", "2023-07-15", "2024-01-15", "2024-07-15")
@@ -54,7 +55,7 @@ def problems(folder: Path) -> Iterator[Problem]:
         try:
             yield from read(folder)
         except FileNotFoundError as error:
-            print(f"not asked, because it is not there: {error}")
+            print(f"not asked, because it is not there: {error}", file=sys.stderr)
 
 
 # Malta 2021, tables 4.1 and 4.2: seconds of whole trainings at the prices of February 2021
@@ -331,8 +332,10 @@ def _by_times(
 
     def together(seconds: float, machine: Machine) -> tuple[float, float]:
         """Of a step, on all GPUs of the machine, from a step on one; and the deviation of its logarithm."""
-        if machine.gpus == 1 or several is None:
+        if machine.gpus == 1:
             return seconds, 0.0
+        if several is None:
+            return seconds * machine.gpus ** (1 - ON_ONE), GPU_FACTS.scaling * math.log(machine.gpus)
         found = seconds_of(_step(machine, seconds, gradient_bytes), several)
         return found.seconds, math.log(found.high / found.low) / (2 * NINE_OF_TEN)
 
@@ -358,8 +361,12 @@ def _by_times(
 def _moved(
     seconds: float, here: Machine, there: Machine, batch: float, other: float, dtype: str, fit: ProgramsFit | None
 ) -> tuple[float, float]:
-    if (here.gpu == there.gpu and batch == other) or fit is None:
-        return seconds * other / batch, 0.0
+    """Where nothing was fitted, by the facts, and as little sure."""
+    if here.gpu == there.gpu and batch == other:
+        return seconds, 0.0
+    if fit is None:
+        ratio = here.gpu.fp32_tflops / there.gpu.fp32_tflops
+        return seconds * ratio * other / batch, GPU_FACTS.own if here.gpu != there.gpu else GPU_FACTS.own / 2
     known = [Timed(gpu=here.gpu, seconds=seconds, batch_size=batch)]
     found = moved(known, there.gpu, dtype, fit, batch_size=other)
     return found.seconds, math.log(found.high / found.low) / (2 * NINE_OF_TEN)

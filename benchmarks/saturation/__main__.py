@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 STARTED = time.monotonic()
 AT_MOST_SECONDS = 180
+MOST_HOSTS = 64
 BYTES_PER_MEGABIT = 125_000.0
 ENOUGH = 0.9
 """The knee of a row of numbers: the fewest workers that get so much done of the most that any do."""
@@ -325,11 +326,17 @@ def _arguments() -> argparse.Namespace:
 
 
 def _numbers(text: str) -> list[float]:
-    return [float(part) for part in text.split(",")]
+    found = [float(part) for part in text.split(",")]
+    if not all(number > 0 for number in found):
+        raise ValueError
+    return found
 
 
 def _counts(text: str) -> list[int]:
-    return [int(part) for part in text.split(",") if int(part)]
+    found = sorted({int(part) for part in text.split(",")} - {0})
+    if not all(0 < number <= MOST_HOSTS for number in found):
+        raise ValueError
+    return found
 
 
 def _bounded(seconds: int) -> None:

@@ -1,5 +1,6 @@
 """A process on a host, that does as it is told over a pipe: orders take no part in the traffic that is measured."""
 
+import ctypes
 import multiprocessing
 import os
 import signal
@@ -14,6 +15,7 @@ from benchmarks.saturation.hosts import Host
 _FORK = multiprocessing.get_context("fork")
 """PyTorch is loaded once, before: eight processes that load it would take longer than all measurements."""
 PATIENCE_SECONDS = 90.0
+PR_SET_PDEATHSIG = 1
 
 
 class OnHost:
@@ -59,6 +61,7 @@ def _run(
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.alarm(0)
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # should the parent be killed outright
     os.environ["GLOO_SOCKET_IFNAME"] = "eth0"
     try:
         host.enter()

@@ -1,7 +1,6 @@
 """Probes carried out on slices of this machine, with a real program and with one that answers at once."""
 
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -48,7 +47,7 @@ def settings(tmp_path: Path) -> Settings:
     )
 
 
-def on(machine: str, iteration: float, directory: Path) -> Profile:
+def taken_on(machine: str, iteration: float, directory: Path) -> Profile:
     cores = {"local/one": 1, "local/two": 2, "local/four": 4}[machine]
     return make_profile(
         id=f"p{machine.rpartition('/')[2]}",
@@ -61,25 +60,22 @@ def on(machine: str, iteration: float, directory: Path) -> Profile:
 
 
 @pytest.fixture
-def answered(monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path) -> Iterator[list[str]]:
+def answered(monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path) -> list[str]:
     """A program that needs no time to say how long it takes on a slice; the slices that were asked."""
     asked: list[str] = []
 
     def measured(command: tuple[str, ...], *, directory: Path, on: str, settings: Settings, **_: Any) -> Profile:
         del command, directory
         asked.append(on)
-        kept = _on(on, {"local/one": 1.0, "local/two": 0.9, "local/four": 0.6}[on], tmp_path)
+        kept = taken_on(on, {"local/one": 1.0, "local/two": 0.9, "local/four": 0.6}[on], tmp_path)
         with open_history(settings.store) as history:
             history.add_profile(kept)
         return kept
 
     monkeypatch.setattr(probing, "profile_command", measured)
     with open_history(settings.store) as history:
-        history.add_profile(replace(on("local/one", 1.0, tmp_path), id="pfirst"))
-    yield asked
-
-
-_on = on
+        history.add_profile(replace(taken_on("local/one", 1.0, tmp_path), id="pfirst"))
+    return asked
 
 
 def test_a_slice_is_measured_where_it_may_be_cheaper_and_the_answer_leans_on_it(
@@ -147,7 +143,7 @@ def test_machines_that_no_door_leads_to_are_named(settings: Settings, answered: 
 
 
 def test_a_program_whose_folder_is_gone_is_said(settings: Settings, answered: list[str], tmp_path: Path) -> None:
-    gone = replace(_on("local/one", 1.0, tmp_path / "gone"), id="pgone")
+    gone = replace(taken_on("local/one", 1.0, tmp_path / "gone"), id="pgone")
     with open_history(settings.store) as history:
         history.add_profile(gone)
     with pytest.raises(AskedWrongly, match="is not there any more"):

@@ -1,11 +1,14 @@
 """The table of zones: whole, in agreement with the pooled rates, and used where it speaks of the region."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.makers import make_gpu, make_vm_type
 from trainfare.catalog.gpus import bundled_rows
 from trainfare.catalog.spot_zones import load_zones, market_of
 from trainfare.catalog.terms import interruptions_of
+from trainfare.model.spot import pooled_history
 
 V100 = make_vm_type(name="p3.2xlarge", gpu=make_gpu(name="V100"))
 
@@ -45,3 +48,20 @@ def test_what_nobody_traced_is_an_assumption_of_machines_of_its_size() -> None:
     assert "assumption" in one.source
     assert "8 GPUs" in eight.source
     assert eight.pooled.stay_hours < one.pooled.stay_hours
+
+
+def test_the_manual_prints_the_rates_that_are_shipped() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "spot.md").read_text(encoding="utf-8")
+    for provider, gpu, gpus, region in {(*zone.key, zone.region) for zone in load_zones()}:
+        own = [z.history for z in load_zones() if z.key == (provider, gpu, gpus) and z.region == region]
+        found = pooled_history(own, region).availability()
+        row = next(line for line in page.splitlines() if line.startswith(f"| {gpus} × {gpu}, {region} |"))
+        cells = [cell.strip() for cell in row.strip("| ").split("|")]
+        assert cells[1:] == [
+            str(len({history.where for history in own})),
+            ", ".join(f"{rate:.2f}" for rate in found.lost_per_hour),
+            ", ".join(f"{rate:.2f}" for rate in found.back_per_hour),
+            f"{found.stay_hours:.1f} h",
+            f"{found.wait_hours:.1f} h",
+            f"{100 * found.share:.0f} %",
+        ]

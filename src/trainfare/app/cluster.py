@@ -26,7 +26,7 @@ from trainfare.recommender.cluster import (
     time_opt,
     widest_server,
 )
-from trainfare.recommender.own_cluster import beside, cheapest, own_reasons
+from trainfare.recommender.own_cluster import MOST_WORKERS, beside, cheapest, own_reasons
 from trainfare.settings import Settings, read_settings
 from trainfare.store.open import open_history
 
@@ -340,6 +340,12 @@ def _remarks(found: "Forecast | str | None", rated: Sequence[Rated], types: Sequ
         said.append(f"nothing is predicted of {', '.join(silent)}: {why}")
     if not rated:
         return tuple(said)
+    said += [
+        f"nothing is predicted of {each.workers} × {each.worker.name}: more than an epoch has batches, or than "
+        f"{MOST_WORKERS}"
+        for each in rated
+        if each.trained is None and each.worker.name not in silent
+    ]
     size = found.profile.batch_size
     batch = f"batch of {size}" if size else "batch"
     guessed = found.fare.leading.length.guessed
@@ -352,7 +358,7 @@ def _remarks(found: "Forecast | str | None", rated: Sequence[Rated], types: Sequ
             for each in rated
             if each.by == "scala-opt-m" and len(types) > 1
         ),
-        *said,
+        *dict.fromkeys(said),
         *([guessed] if guessed else []),
     )
 

@@ -38,9 +38,10 @@ def machines(estimate: Estimate) -> list[str | tuple[str, str]]:
     vm_type, gpu = offer.vm_type, offer.vm_type.gpu
     hardware = f"{vm_type.gpus} × {gpu.name}" if gpu else "no GPU"
     several = f"{candidate.nodes} × " if candidate.nodes > 1 else ""
+    batch = f", batch {candidate.batch_size}" if candidate.batch_size else ""
     return [
         (f"{several}{vm_type.provider} {vm_type.name}", "bold green"),
-        f"  ({hardware}, {offer.market.replace('_', ' ')}, {offer.region})",
+        f"  ({hardware}{batch}, {offer.market.replace('_', ' ')}, {offer.region})",
     ]
 
 
