@@ -35,7 +35,7 @@ def advice(*, most: int = 1, mbps: float = 1e4, epochs: int = 7, price: float = 
 
 
 def by(name: str, found: ClusterAdvice) -> Rated:
-    return next(each for each in found.rated if each.by == name)
+    return next(each for each in found.rated if each.by.startswith(name))
 
 
 def seconds(name: str, found: ClusterAdvice) -> float:
@@ -84,5 +84,4 @@ def test_no_more_workers_are_looked_at_than_an_epoch_has_batches() -> None:
         epochs=7,
     )
     assert by("time-opt", found).trained is None
-    fastest = next(each for each in found.rated if each.by.startswith("ours, fastest"))
-    assert fastest.workers <= 3
+    assert max(each.workers for each in found.rated if each.trained) <= 3

@@ -80,6 +80,11 @@ def test_ours_stand_below_fc2s_each_cluster_once() -> None:
     ]
 
 
+def test_one_that_is_both_is_called_both() -> None:
+    shown = beside([], [trained(SLOW, 1, 7200), trained(SLOW, 1, 3600, server=None)])
+    assert [each.by for each in shown] == ["ours, cheapest and fastest", "ours, cheapest and fastest with a server"]
+
+
 def test_what_is_not_predicted_is_listed_without_numbers() -> None:
     unknown = Worker(name="unknown", usd_per_hour=0.1)
     (first, *_) = beside([cost_opt(PS, [unknown, SLOW], Limit(workers=2))], [trained(SLOW, 1, 7200)])

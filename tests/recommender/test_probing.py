@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from trainfare.model.plan import Goal
 from trainfare.recommender.probing import (
+    DOUBT,
     GPU_FACTS,
     NOISE,
     OUR_MODELS,
@@ -123,7 +124,7 @@ def test_what_was_measured_before_is_as_sure_as_its_interval_and_the_rest_a_litt
     options = [make_option("a", measured=True), make_option("b"), make_option("c")]
     sigma = covariance(options, OUR_MODELS, [0.03, 0.3, None])
     assert sigma[0, 0] == pytest.approx(0.03**2)
-    assert sigma[1, 1] == pytest.approx(0.3**2 + 0.2**2)
+    assert sigma[1, 1] == pytest.approx(0.3**2 + DOUBT**2)
     assert np.linalg.eigvalsh(sigma).min() > -1e-12
     assert 0.2 < sigma[1, 2] / math.sqrt(sigma[1, 1] * sigma[2, 2]) < 0.6
 

@@ -341,8 +341,8 @@ def _remarks(found: "Forecast | str | None", rated: Sequence[Rated], types: Sequ
     if not rated:
         return tuple(said)
     said += [
-        f"nothing is predicted of {each.workers} × {each.worker.name}: more than an epoch has batches, or than "
-        f"{MOST_WORKERS}"
+        f"nothing is predicted of {each.workers} × {each.worker.name}: an epoch has fewer batches, or they are more "
+        f"than {MOST_WORKERS}"
         for each in rated
         if each.trained is None and each.worker.name not in silent
     ]

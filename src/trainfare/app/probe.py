@@ -82,7 +82,8 @@ def plan_probes(
         overheads=overheads,
         settings=settings,
     )
-    plan = probe_plan.plan_probes(found.alternatives, found.plan.goal)
+    kept = 1.0 if any(profile.checkpoint_seconds for profile in found.profiles) else 0.0
+    plan = probe_plan.plan_probes(found.alternatives, found.plan.goal, kept=kept)
     unmeasured = [plan.start] if plan.start.seconds else []
     return ProbingPlan(
         plan=plan,

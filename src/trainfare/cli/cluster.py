@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from trainfare.app.cluster import ClusterAdvice
     from trainfare.model.cluster import Algorithm, Rated
 
+WIDE = 130
+"""Columns of a terminal that has room for everything."""
+WORD = 12
+
 
 def cluster(
     algorithm: Annotated[
@@ -189,23 +193,29 @@ def _types(advice: "ClusterAdvice") -> "Table":
 
 
 def _side_by_side(rated: "tuple[Rated, ...]") -> "Table":
+    from trainfare.cli.console import out
     from trainfare.recommender.own_cluster import OURS, cluster_words
     from trainfare.units import format_seconds, format_usd
 
-    table = _table(
-        *("", "cluster", "$/h", "time", "cost", "90 % of cost", "vs cheapest", "vs fastest", "vs as fast"), words=2
-    )
+    wide = out().width >= WIDE
+    more = ("90 % of cost", "vs cheapest", "vs fastest") if wide else ()
+    table = _table("", "cluster", "$/h", "time", "cost", *more, "vs as fast", words=2)
     for each in rated:
         trained = each.trained
+        cells = [
+            f"{format_usd(trained.usd.low).removesuffix(' $')} – {format_usd(trained.usd.high)}" if trained else "–",
+            _above(each.over_cheapest),
+            _above(each.over_fastest),
+        ]
         table.add_row(
             each.by,
             cluster_words(each),
             f"{each.usd_per_hour:.4g}",
             format_seconds(trained.seconds.value) if trained else "–",
             format_usd(trained.usd.value) if trained else "–",
-            f"{format_usd(trained.usd.low).removesuffix(' $')} – {format_usd(trained.usd.high)}" if trained else "–",
-            *(_above(share) for share in (each.over_cheapest, each.over_fastest, each.over_as_fast)),
-            style="bold green" if each.by in OURS else None,
+            *(cells if wide else ()),
+            _above(each.over_as_fast),
+            style="bold green" if each.by.startswith(OURS) else None,
         )
     return table
 
@@ -224,7 +234,7 @@ def _table(*columns: str, words: int) -> "Table":
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     for i, name in enumerate(columns):
         if i < words:
-            table.add_column(name, overflow="fold")
+            table.add_column(name, overflow="fold", min_width=WORD if name else None)
         else:
             table.add_column(name, justify="right", no_wrap=True)
     return table

@@ -131,8 +131,8 @@ def _unprobed(found: "ProbingPlan") -> list[str]:
     if not plan.probes:
         return []
     return [
-        f"with nothing measured it would be {format_usd(plan.unprobed_usd)} and {format_seconds(plan.unprobed_seconds)}"
-        f" in expectation; with the probes {format_usd(plan.expected_usd)} and {format_seconds(plan.expected_seconds)}"
+        f"on the average of what may come out, {format_usd(plan.expected_usd)} and {format_seconds(plan.expected_seconds)}"
+        f" with the probes; {format_usd(plan.unprobed_usd)} and {format_seconds(plan.unprobed_seconds)} without any"
     ]
 
 

@@ -103,13 +103,17 @@ class Believer:
         self._iterations: dict[tuple[object, ...], Iteration | None] = {}
         self._beliefs: dict[tuple[object, ...], Belief | None] = {}
         self._times: dict[str, StepTimes] = {}
+        self._there: dict[str, list[Profile]] = {}
+        for profile in self.profiles:
+            if profile.host.vm_type is not None and profile.steady_iteration_seconds:
+                self._there.setdefault(profile.host.vm_type, []).append(profile)
 
     def believe(
         self, vm_type: VmType, *, nodes: int = 1, gpus: int = 1, batch_size: int | None = None
     ) -> Belief | None:
         """`gpus` of each node share the work, `batch_size` is of all together. None where nothing can be said."""
         key: tuple[object, ...] = (self._where(vm_type), vm_type.gpu and vm_type.gpu.name, nodes, gpus, batch_size)
-        if nodes * gpus > 1:
+        if nodes > 1:  # inside one machine nothing goes over its network
             key = (*key, vm_type.network_gb_per_second)
         if key not in self._beliefs:
             iteration = self._iteration(vm_type, nodes, max(1, gpus), batch_size)
@@ -136,7 +140,7 @@ class Believer:
         return self._times[profile.id]
 
     def _measured_on(self, vm_type: VmType) -> list[Profile]:
-        return [p for p in self.profiles if p.host.vm_type == vm_type.key and p.steady_iteration_seconds]
+        return self._there.get(vm_type.key, []) if self._there else []
 
     # On one GPU.
 

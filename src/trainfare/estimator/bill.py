@@ -130,9 +130,14 @@ def charge(
     usd = billed·(price + disk) + egress
     """
     usd_per_hour = candidate.usd_per_hour + _disk_usd_per_hour(candidate, terms, overheads)
-    usd = _billed(seconds, terms.billing) * (usd_per_hour / SECONDS_PER_HOUR)
-    egress = _egress(candidate.offer, terms, results_gib)
-    return usd if egress is None else usd + egress
+    usd_per_second = usd_per_hour / SECONDS_PER_HOUR
+    billed = terms.billing.billed_seconds
+    least, most = _egress_ends(candidate.offer, terms, results_gib)
+    return Interval(
+        value=billed(seconds.value) * usd_per_second + least,
+        low=billed(seconds.low) * usd_per_second + least,
+        high=billed(seconds.high) * usd_per_second + most,
+    )
 
 
 def _billed(seconds: Interval, billing: Billing) -> Interval:
@@ -203,18 +208,19 @@ def _disk_line(billed: Interval, candidate: Candidate, terms: Terms, overheads: 
     )
 
 
-def _egress(offer: Offer, terms: Terms, results_gib: float | None) -> Interval | None:
-    """As if all that is free in a month were left; at the high end as if nothing were. Your own machine is at home."""
+def _egress_ends(offer: Offer, terms: Terms, results_gib: float | None) -> tuple[float, float]:
+    """As if all that is free in a month were left, and as if nothing were. Your own machine is at home."""
     if offer.market == "own" or not results_gib or not terms.egress_usd_per_gib:
-        return None
-    beyond = max(0.0, results_gib - terms.free_egress_gib) * terms.egress_usd_per_gib
-    return Interval(value=beyond, low=beyond, high=results_gib * terms.egress_usd_per_gib)
+        return 0.0, 0.0
+    beyond = max(0.0, results_gib - terms.free_egress_gib)
+    return beyond * terms.egress_usd_per_gib, results_gib * terms.egress_usd_per_gib
 
 
 def _egress_line(offer: Offer, terms: Terms, results_gib: float | None) -> BillLine | None:
-    usd = _egress(offer, terms, results_gib)
-    if usd is None:
+    least, most = _egress_ends(offer, terms, results_gib)
+    if not most:
         return None
+    usd = Interval(value=least, low=least, high=most)
     free = f", the first {terms.free_egress_gib:g} GiB a month free" if terms.free_egress_gib else ""
     return BillLine(
         name="egress",

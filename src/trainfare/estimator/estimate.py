@@ -1,53 +1,34 @@
 """From what is believed of a machine to an Estimate: Malta's equation 5.3, and everything that is paid for beside it.
 
 `belief.py` says how long an iteration takes there. To the training come boot and setup, checkpoints, and on spot what
-interruptions cost (`spot.py`); `bill.py` charges the sum. Boot, setup, the program and interruptions err independently
-of one another, so their errors add up as squares:
-
-    T = Σ Tᵢ,   T ± √Σ dᵢ²   with dᵢ the half width of part i on that side
-
-Where the number of epochs is only expected, N between N₋ and N₊, that is a further error, independent of those of the
-times, and it multiplies: the logarithms add up as squares,
-
-    T₋ = T·exp(−√(ln²(T/t₋) + ln²(T(N)/T(N₋)))),   T₊ likewise with t₊ and N₊
-
-with t₋ and t₊ the ends for exactly N epochs, and T(N₋) and T(N₊) what fewer or more epochs take; each phase likewise.
+interruptions cost: `timing.py` adds them up, and `bill.py` charges the sum. Here are the Estimate, and how each of its
+phases comes about in words.
 """
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from trainfare.estimator.belief import Belief, Believer
 from trainfare.estimator.bill import Charges, bill, charge, starting_phases
 from trainfare.estimator.checkpoints import Checkpoints, checkpoint_bytes, checkpoints_of
-from trainfare.estimator.iterations import training_phases
 from trainfare.estimator.memory import memory_fit
-from trainfare.estimator.spot import Rework, cut, expected_seconds, rework
+from trainfare.estimator.timing import STARTING, Course, Start, Timing, course_of, on_spot, undisturbed
 from trainfare.model.bill import Bill, Terms
 from trainfare.model.estimate import Estimate, MemoryFit, Phase
 from trainfare.model.interval import Interval
-from trainfare.model.offer import Candidate
-from trainfare.units import BYTES_PER_GIB, SECONDS_PER_HOUR, spell_seconds
+from trainfare.model.offer import Candidate, Offer
+from trainfare.model.profile import Profile
+from trainfare.units import BYTES_PER_GIB, spell_seconds
+
+__all__ = ["STARTING", "estimate_all", "estimate_in_brief"]
 
 PLAIN = Charges()
 
-STARTING = ("boot", "setup", "initialisation", "first iteration")
-"""What a start consists of; after an interruption all of it comes again."""
 OWN_CHECKPOINTS = "as often as while profiling"
 NEVER = 1e-9
 """So few interruptions are none."""
 DALY_CHECKPOINTS = "√(2 · checkpoint · time between interruptions) apart"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
-    """All that the time of a candidate depends on but its price: shared by every offer alike."""
-
-    phases: tuple[Phase, ...]
-    seconds: Interval
-    rework: Rework | None = None
-    checkpoint_every_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,11 +69,12 @@ def estimate_all(
             charged = bills[priced] = _bill(belief, estimate.candidate, timing, training)
         return replace(estimate, phases=timing.phases, usd=charged.usd, bill=charged)
 
-    with_words = {}
+    with_words: dict[int, Timing] = {}
     estimates = []
-    for brief, timing, belief in _estimates(believer, candidates, training):
+    for brief, timing, belief in _Estimating(believer, training).of(candidates):
         if id(timing) not in with_words:
-            with_words[id(timing)] = replace(timing, phases=tuple(_told(timing.phases, belief, training)))
+            phases = tuple(_told(timing, belief, brief.candidate, training))
+            with_words[id(timing)] = replace(timing, phases=phases)
         estimates.append(told(brief, with_words[id(timing)], belief))
     return tuple(estimates)
 
@@ -106,179 +88,191 @@ def estimate_in_brief(
     epochs_interval: Interval | None = None,
     charges: Charges = PLAIN,
 ) -> tuple[Estimate, ...]:
-    """The same times and costs, without the bill and without how each phase comes about: of thousands of candidates
-    only a few are ever read."""
+    """The same times, phases and costs, without the bill and without how each phase comes about: of thousands of
+    candidates only a few are ever read."""
     training = Training(
         iterations_per_epoch=iterations_per_epoch, epochs=epochs, epochs_interval=epochs_interval, charges=charges
     )
-    return tuple(brief for brief, _, _ in _estimates(believer, candidates, training))
+    return tuple(brief for brief, _, _ in _Estimating(believer, training).of(candidates))
 
 
-def _estimates(
-    believer: Believer, candidates: Sequence[Candidate], training: Training
-) -> Iterator[tuple[Estimate, Timing, Belief]]:
-    """In brief; a Timing is one and the same thing wherever it is the same."""
-    timings: dict[tuple[object, ...], Timing] = {}
-    memories: dict[tuple[object, ...], MemoryFit | None] = {}
-    starts: dict[tuple[object, ...], tuple[Phase, ...]] = {}
-    for candidate in candidates:
-        offer, vm_type = candidate.offer, candidate.offer.vm_type
-        belief = believer.believe(
-            vm_type, nodes=candidate.nodes, gpus=candidate.gpus_working, batch_size=candidate.batch_size
-        )
-        if belief is None:
-            continue
-        terms = training.charges.terms(offer)
-        # The believer keeps what it has said once: what is the same is the same thing.
-        taken_back = training.charges.interruptions(offer).per_hour.value if offer.market == "spot" else None
-        alike = (id(belief), terms.provider, offer.market == "own", taken_back, candidate.nodes)
-        timing = timings.get(alike)
-        if timing is None:
-            where = (terms.provider, offer.market == "own")
-            if where not in starts:
-                starts[where] = starting_phases(offer, terms, training.charges.overheads)
-            timing = timings[alike] = _timing(belief, candidate, starts[where], training)
-        held = (id(belief), vm_type.memory_gib if vm_type.gpu is None else vm_type.gpu.memory_gib)
-        if held not in memories:
-            memories[held] = _memory(believer, belief, candidate)
-        yield _estimate(belief, candidate, timing, terms, training, memories[held]), timing, belief
+class _Rented(NamedTuple):
+    """What an offer has whatever it is used for."""
+
+    terms: Terms
+    start: Start
+    per_hour: Interval | None
+    """How often it is taken back, where it is on spot."""
 
 
-def _timing(belief: Belief, candidate: Candidate, start: tuple[Phase, ...], training: Training) -> Timing:
-    charges, iterations_per_epoch, epochs = training.charges, training.iterations_per_epoch, training.epochs
-    phases = start + training_phases(belief.times, iterations_per_epoch=iterations_per_epoch, epochs=epochs)
-    checkpoints = checkpoints_of(belief.profile, iterations_per_epoch=max(1, round(iterations_per_epoch)))
-    if candidate.offer.market == "spot":
-        timing = _on_spot(phases, checkpoints, candidate, epochs, charges)
-    else:
-        phases += _written(checkpoints, round(checkpoints.per_epoch * epochs), OWN_CHECKPOINTS)
-        timing = Timing(phases=phases, seconds=_total(phases))
-    if training.epochs_interval is None:
-        return timing
-    few, many = (
-        _expected(belief, candidate, start, checkpoints, training, round(n))
-        for n in (training.epochs_interval.low, training.epochs_interval.high)
-    )
-    return _widened(timing, few, many)
+class _Estimating:
+    """Many candidates for one training; what several of them share is worked out once.
 
+    Beliefs and profiles stay as long as the believer, and offers as long as the candidates: so what is the same thing
+    is known by its `id`, which is quicker than to compare all that is in it.
+    """
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
-    """What a number of epochs takes, without the doubt: seconds of each phase, and interruptions."""
+    def __init__(self, believer: Believer, training: Training) -> None:
+        self._believer = believer
+        self._training = training
+        self._rented: dict[int, _Rented] = {}
+        self._starts: dict[tuple[str, bool], Start] = {}
+        self._courses: dict[int, Course] = {}
+        self._timings: dict[tuple[int, int, float | None, int], Timing] = {}
+        self._memories: dict[tuple[object, ...], MemoryFit | None] = {}
+        self._checkpoints: dict[int, Checkpoints] = {}
+        self._results: dict[int, float | None] = {}
 
-    seconds: Mapping[str, float]
-    interruptions: float
-
-
-def _expected(
-    belief: Belief,
-    candidate: Candidate,
-    start: tuple[Phase, ...],
-    checkpoints: Checkpoints,
-    training: Training,
-    epochs: int,
-) -> Expected:
-    """As `_timing` has it, in plain numbers."""
-    times, each = belief.times, checkpoints.seconds.value
-    seconds: dict[str, float] = {phase.name: phase.seconds.value for phase in start}
-    seconds["initialisation"] = times.init.value
-    seconds["first iteration"] = times.first.value
-    seconds["steady iterations"] = times.later.value * (training.iterations_per_epoch * epochs - 1)
-    if times.first_validation is not None:
-        later = times.later_validation or times.first_validation
-        seconds["validation"] = times.first_validation.value + later.value * (epochs - 1)
-    written = round(checkpoints.per_epoch * epochs)
-    interruptions = 0.0
-    if candidate.offer.market == "spot":
-        starting = sum(value for name, value in seconds.items() if name in STARTING)
-        work = sum(value for name, value in seconds.items() if name not in STARTING)
-        rate = training.charges.interruptions(candidate.offer).per_hour.value
-        per_second = candidate.nodes * rate / SECONDS_PER_HOUR
-        pieces = cut(work, checkpoints, epochs=epochs, per_second=per_second)
-        expected = expected_seconds(work, start=starting, pieces=pieces, per_second=per_second)
-        written = written or pieces.count - 1
-        seconds["spot rework"] = max(0.0, expected - starting - work - pieces.written_seconds)
-        interruptions = per_second * expected
-    seconds["checkpoints"] = written * each
-    return Expected(seconds=seconds, interruptions=interruptions)
-
-
-def _widened(timing: Timing, few: Expected, many: Expected) -> Timing:
-    """The same time, allowing for fewer or more epochs."""
-    lost = timing.rework
-    if lost is not None:
-        lost = replace(lost, interruptions=_allowing(lost.interruptions, few.interruptions, many.interruptions))
-    return replace(
-        timing,
-        phases=tuple(
-            phase
-            if phase.name in STARTING
-            else replace(
-                phase,
-                seconds=_allowing(phase.seconds, few.seconds.get(phase.name, 0.0), many.seconds.get(phase.name, 0.0)),
+    def of(self, candidates: Sequence[Candidate]) -> Iterator[tuple[Estimate, Timing, Belief]]:
+        """In brief; a Timing is one and the same thing wherever it is the same."""
+        for candidate in candidates:
+            offer = candidate.offer
+            belief = self._believer.believe(
+                offer.vm_type, nodes=candidate.nodes, gpus=candidate.gpus_working, batch_size=candidate.batch_size
             )
-            for phase in timing.phases
-        ),
-        seconds=_allowing(timing.seconds, sum(few.seconds.values()), sum(many.seconds.values())),
-        rework=lost,
-    )
+            if belief is None:
+                continue
+            rented = self._rented.get(id(offer))
+            if rented is None:
+                rented = self._rented[id(offer)] = self._renting(offer)
+            timing = self._timing(belief, rented, candidate.nodes)
+            yield self._estimate(belief, candidate, timing, rented.terms), timing, belief
 
+    def _renting(self, offer: Offer) -> _Rented:
+        charges = self._training.charges
+        terms, own = charges.terms(offer), offer.market == "own"
+        start = self._starts.get((terms.provider, own))
+        if start is None:
+            start = Start.of(starting_phases(offer, terms, charges.overheads))
+            self._starts[terms.provider, own] = start
+        return _Rented(terms, start, charges.interruptions(offer).per_hour if offer.market == "spot" else None)
 
-def _allowing(exactly: Interval, few: float, many: float) -> Interval:
-    """T₋ and T₊ of the formula; `few` and `many` are T(N₋) and T(N₊). What is nothing stays as it is."""
-    value = exactly.value
-    if not value:
-        return exactly
-    return Interval(
-        value=value,
-        low=value * math.exp(-math.hypot(_log_ratio(value, exactly.low), _log_ratio(value, few))),
-        high=value * math.exp(math.hypot(_log_ratio(exactly.high, value), _log_ratio(many, value))),
-        confidence=exactly.confidence,
-    )
+    def _timing(self, belief: Belief, rented: _Rented, nodes: int) -> Timing:
+        start, per_hour = rented.start, rented.per_hour
+        alike = (id(belief), id(start), None if per_hour is None else per_hour.value, nodes)
+        found = self._timings.get(alike)
+        if found is None:
+            course = self._courses.get(id(belief))
+            if course is None:
+                course = self._courses[id(belief)] = self._course(belief)
+            if per_hour is None:
+                found = undisturbed(start, course)
+            else:
+                found = on_spot(start, course, per_hour=per_hour, nodes=nodes)
+            self._timings[alike] = found
+        return found
 
-
-def _log_ratio(more: float, less: float) -> float:
-    """Infinite above nothing; never negative."""
-    if more <= less:
-        return 0.0
-    return math.log(more / less) if less > 0 else math.inf
-
-
-def _on_spot(
-    phases: tuple[Phase, ...], checkpoints: Checkpoints, candidate: Candidate, epochs: int, charges: Charges
-) -> Timing:
-    per_hour, nodes = charges.interruptions(candidate.offer).per_hour, candidate.nodes
-    start = sum(phase.seconds.value for phase in phases if phase.name in STARTING)
-    work = sum(phase.seconds.value for phase in phases if phase.name not in STARTING)
-    pieces = cut(work, checkpoints, epochs=epochs, per_second=nodes * per_hour.value / SECONDS_PER_HOUR)
-    lost = rework(work, start=start, pieces=pieces, per_hour=per_hour, nodes=nodes)
-    own = round(checkpoints.per_epoch * epochs)
-    phases += _written(checkpoints, own or pieces.count - 1, OWN_CHECKPOINTS if own else DALY_CHECKPOINTS)
-    if lost.seconds.high > 0:
-        each = lost.seconds.value / lost.interruptions.value if lost.interruptions.value > NEVER else 0.0
-        several = "" if nodes == 1 else f" × {nodes} nodes"
-        how = (
-            f"{lost.interruptions.value:.2g} interruptions ({per_hour.value:.2g} an hour{several}) × "
-            f"{spell_seconds(each)} to start again and to redo what was lost"
+    def _course(self, belief: Belief) -> Course:
+        training, profile = self._training, belief.profile
+        checkpoints = self._checkpoints.get(id(profile))
+        if checkpoints is None:
+            checkpoints = self._checkpoints[id(profile)] = _checkpoints(profile, training)
+        return course_of(
+            belief.times,
+            checkpoints,
+            iterations_per_epoch=training.iterations_per_epoch,
+            epochs=training.epochs,
+            epochs_interval=training.epochs_interval,
         )
-        phases += (Phase(name="spot rework", seconds=lost.seconds, how=how),)
-    return Timing(
-        phases=phases,
-        seconds=_total(phases),
-        rework=lost,
-        checkpoint_every_seconds=work / pieces.count if work and (own or pieces.count > 1) else None,
+
+    def _estimate(self, belief: Belief, candidate: Candidate, timing: Timing, terms: Terms) -> Estimate:
+        training, iteration = self._training, belief.iteration
+        profile = iteration.profile
+        if id(profile) not in self._results:
+            self._results[id(profile)] = _results_gib(profile, training.charges)
+        return Estimate(
+            candidate=candidate,
+            profile_id=profile.id,
+            epochs=training.epochs,
+            basis=iteration.basis,
+            iteration_seconds=belief.times.later,
+            phases=timing.phases,
+            seconds=timing.seconds,
+            usd=charge(
+                timing.seconds,
+                candidate,
+                terms=terms,
+                overheads=training.charges.overheads,
+                results_gib=self._results[id(profile)],
+            ),
+            limited_by=iteration.limited_by,
+            memory=self._memory(profile, candidate),
+            interruptions=timing.interruptions,
+            checkpoint_every_seconds=timing.checkpoint_every_seconds,
+            epochs_interval=training.epochs_interval,
+        )
+
+    def _memory(self, profile: Profile, candidate: Candidate) -> MemoryFit | None:
+        vm_type = candidate.offer.vm_type
+        workers = max(1, candidate.nodes * candidate.gpus_working)
+        size = candidate.batch_size if profile.whole_batch_size is not None else None
+        gpu = vm_type.gpu
+        held = (id(profile), size, workers, gpu is None, vm_type.memory_gib if gpu is None else gpu.memory_gib)
+        if held not in self._memories:
+            others = self._believer.profiles
+            self._memories[held] = memory_fit(profile, vm_type, batch_size=size, gpus=workers, others=others)
+        return self._memories[held]
+
+
+def _checkpoints(profile: Profile, training: Training) -> Checkpoints:
+    return checkpoints_of(profile, iterations_per_epoch=max(1, round(training.iterations_per_epoch)))
+
+
+def _results_gib(profile: Profile, charges: Charges) -> float | None:
+    stated = charges.overheads.results_gib
+    size = checkpoint_bytes(profile) if stated is None else stated * BYTES_PER_GIB
+    return None if size is None else size / BYTES_PER_GIB
+
+
+def _bill(belief: Belief, candidate: Candidate, timing: Timing, training: Training) -> Bill:
+    return bill(
+        timing.phases,
+        timing.seconds,
+        candidate,
+        terms=training.charges.terms(candidate.offer),
+        overheads=training.charges.overheads,
+        results_gib=_results_gib(belief.profile, training.charges),
     )
 
 
-def _written(checkpoints: Checkpoints, count: int, why: str) -> tuple[Phase, ...]:
-    if not count:
-        return ()
-    how = f"{count} × {spell_seconds(checkpoints.seconds.value)}, {why}"
-    return (Phase(name="checkpoints", seconds=checkpoints.seconds * count, how=how),)
+# How each phase comes about, in words.
 
 
-def _told(phases: Iterable[Phase], belief: Belief, training: Training) -> Iterator[Phase]:
-    """The phases of the training with their formulas; the others have theirs."""
+def _told(timing: Timing, belief: Belief, candidate: Candidate, training: Training) -> Iterator[Phase]:
+    """The phases with their formulas; boot and setup have theirs."""
+    told = _training_told(belief, training)
+    for phase in timing.phases:
+        how = told.get(phase.name)
+        if phase.name == "checkpoints":
+            yield replace(phase, how=_checkpoints_told(timing, belief, training))
+        elif phase.name == "spot rework":
+            yield replace(phase, how=_rework_told(phase, timing, candidate, training))
+        elif how is None:
+            yield phase
+        else:
+            equals = f" = {spell_seconds(phase.seconds.value)}" if "×" in how else ""
+            yield replace(phase, how=how + equals)
+
+
+def _checkpoints_told(timing: Timing, belief: Belief, training: Training) -> str:
+    checkpoints = _checkpoints(belief.profile, training)
+    why = OWN_CHECKPOINTS if round(checkpoints.per_epoch * training.epochs) else DALY_CHECKPOINTS
+    return f"{timing.checkpoints_written} × {spell_seconds(checkpoints.seconds.value)}, {why}"
+
+
+def _rework_told(phase: Phase, timing: Timing, candidate: Candidate, training: Training) -> str:
+    number = timing.interruptions.value if timing.interruptions else 0.0
+    per_hour = training.charges.interruptions(candidate.offer).per_hour.value
+    each = phase.seconds.value / number if number > NEVER else 0.0
+    several = "" if candidate.nodes == 1 else f" × {candidate.nodes} nodes"
+    return (
+        f"{number:.2g} interruptions ({per_hour:.2g} an hour{several}) × "
+        f"{spell_seconds(each)} to start again and to redo what was lost"
+    )
+
+
+def _training_told(belief: Belief, training: Training) -> dict[str, str]:
+    """By the name of the phase."""
     times, epochs, iterations_per_epoch = belief.times, training.epochs, training.iterations_per_epoch
     runs = "" if belief.iteration.runs == 1 else f", the middle of {belief.iteration.runs} runs"
     source = _source(belief, runs)
@@ -294,13 +288,7 @@ def _told(phases: Iterable[Phase], belief: Belief, training: Training) -> Iterat
     if times.first_validation is not None:
         later = times.later_validation or times.first_validation
         told["validation"] = f"{_precise(times.first_validation.value)} + {_precise(later.value)} × ({epochs} − 1)"
-    for phase in phases:
-        how = told.get(phase.name)
-        if how is None:
-            yield phase
-            continue
-        equals = f" = {spell_seconds(phase.seconds.value)}" if "×" in how else ""
-        yield replace(phase, how=how + equals)
+    return told
 
 
 def _source(belief: Belief, runs: str) -> str:
@@ -315,73 +303,3 @@ def _source(belief: Belief, runs: str) -> str:
 def _precise(seconds: float) -> str:
     """Three digits, in seconds: `0.0214 s`."""
     return f"{seconds:.3g} s"
-
-
-def _bill(belief: Belief, candidate: Candidate, timing: Timing, training: Training) -> Bill:
-    return bill(
-        timing.phases,
-        timing.seconds,
-        candidate,
-        terms=training.charges.terms(candidate.offer),
-        overheads=training.charges.overheads,
-        results_gib=_results_gib(belief, training.charges),
-    )
-
-
-def _results_gib(belief: Belief, charges: Charges) -> float | None:
-    stated = charges.overheads.results_gib
-    size = checkpoint_bytes(belief.profile) if stated is None else stated * BYTES_PER_GIB
-    return None if size is None else size / BYTES_PER_GIB
-
-
-def _estimate(
-    belief: Belief, candidate: Candidate, timing: Timing, terms: Terms, training: Training, memory: MemoryFit | None
-) -> Estimate:
-    charges = training.charges
-    return Estimate(
-        candidate=candidate,
-        profile_id=belief.profile.id,
-        epochs=training.epochs,
-        basis=belief.basis,
-        iteration_seconds=belief.times.later,
-        phases=timing.phases,
-        seconds=timing.seconds,
-        usd=charge(
-            timing.seconds,
-            candidate,
-            terms=terms,
-            overheads=charges.overheads,
-            results_gib=_results_gib(belief, charges),
-        ),
-        limited_by=belief.iteration.limited_by,
-        memory=memory,
-        interruptions=timing.rework.interruptions if timing.rework else None,
-        checkpoint_every_seconds=timing.checkpoint_every_seconds,
-        epochs_interval=training.epochs_interval,
-    )
-
-
-def _memory(believer: Believer, belief: Belief, candidate: Candidate) -> MemoryFit | None:
-    workers = max(1, candidate.nodes * candidate.gpus_working)
-    size = candidate.batch_size if belief.profile.whole_batch_size is not None else None
-    return memory_fit(belief.profile, candidate.offer.vm_type, batch_size=size, gpus=workers, others=believer.profiles)
-
-
-def _total(phases: Sequence[Phase]) -> Interval:
-    """What the program does errs alike: a busy host slows all of it. Boot, setup and interruptions err on their own."""
-    value = below = above = 0.0
-    squares_below = squares_above = 0.0
-    for phase in phases:
-        seconds = phase.seconds
-        value += seconds.value
-        if phase.name in ("boot", "setup", "spot rework"):
-            squares_below += (seconds.value - seconds.low) ** 2
-            squares_above += (seconds.high - seconds.value) ** 2
-        else:
-            below += seconds.value - seconds.low
-            above += seconds.high - seconds.value
-    return Interval(
-        value=value,
-        low=max(0.0, value - math.sqrt(below**2 + squares_below)),
-        high=value + math.sqrt(above**2 + squares_above),
-    )

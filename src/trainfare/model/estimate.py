@@ -82,15 +82,18 @@ class Estimate:
 
     def __post_init__(self) -> None:
         require_text(profile_id=self.profile_id)
-        require_positive(
-            epochs=self.epochs,
-            seconds=self.seconds.value,
-            usd=self.usd.value,
-            checkpoint_every_seconds=self.checkpoint_every_seconds,
-        )
-        if len({phase.name for phase in self.phases}) != len(self.phases):
+        every, epochs = self.checkpoint_every_seconds, self.epochs
+        if not (0 < epochs and 0 < self.seconds.value and 0 < self.usd.value and (every is None or 0 < every < math.inf)):
+            # thousands are made for one table: which of them it is is asked only where one is wrong
+            require_positive(
+                epochs=epochs, seconds=self.seconds.value, usd=self.usd.value, checkpoint_every_seconds=every
+            )
+        names, total = set(), 0.0
+        for phase in self.phases:
+            names.add(phase.name)
+            total += phase.seconds.value
+        if len(names) != len(self.phases):
             raise ValueError("a phase may occur only once")
-        total = sum(phase.seconds.value for phase in self.phases)
         if not math.isclose(total, self.seconds.value, rel_tol=1e-6):
             raise ValueError(f"the phases add up to {total} s, not to {self.seconds.value} s")
         if self.epochs_interval is not None and self.epochs_interval.value != self.epochs:

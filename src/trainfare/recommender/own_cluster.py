@@ -13,7 +13,7 @@ last is lost for nothing.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from trainfare.model.cluster import Cluster, Limit, Rated, Server, TrainedCluster, Worker
 from trainfare.units import format_seconds, format_usd
@@ -24,7 +24,8 @@ WORTH_SAYING = 0.01
 MOST_WORKERS = 128
 """Of one type that are looked at: a budget may pay for thousands of a cheap one."""
 
-OURS = ("ours, cheapest", "ours, fastest", "ours, cheapest with a server", "ours, fastest with a server")
+OURS = "ours, "
+"""What our own choices are called begins so."""
 
 
 def counts(server: Server | None, worker: Worker, limit: Limit) -> range:
@@ -50,17 +51,25 @@ def beside(fc2: Sequence[Cluster], trained: Sequence[TrainedCluster]) -> tuple[R
     """FC2's answers first, then ours; of ours each cluster once. `trained` is all that the limit allows."""
     if not trained:
         return ()
-    served = [one for one in trained if one.server is not None]
-    ours = [cheapest(trained), fastest(trained), *((cheapest(served), fastest(served)) if served else ())]
-    once = dict(zip(reversed(ours), reversed(OURS[: len(ours)]), strict=True))
     found = {_key(one.server, one.worker, one.workers): one for one in trained}
     return (
         *(_rated(each.algorithm, each.server, each.worker, each.workers, found, trained) for each in fc2),
-        *(
-            _rated(by, one.server, one.worker, one.workers, found, trained)
-            for one, by in sorted(once.items(), key=lambda pair: OURS.index(pair[1]))
-        ),
+        *(_rated(by, one.server, one.worker, one.workers, found, trained) for by, one in _ours(trained)),
     )
+
+
+def _ours(trained: Sequence[TrainedCluster]) -> Iterator[tuple[str, TrainedCluster]]:
+    """Of all, then of those with a server; what was named already is not named again."""
+    named = []
+    for which, of in (("", trained), (" with a server", [one for one in trained if one.server is not None])):
+        if not of:
+            continue
+        least, quickest = cheapest(of), fastest(of)
+        both = [("cheapest and fastest", least)] if least == quickest else [("cheapest", least), ("fastest", quickest)]
+        for what, one in both:
+            if one not in named:
+                named.append(one)
+                yield f"{OURS}{what}{which}", one
 
 
 def own_reasons(rated: Sequence[Rated]) -> tuple[str, ...]:
@@ -68,7 +77,7 @@ def own_reasons(rated: Sequence[Rated]) -> tuple[str, ...]:
     said = []
     seen: dict[tuple[object, ...], list[str]] = {}
     for each in rated:
-        if each.by not in OURS:
+        if not each.by.startswith(OURS):
             seen.setdefault(_key(each.server, each.worker, each.workers), []).append(each.by)
     for each in rated:
         alike = seen.pop(_key(each.server, each.worker, each.workers), [])

@@ -88,7 +88,7 @@ def plan_probes(
         expected_seconds=seconds - saved_seconds,
         unprobed_usd=usd,
         unprobed_seconds=seconds,
-        sentences=(first.why, *(_line(probe, goal) for probe in probes), stop),
+        sentences=(first.why, *(_line(probe, goal) for probe in probes), *_moving(probes, kept), stop),
     )
 
 
@@ -207,7 +207,7 @@ def _steps(belief: Belief, worth: Worth, start: int, kept: float) -> list[Gain]:
 
 def _start(estimate: Estimate, option: Option) -> Probe:
     name = machine_words(estimate.candidate.offer)
-    cost = f"{format_usd(estimate.usd.value)} and {format_seconds(estimate.seconds.value)} expected"
+    cost = f"{format_usd(estimate.usd.value)}, {format_seconds(estimate.seconds.value)}"
     if option.measured:
         why = f"begin on {name}, which was measured ({cost})"
     else:
@@ -277,6 +277,14 @@ def _line(probe: Probe, goal: Goal) -> str:
         f"meanwhile probe {machine_words(probe.candidate.offer)}: {format_seconds(probe.seconds)}, "
         f"{format_usd(probe.usd)}, expected to save {' and '.join(saved)}; {probe.why}"
     )
+
+
+def _moving(probes: Sequence[Probe], kept: float) -> tuple[str, ...]:
+    if not probes:
+        return ()
+    if kept:
+        return ("move to a probe that turns out better, with the last checkpoint",)
+    return ("move to a probe that turns out better; without checkpoints what was trained by then is lost, as reckoned",)
 
 
 def _stop(

@@ -48,9 +48,10 @@ WIDENED_FROM = 2
 PRIOR_WEIGHT = 3.0
 EVEN_POINTS = 256
 PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29)
-DOUBT = 0.2
-"""Added to the deviation of what was not measured: overconfidence costs more than caution. Chosen in sight of the
-tables of `python -m benchmarks.probing`, where 0.15 to 0.4 cost the same and nothing costs a tenth more."""
+DOUBT = 0.3
+"""Added to the deviation of what was not measured: overconfidence costs more than caution. It is about what Σ of our
+models leaves once a machine was measured. Chosen in sight of the tables of `python -m benchmarks.probing`, where 0.15
+to 0.4 cost the same and none at all a tenth more."""
 CONTENDERS = 64
 """Machines that are looked at: more never were near the best."""
 
@@ -167,8 +168,11 @@ def covariance(
     """Σ of the formula; with `deviations` each option has its own, and None is what Σ says."""
     import numpy as np
 
-    def alike(names: Sequence[object]) -> "Array":
-        return np.array([[float(a == b) for b in names] for a in names])
+    def alike(names: "Sequence[object]") -> "Array":
+        known = {name: code for code, name in enumerate(dict.fromkeys(names))}
+        codes = np.array([known[name] for name in names])
+        same: Array = np.equal.outer(codes, codes).astype(np.float64)
+        return same
 
     gpu, machine = alike([o.gpu for o in options]), alike([o.machine for o in options])
     placement = alike([o.nodes > 1 for o in options])

@@ -1,0 +1,280 @@
+"""How long a candidate is paid for: its start, what the program does, its checkpoints, and on spot what is lost.
+
+Boot, setup, the program and interruptions err independently of one another, so their errors add up as squares; what the
+program does errs alike, since a busy host slows all of it:
+
+    T = Σ Tᵢ,   T ± √(p² + Σ dᵢ²)
+
+with p the half width of all that the program does on that side, and dᵢ those of boot, setup and interruptions.
+
+Where the number of epochs is only expected, N between N₋ and N₊, that is a further error, independent of those of the
+times, and it multiplies: the logarithms add up as squares,
+
+    T₋ = T·exp(−√(ln²(T/t₋) + ln²(T(N)/T(N₋)))),   T₊ likewise with t₊ and N₊
+
+with t₋ and t₊ the ends for exactly N epochs, and T(N₋) and T(N₊) what fewer or more epochs take; each phase likewise.
+
+Thousands of candidates have few starts and few courses of the program in common. Each of these is summed up once, sums
+are plain numbers, and an Interval is made only of what is read.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from trainfare.estimator.checkpoints import Checkpoints
+from trainfare.estimator.iterations import StepTimes, training_phases
+from trainfare.estimator.spot import Rework, cut, expected_seconds, rework
+from trainfare.model.estimate import Phase
+from trainfare.model.interval import Interval
+from trainfare.units import SECONDS_PER_HOUR
+
+STARTING = ("boot", "setup", "initialisation", "first iteration")
+"""What a start consists of; after an interruption all of it comes again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """All that the time of a candidate depends on but its price: shared by every offer alike."""
+
+    phases: tuple[Phase, ...]
+    seconds: Interval
+    checkpoints_written: int = 0
+    interruptions: Interval | None = None
+    checkpoint_every_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """Boot and setup, summed up."""
+
+    phases: tuple[Phase, ...]
+    seconds: float
+    squares_below: float
+    """Σ dᵢ² of the formula; next the same above."""
+    squares_above: float
+
+    @classmethod
+    def of(cls, phases: Sequence[Phase]) -> "Start":
+        return cls(
+            phases=tuple(phases),
+            seconds=sum(phase.seconds.value for phase in phases),
+            squares_below=sum((phase.seconds.value - phase.seconds.low) ** 2 for phase in phases),
+            squares_above=sum((phase.seconds.high - phase.seconds.value) ** 2 for phase in phases),
+        )
+
+
+class AtEpochs(NamedTuple):
+    """What the program does in so many epochs after its start, in seconds without the doubt."""
+
+    epochs: int
+    steady: float
+    validation: float
+
+    @property
+    def work(self) -> float:
+        return self.steady + self.validation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """What the program does on a machine, whoever rents it out and on whatever market."""
+
+    phases: tuple[Phase, ...]
+    """Equation 5.3, term by term; where the epochs are in doubt they allow for it."""
+    init: float
+    first: float
+    below: float
+    """p of the formula, for exactly N epochs and without checkpoints; next the same above."""
+    above: float
+    checkpoints: Checkpoints
+    exactly: AtEpochs
+    between: tuple[AtEpochs, AtEpochs] | None = None
+    """N₋ and N₊, where the epochs are in doubt."""
+
+    def written_in(self, at: AtEpochs) -> int:
+        """Checkpoints that the program writes by itself."""
+        return round(self.checkpoints.per_epoch * at.epochs)
+
+
+def course_of(
+    times: StepTimes,
+    checkpoints: Checkpoints,
+    *,
+    iterations_per_epoch: float,
+    epochs: int,
+    epochs_interval: Interval | None,
+) -> Course:
+    phases = training_phases(times, iterations_per_epoch=iterations_per_epoch, epochs=epochs)
+    below = sum(phase.seconds.value - phase.seconds.low for phase in phases)
+    above = sum(phase.seconds.high - phase.seconds.value for phase in phases)
+    between = None
+    if epochs_interval is not None:
+        few, many = (_at(times, iterations_per_epoch, round(n)) for n in (epochs_interval.low, epochs_interval.high))
+        between = few, many
+        ends = {"steady iterations": (few.steady, many.steady), "validation": (few.validation, many.validation)}
+        phases = tuple(
+            Phase(name=phase.name, seconds=_allowing(phase.seconds, ends[phase.name])) if phase.name in ends else phase
+            for phase in phases
+        )
+    return Course(
+        phases=phases,
+        init=times.init.value,
+        first=times.first.value,
+        below=below,
+        above=above,
+        checkpoints=checkpoints,
+        exactly=_at(times, iterations_per_epoch, epochs),
+        between=between,
+    )
+
+
+def _at(times: StepTimes, iterations_per_epoch: float, epochs: int) -> AtEpochs:
+    """As `training_phases` has it, in plain numbers."""
+    validation = 0.0
+    if times.first_validation is not None:
+        later = times.later_validation or times.first_validation
+        validation = times.first_validation.value + later.value * (epochs - 1)
+    return AtEpochs(epochs, times.later.value * (iterations_per_epoch * epochs - 1), validation)
+
+
+def undisturbed(start: Start, course: Course) -> Timing:
+    """On a machine that nobody takes back."""
+    each = course.checkpoints.seconds.value
+
+    def beside(at: AtEpochs) -> _Beside:
+        return _Beside(written=course.written_in(at) * each)
+
+    return _timing(start, course, written=course.written_in(course.exactly), doubt=_doubt(start, course, beside))
+
+
+def on_spot(start: Start, course: Course, *, per_hour: Interval, nodes: int) -> Timing:
+    """With what interruptions cost; the program writes its own checkpoints, or such as lose least."""
+    checkpoints, at = course.checkpoints, course.exactly
+    starting = start.seconds + course.init + course.first
+    per_second = nodes * per_hour.value / SECONDS_PER_HOUR
+    pieces = cut(at.work, checkpoints, epochs=at.epochs, per_second=per_second)
+
+    def beside(at: AtEpochs) -> _Beside:
+        pieces = cut(at.work, checkpoints, epochs=at.epochs, per_second=per_second)
+        expected = expected_seconds(at.work, start=starting, pieces=pieces, per_second=per_second)
+        return _Beside(
+            written=(course.written_in(at) or pieces.count - 1) * checkpoints.seconds.value,
+            rework=max(0.0, expected - starting - at.work - pieces.written_seconds),
+            interruptions=per_second * expected,
+        )
+
+    own = course.written_in(at)
+    return _timing(
+        start,
+        course,
+        written=own or pieces.count - 1,
+        lost=rework(at.work, start=starting, pieces=pieces, per_hour=per_hour, nodes=nodes),
+        every=at.work / pieces.count if at.work and (own or pieces.count > 1) else None,
+        doubt=_doubt(start, course, beside),
+    )
+
+
+class _Beside(NamedTuple):
+    """What comes on top of the course, in seconds without the doubt; and how many interruptions."""
+
+    written: float
+    rework: float = 0.0
+    interruptions: float = 0.0
+
+
+FewAndMany = tuple[float, float]
+"""At N₋ and at N₊ epochs."""
+
+
+class _Doubt(NamedTuple):
+    written: FewAndMany
+    rework: FewAndMany
+    interruptions: FewAndMany
+    whole: FewAndMany
+    """T(N₋) and T(N₊) of the formula."""
+
+
+def _doubt(start: Start, course: Course, beside: Callable[[AtEpochs], _Beside]) -> _Doubt | None:
+    if course.between is None:
+        return None
+    few, many = course.between
+    by_few, by_many = beside(few), beside(many)
+    return _Doubt(
+        written=(by_few.written, by_many.written),
+        rework=(by_few.rework, by_many.rework),
+        interruptions=(by_few.interruptions, by_many.interruptions),
+        whole=(
+            _without_extras(start, course, few) + by_few.rework + by_few.written,
+            _without_extras(start, course, many) + by_many.rework + by_many.written,
+        ),
+    )
+
+
+def _without_extras(start: Start, course: Course, at: AtEpochs) -> float:
+    return start.seconds + course.init + course.first + at.steady + at.validation
+
+
+def _timing(
+    start: Start,
+    course: Course,
+    *,
+    written: int,
+    lost: Rework | None = None,
+    every: float | None = None,
+    doubt: _Doubt | None,
+) -> Timing:
+    """The sum of the formula, with `written` checkpoints."""
+    phases = start.phases + course.phases
+    value, below, above = _without_extras(start, course, course.exactly), course.below, course.above
+    squares_below, squares_above = start.squares_below, start.squares_above
+    if written:
+        seconds = course.checkpoints.seconds * written
+        value += seconds.value
+        below += seconds.value - seconds.low
+        above += seconds.high - seconds.value
+        phases += (Phase(name="checkpoints", seconds=_allowing(seconds, doubt and doubt.written)),)
+    if lost is not None and lost.seconds.high > 0:
+        seconds = lost.seconds
+        value += seconds.value
+        squares_below += (seconds.value - seconds.low) ** 2
+        squares_above += (seconds.high - seconds.value) ** 2
+        phases += (Phase(name="spot rework", seconds=_allowing(seconds, doubt and doubt.rework)),)
+    low = max(0.0, value - math.sqrt(below**2 + squares_below))
+    high = value + math.sqrt(above**2 + squares_above)
+    if doubt is not None:
+        low, high = _farther(value, low, high, doubt.whole)
+    return Timing(
+        phases=phases,
+        seconds=Interval(value=value, low=low, high=high),
+        checkpoints_written=written,
+        interruptions=_allowing(lost.interruptions, doubt and doubt.interruptions) if lost else None,
+        checkpoint_every_seconds=every,
+    )
+
+
+def _allowing(exactly: Interval, at: FewAndMany | None) -> Interval:
+    """The same, allowing for fewer or more epochs, at which it would be as given."""
+    if at is None:
+        return exactly
+    low, high = _farther(exactly.value, exactly.low, exactly.high, at)
+    return Interval(value=exactly.value, low=low, high=high, confidence=exactly.confidence)
+
+
+def _farther(value: float, low: float, high: float, at: FewAndMany) -> tuple[float, float]:
+    """T₋ and T₊ of the formula. What is nothing stays as it is."""
+    if not value:
+        return low, high
+    few, many = at
+    return (
+        value * math.exp(-math.hypot(_log_ratio(value, low), _log_ratio(value, few))),
+        value * math.exp(math.hypot(_log_ratio(high, value), _log_ratio(many, value))),
+    )
+
+
+def _log_ratio(more: float, less: float) -> float:
+    """Infinite above nothing; never negative."""
+    if more <= less:
+        return 0.0
+    return math.log(more / less) if less > 0 else math.inf
