@@ -37,8 +37,11 @@ from trainfare.model.cluster import Limit, Server, Worker
 from trainfare.recommender.cluster import mbps_of, scala_opt_m
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from benchmarks.saturation.ring import Ring
     from benchmarks.saturation.served import Link, Seen
+    from trainfare.figures.chart import Series
 
 STARTED = time.monotonic()
 AT_MOST_SECONDS = 180
@@ -289,27 +292,34 @@ def _summary(table: Table) -> str:
 
 
 def _plot(tables: list[Table], path: Path) -> None:
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
+    from trainfare.app.figures import save_figure
+    from trainfare.figures.chart import Chart, chart_views
+    from trainfare.figures.look import WIDE, page
 
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
-    axes = figure.subplots(1, max(1, len({table.mbps for table in tables})), squeeze=False)[0]
-    places = {mbps: i for i, mbps in enumerate(dict.fromkeys(table.mbps for table in tables))}
-    for table in tables:
-        axis, colour = axes[places[table.mbps]], "C0" if table.in_step else "C1"
-        kind = "waits for all" if table.in_step else "waits for none"
-        counts = [row.workers for row in table.rows]
-        axis.plot(counts, [row.predicted_samples_per_second for row in table.rows], color=colour, label=f"{kind}: ours")
-        axis.plot(counts, [row.samples_per_second for row in table.rows], "o", color=colour, label="measured")
-        axis.set(title=f"server at {table.mbps:g} Mbit/s", xlabel="workers", ylabel="samples/s")
-    for table in tables:
-        if table.in_step:
-            axes[places[table.mbps]].axvline(table.scala_opt, color="0.6", linestyle=":", label="Scala-Opt")
-    for axis in axes:
-        axis.set_ylim(bottom=0)
-    axes[0].legend(fontsize="small")
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "saturation"}):
-        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+    charts = [
+        Chart(
+            name=f"saturation-{mbps:g}",
+            title=f"Server at {mbps:g} Mbit/s",
+            subtitle="lines: ours · points: measured",
+            x="workers",
+            x_quantity="count",
+            y="samples/s",
+            series=tuple(series for table in tables if table.mbps == mbps for series in _series(table)),
+            marks=tuple((float(t.scala_opt), "Scala-Opt") for t in tables if t.mbps == mbps and t.in_step),
+        )
+        for mbps in dict.fromkeys(table.mbps for table in tables)
+    ]
+    save_figure(page(chart_views(charts), description="Samples a second against workers", width=WIDE), path)
+
+
+def _series(table: Table) -> "Iterator[Series]":
+    from trainfare.figures.chart import Series
+
+    ours = tuple((float(row.workers), row.predicted_samples_per_second) for row in table.rows)
+    measured = tuple((float(row.workers), row.samples_per_second) for row in table.rows)
+    label = "waits for all" if table.in_step else "waits for none"
+    yield Series(label=label, points=ours, chosen=table.in_step, dashed=not table.in_step, marked=False)
+    yield Series(label="", points=measured, chosen=table.in_step, joined=False)
 
 
 def _arguments() -> argparse.Namespace:

@@ -1,6 +1,7 @@
 """`trainfare predict` on profiles that are already kept."""
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -82,7 +83,10 @@ def test_workers_behind_a_parameter_server_gain_until_it_is_saturated() -> None:
     rates = [one["workers"] / one["asynchronous"] for one in served]
     assert rates == sorted(rates)
     assert [one["saturated"] for one in served] == [one["workers"] >= one["knee"] for one in served]
-    assert rates[-1] == pytest.approx(rates[-2])
+    gains = [later / earlier - 1 for earlier, later in pairwise(rates)]
+    assert gains == sorted(gains, reverse=True)
+    assert gains[0] > 0.5
+    assert gains[-1] < 0.05, "each in turn twice as many, and beyond the knee they gain next to nothing"
     assert "workers behind the server" in run("--on", "g4dn.xlarge", "--server-mbps", "10000").stdout
 
 
