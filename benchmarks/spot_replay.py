@@ -4,7 +4,8 @@
 
 DIR holds public traces (skypilot-org/spot-traces; Wu et al., NSDI 2024, used them): a folder a campaign, a file a zone,
 whether one more spot machine could be had, every few minutes for weeks. FILE holds prices by day, machine type and zone
-(skypilot-org/skypilot-catalog): those of the first day that is not before the campaign.
+(skypilot-org/skypilot-catalog): those of the first day that is not before the campaign count, and where there is none,
+those of the last day before it.
 
 A job is work, a deadline, a start (boot, setup, restore) and a checkpoint interval; it begins at many moments of the
 last two thirds of each trace. In every slot the policy sees what the product would see and decides; time is paid by the

@@ -91,7 +91,7 @@ its factor up and down. A bold row is ours; below it the baselines on the same r
 floor what a first version must; a floor that is a factor is against the best baseline.
 
 **How far to believe it.** No row that is judged was in the fit that judges it. But forms and settings of the models
-were chosen while looking at these tables, so expect somewhat more on others; [decisions](decisions) 0080 to 0087 say
+were chosen while looking at these tables, so expect somewhat more on others; [decisions](decisions) 0080 to 0087, 0096 and 0097 say
 which, and what a second folder gave. Rows count alike, so a program with many rows weighs much."""
 
 TOLD = {

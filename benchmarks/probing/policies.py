@@ -131,6 +131,9 @@ def _play(job: Job, belief: Belief, noise: Noise, *, models: bool = False) -> Pl
             usd += price[running] * done + price[best] * boot
             wall += done + boot
             running, done = best, 0.0
+            if best not in belief.seen and not belief.options[best].measured:  # its first iterations tell, too
+                belief, done, up = belief.given(best, job.shown(best, noise)), PROBE_SECONDS, None
+                continue
             underway = Underway(running=running)
         gain = next_measurement(belief, worth, underway)
         duration = job.start + PROBE_SECONDS

@@ -146,7 +146,7 @@ def test_what_is_drawn_is_written_before_the_answer(tmp_path: Path) -> None:
 
 
 def test_a_recommendation_draws_itself_in_a_notebook() -> None:
-    bundle = trainfare.recommend(epochs=5).figure("epochs")._repr_mimebundle_()  # noqa: SLF001 as a notebook does
+    bundle = trainfare.recommend(epochs=5).figure("epochs")._repr_mimebundle_()
     assert {"application/vnd.vegalite.v5+json", "image/png"} <= set(bundle)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from trainfare.errors import AskedWrongly, NotFound
 from trainfare.estimator.convergence import FORMS, Fit, epochs_by_curve, epochs_to_reach, fit_of, unusable
-from trainfare.estimator.epochs_by_batch import KnownEpochs, epochs_at_batch_size
+from trainfare.estimator.epochs_by_batch import KnownEpochs, epochs_at_batches
 from trainfare.estimator.epochs_needed import epochs_needed
 from trainfare.estimator.learning_rates import Shape, end_of, epochs_by_schedule, schedule_of
 from trainfare.estimator.stabilisation import patience_epoch, settled_epoch
@@ -205,38 +205,14 @@ def _answer(found: Sequence[ProfileEpochs], profiles: Sequence[Profile], batch_s
     same = next((one for one in found if one.batch_size == batch_size and not one.needed.refused), None)
     if same is not None:
         return same.needed
-    known = [
-        KnownEpochs(
-            batch_size=one.batch_size,
-            epochs=one.needed.value,
-            gradient_noise=(profile.gradient_noise,) if profile.gradient_noise else (),
-            counted=1.0,
-        )
+    told = [
+        KnownEpochs.of(one.needed, one.batch_size, profile.gradient_noise)
         for one, profile in zip(found, profiles, strict=True)
-        if one.batch_size is not None and one.needed.value is not None
+        if one.batch_size is not None
     ]
-    answer = epochs_at_batch_size(batch_size, known, samples=samples)
-    if known or not leading.needed.refused:
-        return _widened(answer, [one.needed for one in found])
-    return replace(answer, why=f"{answer.why}: {leading.needed.why}")
-
-
-def _widened(answer: EpochsAnswer, needed: Sequence[EpochsAnswer]) -> EpochsAnswer:
-    """The law takes the known epochs for facts; where they are beliefs, their ends pass through in its ends.
-
-    As if all erred together and by chance with the law: the logarithms of both add in squares.
-    """
-    sure = [one for one in needed if one.value is not None and one.low is not None and one.high is not None]
-    if answer.low is None or answer.high is None or not sure:
-        return answer
-    middle = answer.value or math.sqrt(answer.low * answer.high)
-    down = max(math.log((one.value or 1) / (one.low or 1)) for one in sure)
-    up = max(math.log((one.high or 1) / (one.value or 1)) for one in sure)
-    return replace(
-        answer,
-        low=middle * math.exp(-math.hypot(down, math.log(middle / answer.low))),
-        high=middle * math.exp(math.hypot(up, math.log(answer.high / middle))),
-    )
+    known = [one for one in told if one is not None]
+    answer = epochs_at_batches(known, [batch_size], samples=samples)[batch_size]
+    return answer if known or not leading.needed.refused else replace(answer, why=f"{answer.why}: {leading.needed.why}")
 
 
 def _trains(profile: Profile, asked: int | None, needed: EpochsAnswer) -> EpochsAnswer:

@@ -131,8 +131,9 @@ def _unprobed(found: "ProbingPlan") -> list[str]:
     if not plan.probes:
         return []
     return [
-        f"on the average of what may come out, {format_usd(plan.expected_usd)} and {format_seconds(plan.expected_seconds)}"
-        f" with the probes; {format_usd(plan.unprobed_usd)} and {format_seconds(plan.unprobed_seconds)} without any"
+        f"on the average of what may come out: {format_usd(plan.expected_usd)} and "
+        f"{format_seconds(plan.expected_seconds)} with the probes, {format_usd(plan.unprobed_usd)} and "
+        f"{format_seconds(plan.unprobed_seconds)} without any"
     ]
 
 

@@ -24,6 +24,7 @@ from trainfare.estimator.batch import operations_by_batch
 from trainfare.estimator.batch_line import time_at
 from trainfare.estimator.calibration import Calibration
 from trainfare.estimator.iterations import StepTimes, measured_times
+from trainfare.estimator.larger_batch import SHIPPED
 from trainfare.estimator.links import cluster_seconds, per_gpu_batch
 from trainfare.estimator.memory import memory_need
 from trainfare.estimator.physics import StepSeconds, step_seconds
@@ -196,7 +197,9 @@ class Believer:
         modelled = None
         if gpu is not None and self._traced and self._calibration is not None:
             modelled = lambda b: self._step(gpu, b).seconds  # noqa: E731 # handed on at once
-        seconds = time_at(known, batch_size, modelled=modelled, held_share=_held_share(there, gpu, batch_size))
+        held = _held_share(there, gpu, batch_size)
+        grows = SHIPPED if self._calibration is None else self._calibration.larger_batch
+        seconds = time_at(known, batch_size, modelled=modelled, held_share=held, fit=grows)
         sizes = ", ".join(str(size) for size in sorted({size for size, _ in known}))
         step = self._step(gpu, batch_size) if gpu is not None and modelled is not None else None
         return Iteration(
