@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from tests.app.test_probe import LOCAL, answered, settings  # noqa: F401 # fixtures
 from trainfare.cli.probe import probe
+from trainfare.errors import AskedWrongly
 from trainfare.settings import Settings
 
 app = typer.Typer()
@@ -60,4 +61,11 @@ def test_it_changes_nothing_in_the_folder(answered: list[str], tmp_path: Path) -
     before = sorted(path.name for path in tmp_path.iterdir())
     run("--plan", "--epochs", "500")
     assert sorted(path.name for path in tmp_path.iterdir()) == before
+    assert answered == []
+
+
+def test_a_time_that_is_none_is_said(answered: list[str]) -> None:  # noqa: F811
+    result = run("--epochs", "500", "--max-time", "soon")
+    assert isinstance(result.exception, AskedWrongly)
+    assert "--max-time" in str(result.exception)
     assert answered == []

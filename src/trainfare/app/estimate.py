@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import partial
 
-from trainfare.app.fare import Fare, gather, profiles_asked, require_epochs
+from trainfare.app.fare import Fare, gather, interruptions_on, profiles_asked, require_epochs
 from trainfare.app.predict import gpus_used, nothing_known
 from trainfare.app.recommend import decide_epochs
-from trainfare.catalog.terms import interruptions_of
 from trainfare.errors import AskedWrongly, NotFound
 from trainfare.model.bill import Overheads
 from trainfare.model.estimate import Estimate
@@ -136,7 +135,7 @@ def _shared(estimate: Estimate, fare: Fare) -> Iterator[str]:
 
 def _remarks(estimate: Estimate, profile: Profile, fare: Fare, today: date) -> list[str]:
     offer, length = estimate.candidate.offer, fare.leading.length
-    remarks = [basis_words(estimate, profile), *charged(estimate, profile, interruptions_of(offer.vm_type), today)]
+    remarks = [basis_words(estimate, profile), *charged(estimate, profile, interruptions_on(offer), today)]
     if estimate.fits is False and estimate.memory is not None:
         remarks.insert(
             0,

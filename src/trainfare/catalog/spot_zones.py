@@ -67,9 +67,7 @@ def _market(provider: str, gpu: str, gpus: int, region: str | None) -> SpotMarke
 def _of_zones(zones: Sequence[Zone], source: str) -> SpotMarket:
     pooled = pooled_history([zone.history for zone in zones], source).availability()
     names = sorted({(zone.history.where, *zone.key) for zone in zones})  # one zone in several campaigns is one
-    each = [
-        pooled_history([z.history for z in zones if (z.history.where, *z.key) == name], name[0]) for name in names
-    ]
+    each = [pooled_history([z.history for z in zones if (z.history.where, *z.key) == name], name[0]) for name in names]
     each.sort(key=lambda history: history.lost_per_hour)
     size = -(-len(each) // MOST_ZONES)
     groups = [each[at : at + size] for at in range(0, len(each), size)]

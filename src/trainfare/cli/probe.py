@@ -106,7 +106,7 @@ def _measure(
     from trainfare.cli.console import print_json, print_note
     from trainfare.cli.probe_card import beginning_line, print_probing, probing_record, step_line
     from trainfare.cli.profile_screen import Screen
-    from trainfare.units import parse_duration
+    from trainfare.cli.recommend import _duration
 
     screen = Screen(quiet=quiet)
 
@@ -120,7 +120,7 @@ def _measure(
         on_probe=lambda following: print_note(beginning_line(following)),
         on_step=done,
         profiling={
-            "max_seconds": None if max_time is None else parse_duration(max_time),
+            "max_seconds": None if max_time is None else _duration("--max-time", max_time),
             "on_workspace": screen.workspace,
             "on_progress": screen.progress,
             "on_output": None if quiet else screen.output,

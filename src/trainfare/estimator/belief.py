@@ -27,7 +27,7 @@ from trainfare.estimator.iterations import StepTimes, measured_times
 from trainfare.estimator.larger_batch import SHIPPED
 from trainfare.estimator.links import cluster_seconds, per_gpu_batch
 from trainfare.estimator.memory import memory_need
-from trainfare.estimator.physics import StepSeconds, step_seconds
+from trainfare.estimator.physics import StepModel, StepSeconds
 from trainfare.estimator.programs import Timed, moved
 from trainfare.estimator.scaling import MeasuredStep, Placement, RingFit, fit_ring
 from trainfare.estimator.slices import Slice, iteration_on, seen_on, times_on
@@ -97,6 +97,7 @@ class Believer:
         self._calibration = calibration
         self._cores_of = cores_of
         self._targets = {gpu.name: gpu for gpu in targets}
+        self._models: dict[str | None, tuple[tuple[str, ...], StepModel]] = {}
         self._steps: dict[int | None, dict[str, StepSeconds]] = {}
         self._traced = tuple(p for p in self.profiles if p.operations)
         sized = any(p.batch_size is not None for p in self._traced)
@@ -104,6 +105,7 @@ class Believer:
         self._iterations: dict[tuple[object, ...], Iteration | None] = {}
         self._beliefs: dict[tuple[object, ...], Belief | None] = {}
         self._times: dict[str, StepTimes] = {}
+        self._hosts: dict[str, tuple[Interval, Interval]] = {}
         self._there: dict[str, list[Profile]] = {}
         for profile in self.profiles:
             if profile.host.vm_type is not None and profile.steady_iteration_seconds:
@@ -341,15 +343,21 @@ class Believer:
         )
 
     def _modelled(self, gpu: Gpu, batch_size: int | None) -> StepSeconds:
-        """Of all targets together, since they share the work."""
-        if self._calibration is None:
-            raise ValueError("a model needs its calibration")
         known = self._steps.setdefault(batch_size, {})
         if gpu.name not in known:
-            asked = {**self._targets, gpu.name: gpu}
-            found = step_seconds(self._operations(batch_size), tuple(asked.values()), self._calibration.physics)
-            known.update(zip(asked, found, strict=True))
+            names, model = self._model(gpu)
+            known.update(zip(names, model.seconds(self._operations(batch_size)), strict=True))
         return known[gpu.name]
+
+    def _model(self, gpu: Gpu) -> tuple[tuple[str, ...], StepModel]:
+        """Of all targets together, since they share the work; with the GPU where it is none of them. And their names."""
+        if self._calibration is None:
+            raise ValueError("a model needs its calibration")
+        extra = None if self._targets.get(gpu.name) == gpu else gpu.name
+        if extra not in self._models:
+            asked = {**self._targets, gpu.name: gpu}
+            self._models[extra] = tuple(asked), StepModel(tuple(asked.values()), self._calibration.physics)
+        return self._models[extra]
 
     def _operations(self, batch_size: int | None) -> Sequence[Operation]:
         return self._traced[0].operations if batch_size is None or self._sized is None else self._sized(batch_size)
@@ -384,14 +392,15 @@ class Believer:
         up = math.hypot(_log(alone.seconds.high, alone.seconds.value), _log(found.high, found.seconds))
         where = f"{gpus} GPUs" if nodes == 1 else f"{nodes} nodes of {gpus}" if gpus > 1 else f"{nodes} nodes"
         network = Part(name="adding up gradients", seconds=found.sync_seconds, limited_by="network")
-        return replace(
-            alone,
+        return Iteration(
             seconds=Interval(
                 value=alone.seconds.value * ratio,
                 low=found.seconds * math.exp(-down),
                 high=found.seconds * math.exp(up),
             ),
             basis="scaled" if alone.basis == "measured" else alone.basis,
+            profile=alone.profile,
+            runs=alone.runs,
             limited_by=alone.limited_by if found.limited_by == "computing" else "network",
             parts=(*alone.parts, network),
             leans_on=(
@@ -428,7 +437,7 @@ class Believer:
             alike = [p for p in self.profiles if _what(p) == _what(iteration.profile)]
             return Belief(iteration=iteration, times=times_on(Slice.of_cores(cores), seen_on(alike, self._cores_of)))
         later = iteration.seconds
-        beyond = max(0.0, measured.first.value - measured.later.value)
+        init, beyond = self._by_the_host(iteration.profile)
         pace = self._pace(iteration, vm_type, measured)
 
         def paced(validation: Interval | None) -> Interval | None:
@@ -441,13 +450,24 @@ class Believer:
         return Belief(
             iteration=iteration,
             times=StepTimes(
-                init=Interval.within_factor(measured.init.value, HOST_FACTOR),
-                first=later + Interval.within_factor(beyond, HOST_FACTOR),
+                init=init,
+                first=later + beyond,
                 later=later,
                 first_validation=paced(measured.first_validation),
                 later_validation=paced(measured.later_validation),
             ),
         )
+
+    def _by_the_host(self, profile: Profile) -> tuple[Interval, Interval]:
+        """On another host: initialisation, and what the first iteration takes beyond a later one."""
+        if profile.id not in self._hosts:
+            measured = self._times_of(profile)
+            beyond = max(0.0, measured.first.value - measured.later.value)
+            self._hosts[profile.id] = (
+                Interval.within_factor(measured.init.value, HOST_FACTOR),
+                Interval.within_factor(beyond, HOST_FACTOR),
+            )
+        return self._hosts[profile.id]
 
     def _pace(self, iteration: Iteration, vm_type: VmType, measured: StepTimes) -> float:
         """How much longer the profiled iteration takes there."""

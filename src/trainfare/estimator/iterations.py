@@ -18,7 +18,7 @@ from statistics import fmean
 from typing import Literal, TypeVar
 
 from trainfare.estimator.repeats import ONCE, repeated
-from trainfare.model.estimate import Phase
+from trainfare.model.estimate import Phase, PhaseName
 from trainfare.model.interval import Interval
 from trainfare.model.profile import Profile
 
@@ -53,16 +53,25 @@ def training_phases(times: StepTimes, *, iterations_per_epoch: float, epochs: in
     A first iteration that is faster than the others is taken as it is; so are validations of no time at all. The
     iterations of an epoch are a whole number for everybody but the document, which divides samples by batch size.
     """
+    terms = training_terms(times, iterations_per_epoch=iterations_per_epoch, epochs=epochs)
+    return tuple(Phase(name=name, seconds=seconds) for name, seconds in terms)
+
+
+def training_terms(
+    times: StepTimes, *, iterations_per_epoch: float, epochs: int
+) -> tuple[tuple[PhaseName, Interval], ...]:
+    """The same, by name."""
     _require_length(iterations_per_epoch, epochs)
-    phases = [
-        Phase(name="initialisation", seconds=times.init),
-        Phase(name="first iteration", seconds=times.first),
-        Phase(name="steady iterations", seconds=times.later * (iterations_per_epoch * epochs - 1)),
-    ]
-    if times.first_validation is not None:
-        later = times.later_validation or times.first_validation
-        phases.append(Phase(name="validation", seconds=times.first_validation + later * (epochs - 1)))
-    return tuple(phases)
+    steady = times.later * (iterations_per_epoch * epochs - 1)
+    terms: tuple[tuple[PhaseName, Interval], ...] = (
+        ("initialisation", times.init),
+        ("first iteration", times.first),
+        ("steady iterations", steady),
+    )
+    if times.first_validation is None:
+        return terms
+    later = times.later_validation or times.first_validation
+    return (*terms, ("validation", times.first_validation + later * (epochs - 1)))
 
 
 def training_seconds(times: StepTimes, *, iterations_per_epoch: float, epochs: int) -> Interval:

@@ -421,12 +421,24 @@ def _learnt(table: _Rows, missed: Array) -> tuple[Residuals, Array]:
 
 def _residual(x: Array, residuals: Residuals) -> tuple[Array, Array]:
     """ρ, and the nearness to the nearest program; one a row."""
-    if not residuals.weights:
-        return np.zeros(len(x)), np.zeros(len(x))
-    anchors = np.zeros((len(residuals.shares), len(FEATURES)))
-    anchors[:, [_COLUMN[name] for name in residuals.features]] = np.array(residuals.shares) / 100
-    near = _nearness(_shares(x), anchors, residuals.length)
-    return np.clip(near @ np.array(residuals.weights), -MOST_RESIDUAL, MOST_RESIDUAL), near.max(axis=1)
+    return _Anchors(residuals).residual(x)
+
+
+class _Anchors:
+    """The programs of Residuals as arrays."""
+
+    def __init__(self, residuals: Residuals) -> None:
+        self.weights = np.array(residuals.weights)
+        self.length = residuals.length
+        self.shares = np.zeros((len(residuals.shares), len(FEATURES)))
+        if residuals.weights:
+            self.shares[:, [_COLUMN[name] for name in residuals.features]] = np.array(residuals.shares) / 100
+
+    def residual(self, x: Array) -> tuple[Array, Array]:
+        if not len(self.weights):
+            return np.zeros(len(x)), np.zeros(len(x))
+        near = _nearness(_shares(x), self.shares, self.length)
+        return np.clip(near @ self.weights, -MOST_RESIDUAL, MOST_RESIDUAL), near.max(axis=1)
 
 
 _COLUMN: Final = {feature.name: place for place, feature in enumerate(FEATURES)}
@@ -559,35 +571,46 @@ def _on_one_gpu(rows: _Rows, missed: Array) -> Residuals:
 
 def step_seconds(operations: Sequence[Operation], gpus: Sequence[Gpu], fit: PhysicsFit) -> tuple[StepSeconds, ...]:
     """One iteration on each GPU; of one that was not measured by its nominal figures."""
-    if not gpus:
-        return ()
-    rates = Rates.of([_as_reached(gpu) for gpu in gpus])
-    work = work_of(operations)
-    x, least = features(work, rates), roofline(work, rates)
-    own = [fit.gpus.get(gpu.name, Reach(launch_seconds=fit.launch_seconds)) for gpu in gpus]
-    reach = np.array([(one.memory, one.tensor, one.ordinary, 1.0) for one in own])
-    coefficients = np.array([fit.coefficients.get(f.name, f.prior) for f in FEATURES])
-    parts = x * coefficients * reach[:, _SORTS]
-    host = np.array([one.launch_seconds for one in own]) * float(
-        work.launches @ np.array([fit.launches.get(f.name, f.prior) for f in HOST])
-    )
-    known = np.array([f.name in fit.familiar for f in FEATURES])
-    device = parts.sum(axis=1)
-    missed, near = _residual(x, fit.residuals)
-    missed += np.array([_residual(x[i : i + 1], one.residuals)[0][0] for i, one in enumerate(own)])
-    seconds = np.maximum(_together(device, host) * np.exp(missed), least)
-    return tuple(
-        StepSeconds(
-            seconds=float(seconds[i]),
-            classes=_classes(parts[i]),
-            device_seconds=float(device[i]),
-            host_seconds=float(host[i]),
-            limited_by=_limit(parts[i], float(host[i])),
-            unfamiliar=float(parts[i][~known].sum() / device[i]) if device[i] > 0 else 0.0,
-            near=float(near[i]),
+    return StepModel(gpus, fit).seconds(operations) if gpus else ()
+
+
+class StepModel:
+    """`step_seconds` for many sets of operations: what the GPUs and the fit say is gathered once."""
+
+    def __init__(self, gpus: Sequence[Gpu], fit: PhysicsFit) -> None:
+        own = [fit.gpus.get(gpu.name, Reach(launch_seconds=fit.launch_seconds)) for gpu in gpus]
+        self._rates = Rates.of([_as_reached(gpu) for gpu in gpus])
+        self._reach = np.array([(one.memory, one.tensor, one.ordinary, 1.0) for one in own])[:, _SORTS]
+        self._launch_seconds = np.array([one.launch_seconds for one in own])
+        self._coefficients = np.array([fit.coefficients.get(f.name, f.prior) for f in FEATURES])
+        self._launches = np.array([fit.launches.get(f.name, f.prior) for f in HOST])
+        self._known = np.array([f.name in fit.familiar for f in FEATURES])
+        self._anchors = _Anchors(fit.residuals)
+        self._own_anchors = {i: _Anchors(one.residuals) for i, one in enumerate(own) if one.residuals.weights}
+
+    def seconds(self, operations: Sequence[Operation]) -> tuple[StepSeconds, ...]:
+        """One iteration on each GPU."""
+        work = work_of(operations)
+        x, least = features(work, self._rates), roofline(work, self._rates)
+        parts = x * self._coefficients * self._reach
+        host = self._launch_seconds * float(work.launches @ self._launches)
+        device = parts.sum(axis=1)
+        missed, near = self._anchors.residual(x)
+        for i, anchors in self._own_anchors.items():
+            missed[i] += anchors.residual(x[i : i + 1])[0][0]
+        seconds = np.maximum(_together(device, host) * np.exp(missed), least)
+        return tuple(
+            StepSeconds(
+                seconds=float(seconds[i]),
+                classes=_classes(parts[i]),
+                device_seconds=float(device[i]),
+                host_seconds=float(host[i]),
+                limited_by=_limit(parts[i], float(host[i])),
+                unfamiliar=float(parts[i][~self._known].sum() / device[i]) if device[i] > 0 else 0.0,
+                near=float(near[i]),
+            )
+            for i in range(len(device))
         )
-        for i in range(len(gpus))
-    )
 
 
 def scaled_seconds(step: StepSeconds, measured: Sequence[tuple[StepSeconds, float]]) -> float:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from trainfare.estimator.checkpoints import Checkpoints
-from trainfare.estimator.iterations import StepTimes, training_phases
+from trainfare.estimator.iterations import StepTimes, training_terms
 from trainfare.estimator.spot import Rework, cut, expected_seconds, rework
 from trainfare.model.estimate import Phase
 from trainfare.model.interval import Interval
@@ -106,20 +106,20 @@ def course_of(
     epochs: int,
     epochs_interval: Interval | None,
 ) -> Course:
-    phases = training_phases(times, iterations_per_epoch=iterations_per_epoch, epochs=epochs)
-    below = sum(phase.seconds.value - phase.seconds.low for phase in phases)
-    above = sum(phase.seconds.high - phase.seconds.value for phase in phases)
-    between = None
+    terms = training_terms(times, iterations_per_epoch=iterations_per_epoch, epochs=epochs)
+    between, ends = None, {}
     if epochs_interval is not None:
         few, many = (_at(times, iterations_per_epoch, round(n)) for n in (epochs_interval.low, epochs_interval.high))
         between = few, many
         ends = {"steady iterations": (few.steady, many.steady), "validation": (few.validation, many.validation)}
-        phases = tuple(
-            Phase(name=phase.name, seconds=_allowing(phase.seconds, ends[phase.name])) if phase.name in ends else phase
-            for phase in phases
-        )
+    below = above = 0.0
+    phases = []
+    for name, seconds in terms:
+        below += seconds.value - seconds.low
+        above += seconds.high - seconds.value
+        phases.append(Phase(name=name, seconds=_allowing(seconds, ends.get(name))))
     return Course(
-        phases=phases,
+        phases=tuple(phases),
         init=times.init.value,
         first=times.first.value,
         below=below,
@@ -131,7 +131,7 @@ def course_of(
 
 
 def _at(times: StepTimes, iterations_per_epoch: float, epochs: int) -> AtEpochs:
-    """As `training_phases` has it, in plain numbers."""
+    """As `training_terms` has it, in plain numbers."""
     validation = 0.0
     if times.first_validation is not None:
         later = times.later_validation or times.first_validation

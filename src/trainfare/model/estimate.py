@@ -81,12 +81,13 @@ class Estimate:
     stated, and in plans of before."""
 
     def __post_init__(self) -> None:
-        require_text(profile_id=self.profile_id)
-        every, epochs = self.checkpoint_every_seconds, self.epochs
-        if not (0 < epochs and 0 < self.seconds.value and 0 < self.usd.value and (every is None or 0 < every < math.inf)):
-            # thousands are made for one table: which of them it is is asked only where one is wrong
+        if not self._is_told():  # thousands are made for one table: say what is wrong only where something is
+            require_text(profile_id=self.profile_id)
             require_positive(
-                epochs=epochs, seconds=self.seconds.value, usd=self.usd.value, checkpoint_every_seconds=every
+                epochs=self.epochs,
+                seconds=self.seconds.value,
+                usd=self.usd.value,
+                checkpoint_every_seconds=self.checkpoint_every_seconds,
             )
         names, total = set(), 0.0
         for phase in self.phases:
@@ -100,6 +101,19 @@ class Estimate:
             raise ValueError(f"the interval is of {self.epochs_interval.value:g} epochs, not of {self.epochs}")
         if self.bill is not None and self.bill.usd != self.usd:
             raise ValueError(f"the bill is {self.bill.usd.value} $, not {self.usd.value} $")
+
+    def _is_told(self) -> bool:
+        """It has a profile, and numbers above nothing; those of an Interval are finite."""
+        every = self.checkpoint_every_seconds
+        return (
+            self.profile_id.isascii()
+            and not self.profile_id.isspace()
+            and self.profile_id != ""
+            and 0 < self.epochs < math.inf
+            and self.seconds.value > 0
+            and self.usd.value > 0
+            and (every is None or 0 < every < math.inf)
+        )
 
     @property
     def fits(self) -> bool | None:
