@@ -40,6 +40,12 @@ def print_plan(plan: Plan, lines: Sequence[Estimate], *, notes: Sequence[str] = 
 def _answer(plan: Plan) -> Iterator[list[str | tuple[str, str]]]:
     if plan.legs is None:
         yield ["Train on  ", *answer(plan.chosen)]
+        if plan.spot_risk is not None:
+            backed = plan.spot_risk.with_fallback
+            yield [
+                "to be in time it goes over to on demand where spot stays away, and then costs  ",
+                (f"{format_usd(backed.usd)} on the mean", "bold"),
+            ]
         return
     first, second = plan.legs.legs
     yield [f"Train  epochs 1 – {first.last_epoch} on  ", *machines(first.estimate)]
