@@ -9,7 +9,7 @@ import pytest
 
 from tests.makers import make_profile, make_program
 from trainfare.app import probe as probing
-from trainfare.app.probe import plan_probes, probe
+from trainfare.app.probe import plan_probes, run_probes
 from trainfare.app.profile import ProfilingFailed, ProfilingInterrupted, profile
 from trainfare.errors import AskedWrongly
 from trainfare.model.machine import Host
@@ -82,7 +82,7 @@ def test_a_slice_is_measured_where_it_may_be_cheaper_and_the_answer_leans_on_it(
     settings: Settings, answered: list[str]
 ) -> None:
     steps: list[Any] = []
-    found = probe(epochs=500, scope=LOCAL, settings=settings, on_step=steps.append)
+    found = run_probes(epochs=500, scope=LOCAL, settings=settings, on_step=steps.append)
     assert answered[0] == "local/two"  # twice the cores for less: believed best
     assert len(answered) == len(set(answered))
     assert tuple(steps) == found.steps
@@ -93,11 +93,11 @@ def test_a_slice_is_measured_where_it_may_be_cheaper_and_the_answer_leans_on_it(
 
 
 def test_no_more_probes_than_asked_for(settings: Settings, answered: list[str]) -> None:
-    found = probe(epochs=100_000, scope=LOCAL, settings=settings, most=1)
+    found = run_probes(epochs=100_000, scope=LOCAL, settings=settings, most=1)
     assert len(answered) == 1
     assert found.stopped.startswith("1 probe")
     with pytest.raises(AskedWrongly, match="--most"):
-        probe(settings=settings, most=0)
+        run_probes(settings=settings, most=0)
 
 
 def test_the_plan_is_made_without_running_anything(settings: Settings, answered: list[str]) -> None:
@@ -116,7 +116,7 @@ def test_a_probe_that_fails_is_said_and_not_tried_again(
         raise ProfilingFailed(f"it does not run on {on}", None)
 
     monkeypatch.setattr(probing, "profile_command", fails)
-    found = probe(epochs=500, scope=LOCAL, settings=settings)
+    found = run_probes(epochs=500, scope=LOCAL, settings=settings)
     assert len(answered) == len(set(answered)) == len(found.steps)
     assert all(step.failure and step.profile is None for step in found.steps)
 
@@ -129,7 +129,7 @@ def test_what_was_measured_before_an_interruption_is_kept(
         raise ProfilingInterrupted("interrupted before its first iteration; nothing was kept.", None)
 
     monkeypatch.setattr(probing, "profile_command", interrupted)
-    found = probe(epochs=500, scope=LOCAL, settings=settings)
+    found = run_probes(epochs=500, scope=LOCAL, settings=settings)
     assert len(answered) == 1
     assert (found.interrupted, found.stopped) == (True, "interrupted")
     assert found.recommendation.plan.chosen is not None
@@ -147,7 +147,7 @@ def test_a_program_whose_folder_is_gone_is_said(settings: Settings, answered: li
     with open_history(settings.store) as history:
         history.add_profile(gone)
     with pytest.raises(AskedWrongly, match="is not there any more"):
-        probe(["pgone"], epochs=500, scope=LOCAL, settings=settings)
+        run_probes(["pgone"], epochs=500, scope=LOCAL, settings=settings)
 
 
 def test_a_real_program_is_probed_on_a_real_slice(settings: Settings, tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_a_real_program_is_probed_on_a_real_slice(settings: Settings, tmp_path: 
     )
     command = (sys.executable, "plain.py", "--epochs", "40", "--sleep", "0")
     first = profile(command, settings=settings, directory=PROGRAMS, on="local/one", iterations=10)
-    found = probe(epochs=5_000, scope=LOCAL, settings=settings, most=1, profiling={"iterations": 10})
+    found = run_probes(epochs=5_000, scope=LOCAL, settings=settings, most=1, profiling={"iterations": 10})
     assert [step.profile.host.vm_type for step in found.steps if step.profile] == ["local/two"]
     measured = found.steps[0].profile
     assert measured is not None

@@ -92,7 +92,7 @@ def plan_probes(
     )
 
 
-def probe(
+def run_probes(
     profile_ids: Sequence[str] = (),
     *,
     most: int = MOST,

@@ -102,7 +102,7 @@ def _measure(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    from trainfare.app.probe import Step, probe
+    from trainfare.app.probe import Step, run_probes
     from trainfare.cli.console import print_json, print_note
     from trainfare.cli.probe_card import beginning_line, print_probing, probing_record, step_line
     from trainfare.cli.profile_screen import Screen
@@ -114,7 +114,7 @@ def _measure(
         screen.clear()
         print_note(step_line(step))
 
-    found = probe(
+    found = run_probes(
         profile,
         most=most,
         on_probe=lambda following: print_note(beginning_line(following)),

@@ -350,7 +350,8 @@ class Believer:
         return known[gpu.name]
 
     def _model(self, gpu: Gpu) -> tuple[tuple[str, ...], StepModel]:
-        """Of all targets together, since they share the work; with the GPU where it is none of them. And their names."""
+        """Of all targets together, since they share the work, and of the GPU where it is none of them; with their
+        names."""
         if self._calibration is None:
             raise ValueError("a model needs its calibration")
         extra = None if self._targets.get(gpu.name) == gpu else gpu.name
