@@ -47,6 +47,8 @@ _HOMES = {
         "trainfare.model.scope": "Quota Scope",
         "trainfare.model.legs": "Early Legs",
         "trainfare.model.spot": "SpotRisk",
+        "trainfare.model.probing": "Probe ProbePlan",
+        "trainfare.app.probe": "Probing ProbingPlan plan_probes run_probes",
         "trainfare.model.prediction": "Prediction",
         "trainfare.model.document": "to_json from_json",
     }.items()
@@ -79,6 +81,10 @@ __all__ = [
     "Plan",
     "Prediction",
     "PredictionReport",
+    "Probe",
+    "ProbePlan",
+    "Probing",
+    "ProbingPlan",
     "Profile",
     "Program",
     "Quota",
@@ -106,6 +112,7 @@ __all__ = [
     "list_offers",
     "list_plans",
     "list_profiles",
+    "plan_probes",
     "predict",
     "profile",
     "profile_series",
@@ -114,6 +121,7 @@ __all__ = [
     "recommend_cluster",
     "remove_profiles",
     "reproduce",
+    "run_probes",
     "show_gpu",
     "show_log",
     "show_machine",
@@ -135,6 +143,7 @@ if TYPE_CHECKING:
     from trainfare.app.past import import_run
     from trainfare.app.plans import list_plans, show_plan
     from trainfare.app.predict import PredictionReport, predict
+    from trainfare.app.probe import Probing, ProbingPlan, plan_probes, run_probes
     from trainfare.app.profile import profile
     from trainfare.app.profiles import import_profile, list_profiles, remove_profiles, show_log, show_profile
     from trainfare.app.recommend import Recommendation, recommend
@@ -152,6 +161,7 @@ if TYPE_CHECKING:
     from trainfare.model.offer import Candidate, Commitment, Offer
     from trainfare.model.plan import Goal, Plan, Target
     from trainfare.model.prediction import Prediction
+    from trainfare.model.probing import Probe, ProbePlan
     from trainfare.model.profile import Operation, Profile
     from trainfare.model.program import Program
     from trainfare.model.scope import Quota, Scope

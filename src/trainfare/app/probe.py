@@ -7,25 +7,22 @@ are the machines that can be reached today; what lies behind other doors is name
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from trainfare.app.profile import ProfilingFailed, profile_command
-from trainfare.app.recommend import Recommendation, recommend
+from trainfare.app.recommend import Asked, Question, Recommendation, consider, keep_plan
 from trainfare.clouds.slices import is_slice
 from trainfare.errors import AskedWrongly
-from trainfare.model.bill import Overheads
 from trainfare.model.estimate import Estimate
 from trainfare.model.offer import Candidate
 from trainfare.model.plan import Goal
 from trainfare.model.probing import Probe, ProbePlan
 from trainfare.model.profile import Profile
-from trainfare.model.scope import Scope
 from trainfare.recommender import probe_plan
 from trainfare.settings import Settings, read_settings
 
 MOST = 8
 """Probes in one go, unless the user says otherwise."""
-EVERYTHING = Scope()
 NOTHING_PAYS = "no further probe is expected to save more than it costs"
 OUT_OF_REACH = "what is still worth a probe lies behind doors that are not built yet"
 
@@ -66,22 +63,13 @@ def plan_probes(
     profile_ids: Sequence[str] = (),
     *,
     goal: Goal | None = None,
-    scope: Scope = EVERYTHING,
-    epochs: int | None = None,
-    iterations_per_epoch: int | None = None,
-    overheads: Overheads | None = None,
     settings: Settings | None = None,
+    **asked: Unpack[Asked],
 ) -> ProbingPlan:
-    """Where to begin, which machines to measure after that, what each costs and saves, and when to stop."""
-    found = recommend(
-        profile_ids,
-        goal=goal,
-        scope=scope,
-        epochs=epochs,
-        iterations_per_epoch=iterations_per_epoch,
-        overheads=overheads,
-        settings=settings,
-    )
+    """Where to begin, which machines to measure after that, what each costs and saves, and when to stop. `asked` are
+    those of `recommend`."""
+    settings = settings or read_settings()
+    found = consider(profile_ids, Question(goal=goal or Goal(kind=settings.goal), **asked), settings=settings)
     kept = 1.0 if any(profile.checkpoint_seconds for profile in found.profiles) else 0.0
     plan = probe_plan.plan_probes(found.alternatives, found.plan.goal, kept=kept)
     unmeasured = [plan.start] if plan.start.seconds else []
@@ -99,20 +87,22 @@ def run_probes(
     on_probe: Callable[[Probe], None] = lambda _: None,
     on_step: Callable[[Step], None] = lambda _: None,
     profiling: dict[str, Any] | None = None,
+    goal: Goal | None = None,
     settings: Settings | None = None,
-    **asked: Any,
+    **asked: Unpack[Asked],
 ) -> Probing:
     """Carry the plan out on slices of this machine: the program of the leading profile runs on one after another, as
     long as that is expected to save more than it costs.
 
-    `asked` are the options of `plan_probes`, `profiling` those of `profile`. `on_probe` is told before a slice is
-    measured, `on_step` after it. An interruption ends it; what was measured is kept.
+    `asked` are those of `recommend`, `profiling` the options of `profile`. `on_probe` is told before a slice is
+    measured, `on_step` after it. An interruption ends it; what was measured is kept, and the plan as it then stands.
     """
     if most < 1:
         raise AskedWrongly(f"--most must be at least 1, got {most}.")
     settings = settings or read_settings()
     ids = list(profile_ids)
-    found = recommend(ids, settings=settings, **asked)
+    question = Question(goal=goal or Goal(kind=settings.goal), **asked)
+    found = consider(ids, question, settings=settings)
     leading = found.profiles[0]
     ids = ids or [leading.id]
     steps: list[Step] = []
@@ -126,9 +116,10 @@ def run_probes(
         if step.profile is not None:
             if len(ids) > 1:  # profiles that are named one by one are those that count
                 ids.append(step.profile.id)
-            found = recommend(ids, settings=settings, **asked)
+            found = consider(ids, question, settings=settings)
         steps.append(Step(probe=step.probe, profile=step.profile, failure=step.failure, chosen=found.plan.chosen))
         on_step(steps[-1])
+    keep_plan(found, settings)
     unreached = _unreached(found)
     return Probing(
         steps=tuple(steps),

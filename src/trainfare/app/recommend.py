@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 from trainfare.app.epochs import epochs_to_target, expected_epochs
 from trainfare.app.fare import Fare, Length, gather, interruptions_on, profiles_asked, require_epochs
@@ -139,45 +139,76 @@ def _expected(answer: EpochsAnswer, whole: int) -> Length:
     )
 
 
-def recommend(
-    profile_ids: Sequence[str] = (),
-    *,
-    goal: Goal | None = None,
-    scope: Scope = EVERYTHING,
-    epochs: int | None = None,
-    early: Early | None = None,
-    legs: bool = False,
-    baseline: str | None = None,
-    iterations_per_epoch: int | None = None,
-    overheads: Overheads | None = None,
-    settings: Settings | None = None,
-) -> Recommendation:
-    """The plan for the named profiles, or for the newest; it is kept in the store.
+class Asked(TypedDict, total=False):
+    """The fields of a Question that `recommend` takes as they are."""
+
+    scope: Scope
+    epochs: int | None
+    early: Early | None
+    legs: bool
+    baseline: str | None
+    iterations_per_epoch: int | None
+    overheads: Overheads | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What a recommendation is asked for.
 
     `scope` says what may be chosen from: providers, machines, clusters, batch sizes, markets. With `legs` the training
     may begin on one machine and end on another; `early` is a figure that is wanted before it ends. `baseline` is a
     machine to hold the chosen one against.
     """
+
+    goal: Goal
+    scope: Scope = EVERYTHING
+    epochs: int | None = None
+    early: Early | None = None
+    legs: bool = False
+    baseline: str | None = None
+    iterations_per_epoch: int | None = None
+    overheads: Overheads | None = None
+
+    def __post_init__(self) -> None:
+        require_epochs(self.epochs)
+        if self.epochs is not None and self.goal.target is not None:
+            raise AskedWrongly("--epochs and --target both say how long to train: give one of them.")
+
+
+def recommend(
+    profile_ids: Sequence[str] = (),
+    *,
+    goal: Goal | None = None,
+    settings: Settings | None = None,
+    **asked: Unpack[Asked],
+) -> Recommendation:
+    """The plan for the named profiles, or for the newest; it is kept in the store. `asked` are fields of a Question."""
     settings = settings or read_settings()
-    goal = goal or Goal(kind=settings.goal)
-    now = datetime.now(UTC)
-    require_epochs(epochs)
-    if epochs is not None and goal.target is not None:
-        raise AskedWrongly("--epochs and --target both say how long to train: give one of them.")
+    found = consider(profile_ids, Question(goal=goal or Goal(kind=settings.goal), **asked), settings=settings)
+    keep_plan(found, settings)
+    return found
+
+
+def keep_plan(found: Recommendation, settings: Settings) -> None:
+    with open_history(settings.store) as history:
+        history.add_plan(found.plan)
+
+
+def consider(profile_ids: Sequence[str], asked: Question, *, settings: Settings) -> Recommendation:
+    """The same, without keeping it."""
     with open_history(settings.store) as history:
         profiles = profiles_asked(history, profile_ids)
-        fare = gather(
-            profiles,
-            decide=partial(decide_epochs, epochs, target=goal.target),
-            iterations_per_epoch=iterations_per_epoch,
-            overheads=overheads,
-            settings=settings,
-        )
-        search = _search(fare, profiles, in_catalog(scope, fare.catalog), epochs, now)
-        asked = _Asked(goal=goal, legs=legs, early=early, baseline=baseline)
-        found = _choose(search, asked)
-        plan = _plan(search, asked, found)
-        history.add_plan(plan)
+    goal = asked.goal
+    fare = gather(
+        profiles,
+        decide=partial(decide_epochs, asked.epochs, target=goal.target),
+        iterations_per_epoch=asked.iterations_per_epoch,
+        overheads=asked.overheads,
+        settings=settings,
+    )
+    search = _search(fare, profiles, in_catalog(asked.scope, fare.catalog), asked.epochs, datetime.now(UTC))
+    found = _choose(search, asked)
+    plan = _plan(search, asked, found)
     in_full = {id(e.candidate): e for e in (plan.chosen, *plan.runners_up, *plan.front)}
     least = least_of(found.may)
     return Recommendation(
@@ -189,14 +220,6 @@ def recommend(
         ),
         fare=search.fare,
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    goal: Goal
-    legs: bool
-    early: Early | None
-    baseline: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,7 +286,7 @@ def _no_epochs(fare: Fare, sizes: Sequence[int | None]) -> str:
     )
 
 
-def _choose(search: _Search, asked: _Asked) -> _Choice:
+def _choose(search: _Search, asked: Question) -> _Choice:
     scope, goal = search.scope, asked.goal
     may = choosable(search.estimates, spot=scope.spot, reserved=scope.reserved)
     least = least_of(may)
@@ -311,7 +334,7 @@ def _in_time(in_legs: LegsAdvice | None, ordered: Sequence[Estimate]) -> tuple[E
     return tuple(e for e in ordered if e.candidate == alone.candidate) or (alone,)
 
 
-def _plan(search: _Search, asked: _Asked, found: _Choice) -> Plan:
+def _plan(search: _Search, asked: Question, found: _Choice) -> Plan:
     fare, goal = search.fare, asked.goal
     at_knee = knee(found.front)
     ordered = found.ordered[: 1 + RUNNERS_UP]
@@ -341,7 +364,7 @@ def _first_leg(legs: Legs | None) -> Estimate:
     return legs.legs[0].estimate
 
 
-def _case(search: _Search, asked: _Asked, found: _Choice, chosen: Estimate) -> Case:
+def _case(search: _Search, asked: Question, found: _Choice, chosen: Estimate) -> Case:
     fare, goal, scope = search.fare, asked.goal, search.scope
     least = least_of(found.may)
     shortlist = [e.candidate for e in found.ordered] or [chosen.candidate]
@@ -375,7 +398,7 @@ def _case(search: _Search, asked: _Asked, found: _Choice, chosen: Estimate) -> C
     )
 
 
-def _legs_sentences(asked: _Asked, found: _Choice) -> tuple[str, ...]:
+def _legs_sentences(asked: Question, found: _Choice) -> tuple[str, ...]:
     """Said where they win; where they do not, only to who asked for them."""
     if found.legs is None or (found.legs.legs is None and not asked.legs):
         return ()

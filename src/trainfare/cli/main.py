@@ -15,6 +15,7 @@ from trainfare.cli.epochs import epochs
 from trainfare.cli.estimate import estimate
 from trainfare.cli.past import import_
 from trainfare.cli.predict import predict
+from trainfare.cli.probe import probe
 from trainfare.cli.profile import profile
 from trainfare.cli.recommend import recommend
 from trainfare.cli.reproduce import reproduce
@@ -23,8 +24,7 @@ from trainfare.errors import TrainfareError
 
 app = typer.Typer(
     name="trainfare",
-    help="Which machine should I train this on, how long will it take, how much? "
-    "Start with: trainfare profile -- python train.py, then: trainfare recommend",
+    help="Which machine should I train on? Start: trainfare profile -- python train.py",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -50,6 +50,7 @@ def main(
 app.command(context_settings={"allow_interspersed_args": False})(profile)
 app.command("import")(import_)
 app.command()(recommend)
+app.command()(probe)
 app.command()(compare)
 app.command()(cluster)
 app.command()(estimate)

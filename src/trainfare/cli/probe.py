@@ -55,12 +55,12 @@ def probe(
     Without --plan it measures: the program of the profile runs for a few iterations on slices of this machine, one
     after another, as long as that pays. Machines that no door leads to yet are named.
     """
-    from trainfare.cli.recommend import _goal, _scope
+    from trainfare.cli.asked import goal_of, scope_of
     from trainfare.settings import read_settings
 
     settings = read_settings({"store": store, "goal": goal})
     asked: dict[str, Any] = {
-        "goal": _goal(
+        "goal": goal_of(
             goal,
             settings.goal,
             weight_time=weight_time,
@@ -69,7 +69,7 @@ def probe(
             confidence=0.9,
             target=None,
         ),
-        "scope": _scope(only or (), (), (), nodes=None, spot=spot, reserved=None),
+        "scope": scope_of(only or (), (), (), nodes=None, spot=spot, reserved=None),
         "epochs": epochs,
         "iterations_per_epoch": iterations_per_epoch,
     }
@@ -103,10 +103,10 @@ def _measure(
     as_json: bool,
 ) -> None:
     from trainfare.app.probe import Step, run_probes
+    from trainfare.cli.asked import seconds_of
     from trainfare.cli.console import print_json, print_note
     from trainfare.cli.probe_card import beginning_line, print_probing, probing_record, step_line
     from trainfare.cli.profile_screen import Screen
-    from trainfare.cli.recommend import _duration
 
     screen = Screen(quiet=quiet)
 
@@ -120,7 +120,7 @@ def _measure(
         on_probe=lambda following: print_note(beginning_line(following)),
         on_step=done,
         profiling={
-            "max_seconds": None if max_time is None else _duration("--max-time", max_time),
+            "max_seconds": None if max_time is None else seconds_of("--max-time", max_time),
             "on_workspace": screen.workspace,
             "on_progress": screen.progress,
             "on_output": None if quiet else screen.output,

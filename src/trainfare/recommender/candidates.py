@@ -83,7 +83,7 @@ def sensible_batch_sizes(profiles: Sequence[Profile], scope: Scope) -> tuple[int
         return tuple(profiled)
     samples = next((profile.samples for profile in profiles if profile.samples), None)
     others = [round(size * 2.0**power) for size in profiled if size is not None for power in BATCH_POWERS]
-    possible = [size for size in others if 1 <= size and (samples is None or size <= samples)]
+    possible = [size for size in others if size >= 1 and (samples is None or size <= samples)]
     return tuple(dict.fromkeys((*profiled, *possible)))
 
 
