@@ -22,9 +22,9 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
+from benchmarks.slices import slice_offers
 from trainfare.app.fare import Fare, Length, gather
 from trainfare.app.profile import profile
 from trainfare.clouds.local import LocalDoor
@@ -33,8 +33,7 @@ from trainfare.estimator.move import Side, move_between
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 from trainfare.model.legs import Move
-from trainfare.model.machine import VmType
-from trainfare.model.offer import Candidate, Offer
+from trainfare.model.offer import Candidate
 from trainfare.model.program import Program
 from trainfare.settings import Settings
 from trainfare.units import spell_seconds
@@ -90,7 +89,7 @@ def main() -> None:
         fare = _fare(folder, program, options.epochs)
         legs = [_leg(fare, "one", options.after), _leg(fare, "half", options.epochs - options.after)]
         move = _move(fare, *legs)
-        door = LocalDoor(folder / "machines", list(_offers().values()))
+        door = LocalDoor(folder / "machines", list(slice_offers(SLICES).values()))
         alone = _run(door, "one", program, options.epochs)
         first = _run(door, "one", program, options.epochs, until=options.after, keep=folder / "kept")
         shutil.copy(folder / "kept" / "checkpoint.pt", program / "checkpoint.pt")
@@ -98,21 +97,6 @@ def main() -> None:
     rows = _rows(legs, move, first, second, options.after)
     apart = max(abs(alone.losses[n] - loss) for run in (first, second) for n, loss in run.losses.items())
     _show(rows, apart, second, options)
-
-
-def _offers() -> dict[str, Offer]:
-    today = datetime.now(UTC).date()
-    return {
-        name: Offer(
-            vm_type=VmType(provider="local", name=name, gpu=None, gpus=0, vcpus=cpus, memory_gib=None),
-            region="here",
-            market="own",
-            usd_per_hour=usd,
-            seen_on=today,
-            source="invented",
-        )
-        for name, (cpus, usd) in SLICES.items()
-    }
 
 
 def _fare(folder: Path, program: Path, epochs: int) -> Fare:
@@ -160,7 +144,7 @@ def _run(
     """To the end, or until an epoch is done and its checkpoint brought to `keep`; then it is killed."""
     run_id = f"moving-{os.getpid()}-{name}"
     command = (sys.executable, "pytorch_resume.py", "--batch-size", str(BATCH_SIZE), "--epochs", str(epochs))
-    candidate = Candidate(offer=_offers()[name], nodes=1, batch_size=BATCH_SIZE)
+    candidate = Candidate(offer=slice_offers(SLICES)[name], nodes=1, batch_size=BATCH_SIZE)
     (machine,) = door.launch(candidate, run_id=run_id)
     try:
         started = time.time()

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from benchmarks.method_on_this_machine.measuring import SAMPLES, SLICES, Done, offers
+from benchmarks.method_on_this_machine.measuring import SAMPLES, SLICES, Done
+from benchmarks.slices import slice_offers
 from trainfare.estimator.belief import Believer
 from trainfare.estimator.epochs import configurations, epochs_run
 from trainfare.estimator.estimate import estimate_all
@@ -79,7 +80,7 @@ def by_epochs(done: Sequence[Done]) -> Method:
 def by_iterations(done: Sequence[Done], epochs: dict[int, int]) -> Method:
     """His second: some iterations on every slice, equation 5.3. How many epochs it is not able to say; it is told."""
     short = [d for d in done if d.task.what == "iterations"]
-    here = offers()
+    here = slice_offers(SLICES)
     seconds = {}
     for each in short:
         assert each.profile is not None

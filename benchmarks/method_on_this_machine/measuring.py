@@ -9,15 +9,14 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+from benchmarks.slices import slice_offers
 from trainfare.app.profile import profile
 from trainfare.clouds.local import LocalDoor
 from trainfare.model.document import from_document, to_document
-from trainfare.model.machine import VmType
-from trainfare.model.offer import Candidate, Offer
+from trainfare.model.offer import Candidate
 from trainfare.model.profile import Profile
 from trainfare.model.program import Program
 from trainfare.settings import Settings
@@ -52,21 +51,6 @@ class Done:
     seconds: float
     """Wall time of all of it, as it would be paid."""
     profile: Profile | None
-
-
-def offers() -> dict[str, Offer]:
-    today = datetime.now(UTC).date()
-    return {
-        name: Offer(
-            vm_type=VmType(provider="local", name=name, gpu=None, gpus=0, vcpus=cpus, memory_gib=None),
-            region="here",
-            market="own",
-            usd_per_hour=price,
-            seen_on=today,
-            source="invented",
-        )
-        for name, (cpus, price) in SLICES.items()
-    }
 
 
 def first_tasks() -> list[Task]:
@@ -135,7 +119,7 @@ def _profiled(task: Task, program: Program, folder: Path) -> Done:
 
 def _run_whole(task: Task, program: Program, folder: Path) -> Done:
     """Without the probe, through the door by which a run would be started."""
-    offer = offers()[task.slice]
+    offer = slice_offers(SLICES)[task.slice]
     door = LocalDoor(folder / "machines", [offer])
     run_id = f"{task.framework}-{task.batch_size}-{task.slice}".lower()
     (machine,) = door.launch(Candidate(offer=offer, nodes=1, batch_size=task.batch_size), run_id=run_id)

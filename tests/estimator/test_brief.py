@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.makers import make_candidate, make_gpu, make_offer, make_profile, make_vm_type, shipped_coefficients
@@ -103,6 +103,7 @@ def same(a: Interval | None, b: Interval | None) -> bool:
     return all(math.isclose(getattr(a, end), getattr(b, end), rel_tol=1e-9) for end in ("value", "low", "high"))
 
 
+@settings(max_examples=40)
 @given(trainings())
 def test_in_brief_is_what_it_is_in_full_without_the_words(
     training: tuple[list[Profile], list[Candidate], dict[str, Any]],
@@ -125,6 +126,7 @@ def test_in_brief_is_what_it_is_in_full_without_the_words(
         assert all(phase.how for phase in full.phases)
 
 
+@settings(max_examples=40)
 @given(trainings())
 def test_one_candidate_is_told_the_same_alone_and_among_others(
     training: tuple[list[Profile], list[Candidate], dict[str, Any]],
@@ -140,6 +142,7 @@ def test_one_candidate_is_told_the_same_alone_and_among_others(
         assert [phase.name for phase in alone.phases] == [phase.name for phase in found.phases]
 
 
+@settings(max_examples=40)
 @given(trainings())
 def test_errors_of_what_is_apart_add_up_as_squares(
     training: tuple[list[Profile], list[Candidate], dict[str, Any]],
@@ -153,6 +156,7 @@ def test_errors_of_what_is_apart_add_up_as_squares(
             assert getattr(found.seconds, end) == pytest.approx(max(0.0, by_hand), rel=1e-9, abs=1e-9)
 
 
+@settings(max_examples=40)
 @given(trainings())
 def test_epochs_in_doubt_widen_by_what_fewer_and_more_would_take(
     training: tuple[list[Profile], list[Candidate], dict[str, Any]],

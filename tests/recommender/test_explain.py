@@ -71,7 +71,11 @@ def test_what_may_well_be_cheaper_is_not_told_apart() -> None:
         "all with 25 % probability"
     ) in said(case(CHEAP, near))
     nearly = replace(near, candidate=replace(near.candidate, batch_size=128))
-    assert "; nor can 1 other; of these aws a2 takes 0.5 × the time" in said(case(CHEAP, near, nearly))
+    assert "probability; it takes 0.5 × the time; nor can 1 other" in said(case(CHEAP, near, nearly))
+    slow = replace(near, seconds=Interval.within_factor(3600.0, 2))
+    assert "; nor can 1 other; of these aws a2 at batch 128 takes 0.5 × the time" in said(case(CHEAP, slow, nearly))
+    equal = replace(near, usd=Interval.within_factor(1.0004, 2))
+    assert "confidence: the same cost is expected, and it is cheaper" in said(case(CHEAP, equal))
     assert "probability; it takes 0.5 × the time" in said(case(CHEAP, near))
     surer = Goal(kind="cheapest", confidence=0.7)
     assert "told apart" not in said(case(CHEAP, near, goal=surer))
@@ -88,11 +92,58 @@ def test_a_clear_winner_is_not_doubted() -> None:
 
 
 def test_the_machines_that_would_win_at_other_numbers_of_epochs_are_named() -> None:
-    walk = (Stretch(first=1, last=30, estimate=FAST), Stretch(first=31, last=None, estimate=CHEAP))
-    assert "with 30 epochs or fewer aws a2 would win" in said(case(stretches=walk))
-    walk = (Stretch(first=1, last=30, estimate=CHEAP), Stretch(first=31, last=None, estimate=FAST))
-    assert "from 31 epochs on aws a2 would win" in said(case(stretches=walk))
+    walk = (Stretch(first=1, last=3, estimate=FAST), Stretch(first=4, last=None, estimate=CHEAP))
+    assert "with 3 epochs or fewer aws a2 would win" in said(case(stretches=walk))
+    walk = (Stretch(first=1, last=1, estimate=FAST), Stretch(first=2, last=None, estimate=CHEAP))
+    assert "with 1 epoch aws a2 would win" in said(case(stretches=walk))
+    walk = (Stretch(first=1, last=3000, estimate=CHEAP), Stretch(first=3001, last=None, estimate=FAST))
+    assert "from 3 001 epochs on aws a2 would win" in said(case(stretches=walk))
     assert "it is the cheapest whatever the number of epochs" in said(case())
+
+
+def test_other_numbers_of_epochs_are_told_only_where_all_else_stays_as_it_is() -> None:
+    walk = (Stretch(first=1, last=30, estimate=CHEAP), Stretch(first=31, last=None, estimate=FAST))
+    for goal in (Goal(deadline_seconds=9e9), Goal(budget_usd=9e9)):  # with fewer epochs others would keep them too
+        assert "epochs" not in said(case(stretches=walk, goal=goal)).replace("up to", "").split("keeps the deadline")[-1]
+        assert "whatever the number" not in said(case(goal=goal))
+    assert "whatever the number" not in said(case(CHEAP))  # of one
+    wrong = (Stretch(first=1, last=30, estimate=FAST), Stretch(first=31, last=None, estimate=CHEAP))
+    assert "would win" not in said(case(stretches=wrong))  # of 10 epochs it is not the best: rounding has chosen it
+    larger = replace(FAST, candidate=replace(FAST.candidate, batch_size=256))
+    assert "from 31 epochs on, at batch 64, aws a2 would win" in said(case(CHEAP, FAST, larger, stretches=walk))
+
+
+def test_a_limit_that_rounds_up_to_where_the_chosen_one_keeps_it_too_is_not_told() -> None:
+    a_second_less = replace(FAST, seconds=Interval.within_factor(3599.9, 2))
+    assert "with a deadline below" not in said(case(CHEAP, a_second_less))
+    assert "with a deadline below 2 h: aws a2, 30 min, 3.00 $, which keeps --deadline 1h" in said(case())
+    a_cent_less = replace(CHEAP, usd=Interval.within_factor(2.9999, 2))
+    assert "with a budget below" not in said(case(FAST, a_cent_less, goal=Goal(kind="fastest")))
+
+
+def test_what_an_early_figure_leaves_out_is_not_called_spot() -> None:
+    better = make_estimate(usd=Interval.within_factor(0.5, 2))
+    assert "1 that would be better is too late for what is wanted early" in said(case(CHEAP, FAST, may=(better, CHEAP)))
+    spot = replace(better, candidate=replace(better.candidate, offer=make_offer(market="spot")))
+    assert "1 spot offer that would be better is not relied on" in said(case(CHEAP, FAST, may=(spot, CHEAP)))
+
+
+def test_a_single_candidate_is_spoken_of_as_one() -> None:
+    goal = Goal(deadline_seconds=43_200.0, budget_usd=20.0)
+    assert said(case(CHEAP, goal=goal)).startswith(
+        "cheapest of 1 candidate (1 machine type) that ends within 12 h and costs at most 20.00 $ with 90 % confidence"
+    )
+
+
+def test_the_baseline_itself_is_named_as_such() -> None:
+    assert "it is the baseline itself" in said(case(baseline=CHEAP, delta=1.0))
+
+
+def test_a_program_that_counts_in_iterations() -> None:
+    text = said(case(planned_iterations=100_000, iterations_per_epoch=7))
+    assert "the program counts in iterations: 100 000 of them are 14 286 epochs" in text
+    assert "1 iteration is 1 epoch" in said(case(planned_iterations=1, iterations_per_epoch=1))
+    assert "150 of them are 1.5 epochs" in said(case(planned_iterations=150, iterations_per_epoch=100))
 
 
 def test_what_was_assumed_is_said() -> None:

@@ -1,9 +1,38 @@
 """Options that several commands have, worded once."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
+Profiles = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[PROFILE]...",
+        help="Profiles of one program, one a machine; the newest when none is named.",
+        show_default=False,
+    ),
+]
+GoalKind = Annotated[
+    Literal["cheapest", "fastest"] | None,
+    typer.Option(metavar="cheapest|fastest", help="What to look for; in a --budget the fastest.", show_default=False),
+]
+WeightTime = Annotated[
+    float | None, typer.Option(metavar="W", help="Both: W of time and 1 − W of cost.", show_default=False)
+]
+Deadline = Annotated[
+    str | None, typer.Option(metavar="TIME", help="It must end within: 3h, 90min, 2d.", show_default=False)
+]
+Budget = Annotated[float | None, typer.Option(metavar="USD", help="It must not cost more.", show_default=False)]
+Epochs = Annotated[int | None, typer.Option(min=1, metavar="N", help="How many epochs to train.", show_default=False)]
+Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="WHAT=NAME",
+        help="Of a provider, region, machine, gpu, or gpu-gib; or --only yours. Repeat it.",
+        show_default=False,
+    ),
+]
+Spot = Annotated[bool, typer.Option("--spot", help="Spot machines may be chosen too.")]
 Store = Annotated[
     str | None,
     typer.Option("--store", metavar="STORE", help="Another history: a file or a PostgreSQL URL.", show_default=False),

@@ -1,46 +1,37 @@
 """`trainfare probe`: what to measure next, and measure it."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trainfare.cli.options import IterationsPerEpoch, Json, Store
+from trainfare.cli.options import (
+    Budget,
+    Deadline,
+    Epochs,
+    GoalKind,
+    IterationsPerEpoch,
+    Json,
+    Only,
+    Profiles,
+    Spot,
+    Store,
+    WeightTime,
+)
 
 if TYPE_CHECKING:
     from trainfare.settings import Settings
 
 
 def probe(
-    profile: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[PROFILE]...",
-            help="Profiles of one program, one a machine; the newest when none is named.",
-            show_default=False,
-        ),
-    ] = None,
+    profile: Profiles = None,
     plan: Annotated[bool, typer.Option("--plan", help="Only say what would be measured, and why.")] = False,
-    goal: Annotated[
-        Literal["cheapest", "fastest"] | None,
-        typer.Option(metavar="cheapest|fastest", help="What to look for.", show_default=False),
-    ] = None,
-    weight_time: Annotated[
-        float | None, typer.Option(metavar="W", help="Both: W of time and 1 − W of cost.", show_default=False)
-    ] = None,
-    deadline: Annotated[
-        str | None, typer.Option(metavar="TIME", help="It must end within: 3h, 90min, 2d.", show_default=False)
-    ] = None,
-    budget: Annotated[
-        float | None, typer.Option(metavar="USD", help="It must not cost more.", show_default=False)
-    ] = None,
-    epochs: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="How many epochs to train.", show_default=False)
-    ] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(metavar="WHAT=NAME", help="As of recommend: --only provider=local.", show_default=False),
-    ] = None,
-    spot: Annotated[bool, typer.Option("--spot", help="Spot machines may be chosen too.")] = False,
+    goal: GoalKind = None,
+    weight_time: WeightTime = None,
+    deadline: Deadline = None,
+    budget: Budget = None,
+    epochs: Epochs = None,
+    only: Only = None,
+    spot: Spot = False,
     most: Annotated[int, typer.Option(min=1, metavar="N", help="Probes at most.")] = 8,
     max_time: Annotated[
         str | None, typer.Option(metavar="TIME", help="Of one probe, once it trains (1min).", show_default=False)

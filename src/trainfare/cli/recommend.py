@@ -5,7 +5,24 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from trainfare.cli.options import Boot, DataGib, DiskGib, IterationsPerEpoch, Json, ResultsGib, Setup, Store
+from trainfare.cli.options import (
+    Boot,
+    Budget,
+    DataGib,
+    Deadline,
+    DiskGib,
+    Epochs,
+    GoalKind,
+    IterationsPerEpoch,
+    Json,
+    Only,
+    Profiles,
+    ResultsGib,
+    Setup,
+    Spot,
+    Store,
+    WeightTime,
+)
 
 if TYPE_CHECKING:
     from trainfare.app.recommend import Recommendation
@@ -17,33 +34,13 @@ SHOWN = 8
 
 
 def recommend(
-    profile: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[PROFILE]...",
-            help="Profiles of one program, one a machine; the newest when none is named.",
-            show_default=False,
-        ),
-    ] = None,
-    goal: Annotated[
-        Literal["cheapest", "fastest"] | None,
-        typer.Option(
-            metavar="cheapest|fastest", help="What to look for; in a --budget the fastest.", show_default=False
-        ),
-    ] = None,
-    weight_time: Annotated[
-        float | None, typer.Option(metavar="W", help="Both: W of time and 1 − W of cost.", show_default=False)
-    ] = None,
-    deadline: Annotated[
-        str | None, typer.Option(metavar="TIME", help="It must end within: 3h, 90min, 2d.", show_default=False)
-    ] = None,
-    budget: Annotated[
-        float | None, typer.Option(metavar="USD", help="It must not cost more.", show_default=False)
-    ] = None,
+    profile: Profiles = None,
+    goal: GoalKind = None,
+    weight_time: WeightTime = None,
+    deadline: Deadline = None,
+    budget: Budget = None,
     confidence: Annotated[float, typer.Option(metavar="P", help="How surely the limits hold.")] = 0.9,
-    epochs: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="How many epochs to train.", show_default=False)
-    ] = None,
+    epochs: Epochs = None,
     target: Annotated[
         str | None, typer.Option(metavar="METRIC=VALUE", help="Or until there: accuracy=0.9.", show_default=False)
     ] = None,
@@ -59,19 +56,12 @@ def recommend(
         int | None,
         typer.Option(metavar="N", help="Machines together at most (1; 8 for DDP).", show_default=False),
     ] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="WHAT=NAME",
-            help="Of a provider, region, machine, gpu, or gpu-gib; or --only yours. Repeat it.",
-            show_default=False,
-        ),
-    ] = None,
+    only: Only = None,
     quota: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=N", help="So many machines, or GPUs of a provider.", show_default=False),
     ] = None,
-    spot: Annotated[bool, typer.Option("--spot", help="Spot machines may be chosen too.")] = False,
+    spot: Spot = False,
     reserved: Annotated[
         bool | None,
         typer.Option(

@@ -1,0 +1,23 @@
+"""Slices of this machine at invented prices, as offers."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from trainfare.model.machine import VmType
+from trainfare.model.offer import Offer
+
+
+def slice_offers(slices: Mapping[str, tuple[float, float]]) -> dict[str, Offer]:
+    """Of each its cores and its dollars an hour."""
+    today = datetime.now(UTC).date()
+    return {
+        name: Offer(
+            vm_type=VmType(provider="local", name=name, gpu=None, gpus=0, vcpus=cpus, memory_gib=None),
+            region="here",
+            market="own",
+            usd_per_hour=usd,
+            seen_on=today,
+            source="invented",
+        )
+        for name, (cpus, usd) in slices.items()
+    }
