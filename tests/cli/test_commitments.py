@@ -62,7 +62,7 @@ def test_recommend_takes_what_is_held_and_with_reserved_what_could_be_bought() -
 
 def test_the_plan_tells_of_the_commitment_and_is_kept() -> None:
     words = " ".join(run("recommend", "--epochs", "30000").stdout.split())
-    assert "Train on aws g5.xlarge (1 × A10G, reserved, us-west-2)" in words
+    assert "Train on aws g5.xlarge (1 × A10G, batch 64, reserved, us-west-2)" in words
     assert "you hold it for 36 months, paid whether used or not" in words
     assert "with a commitment of 12 months, aws g4dn.xlarge reserved would cost" in words
     assert run_json("plans", "show", run_json("plans", "list")[0]["plan"])["chosen"]["market"] == "reserved"
@@ -123,3 +123,8 @@ def test_without_any_the_list_says_how_to_enter_one(tmp_path: Path) -> None:
     (tmp_path / "machines.toml").write_text("")
     assert "[[commitment]] in machines.toml" in run("catalog", "commitments").output
     assert run_json("catalog", "commitments") == []
+
+
+def test_what_is_left_out_by_its_market_alone_is_said_so() -> None:
+    result = run("recommend", "--epochs", "3", "--only", "yours", "--no-reserved")
+    assert "bound to a commitment. --spot or --reserved lets them in" in str(result.exception)

@@ -41,7 +41,7 @@ def test_a_person_reads_the_answer_what_to_know_and_the_bill() -> None:
     keep(make_profile(host=THERE))
     result = run("p7k2", "--on", "g4dn.xlarge", "--epochs", "10", "--explain")
     assert result.exit_code == 0, result.exception
-    assert result.stdout.startswith("aws g4dn.xlarge  (1 × T4, on demand, ")
+    assert result.stdout.startswith("aws g4dn.xlarge  (1 × T4, batch 64, on demand, ")
     words = " ".join(result.stdout.split())
     assert "measured: profile p7k2 was taken on this machine type" in words
     assert "starting the machine takes 4 min of the 5 min" in words

@@ -1,6 +1,8 @@
 """What `trainfare recommend` looks for, within which limits, and what it chooses from."""
 
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +11,10 @@ from typer.testing import CliRunner, Result
 
 import trainfare
 from tests.makers import make_profile, make_program
+from trainfare.cli.console import out
 from trainfare.cli.main import app
 from trainfare.errors import AskedWrongly, Infeasible, NotFound
-from trainfare.model.profile import Profile
+from trainfare.model.profile import Epoch, Profile
 from trainfare.settings import read_settings
 from trainfare.store.open import open_history
 
@@ -172,6 +175,7 @@ def test_a_recommendation_draws_itself_in_a_notebook() -> None:
         (("--baseline", "g4dn.xlarg"), "Did you mean aws/g4dn.xlarge?"),
         (("--plot", "fare.pdf"), ".html, .png, .svg or .json"),
         (("--plot", "nowhere/fare.png"), "no folder"),
+        (("--view", "epochs"), "--plot FILE --view epochs"),
         (("--only", "yours"), "none is what --only"),
     ],
 )
@@ -182,3 +186,105 @@ def test_what_is_asked_wrongly_is_said(arguments: tuple[str, ...], words: str) -
 def test_a_target_that_nobody_can_foresee_is_not_guessed() -> None:
     result = CliRunner().invoke(app, ["recommend", "--target", "accuracy=0.9"])
     assert isinstance(result.exception, AskedWrongly | Infeasible | NotFound)
+
+
+def curved(**changes: Any) -> Profile:
+    """With a curve that comes to an accuracy of 0.93."""
+    curve = tuple(Epoch(number=i, metrics={"val_accuracy": 0.93 - 0.6 * 0.8**i}) for i in range(1, 13))
+    return traced(**({"id": "pcurve", "curve": curve} | changes))
+
+
+def keep(profile: Profile) -> None:
+    with open_history(read_settings().store) as history:
+        history.add_profile(profile)
+
+
+def test_a_batch_size_that_is_named_twice_is_one() -> None:
+    once, twice = found("--batch", "128"), found("--batch", "128", "--batch", "128")
+    assert (twice["considered"], twice["chosen"]) == (once["considered"], once["chosen"])
+
+
+def test_any_batch_size_and_one_more() -> None:
+    plan = found("--batch", "any", "--batch", "200", "--all")
+    assert {e["batch_size"] for e in plan["estimates"]} == {16, 32, 64, 128, 200, 256}
+
+
+def test_a_batch_size_means_nothing_where_nobody_knows_the_profiled_one() -> None:
+    keep(traced(id="pbare", batch_size=None, samples=None))
+    assert "nobody knows the batch size of profile pbare" in error("pbare", "--batch", "64")
+
+
+def test_epochs_of_other_batch_sizes_are_told_in_words_that_fit() -> None:
+    smaller = "\n".join(found("--batch", "16", "--batch", "17")["reasons"])
+    assert "at batch size 17 instead of 64" in smaller or "at batch size 16 instead of 64" in smaller
+    assert "larger batches can lose accuracy" not in smaller
+    larger = "\n".join(found("--batch", "256", "--batch", "255")["reasons"])
+    assert "; larger batches can lose accuracy" in larger
+    one = CliRunner().invoke(app, ["recommend", "--epochs", "1", "--batch", "128", "--batch", "127"]).stdout
+    assert "1 epochs" not in one
+
+
+def test_what_wins_at_other_numbers_of_epochs_does_not_win_at_this_one() -> None:
+    """Each batch size takes epochs of its own, so machines are held against each other at that of the chosen one."""
+    keep(traced(id="plarge", parameters=3_000_000_000, optimizer_bytes=24_000_000_000, activation_bytes=12 * 10**9))
+    for epochs in (2, 10, 40, 300):
+        result = CliRunner().invoke(app, ["recommend", "plarge", "--epochs", str(epochs), "--json"])
+        plan = json.loads(result.stdout)
+        told = "\n".join(plan["reasons"])
+        assert all(int(n) > plan["epochs"] for n in re.findall(r"from (\d+) epochs on", told))
+        assert all(int(n) < plan["epochs"] for n in re.findall(r"with (\d+) epochs? ?(?:or fewer)?", told))
+
+
+def test_a_target_that_is_there_after_one_epoch() -> None:
+    keep(curved())
+    text = CliRunner().invoke(app, ["recommend", "pcurve", "--target", "val_accuracy=0.4", "--json"]).stdout
+    reasons = "\n".join(json.loads(text)["reasons"])
+    assert "1 epoch is expected: " in reasons
+    assert "1 – 1" not in reasons
+
+
+def test_what_is_wanted_too_early_is_said_with_its_numbers() -> None:
+    keep(curved())
+    told = error("pcurve", "--early", "val_accuracy=0.9@1min")
+    assert told.startswith("no machine alone has val_accuracy at 0.9 within 1 min with 90 % confidence, and no two")
+
+
+def test_spot_machines_are_no_legs_under_a_deadline() -> None:
+    """How long one waits for the next is in the risk of a single machine, and not in the time of a leg."""
+    free = found("--spot", "--goal", "cheapest")["chosen"]
+    for factor in (0.6, 0.8, 1.1, 1.5):
+        arguments = ("--spot", "--legs", "--deadline", f"{factor * free['seconds_high']}s")
+        result = run(*arguments, "--json")
+        legs = json.loads(result.stdout)["legs"] if result.exit_code == 0 else None
+        assert all(leg["market"] != "spot" for leg in (legs or {"legs": []})["legs"])
+
+
+def test_machines_without_a_gpu_are_not_called_a_lack_of_operations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.toml").write_text("[half]\nslice = true\nusd_per_hour = 0.02\nvcpus = 0.5\n")
+    monkeypatch.setenv("TRAINFARE_MACHINES", str(tmp_path / "mine.toml"))
+    assert "trainfare profile --on local/half -- python train.py" in error("--only", "provider=local")
+
+
+def test_one_iteration_is_not_called_a_lack_of_operations() -> None:
+    keep(traced(id="pone", iteration_seconds=(1.0,)))
+    assert "profile pone saw only its first iteration" in error("pone")
+
+
+@pytest.fixture
+def columns(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """A terminal so wide."""
+    monkeypatch.setenv("COLUMNS", str(request.param))
+    out.cache_clear()
+    yield request.param
+    out.cache_clear()
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 100, 200], indirect=True)
+def test_machine_time_and_cost_are_in_the_table_however_narrow(columns: int) -> None:
+    lines = run("--nodes", "4").stdout.splitlines()
+    head = next(i for i, line in enumerate(lines) if {"machine", "time", "cost"} <= set(line.split()))
+    assert max(len(line.rstrip()) for line in lines[head:]) <= columns
+    assert lines[head + 1].startswith("✔")
+    assert "…" not in lines[head + 1]

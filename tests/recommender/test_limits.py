@@ -142,7 +142,7 @@ def test_two_limits_that_only_together_are_too_much_have_two_ways_out() -> None:
     dear = estimate("dear", usd=13.6, seconds=HOUR, factor=2)
     slow = estimate("slow", usd=5.0, seconds=2.4 * HOUR, factor=2)
     text = message([dear, slow], Goal(deadline_seconds=3 * HOUR, budget_usd=20.0))
-    assert "though 1 keep the deadline alone and 1 the budget alone" in text
+    assert "though 1 keeps the deadline alone and 1 the budget alone" in text
     assert "The fastest within the budget, aws slow, needs 4 h 48 min (2 h 24 min expected): --deadline 4h48m." in text
     assert "The cheapest within the deadline, aws dear, needs 27.20 $ (13.60 $ expected): --budget 27.20." in text
 
@@ -171,6 +171,17 @@ def test_other_markets_are_offered_where_they_would_do() -> None:
     spot = estimate("s", usd=0.1, seconds=60, market="spot")
     text = message([estimate(seconds=9 * HOUR)], Goal(deadline_seconds=HOUR), unasked=[spot])
     assert text.endswith("With --spot, aws s spot would.")
+
+
+def test_one_is_spoken_of_as_one() -> None:
+    assert message([estimate(seconds=9 * HOUR)], Goal(deadline_seconds=HOUR)).startswith(
+        "the one candidate would not end within 1 h with 90 % confidence. The fastest"
+    )
+    slow, dear = estimate("slow", seconds=9 * HOUR, usd=0.1), estimate("dear", seconds=60, usd=99)
+    goal = Goal(deadline_seconds=HOUR, budget_usd=1)
+    assert "though 1 keeps the deadline alone and 1 the budget alone" in message([slow, dear], goal)
+    nearly_sure = Goal(deadline_seconds=HOUR, confidence=0.999999)
+    assert "with 99.9999 % confidence" in message([slow, slow], nearly_sure)
 
 
 def test_what_can_be_done_is_not_called_infeasible() -> None:

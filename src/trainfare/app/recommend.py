@@ -8,7 +8,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 from trainfare.app.epochs import epochs_to_target, expected_epochs
-from trainfare.app.fare import Fare, Length, gather, interruptions_on, profiles_asked, require_epochs
+from trainfare.app.fare import (
+    Fare,
+    Length,
+    gather,
+    interruptions_on,
+    profiles_asked,
+    require_epochs,
+    without_collecting,
+)
 from trainfare.app.ids import new_id
 from trainfare.app.legs import LegsAdvice, legs_for
 from trainfare.app.scope import in_catalog
@@ -33,7 +41,7 @@ from trainfare.recommender.limits import infeasible, within
 from trainfare.recommender.pareto import front, knee
 from trainfare.recommender.probe_plan import sentence, suggest
 from trainfare.recommender.spot import spot_risk_reasons
-from trainfare.recommender.words import candidate_words
+from trainfare.recommender.words import candidate_words, duration_words, limit_words, percent, plural, thousands
 from trainfare.settings import Settings, read_settings
 from trainfare.store.open import open_history
 
@@ -134,9 +142,16 @@ def _expected(answer: EpochsAnswer, whole: int) -> Length:
     return Length(
         epochs=whole,
         epochs_interval=Interval(value=whole, low=low, high=high) if low < high else None,
-        guessed=f"{whole} epochs are expected: {answer.why}. {low} – {high} epochs (90 %) are in the "
-        "intervals of time and cost; --epochs says otherwise",
+        guessed=f"{_epochs_expected(whole)}: {answer.why}"
+        + (f". {low} – {high} epochs (90 %) are in the intervals of time and cost" if low < high else "")
+        + "; --epochs says otherwise",
     )
+
+
+def _epochs_expected(epochs: int, but: int | None = None) -> str:
+    """`94 epochs instead of 90 are expected`; `but` is how many there would be otherwise."""
+    instead = "" if but is None or but == epochs else f" instead of {thousands(but)}"
+    return f"{plural(epochs, 'epoch')}{instead} {'is' if epochs == 1 else 'are'} expected"
 
 
 class Asked(TypedDict, total=False):
@@ -194,6 +209,7 @@ def keep_plan(found: Recommendation, settings: Settings) -> None:
         history.add_plan(found.plan)
 
 
+@without_collecting()
 def consider(profile_ids: Sequence[str], asked: Question, *, settings: Settings) -> Recommendation:
     """The same, without keeping it."""
     with open_history(settings.store) as history:
@@ -245,8 +261,10 @@ class _Choice:
 
 
 def _search(fare: Fare, profiles: Sequence[Profile], scope: Scope, epochs: int | None, now: datetime) -> _Search:
+    if scope.batch_sizes and profiles[0].batch_size is None:
+        raise AskedWrongly(f"nobody knows the batch size of profile {profiles[0].id}, so no other can be asked for.")
     sizes = sensible_batch_sizes(profiles, scope)
-    if not (epochs and len(scope.batch_sizes) == 1):  # what is stated is stated of the one size that is asked for
+    if not (epochs and len(sizes) == len(scope.batch_sizes) == 1):  # what is stated is of the one that is asked for
         fare = fare.knowing_epochs_at(sizes)
     unknown = {size for size, answer in fare.epochs_at.items() if answer.value is None}
     told = [size for size in sizes if size not in unknown]
@@ -263,8 +281,9 @@ def _search(fare: Fare, profiles: Sequence[Profile], scope: Scope, epochs: int |
     )
     if not found.candidates:
         raise Infeasible(
-            f"nothing is left to choose from: {found.outside} offers could run it, and none is what --only, --quota "
-            "and --batch leave. Ask for less of them."
+            f"nothing is left to choose from: {plural(found.outside, 'offer')} could run it, and none is what --only, "
+            "--quota and --batch leave. "
+            + ("Machines are yours that your machines.toml lists." if scope.yours else "Leave one of them out.")
         )
     estimates = tuple(e for e in fare.in_brief(found.candidates) if _is_safe(e, fare, scope))
     return _Search(fare=fare, scope=scope, found=found, estimates=estimates, now=now)
@@ -287,8 +306,7 @@ def _no_epochs(fare: Fare, sizes: Sequence[int | None]) -> str:
 
 
 def _choose(search: _Search, asked: Question) -> _Choice:
-    scope, goal = search.scope, asked.goal
-    may = choosable(search.estimates, spot=scope.spot, reserved=scope.reserved)
+    goal, may = asked.goal, _may(search)
     least = least_of(may)
     kept = in_order(within(may, goal), goal, least=least)
     relied = relied_on(one_a_machine(kept), search.estimates, goal)
@@ -299,14 +317,40 @@ def _choose(search: _Search, asked: Question) -> _Choice:
     rest = (e for e in (*kept, *others) if id(e) not in first)
     in_legs = None
     if limited or asked.legs:
-        in_legs = legs_for(search.fare, (*relied.ordered, *rest), goal, early=asked.early)
-    ordered = relied.ordered if asked.early is None else _in_time(in_legs, relied.ordered)
+        in_legs = _in_legs(search.fare, asked, relied.ordered, tuple(rest))
+    ordered = relied.ordered if asked.early is None else _in_time(in_legs, relied.ordered, asked)
     if not ordered and (in_legs is None or in_legs.legs is None):
         raise _nothing_keeps(goal, may, kept, search.estimates)
     risk = relied.risk if ordered[:1] == relied.ordered[:1] else None
     if goal.deadline_seconds is not None:  # spot counts only where it was looked into
         may = tuple(e for e in may if id(e) in first or e.candidate.offer.market != "spot")
     return _Choice(may=may, ordered=ordered, front=front(may), risk=risk, legs=in_legs)
+
+
+def _may(search: _Search) -> tuple[Estimate, ...]:
+    """Those that may be chosen; `Infeasible`, and why, where there is none."""
+    profile = search.fare.leading.profiles[0]
+    if not search.estimates and not any(p.steady_iteration_seconds for p in search.fare.believer.profiles):
+        raise Infeasible(
+            f"profile {profile.id} saw only its first iteration, which says nothing of those that follow. Let it see "
+            f"more: trainfare profile --iterations 6 -- {profile.program.command_line}"
+        )
+    left = [candidate.offer.vm_type for candidate in search.found.candidates]
+    if not search.estimates and not any(vm_type.gpu for vm_type in left):
+        raise Infeasible(
+            "only machines without a GPU are left, and how long it takes there is told by no profile but one of such a "
+            f"machine: trainfare profile --on {left[0].key} -- {profile.program.command_line}"
+        )
+    scope, fitting = search.scope, sum(e.fits is not False for e in search.estimates)
+    try:
+        return choosable(search.estimates, spot=scope.spot, reserved=scope.reserved)
+    except Infeasible:
+        if not fitting:
+            raise
+        raise Infeasible(
+            f"nothing is left to choose from: of the {plural(fitting, 'candidate')} that would do, all are on spot or "
+            "bound to a commitment. --spot or --reserved lets them in."
+        ) from None
 
 
 def _nothing_keeps(
@@ -324,14 +368,36 @@ def _nothing_keeps(
     return infeasible(may, goal, unasked=unasked)
 
 
-def _in_time(in_legs: LegsAdvice | None, ordered: Sequence[Estimate]) -> tuple[Estimate, ...]:
+def _in_legs(fare: Fare, asked: Question, ordered: Sequence[Estimate], rest: Sequence[Estimate]) -> LegsAdvice | None:
+    """What must be there in time is put on machines that stay: how long one waits for the next spot machine is looked
+    into of one machine, and not of legs."""
+    timed = asked.goal.deadline_seconds is not None or (asked.early is not None and asked.early.seconds is not None)
+    if not timed:
+        return legs_for(fare, (*ordered, *rest), asked.goal, early=asked.early)
+    if ordered and asked.early is None and ordered[0].candidate.offer.market == "spot":
+        why_not = "under a deadline no legs are planned on spot: how long one waits is looked into of one machine alone"
+        return LegsAdvice(legs=None, alone=ordered[0], reasons=(why_not,))
+    steady = [e for e in (*ordered, *rest) if e.candidate.offer.market != "spot"]
+    return legs_for(fare, steady, asked.goal, early=asked.early) if steady else None
+
+
+def _in_time(in_legs: LegsAdvice | None, ordered: Sequence[Estimate], asked: Question) -> tuple[Estimate, ...]:
     """The one machine that also has the early figure in time; of the others nobody has looked."""
     alone = None if in_legs is None else in_legs.alone
     if alone is None and in_legs is not None and in_legs.legs is None:
-        raise Infeasible(f"{in_legs.reasons[0]}.")
+        raise Infeasible(f"no machine alone {_early_words(asked)}, and {in_legs.reasons[0]}.")
     if alone is None:
         return ()
     return tuple(e for e in ordered if e.candidate == alone.candidate) or (alone,)
+
+
+def _early_words(asked: Question) -> str:
+    """`has val_accuracy at 0.9 within 2 h with 90 % confidence and ends within …`."""
+    early, limits = asked.early, limit_words(asked.goal, one=True)
+    if early is None or early.seconds is None:
+        return limits
+    said = f"has {early.metric} at {early.value:g} within {duration_words(early.seconds)}"
+    return f"{said} and {limits}" if limits else f"{said} with {percent(asked.goal.confidence)} confidence"
 
 
 def _plan(search: _Search, asked: Question, found: _Choice) -> Plan:
@@ -368,6 +434,9 @@ def _case(search: _Search, asked: Question, found: _Choice, chosen: Estimate) ->
     fare, goal, scope = search.fare, asked.goal, search.scope
     least = least_of(found.may)
     shortlist = [e.candidate for e in found.ordered] or [chosen.candidate]
+    size = chosen.candidate.batch_size
+    at_its_size = (e for e in in_order(found.may, goal, least=least) if e.candidate.batch_size == size)
+    crossing = [e.candidate for e in one_a_machine(at_its_size)] or shortlist
     equally_long = in_order(fare.equally_long(shortlist), goal, least=least)
     baseline = None if asked.baseline is None else _named(asked.baseline, found.may, goal)
     probes = suggest(equally_long, goal)
@@ -378,7 +447,7 @@ def _case(search: _Search, asked: Question, found: _Choice, chosen: Estimate) ->
         profile=next(profile for profile in fare.believer.profiles if profile.id == chosen.profile_id),
         ordered=(replace(equally_long[0], bill=chosen.bill, usd=chosen.usd), *equally_long[1:]),
         estimates=search.estimates,
-        stretches=stretches(fare.on_a_line(shortlist, 1), fare.on_a_line(shortlist, 2), goal),
+        stretches=stretches(fare.on_a_line(crossing, 1), fare.on_a_line(crossing, 2), goal),
         foreign=search.found.foreign,
         guessed_epochs=leading.length.guessed,
         spot=scope.spot,
@@ -412,10 +481,11 @@ def _batch_epochs(fare: Fare, chosen: Estimate) -> str | None:
     answer = fare.epochs_at.get(size) if size is not None else None
     if answer is None or answer.low is None or answer.high is None:
         return None
+    larger = "; larger batches can lose accuracy" if size and profiled and size > profiled else ""
     return (
-        f"at batch size {size} instead of {profiled}, {chosen.epochs} epochs instead of {fare.leading.length.epochs} "
-        f"are expected (90 %: {math.floor(answer.low)} – {math.ceil(answer.high)}), the learning rate set to suit it; "
-        f"larger batches can lose accuracy. --batch {profiled} keeps it"
+        f"at batch size {size} instead of {profiled}, {_epochs_expected(chosen.epochs, fare.leading.length.epochs)} "
+        f"(90 %: {max(1, math.floor(answer.low))} – {math.ceil(answer.high)}), the learning rate set to suit it{larger}"
+        f". --batch {profiled} keeps it"
     )
 
 

@@ -9,7 +9,8 @@ from trainfare.model.scope import Quota, Scope
 
 
 def in_catalog(scope: Scope, catalog: Catalog) -> Scope:
-    """With the names that the catalog has, whatever way they were written; `NotFound` for one that it has not."""
+    """With the names that the catalog has, whatever way they were written; `NotFound` for one that it has not. A batch
+    size that was named twice is one."""
     offers = (*catalog.offers, *catalog.commitments)
     types = [offer.vm_type for offer in offers]
     providers = {vm_type.provider for vm_type in types}
@@ -33,6 +34,7 @@ def in_catalog(scope: Scope, catalog: Catalog) -> Scope:
         machines=_all("machine", scope.machines, machines),
         gpus=tuple(gpu(name) for name in scope.gpus),
         quota=tuple(counted(quota) for quota in scope.quota),
+        batch_sizes=tuple(dict.fromkeys(scope.batch_sizes)),
     )
 
 

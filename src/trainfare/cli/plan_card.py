@@ -1,6 +1,6 @@
 """A plan as a person reads it: the answer first, the reasons second, the table third."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from trainfare.cli.bill_card import answer, machines, spread
@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 
 WIDE = 130
 """Columns of a terminal that has room for memory, region and price."""
+GIVEN_UP = ("seen", "memory", "basis", "90 % of cost", "region", "price", "GPU", "nodes", "batch")
+"""What a narrow terminal goes without, the first first: which machine, how long and how much stay."""
+NUMBERS = ("nodes", "batch", "time", "cost", "90 % of cost")
+LEAST_NAME = 12
+GAP = 2
 
 
 def print_plan(plan: Plan, lines: Sequence[Estimate], *, notes: Sequence[str] = ()) -> None:
@@ -58,27 +63,44 @@ def _table(plan: Plan, lines: Sequence[Estimate]) -> "Table":
 
     from trainfare.cli.console import out
 
-    wide = out().width >= WIDE
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column("")
-    table.add_column("machine", overflow="fold", min_width=12)
-    table.add_column("GPU", no_wrap=True)
-    several_nodes = any(estimate.candidate.nodes > 1 for estimate in lines)
-    several_sizes = len({estimate.candidate.batch_size for estimate in lines}) > 1
-    for name in (*(("nodes",) if several_nodes else ()), *(("batch",) if several_sizes else ())):
-        table.add_column(name, justify="right", no_wrap=True)
-    for name in ("time", "cost", "90 % of cost"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for name in ("basis", *(("memory", "region", "price", "seen") if wide else ())):
-        table.add_column(name, no_wrap=True)
-    for estimate in lines:
-        cells = _cells(plan, estimate) + (_wide_cells(plan, estimate) if wide else [])
-        cells[3:3] = [
-            *([str(estimate.candidate.nodes)] if several_nodes else []),
-            *([str(estimate.candidate.batch_size or "–")] if several_sizes else []),
-        ]
+    columns = _columns(plan, lines, wide=out().width >= WIDE)
+    for name in GIVEN_UP:
+        if _width(columns) > out().width:
+            columns.pop(name, None)
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, GAP, 0, 0))
+    for name in columns:
+        if name == "machine":
+            table.add_column(name, overflow="fold", min_width=LEAST_NAME)
+        else:
+            table.add_column(name, justify="right" if name in NUMBERS else "left", no_wrap=True)
+    for estimate, *cells in zip(lines, *columns.values(), strict=True):
         table.add_row(*cells, style="bold green" if estimate == plan.chosen else None)
     return table
+
+
+def _columns(plan: Plan, lines: Sequence[Estimate], *, wide: bool) -> dict[str, list[str]]:
+    columns = {
+        "": [_mark(plan, e) for e in lines],
+        "machine": [machine_words(e.candidate.offer) for e in lines],
+        "GPU": [_gpus(e) for e in lines],
+        "nodes": [str(e.candidate.nodes) for e in lines],
+        "batch": [str(e.candidate.batch_size or "–") for e in lines],
+        "time": [format_seconds(e.seconds.value) for e in lines],
+        "cost": [format_usd(e.usd.value) for e in lines],
+        "90 % of cost": [f"{format_usd(e.usd.low).removesuffix(' $')} – {format_usd(e.usd.high)}" for e in lines],
+        "basis": [e.basis for e in lines],
+    }
+    if not any(e.candidate.nodes > 1 for e in lines):
+        del columns["nodes"]
+    if len(set(columns["batch"])) < 2:
+        del columns["batch"]
+    return columns | (_wide_columns(plan, lines) if wide else {})
+
+
+def _width(columns: Mapping[str, Sequence[str]]) -> int:
+    """What they take at the least: only names of machines are folded."""
+    least = {name: max(len(text) for text in (name, *cells)) for name, cells in columns.items()}
+    return sum((LEAST_NAME if name == "machine" else width) + GAP for name, width in least.items()) - GAP
 
 
 def _mark(plan: Plan, estimate: Estimate) -> str:
@@ -100,26 +122,14 @@ def _gpus(estimate: Estimate) -> str:
     return f"{used}{vm_type.gpus} × {vm_type.gpu.name}"
 
 
-def _cells(plan: Plan, estimate: Estimate) -> list[str]:
-    return [
-        _mark(plan, estimate),
-        machine_words(estimate.candidate.offer),
-        _gpus(estimate),
-        format_seconds(estimate.seconds.value),
-        format_usd(estimate.usd.value),
-        f"{format_usd(estimate.usd.low).removesuffix(' $')} – {format_usd(estimate.usd.high)}",
-        estimate.basis,
-    ]
-
-
-def _wide_cells(plan: Plan, estimate: Estimate) -> list[str]:
-    offer, memory = estimate.candidate.offer, estimate.memory
-    return [
-        f"{memory.needed_gib.value:.2g} of {memory.available_gib:.3g} GiB" if memory else "not known",
-        offer.region,
-        f"{estimate.candidate.usd_per_hour:.4g} $/h",
-        format_age(offer.seen_on, plan.made_at.date()),
-    ]
+def _wide_columns(plan: Plan, lines: Sequence[Estimate]) -> dict[str, list[str]]:
+    fits = [e.memory for e in lines]
+    return {
+        "memory": [f"{m.needed_gib.value:.2g} of {m.available_gib:.3g} GiB" if m else "not known" for m in fits],
+        "region": [e.candidate.offer.region for e in lines],
+        "price": [f"{e.candidate.usd_per_hour:.4g} $/h" for e in lines],
+        "seen": [format_age(e.candidate.offer.seen_on, plan.made_at.date()) for e in lines],
+    }
 
 
 def _prices_seen(plan: Plan, lines: Sequence[Estimate]) -> str:

@@ -100,10 +100,13 @@ def recommend(
     from trainfare.app.figures import require_drawable
     from trainfare.app.recommend import recommend
     from trainfare.cli.asked import early_of, goal_of, scope_of
+    from trainfare.errors import AskedWrongly
     from trainfare.model.bill import Overheads
     from trainfare.settings import read_settings
 
     files = [require_drawable(path) for path in plot or ()]
+    if view != "fare" and not files:
+        raise AskedWrongly(f"--view says what --plot draws: --plot FILE --view {view}.")
     settings = read_settings({"store": store, "goal": goal, "boot_seconds": boot, "setup_seconds": setup})
     found = recommend(
         profile or (),

@@ -71,10 +71,10 @@ class AtEpochs(NamedTuple):
     epochs: int
     steady: float
     validation: float
-
-    @property
-    def work(self) -> float:
-        return self.steady + self.validation
+    work: float
+    """The sum of these."""
+    written: int
+    """Checkpoints that the program writes by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,10 +93,6 @@ class Course:
     between: tuple[AtEpochs, AtEpochs] | None = None
     """N₋ and N₊, where the epochs are in doubt."""
 
-    def written_in(self, at: AtEpochs) -> int:
-        """Checkpoints that the program writes by itself."""
-        return round(self.checkpoints.per_epoch * at.epochs)
-
 
 def course_of(
     times: StepTimes,
@@ -109,7 +105,8 @@ def course_of(
     terms = training_terms(times, iterations_per_epoch=iterations_per_epoch, epochs=epochs)
     between, ends = None, {}
     if epochs_interval is not None:
-        few, many = (_at(times, iterations_per_epoch, round(n)) for n in (epochs_interval.low, epochs_interval.high))
+        few = _at(round(epochs_interval.low), times, checkpoints, iterations_per_epoch)
+        many = _at(round(epochs_interval.high), times, checkpoints, iterations_per_epoch)
         between = few, many
         ends = {"steady iterations": (few.steady, many.steady), "validation": (few.validation, many.validation)}
     below = above = 0.0
@@ -125,18 +122,19 @@ def course_of(
         below=below,
         above=above,
         checkpoints=checkpoints,
-        exactly=_at(times, iterations_per_epoch, epochs),
+        exactly=_at(epochs, times, checkpoints, iterations_per_epoch),
         between=between,
     )
 
 
-def _at(times: StepTimes, iterations_per_epoch: float, epochs: int) -> AtEpochs:
+def _at(epochs: int, times: StepTimes, checkpoints: Checkpoints, iterations_per_epoch: float) -> AtEpochs:
     """As `training_terms` has it, in plain numbers."""
+    steady = times.later.value * (iterations_per_epoch * epochs - 1)
     validation = 0.0
     if times.first_validation is not None:
         later = times.later_validation or times.first_validation
         validation = times.first_validation.value + later.value * (epochs - 1)
-    return AtEpochs(epochs, times.later.value * (iterations_per_epoch * epochs - 1), validation)
+    return AtEpochs(epochs, steady, validation, steady + validation, round(checkpoints.per_epoch * epochs))
 
 
 def undisturbed(start: Start, course: Course) -> Timing:
@@ -144,34 +142,32 @@ def undisturbed(start: Start, course: Course) -> Timing:
     each = course.checkpoints.seconds.value
 
     def beside(at: AtEpochs) -> _Beside:
-        return _Beside(written=course.written_in(at) * each)
+        return _Beside(at.written * each)
 
-    return _timing(start, course, written=course.written_in(course.exactly), doubt=_doubt(start, course, beside))
+    return _timing(start, course, written=course.exactly.written, doubt=_doubt(start, course, beside))
 
 
 def on_spot(start: Start, course: Course, *, per_hour: Interval, nodes: int) -> Timing:
     """With what interruptions cost; the program writes its own checkpoints, or such as lose least."""
-    checkpoints, at = course.checkpoints, course.exactly
-    starting = start.seconds + course.init + course.first
+    checkpoints, starting = course.checkpoints, start.seconds + course.init + course.first
     per_second = nodes * per_hour.value / SECONDS_PER_HOUR
-    pieces = cut(at.work, checkpoints, epochs=at.epochs, per_second=per_second)
 
     def beside(at: AtEpochs) -> _Beside:
-        pieces = cut(at.work, checkpoints, epochs=at.epochs, per_second=per_second)
-        expected = expected_seconds(at.work, start=starting, pieces=pieces, per_second=per_second)
-        return _Beside(
-            written=(course.written_in(at) or pieces.count - 1) * checkpoints.seconds.value,
-            rework=max(0.0, expected - starting - at.work - pieces.written_seconds),
-            interruptions=per_second * expected,
-        )
+        work = at.work
+        pieces = cut(work, checkpoints, epochs=at.epochs, per_second=per_second)
+        expected = expected_seconds(work, start=starting, pieces=pieces, per_second=per_second)
+        written = at.written or pieces.count - 1
+        lost = max(0.0, expected - starting - work - pieces.written_seconds)
+        return _Beside(written * checkpoints.seconds.value, lost, per_second * expected)
 
-    own = course.written_in(at)
+    own, work = course.exactly.written, course.exactly.work
+    pieces = cut(work, checkpoints, epochs=course.exactly.epochs, per_second=per_second)
     return _timing(
         start,
         course,
         written=own or pieces.count - 1,
-        lost=rework(at.work, start=starting, pieces=pieces, per_hour=per_hour, nodes=nodes),
-        every=at.work / pieces.count if at.work and (own or pieces.count > 1) else None,
+        lost=rework(work, start=starting, pieces=pieces, per_hour=per_hour, nodes=nodes),
+        every=work / pieces.count if work and (own or pieces.count > 1) else None,
         doubt=_doubt(start, course, beside),
     )
 

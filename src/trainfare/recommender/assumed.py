@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from trainfare.recommender.case import Case
-from trainfare.recommender.words import thousands
+from trainfare.recommender.words import plural, thousands
 from trainfare.units import format_age
 
 
@@ -14,7 +14,7 @@ def assumed(case: Case) -> Iterator[str]:
     if not profile.validation_seconds:
         yield "validation is not in the estimate: none was seen in the profiled iterations"
     if chosen.memory is None:
-        yield "whether it fits in memory is not known: the profile has no traced operations"
+        yield "whether it fits in memory is not known: the profile does not tell how much an iteration takes"
     yield from _gpus(case)
     if case.foreign:
         yield (
@@ -29,10 +29,7 @@ def assumed(case: Case) -> Iterator[str]:
 def _length(case: Case) -> Iterator[str]:
     profile = case.profile
     if case.planned_iterations is not None and case.iterations_per_epoch is not None:
-        yield (
-            f"the program counts in iterations: {case.planned_iterations} of them are "
-            f"{case.planned_iterations / case.iterations_per_epoch:.3g} epochs"
-        )
+        yield f"the program counts in iterations: {_in_epochs(case.planned_iterations, case.iterations_per_epoch)}"
     if profile.samples and profile.batch_size and profile.batch_size > profile.samples:
         yield (
             f"a batch of {profile.batch_size} is larger than the data set of {profile.samples} samples: "
@@ -40,6 +37,13 @@ def _length(case: Case) -> Iterator[str]:
         )
     if case.guessed_epochs is not None:
         yield case.guessed_epochs
+
+
+def _in_epochs(iterations: int, per_epoch: int) -> str:
+    """`100 000 of them are 128 epochs`."""
+    epochs = iterations / per_epoch
+    told = plural(round(epochs), "epoch") if epochs >= 100 or epochs == 1 else f"{epochs:.3g} epochs"
+    return f"1 iteration is {told}" if iterations == 1 else f"{thousands(iterations)} of them are {told}"
 
 
 def _batch(case: Case) -> Iterator[str]:

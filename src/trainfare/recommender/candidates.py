@@ -73,9 +73,9 @@ def uses_several_gpus(profiles: Sequence[Profile]) -> bool:
 
 
 def sensible_batch_sizes(profiles: Sequence[Profile], scope: Scope) -> tuple[int | None, ...]:
-    """Those asked for; else those profiled, and where the command tells how to set it, a half, a quarter, two and four
-    times as large ones. No batch is larger than the data set."""
-    if scope.batch_sizes:
+    """Those asked for; else, or with any, those profiled, and where the command tells how to set it, a half, a quarter,
+    two and four times as large ones. No batch is larger than the data set."""
+    if scope.batch_sizes and not scope.any_batch_size:
         return scope.batch_sizes
     profiled = dict.fromkeys(profile.whole_batch_size for profile in profiles)
     told = all(batch_option(p.program, p.batch_size) is not None for p in profiles)
@@ -84,7 +84,7 @@ def sensible_batch_sizes(profiles: Sequence[Profile], scope: Scope) -> tuple[int
     samples = next((profile.samples for profile in profiles if profile.samples), None)
     others = [round(size * 2.0**power) for size in profiled if size is not None for power in BATCH_POWERS]
     possible = [size for size in others if size >= 1 and (samples is None or size <= samples)]
-    return tuple(dict.fromkeys((*profiled, *possible)))
+    return tuple(dict.fromkeys((*profiled, *possible, *scope.batch_sizes)))
 
 
 def batch_option(program: Program, batch_size: int | None) -> str | None:

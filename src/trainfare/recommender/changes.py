@@ -14,11 +14,13 @@ from trainfare.recommender.what_if import (
     tighter_budget,
     tighter_deadline,
 )
-from trainfare.recommender.words import duration_words, machine_words, spent_words
-from trainfare.units import format_usd
+from trainfare.recommender.words import duration_words, machine_words, plural, spent_words, thousands
+from trainfare.units import format_usd, parse_duration
 
 WORTH_ASKING = 0.98
 """Of what the goal wants least of: a looser limit that saves less is not worth a word."""
+A_LIMIT_APART = 0.99
+"""Of the chosen one's, below which a tighter limit is told: nearer, what is said of it would round to the same."""
 A_PRICE_APART = 1.001
 """From which ratio on a change of price is worth a word; closer, the two cannot be told apart anyway."""
 
@@ -30,22 +32,28 @@ def changes(case: Case) -> Iterator[str]:
 
 
 def _epochs(case: Case) -> Iterator[str]:
-    """The neighbours of the chosen machine along the number of epochs. A weighted goal has no such line: its yardstick
-    moves with the epochs. Neither has a training in legs."""
-    if case.goal.kind == "weighted" or not case.kept:
+    """The neighbours of the chosen machine along the number of epochs, at its batch size: each other one has a number
+    of epochs of its own. A weighted goal has no such line: its yardstick moves with the epochs. Neither has a training
+    in legs; nor one with a limit, which others keep with fewer epochs, and it does not with more."""
+    goal, chosen = case.goal, case.chosen
+    limited = goal.deadline_seconds is not None or goal.budget_usd is not None
+    if goal.kind == "weighted" or limited or not case.kept or len(case.ordered) < 2:
         return
-    machine = case.chosen.candidate.offer.vm_type.key
-    here = next((i for i, s in enumerate(case.stretches) if s.estimate.candidate.offer.vm_type.key == machine), None)
-    if here is None:
-        return
+    machine = chosen.candidate.offer.vm_type.key
+    here = next((i for i, s in enumerate(case.stretches) if s.first <= chosen.epochs <= (s.last or math.inf)), None)
+    if here is None or case.stretches[here].estimate.candidate.offer.vm_type.key != machine:
+        return  # a minimum charge or rounding has decided
+    several = len({e.candidate.batch_size for e in case.ordered}) > 1
+    at = f", at batch {chosen.candidate.batch_size}," if several else ""
     if len(case.stretches) == 1:
-        yield f"it is the {case.goal.kind} whatever the number of epochs"
+        yield f"it is{at} the {goal.kind} whatever the number of epochs"
     if here > 0:
         before = case.stretches[here - 1]
-        yield f"with {before.last} epochs or fewer {case.name(before.estimate)} would win"
+        epochs = plural(before.last or 1, "epoch") + (" or fewer" if before.last != 1 else "")
+        yield f"with {epochs}{at} {case.name(before.estimate)} would win"
     if here + 1 < len(case.stretches):
         after = case.stretches[here + 1]
-        yield f"from {after.first} epochs on {case.name(after.estimate)} would win"
+        yield f"from {thousands(after.first)} epochs on{at} {case.name(after.estimate)} would win"
 
 
 def _more_epochs(case: Case) -> Iterator[str]:
@@ -56,7 +64,7 @@ def _more_epochs(case: Case) -> Iterator[str]:
         return
     epochs = math.floor(chosen.epochs * deadline / upper_end(chosen.seconds, case.goal.confidence))
     if epochs > chosen.epochs:
-        yield f"up to {epochs} epochs it keeps the deadline"
+        yield f"up to {thousands(epochs)} epochs it keeps the deadline"
 
 
 def _deadline(case: Case) -> Iterator[str]:
@@ -64,10 +72,12 @@ def _deadline(case: Case) -> Iterator[str]:
     if case.goal.deadline_seconds is not None and (found := looser_deadline(*asked)) and _gains(case, found.estimate):
         yield f"with --deadline {duration_option(found.least)}: {_told(case, found.estimate)}"
     if case.goal.kind != "fastest" and (found := tighter_deadline(*asked)) and found.below is not None:
-        yield (
-            f"with a deadline below {duration_words(found.below)}: {_told(case, found.estimate)}, which keeps "
-            f"--deadline {duration_option(found.least)}"
-        )
+        option = duration_option(found.least)
+        if parse_duration(option) < A_LIMIT_APART * found.below:
+            yield (
+                f"with a deadline below {duration_words(found.below)}: {_told(case, found.estimate)}, which keeps "
+                f"--deadline {option}"
+            )
 
 
 def _budget(case: Case) -> Iterator[str]:
@@ -75,10 +85,12 @@ def _budget(case: Case) -> Iterator[str]:
     if case.goal.budget_usd is not None and (found := looser_budget(*asked)) and _gains(case, found.estimate):
         yield f"with --budget {usd_option(found.least)}: {_told(case, found.estimate)}"
     if case.goal.kind != "cheapest" and (found := tighter_budget(*asked)) and found.below is not None:
-        yield (
-            f"with a budget below {format_usd(found.below)}: {_told(case, found.estimate)}, which keeps "
-            f"--budget {usd_option(found.least)}"
-        )
+        option = usd_option(found.least)
+        if float(option) < A_LIMIT_APART * found.below:
+            yield (
+                f"with a budget below {format_usd(found.below)}: {_told(case, found.estimate)}, which keeps "
+                f"--budget {option}"
+            )
 
 
 def _gains(case: Case, estimate: Estimate) -> bool:

@@ -15,6 +15,8 @@ STARTING_SHARE = 0.25
 ROUNDING_SHARE = 0.1
 """Of the cost, likewise for what rounding and the minimum charge add."""
 
+A_CENT = 0.01
+
 SPOT_DRIFT = {1: 1.02, 7: 1.10, 30: 1.36, 90: 1.93, 180: 2.55, 365: 2.70}
 """Days → the factor within which 90 % of the spot prices of 17 EC2 types stayed, 2022-10 to 2024-12
 (`python -m benchmarks.spot DIR --prices FILE` recomputes it)."""
@@ -32,7 +34,8 @@ def charged(estimate: Estimate, profile: Profile, interruptions: Interruptions |
             "the training is so short that boot and setup decide; --boot and --setup say how long yours take"
         )
     for line in estimate.bill.lines:
-        if line.name in ("rounding", "minimum charge") and line.usd.value > ROUNDING_SHARE * estimate.usd.value:
+        much = max(A_CENT, ROUNDING_SHARE * estimate.usd.value)
+        if line.name in ("rounding", "minimum charge") and line.usd.value > much:
             yield f"{format_usd(line.usd.value)} of the cost are for time it does not need: {line.how}"
     yield from _committed(estimate.candidate.offer, estimate)
     if estimate.interruptions is not None and interruptions is not None:
@@ -54,7 +57,8 @@ def _committed(offer: Offer, estimate: Estimate) -> Iterator[str]:
         return
     hours = estimate.candidate.nodes * estimate.seconds.value / SECONDS_PER_HOUR
     yield (
-        f"the cost is at {share} that {months(commitment)} of one machine cost, paid whether used or not; "
+        f"the cost is at {share} that {months(commitment)} of one machine cost{'s' if commitment.months == 1 else ''}, "
+        "paid whether used or not; "
         f"this training takes {count_words(hours)} of {commitment.hours:.0f} hours"
     )
     yield f"a commitment of {months(commitment)} {pays_off(commitment)}"

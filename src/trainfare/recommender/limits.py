@@ -68,9 +68,10 @@ def infeasible(estimates: Sequence[Estimate], goal: Goal, *, unasked: Sequence[E
     in_time = within(estimates, replace(goal, budget_usd=None)) if goal.deadline_seconds is not None else ()
     affordable = within(estimates, replace(goal, deadline_seconds=None)) if goal.budget_usd is not None else ()
     batch = len({e.candidate.batch_size for e in estimates}) > 1
-    said = [
-        f"of {plural(len(estimates), 'candidate')} none would {limit_words(goal)}{_binding(goal, in_time, affordable)}."
-    ]
+    none = (
+        f"of {plural(len(estimates), 'candidate')} none would" if len(estimates) > 1 else "the one candidate would not"
+    )
+    said = [f"{none} {limit_words(goal)}{_binding(goal, in_time, affordable)}."]
     said += _suggestions(estimates, in_time, affordable, goal, batch)
     said += _less_sure(estimates, goal, batch)
     said += _on_other_markets(unasked, goal, batch)
@@ -82,12 +83,18 @@ def _binding(goal: Goal, in_time: Sequence[Estimate], affordable: Sequence[Estim
     if goal.deadline_seconds is None or goal.budget_usd is None:
         return ""
     if in_time and affordable:
-        return f", though {len(in_time)} keep the deadline alone and {len(affordable)} the budget alone"
+        deadline_kept = f"{len(in_time)} keep{_s(in_time)} the deadline alone"
+        return f", though {deadline_kept} and {len(affordable)} the budget alone"
     if in_time:
-        return f": {len(in_time)} keep the deadline, none the budget"
+        return f": {len(in_time)} keep{_s(in_time)} the deadline, none the budget"
     if affordable:
-        return f": {len(affordable)} keep the budget, none the deadline"
+        return f": {len(affordable)} keep{_s(affordable)} the budget, none the deadline"
     return ": none keeps even one of the two"
+
+
+def _s(keeping: Sequence[Estimate]) -> str:
+    """Of one: `keeps`."""
+    return "s" if len(keeping) == 1 else ""
 
 
 def _suggestions(

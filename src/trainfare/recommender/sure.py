@@ -10,6 +10,8 @@ from trainfare.recommender.pareto import losses
 from trainfare.recommender.told_apart import likelihood
 from trainfare.recommender.words import percent, plural, times_words
 
+WIDE = 1.4
+"""Times as long at the upper end, from which on an interval is called wide."""
 BARGAIN = 0.8
 """Of the time or the cost: from so little on it is worth a word."""
 
@@ -39,9 +41,10 @@ def _basis(estimate: Estimate, profile: Profile) -> str:
         case "scaled":
             return f"scaled: profile {estimate.profile_id} was taken {_scaled_from(estimate, profile)}"
         case "extrapolated":
+            wide = estimate.iteration_seconds.high > WIDE * estimate.iteration_seconds.value
             return (
-                f"extrapolated: nobody has measured this program on {where}; the time "
-                "follows from its operations and the GPU's nominal figures, hence the wide interval"
+                f"extrapolated: nobody has measured this program on {where}; the time follows from its operations and "
+                f"the GPU's nominal figures{', hence the wide interval' if wide else ''}"
             )
 
 
@@ -72,16 +75,19 @@ def _not_told_apart(case: Case) -> Iterator[str]:
     w = weight_of_time(goal)
     ratio = score(other, w, least) / score(chosen, w, least)
     what, better = {"cheapest": ("cost", "cheaper"), "fastest": ("time", "faster")}.get(goal.kind, ("score", "better"))
+    times = times_words(ratio)
+    expected = f"about the same {what}" if times == "1 ×" else f"{times} the {what}"
     more = f"; nor can {plural(len(doubtful) - 1, 'other')}" if len(doubtful) > 1 else ""
     yield (
         f"{case.name(other)} cannot be told apart from it at "
-        f"{percent(goal.confidence)} confidence: {times_words(ratio)} the {what} is expected, and it is "
-        f"{better} after all with {100 * (1 - sureness):.0f} % probability{more}{_bargain(case, doubtful)}"
+        f"{percent(goal.confidence)} confidence: {expected} is expected, and it is "
+        f"{better} after all with {100 * (1 - sureness):.0f} % probability{_bargain(case, doubtful, more)}"
     )
 
 
-def _bargain(case: Case, doubtful: Sequence[tuple[Estimate, float]]) -> str:
-    """`; of these aws a2 takes 0.31 × the time`: what is hardly given up may buy much of the other."""
+def _bargain(case: Case, doubtful: Sequence[tuple[Estimate, float]], more: str) -> str:
+    """`; nor can 3 others; of these aws a2 takes 0.31 × the time`: what is hardly given up may buy much of the other.
+    `more` tells how many there are beside the first."""
     others = [other for other, _ in doubtful]
     if case.goal.kind == "fastest":
         best = min(others, key=lambda e: e.usd.value)
@@ -90,6 +96,6 @@ def _bargain(case: Case, doubtful: Sequence[tuple[Estimate, float]]) -> str:
         best = min(others, key=lambda e: e.seconds.value)
         ratio, words = losses(case.chosen, best).time_ratio, "takes {} the time"
     if case.goal.kind == "weighted" or ratio > BARGAIN:
-        return ""
-    which = "it" if len(others) == 1 else f"of these {case.name(best)}"
-    return f"; {which} {words.format(times_words(ratio))}"
+        return more
+    buys = words.format(times_words(ratio))
+    return f"; it {buys}{more}" if best is others[0] else f"{more}; of these {case.name(best)} {buys}"

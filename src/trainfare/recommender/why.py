@@ -64,13 +64,11 @@ def _best_of(case: Case) -> str:
     """`cheapest of 1 312 candidates (181 machine types, up to 4 nodes, 3 batch sizes) that end within …`."""
     kept = case.kept
     best = {"weighted": "best by these weights"}.get(case.goal.kind, case.goal.kind)
-    limits = limit_words(case.goal)
+    limits = limit_words(case.goal, one=len(kept) == 1)
     left_out = []
     if beyond := len(case.relied_on) - len(kept):
         left_out.append(f"{thousands(beyond)} more would not")
-    if dismissed := len(case.choosable) - len(case.relied_on):
-        are = "is" if dismissed == 1 else "are"
-        left_out.append(f"{plural(dismissed, 'spot offer')} that would be better {are} not relied on")
+    left_out += _dismissed(case)
     if too_large := sum(e.fits is False for e in case.estimates):
         left_out.append(f"{thousands(too_large)} {'does' if too_large == 1 else 'do'} not fit in memory")
     return (
@@ -78,6 +76,18 @@ def _best_of(case: Case) -> str:
         + (f" that {limits}" if limits else "")
         + (f"; {', '.join(left_out)}" if left_out else "")
     )
+
+
+def _dismissed(case: Case) -> Iterator[str]:
+    """What looks better and is not taken: spot, for its interruptions; else what has an early figure too late."""
+    relied_on = {id(e) for e in case.relied_on}
+    dismissed = [e for e in case.choosable if id(e) not in relied_on]
+    spot = sum(e.candidate.offer.market == "spot" for e in dismissed)
+    if spot:
+        yield f"{plural(spot, 'spot offer')} that would be better {'is' if spot == 1 else 'are'} not relied on"
+    if late := len(dismissed) - spot:
+        are = "is" if late == 1 else "are"
+        yield f"{thousands(late)} that would be better {are} too late for what is wanted early"
 
 
 def _kinds(kept: Sequence[Estimate]) -> str:
@@ -154,7 +164,10 @@ def _knee(case: Case) -> Iterator[str]:
 
 
 def _against_baseline(case: Case) -> Iterator[str]:
-    if case.baseline is None or case.delta is None or _same(case.baseline, case.chosen):
+    if case.baseline is None or case.delta is None:
+        return
+    if _same(case.baseline, case.chosen):
+        yield "it is the baseline itself"
         return
     beside = losses(case.baseline, case.chosen)
     yield (

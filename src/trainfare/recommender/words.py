@@ -26,13 +26,15 @@ def spent_words(estimate: Estimate) -> str:
     return f"{format_seconds(estimate.seconds.value)}, {format_usd(estimate.usd.value)}"
 
 
-def limit_words(goal: Goal) -> str:
-    """`end within 12 h and cost at most 20.00 $ with 90 % confidence`; empty where there is no limit."""
+def limit_words(goal: Goal, *, one: bool = False) -> str:
+    """`end within 12 h and cost at most 20.00 $ with 90 % confidence`, of `one` `ends within …`; empty where there is
+    no limit."""
+    s = "s" if one else ""
     limits = []
     if goal.deadline_seconds is not None:
-        limits.append(f"end within {duration_words(goal.deadline_seconds)}")
+        limits.append(f"end{s} within {duration_words(goal.deadline_seconds)}")
     if goal.budget_usd is not None:
-        limits.append(f"cost at most {format_usd(goal.budget_usd)}")
+        limits.append(f"cost{s} at most {format_usd(goal.budget_usd)}")
     return f"{' and '.join(limits)} with {percent(goal.confidence)} confidence" if limits else ""
 
 
@@ -43,8 +45,8 @@ def duration_words(seconds: float) -> str:
 
 
 def percent(share: float) -> str:
-    """`90 %`, `99.5 %`."""
-    return f"{100 * share:.3g} %"
+    """`90 %`, `99.5 %`, `99.9999 %`: what is not all is never called so."""
+    return f"{100 * share:.3g} %" if share < 0.9995 else f"{100 * share:.12g} %"
 
 
 def times_words(ratio: float) -> str:
