@@ -153,6 +153,11 @@ def test_a_recommendation_draws_itself_in_a_notebook() -> None:
     assert {"application/vnd.vegalite.v5+json", "image/png"} <= set(bundle)
 
 
+def test_a_view_that_is_not_there_is_said() -> None:
+    with pytest.raises(NotFound, match="there is no view epoch"):
+        trainfare.recommend(epochs=3).figure("epoch")  # type: ignore[arg-type]  # as somebody types it
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -288,3 +293,4 @@ def test_machine_time_and_cost_are_in_the_table_however_narrow(columns: int) -> 
     assert max(len(line.rstrip()) for line in lines[head:]) <= columns
     assert lines[head + 1].startswith("✔")
     assert "…" not in lines[head + 1]
+    assert columns < 100 or all("$" in line for line in lines[head + 1 : head + 9])  # no name is folded

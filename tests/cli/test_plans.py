@@ -3,6 +3,7 @@ import json
 from typer.testing import CliRunner
 
 from tests.makers import make_plan, make_profile
+from tests.model.test_legs import make_leg, make_legs, make_move
 from trainfare.cli.main import app
 from trainfare.errors import NotFound
 from trainfare.settings import read_settings
@@ -45,3 +46,19 @@ def test_a_mistyped_plan_is_named_with_the_nearest() -> None:
     error = CliRunner().invoke(app, ["plans", "show", "n4t8"]).exception
     assert isinstance(error, NotFound)
     assert "Did you mean n4t9" in str(error)
+
+
+def test_a_leg_of_one_epoch_is_not_told_as_a_span() -> None:
+    first, second = make_leg(1, 1, "fast"), make_leg(2, 10, "cheap")
+    moved = make_move()
+    legs = make_legs(
+        legs=(first, second),
+        seconds=first.estimate.seconds + moved.seconds + second.estimate.seconds,
+        usd=first.estimate.usd + moved.usd + second.estimate.usd,
+    )
+    with open_history(read_settings().store) as history:
+        history.add_profile(make_profile())
+        history.add_plan(make_plan(legs=legs))
+    shown = CliRunner().invoke(app, ["plans", "show", "n4t9"]).stdout
+    assert shown.startswith("Train  epoch 1 on  aws fast")
+    assert "then   epochs 2 – 10 on  aws cheap" in shown

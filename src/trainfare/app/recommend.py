@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack, get_args
 
 from trainfare.app.epochs import epochs_to_target, expected_epochs
 from trainfare.app.fare import (
@@ -91,6 +91,8 @@ class Recommendation:
             wanted = [replace(c, batch_size=size) for c in drawn[:DRAWN] for size in sizes if size >= c.nodes]
             return batches_of(self.plan, fare.in_brief(wanted))
 
+        if view not in get_args(View):
+            raise NotFound("view", view, get_args(View))
         if view == "all":
             every = [fare_of(self.plan, self.alternatives), epochs()]
             return all_of([*every, batches()] if self._batch_sizes() else every)

@@ -7,6 +7,7 @@ from trainfare.cli.bill_card import answer, machines, spread
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Plan
 from trainfare.recommender.explain import machine_words
+from trainfare.recommender.explain_legs import epochs_words
 from trainfare.units import format_age, format_seconds, format_usd
 
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ WIDE = 130
 GIVEN_UP = ("seen", "memory", "basis", "90 % of cost", "region", "price", "GPU", "nodes", "batch")
 """What a narrow terminal goes without, the first first: which machine, how long and how much stay."""
 NUMBERS = ("nodes", "batch", "time", "cost", "90 % of cost")
+FOR_WHOLE_NAMES = ("seen", "memory")
+"""Given up before a machine's name is folded to less than `WHOLE_NAME`; the others before less than `LEAST_NAME`."""
+WHOLE_NAME = 26
 LEAST_NAME = 12
 GAP = 2
 
@@ -53,8 +57,8 @@ def _answer(plan: Plan) -> Iterator[list[str | tuple[str, str]]]:
             ]
         return
     first, second = plan.legs.legs
-    yield [f"Train  epochs 1 – {first.last_epoch} on  ", *machines(first.estimate)]
-    yield [f"then   epochs {second.first_epoch} – {second.last_epoch} on  ", *machines(second.estimate)]
+    yield [f"Train  {epochs_words(first)} on  ", *machines(first.estimate)]
+    yield [f"then   {epochs_words(second)} on  ", *machines(second.estimate)]
     yield ["in all  ", *spread(plan.legs.seconds, plan.legs.usd)]
 
 
@@ -65,7 +69,7 @@ def _table(plan: Plan, lines: Sequence[Estimate]) -> "Table":
 
     columns = _columns(plan, lines, wide=out().width >= WIDE)
     for name in GIVEN_UP:
-        if _width(columns) > out().width:
+        if _width(columns, names=WHOLE_NAME if name in FOR_WHOLE_NAMES else LEAST_NAME) > out().width:
             columns.pop(name, None)
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, GAP, 0, 0))
     for name in columns:
@@ -79,7 +83,7 @@ def _table(plan: Plan, lines: Sequence[Estimate]) -> "Table":
 
 
 def _columns(plan: Plan, lines: Sequence[Estimate], *, wide: bool) -> dict[str, list[str]]:
-    columns = {
+    columns: dict[str, list[str]] = {
         "": [_mark(plan, e) for e in lines],
         "machine": [machine_words(e.candidate.offer) for e in lines],
         "GPU": [_gpus(e) for e in lines],
@@ -97,10 +101,10 @@ def _columns(plan: Plan, lines: Sequence[Estimate], *, wide: bool) -> dict[str, 
     return columns | (_wide_columns(plan, lines) if wide else {})
 
 
-def _width(columns: Mapping[str, Sequence[str]]) -> int:
-    """What they take at the least: only names of machines are folded."""
-    least = {name: max(len(text) for text in (name, *cells)) for name, cells in columns.items()}
-    return sum((LEAST_NAME if name == "machine" else width) + GAP for name, width in least.items()) - GAP
+def _width(columns: Mapping[str, Sequence[str]], *, names: int) -> int:
+    """What they take, names of machines folded to so much."""
+    widths = {name: max(len(text) for text in (name, *cells)) for name, cells in columns.items()}
+    return sum(min(width, names if name == "machine" else width) + GAP for name, width in widths.items()) - GAP
 
 
 def _mark(plan: Plan, estimate: Estimate) -> str:

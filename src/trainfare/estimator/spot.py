@@ -17,15 +17,18 @@ it has.
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import NamedTuple
 
 from trainfare.estimator.checkpoints import Checkpoints, daly_interval
 from trainfare.model.interval import Interval
+from trainfare.units import SECONDS_PER_HOUR
 
+SQRT_12 = math.sqrt(12)
 MOST = 80.0
 """e^80 can still be multiplied: beyond it a training never ends, which nobody would choose."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Pieces:
     """How the work is cut: k pieces, and the seconds of checkpoint after each and after the last."""
 
@@ -38,13 +41,19 @@ class Pieces:
         return (self.count - 1) * self.checkpoint + self.last_checkpoint
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rework:
+class Between(NamedTuple):
+    """A number and its ends, on the way to an Interval: there are tens of thousands of them."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Rework(NamedTuple):
     """What interruptions add to a training."""
 
-    seconds: Interval
-    interruptions: Interval
-    pieces: Pieces
+    seconds: Between
+    interruptions: Between
 
 
 def cut(work: float, checkpoints: Checkpoints, *, epochs: int, per_second: float) -> Pieces:
@@ -52,17 +61,17 @@ def cut(work: float, checkpoints: Checkpoints, *, epochs: int, per_second: float
     written = round(checkpoints.per_epoch * epochs)
     delta = checkpoints.seconds.value
     if written:
-        return Pieces(count=written, checkpoint=delta, last_checkpoint=delta)
+        return Pieces(written, delta, delta)
     every = max(daly_interval(delta, per_second=per_second), delta)
-    count = max(1, math.ceil(work / every)) if math.isfinite(every) and every > 0 else 1
-    return Pieces(count=count, checkpoint=delta, last_checkpoint=0.0)
+    count = max(1, math.ceil(work / every)) if 0 < every < math.inf else 1
+    return Pieces(count, delta, 0.0)
 
 
 def expected_seconds(work: float, *, start: float, pieces: Pieces, per_second: float) -> float:
     """E of the formula, the start included."""
-    piece = work / pieces.count
     if per_second <= 0:
         return start + work + pieces.written_seconds
+    piece = work / pieces.count
     each = (pieces.count - 1) * _until(piece + pieces.checkpoint, per_second)
     last = _until(piece + pieces.last_checkpoint, per_second)
     return _until(start, per_second) + math.exp(min(MOST, per_second * start)) * (each + last)
@@ -76,31 +85,34 @@ def rework(work: float, *, start: float, pieces: Pieces, per_hour: Interval, nod
     """
     undisturbed = start + work + pieces.written_seconds
     piece = work / pieces.count + pieces.checkpoint
+    # Where in its piece an interruption falls is even: a deviation of piece/√12 each.
+    off = 1.645 * piece / SQRT_12
 
-    def added(rate: float, share: float) -> tuple[float, float]:
-        per_second = nodes * rate / 3600
+    def at(rate: float) -> tuple[float, float, float]:
+        """λ, E, and how many interruptions."""
+        per_second = nodes * rate / SECONDS_PER_HOUR
         expected = expected_seconds(work, start=start, pieces=pieces, per_second=per_second)
-        count = per_second * expected
-        if count <= 0:
-            return 0.0, 0.0
-        variance = _variance(start=start, piece=piece, count=pieces.count, per_second=per_second)
-        found = count_quantile(count, variance, share)
-        each = (expected - undisturbed) / count
-        # Where in its piece an interruption falls is even: a deviation of piece/√12 each.
-        off = 1.645 * piece / math.sqrt(12)
-        if share < 0.5:
-            return max(0.0, found * each - off * math.sqrt(found)), found
-        return expected - undisturbed + math.hypot((found - count) * each, off * math.sqrt(count)), found
+        return per_second, expected, per_second * expected
 
-    per_second = nodes * per_hour.value / 3600
-    expected = expected_seconds(work, start=start, pieces=pieces, per_second=per_second)
-    value, count = max(0.0, expected - undisturbed), per_second * expected
-    low, fewest = added(per_hour.low, 0.05)
-    high, most = added(per_hour.high, 0.95)
+    def quantile(per_second: float, mean: float, share: float) -> float:
+        variance = _variance(start=start, piece=piece, count=pieces.count, per_second=per_second)
+        return count_quantile(mean, variance, share)
+
+    _, expected, count = at(per_hour.value)
+    value = max(0.0, expected - undisturbed)
+    low = fewest = high = most = 0.0
+    per_second, expected, mean = at(per_hour.low)
+    if mean > 0:
+        fewest = quantile(per_second, mean, 0.05)
+        low = max(0.0, fewest * ((expected - undisturbed) / mean) - off * math.sqrt(fewest))
+    per_second, expected, mean = at(per_hour.high)
+    if mean > 0:
+        most = quantile(per_second, mean, 0.95)
+        added = expected - undisturbed
+        high = added + math.hypot((most - mean) * (added / mean), off * math.sqrt(mean))
     return Rework(
-        seconds=Interval(value=value, low=min(low, value), high=max(high, value)),
-        interruptions=Interval(value=count, low=min(fewest, count), high=max(most, count)),
-        pieces=pieces,
+        seconds=Between(value, min(low, value), max(high, value)),
+        interruptions=Between(count, min(fewest, count), max(most, count)),
     )
 
 
@@ -109,17 +121,21 @@ def count_quantile(mean: float, variance: float, share: float) -> float:
     variance no larger than the mean, of a Poisson number."""
     if mean > 200:
         return max(0.0, math.floor(mean + NormalDist().inv_cdf(share) * math.sqrt(max(mean, variance)) + 0.5))
+    number = 0
     if variance > mean * (1 + 1e-6):
         r = mean**2 / (variance - mean)
-        log_none, grows = r * math.log(r / (r + mean)), mean / (r + mean)
+        grows = mean / (r + mean)
+        term = passed = math.exp(r * math.log(r / (r + mean)))
+        while passed < share and number < 100_000:
+            term *= (number + r) / (number + 1) * grows
+            number += 1
+            passed += term
     else:
-        r, log_none, grows = math.inf, -mean, 0.0
-    term = passed = math.exp(log_none)
-    number = 0
-    while passed < share and number < 100_000:
-        term *= mean / (number + 1) if r == math.inf else (number + r) / (number + 1) * grows
-        number += 1
-        passed += term
+        term = passed = math.exp(-mean)
+        while passed < share and number < 100_000:
+            number += 1
+            term *= mean / number
+            passed += term
     return float(number)
 
 

@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from trainfare.estimator.checkpoints import Checkpoints
-from trainfare.estimator.iterations import StepTimes, training_terms
-from trainfare.estimator.spot import Rework, cut, expected_seconds, rework
+from trainfare.estimator.iterations import StepTimes
+from trainfare.estimator.spot import Between, Rework, cut, expected_seconds, rework
 from trainfare.model.estimate import Phase
 from trainfare.model.interval import Interval
 from trainfare.units import SECONDS_PER_HOUR
@@ -102,33 +102,44 @@ def course_of(
     epochs: int,
     epochs_interval: Interval | None,
 ) -> Course:
-    terms = training_terms(times, iterations_per_epoch=iterations_per_epoch, epochs=epochs)
-    between, ends = None, {}
-    if epochs_interval is not None:
-        few = _at(round(epochs_interval.low), times, checkpoints, iterations_per_epoch)
-        many = _at(round(epochs_interval.high), times, checkpoints, iterations_per_epoch)
-        between = few, many
-        ends = {"steady iterations": (few.steady, many.steady), "validation": (few.validation, many.validation)}
-    below = above = 0.0
-    phases = []
-    for name, seconds in terms:
-        below += seconds.value - seconds.low
-        above += seconds.high - seconds.value
-        phases.append(Phase(name=name, seconds=_allowing(seconds, ends.get(name))))
+    """Equation 5.3 in plain numbers, as `iterations.training_terms` has it."""
+
+    def at(number: float) -> AtEpochs:
+        return _at(round(number), times, checkpoints, iterations_per_epoch)
+
+    exactly = at(epochs)
+    between = None if epochs_interval is None else (at(epochs_interval.low), at(epochs_interval.high))
+    init, first, later = times.init, times.first, times.later
+    n = iterations_per_epoch * epochs - 1
+    steady = Between(exactly.steady, later.low * n, later.high * n)
+    below = (init.value - init.low) + (first.value - first.low) + (steady.value - steady.low)
+    above = (init.high - init.value) + (first.high - first.value) + (steady.high - steady.value)
+    steady_ends = between and (between[0].steady, between[1].steady)
+    phases: tuple[Phase, ...] = (
+        Phase(name="initialisation", seconds=init),
+        Phase(name="first iteration", seconds=first),
+        Phase(name="steady iterations", seconds=_allowing(steady, steady_ends)),
+    )
+    if times.first_validation is not None:
+        one, more, n = times.first_validation, times.later_validation or times.first_validation, epochs - 1
+        validation = Between(exactly.validation, one.low + more.low * n, one.high + more.high * n)
+        below += validation.value - validation.low
+        above += validation.high - validation.value
+        validation_ends = between and (between[0].validation, between[1].validation)
+        phases += (Phase(name="validation", seconds=_allowing(validation, validation_ends)),)
     return Course(
-        phases=tuple(phases),
-        init=times.init.value,
-        first=times.first.value,
+        phases=phases,
+        init=init.value,
+        first=first.value,
         below=below,
         above=above,
         checkpoints=checkpoints,
-        exactly=_at(epochs, times, checkpoints, iterations_per_epoch),
+        exactly=exactly,
         between=between,
     )
 
 
 def _at(epochs: int, times: StepTimes, checkpoints: Checkpoints, iterations_per_epoch: float) -> AtEpochs:
-    """As `training_terms` has it, in plain numbers."""
     steady = times.later.value * (iterations_per_epoch * epochs - 1)
     validation = 0.0
     if times.first_validation is not None:
@@ -157,8 +168,8 @@ def on_spot(start: Start, course: Course, *, per_hour: Interval, nodes: int) -> 
         pieces = cut(work, checkpoints, epochs=at.epochs, per_second=per_second)
         expected = expected_seconds(work, start=starting, pieces=pieces, per_second=per_second)
         written = at.written or pieces.count - 1
-        lost = max(0.0, expected - starting - work - pieces.written_seconds)
-        return _Beside(written * checkpoints.seconds.value, lost, per_second * expected)
+        lost = expected - starting - work - pieces.written_seconds
+        return _Beside(written * checkpoints.seconds.value, lost if lost > 0 else 0.0, per_second * expected)
 
     own, work = course.exactly.written, course.exactly.work
     pieces = cut(work, checkpoints, epochs=course.exactly.epochs, per_second=per_second)
@@ -198,10 +209,10 @@ def _doubt(start: Start, course: Course, beside: Callable[[AtEpochs], _Beside]) 
     few, many = course.between
     by_few, by_many = beside(few), beside(many)
     return _Doubt(
-        written=(by_few.written, by_many.written),
-        rework=(by_few.rework, by_many.rework),
-        interruptions=(by_few.interruptions, by_many.interruptions),
-        whole=(
+        (by_few.written, by_many.written),
+        (by_few.rework, by_many.rework),
+        (by_few.interruptions, by_many.interruptions),
+        (
             _without_extras(start, course, few) + by_few.rework + by_few.written,
             _without_extras(start, course, many) + by_many.rework + by_many.written,
         ),
@@ -226,7 +237,8 @@ def _timing(
     value, below, above = _without_extras(start, course, course.exactly), course.below, course.above
     squares_below, squares_above = start.squares_below, start.squares_above
     if written:
-        seconds = course.checkpoints.seconds * written
+        each = course.checkpoints.seconds
+        seconds = Between(each.value * written, each.low * written, each.high * written)
         value += seconds.value
         below += seconds.value - seconds.low
         above += seconds.high - seconds.value
@@ -250,23 +262,26 @@ def _timing(
     )
 
 
-def _allowing(exactly: Interval, at: FewAndMany | None) -> Interval:
+def _allowing(exactly: Between, at: FewAndMany | None) -> Interval:
     """The same, allowing for fewer or more epochs, at which it would be as given."""
-    if at is None:
-        return exactly
-    low, high = _farther(exactly.value, exactly.low, exactly.high, at)
-    return Interval(value=exactly.value, low=low, high=high, confidence=exactly.confidence)
+    value, low, high = exactly
+    if at is not None:
+        low, high = _farther(value, low, high, at)
+    return Interval(value=value, low=low, high=high)
 
 
 def _farther(value: float, low: float, high: float, at: FewAndMany) -> tuple[float, float]:
     """T₋ and T₊ of the formula. What is nothing stays as it is."""
-    if not value:
-        return low, high
     few, many = at
-    return (
-        value * math.exp(-math.hypot(_log_ratio(value, low), _log_ratio(value, few))),
-        value * math.exp(math.hypot(_log_ratio(high, value), _log_ratio(many, value))),
-    )
+    if low > 0 and 0 < few <= value <= many:  # as nearly always
+        down = math.hypot(math.log(value / low), math.log(value / few))
+        up = math.hypot(math.log(high / value), math.log(many / value))
+    elif value:
+        down = math.hypot(_log_ratio(value, low), _log_ratio(value, few))
+        up = math.hypot(_log_ratio(high, value), _log_ratio(many, value))
+    else:
+        return low, high
+    return value * math.exp(-down), value * math.exp(up)
 
 
 def _log_ratio(more: float, less: float) -> float:

@@ -42,7 +42,7 @@ def not_in_legs(best: Split | None, courses: Sequence[Course], alone: Estimate |
 def _why(legs: Legs, goal: Goal) -> str:
     first, second = legs.legs
     told = (
-        f"in two legs: {_epochs(first)} on {_machine(first)}, then {_epochs(second)} on {_machine(second)}: "
+        f"in two legs: {epochs_words(first)} on {_machine(first)}, then {epochs_words(second)} on {_machine(second)}: "
         f"{format_seconds(legs.seconds.value)} and {format_usd(legs.usd.value)} in all"
     )
     limits = _limits(goal)
@@ -53,7 +53,8 @@ def _why(legs: Legs, goal: Goal) -> str:
     return f"{told}{kept}; {_less(legs.saving)} than {alone} alone"
 
 
-def _epochs(leg: Leg) -> str:
+def epochs_words(leg: Leg) -> str:
+    """`epoch 1`, `epochs 2 – 90`."""
     return f"epoch {leg.first_epoch}" if leg.epochs == 1 else f"epochs {leg.first_epoch} – {leg.last_epoch}"
 
 
@@ -119,7 +120,8 @@ def _worth(legs: Legs) -> Iterator[str]:
         yield f"speed-up per fold of cost of an epoch (Δ), against the cheapest epochs: {told}"
     gained = [(leg, leg.progress, leg.gained_per_usd) for leg in legs.legs]
     parts = [
-        f"{_epochs(leg)} take {progress.metric} from {progress.before:.3g} to {progress.after:.3g}, {each:.2g} a dollar"
+        f"{epochs_words(leg)} take{'s' if leg.epochs == 1 else ''} {progress.metric} from {progress.before:.3g} to "
+        f"{progress.after:.3g}, {each:.2g} a dollar"
         for leg, progress, each in gained
         if progress is not None and each is not None
     ]
