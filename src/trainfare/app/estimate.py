@@ -6,8 +6,8 @@ from datetime import UTC, date, datetime
 from functools import partial
 
 from trainfare.app.fare import Fare, gather, interruptions_on, profiles_asked, require_epochs
+from trainfare.app.length import decide_epochs
 from trainfare.app.predict import gpus_used, nothing_known
-from trainfare.app.recommend import decide_epochs
 from trainfare.errors import AskedWrongly, NotFound
 from trainfare.model.bill import Overheads
 from trainfare.model.estimate import Estimate

@@ -76,10 +76,9 @@ def legs_for(
         return LegsAdvice(
             legs=None, alone=estimates[0], reasons=("without a limit two legs are never better than one",)
         )
-    if group.length.epochs < 2:
-        alone = estimates[0] if keeps_limits(estimates[0].seconds, estimates[0].usd, goal) else None
-        return LegsAdvice(legs=None, alone=alone, reasons=("one epoch cannot be split: a move is after a whole epoch",))
     reached = None if early is None else _early_epochs(group.profiles[0], group.length.epochs, early, goal)
+    if group.length.epochs < 2:
+        return _of_one_epoch(estimates[0], goal, early)
     cheapest = _one_a_machine([e for e in estimates if e.candidate.batch_size == size])
     listed = shortlist(cheapest, early_epochs=None if reached is None else round(reached.value))
     wanted = [estimates[0].candidate, *(e.candidate for e in listed)]
@@ -95,6 +94,14 @@ def legs_for(
         best=estimates[0],
     )
     return search.advice()
+
+
+def _of_one_epoch(best: Estimate, goal: Goal, early: Early | None) -> LegsAdvice:
+    """What is wanted early is there when it ends."""
+    late = early is not None and early.seconds is not None and best.seconds.at(goal.confidence).high > early.seconds
+    keeps = keeps_limits(best.seconds, best.usd, goal) and not late
+    why = "one epoch cannot be split: a move is after a whole epoch"
+    return LegsAdvice(legs=None, alone=best if keeps else None, reasons=(why,))
 
 
 def _one_a_machine(estimates: Sequence[Estimate]) -> list[Estimate]:
@@ -123,7 +130,12 @@ def _early_epochs(profile: Profile, epochs: int, early: Early, goal: Goal) -> In
             f"nobody can tell after how many of {epochs} epochs {early.metric} is {early.value:g}: {answer.why}. Let "
             f"the profile see more epochs: trainfare profile --epochs 10 -- {profile.program.command_line}"
         )
-    return Interval(value=min(answer.value, epochs), low=min(answer.low, epochs), high=min(answer.high, epochs))
+    if answer.value > epochs:
+        raise Infeasible(
+            f"{early.metric} {early.value:g} is expected after {answer.value:.0f} epochs, and it trains {epochs}. "
+            f"Train longer: --epochs {math.ceil(answer.high)}."
+        )
+    return Interval(value=answer.value, low=answer.low, high=min(answer.high, epochs))
 
 
 @dataclass(frozen=True, kw_only=True)

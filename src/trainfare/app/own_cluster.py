@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from trainfare.app.fare import Fare, gather
-from trainfare.app.recommend import decide_epochs
+from trainfare.app.length import decide_epochs
 from trainfare.estimator.belief import Belief
 from trainfare.estimator.iterations import StepTimes, training_seconds
 from trainfare.estimator.memory import memory_fit

@@ -7,10 +7,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack, get_args
 
-from trainfare.app.epochs import epochs_to_target, expected_epochs
 from trainfare.app.fare import (
     Fare,
-    Length,
     gather,
     interruptions_on,
     profiles_asked,
@@ -19,16 +17,15 @@ from trainfare.app.fare import (
 )
 from trainfare.app.ids import new_id
 from trainfare.app.legs import LegsAdvice, legs_for
+from trainfare.app.length import decide_epochs, epochs_expected
 from trainfare.app.scope import in_catalog
 from trainfare.app.spot import relied_on
 from trainfare.errors import AskedWrongly, Infeasible, NotFound
 from trainfare.estimator.delta import Spent, delta
 from trainfare.model.bill import Overheads
-from trainfare.model.epochs import EpochsAnswer
 from trainfare.model.estimate import Estimate
-from trainfare.model.interval import Interval
 from trainfare.model.legs import Early, Legs
-from trainfare.model.plan import Goal, GoalKind, Plan, Target
+from trainfare.model.plan import Goal, GoalKind, Plan
 from trainfare.model.profile import Profile
 from trainfare.model.scope import Scope
 from trainfare.model.spot import SpotRisk
@@ -41,14 +38,13 @@ from trainfare.recommender.limits import infeasible, within
 from trainfare.recommender.pareto import front, knee
 from trainfare.recommender.probe_plan import sentence, suggest
 from trainfare.recommender.spot import spot_risk_reasons
-from trainfare.recommender.words import candidate_words, duration_words, limit_words, percent, plural, thousands
+from trainfare.recommender.words import candidate_words, duration_words, limit_words, percent, plural
 from trainfare.settings import Settings, read_settings
 from trainfare.store.open import open_history
 
 if TYPE_CHECKING:
     from trainfare.app.figures import Figure
 
-ASSUMED_EPOCHS = 10
 RUNNERS_UP = 20
 """How many are kept with a plan: those that a person would look at."""
 EVERYTHING = Scope()
@@ -104,56 +100,6 @@ class Recommendation:
         """From a quarter of the profiled ones to four times as many: farther off nobody knows the epochs."""
         known = sensible_batch_sizes(self.profiles, Scope(any_batch_size=True))
         return sorted(size for size in known if size is not None)
-
-
-def decide_epochs(
-    stated: int | None, profile: Profile, iterations_per_epoch: int, *, target: Target | None = None
-) -> Length:
-    """How long to train: what the user says, until the target is reached, what the program says, when it would stop by
-    itself, how many its learning rates and its curve want; else an assumption. Decided only here."""
-    if stated is not None:
-        return Length(epochs=stated)
-    if target is not None:
-        return _until(profile, target)
-    if profile.planned_iterations and profile.early_stopping is None:  # its epochs are the same, rounded up
-        epochs = math.ceil(profile.planned_iterations / iterations_per_epoch)
-        return Length(epochs=epochs, iterations=profile.planned_iterations)
-    expected = expected_epochs(profile)
-    if expected.whole is None:
-        return Length(
-            epochs=ASSUMED_EPOCHS,
-            guessed=f"{ASSUMED_EPOCHS} epochs are assumed, because the program does not say how many: give --epochs",
-        )
-    if expected.rule == "program":
-        return Length(epochs=expected.whole)
-    return _expected(expected, expected.whole)
-
-
-def _until(profile: Profile, target: Target) -> Length:
-    answer = epochs_to_target(profile, target.value, metric=target.metric)
-    if answer.whole is None:
-        raise Infeasible(
-            f"nobody can tell how many epochs it takes until {target.metric} is {target.value:g}: {answer.why}. "
-            "Let the profile see more epochs (trainfare profile --epochs 10 -- …), or give --epochs."
-        )
-    return _expected(answer, answer.whole)
-
-
-def _expected(answer: EpochsAnswer, whole: int) -> Length:
-    low, high = max(1, math.floor(answer.low or 1)), math.ceil(answer.high or 1)
-    return Length(
-        epochs=whole,
-        epochs_interval=Interval(value=whole, low=low, high=high) if low < high else None,
-        guessed=f"{_epochs_expected(whole)}: {answer.why}"
-        + (f". {low} – {high} epochs (90 %) are in the intervals of time and cost" if low < high else "")
-        + "; --epochs says otherwise",
-    )
-
-
-def _epochs_expected(epochs: int, but: int | None = None) -> str:
-    """`94 epochs instead of 90 are expected`; `but` is how many there would be otherwise."""
-    instead = "" if but is None or but == epochs else f" instead of {thousands(but)}"
-    return f"{plural(epochs, 'epoch')}{instead} {'is' if epochs == 1 else 'are'} expected"
 
 
 class Asked(TypedDict, total=False):
@@ -485,7 +431,7 @@ def _batch_epochs(fare: Fare, chosen: Estimate) -> str | None:
         return None
     larger = "; larger batches can lose accuracy" if size and profiled and size > profiled else ""
     return (
-        f"at batch size {size} instead of {profiled}, {_epochs_expected(chosen.epochs, fare.leading.length.epochs)} "
+        f"at batch size {size} instead of {profiled}, {epochs_expected(chosen.epochs, fare.leading.length.epochs)} "
         f"(90 %: {max(1, math.floor(answer.low))} – {math.ceil(answer.high)}), the learning rate set to suit it{larger}"
         f". --batch {profiled} keeps it"
     )

@@ -57,7 +57,7 @@ def scope_of(
     for word in only:
         what, equals, name = word.partition("=")
         if word != "yours" and what not in names:
-            raise NotFound("kind of offers for --only,", what, (*names, "yours"))
+            raise NotFound("such thing for --only as", what, (*names, "yours"), listed_by="trainfare recommend --help")
         if word != "yours" and not name:
             raise AskedWrongly(f"--only {what} needs a name, as --only {what}=…")
         if equals:

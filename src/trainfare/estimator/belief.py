@@ -25,7 +25,7 @@ from trainfare.estimator.batch_line import time_at
 from trainfare.estimator.calibration import Calibration
 from trainfare.estimator.iterations import StepTimes, measured_times
 from trainfare.estimator.larger_batch import SHIPPED
-from trainfare.estimator.links import cluster_seconds, per_gpu_batch
+from trainfare.estimator.links import Cluster, per_gpu_batch
 from trainfare.estimator.memory import memory_need
 from trainfare.estimator.physics import StepModel, StepSeconds
 from trainfare.estimator.programs import Timed, moved
@@ -104,6 +104,8 @@ class Believer:
         self._sized = operations_by_batch(self._traced) if sized else None
         self._iterations: dict[tuple[object, ...], Iteration | None] = {}
         self._beliefs: dict[tuple[object, ...], Belief | None] = {}
+        self._clusters: dict[tuple[object, ...], Cluster] = {}
+        self._sending: dict[float, Part] = {}
         self._times: dict[str, StepTimes] = {}
         self._hosts: dict[str, tuple[Interval, Interval]] = {}
         self._there: dict[str, list[Profile]] = {}
@@ -378,21 +380,17 @@ class Believer:
         if alone is None:
             return None
         ring = self._ring(vm_type) if nodes == 1 else None
-        found = cluster_seconds(
-            alone.seconds.value,
-            gradient_bytes=leading.gradient_bytes or (4.0 * leading.parameters if leading.parameters else None),
-            gpu=vm_type.gpu,
-            vm_type=vm_type,
-            gpus_per_node=gpus,
-            nodes=nodes,
-            fit=self._calibration.links,
-            measured=ring,
+        found = self._cluster(vm_type.gpu, vm_type.network_gb_per_second, gpus, nodes).seconds(
+            alone.seconds.value, ring
         )
         ratio = found.seconds / alone.seconds.value
         down = math.hypot(_log(alone.seconds.value, alone.seconds.low), _log(found.seconds, found.low))
         up = math.hypot(_log(alone.seconds.high, alone.seconds.value), _log(found.high, found.seconds))
         where = f"{gpus} GPUs" if nodes == 1 else f"{nodes} nodes of {gpus}" if gpus > 1 else f"{nodes} nodes"
-        network = Part(name="adding up gradients", seconds=found.sync_seconds, limited_by="network")
+        network = self._sending.get(found.sync_seconds)
+        if network is None:
+            network = Part(name="adding up gradients", seconds=found.sync_seconds, limited_by="network")
+            self._sending[found.sync_seconds] = network
         return Iteration(
             seconds=Interval(
                 value=alone.seconds.value * ratio,
@@ -410,6 +408,23 @@ class Believer:
                 f"{'it took itself on fewer' if ring else 'other programs took for it on such links'}",
             ),
         )
+
+    def _cluster(self, gpu: Gpu, network_gb_per_second: float | None, gpus: int, nodes: int) -> Cluster:
+        key = (gpu.name, network_gb_per_second, gpus, nodes)
+        found = self._clusters.get(key)
+        if found is None:
+            if self._calibration is None:
+                raise ValueError("a cluster needs its calibration")
+            leading = self.profiles[0]
+            found = self._clusters[key] = Cluster(
+                gradient_bytes=leading.gradient_bytes or (4.0 * leading.parameters if leading.parameters else None),
+                gpu=gpu,
+                network_gb_per_second=network_gb_per_second,
+                gpus_per_node=gpus,
+                nodes=nodes,
+                fit=self._calibration.links,
+            )
+        return found
 
     def _ring(self, vm_type: VmType) -> RingFit | None:
         """What the program's own steps there say of its gradients, where it ran on one GPU and on several."""

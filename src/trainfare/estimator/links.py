@@ -21,6 +21,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from trainfare.estimator.missed import NOTHING_KNOWN, Miss, MissedFit, corrected, fit_missed, gradient_seconds
@@ -100,7 +101,12 @@ class ClusterSeconds:
 
 def link_of(gpu: Gpu) -> Link:
     """Every fabric of a vendor's own counts as NVLink. An NVLink bridge joins pairs, and a node of more has PCIe."""
-    own = "pcie" not in gpu.interconnect.lower() and "bridge" not in gpu.interconnect.lower()
+    return _link_called(gpu.interconnect)
+
+
+@cache
+def _link_called(interconnect: str) -> Link:
+    own = "pcie" not in interconnect.lower() and "bridge" not in interconnect.lower()
     return "NVLink" if own else "PCIe"
 
 
@@ -128,17 +134,51 @@ def cluster_seconds(
     machine: it then says what is sent and how far that hides. Of several nodes it is asked only if it has seen several:
     one node told so little of them that facts did better (docs/decisions/0083).
     """
-    require_positive(alone_seconds=alone_seconds, gpus_per_node=gpus_per_node, nodes=nodes)
-    gpus = gpus_per_node * nodes
-    if gpus == 1:
-        return ClusterSeconds(
-            seconds=alone_seconds, low=alone_seconds, high=alone_seconds, sync_seconds=0.0, limited_by="computing"
-        )
     network = vm_type.network_gb_per_second if vm_type is not None else None
-    parts = _parts(fit, alone_seconds, gradient_bytes, gpu, network, gpus_per_node, nodes)
-    if measured is not None and (nodes == 1 or measured.seen_nodes > 1):
-        parts = _measured_parts(measured, alone_seconds, gpus_per_node, nodes)
-    return _answer(parts, fit, gpu.name, Placement(nodes=nodes, gpus=gpus), gradient_seconds(gradient_bytes, gpu))
+    cluster = Cluster(
+        gradient_bytes=gradient_bytes,
+        gpu=gpu,
+        network_gb_per_second=network,
+        gpus_per_node=gpus_per_node,
+        nodes=nodes,
+        fit=fit,
+    )
+    return cluster.seconds(alone_seconds, measured)
+
+
+class Cluster:
+    """`cluster_seconds` for many steps of one program: what does not go by the step on one GPU is reckoned once."""
+
+    def __init__(
+        self,
+        *,
+        gradient_bytes: float | None,
+        gpu: Gpu,
+        network_gb_per_second: float | None,
+        gpus_per_node: int,
+        nodes: int,
+        fit: ScalingFit,
+    ) -> None:
+        require_positive(gpus_per_node=gpus_per_node, nodes=nodes)
+        self._placement = Placement(nodes=nodes, gpus=gpus_per_node * nodes)
+        self._facts = fit, gradient_bytes, gpu, network_gb_per_second, gpus_per_node, nodes
+        self._gradient_seconds = gradient_seconds(gradient_bytes, gpu)
+        self._sent = None if gradient_bytes is None else _sent(1.0, *self._facts)
+
+    def seconds(self, alone_seconds: float, measured: RingFit | None = None) -> ClusterSeconds:
+        if not 0 < alone_seconds < math.inf:
+            require_positive(alone_seconds=alone_seconds)
+        fit, _, gpu, _, q, n = self._facts
+        if q * n == 1:
+            return ClusterSeconds(
+                seconds=alone_seconds, low=alone_seconds, high=alone_seconds, sync_seconds=0.0, limited_by="computing"
+            )
+        if measured is not None and (n == 1 or measured.seen_nodes > 1):
+            parts = _measured_parts(measured, alone_seconds, q, n)
+        else:
+            sent = self._sent or _sent(alone_seconds, *self._facts)
+            parts = _Parts(_slowed(fit, alone_seconds, gpu, q, n), *sent)
+        return _answer(parts, fit, gpu.name, self._placement, self._gradient_seconds)
 
 
 def seconds_of(step: ClusterStep, fit: ScalingFit) -> ClusterSeconds:
@@ -200,15 +240,21 @@ def _measured_parts(measured: RingFit, alone: float, q: int, n: int) -> _Parts:
     return _Parts(grad, min(inside, sync), max(sync - inside, 0.0), measured.gamma)
 
 
-def _parts(
-    fit: ScalingFit,
+def _slowed(fit: ScalingFit, alone: float, gpu: Gpu, q: float, n: int) -> float:
+    """G of the formula."""
+    return alone * (1 + fit.crowding[link_of(gpu)] * (q - 1)) * (1 + fit.straggling * math.log(q * n))
+
+
+def _sent(
     alone: float,
+    fit: ScalingFit,
     gradient_bytes: float | None,
     gpu: Gpu,
     network_gb_per_second: float | None,
     q: float,
     n: int,
-) -> _Parts:
+) -> tuple[float, float, float]:
+    """Y_in, Y_out and γ of the formula; `alone` counts only where the gradient is not known."""
     inside = link_of(gpu)
 
     def transfer(link: Link, gb_per_second: float) -> tuple[float, float]:
@@ -218,26 +264,19 @@ def _parts(
         reached = fit.efficiency[link] * fit.of_gpu.get(f"{link}/{gpu.name}", 1.0)
         return gradient_bytes / (reached * gb_per_second * 1e9), fit.latency_seconds[link]
 
-    grad = alone * (1 + fit.crowding[inside] * (q - 1)) * (1 + fit.straggling * math.log(q * n))
     within, hop = transfer(inside, gpu.interconnect_gb_per_second)
     y_in = 2 * (q - 1) / q * within + 2 * (q - 1) * hop
     if n == 1:
-        return _Parts(grad, y_in, 0.0, fit.gamma[inside])
+        return y_in, 0.0, fit.gamma[inside]
     across, hop = transfer("network", network_gb_per_second or UNKNOWN_NETWORK_GB_PER_SECOND)
     y_out = 2 * (n - 1) / n * across * (1 + fit.pressing * (q - 1) / q) + 2 * (n - 1) * hop
-    return _Parts(grad, y_in, y_out, fit.gamma["network"])
+    return y_in, y_out, fit.gamma["network"]
 
 
 def _parts_of(step: ClusterStep, fit: ScalingFit) -> _Parts:
-    return _parts(
-        fit,
-        step.alone_seconds,
-        step.gradient_bytes,
-        step.gpu,
-        step.network_gb_per_second,
-        step.gpus / step.nodes,
-        step.nodes,
-    )
+    q, n, network = step.gpus / step.nodes, step.nodes, step.network_gb_per_second
+    sent = _sent(step.alone_seconds, fit, step.gradient_bytes, step.gpu, network, q, n)
+    return _Parts(_slowed(fit, step.alone_seconds, step.gpu, q, n), *sent)
 
 
 _PRIOR = {
