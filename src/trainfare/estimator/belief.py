@@ -117,9 +117,9 @@ class Believer:
         self, vm_type: VmType, *, nodes: int = 1, gpus: int = 1, batch_size: int | None = None
     ) -> Belief | None:
         """`gpus` of each node share the work, `batch_size` is of all together. None where nothing can be said."""
-        key: tuple[object, ...] = (self._where(vm_type), vm_type.gpu and vm_type.gpu.name, nodes, gpus, batch_size)
-        if nodes > 1:  # inside one machine nothing goes over its network
-            key = (*key, vm_type.network_gb_per_second)
+        # Inside one machine nothing goes over its network.
+        network = vm_type.network_gb_per_second if nodes > 1 else None
+        key = (self._where(vm_type), vm_type.gpu and vm_type.gpu.name, nodes, gpus, batch_size, network)
         if key not in self._beliefs:
             iteration = self._iteration(vm_type, nodes, max(1, gpus), batch_size)
             self._beliefs[key] = None if iteration is None else self._belief(iteration, vm_type)
@@ -380,9 +380,8 @@ class Believer:
         if alone is None:
             return None
         ring = self._ring(vm_type) if nodes == 1 else None
-        found = self._cluster(vm_type.gpu, vm_type.network_gb_per_second, gpus, nodes).seconds(
-            alone.seconds.value, ring
-        )
+        cluster = self._cluster(vm_type.gpu, vm_type.network_gb_per_second, gpus, nodes)
+        found = cluster.seconds(alone.seconds.value, ring)
         ratio = found.seconds / alone.seconds.value
         down = math.hypot(_log(alone.seconds.value, alone.seconds.low), _log(found.seconds, found.low))
         up = math.hypot(_log(alone.seconds.high, alone.seconds.value), _log(found.high, found.seconds))

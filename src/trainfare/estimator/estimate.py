@@ -74,7 +74,7 @@ def estimate_all(
     for brief, timing, belief in _Estimating(believer, training).of(candidates):
         if id(timing) not in with_words:
             phases = tuple(_told(timing, belief, brief.candidate, training))
-            with_words[id(timing)] = replace(timing, phases=phases)
+            with_words[id(timing)] = timing._replace(phases=phases)
         estimates.append(told(brief, with_words[id(timing)], belief))
     return tuple(estimates)
 

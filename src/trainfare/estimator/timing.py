@@ -34,8 +34,7 @@ STARTING = ("boot", "setup", "initialisation", "first iteration")
 """What a start consists of; after an interruption all of it comes again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
+class Timing(NamedTuple):
     """All that the time of a candidate depends on but its price: shared by every offer alike."""
 
     phases: tuple[Phase, ...]
@@ -152,8 +151,8 @@ def undisturbed(start: Start, course: Course) -> Timing:
     """On a machine that nobody takes back."""
     each = course.checkpoints.seconds.value
 
-    def beside(at: AtEpochs) -> _Beside:
-        return _Beside(at.written * each)
+    def beside(at: AtEpochs) -> Beside:
+        return at.written * each, 0.0, 0.0
 
     return _timing(start, course, written=course.exactly.written, doubt=_doubt(start, course, beside))
 
@@ -163,13 +162,13 @@ def on_spot(start: Start, course: Course, *, per_hour: Interval, nodes: int) -> 
     checkpoints, starting = course.checkpoints, start.seconds + course.init + course.first
     per_second = nodes * per_hour.value / SECONDS_PER_HOUR
 
-    def beside(at: AtEpochs) -> _Beside:
+    def beside(at: AtEpochs) -> Beside:
         work = at.work
         pieces = cut(work, checkpoints, epochs=at.epochs, per_second=per_second)
         expected = expected_seconds(work, start=starting, pieces=pieces, per_second=per_second)
         written = at.written or pieces.count - 1
-        lost = expected - starting - work - pieces.written_seconds
-        return _Beside(written * checkpoints.seconds.value, lost if lost > 0 else 0.0, per_second * expected)
+        lost = max(0.0, expected - starting - work - pieces.written_seconds)
+        return written * checkpoints.seconds.value, lost, per_second * expected
 
     own, work = course.exactly.written, course.exactly.work
     pieces = cut(work, checkpoints, epochs=course.exactly.epochs, per_second=per_second)
@@ -183,14 +182,9 @@ def on_spot(start: Start, course: Course, *, per_hour: Interval, nodes: int) -> 
     )
 
 
-class _Beside(NamedTuple):
-    """What comes on top of the course, in seconds without the doubt; and how many interruptions."""
-
-    written: float
-    rework: float = 0.0
-    interruptions: float = 0.0
-
-
+Beside = tuple[float, float, float]
+"""What comes on top of the course, without the doubt: seconds of checkpoints, seconds of rework, and how many
+interruptions."""
 FewAndMany = tuple[float, float]
 """At N₋ and at N₊ epochs."""
 
@@ -203,18 +197,18 @@ class _Doubt(NamedTuple):
     """T(N₋) and T(N₊) of the formula."""
 
 
-def _doubt(start: Start, course: Course, beside: Callable[[AtEpochs], _Beside]) -> _Doubt | None:
+def _doubt(start: Start, course: Course, beside: Callable[[AtEpochs], Beside]) -> _Doubt | None:
     if course.between is None:
         return None
     few, many = course.between
-    by_few, by_many = beside(few), beside(many)
+    (written, lost, interruptions), (more_written, more_lost, more_interruptions) = beside(few), beside(many)
     return _Doubt(
-        (by_few.written, by_many.written),
-        (by_few.rework, by_many.rework),
-        (by_few.interruptions, by_many.interruptions),
+        (written, more_written),
+        (lost, more_lost),
+        (interruptions, more_interruptions),
         (
-            _without_extras(start, course, few) + by_few.rework + by_few.written,
-            _without_extras(start, course, many) + by_many.rework + by_many.written,
+            _without_extras(start, course, few) + lost + written,
+            _without_extras(start, course, many) + more_lost + more_written,
         ),
     )
 
@@ -253,13 +247,8 @@ def _timing(
     high = value + math.sqrt(above**2 + squares_above)
     if doubt is not None:
         low, high = _farther(value, low, high, doubt.whole)
-    return Timing(
-        phases=phases,
-        seconds=Interval(value=value, low=low, high=high),
-        checkpoints_written=written,
-        interruptions=_allowing(lost.interruptions, doubt and doubt.interruptions) if lost else None,
-        checkpoint_every_seconds=every,
-    )
+    interruptions = None if lost is None else _allowing(lost.interruptions, doubt and doubt.interruptions)
+    return Timing(phases, Interval(value=value, low=low, high=high), written, interruptions, every)
 
 
 def _allowing(exactly: Between, at: FewAndMany | None) -> Interval:
