@@ -174,14 +174,14 @@ def consider(profile_ids: Sequence[str], asked: Question, *, settings: Settings)
     found = _choose(search, asked)
     plan = _plan(search, asked, found)
     in_full = {id(e.candidate): e for e in (plan.chosen, *plan.runners_up, *plan.front)}
-    least = least_of(found.may)
+    ordered = in_order(search.estimates, goal, least=least_of(found.may))
+    may = {id(e) for e in found.may}
+    alternatives = one_a_machine(e for e in ordered if id(e) in may)
     return Recommendation(
         plan=plan,
         profiles=profiles,
-        estimates=tuple(in_full.get(id(e.candidate), e) for e in in_order(search.estimates, goal, least=least)),
-        alternatives=tuple(
-            in_full.get(id(e.candidate), e) for e in one_a_machine(in_order(found.may, goal, least=least))
-        ),
+        estimates=tuple(in_full.get(id(e.candidate), e) for e in ordered),
+        alternatives=tuple(in_full.get(id(e.candidate), e) for e in alternatives),
         fare=search.fare,
     )
 
@@ -383,8 +383,8 @@ def _case(search: _Search, asked: Question, found: _Choice, chosen: Estimate) ->
     least = least_of(found.may)
     shortlist = [e.candidate for e in found.ordered] or [chosen.candidate]
     size = chosen.candidate.batch_size
-    at_its_size = (e for e in in_order(found.may, goal, least=least) if e.candidate.batch_size == size)
-    crossing = [e.candidate for e in one_a_machine(at_its_size)] or shortlist
+    at_its_size = (e for e in found.may if e.candidate.batch_size == size)
+    crossing = [e.candidate for e in one_a_machine(in_order(at_its_size, goal, least=least))] or shortlist
     equally_long = in_order(fare.equally_long(shortlist), goal, least=least)
     baseline = None if asked.baseline is None else _named(asked.baseline, found.may, goal)
     probes = suggest(equally_long, goal)

@@ -15,6 +15,7 @@ from trainfare.estimator.checkpoints import Checkpoints, checkpoint_bytes, check
 from trainfare.estimator.memory import memory_fit
 from trainfare.estimator.timing import STARTING, Course, Start, Timing, course_of, on_spot, undisturbed
 from trainfare.model.bill import Bill, Terms
+from trainfare.model.checks import require_positive
 from trainfare.model.estimate import Estimate, MemoryFit, Phase
 from trainfare.model.interval import Interval
 from trainfare.model.offer import Candidate, Offer
@@ -39,6 +40,11 @@ class Training:
     epochs: int
     epochs_interval: Interval | None
     charges: Charges
+
+    def __post_init__(self) -> None:
+        require_positive(epochs=self.epochs)
+        if not self.iterations_per_epoch >= 1:
+            raise ValueError(f"iterations_per_epoch must be at least 1, got {self.iterations_per_epoch}")
 
 
 def estimate_all(
@@ -120,6 +126,7 @@ class _Estimating:
         self._courses: dict[int, Course] = {}
         self._timings: dict[tuple[int, int, float | None, int], Timing] = {}
         self._memories: dict[tuple[object, ...], MemoryFit | None] = {}
+        self._memory_of: dict[tuple[int, float | None], MemoryFit | None] = {}
         self._checkpoints: dict[int, Checkpoints] = {}
         self._results: dict[int, float | None] = {}
 
@@ -196,22 +203,27 @@ class _Estimating:
                 results_gib=self._results[id(profile)],
             ),
             limited_by=iteration.limited_by,
-            memory=self._memory(profile, candidate),
+            memory=self._memory(belief, candidate),
             interruptions=timing.interruptions,
             checkpoint_every_seconds=timing.checkpoint_every_seconds,
             epochs_interval=training.epochs_interval,
         )
 
-    def _memory(self, profile: Profile, candidate: Candidate) -> MemoryFit | None:
+    def _memory(self, belief: Belief, candidate: Candidate) -> MemoryFit | None:
+        """A belief is of one batch size on so many GPUs; to memory many beliefs are alike."""
         vm_type = candidate.offer.vm_type
-        workers = max(1, candidate.nodes * candidate.gpus_working)
-        size = candidate.batch_size if profile.whole_batch_size is not None else None
-        gpu = vm_type.gpu
-        held = (id(profile), size, workers, gpu is None, vm_type.memory_gib if gpu is None else gpu.memory_gib)
-        if held not in self._memories:
-            others = self._believer.profiles
-            self._memories[held] = memory_fit(profile, vm_type, batch_size=size, gpus=workers, others=others)
-        return self._memories[held]
+        gib = vm_type.memory_gib if vm_type.gpu is None else vm_type.gpu.memory_gib
+        believed = (id(belief), gib)
+        if believed not in self._memory_of:
+            profile = belief.profile
+            workers = max(1, candidate.nodes * candidate.gpus_working)
+            size = candidate.batch_size if profile.whole_batch_size is not None else None
+            held = (id(profile), size, workers, vm_type.gpu is None, gib)
+            if held not in self._memories:
+                others = self._believer.profiles
+                self._memories[held] = memory_fit(profile, vm_type, batch_size=size, gpus=workers, others=others)
+            self._memory_of[believed] = self._memories[held]
+        return self._memory_of[believed]
 
 
 def _checkpoints(profile: Profile, training: Training) -> Checkpoints:

@@ -110,6 +110,7 @@ def _link_called(interconnect: str) -> Link:
     return "NVLink" if own else "PCIe"
 
 
+@cache
 def per_gpu_batch(global_batch: float, *, gpus: int) -> float:
     """Strong scaling: the batch of all GPUs stays, and each has its share. (Weak: each GPU keeps its own batch.)"""
     require_positive(global_batch=global_batch, gpus=gpus)
@@ -163,6 +164,7 @@ class Cluster:
         self._placement = Placement(nodes=nodes, gpus=gpus_per_node * nodes)
         self._facts = fit, gradient_bytes, gpu, network_gb_per_second, gpus_per_node, nodes
         self._gradient_seconds = gradient_seconds(gradient_bytes, gpu)
+        self._slowed_by = _slowed_by(fit, gpu, gpus_per_node, nodes)
         self._sent = None if gradient_bytes is None else _sent(1.0, *self._facts)
 
     def seconds(self, alone_seconds: float, measured: RingFit | None = None) -> ClusterSeconds:
@@ -177,7 +179,8 @@ class Cluster:
             parts = _measured_parts(measured, alone_seconds, q, n)
         else:
             sent = self._sent or _sent(alone_seconds, *self._facts)
-            parts = _Parts(_slowed(fit, alone_seconds, gpu, q, n), *sent)
+            crowded, straggling = self._slowed_by
+            parts = _Parts(alone_seconds * crowded * straggling, *sent)
         return _answer(parts, fit, gpu.name, self._placement, self._gradient_seconds)
 
 
@@ -204,11 +207,12 @@ class _Parts(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        return overlapped_seconds(self.grad, self.sync, self.gamma)
+        return overlapped_seconds(self.grad, self.inside + self.outside, self.gamma)
 
     @property
     def sync_share(self) -> float:
-        return 1 / (1 + (self.grad / self.sync) ** self.gamma) if self.sync else 0.0
+        sync = self.inside + self.outside
+        return 1 / (1 + (self.grad / sync) ** self.gamma) if sync else 0.0
 
 
 def _answer(parts: _Parts, fit: ScalingFit, machine: str, placement: Placement, gradient: float) -> ClusterSeconds:
@@ -220,15 +224,14 @@ def _answer(parts: _Parts, fit: ScalingFit, machine: str, placement: Placement, 
         gradient_seconds=gradient,
         missed=fit.one_node if placement.nodes == 1 else fit.several_nodes,
     )
-    largest = max(parts[:3])
+    grad, inside, outside, _ = parts
+    largest = max(grad, inside, outside)
     return ClusterSeconds(
         seconds=told.seconds,
         low=told.low,
         high=told.high,
-        sync_seconds=parts.sync,
-        limited_by=(
-            "computing" if parts.grad == largest else "network" if parts.outside == largest else "links inside a node"
-        ),
+        sync_seconds=inside + outside,
+        limited_by=("computing" if grad == largest else "network" if outside == largest else "links inside a node"),
     )
 
 
@@ -240,9 +243,9 @@ def _measured_parts(measured: RingFit, alone: float, q: int, n: int) -> _Parts:
     return _Parts(grad, min(inside, sync), max(sync - inside, 0.0), measured.gamma)
 
 
-def _slowed(fit: ScalingFit, alone: float, gpu: Gpu, q: float, n: int) -> float:
-    """G of the formula."""
-    return alone * (1 + fit.crowding[link_of(gpu)] * (q - 1)) * (1 + fit.straggling * math.log(q * n))
+def _slowed_by(fit: ScalingFit, gpu: Gpu, q: float, n: int) -> tuple[float, float]:
+    """The two factors on `alone` that make G of the formula: crowding and straggling."""
+    return 1 + fit.crowding[link_of(gpu)] * (q - 1), 1 + fit.straggling * math.log(q * n)
 
 
 def _sent(
@@ -276,7 +279,8 @@ def _sent(
 def _parts_of(step: ClusterStep, fit: ScalingFit) -> _Parts:
     q, n, network = step.gpus / step.nodes, step.nodes, step.network_gb_per_second
     sent = _sent(step.alone_seconds, fit, step.gradient_bytes, step.gpu, network, q, n)
-    return _Parts(_slowed(fit, step.alone_seconds, step.gpu, q, n), *sent)
+    crowded, straggling = _slowed_by(fit, step.gpu, q, n)
+    return _Parts(step.alone_seconds * crowded * straggling, *sent)
 
 
 _PRIOR = {

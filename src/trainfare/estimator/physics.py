@@ -584,7 +584,7 @@ class StepModel:
         self._launch_seconds = np.array([one.launch_seconds for one in own])
         self._coefficients = np.array([fit.coefficients.get(f.name, f.prior) for f in FEATURES])
         self._launches = np.array([fit.launches.get(f.name, f.prior) for f in HOST])
-        self._known = np.array([f.name in fit.familiar for f in FEATURES])
+        self._unknown = np.array([f.name not in fit.familiar for f in FEATURES])
         self._anchors = _Anchors(fit.residuals)
         self._own_anchors = {i: _Anchors(one.residuals) for i, one in enumerate(own) if one.residuals.weights}
 
@@ -599,17 +599,18 @@ class StepModel:
         for i, anchors in self._own_anchors.items():
             missed[i] += anchors.residual(x[i : i + 1])[0][0]
         seconds = np.maximum(_together(device, host) * np.exp(missed), least)
+        columns = (seconds.tolist(), device.tolist(), host.tolist(), near.tolist())
         return tuple(
             StepSeconds(
-                seconds=float(seconds[i]),
-                classes=_classes(parts[i]),
-                device_seconds=float(device[i]),
-                host_seconds=float(host[i]),
-                limited_by=_limit(parts[i], float(host[i])),
-                unfamiliar=float(parts[i][~self._known].sum() / device[i]) if device[i] > 0 else 0.0,
-                near=float(near[i]),
+                seconds=t,
+                classes=_classes(part),
+                device_seconds=on_device,
+                host_seconds=on_host,
+                limited_by=_limit(part, on_host),
+                unfamiliar=float(part[self._unknown].sum()) / on_device if on_device > 0 else 0.0,
+                near=nearness,
             )
-            for i in range(len(device))
+            for part, t, on_device, on_host, nearness in zip(parts, *columns, strict=True)
         )
 
 
@@ -639,11 +640,18 @@ def interval_factor(step: StepSeconds, gpu: str, fit: PhysicsFit) -> float:
     return factor * (1 + step.unfamiliar) if step.unfamiliar > UNFAMILIAR else factor
 
 
+_IN_CLASSES: Final = [
+    (place, feature.kind, feature.compute)
+    for place, feature in enumerate(FEATURES)
+    if feature.kind not in ("launches", "upload")
+]
+
+
 def _classes(parts: Array) -> tuple[ClassSeconds, ...]:
     seconds: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-    for feature, part in zip(FEATURES, parts.tolist(), strict=True):
-        if feature.kind not in ("launches", "upload"):
-            seconds[feature.kind][feature.compute] += part
+    part = parts.tolist()
+    for place, kind, compute in _IN_CLASSES:
+        seconds[kind][compute] += part[place]
     found = [
         ClassSeconds(
             kind=kind, seconds=memory + compute, limited_by="compute" if compute > memory else "memory bandwidth"
@@ -654,9 +662,12 @@ def _classes(parts: Array) -> tuple[ClassSeconds, ...]:
     return tuple(sorted(found, key=lambda one: -one.seconds))
 
 
+_IS_GAP: Final = np.equal(_SORTS, _OWN)
+
+
 def _limit(parts: Array, host: float) -> Limit:
-    gaps = float(parts[np.equal(_SORTS, _OWN)].sum())
-    if host > parts.sum() or gaps > parts.sum() / 2:
+    device, gaps = float(parts.sum()), float(parts[_IS_GAP].sum())
+    if host > device or gaps > device / 2:
         return "launches"
     compute = float(parts[IS_COMPUTE].sum())
-    return "compute" if compute > float(parts.sum()) - gaps - compute else "memory bandwidth"
+    return "compute" if compute > device - gaps - compute else "memory bandwidth"

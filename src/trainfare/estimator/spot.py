@@ -16,6 +16,7 @@ it has.
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -120,7 +121,7 @@ def count_quantile(mean: float, variance: float, share: float) -> float:
     """The smallest number that is not exceeded with probability `share`, of a negative binomial number; with a
     variance no larger than the mean, of a Poisson number."""
     if mean > 200:
-        return max(0.0, math.floor(mean + NormalDist().inv_cdf(share) * math.sqrt(max(mean, variance)) + 0.5))
+        return max(0.0, math.floor(mean + _normal_quantile(share) * math.sqrt(max(mean, variance)) + 0.5))
     number = 0
     if variance > mean * (1 + 1e-6):
         r = mean**2 / (variance - mean)
@@ -137,6 +138,11 @@ def count_quantile(mean: float, variance: float, share: float) -> float:
             term *= mean / number
             passed += term
     return float(number)
+
+
+@cache
+def _normal_quantile(share: float) -> float:
+    return NormalDist().inv_cdf(share)
 
 
 def _variance(*, start: float, piece: float, count: int, per_second: float) -> float:

@@ -76,8 +76,7 @@ class AtEpochs(NamedTuple):
     """Checkpoints that the program writes by itself."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
+class Course(NamedTuple):
     """What the program does on a machine, whoever rents it out and on whatever market."""
 
     phases: tuple[Phase, ...]
@@ -149,12 +148,12 @@ def _at(epochs: int, times: StepTimes, checkpoints: Checkpoints, iterations_per_
 
 def undisturbed(start: Start, course: Course) -> Timing:
     """On a machine that nobody takes back."""
-    each = course.checkpoints.seconds.value
+    each, starting = course.checkpoints.seconds.value, start.seconds + course.init + course.first
 
     def beside(at: AtEpochs) -> Beside:
         return at.written * each, 0.0, 0.0
 
-    return _timing(start, course, written=course.exactly.written, doubt=_doubt(start, course, beside))
+    return _timing(start, course, starting, written=course.exactly.written, doubt=_doubt(course, starting, beside))
 
 
 def on_spot(start: Start, course: Course, *, per_hour: Interval, nodes: int) -> Timing:
@@ -175,10 +174,11 @@ def on_spot(start: Start, course: Course, *, per_hour: Interval, nodes: int) -> 
     return _timing(
         start,
         course,
+        starting,
         written=own or pieces.count - 1,
         lost=rework(work, start=starting, pieces=pieces, per_hour=per_hour, nodes=nodes),
         every=work / pieces.count if work and (own or pieces.count > 1) else None,
-        doubt=_doubt(start, course, beside),
+        doubt=_doubt(course, starting, beside),
     )
 
 
@@ -197,7 +197,7 @@ class _Doubt(NamedTuple):
     """T(N₋) and T(N₊) of the formula."""
 
 
-def _doubt(start: Start, course: Course, beside: Callable[[AtEpochs], Beside]) -> _Doubt | None:
+def _doubt(course: Course, starting: float, beside: Callable[[AtEpochs], Beside]) -> _Doubt | None:
     if course.between is None:
         return None
     few, many = course.between
@@ -207,28 +207,25 @@ def _doubt(start: Start, course: Course, beside: Callable[[AtEpochs], Beside]) -
         (lost, more_lost),
         (interruptions, more_interruptions),
         (
-            _without_extras(start, course, few) + lost + written,
-            _without_extras(start, course, many) + more_lost + more_written,
+            starting + few.steady + few.validation + lost + written,
+            starting + many.steady + many.validation + more_lost + more_written,
         ),
     )
-
-
-def _without_extras(start: Start, course: Course, at: AtEpochs) -> float:
-    return start.seconds + course.init + course.first + at.steady + at.validation
 
 
 def _timing(
     start: Start,
     course: Course,
+    starting: float,
     *,
     written: int,
     lost: Rework | None = None,
     every: float | None = None,
     doubt: _Doubt | None,
 ) -> Timing:
-    """The sum of the formula, with `written` checkpoints."""
+    """The sum of the formula, with `written` checkpoints; `starting` is all that comes before the steady iterations."""
     phases = start.phases + course.phases
-    value, below, above = _without_extras(start, course, course.exactly), course.below, course.above
+    value, below, above = starting + course.exactly.steady + course.exactly.validation, course.below, course.above
     squares_below, squares_above = start.squares_below, start.squares_above
     if written:
         each = course.checkpoints.seconds

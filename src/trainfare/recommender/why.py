@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import islice
 
 from trainfare.model.estimate import Estimate
-from trainfare.model.plan import Goal
+from trainfare.model.plan import Goal, GoalKind
 from trainfare.recommender.case import Case
 from trainfare.recommender.charged import months, pays_off
 from trainfare.recommender.choose import Least, best_of, score
@@ -130,10 +130,11 @@ def _limited(chosen: Estimate) -> Iterator[str]:
 def _extremes(case: Case) -> Iterator[str]:
     """What the goal did not ask for, at its best within the limits."""
     chosen = case.chosen
-    fastest = best_of(case.kept, Goal(kind="fastest")) or chosen
-    cheapest = best_of(case.kept, Goal(kind="cheapest")) or chosen
-    wanted = {"cheapest": [("fastest", fastest)], "fastest": [("cheapest", cheapest)]}
-    for name, best in wanted.get(case.goal.kind, [("fastest", fastest), ("cheapest", cheapest)]):
+    extremes: tuple[GoalKind, ...] = ("fastest", "cheapest")
+    for name in extremes:
+        if name == case.goal.kind:
+            continue
+        best = best_of(case.kept, Goal(kind=name)) or chosen
         if not _same(best, chosen):
             beside = losses(chosen, best)
             yield (
