@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from trainfare.app.profile import ProfilingFailed, profile_command
-from trainfare.app.recommend import Asked, Question, Recommendation, consider, keep_plan
+from trainfare.app.question import Asked, Question
+from trainfare.app.recommend import Recommendation, consider, keep_plan
 from trainfare.clouds.slices import is_slice
 from trainfare.errors import AskedWrongly
 from trainfare.model.estimate import Estimate

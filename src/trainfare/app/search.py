@@ -1,0 +1,96 @@
+"""What there is to choose from: every candidate estimated, and those that may be taken."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from trainfare.app.fare import Fare, interruptions_on
+from trainfare.errors import AskedWrongly, Infeasible
+from trainfare.model.estimate import Estimate
+from trainfare.model.profile import Profile
+from trainfare.model.scope import Scope
+from trainfare.recommender.candidates import Candidates, candidates, sensible_batch_sizes
+from trainfare.recommender.choose import choosable
+from trainfare.recommender.words import plural
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """What was looked through."""
+
+    fare: Fare
+    scope: Scope
+    found: Candidates
+    estimates: tuple[Estimate, ...]
+    now: datetime
+
+
+def search(fare: Fare, profiles: Sequence[Profile], scope: Scope, epochs: int | None, now: datetime) -> Search:
+    if scope.batch_sizes and profiles[0].batch_size is None:
+        raise AskedWrongly(f"nobody knows the batch size of profile {profiles[0].id}, so no other can be asked for.")
+    sizes = sensible_batch_sizes(profiles, scope)
+    if not (epochs and len(sizes) == len(scope.batch_sizes) == 1):  # what is stated is of the one that is asked for
+        fare = fare.knowing_epochs_at(sizes)
+    unknown = {size for size, answer in fare.epochs_at.items() if answer.value is None}
+    told = [size for size in sizes if size not in unknown]
+    if not told:
+        raise Infeasible(_no_epochs(fare, sizes))
+    offers = (*fare.catalog.offers, *fare.catalog.commitments)
+    found = candidates(
+        offers,
+        profiles,
+        today=now.date(),
+        scope=scope,
+        batch_sizes=told,
+        interrupted=lambda offer: interruptions_on(offer).per_hour.value,
+    )
+    if not found.candidates:
+        raise Infeasible(
+            f"nothing is left to choose from: {plural(found.outside, 'offer')} could run it, and none is what --only, "
+            "--quota and --batch leave. "
+            + ("Machines are yours that your machines.toml lists." if scope.yours else "Leave one of them out.")
+        )
+    estimates = tuple(e for e in fare.in_brief(found.candidates) if _is_safe(e, fare, scope))
+    return Search(fare=fare, scope=scope, found=found, estimates=estimates, now=now)
+
+
+def _is_safe(estimate: Estimate, fare: Fare, scope: Scope) -> bool:
+    """A batch size that nobody asked for is proposed only where it surely fits in memory."""
+    size = estimate.candidate.batch_size
+    if size in scope.batch_sizes or any(group.profiles[0].whole_batch_size == size for group in fare.groups):
+        return True
+    return estimate.memory is not None and estimate.memory.verdict == "fits"
+
+
+def _no_epochs(fare: Fare, sizes: Sequence[int | None]) -> str:
+    size = next(size for size in sizes if size is not None)
+    return (
+        f"nobody can tell how many epochs a batch size of {size} takes: {fare.epochs_at[size].why}. "
+        f"Profile it at that size, or state them of it alone: --batch {size} --epochs N."
+    )
+
+
+def may_be_chosen(search: Search) -> tuple[Estimate, ...]:
+    """Those that may be chosen; `Infeasible`, and why, where there is none."""
+    profile = search.fare.leading.profiles[0]
+    if not search.estimates and not any(p.steady_iteration_seconds for p in search.fare.believer.profiles):
+        raise Infeasible(
+            f"profile {profile.id} saw only its first iteration, which says nothing of those that follow. Let it see "
+            f"more: trainfare profile --iterations 6 -- {profile.program.command_line}"
+        )
+    left = [candidate.offer.vm_type for candidate in search.found.candidates]
+    if not search.estimates and not any(vm_type.gpu for vm_type in left):
+        raise Infeasible(
+            "only machines without a GPU are left, and how long it takes there is told by no profile but one of such a "
+            f"machine: trainfare profile --on {left[0].key} -- {profile.program.command_line}"
+        )
+    scope, fitting = search.scope, sum(e.fits is not False for e in search.estimates)
+    try:
+        return choosable(search.estimates, spot=scope.spot, reserved=scope.reserved)
+    except Infeasible:
+        if not fitting:
+            raise
+        raise Infeasible(
+            f"nothing is left to choose from: of the {plural(fitting, 'candidate')} that would do, all are on spot or "
+            "bound to a commitment. --spot or --reserved lets them in."
+        ) from None
