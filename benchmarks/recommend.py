@@ -4,8 +4,8 @@
 
 The same call as the command makes: profile from the store, catalog read from its files, every candidate estimated, one
 chosen and explained, the plan appended to SQLite. A new process for each round, because the second call in a process
-finds everything warm. Once as it is usually asked (one machine, the profiled batch size), and once at ten batch sizes
-on one GPU, all GPUs of a machine, and up to 2, 4, 8 and 16 machines.
+finds everything warm. As it is usually asked (one machine, the profiled batch size); at ten batch sizes on one GPU, all
+GPUs of a machine, and up to 2, 4, 8 and 16 machines; and the same where spot may be chosen, twice the work.
 """
 
 import argparse
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 USUAL = "Scope()"
 WIDE = "Scope(batch_sizes=(16, 24, 32, 48, 64, 96, 128, 160, 192, 256), nodes=16)"
 """From a quarter of the profiled batch size to four times as much: farther off nobody knows how many epochs."""
-AIMS = {USUAL: 0.5, WIDE: 1.0}
+WITH_SPOT = WIDE.replace("nodes=16", "nodes=16, spot=True")
+AIMS = {USUAL: 0.5, WIDE: 1.0, WITH_SPOT: 1.0}
 WORK = """
 import json, resource, sys, time
 from trainfare.app.recommend import recommend

@@ -136,6 +136,15 @@ def test_clusters_take_part_where_they_are_asked_for() -> None:
     assert max(e["gpus"] for e in together["estimates"] if e["provider"] == "gcp") > 8
 
 
+def test_spot_that_is_not_asked_for_is_told_of_where_the_machine_is_at_its_best() -> None:
+    told = [e for e in found("--all")["estimates"] if e["market"] == "spot"]
+    asked = [e for e in found("--all", "--spot")["estimates"] if e["market"] == "spot"]
+    assert {e["machine"] for e in told} == {e["machine"] for e in asked}
+    assert len(told) < len(asked) / 2
+    cheapest = min(e["usd"] for e in asked if e["fits"])
+    assert min(e["usd"] for e in told if e["fits"]) <= 1.1 * cheapest
+
+
 def test_a_baseline_is_held_against_it() -> None:
     assert any("g4dn.xlarge" in reason and "Δ" in reason for reason in found("--baseline", "g4dn.xlarge")["reasons"])
 

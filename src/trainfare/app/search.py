@@ -7,6 +7,7 @@ from datetime import datetime
 from trainfare.app.fare import Fare, interruptions_on
 from trainfare.errors import AskedWrongly, Infeasible
 from trainfare.model.estimate import Estimate
+from trainfare.model.offer import Candidate
 from trainfare.model.profile import Profile
 from trainfare.model.scope import Scope
 from trainfare.recommender.candidates import Candidates, candidates, sensible_batch_sizes
@@ -50,8 +51,32 @@ def search(fare: Fare, profiles: Sequence[Profile], scope: Scope, epochs: int | 
             "--quota and --batch leave. "
             + ("Machines are yours that your machines.toml lists." if scope.yours else "Leave one of them out.")
         )
-    estimates = tuple(e for e in fare.in_brief(found.candidates) if _is_safe(e, fare, scope))
+    estimates = tuple(e for e in _estimates(fare, found.candidates, scope) if _is_safe(e, fare, scope))
     return Search(fare=fare, scope=scope, found=found, estimates=estimates, now=now)
+
+
+def _estimates(fare: Fare, wanted: Sequence[Candidate], scope: Scope) -> tuple[Estimate, ...]:
+    """Spot that is not asked for is only told of: of a machine that can be had otherwise, at the number of nodes and
+    the batch size at which it is the cheapest, and at which it is the fastest."""
+    if scope.spot:
+        return fare.in_brief(wanted)
+    steady = fare.in_brief([c for c in wanted if c.offer.market != "spot"])
+    machines: dict[str, list[Estimate]] = {}
+    for estimate in steady:
+        if estimate.fits is not False:
+            machines.setdefault(estimate.candidate.offer.vm_type.key, []).append(estimate)
+    best = {
+        (key, _shape(min(there, key=quantity).candidate))
+        for key, there in machines.items()
+        for quantity in (lambda e: e.usd.value, lambda e: e.seconds.value)
+    }
+    on_spot = [c for c in wanted if c.offer.market == "spot"]
+    told = [c for c in on_spot if (key := c.offer.vm_type.key) not in machines or (key, _shape(c)) in best]
+    return (*steady, *fare.in_brief(told))
+
+
+def _shape(candidate: Candidate) -> tuple[int, int | None, int | None]:
+    return candidate.nodes, candidate.gpus_used, candidate.batch_size
 
 
 def _is_safe(estimate: Estimate, fare: Fare, scope: Scope) -> bool:
