@@ -78,9 +78,13 @@ class Fare:
 
     def equally_long(self, wanted: Sequence[Candidate]) -> tuple[Estimate, ...]:
         """Without the doubt how many epochs it takes: it is the same on every machine, so it does not count where one
-        is held against another."""
+        is held against another. How many another batch size takes than that of the first is in doubt as before."""
         groups = tuple(replace(g, length=replace(g.length, epochs_interval=None)) for g in self.groups)
-        return replace(self, groups=groups).in_brief(wanted)
+        known = dict(self.epochs_at)
+        size = wanted[0].batch_size if wanted else None
+        if size is not None and size in known:
+            known[size] = replace(known[size], low=known[size].value, high=known[size].value)
+        return replace(self, groups=groups, epochs_at=known).in_brief(wanted)
 
     def on_a_line(self, wanted: Sequence[Candidate], epochs: int) -> tuple[Estimate, ...]:
         """Without rounding and minimum charge: straight lines in the number of epochs, as crossovers want them."""
