@@ -74,6 +74,15 @@ def test_a_figure_is_drawn(profile: Profile, tmp_path: Path, name: str, start: b
     assert (tmp_path / name).read_bytes().startswith(start)
 
 
+def test_a_target_is_drawn_where_it_is_reached(profile: Profile, tmp_path: Path) -> None:
+    seen = [epoch.metrics["val_loss"] for epoch in profile.curve]
+    target = (str(seen[9]), str(tmp_path / "curve.json"))
+    answer = json.loads(text("p1", "--target", target[0], "--plot", target[1], "--json"))["answer"]
+    drawn = (tmp_path / "curve.json").read_text()
+    assert f"{answer['value']:.0f} epochs" in drawn
+    assert "reaches its target" in drawn
+
+
 def test_a_refusal_can_be_drawn(tmp_path: Path) -> None:
     keep(make_profile(id="p2", curve=curve(2)))
     text("p2", "--plot", str(tmp_path / "two.png"))

@@ -1,6 +1,7 @@
 """The curve, the form through it and where it settles, as a figure for a page or a paper."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 from trainfare.app.epochs import EpochsReport, ProfileEpochs
@@ -17,13 +18,15 @@ def require_format(path: Path) -> None:
 
 
 def draw(report: EpochsReport, path: Path) -> None:
-    """The leading profile's curve over its run, and where it settles as shaded ground."""
+    """The leading profile's curve over its run, and where it settles, or reaches its target, as shaded ground."""
     leading = report.profiles[0]
     if leading.curve is None:
         raise AskedWrongly(
             f"there is nothing to draw: profile {leading.profile_id} has no whole epoch with a loss or a metric. "
             "Let it see some: trainfare profile --epochs 5 -- …"
         )
+    if report.answer.rule == "target":
+        leading = replace(leading, needed=report.answer)
     chart = curve_chart(leading)
     Figure(spec=chart_figure(chart), narrow=chart_figure(chart, width=NARROW)).save(path)
 
@@ -34,7 +37,7 @@ def curve_chart(found: ProfileEpochs) -> Chart:
     ground: tuple[tuple[float, float], ...] = ()
     if needed.low is not None and needed.high is not None:
         ground = ((needed.low, needed.high),)
-        settles = ((needed.low, f"settles, 90 %: {range_words(needed)}"),)
+        settles = ((needed.low, f"90 %: {range_words(needed)}"),)
         if needed.value is not None:
             settles = ((needed.value, f"{needed.whole} epochs\n90 %: {range_words(needed)}"),)
     return Chart(
@@ -69,5 +72,6 @@ def _series(found: ProfileEpochs, length: int) -> tuple[Series, ...]:
 
 def _title(found: ProfileEpochs) -> str:
     size = f" at batch size {found.batch_size}" if found.batch_size else ""
-    told = "nobody can tell yet when it settles" if found.needed.refused else "when it settles"
+    what = "reaches its target" if found.needed.rule == "target" else "settles"
+    told = f"nobody can tell yet when it {what}" if found.needed.refused else f"when it {what}"
     return f"{found.program}{size}: {told}"

@@ -126,7 +126,11 @@ def _too_large(mine: Sequence[Estimate], sizes: Sequence[float]) -> tuple[tuple[
 
 
 def _subtitle(machines: Sequence[Sequence[Estimate]], chosen: Estimate, named: Named, confidence: float) -> str:
-    parts = [f"{chosen.epochs} epoch{'s' if chosen.epochs != 1 else ''}", f"bars hold {100 * confidence:.4g} %"]
+    size = chosen.candidate.batch_size
+    parts = [
+        f"{chosen.epochs} epoch{'s' if chosen.epochs != 1 else ''} at {size}",
+        f"bars hold {100 * confidence:.4g} %",
+    ]
     every = [estimate for mine in machines for estimate in mine]
     if chosen.memory is not None and any(e.fits is False for e in machines[0]):
         parts.append(

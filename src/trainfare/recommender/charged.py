@@ -31,7 +31,7 @@ def charged(estimate: Estimate, profile: Profile, interruptions: Interruptions |
     if starting > STARTING_SHARE * estimate.seconds.value:
         yield (
             f"starting the machine takes {format_seconds(starting)} of the {format_seconds(estimate.seconds.value)}: "
-            "the training is so short that boot and setup decide; --boot and --setup say how long yours take"
+            "boot, setup and bringing the data there count much; --boot and --setup say how long yours take"
         )
     for line in estimate.bill.lines:
         much = max(A_CENT, ROUNDING_SHARE * estimate.usd.value)

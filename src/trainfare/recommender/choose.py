@@ -109,9 +109,9 @@ def choosable(estimates: Sequence[Estimate], *, spot: bool, reserved: bool | Non
     if estimates and not fitting:
         roomiest = max((e.memory for e in estimates if e.memory), key=lambda m: m.available_gib)
         raise Infeasible(
-            f"it fits in no machine: an iteration needs about {roomiest.needed_gib.value:.3g} GiB "
-            f"(90 %: {roomiest.needed_gib.low:.3g} – {roomiest.needed_gib.high:.3g}), and the largest GPU has "
-            f"{roomiest.available_gib:.3g} GiB. Profile it again with a smaller batch size."
+            f"it fits in no machine: an iteration needs about {_gib(roomiest.needed_gib.value)} GiB "
+            f"(90 %: {_gib(roomiest.needed_gib.low)} – {_gib(roomiest.needed_gib.high)}), and the largest GPU has "
+            f"{_gib(roomiest.available_gib)} GiB. Profile it again with a smaller batch size."
         )
     allowed = tuple(e for e in fitting if _is_allowed(e.candidate.offer, spot=spot, reserved=reserved))
     if not allowed:
@@ -122,6 +122,11 @@ def choosable(estimates: Sequence[Estimate], *, spot: bool, reserved: bool | Non
             "in one more."
         )
     return allowed
+
+
+def _gib(number: float) -> str:
+    """`0.53`, `21.4`, `724`, `8030`."""
+    return f"{number:.0f}" if number >= 99.5 else f"{number:.3g}"
 
 
 def one_a_machine(ordered: Iterable[Estimate]) -> tuple[Estimate, ...]:

@@ -117,7 +117,7 @@ def reasons(cluster: Cluster) -> tuple[str, ...]:
         said.append(f"{limit.workers} workers are the most that you allow")
     if cluster.mbps is not None and cluster.mbps > server.mbps:
         said.append(
-            f"{cluster.workers} workers would send {cluster.mbps:.4g} Mbps to a server that takes {server.mbps:.4g}: "
+            f"{cluster.workers} workers would send {cluster.mbps:.6g} Mbps to a server that takes {server.mbps:.6g}: "
             "beyond that, more workers hardly train faster"
         )
     return tuple(said)
@@ -127,8 +127,8 @@ def _network_reasons(cluster: Cluster) -> list[str]:
     server, worker = cluster.server, cluster.worker
     mine = next(each for each in cluster.considered if each.worker == worker)
     said = [
-        f"one {worker.name} sends {worker.mbps:.4g} Mbps, and {server.name} takes {cluster.fill:.3g} × "
-        f"{server.mbps:.4g} Mbps: {mine.by_network} workers fill it"
+        f"one {worker.name} sends {worker.mbps:.6g} Mbps, and {server.name} takes {cluster.fill:.3g} × "
+        f"{server.mbps:.6g} Mbps: {mine.by_network} workers fill it"
     ]
     if mine.by_budget is not None and mine.by_network is not None and mine.by_budget < mine.by_network:
         said.append(f"the budget pays for {mine.by_budget}")
@@ -183,6 +183,6 @@ def _none_fits(server: Server, considered: Sequence[Considered], limit: Limit, f
         )
     least = min(each.worker.mbps or 0 for each in considered)
     return (
-        f"one worker alone fills {server.name}: it sends {least:.4g} Mbps, and the server takes "
-        f"{(fill or 1) * server.mbps:.4g}. Take a server with a larger network."
+        f"one worker alone fills {server.name}: it sends {least:.6g} Mbps, and the server takes "
+        f"{(fill or 1) * server.mbps:.6g}. Take a server with a larger network."
     )

@@ -186,7 +186,7 @@ def _spot_would_be(case: Case) -> Iterator[str]:
     if found.interruptions is not None:
         told = f", {count_words(found.interruptions.value)} expected interruptions included"
     yield (
-        f"on spot, {case.name(found)} would cost {format_usd(found.usd.value)}{told}; "
+        f"{case.name(found)} would cost {format_usd(found.usd.value)}{told}; "
         "it may be taken away at any moment, so spot is chosen only with --spot"
     )
 
