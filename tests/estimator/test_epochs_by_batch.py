@@ -1,11 +1,13 @@
 import math
+from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainfare.estimator.epochs_by_batch import KnownEpochs, epochs_at_batch_size, epochs_at_batches
+from trainfare.estimator.epochs_by_batch import KnownEpochs, epochs_at_batches
 from trainfare.model.epochs import EpochsAnswer
 
 sizes = st.integers(1, 100_000)
@@ -15,6 +17,10 @@ known_epochs = st.builds(
     epochs=st.floats(0.1, 1e4),
     gradient_noise=st.just(()) | st.lists(st.floats(1e-3, 1e5), min_size=1, max_size=4).map(tuple),
 )
+
+
+def epochs_at_batch_size(batch_size: int, known: Sequence[KnownEpochs], **options: Any) -> EpochsAnswer:
+    return epochs_at_batches(known, [batch_size], **options)[batch_size]
 
 
 def at(batch_size: int, *pairs: tuple[int, float], noise: tuple[float, ...] = ()) -> EpochsAnswer:

@@ -117,25 +117,6 @@ class KnownEpochs:
         return times**2 * (LAW_NOISE**2 + RUN_NOISE**2 / self.runs) + (self.counted / 2 / self.epochs) ** 2
 
 
-def epochs_at_batch_size(
-    batch_size: int,
-    known: Sequence[KnownEpochs],
-    *,
-    samples: int | None = None,
-    farthest: float = FARTHEST,
-    belief: EpochsBelief = SHIPPED,
-) -> EpochsAnswer:
-    """The median and the 90 % interval of the belief; only the interval far from what is known.
-
-    `samples` in the data set: they say how many steps are taken, and a batch cannot be larger. Who asks for several
-    sizes asks `epochs_at_batches`.
-    """
-    require_positive(batch_size=batch_size)
-    if refusal := _refused(batch_size, known, samples):
-        return refusal
-    return _answer(batch_size, known, _posterior(known, samples, belief).ends(batch_size), farthest)
-
-
 def epochs_at_batches(
     known: Sequence[KnownEpochs],
     batch_sizes: Iterable[int],

@@ -96,7 +96,7 @@ class Cluster:
 class TrainedCluster:
     """A belief: how long the training takes on so many workers of one type, and what it costs.
 
-    Boot and setup are not in it: they are the same for all clusters that are held against one another.
+    Boot and setup are not in it: they take as long for all clusters, though many machines pay more for them.
     """
 
     server: Server | None
