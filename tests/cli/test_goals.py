@@ -116,6 +116,8 @@ def test_other_batch_sizes_take_part_with_the_epochs_that_they_need() -> None:
     assert epochs[64] == (300, 300, 300)
     assert epochs[256][0] > 300
     assert epochs[256][1] < epochs[256][0] < epochs[256][2]
+    assert epochs[16][0] == 300, "fewer may do, but nobody asked for fewer"
+    assert epochs[16][1] < 300
     assert {e["batch_size"] for e in found("--batch", "64", "--all")["estimates"]} == {64}
     stated = found("--batch", "200")["chosen"]
     assert (stated["batch_size"], stated["epochs"], stated["epochs_high"]) == (200, 300, 300)

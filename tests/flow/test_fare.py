@@ -51,7 +51,7 @@ def test_the_profile_tells_what_the_program_is(profile: dict[str, Any]) -> None:
 
 
 def test_the_newest_profile_gets_a_machine_with_time_cost_and_certainty(profile: dict[str, Any], store: str) -> None:
-    found = json.loads(trainfare("recommend", "--epochs", "30", "--json", store=store).stdout)
+    found = json.loads(trainfare("recommend", "--epochs", "30", "--batch", "128", "--json", store=store).stdout)
     chosen = found["chosen"]
     assert found["profiles"] == [profile["id"]]
     assert chosen["basis"] == "extrapolated"

@@ -249,13 +249,15 @@ def _exact(group: AtOneBatchSize) -> float:
 
 
 def _at_other_batch(group: AtOneBatchSize, known: int, batch_size: int, answer: EpochsAnswer | None) -> AtOneBatchSize:
-    """As many samples in other portions, for as many epochs as these are expected to need."""
+    """As many samples in other portions, for as many epochs as these are expected to need. A smaller batch may do with
+    fewer, but nobody asked for fewer: that is in the interval alone."""
     samples = group.profiles[0].samples or group.iterations_per_epoch * known
     length = group.length
     iterations: float | None = length.iterations
     if answer is not None and answer.whole is not None:
-        more = answer.whole / length.epochs
-        length = replace(length, epochs=answer.whole, epochs_interval=_whole_interval(answer))
+        epochs = max(answer.whole, length.epochs)
+        more = epochs / length.epochs
+        length = replace(length, epochs=epochs, epochs_interval=_whole_interval(answer, epochs))
         iterations = None if iterations is None else iterations * more
     if iterations is not None:  # what the program counts in iterations is an amount of samples to us
         length = replace(length, iterations=max(1, math.ceil(iterations * known / batch_size)))
@@ -277,8 +279,7 @@ def _known_epochs(group: AtOneBatchSize) -> KnownEpochs | None:
     return KnownEpochs.of(told, profile.whole_batch_size, profile.gradient_noise)
 
 
-def _whole_interval(answer: EpochsAnswer) -> Interval | None:
-    whole = answer.whole or 1
+def _whole_interval(answer: EpochsAnswer, whole: int) -> Interval | None:
     low, high = min(whole, max(1, math.floor(answer.low or 1))), max(whole, math.ceil(answer.high or 1))
     return Interval(value=whole, low=low, high=high) if low < high else None
 
