@@ -22,6 +22,7 @@ from trainfare.model.checks import require_positive
 from trainfare.model.estimate import Estimate
 from trainfare.model.offer import Market, Offer
 from trainfare.model.plan import Goal
+from trainfare.recommender.words import number_words
 
 STEADY_MARKETS: frozenset[Market] = frozenset({"on_demand", "own", "reserved"})
 """Markets that do not take a machine away before the training ends."""
@@ -108,10 +109,11 @@ def choosable(estimates: Sequence[Estimate], *, spot: bool, reserved: bool | Non
     fitting = [e for e in estimates if e.fits is not False]
     if estimates and not fitting:
         roomiest = max((e.memory for e in estimates if e.memory), key=lambda m: m.available_gib)
+        needed = roomiest.needed_gib
         raise Infeasible(
-            f"it fits in no machine: an iteration needs about {_gib(roomiest.needed_gib.value)} GiB "
-            f"(90 %: {_gib(roomiest.needed_gib.low)} – {_gib(roomiest.needed_gib.high)}), and the largest GPU has "
-            f"{_gib(roomiest.available_gib)} GiB. Profile it again with a smaller batch size."
+            f"it fits in no machine: an iteration needs about {number_words(needed.value)} GiB "
+            f"(90 %: {number_words(needed.low)} – {number_words(needed.high)}), and the largest GPU has "
+            f"{number_words(roomiest.available_gib)} GiB. Profile it again with a smaller batch size."
         )
     allowed = tuple(e for e in fitting if _is_allowed(e.candidate.offer, spot=spot, reserved=reserved))
     if not allowed:
@@ -122,11 +124,6 @@ def choosable(estimates: Sequence[Estimate], *, spot: bool, reserved: bool | Non
             "in one more."
         )
     return allowed
-
-
-def _gib(number: float) -> str:
-    """`0.53`, `21.4`, `724`, `8030`."""
-    return f"{number:.0f}" if number >= 99.5 else f"{number:.3g}"
 
 
 def one_a_machine(ordered: Iterable[Estimate]) -> tuple[Estimate, ...]:

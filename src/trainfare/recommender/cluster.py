@@ -23,6 +23,7 @@ from dataclasses import replace
 from trainfare.errors import Infeasible
 from trainfare.model.checks import require_positive
 from trainfare.model.cluster import Algorithm, Cluster, Considered, Limit, Server, Worker
+from trainfare.recommender.words import number_words
 from trainfare.units import SECONDS_PER_HOUR, format_usd
 
 FILL = 0.95
@@ -117,8 +118,8 @@ def reasons(cluster: Cluster) -> tuple[str, ...]:
         said.append(f"{limit.workers} workers are the most that you allow")
     if cluster.mbps is not None and cluster.mbps > server.mbps:
         said.append(
-            f"{cluster.workers} workers would send {cluster.mbps:.6g} Mbps to a server that takes {server.mbps:.6g}: "
-            "beyond that, more workers hardly train faster"
+            f"{cluster.workers} workers would send {number_words(cluster.mbps)} Mbps to a server that takes "
+            f"{number_words(server.mbps)}: beyond that, more workers hardly train faster"
         )
     return tuple(said)
 
@@ -127,8 +128,8 @@ def _network_reasons(cluster: Cluster) -> list[str]:
     server, worker = cluster.server, cluster.worker
     mine = next(each for each in cluster.considered if each.worker == worker)
     said = [
-        f"one {worker.name} sends {worker.mbps:.6g} Mbps, and {server.name} takes {cluster.fill:.3g} × "
-        f"{server.mbps:.6g} Mbps: {mine.by_network} workers fill it"
+        f"one {worker.name} sends {number_words(worker.mbps or 0.0)} Mbps, and {server.name} takes {cluster.fill:.3g} × "
+        f"{number_words(server.mbps)} Mbps: {mine.by_network} workers fill it"
     ]
     if mine.by_budget is not None and mine.by_network is not None and mine.by_budget < mine.by_network:
         said.append(f"the budget pays for {mine.by_budget}")
@@ -183,6 +184,6 @@ def _none_fits(server: Server, considered: Sequence[Considered], limit: Limit, f
         )
     least = min(each.worker.mbps or 0 for each in considered)
     return (
-        f"one worker alone fills {server.name}: it sends {least:.6g} Mbps, and the server takes "
-        f"{(fill or 1) * server.mbps:.6g}. Take a server with a larger network."
+        f"one worker alone fills {server.name}: it sends {number_words(least)} Mbps, and the server takes "
+        f"{number_words((fill or 1) * server.mbps)}. Take a server with a larger network."
     )

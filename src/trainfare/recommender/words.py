@@ -61,6 +61,11 @@ def count_words(count: float) -> str:
     return f"{count:.0f}" if count >= 9.5 else f"{count:.1f}" if count >= 0.95 else f"{count:.1g}"
 
 
+def number_words(number: float) -> str:
+    """`0.53`, `21.4`, `724`, `8030`: three digits, and never a power of ten."""
+    return f"{number:.0f}" if number >= 99.5 else f"{number:.3g}"
+
+
 def thousands(count: int) -> str:
     """`1 312`."""
     return f"{count:,}".replace(",", " ")
