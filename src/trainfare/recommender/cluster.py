@@ -128,8 +128,8 @@ def _network_reasons(cluster: Cluster) -> list[str]:
     server, worker = cluster.server, cluster.worker
     mine = next(each for each in cluster.considered if each.worker == worker)
     said = [
-        f"one {worker.name} sends {number_words(worker.mbps or 0.0)} Mbps, and {server.name} takes {cluster.fill:.3g} × "
-        f"{number_words(server.mbps)} Mbps: {mine.by_network} workers fill it"
+        f"one {worker.name} sends {number_words(worker.mbps or 0.0)} Mbps, and {server.name} takes "
+        f"{cluster.fill:.3g} × {number_words(server.mbps)} Mbps: {mine.by_network} workers fill it"
     ]
     if mine.by_budget is not None and mine.by_network is not None and mine.by_budget < mine.by_network:
         said.append(f"the budget pays for {mine.by_budget}")
