@@ -1,13 +1,12 @@
 """Every noun as hypothesis makes it: any values that the noun accepts, the strange ones included."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 
 from hypothesis import strategies as st
 
 from trainfare.model.bill import Bill, Billing, BillLine
 from trainfare.model.estimate import Estimate, MemoryFit, Phase
 from trainfare.model.interval import Interval
-from trainfare.model.job import Assignment, Job, Schedule
 from trainfare.model.machine import Gpu, Host, VmType
 from trainfare.model.offer import Candidate, Offer
 from trainfare.model.plan import Goal, Plan
@@ -199,33 +198,6 @@ def plans(draw: st.DrawFn) -> Plan:
         considered=1 + len(runners_up),
         reasons=tuple(draw(st.lists(texts, min_size=1, max_size=3))),
     )
-
-
-@st.composite
-def jobs(draw: st.DrawFn) -> Job:
-    submitted_at = draw(moments)
-    wait = draw(st.none() | st.timedeltas(timedelta(seconds=1), timedelta(days=1000)))
-    return Job(
-        id=draw(texts),
-        program=draw(programs),
-        goal=draw(st.builds(Goal)),
-        submitted_at=submitted_at,
-        weight=draw(positive),
-        deadline_at=None if wait is None else submitted_at + wait,
-    )
-
-
-@st.composite
-def schedules(draw: st.DrawFn) -> Schedule:
-    ids = draw(st.lists(words, unique=True, max_size=3))
-    assignments = []
-    for job_id in ids:
-        starts_at = draw(moments)
-        lasts = draw(st.timedeltas(timedelta(seconds=1), timedelta(days=10)))
-        assignments.append(
-            Assignment(job_id=job_id, candidate=draw(candidates), starts_at=starts_at, ends_at=starts_at + lasts)
-        )
-    return Schedule(made_at=draw(moments), assignments=tuple(assignments))
 
 
 runs = st.builds(Run, id=texts, plan_id=texts, started_at=moments)

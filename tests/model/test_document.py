@@ -16,8 +16,6 @@ EVERY_NOUN = st.one_of(
     strategies.offers,
     strategies.estimates(),
     strategies.plans(),
-    strategies.jobs(),
-    strategies.schedules(),
     strategies.runs,
     strategies.observations,
 )

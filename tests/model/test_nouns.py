@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import Any
 
 import pytest
@@ -10,13 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import makers
-from tests.makers import NOON, make_candidate, make_estimate, make_gpu, make_offer, make_profile, make_vm_type
+from tests.makers import make_candidate, make_estimate, make_gpu, make_offer, make_profile, make_vm_type
 from tests.strategies import intervals, not_negative
 from trainfare.model.estimate import MemoryFit, Phase
 from trainfare.model.interval import Interval
-from trainfare.model.job import Assignment, Job, Schedule
 from trainfare.model.machine import Host
-from trainfare.model.plan import Goal
 from trainfare.model.profile import EarlyStopping, Epoch, Operation
 
 BAD = math.nan, math.inf, -math.inf, -1.0
@@ -162,26 +160,6 @@ def test_half_precision_runs_on_tensor_cores_and_what_a_chip_lacks_runs_as_float
     assert gpu.peak_flops_per_second("float16") == 65e12
     assert gpu.peak_flops_per_second("bfloat16") == gpu.peak_flops_per_second("float32") == 8.1e12
     assert make_gpu(fp16_tensor_tflops=None, fp16_tflops=None).peak_flops_per_second("float16") == 8.1e12
-
-
-def test_a_job_does_not_run_twice_at_once() -> None:
-    hour = timedelta(hours=1)
-
-    def assignment(start: int, end: int) -> Assignment:
-        return Assignment(
-            job_id="j1", candidate=make_candidate(), starts_at=NOON + start * hour, ends_at=NOON + end * hour
-        )
-
-    Schedule(made_at=NOON, assignments=(assignment(0, 1), assignment(1, 2)))
-    with pytest.raises(ValueError, match="j1 runs twice"):
-        Schedule(made_at=NOON, assignments=(assignment(0, 2), assignment(1, 3)))
-    with pytest.raises(ValueError, match="ends before"):
-        assignment(2, 1)
-
-
-def test_a_deadline_is_after_the_submission() -> None:
-    with pytest.raises(ValueError, match="deadline"):
-        Job(id="j1", program=makers.make_program(), goal=Goal(), submitted_at=NOON, deadline_at=NOON)
 
 
 @pytest.mark.parametrize("field", ["flops", "bytes"])

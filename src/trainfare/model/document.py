@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import msgspec
 
 from trainfare.model.estimate import Estimate
-from trainfare.model.job import Job, Schedule
 from trainfare.model.offer import Offer
 from trainfare.model.plan import Plan
 from trainfare.model.profile import Profile
@@ -19,7 +18,7 @@ from trainfare.model.run import Observation, Run
 VERSION = 1
 
 Document = dict[str, Any]
-Noun = Profile | Offer | Estimate | Plan | Job | Schedule | Run | Observation
+Noun = Profile | Offer | Estimate | Plan | Run | Observation
 N = TypeVar("N", bound=Noun)
 
 _UPGRADES: dict[tuple[str, int], Callable[[Document], Document]] = {}

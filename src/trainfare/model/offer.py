@@ -57,7 +57,7 @@ class Commitment:
         """Hours a month above which it is cheaper than on demand; more than a month has where it never is."""
         if self.on_demand_usd_per_hour is None:
             return None
-        return HOURS_PER_MONTH * self.effective_usd_per_hour / self.on_demand_usd_per_hour
+        return HOURS_PER_MONTH * (self.effective_usd_per_hour / self.on_demand_usd_per_hour)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
