@@ -1,6 +1,6 @@
 """Nouns with good defaults: a test names only what it is about."""
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from typing import Any
 
@@ -14,6 +14,7 @@ from trainfare.model.plan import Goal, Plan
 from trainfare.model.profile import Operation, Profile
 from trainfare.model.program import Program
 from trainfare.model.run import Observation, Run
+from trainfare.model.submission import Submission
 
 
 @cache
@@ -142,3 +143,17 @@ def make_observation(**changes: Any) -> Observation:
         "value": 0.1,
     }
     return Observation(**(fields | changes))
+
+
+def make_submission(**changes: Any) -> Submission:
+    fields: dict[str, Any] = {
+        "id": "s5j8",
+        "profile_ids": ("p7k2",),
+        "program": "train.py",
+        "submitted_at": NOON,
+        "epochs": 10,
+        "deadline_at": NOON + timedelta(hours=6),
+        "late_usd_per_hour": 30.0,
+        "user": "ada",
+    }
+    return Submission(**(fields | changes))

@@ -1,6 +1,6 @@
 """Every noun as hypothesis makes it: any values that the noun accepts, the strange ones included."""
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 from hypothesis import strategies as st
 
@@ -13,6 +13,7 @@ from trainfare.model.plan import Goal, Plan
 from trainfare.model.profile import EarlyStopping, Epoch, Operation, Profile
 from trainfare.model.program import Program
 from trainfare.model.run import Observation, Run
+from trainfare.model.submission import Submission
 
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=20).filter(str.strip)
 words = st.text("abcdefghijklmnopqrstuvwxyz0123456789.-_", min_size=1, max_size=12)
@@ -209,3 +210,24 @@ observations = st.builds(
     value=st.floats(allow_nan=False, allow_infinity=False),
     text=maybe(texts),
 )
+
+
+@st.composite
+def submissions(draw: st.DrawFn) -> Submission:
+    submitted_at = draw(moments)
+    within = draw(st.none() | st.timedeltas(timedelta(microseconds=1), timedelta(days=3650)))
+    return draw(
+        st.builds(
+            Submission,
+            id=texts,
+            profile_ids=st.lists(texts, min_size=1, max_size=3, unique=True).map(tuple),
+            program=texts,
+            submitted_at=st.just(submitted_at),
+            epochs=maybe(counts),
+            iterations_per_epoch=maybe(counts),
+            most_gpus=maybe(st.integers(1, 64)),
+            deadline_at=st.just(None if within is None else submitted_at + within),
+            late_usd_per_hour=st.just(0.0) if within is None else not_negative,
+            user=st.just("") | texts,
+        )
+    )

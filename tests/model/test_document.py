@@ -18,6 +18,7 @@ EVERY_NOUN = st.one_of(
     strategies.plans(),
     strategies.runs,
     strategies.observations,
+    strategies.submissions(),
 )
 
 

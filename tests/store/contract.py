@@ -12,6 +12,7 @@ from tests.makers import (
     make_profile,
     make_program,
     make_run,
+    make_submission,
 )
 from trainfare.errors import NotFound
 from trainfare.model.interval import Interval
@@ -37,6 +38,7 @@ class HistoryContract:
         assert not history.profiles()
         assert not history.plans()
         assert not history.runs()
+        assert not history.submissions()
         assert not history.estimates("p7k2")
         assert not history.observations("r93")
         assert not history.damaged
@@ -184,6 +186,68 @@ class HistoryContract:
         with pytest.raises(ValueError, match="run r95"):
             full.add_observation(make_observation(run_id="r95"))
         assert full.observations("r93") == (make_observation(),)
+
+    def test_a_submission_comes_back_as_it_was(self, history: History) -> None:
+        history.add_profile(make_profile())
+        history.add_profile(make_profile(id="p8"))
+        plain = make_submission(id="s1", deadline_at=None, late_usd_per_hour=0.0, epochs=None, user="")
+        full = make_submission(
+            profile_ids=("p8", "p7k2"),
+            program="Zoë's “run” \x00 🚂",
+            submitted_at=NOON.astimezone(timezone(timedelta(hours=5, minutes=30))),
+            iterations_per_epoch=7,
+            most_gpus=4,
+            late_usd_per_hour=1e-300,
+        )
+        for submission in (plain, full):
+            history.add_submission(submission)
+            assert history.submission(submission.id) == submission
+        assert set(history.submissions()) == {plain, full}
+
+    def test_submissions_come_in_the_order_of_their_submission(self, history: History) -> None:
+        history.add_profile(make_profile())
+        for name, age in (("s1", 1), ("s2", 2), ("s3", 0)):
+            elsewhere = timezone(timedelta(hours=-8 * age))
+            history.add_submission(make_submission(id=name, submitted_at=(NOON - age * HOUR).astimezone(elsewhere)))
+        assert [submission.id for submission in history.submissions()] == ["s2", "s1", "s3"]
+
+    def test_a_submission_needs_its_profiles_and_a_new_id(self, history: History) -> None:
+        history.add_profile(make_profile())
+        with pytest.raises(ValueError, match=r"submission s5j8 leans on .*profile p8"):
+            history.add_submission(make_submission(profile_ids=("p7k2", "p8")))
+        assert history.submissions() == ()
+        history.add_submission(make_submission())
+        with pytest.raises(AlreadyKept, match="s5j8"):
+            history.add_submission(make_submission(epochs=1))
+        assert history.submissions() == (make_submission(),)
+
+    def test_a_withdrawn_submission_no_longer_waits(self, history: History) -> None:
+        history.add_profile(make_profile())
+        history.add_submission(make_submission())
+        history.add_submission(make_submission(id="s6"))
+        history.withdraw_submission("s5j8")
+        assert [submission.id for submission in history.submissions()] == ["s6"]
+        for ask in (history.submission, history.withdraw_submission):
+            with pytest.raises(NotFound) as caught:
+                ask("s5j8")
+            assert caught.value.near != "s5j8"
+        with pytest.raises(AlreadyKept):
+            history.add_submission(make_submission())
+
+    def test_a_mistyped_submission_names_the_nearest(self, history: History) -> None:
+        history.add_profile(make_profile())
+        history.add_submission(make_submission())
+        with pytest.raises(NotFound) as caught:
+            history.withdraw_submission("s5j9")
+        assert str(caught.value) == (
+            "there is no submission s5j9. Did you mean s5j8? `trainfare schedule queue` shows all."
+        )
+
+    def test_a_submission_outlives_the_removal_of_its_profile(self, history: History) -> None:
+        history.add_profile(make_profile())
+        history.add_submission(make_submission())
+        history.remove_profile("p7k2")
+        assert history.submissions() == (make_submission(),)
 
     def test_it_can_be_used_in_a_with_statement(self, history: History) -> None:
         with history as same:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.makers import make_observation, make_plan, make_profile, make_run
+from tests.makers import make_observation, make_plan, make_profile, make_run, make_submission
 from trainfare.errors import StoreFailed
 from trainfare.store.history import History
 from trainfare.store.open import open_history
@@ -20,6 +20,9 @@ def fill(history: History) -> None:
     history.add_plan(make_plan())
     history.add_run(make_run())
     history.add_observation(make_observation())
+    history.add_submission(make_submission(id="s4"))
+    history.withdraw_submission("s4")
+    history.add_submission(make_submission())
 
 
 @pytest.fixture
@@ -100,6 +103,20 @@ def test_damaged_runs_and_observations_are_named(path: Path) -> None:
         assert [sentence.split(" in ")[0] for sentence in history.damaged] == ["run r93", "observation r93/0"]
 
 
+def test_a_damaged_submission_is_named_and_can_be_withdrawn(path: Path) -> None:
+    execute(path, "UPDATE submissions SET document = replace(document, '30.0', '90.0') WHERE id = 's5j8'")
+    with open_history(str(path)) as history:
+        assert history.submissions() == ()
+        assert history.damaged[0].startswith(f"submission s5j8 in {path} is damaged: its checksum does not match.")
+        assert "`trainfare schedule withdraw s5j8` takes it off the list." in history.damaged[0]
+        with pytest.raises(StoreFailed, match=r"submission s5j8 in .* is damaged"):
+            history.submission("s5j8")
+        history.withdraw_submission("s5j8")
+    with open_history(str(path)) as history:
+        assert history.submissions() == ()
+        assert history.damaged == ()
+
+
 def test_a_document_of_a_newer_version_is_left_out_and_says_why(path: Path) -> None:
     from trainfare.store.sql import _checksum
 
@@ -132,6 +149,7 @@ def survives(path: Path) -> str:
                 and history.plans() == (plan,)
                 and history.runs() == (make_run(),)
                 and history.observations("r93") == (make_observation(),)
+                and history.submissions() == (make_submission(),)
                 and history.estimates("p7k2") == (plan.chosen, *plan.runners_up)
             )
             return "whole" if whole else "noticed" if history.damaged else "lost in silence"

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 from sqlalchemy import CheckConstraint, create_engine, inspect
 
-from tests.makers import make_profile
+from tests.makers import make_plan, make_profile, make_submission
 from trainfare.errors import StoreFailed
 from trainfare.store import upgrade
 from trainfare.store.faults import Place
 from trainfare.store.open import _sqlite_engine, open_history
 from trainfare.store.schema import REVISIONS, VERSION_TABLE, metadata
+from trainfare.store.sql import SqlHistory
 
-NEXT = ("0001", "next")
+NEXT = (*REVISIONS, "next")
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def scripts(tmp_path: Path) -> Path:
     (scripts / "versions" / "next.py").write_text(
         "import sqlalchemy as sa\n"
         "from alembic import op\n"
-        "revision, down_revision = 'next', '0001'\n"
+        f"revision, down_revision = 'next', '{REVISIONS[-1]}'\n"
         "def upgrade():\n"
         "    op.add_column('profiles', sa.Column('note', sa.Text))\n"
     )
@@ -109,6 +110,41 @@ def test_an_older_store_is_lifted_and_a_copy_is_kept(path: Path, scripts: Path) 
     assert "note" not in columns_of_profiles(copy)
     with open_history(str(copy)) as history:
         assert history.profiles() == (make_profile(),)
+
+
+def made_by_the_first_version(location: str) -> None:
+    """A store of layout 0001 with a profile and a plan."""
+    postgres = location.startswith("postgresql://")
+    url = location.replace("postgresql://", "postgresql+psycopg://")
+    engine = create_engine(url) if postgres else _sqlite_engine(Path(location), 5)
+    place = Place("an old store") if postgres else Place(location, Path(location))
+    upgrade.bring_up_to_date(engine.execution_options(trainfare_writes=True), place, revisions=REVISIONS[:1])
+    history = SqlHistory(engine, engine.execution_options(trainfare_writes=True), place)
+    history.add_profile(make_profile())
+    history.add_plan(make_plan())
+    history.close()
+
+
+def test_a_store_of_the_first_version_gets_a_queue_and_keeps_what_it_has(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    made_by_the_first_version(str(path))
+    with open_history(str(path)) as history:
+        assert history.profiles() == (make_profile(),)
+        assert history.plans() == (make_plan(),)
+        history.add_submission(make_submission())
+        assert history.submissions() == (make_submission(),)
+    connection = sqlite3.connect(path.with_name("history.db.before-0002"))
+    assert connection.execute("SELECT id FROM profiles").fetchall() == [("p7k2",)]
+    assert connection.execute("SELECT version_num FROM trainfare_version").fetchall() == [("0001",)]
+    connection.close()
+
+
+def test_a_postgresql_store_of_the_first_version_gets_a_queue(postgres: str) -> None:
+    made_by_the_first_version(postgres)
+    with open_history(postgres) as history:
+        assert history.plans() == (make_plan(),)
+        history.add_submission(make_submission())
+        assert history.submissions() == (make_submission(),)
 
 
 def test_a_new_store_needs_no_copy(tmp_path: Path) -> None:

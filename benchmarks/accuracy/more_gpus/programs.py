@@ -15,6 +15,8 @@ from trainfare.model.measurement import MeasuredIteration
 DGX_NETWORK_GB_PER_SECOND = 50.0
 """Four InfiniBand EDR adapters in a DGX-1; a DGX A100 has twice that."""
 
+HALF = ("float16", "bfloat16")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
@@ -47,6 +49,7 @@ class Program:
                 gradient_bytes=self.gradient_bytes,
                 network_gb_per_second=self.network_gb_per_second,
                 machine=self.machine,
+                half=row.dtype in HALF,
             )
             for row in self.rows
             if row.gpus > 1

@@ -2,12 +2,13 @@
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from trainfare import __version__
-from trainfare.cli import catalog, plans, profiles
+from trainfare.cli import catalog, plans, profiles, schedule
 from trainfare.cli.calibrate import calibrate
 from trainfare.cli.cluster import cluster
 from trainfare.cli.compare import compare
@@ -22,8 +23,19 @@ from trainfare.cli.reproduce import reproduce
 from trainfare.cli.settings import settings
 from trainfare.errors import TrainfareError
 
+
+class _Commands(TyperGroup):
+    """Lists commands alone, so that help fits a screen: the few options stand in the first line, and the manual has
+    those for completion."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        self.format_commands(ctx, formatter)
+
+
 app = typer.Typer(
     name="trainfare",
+    cls=_Commands,
+    options_metavar="[--version] [-h]",
     help="Which machine should I train on? Start: trainfare profile -- python train.py",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -56,6 +68,7 @@ app.command()(cluster)
 app.command()(estimate)
 app.command()(predict)
 app.command()(epochs)
+app.add_typer(schedule.app, name="schedule")
 app.add_typer(profiles.app, name="profiles")
 app.add_typer(plans.app, name="plans")
 app.add_typer(catalog.app, name="catalog")
@@ -64,21 +77,12 @@ app.command()(reproduce)
 app.command()(settings)
 
 
-def _start() -> None:
-    """As `app()`, without listing Typer's options about completion: help fits a screen, the manual has them."""
-    command = typer.main.get_command(app)
-    for option in command.params:
-        if option.name in ("show_completion", "install_completion"):
-            option.hidden = True  # type: ignore[attr-defined] # what Typer makes are options
-    command()
-
-
 def run() -> None:
     """Entry point: errors the user can act on become one paragraph and an exit code, never a traceback."""
     from trainfare.cli.console import print_error
 
     try:
-        _start()
+        app()
     except TrainfareError as error:
         print_error(str(error))
         sys.exit(error.exit_code)

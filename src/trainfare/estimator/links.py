@@ -57,6 +57,8 @@ class ClusterStep:
     network_gb_per_second: float | None = None
     machine: str | None = None
     """Where machines with this GPU are to be told apart; else the name of the GPU."""
+    half: bool = False
+    """Whether it computes in half precision."""
 
     def __post_init__(self) -> None:
         require_text(program=self.program, family=self.family)
@@ -80,7 +82,9 @@ class ScalingFit:
     latency_seconds: Mapping[str, float]
     """Of one hop."""
     usual: Mapping[str, float]
-    """S/(e·B) over `alone`, for a gradient that is not known."""
+    """S/(e·B) over `alone`, for a gradient that is not known, in float32."""
+    at_half: float = 1.0
+    """How many times that share it is in half precision: it computes sooner, and sends as much."""
     of_gpu: Mapping[str, float] = field(default_factory=dict)
     """`PCIe/T4`: a factor on the efficiency of GPUs that were measured."""
     one_node: MissedFit = NOTHING_KNOWN
@@ -159,10 +163,11 @@ class Cluster:
         gpus_per_node: int,
         nodes: int,
         fit: ScalingFit,
+        half: bool = False,
     ) -> None:
         require_positive(gpus_per_node=gpus_per_node, nodes=nodes)
         self._placement = Placement(nodes=nodes, gpus=gpus_per_node * nodes)
-        self._facts = fit, gradient_bytes, gpu, network_gb_per_second, gpus_per_node, nodes
+        self._facts = fit, gradient_bytes, gpu, network_gb_per_second, gpus_per_node, nodes, half
         self._gradient_seconds = gradient_seconds(gradient_bytes, gpu)
         self._slowed_by = _slowed_by(fit, gpu, gpus_per_node, nodes)
         self._sent = None if gradient_bytes is None else _sent(1.0, *self._facts)
@@ -170,7 +175,7 @@ class Cluster:
     def seconds(self, alone_seconds: float, measured: RingFit | None = None) -> ClusterSeconds:
         if not 0 < alone_seconds < math.inf:
             require_positive(alone_seconds=alone_seconds)
-        fit, _, gpu, _, q, n = self._facts
+        fit, _, gpu, _, q, n, _ = self._facts
         if q * n == 1:
             return ClusterSeconds(
                 seconds=alone_seconds, low=alone_seconds, high=alone_seconds, sync_seconds=0.0, limited_by="computing"
@@ -256,16 +261,17 @@ def _sent(
     network_gb_per_second: float | None,
     q: float,
     n: int,
+    half: bool,
 ) -> tuple[float, float, float]:
     """Y_in, Y_out and γ of the formula; `alone` counts only where the gradient is not known."""
     inside = link_of(gpu)
 
     def transfer(link: Link, gb_per_second: float) -> tuple[float, float]:
         """S/(e·B) and the latency of a hop, which is within the usual share."""
+        reached = fit.efficiency[link] * fit.of_gpu.get(f"{link}/{gpu.name}", 1.0) * gb_per_second
         if gradient_bytes is None:
-            return fit.usual[link] * alone, 0.0
-        reached = fit.efficiency[link] * fit.of_gpu.get(f"{link}/{gpu.name}", 1.0)
-        return gradient_bytes / (reached * gb_per_second * 1e9), fit.latency_seconds[link]
+            return fit.usual["NVLink"] * (fit.at_half if half else 1.0) * alone / reached, 0.0
+        return gradient_bytes / (reached * 1e9), fit.latency_seconds[link]
 
     within, hop = transfer(inside, gpu.interconnect_gb_per_second)
     y_in = 2 * (q - 1) / q * within + 2 * (q - 1) * hop
@@ -278,7 +284,7 @@ def _sent(
 
 def _parts_of(step: ClusterStep, fit: ScalingFit) -> _Parts:
     q, n, network = step.gpus / step.nodes, step.nodes, step.network_gb_per_second
-    sent = _sent(step.alone_seconds, fit, step.gradient_bytes, step.gpu, network, q, n)
+    sent = _sent(step.alone_seconds, fit, step.gradient_bytes, step.gpu, network, q, n, step.half)
     crowded, straggling = _slowed_by(fit, step.gpu, q, n)
     return _Parts(step.alone_seconds * crowded * straggling, *sent)
 
@@ -297,9 +303,8 @@ _PRIOR = {
     "latency NVLink": 3e-5,
     "latency PCIe": 1e-4,
     "latency network": 5e-4,
-    "usual NVLink": 0.03,
-    "usual PCIe": 0.1,
-    "usual network": 0.3,
+    "usual": 1.0,
+    "at half": 2.0,
 }
 """Where nothing is measured, and, held loosely, where something is: orders of magnitude, not findings."""
 
@@ -371,7 +376,8 @@ def _as_fit(found: Mapping[str, float]) -> ScalingFit:
         crowding=by_link("crowding", _INSIDE),
         efficiency=by_link("efficiency", _LINKS),
         latency_seconds=by_link("latency", _LINKS),
-        usual=by_link("usual", _LINKS),
+        usual={"NVLink":found["usual"]},
+        at_half=found["at half"],
         of_gpu={name: value for name, value in found.items() if "/" in name},
     )
 
@@ -391,6 +397,7 @@ class _Columns:
     b_out: "np.ndarray"
     q: "np.ndarray"
     n: "np.ndarray"
+    half: "np.ndarray"
     log_seconds: "np.ndarray"
     weights: "np.ndarray"
 
@@ -414,7 +421,7 @@ class _Columns:
         wanted = {
             **{
                 what: [f"{what} {link_of(s.gpu)}" for s in steps]
-                for what in ("crowding", "efficiency", "latency", "usual")
+                for what in ("crowding", "efficiency", "latency")
             },
             "gamma": ["gamma network" if s.nodes > 1 else f"gamma {link_of(s.gpu)}" for s in steps],
             "own": [f"{link_of(step.gpu)}/{step.gpu.name}" for step in steps],
@@ -431,6 +438,7 @@ class _Columns:
             b_out=column([(step.network_gb_per_second or UNKNOWN_NETWORK_GB_PER_SECOND) * 1e9 for step in steps]),
             q=column([step.gpus / step.nodes for step in steps]),
             n=column([step.nodes for step in steps]),
+            half=np.array([step.half for step in steps]),
             log_seconds=np.log([step.seconds for step in steps]),
             weights=column([1 / math.sqrt(rows[step.program, step.gpu.name] * len(rows)) for step in steps]),
         )
@@ -441,12 +449,10 @@ class _Columns:
         c = dict(zip(self.names, coefficients, strict=True))
         of = {what: coefficients[places] for what, places in self.places.items()}
         known, q, n = self.gradient > 0, self.q, self.n
-        t_in = np.where(known, self.gradient / (of["efficiency"] * of["own"] * self.b_in), of["usual"] * self.alone)
-        t_out = np.where(
-            known,
-            self.gradient / (c["efficiency network"] * of["own network"] * self.b_out),
-            c["usual network"] * self.alone,
-        )
+        usual = c["usual"]*1e9*np.where(self.half, c["at half"], 1.0) * self.alone
+        sent = np.where(known, self.gradient, usual)
+        t_in = sent / (of["efficiency"] * of["own"] * self.b_in)
+        t_out = sent / (c["efficiency network"] * of["own network"] * self.b_out)
         grad = self.alone * (1 + of["crowding"] * (q - 1)) * (1 + c["straggling"] * np.log(q * n))
         y_in = 2 * (q - 1) / q * t_in + 2 * (q - 1) * known * of["latency"]
         pressed = 1 + c["pressing"] * (q - 1) / q

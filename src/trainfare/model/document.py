@@ -14,11 +14,12 @@ from trainfare.model.offer import Offer
 from trainfare.model.plan import Plan
 from trainfare.model.profile import Profile
 from trainfare.model.run import Observation, Run
+from trainfare.model.submission import Submission
 
 VERSION = 1
 
 Document = dict[str, Any]
-Noun = Profile | Offer | Estimate | Plan | Run | Observation
+Noun = Profile | Offer | Estimate | Plan | Run | Observation | Submission
 N = TypeVar("N", bound=Noun)
 
 _UPGRADES: dict[tuple[str, int], Callable[[Document], Document]] = {}

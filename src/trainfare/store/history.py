@@ -7,6 +7,7 @@ from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Plan
 from trainfare.model.profile import Profile
 from trainfare.model.run import Observation, Run
+from trainfare.model.submission import Submission
 
 
 class AlreadyKept(ValueError):
@@ -22,7 +23,7 @@ class History(Protocol):
 
     What a method has added is there after a crash of the process or of the machine. Each `add_` is one
     transaction: all of it is kept or nothing. Adding what leans on something that is not in history (a plan
-    on a profile, a run on a plan, an observation on a run) is a `ValueError`.
+    or a submission on a profile, a run on a plan, an observation on a run) is a `ValueError`.
 
     A noun that cannot be read back as it was written is damaged. Asking for it by name raises `StoreFailed`;
     lists leave it out, go on with the others, and say so in `damaged`.
@@ -80,6 +81,22 @@ class History(Protocol):
         """In the order of their numbers. Empty where there is none."""
         ...
 
+    def add_submission(self, submission: Submission) -> None:
+        """Puts it into the queue. `AlreadyKept` when the id is taken, also by one that was withdrawn."""
+        ...
+
+    def submission(self, submission_id: str) -> Submission:
+        """`NotFound` when it was never there or has been withdrawn."""
+        ...
+
+    def submissions(self) -> tuple[Submission, ...]:
+        """What waits, in the order of submission: the oldest first."""
+        ...
+
+    def withdraw_submission(self, submission_id: str) -> None:
+        """Notes that it no longer waits. `NotFound` as above."""
+        ...
+
     def close(self) -> None:
         """Lets go of the database. A closed history is not used again."""
         ...
@@ -95,3 +112,4 @@ class History(Protocol):
 
 PROFILES_LISTED_BY = "trainfare profiles list"
 PLANS_LISTED_BY = "trainfare plans list"
+SUBMISSIONS_LISTED_BY = "trainfare schedule queue"

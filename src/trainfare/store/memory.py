@@ -8,9 +8,11 @@ from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Plan
 from trainfare.model.profile import Profile
 from trainfare.model.run import Observation, Run
+from trainfare.model.submission import Submission
 from trainfare.store.history import (
     PLANS_LISTED_BY,
     PROFILES_LISTED_BY,
+    SUBMISSIONS_LISTED_BY,
     AlreadyKept,
     History,
 )
@@ -25,6 +27,8 @@ class MemoryHistory(History):
         self._plans: dict[str, Plan] = {}
         self._runs: dict[str, Run] = {}
         self._observations: dict[tuple[str, int], Observation] = {}
+        self._submissions: dict[str, Submission] = {}
+        self._withdrawn: set[str] = set()
 
     @property
     def damaged(self) -> tuple[str, ...]:
@@ -78,11 +82,27 @@ class MemoryHistory(History):
     def observations(self, run_id: str) -> tuple[Observation, ...]:
         return tuple(self._observations[key] for key in sorted(self._observations) if key[0] == run_id)
 
+    def add_submission(self, submission: Submission) -> None:
+        _require(self._profiles, submission.profile_ids, "profile", f"submission {submission.id}")
+        _append(self._submissions, submission.id, submission, kind="submission")
+
+    def submission(self, submission_id: str) -> Submission:
+        return _named(self._waiting(), submission_id, kind="submission", listed_by=SUBMISSIONS_LISTED_BY)
+
+    def submissions(self) -> tuple[Submission, ...]:
+        return tuple(sorted(self._waiting().values(), key=lambda s: (s.submitted_at, s.id)))
+
+    def withdraw_submission(self, submission_id: str) -> None:
+        self._withdrawn.add(self.submission(submission_id).id)
+
     def close(self) -> None:
         pass
 
     def _present(self) -> dict[str, Profile]:
         return {name: profile for name, profile in self._profiles.items() if name not in self._removed}
+
+    def _waiting(self) -> dict[str, Submission]:
+        return {name: each for name, each in self._submissions.items() if name not in self._withdrawn}
 
 
 def _estimates_of(plan: Plan) -> tuple[Estimate, ...]:

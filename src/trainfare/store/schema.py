@@ -5,7 +5,7 @@ The schema of a real database is made by `migrations/`; a test holds that both a
 
 from sqlalchemy import CheckConstraint, Column, ForeignKey, Index, Integer, MetaData, String, Table, Text
 
-REVISIONS = ("0001",)
+REVISIONS = ("0001", "0002")
 """Every migration in order. Known here so that opening a store that is up to date need not load Alembic."""
 
 VERSION_TABLE = "trainfare_version"
@@ -82,3 +82,33 @@ observations = Table(
     *_contents(),
     CheckConstraint("number >= 0", name="number"),
 )
+
+submissions = Table(
+    "submissions",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("submitted_at", Text, nullable=False),
+    *_contents(),
+)
+
+submission_profiles = Table(
+    "submission_profiles",
+    metadata,
+    Column("submission_id", ForeignKey("submissions.id"), primary_key=True),
+    Column("rank", Integer, primary_key=True, autoincrement=False),
+    Column("profile_id", ForeignKey("profiles.id"), nullable=False),
+    CheckConstraint("rank >= 0", name="rank"),
+    Index(None, "profile_id"),
+)
+"""What a submission leans on, in the order of its document."""
+
+submission_changes = Table(
+    "submission_changes",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    Column("submission_id", ForeignKey("submissions.id"), nullable=False),
+    Column("change", Text, nullable=False),
+    CheckConstraint("change IN ('withdrawn')", name="change"),
+    Index(None, "submission_id"),
+)
+"""A submission without one waits."""

@@ -16,16 +16,18 @@ from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Plan
 from trainfare.model.profile import Profile
 from trainfare.model.run import Observation, Run
+from trainfare.model.submission import Submission
 from trainfare.store import schema
 from trainfare.store.faults import Place, damaged_file, is_taken, told
 from trainfare.store.history import (
     PLANS_LISTED_BY,
     PROFILES_LISTED_BY,
+    SUBMISSIONS_LISTED_BY,
     AlreadyKept,
     History,
 )
 
-N = TypeVar("N", Profile, Estimate, Run, Observation)
+N = TypeVar("N", Profile, Estimate, Run, Observation, Submission)
 T = TypeVar("T")
 AnyRow = Row[Any]
 
@@ -155,6 +157,33 @@ class SqlHistory(History):
             rows = connection.execute(select(table).where(table.c.run_id == run_id).order_by(table.c.number)).all()
         return self._readable(self._observation, rows)
 
+    def add_submission(self, submission: Submission) -> None:
+        name = submission.id
+        leans_on = ", ".join(f"profile {profile_id}" for profile_id in submission.profile_ids)
+        with self._writing() as connection:
+            _append(connection, schema.submissions, [_submission_row(submission)], kind="submission", name=name)
+            rows = _submission_profile_rows(submission)
+            _append(connection, schema.submission_profiles, rows, kind="submission", name=name, leans_on=leans_on)
+
+    def submission(self, submission_id: str) -> Submission:
+        with self._reading() as connection:
+            return self._submission(self._waiting(connection, submission_id))
+
+    def submissions(self) -> tuple[Submission, ...]:
+        table = schema.submissions
+        with self._listing() as connection:
+            rows = connection.execute(
+                select(table).where(table.c.id.not_in(_withdrawn_ids())).order_by(table.c.submitted_at, table.c.id)
+            ).all()
+        return self._readable(self._submission, rows)
+
+    def withdraw_submission(self, submission_id: str) -> None:
+        """Also one that is damaged, so that lists stop complaining of it."""
+        with self._writing() as connection:
+            row = self._waiting(connection, submission_id)
+            withdrawn = insert(schema.submission_changes).values(submission_id=row.id, change="withdrawn")
+            connection.execute(withdrawn)
+
     def close(self) -> None:
         self._engine.dispose()
 
@@ -179,6 +208,16 @@ class SqlHistory(History):
         table = schema.profiles
         known = select(table.c.id).where(table.c.id.not_in(_removed_ids()))
         return self._missing(connection, "profile", profile_id, known, PROFILES_LISTED_BY)
+
+    def _waiting(self, connection: Connection, submission_id: str) -> AnyRow:
+        """The row of a submission that is in the queue."""
+        table = schema.submissions
+        waiting = table.c.id.not_in(_withdrawn_ids())
+        row = connection.execute(select(table).where(table.c.id == submission_id, waiting)).one_or_none()
+        if row is None:
+            known = select(table.c.id).where(waiting)
+            raise self._missing(connection, "submission", submission_id, known, SUBMISSIONS_LISTED_BY)
+        return row
 
     def _missing(
         self, connection: Connection, kind: str, name: str, known: Select[str], listed_by: str | None = None
@@ -218,6 +257,9 @@ class SqlHistory(History):
     def _observation(self, row: AnyRow) -> Observation:
         return self._noun(Observation, row, name=f"{row.run_id}/{row.number}")
 
+    def _submission(self, row: AnyRow) -> Submission:
+        return self._noun(Submission, row, name=row.id)
+
     def _noun(self, noun_type: type[N], row: AnyRow, *, name: str) -> N:
         kind = document.kind_of(noun_type)
         kept = self._verified(row, kind, name)
@@ -247,11 +289,16 @@ class SqlHistory(History):
         return str(row.document)
 
     def _damage(self, kind: str, name: str, what: str) -> _DamagedRow:
-        hide = f" `trainfare profiles rm {name}` takes it off the list." if kind == "profile" else ""
+        hiding = _HIDING.get(kind)
+        hide = f" `{hiding} {name}` takes it off the list." if hiding else ""
         return _DamagedRow(
             f"{kind} {name} in {self._place.name} is damaged: {what}. It was left as it is; everything else "
             f"can be read. Put back a copy of the store, or do without it.{hide}"
         )
+
+
+_HIDING = {"profile": "trainfare profiles rm", "submission": "trainfare schedule withdraw"}
+"""Commands that take a damaged thing off its list."""
 
 
 def _profile_row(profile: Profile) -> dict[str, object]:
@@ -282,6 +329,18 @@ def _observation_row(observation: Observation) -> dict[str, object]:
     name = f"{observation.run_id}/{observation.number}"
     contents = _contents("observation", name, document.to_json(observation))
     return {"run_id": observation.run_id, "number": observation.number, **contents}
+
+
+def _submission_row(submission: Submission) -> dict[str, object]:
+    contents = _contents("submission", submission.id, document.to_json(submission))
+    return {"id": submission.id, "submitted_at": _sortable(submission.submitted_at), **contents}
+
+
+def _submission_profile_rows(submission: Submission) -> list[dict[str, object]]:
+    return [
+        {"submission_id": submission.id, "rank": rank, "profile_id": profile_id}
+        for rank, profile_id in enumerate(submission.profile_ids)
+    ]
 
 
 def _contents(kind: str, name: str, json: str) -> dict[str, object]:
@@ -334,3 +393,8 @@ def _removed_ids() -> Any:
     table = schema.profile_changes
     last = select(func.max(table.c.number)).group_by(table.c.profile_id)
     return select(table.c.profile_id).where(table.c.number.in_(last), table.c.change == "removed")
+
+
+def _withdrawn_ids() -> Any:
+    """A subquery; nothing brings a submission back, so any change is the last."""
+    return select(schema.submission_changes.c.submission_id)

@@ -1,0 +1,1 @@
+"""Policies for a queue of jobs, played on the same instances under one evaluator."""

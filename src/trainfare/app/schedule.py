@@ -1,0 +1,386 @@
+"""A queue of jobs on rented nodes: what a policy would make of it, what others would, and what no schedule is below."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
+
+import numpy as np
+
+from trainfare.errors import AskedWrongly, Infeasible, NotFound
+from trainfare.measurements.instances import JOBS, QUOTAS, TIMES, read_instance, write_instance
+from trainfare.model.queue import Delays, Instance, Job, Slot
+from trainfare.model.schedule import Outcome, Schedule
+from trainfare.scheduler.bounds import Bound, lower_bound
+from trainfare.scheduler.evaluate import outcome
+from trainfare.scheduler.generate import Setting, generate
+from trainfare.scheduler.policies import OURS, POLICIES, Policy
+from trainfare.scheduler.policies import policy as policy_of
+from trainfare.scheduler.simulate import simulate
+
+if TYPE_CHECKING:
+    from trainfare.app.figures import Figure
+
+Mode = Literal["paper", "real"]
+"""As the papers count: a node is there at once, and a job moves in no time. Or not."""
+
+REAL = Delays(boot_seconds=120, checkpoint_seconds=30, restart_seconds=60, checkpoint_every_seconds=600)
+
+SMALL_NODES = 8
+"""per_node has a variable for each job on each node: with more nodes than this it runs only when asked for."""
+SPOT_DISCOUNT = 0.6
+"""Spot costs a third to a half of on demand."""
+GANG_NODES = (2, 4)
+REFERENCE = "greedy"
+"""Drawn beside the best."""
+
+
+class Circumstances(TypedDict, total=False):
+    """What else a simulation depends on."""
+
+    mode: Mode
+    boot_seconds: float | None
+    checkpoint_seconds: float | None
+    restart_seconds: float | None
+    checkpoint_every_seconds: float | None
+    """These four only in the mode `real`; None is its default."""
+    tick_seconds: float | None
+    """The policy is asked again after so long without an event; None: at events only."""
+    seed: int
+    """Of spot nodes being reclaimed, and of the error."""
+    error: float | None
+    """True times are put off the predicted ones by a factor of so large a standard deviation of its logarithm."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """How far a simulation is."""
+
+    policy: str
+    now_seconds: float
+    waiting: int
+    running: int
+    ended: int
+    jobs: int
+
+
+Watch = Callable[[Watched], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulated:
+    """What one policy made of a queue."""
+
+    schedule: Schedule
+    outcome: Outcome
+    mode: Mode
+    bound: Bound
+    """No schedule of this queue costs less."""
+    left_out: tuple[str, ...]
+    """A sentence for each job of the folder that could not be read."""
+
+    @property
+    def gap(self) -> float | None:
+        """total / bound - 1; None of a queue that may cost nothing."""
+        return self.outcome.total_usd / self.bound.usd - 1 if self.bound.usd > 0 else None
+
+    def figure(self) -> "Figure":
+        """A lane a node, a bar a job; of many nodes, their GPUs in sum."""
+        from trainfare.app.figures import Figure
+        from trainfare.figures.gantt import gantt_figure
+        from trainfare.figures.look import NARROW, WIDE
+
+        wide, narrow = (
+            gantt_figure(self.schedule, self.outcome, bound_usd=self.bound.usd, width=width) for width in (WIDE, NARROW)
+        )
+        return Figure(spec=wide, narrow=narrow)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """What several policies made of one queue, the cheapest first."""
+
+    simulated: tuple[Simulated, ...]
+    skipped: tuple[tuple[str, str], ...]
+    """(policy, why it was not run)"""
+
+    def figure(self, policies: Sequence[str] = ()) -> "Figure":
+        """What each costs; below, the schedules of these policies, else of the cheapest and of greedy."""
+        from trainfare.app.figures import Figure
+        from trainfare.figures.look import NARROW, WIDE
+        from trainfare.figures.schedule_costs import policies_figure
+
+        wanted = [_known(name) for name in policies] or [self.simulated[0].outcome.policy, REFERENCE]
+        drawn = [each for each in self.simulated if each.outcome.policy in wanted]
+        wide, narrow = (
+            policies_figure(
+                [each.outcome for each in self.simulated],
+                [(each.schedule, each.outcome) for each in drawn],
+                bound_usd=self.simulated[0].bound.usd,
+                width=width,
+            )
+            for width in (WIDE, NARROW)
+        )
+        return Figure(spec=wide, narrow=narrow)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounded:
+    """What no schedule of a queue is below."""
+
+    bound: Bound
+    jobs: int
+    nodes: int
+    left_out: tuple[str, ...]
+
+
+def simulate_queue(
+    instance: Instance | str | Path,
+    *,
+    nodes: int,
+    policy: str = OURS,
+    watch: Watch | None = None,
+    **circumstances: Unpack[Circumstances],
+) -> Simulated:
+    """What `policy` makes of the queue in a folder, or of an instance, on at most `nodes` nodes."""
+    decide = policy_of(policy)
+    queue = _queue(instance, nodes, circumstances)
+    return _simulated(queue, _known(policy), decide, lower_bound(queue.instance, nodes), watch)
+
+
+def compare_policies(
+    instance: Instance | str | Path,
+    *,
+    nodes: int,
+    policies: Sequence[str] = (),
+    watch: Watch | None = None,
+    on_finished: Callable[[Simulated], None] = lambda _: None,
+    **circumstances: Unpack[Circumstances],
+) -> Compared:
+    """The same queue under each of these policies, all when none is named; `on_finished` hears of each at once."""
+    names = list(dict.fromkeys(_known(name) for name in policies)) or list(POLICIES)
+    skipped = []
+    if not policies and nodes > SMALL_NODES:
+        names.remove("per_node")
+        why = f"a variable for each job on each node takes too long beyond {SMALL_NODES} nodes; --policy per_node asks"
+        skipped.append(("per_node", why))
+    deciders = {name: policy_of(name) for name in names}
+    queue = _queue(instance, nodes, circumstances)
+    bound = lower_bound(queue.instance, nodes)
+    found = []
+    for name, decide in deciders.items():
+        found.append(_simulated(queue, name, decide, bound, watch))
+        on_finished(found[-1])
+    return compared(found, skipped)
+
+
+def compared(found: Sequence[Simulated], skipped: Sequence[tuple[str, str]] = ()) -> Compared:
+    return Compared(
+        simulated=tuple(sorted(found, key=lambda each: each.outcome.total_usd)),
+        skipped=tuple(skipped),
+    )
+
+
+def bound_queue(instance: Instance | str | Path, *, nodes: int) -> Bounded:
+    """What no schedule of the queue on at most `nodes` nodes is below."""
+    queue = _queue(instance, nodes, {})
+    return Bounded(
+        bound=lower_bound(queue.instance, nodes),
+        jobs=len(queue.instance.jobs),
+        nodes=nodes,
+        left_out=queue.left_out,
+    )
+
+
+def generate_instance(
+    *,
+    nodes: int,
+    into: str | Path | None = None,
+    jobs: int | None = None,
+    load: float | None = None,
+    mean_arrival_seconds: float | None = None,
+    arrivals: Literal["exponential", "poisson"] = "exponential",
+    seed: int = 0,
+    error: float = 0.0,
+    spot: bool = False,
+    gangs: bool = False,
+    users: int = 0,
+    quota_gpus: int | None = None,
+    force: bool = False,
+) -> Instance:
+    """A queue by the rule of Jahani et al. 2019; with `into`, written there too, over another one only with `force`.
+
+    Unless said, ten jobs a node at a load of 1; `mean_arrival_seconds` between submissions instead of a load. With
+    `spot` every machine type has a twin that costs 60 % less and is taken back; with `gangs` jobs may take two whole
+    nodes, or four.
+    """
+    if load is not None and mean_arrival_seconds is not None:
+        raise AskedWrongly("--load and --mean-arrival both say how fast jobs come: give one of them.")
+    if quota_gpus is not None and not users:
+        raise AskedWrongly("--quota is of each user, and there are none: give --users 4, or leave --quota out.")
+    if jobs is not None and jobs < 1:
+        raise AskedWrongly(f"{jobs} jobs are no queue: give --jobs 1 or more.")
+    folder = None if into is None else _empty_folder(Path(into), force=force)
+    try:
+        setting = Setting(
+            nodes=nodes,
+            jobs=jobs,
+            load=1.0 if load is None else load,
+            mean_gap_seconds=mean_arrival_seconds,
+            arrivals=arrivals,
+            log_error=error,
+            users=users,
+            quota_gpus=quota_gpus,
+            gang_nodes=tuple(number for number in GANG_NODES if gangs and number <= nodes),
+            spot_discount=SPOT_DISCOUNT if spot else 0.0,
+        )
+    except ValueError as wrong:
+        raise AskedWrongly(f"no such queue can be made: {wrong}.") from wrong
+    instance = generate(setting, seed)
+    if folder is not None:
+        try:
+            write_instance(folder, instance)
+        except OSError as wrong:
+            raise AskedWrongly(f"{folder} cannot be written: {wrong.strerror or wrong}.") from wrong
+    return instance
+
+
+def _empty_folder(folder: Path, *, force: bool) -> Path:
+    """Or one that may be written over."""
+    if folder.exists() and not folder.is_dir():
+        raise AskedWrongly(f"{folder} is a file: name a folder for the queue with --into.")
+    there = [name for name in (JOBS, TIMES, QUOTAS) if (folder / name).exists()]
+    if there and not force:
+        raise AskedWrongly(f"{folder} holds {there[0]} already: name another folder, or say --force to replace it.")
+    return folder
+
+
+def _known(policy: str) -> str:
+    """As it is registered."""
+    return policy.strip().lower().replace("-", "_")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Queue:
+    """What is simulated, whatever the policy."""
+
+    instance: Instance
+    nodes: int
+    mode: Mode
+    delays: Delays
+    tick_seconds: float | None
+    seed: int
+    left_out: tuple[str, ...]
+
+
+def _queue(instance: Instance | str | Path, nodes: int, circumstances: Circumstances) -> _Queue:
+    if nodes < 1:
+        raise AskedWrongly(f"{nodes} nodes can run nothing: give --nodes 1 or more.")
+    mode = circumstances.get("mode", "paper")
+    delays = _delays(mode, circumstances)
+    tick = circumstances.get("tick_seconds")
+    if tick is not None and tick <= 0:
+        raise AskedWrongly(f"a tick of {tick:g} s never passes: give a time, or leave --tick out to decide at events.")
+    seed = circumstances.get("seed", 0)
+    left_out: tuple[str, ...] = ()
+    if not isinstance(instance, Instance):
+        read = read_instance(Path(instance))
+        instance, left_out = read.instance, read.left_out
+    if not instance.jobs:
+        raise AskedWrongly("there are no jobs in this queue: add some to its jobs.csv, and their times to times.csv.")
+    if (error := circumstances.get("error")) is not None:
+        instance = _with_error(instance, error, seed)
+    _require_room(instance, nodes)
+    return _Queue(
+        instance=instance, nodes=nodes, mode=mode, delays=delays, tick_seconds=tick, seed=seed, left_out=left_out
+    )
+
+
+def _delays(mode: Mode, circumstances: Circumstances) -> Delays:
+    asked: dict[str, float | None] = {
+        "boot_seconds": circumstances.get("boot_seconds"),
+        "checkpoint_seconds": circumstances.get("checkpoint_seconds"),
+        "restart_seconds": circumstances.get("restart_seconds"),
+        "checkpoint_every_seconds": circumstances.get("checkpoint_every_seconds"),
+    }
+    stated = {name: seconds for name, seconds in asked.items() if seconds is not None}
+    if mode == "real":
+        try:
+            return replace(REAL, **stated)
+        except ValueError as error:
+            raise AskedWrongly(f"{error}.") from error
+    if mode != "paper":
+        raise NotFound("mode", mode, ("paper", "real"))
+    if stated:
+        flags = ", ".join(f"--{name.removesuffix('_seconds').replace('_', '-')}" for name in stated)
+        raise AskedWrongly(f"in the mode paper boots and moves take no time: {flags} needs --mode real.")
+    return Delays()
+
+
+def _simulated(queue: _Queue, name: str, decide: Policy, bound: Bound, watch: Watch | None) -> Simulated:
+    jobs = len(queue.instance.jobs)
+
+    def tell(now: float, waiting: int, running: int, ended: int) -> None:
+        if watch is not None:
+            watch(Watched(policy=name, now_seconds=now, waiting=waiting, running=running, ended=ended, jobs=jobs))
+
+    try:
+        schedule = simulate(
+            queue.instance,
+            decide,
+            name=name,
+            nodes=queue.nodes,
+            delays=queue.delays,
+            tick_seconds=queue.tick_seconds,
+            seed=queue.seed,
+            clock=time.perf_counter,
+            watch=tell,
+        )
+    except ValueError as error:
+        if "unfinished for ever" not in str(error):
+            raise
+        raise Infeasible(
+            f"{error}. They lose their nodes before anything is saved, or the policy gives them none: let them save "
+            "themselves (--mode real --checkpoint-every 10min), give more nodes, or take another policy."
+        ) from error
+    return Simulated(
+        schedule=schedule,
+        outcome=outcome(schedule),
+        mode=queue.mode,
+        bound=bound,
+        left_out=queue.left_out,
+    )
+
+
+def _with_error(instance: Instance, error: float, seed: int) -> Instance:
+    """Every job takes exp(σ·z) times what is predicted, wherever it runs, z from a normal distribution of its own."""
+    if not 0 <= error < float("inf"):
+        raise AskedWrongly(f"--error must be a number such as 0.2, got {error:g}.")
+    factors = np.exp(error * np.random.default_rng((seed, len(instance.jobs))).standard_normal(len(instance.jobs)))
+    return replace(
+        instance,
+        jobs=tuple(replace(job, log_error=error) for job in instance.jobs),
+        true_seconds=tuple(
+            tuple(float(factor) * seconds for seconds in job.seconds)
+            for job, factor in zip(instance.jobs, factors, strict=True)
+        ),
+    )
+
+
+def _require_room(instance: Instance, nodes: int) -> None:
+    """Every job has a slot that this fleet can ever give it; else it would wait for ever."""
+    most = {each.name: nodes if each.most is None else min(nodes, each.most) for each in instance.types}
+    quotas = dict(instance.quotas)
+
+    def fits(job: Job, slot: Slot, seconds: float) -> bool:
+        quota = quotas.get(job.user, slot.gpus * slot.nodes)
+        return seconds < float("inf") and slot.nodes <= most[slot.type] and slot.gpus * slot.nodes <= quota
+
+    for job in instance.jobs:
+        if not any(fits(job, slot, seconds) for slot, seconds in zip(instance.slots, job.seconds, strict=True)):
+            quota = f" and the quota of {quotas[job.user]} GPUs that {job.user} has" if job.user in quotas else ""
+            raise Infeasible(
+                f"job {job.id} can never run: none of the places that it has times for can be had with {nodes} "
+                f"nodes{quota}. Give more, or take the job out of the queue."
+            )

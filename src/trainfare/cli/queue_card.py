@@ -1,0 +1,192 @@
+"""The queue as a person reads it: what to do now first, then what becomes of each job, then why."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from trainfare.cli.console import out, print_note, print_topics
+from trainfare.units import format_seconds, format_usd
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from trainfare.app.queue_plan import PlannedJob, QueuePlan
+    from trainfare.app.queue_submit import Submitted
+    from trainfare.model.submission import Submission
+
+WIDE = 112
+"""Columns of a terminal that has room for everything."""
+NEAR_DAYS = 6
+"""A moment so near is told by the day of the week."""
+MOST_NAMES = 8
+"""Jobs that are named in one sentence."""
+
+
+def print_submitted(found: "Submitted") -> None:
+    from rich.text import Text
+
+    submission = found.submission
+    by = "no deadline" if submission.deadline_at is None else f"by {_moment(submission.deadline_at)}"
+    out().print(Text.assemble((submission.id, "bold"), f"  {submission.program}, {_epochs(submission)}, {by}"))
+    for remark in found.remarks:
+        print_note(f"note: {remark}")
+    print_note("next: trainfare schedule plan")
+
+
+def print_queue(submissions: "Sequence[Submission]") -> None:
+    from rich.text import Text
+
+    from trainfare.cli.profile_card import ago
+
+    table = _table(("job", "program", "profile", "user", "epochs", "submitted", "deadline", "an hour late"))
+    now = datetime.now(UTC)
+    for submission in submissions:
+        table.add_row(
+            Text(submission.id, style="bold"),
+            Text(submission.program),
+            Text(", ".join(submission.profile_ids)),
+            Text(submission.user or "–"),
+            str(submission.epochs or "as told"),
+            ago(submission.submitted_at, now),
+            "–" if submission.deadline_at is None else _moment(submission.deadline_at),
+            "–" if submission.deadline_at is None else format_usd(submission.late_usd_per_hour),
+        )
+    out().print(table)
+
+
+def print_queue_plan(plan: "QueuePlan") -> None:
+    if plan.outcome is not None:
+        _print_sum(plan)
+        out().print()
+        out().print(_jobs(plan.jobs))
+        out().print()
+    topics, sentences = zip(*_points(plan), strict=True)
+    print_topics(topics, sentences)
+
+
+def _print_sum(plan: "QueuePlan") -> None:
+    from rich.text import Text
+
+    found = plan.outcome
+    if found is None:
+        return
+    prices = {name: offer.usd_per_hour for name, offer in plan.table.offers.items()}
+    rented = sum(prices[node.type] for node in plan.decision.nodes)
+    runs = sum(planned.node is not None for planned in plan.jobs)
+    out().print(
+        Text.assemble(
+            ("Run now  ", ""),
+            (f"{runs} of {_counted(len(plan.jobs), 'job')}", "bold green"),
+            f" on {_counted(len(plan.decision.nodes), 'node')} at {format_usd(rented)} an hour; ",
+            (format_usd(found.total_usd), "bold green"),
+            f" for all of them: rent {format_usd(found.rental_usd)}, {_lateness(plan)}{_above(plan)}",
+        ),
+        soft_wrap=True,
+    )
+
+
+def _lateness(plan: "QueuePlan") -> str:
+    found = plan.outcome
+    if found is None or not found.late_jobs:
+        return "no job late"
+    return f"lateness {format_usd(found.tardiness_usd)}, {_counted(found.late_jobs, 'job')} late"
+
+
+def _above(plan: "QueuePlan") -> str:
+    if plan.gap is None:
+        return ""
+    percent = max(0.0, 100 * plan.gap)
+    return f"; at most {f'{percent:.1f}' if percent < 9.95 else f'{percent:.0f}'} % more than the least possible"
+
+
+def _jobs(jobs: "Sequence[PlannedJob]") -> "Table":
+    from rich.text import Text
+
+    wide = out().width >= WIDE
+    table = _table(("job", "program", *(("user",) if wide else ()), "now", "machine", "GPUs", "ends", "deadline"))
+    for planned in jobs:
+        submission = planned.training.submission
+        table.add_row(
+            Text(submission.id, style="bold"),
+            Text(submission.program),
+            *((Text(submission.user or "–"),) if wide else ()),
+            Text(f"node {planned.node + 1}", style="green")
+            if planned.node is not None
+            else Text(f"waits, {_moment(planned.begins_at)}", style="dim"),
+            Text(planned.slot.type),
+            str(planned.slot.gpus),
+            _moment(planned.ends_at),
+            Text(_deadline(planned), style="red" if planned.late_seconds else ""),
+        )
+    return table
+
+
+def _deadline(planned: "PlannedJob") -> str:
+    from trainfare.app.queue_plan import time_left
+
+    left = time_left(planned)
+    return "–" if left is None or planned.chance is None else f"{left} ({100 * planned.chance:.0f} %)"
+
+
+def _points(plan: "QueuePlan") -> "Iterator[tuple[str, str]]":
+    whys: dict[str, list[str]] = {}
+    for planned in plan.jobs:
+        if planned.waits_because is not None:
+            whys.setdefault(planned.waits_because, []).append(planned.training.submission.id)
+    for why, names in whys.items():
+        yield "waiting", f"{_named(names)} {'waits' if len(names) == 1 else 'wait'}: {why}"
+    for left in plan.unplanned:
+        yield "left out", f"{left.submission.id} ({left.submission.program}): {left.why}"
+    if plan.outcome is not None:
+        yield "machines", _machines(plan)
+        if plan.bound_usd is not None:
+            yield "bound", f"no schedule of these jobs on these machines costs less than {format_usd(plan.bound_usd)}"
+        if any(planned.chance is not None for planned in plan.jobs):
+            yield "deadlines", "in brackets how likely each is kept, by how sure its prediction is"
+        yield "assumed", _assumed(plan)
+    for remark in plan.table.remarks:
+        yield "assumed", remark
+
+
+def _machines(plan: "QueuePlan") -> str:
+    prices = [f"{name} {format_usd(offer.usd_per_hour)}/h" for name, offer in plan.table.offers.items()]
+    return f"at most {_counted(plan.nodes, 'node')}, each one of {', '.join(prices)}"
+
+
+def _assumed(plan: "QueuePlan") -> str:
+    delays = plan.table.delays
+    spot = any(offer.market == "spot" for offer in plan.table.offers.values())
+    luck = "; spot nodes are taken back as in one draw of luck" if spot else ""
+    return (
+        f"every prediction holds and nothing more is submitted; a node boots {format_seconds(delays.boot_seconds)}, a "
+        f"job that moves is back after {format_seconds(delays.checkpoint_seconds + delays.restart_seconds)}{luck}"
+    )
+
+
+def _named(names: "Sequence[str]") -> str:
+    shown = ", ".join(names[:MOST_NAMES])
+    return shown if len(names) <= MOST_NAMES else f"{shown} and {len(names) - MOST_NAMES} more"
+
+
+def _epochs(submission: "Submission") -> str:
+    return "as long as its program tells" if submission.epochs is None else _counted(submission.epochs, "epoch")
+
+
+def _moment(moment: datetime) -> str:
+    """`Wed 09:00`, or farther off `2026-12-24 09:00`, by this machine's clock."""
+    local = moment.astimezone()
+    days = (moment - datetime.now(UTC)).total_seconds() / 86400
+    return f"{local:%a %H:%M}" if 0 <= days < NEAR_DAYS else f"{local:%Y-%m-%d %H:%M}"
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'s' * (number != 1)}".replace(",", " ")
+
+
+def _table(names: "Sequence[str]") -> "Table":
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for name in names:
+        table.add_column(name, overflow="fold")
+    return table

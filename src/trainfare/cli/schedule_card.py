@@ -1,0 +1,231 @@
+"""Schedules as a person reads them: what it comes to first, then why, then what is wrong with it."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from trainfare.cli.console import out, print_note, print_points, print_topics
+from trainfare.units import format_seconds, format_usd
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.table import Table
+
+    from trainfare.app.schedule import Bounded, Compared, Simulated
+    from trainfare.model.queue import Instance
+
+WORST = 5
+"""Late jobs that are listed."""
+WIDE = 112
+"""Columns of a terminal that has room for everything."""
+
+
+def print_simulated(found: "Simulated", notes: Sequence[str] = ()) -> None:
+    from rich.text import Text
+
+    outcome, nodes = found.outcome, found.schedule.fleet.nodes
+    out().print(
+        Text.assemble(
+            (format_usd(outcome.total_usd), "bold green"),
+            f"  for {_counted(outcome.jobs, 'job')} on {_counted(nodes, 'node')} by ",
+            (outcome.policy, "bold"),
+            f":  rent {format_usd(outcome.rental_usd)}, {_lateness(found)}{_above(found)}",
+        ),
+        soft_wrap=True,
+    )
+    out().print()
+    topics, sentences = zip(*_details(found), strict=True)
+    print_topics(topics, sentences)
+    if outcome.late_jobs:
+        out().print()
+        out().print(_latest(found))
+    _print_left_out(found.left_out, notes)
+
+
+def print_compared(found: "Compared", notes: Sequence[str] = ()) -> None:
+    out().print(_table(found))
+    said = [f"{name} was left out: {why}" for name, why in found.skipped]
+    first = found.simulated[0]
+    said.append(
+        f"above: against {format_usd(first.bound.usd)}, which no schedule of this queue is below; decided: how long "
+        "one decision took, at the median and for 99 % of them"
+    )
+    out().print()
+    print_points(said)
+    _print_left_out(first.left_out, notes)
+
+
+def print_bound(found: "Bounded") -> None:
+    from rich.text import Text
+
+    out().print(
+        Text.assemble(
+            (format_usd(found.bound.usd), "bold green"),
+            f"  is what no schedule of these {_counted(found.jobs, 'job')} on {_counted(found.nodes, 'node')} is below",
+        )
+    )
+    out().print()
+    print_points(
+        [
+            f"were every job alone in the fleet, all together would cost {format_usd(found.bound.each_usd)} at least",
+            "it holds for every policy, with prices of whole nodes shared at best, free moves and the future known: "
+            "a schedule that reaches it need not exist",
+        ]
+    )
+    _print_left_out(found.left_out, ())
+
+
+def print_generated(made: "Instance", folder: "Path", nodes: int) -> None:
+    last = made.jobs[-1].submitted_seconds
+    apart = f", one every {format_seconds(last / (len(made.jobs) - 1))}" if len(made.jobs) > 1 else ""
+    out().print(
+        f"{_counted(len(made.jobs), 'job')} on {_counted(len(made.types), 'machine type')}{apart}", markup=False
+    )
+    print_note(f"written: {folder}/jobs.csv, {folder}/times.csv")
+    print_note(f"next: trainfare schedule compare --instance {folder} --nodes {nodes}")
+
+
+def finished_line(found: "Simulated") -> str:
+    """While others are still running."""
+    outcome = found.outcome
+    spent = sum(found.schedule.decision_seconds)
+    return (
+        f"{outcome.policy:<15}{format_usd(outcome.total_usd):>14}   {outcome.late_jobs:>5} late   "
+        f"decided in {format_seconds(spent)}"
+    )
+
+
+def _print_left_out(left_out: Sequence[str], notes: Sequence[str]) -> None:
+    if left_out:
+        out().print()
+        print_points(left_out[:WORST])
+        if len(left_out) > WORST:
+            print_points([f"{len(left_out) - WORST} more jobs are left out: --json tells them all"])
+    if notes:
+        out().print()
+        out().print(" · ".join(notes), style="dim", markup=False)
+
+
+def _lateness(found: "Simulated") -> str:
+    outcome = found.outcome
+    if not outcome.late_jobs:
+        return "no job late"
+    return f"lateness {format_usd(outcome.tardiness_usd)}, {outcome.late_jobs} of {_counted(outcome.jobs, 'job')} late"
+
+
+def _above(found: "Simulated") -> str:
+    return "" if found.gap is None else f"; {_share(found.gap)} above the bound"
+
+
+def _share(gap: float) -> str:
+    """0.52 %, 12 %, 947 %"""
+    percent = max(0.0, 100 * gap)
+    return f"{percent:.2f} %" if percent < 9.995 else f"{percent:,.0f} %".replace(",", " ")
+
+
+def _details(found: "Simulated") -> Iterator[tuple[str, str]]:
+    outcome = found.outcome
+    yield "bound", f"no schedule of this queue costs less than {format_usd(found.bound.usd)}"
+    yield (
+        "time",
+        f"all done {format_seconds(outcome.makespan_seconds)} after the first submission; a job is done "
+        f"{format_seconds(outcome.mean_completion_seconds)} after its own on average, 99 % within "
+        f"{format_seconds(outcome.p99_completion_seconds)}",
+    )
+    hours = f"{outcome.node_hours:,.0f}".replace(",", " ")
+    yield "nodes", f"{hours} node-hours; GPUs work {100 * outcome.gpu_use:.1f} % of the time they are paid"
+    yield "jobs", _moves(found)
+    if outcome.reclaims:
+        yield "spot", f"{_counted(outcome.reclaims, 'node')} taken back"
+    certified = (
+        ""
+        if outcome.worst_gap is None
+        else f"; each certified within {_share(outcome.worst_gap)} of the best there was"
+    )
+    yield (
+        "deciding",
+        f"{_counted(outcome.decisions, 'decision')}, {format_seconds(outcome.decision_p50_seconds)} at the median, "
+        f"99 % within {format_seconds(outcome.decision_p99_seconds)}{certified}",
+    )
+
+
+def _moves(found: "Simulated") -> str:
+    outcome, delays = found.outcome, found.schedule.delays
+    moved = f"moved {outcome.moves} times ({outcome.moves / max(outcome.jobs, 1):.1f} a job)"
+    stopped = f"stopped to wait {outcome.preemptions} times"
+    if found.mode == "paper":
+        return f"{moved}, {stopped}; in the mode paper that takes no time"
+    return (
+        f"{moved}, {stopped}; a node boots {_delay(delays.boot_seconds)}, a move takes "
+        f"{_delay(delays.checkpoint_seconds)} to save and {_delay(delays.restart_seconds)} to restore"
+    )
+
+
+def _delay(seconds: float) -> str:
+    """As somebody set it: 30 s, 2 min."""
+    if not seconds:
+        return "no time"
+    return f"{seconds / 60:g} min" if seconds % 60 == 0 else f"{seconds:g} s"
+
+
+def _latest(found: "Simulated") -> "Table":
+    """The worst, by what their lateness costs."""
+    from rich.table import Table
+    from rich.text import Text
+
+    jobs = {job.id: job for job in found.schedule.jobs}
+    late = [
+        (jobs[name], end - jobs[name].deadline_seconds, end)
+        for name, end in found.schedule.ended_seconds
+        if end > jobs[name].deadline_seconds
+    ]
+    late.sort(key=lambda each: -each[1] * each[0].late_usd_per_second)
+    shown = min(WORST, found.outcome.late_jobs)
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column(f"late, the {shown} worst" if found.outcome.late_jobs > shown else "late", overflow="fold")
+    for name in ("by", "costs", "submitted", "deadline", "ended"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for job, seconds, end in late[:shown]:
+        table.add_row(
+            Text(f"  {job.id}"),
+            format_seconds(seconds),
+            format_usd(seconds * job.late_usd_per_second),
+            *(_moment(moment) for moment in (job.submitted_seconds, job.deadline_seconds, end)),
+        )
+    return table
+
+
+def _moment(seconds: float) -> str:
+    """Hours and minutes since the start of the queue."""
+    minutes = round(seconds / 60)
+    return f"{minutes // 60}:{minutes % 60:02d} h"
+
+
+def _table(found: "Compared") -> "Table":
+    from rich.table import Table
+
+    wide = out().width >= WIDE
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column("policy", no_wrap=True)
+    names = ["total", *(("rent",) if wide else ()), "lateness", "late jobs", "above"]
+    names += ["moves", "decided", "99 %"] if wide else ["decided, 99 %"]
+    for name in names:
+        table.add_column(name, justify="right", no_wrap=True)
+    for place, each in enumerate(found.simulated):
+        outcome = each.outcome
+        timing = [format_seconds(outcome.decision_p50_seconds), format_seconds(outcome.decision_p99_seconds)]
+        table.add_row(
+            outcome.policy,
+            format_usd(outcome.total_usd),
+            *((format_usd(outcome.rental_usd),) if wide else ()),
+            format_usd(outcome.tardiness_usd),
+            str(outcome.late_jobs),
+            "–" if each.gap is None else _share(each.gap),
+            *((str(outcome.moves), *timing) if wide else timing[1:]),
+            style="bold green" if place == 0 else None,
+        )
+    return table
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'s' * (number != 1)}".replace(",", " ")

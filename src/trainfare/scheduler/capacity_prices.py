@@ -1,0 +1,105 @@
+"""What a second of a node is worth in each period to come, beyond its rent: the dual prices of a fluid plan.
+
+    min  Σ_jik (1.02 · share_k + late_jik) · y_jik      y_jik: seconds that job j works on slot k in part i of its time
+         Σ_ik y_jik / t_jk ≥ 1                             every job gets done
+         Σ_k y_jik ≤ length of the part                    in one place at a time
+         Σ_jk frac_k · y_jik ≤ len_i · max(N - κ·R_i, 0.05 N)        in each period; all N in the first
+
+    π_i = dual of the capacity  +  0.05 · c_max · min(1, mid_i / t̄)
+
+R_i = λ · min(mid_i, t̄): nodes taken by jobs that are yet to come, each for its shortest time; κ = 0.3, as those jobs
+too can wait: with 0.45 reserved everything gets dearer. The second term makes the future a little dearer than now.
+
+Known jobs only; of many, a sample that is spread evenly over the deadlines, and its part of the capacity.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from trainfare.model.queue import State
+from trainfare.scheduler.highs import Model, solve
+from trainfare.scheduler.outlook import Work, parts_of
+from trainfare.scheduler.tables import SlotTable, slot_table
+from trainfare.scheduler.value import OVERHEAD
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+RESERVED = 0.3
+LEAST_LEFT = 0.05
+DEARER_LATER = 0.05
+SAMPLE = 120
+SAMPLE_OF_MANY = 60
+MANY = 150
+LITTLE = 0.02
+"""A slot that spares less of the rent than this and takes a larger part of a node is not worth a column."""
+
+
+def capacity_prices(state: State, work: Work, starts: "NDArray[np.float64]", arrivals: float) -> "NDArray[np.float64]":
+    """π, $ per node-second, for each period."""
+    slots = slot_table(state.fleet)
+    mean = state.arrivals.mean_shortest_seconds
+    ends = np.append(starts[1:], 2 * starts[-1])
+    middle = (starts + ends) / 2
+    dearest = max(each.usd_per_second for each in state.fleet.types)
+    nodes = float(state.fleet.nodes)
+    room = np.maximum(nodes - RESERVED * arrivals * np.minimum(middle, mean), LEAST_LEFT * nodes)
+    room[0] = nodes
+    sample = _sample(work)
+    part = len(sample) / len(work.due)
+    lengths = np.append(np.diff(starts), np.inf)
+    duals = _fluid(work[sample], starts, slots, part * room * lengths)
+    return duals + DEARER_LATER * dearest * np.minimum(1.0, middle / mean)
+
+
+def _sample(work: Work) -> "NDArray[np.int64]":
+    jobs = len(work.due)
+    most = SAMPLE if jobs <= MANY else SAMPLE_OF_MANY
+    order = np.argsort(work.due, kind="stable")
+    if jobs <= most:
+        return order
+    chosen: NDArray[np.int64] = order[((np.arange(most) + 0.5) * jobs / most).astype(np.int64)]
+    return chosen
+
+
+def _worth_a_column(slots: SlotTable, seconds: "NDArray[np.float64]") -> "NDArray[np.bool_]":
+    """Jobs × slots: no other slot is as fast, hardly dearer, and takes no more of a node."""
+    share, fraction = slots.share, slots.fraction
+    usable = np.isfinite(seconds)
+    order = np.lexsort((np.arange(len(share)), share, fraction))
+    for place, k in enumerate(order):
+        for other in order[:place]:
+            if share[other] <= share[k] * (1 + LITTLE) and fraction[other] <= fraction[k]:
+                usable[:, k] &= ~(usable[:, other] & (seconds[:, other] <= seconds[:, k]))
+    return usable
+
+
+def _fluid(
+    work: Work, starts: "NDArray[np.float64]", slots: SlotTable, room: "NDArray[np.float64]"
+) -> "NDArray[np.float64]":
+    """The dual price of each period's room, $ per node-second, not negative."""
+    parts = parts_of(work, starts)
+    length = parts.end - parts.start
+    usable = _worth_a_column(slots, work.seconds)
+    job, part, slot = np.nonzero(usable[:, None, :] & (length > 0)[:, :, None])
+    speed = 1.0 / work.seconds[job, slot]
+    usd = OVERHEAD * slots.share[slot] + parts.late_usd_per_second[job, part] + parts.late_usd[job, part] * speed
+    jobs, periods, cells = len(work.due), len(starts), parts.start.size
+    # rows: jobs to be done | each job's parts of time | periods; in units of the job, of seconds, of node-seconds
+    column = np.arange(len(job))
+    scale = float(starts[1])
+    model = Model(
+        usd=usd * scale,
+        low=np.zeros(len(job)),
+        high=np.full(len(job), np.inf),
+        row_low=np.concatenate([np.ones(jobs), np.full(cells + periods, -np.inf)]),
+        row_high=np.concatenate([np.full(jobs, np.inf), length.ravel() / scale, room / scale]),
+        rows=np.concatenate([job, jobs + job * parts.start.shape[1] + part, jobs + cells + parts.period[job, part]]),
+        columns=np.concatenate([column, column, column]),
+        coefficients=np.concatenate([speed * scale, np.ones(len(job)), slots.fraction[slot]]),
+    )
+    duals = solve(model).duals
+    if duals is None:
+        raise ValueError("a linear plan has prices")
+    return np.maximum(-duals[jobs + cells :], 0.0) / scale

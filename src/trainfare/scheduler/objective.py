@@ -1,0 +1,83 @@
+"""The papers' cost of one decision (Jahani et al. 2019; Filippini et al.): what is paid until things change.
+
+    cost = Σ_n c_n · min_{j on n} t_j  +  Σ_j runs w_j · max(0, now + t_j - d_j)
+                                       +  Σ_j waits 100 · w_j · max(0, now + max_k t_jk - d_j)
+
+n: the nodes of the decision, c_n the whole price of one, a second; t_j: what job j still works on the slot it is
+given, t_jk on slot k, over the slots where it can run at all; d_j its deadline, w_j what a second of lateness costs.
+
+Our reading of "a node is paid until the first job on it ends": the rent is counted for that long and no longer, so two
+nodes may be counted for different times. A job that waits is charged as if it then ran on its slowest slot: no more
+than that, and nothing if even so it ends in time; thus waiting may be free. The time to boot, save and restart is not
+counted. A node without jobs (the papers have none) is paid until the first job of the whole decision ends.
+"""
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from trainfare.model.queue import Fleet, NodePlan, Slot, State
+from trainfare.scheduler.tables import remaining
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+POSTPONED = 100.0
+"""How many times its worst lateness a waiting job is charged (the papers' penalty)."""
+
+
+def late_usd(state: State, left: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    """Jobs × slots: w_j · max(0, now + t_jk - d_j), with t = `left`; infinite where the job cannot run."""
+    deadlines = np.array([each.job.deadline_seconds for each in state.jobs])
+    weights = np.array([each.job.late_usd_per_second for each in state.jobs])
+    runs = np.isfinite(left)
+    late = np.maximum(0.0, state.now_seconds + np.where(runs, left, 0.0) - deadlines[:, None])
+    usd: NDArray[np.float64] = np.where(runs, weights[:, None] * late, math.inf)
+    return usd
+
+
+def postponed_usd(state: State, left: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    """Per job: 100 · w_j · max(0, now + max_k t_jk - d_j), the max over the slots where it can run."""
+    late = late_usd(state, left)
+    worst: NDArray[np.float64] = POSTPONED * np.max(np.where(np.isfinite(late), late, 0.0), axis=1, initial=0.0)
+    return worst
+
+
+@lru_cache(maxsize=32)
+def slot_places(fleet: Fleet) -> dict[Slot, int]:
+    """The place of each slot in `Fleet.slots`."""
+    return {slot: place for place, slot in enumerate(fleet.slots)}
+
+
+def slots_given(state: State, nodes: Sequence[NodePlan]) -> dict[str, int]:
+    """Job id → the place of the slot that it is given; a job on several nodes has one slot of so many nodes."""
+    stands: dict[str, list[tuple[str, int]]] = {}
+    for plan in nodes:
+        for job, gpus in plan.jobs:
+            stands.setdefault(job, []).append((plan.type, gpus))
+    places = slot_places(state.fleet)
+    given = {}
+    for job, at in stands.items():
+        slot = Slot(*at[0], len(at))
+        if slot not in places or len(set(at)) > 1:
+            raise ValueError(f"{job} is put on {at}, which is no slot of the fleet")
+        given[job] = places[slot]
+    return given
+
+
+def decision_usd(state: State, nodes: Sequence[NodePlan], left: "NDArray[np.float64] | None" = None) -> float:
+    """The cost of a decision as above; `left` (jobs × slots, seconds) replaces the papers' remaining times."""
+    table = remaining(state) if left is None else left
+    rows = {each.job.id: row for row, each in enumerate(state.jobs)}
+    given = slots_given(state, nodes)
+    seconds = {job: float(table[rows[job], slot]) for job, slot in given.items()}
+    first = min(seconds.values(), default=0.0)
+    prices = {each.name: each.usd_per_second for each in state.fleet.types}
+    rent = sum(prices[plan.type] * min((seconds[job] for job, _ in plan.jobs), default=first) for plan in nodes)
+    late, waits = late_usd(state, table), postponed_usd(state, table)
+    running = sum(float(late[rows[job], slot]) for job, slot in given.items())
+    waiting = sum(float(waits[row]) for job, row in rows.items() if job not in given)
+    return rent + running + waiting

@@ -1,0 +1,83 @@
+"""What lies ahead, as arrays: the work that is left, and periods of time that grow the further off they are.
+
+    t_jk    seconds that job j still works on slot k; infinite where it cannot
+    D_j     seconds until its deadline, negative when it has passed
+    w_j     what a second of its lateness costs
+
+Periods: t̄ · [0, .12, .3, .55, .9, 1.4, 2.1, 3.5, 6, ∞), t̄ the mean shortest time of the jobs seen. A job's deadline
+cuts the period that it falls into in two, so that each part of a job's time is in time or late.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from trainfare.model.queue import State
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+EDGES = (0.0, 0.12, 0.3, 0.55, 0.9, 1.4, 2.1, 3.5, 6.0)
+_LONG = 1000.0
+SAFETY_SECONDS = 100.0
+SAFETY = 0.006
+"""A job is to be done so long before its deadline: 100 s, or that part of t̄ where jobs are short."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Work:
+    """The jobs of a queue, as the formulas name them."""
+
+    seconds: "NDArray[np.float64]"
+    due: "NDArray[np.float64]"
+    weight: "NDArray[np.float64]"
+
+    def __getitem__(self, rows: "NDArray[np.int64]") -> "Work":
+        return Work(seconds=self.seconds[rows], due=self.due[rows], weight=self.weight[rows])
+
+
+def work_of(state: State, seconds: "NDArray[np.float64]") -> Work:
+    return Work(
+        seconds=seconds,
+        due=np.array([each.job.deadline_seconds for each in state.jobs]) - state.now_seconds,
+        weight=np.array([each.job.late_usd_per_second for each in state.jobs]),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Parts:
+    """Jobs × parts of time: the periods, each job's own cut at its deadline."""
+
+    period: "NDArray[np.int64]"
+    start: "NDArray[np.float64]"
+    end: "NDArray[np.float64]"
+    """The last part is long enough for the whole job on its slowest slot."""
+    late_usd_per_second: "NDArray[np.float64]"
+    """w in a part after the deadline: for each second that the job works there."""
+    late_usd: "NDArray[np.float64]"
+    """w · (S - D)⁺, S the start of the part: for the whole job, were it all done there."""
+
+
+def period_starts(mean_shortest_seconds: float) -> "NDArray[np.float64]":
+    return mean_shortest_seconds * np.array(EDGES)
+
+
+def parts_of(work: Work, starts: "NDArray[np.float64]") -> Parts:
+    """Each job's own parts, one more than there are periods; parts of no length stand where nothing is cut."""
+    mean = starts[1] / EDGES[1]
+    due = np.maximum(work.due, 0.0)
+    cut = np.maximum(work.due - min(SAFETY_SECONDS, SAFETY * mean), 0.0)
+    slowest = np.max(np.where(np.isfinite(work.seconds), work.seconds, 0.0), axis=1)
+    last = np.maximum(starts[-1], np.where(np.isfinite(cut), cut, 0.0)) + _LONG * slowest
+    edges = np.sort(np.column_stack([np.tile(starts, (len(due), 1)), np.minimum(cut, last)]), axis=1)
+    start, end = edges, np.column_stack([edges[:, 1:], last])
+    late = start >= cut[:, None]
+    weight = np.where(late, work.weight[:, None], 0.0)
+    return Parts(
+        period=np.searchsorted(starts, start, side="right") - 1,
+        start=start,
+        end=end,
+        late_usd_per_second=weight,
+        late_usd=weight * np.maximum(start - np.where(np.isfinite(due), due, 0.0)[:, None], 0.0),
+    )

@@ -1,0 +1,111 @@
+"""Our policy: a pattern MILP priced by look-ahead.
+
+1. Times are corrected by what each job's progress has shown; a job not yet seen is planned at e^(0.5 σ) of its
+   prediction.
+2. Greedy's decision is the first candidate; F is its first end.
+3. Capacity prices and values of jobs say what waiting and every slot cost from the next event on (lookahead.py).
+4. The packing of least score at F, then waiting jobs onto what is free, smaller types, idle GPUs handed out
+   (greedy.finished): a candidate, with an F of its own. Again with that F, at most `PASSES` times.
+5. The candidate of least score, each scored with its own F, is the decision: by this score never worse than Greedy.
+6. Planned nodes become rented ones so that running jobs stay where they are (arranged.py, matching.py).
+
+With more than `MANY` jobs something ends at once whatever is decided: one pass, and all are scored with Greedy's F. With
+delays the time that jobs stand idle is in every cost (offers.py), types are the packing's own, and idle GPUs go only to
+jobs that gain more than a restart.
+
+What is certified: let F be the one that the decision is scored with. Were the next event min(Exp(λ_a), F) whatever is
+decided, no decision would have a score below `bound_usd`; this one has the score `usd`. That says how well the decision
+is packed, not how well the future is foreseen.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trainfare.model.queue import Decision, NodePlan, State
+from trainfare.scheduler.arranged import arranged
+from trainfare.scheduler.greedy import fill, finished, greedy_nodes, idle_given
+from trainfare.scheduler.lookahead import LookAhead
+from trainfare.scheduler.matching import matched
+from trainfare.scheduler.offers import offers, seconds_until_end
+from trainfare.scheduler.packing import pack
+from trainfare.scheduler.score import Plan, plan_of
+from trainfare.scheduler.tables import corrected_remaining
+
+PASSES = 3
+MANY = 150
+"""Jobs."""
+GAP = 1e-3
+CAUTION = 0.5
+"""Times of jobs that have not been seen to work are planned at this many standard deviations above the prediction."""
+
+
+def trainfare(state: State) -> Decision:
+    """What to do now."""
+    if not state.jobs:
+        return Decision(nodes=(), usd=0.0, bound_usd=0.0)
+    search = _Search(state)
+    best = min(search.candidates(), key=lambda each: each.usd)
+    bound_usd = search.bound_usd(best.first_end_seconds)
+    return Decision(nodes=matched(state, best.plan.nodes), usd=best.usd, bound_usd=min(best.usd, bound_usd))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scored:
+    """A plan, and its score with F = `first_end_seconds`."""
+
+    plan: Plan
+    usd: float
+    first_end_seconds: float
+
+
+class _Search:
+    """Candidates for one decision, and the bounds that were proved on the way."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.offered = offers(state)
+        self.left = corrected_remaining(state, quantile=CAUTION)
+        self.ends = seconds_until_end(self.offered, self.left)
+        self.ahead = LookAhead(state, self.offered, self.left)
+        self.users = [each.job.user for each in state.jobs]
+        self._bounds: dict[float, float] = {}
+
+    def candidates(self) -> list[Scored]:
+        """Greedy's, then that of each pass."""
+        plan = self._plan(greedy_nodes(self.state, self.left))
+        if len(self.state.jobs) > MANY:
+            first_end = plan.first_end_seconds(self.ends)
+            return [self._scored(each, first_end) for each in (plan, self._packed(first_end))]
+        found: list[Scored] = []
+        while math.isfinite(first_end := plan.first_end_seconds(self.ends)):
+            found.append(self._scored(plan, first_end))
+            if first_end in self._bounds or len(found) > PASSES:
+                break
+            plan = self._packed(first_end)
+        return found
+
+    def bound_usd(self, first_end: float) -> float:
+        if first_end not in self._bounds:
+            self._packed(first_end)
+        return self._bounds[first_end]
+
+    def _scored(self, plan: Plan, first_end: float) -> Scored:
+        return Scored(plan=plan, usd=plan.usd(self.ahead.costs(first_end)), first_end_seconds=first_end)
+
+    def _packed(self, first_end: float) -> Plan:
+        costs = self.ahead.costs(first_end)
+        packing = pack(self.offered.fleet, costs.job_usd, costs.wait_usd, costs.node_usd, users=self.users, gap=GAP)
+        self._bounds[first_end] = packing.bound_usd
+        return self._plan(self._finished(arranged(self.state, self.offered, packing)))
+
+    def _finished(self, nodes: Sequence[NodePlan]) -> list[NodePlan]:
+        if not self.offered.twice:
+            return finished(self.state, nodes, self.left)
+        # on nodes that are on: a job that keeps its slot goes on, one that changes it restarts
+        until_end = self.ends[:, : self.left.shape[1]]
+        return idle_given(self.state, fill(self.state, nodes, until_end), until_end)
+
+    def _plan(self, nodes: Sequence[NodePlan]) -> Plan:
+        known = matched(self.state, nodes) if self.offered.twice else tuple(nodes)
+        return plan_of(self.state, self.offered, known)

@@ -1,0 +1,44 @@
+"""A queue in the store of the test: a program on a T4, and what was submitted of it."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tests.makers import make_profile, make_submission
+from trainfare.model.machine import Host
+from trainfare.model.profile import Profile
+from trainfare.model.submission import Submission
+from trainfare.settings import read_settings
+from trainfare.store.open import open_history
+
+T4, T4X4, A10G = "aws/g4dn.xlarge", "aws/g4dn.12xlarge", "aws/g5.xlarge"
+HOUR = timedelta(hours=1)
+
+
+def keep(*kept: Profile | Submission) -> None:
+    with open_history(read_settings().store) as history:
+        for noun in kept:
+            if isinstance(noun, Profile):
+                history.add_profile(noun)
+            else:
+                history.add_submission(noun)
+
+
+def on_a_t4(**changes: Any) -> Profile:
+    """A program that takes about an hour for 100 epochs on a T4, as measured there."""
+    fields: dict[str, Any] = {
+        "iteration_seconds": (3.0, *[1.5] * 9),
+        "loss": (),
+        "activation_bytes": 50_000_000,
+        "device": "cuda",
+        "host": Host(name="h", gpu="Tesla T4", gpus=1, vm_type=T4),
+    }
+    return make_profile(**(fields | changes))
+
+
+def submitted(name: str, *, ago: timedelta = timedelta(0), within: timedelta | None = 6 * HOUR, **changes: Any) -> None:
+    """Puts one into the store as if it had been submitted so long ago, to end within so long from now."""
+    now = datetime.now(UTC)
+    weight = {} if within is not None else {"late_usd_per_hour": 0.0}
+    deadline = None if within is None else now + within
+    fields: dict[str, Any] = {"epochs": 100, "submitted_at": now - ago, "deadline_at": deadline, **weight}
+    keep(make_submission(id=name, **(fields | changes)))

@@ -1,0 +1,211 @@
+"""`trainfare schedule` as a shell sees it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tests.scheduler.makers import make_job, random_instance
+from trainfare.cli.main import app
+from trainfare.errors import AskedWrongly, NotFound, TrainfareError
+from trainfare.measurements.instances import write_instance
+from trainfare.model.queue import Decision, Instance, State
+from trainfare.scheduler.policies import POLICIES, policy
+
+QUEUE = random_instance(7, jobs=6, load=4)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_instance(tmp_path / "queue", QUEUE)
+    return tmp_path / "queue"
+
+
+def invoke(command: str, *flags: object) -> Result:
+    result = CliRunner().invoke(app, ["schedule", command, *map(str, flags)])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def run(command: str, folder: Path, *flags: object) -> str:
+    return invoke(command, "--instance", folder, "--nodes", 2, *flags).stdout
+
+
+@pytest.mark.parametrize("command", ["", "simulate", "compare", "bound", "generate"])
+def test_help_fits_a_screen(command: str) -> None:
+    shown = CliRunner().invoke(app, ["schedule", *([command] if command else []), "--help"]).stdout
+    assert 5 < len(shown.splitlines()) <= 40
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_help_lists_every_policy() -> None:
+    shown = CliRunner().invoke(app, ["schedule", "compare", "--help"]).stdout
+    words = shown.replace(",", " ").replace(".", " ").split()
+    assert set(POLICIES) <= set(words)
+
+
+def test_json_has_the_outcome_the_bound_and_every_job(folder: Path) -> None:
+    record = json.loads(run("simulate", folder, "--policy", "greedy", "--json"))
+    assert {
+        "policy",
+        "total_usd",
+        "rental_usd",
+        "tardiness_usd",
+        "late_jobs",
+        "makespan_s",
+        "decision_p50_s",
+        "decision_p99_s",
+        "lower_bound_usd",
+        "tardiness_s",
+        "gap",
+        "moves",
+        "preemptions",
+        "gpu_use",
+        "node_hours",
+        "mean_completion_s",
+        "p99_completion_s",
+        "nodes",
+        "mode",
+        "worst_gap",
+        "left_out",
+    } <= set(record)
+    assert (record["policy"], record["mode"], record["nodes"], record["job_count"]) == ("greedy", "paper", 2, 6)
+    assert [job["job"] for job in record["jobs"]] == [job.id for job in QUEUE.jobs]
+    assert record["total_usd"] >= record["lower_bound_usd"] > 0
+
+
+def test_the_answer_comes_first_then_the_detail(folder: Path) -> None:
+    shown = run("simulate", folder, "--policy", "fifo")
+    record = json.loads(run("simulate", folder, "--policy", "fifo", "--json"))
+    first = shown.splitlines()[0]
+    assert first.startswith(f"{record['total_usd']:.2f} $  for 6 jobs on 2 nodes by fifo:  rent ")
+    assert "above the bound" in first
+    assert "in the mode paper that takes no time" in " ".join(shown.split())
+    assert all(topic in shown for topic in ("bound", "time", "nodes", "jobs", "deciding"))
+
+
+def test_late_jobs_are_listed_the_dearest_first_and_no_more_than_five(tmp_path: Path) -> None:
+    jobs = tuple(make_job(f"late{i}", deadline_seconds=60.0, late_usd_per_second=0.001 * (i + 1)) for i in range(7))
+    write_instance(tmp_path, Instance(types=QUEUE.types, slots=QUEUE.slots, jobs=(*jobs, make_job("calm"))))
+    shown = invoke("simulate", "--instance", tmp_path, "--nodes", 8, "--policy", "fifo").stdout
+    listed = [line.split()[0] for line in shown.splitlines() if line.startswith("  late")]
+    assert listed == ["late6", "late5", "late4", "late3", "late2"]
+    assert "7 of 8 jobs late" in shown.splitlines()[0]
+
+
+def test_real_mode_takes_its_delays_from_the_flags(folder: Path) -> None:
+    record = json.loads(run("simulate", folder, "--policy", "fifo", "--mode", "real", "--boot", "5min", "--json"))
+    assert (record["boot_s"], record["checkpoint_s"], record["restart_s"]) == (300, 30, 60)
+    none = json.loads(run("simulate", folder, "--policy", "fifo", "--mode", "real", "--boot", "0s", "--json"))
+    assert none["boot_s"] == 0
+    assert none["rental_usd"] < record["rental_usd"]
+    shown = run("simulate", folder, "--policy", "fifo", "--mode", "real")
+    assert "a node boots 2 min, a move takes 30 s to save and 1 min to restore" in " ".join(shown.split())
+
+
+@pytest.mark.parametrize(
+    ("flags", "error", "words"),
+    [
+        (("--policy", "gredy"), NotFound, "no policy gredy. Did you mean greedy?"),
+        (("--nodes", "0"), AskedWrongly, "give --nodes 1 or more"),
+        (("--instance", "nowhere"), AskedWrongly, "there is no folder nowhere"),
+        (("--boot", "2min"), AskedWrongly, "--boot needs --mode real"),
+        (("--mode", "real", "--boot", "soon"), AskedWrongly, "--boot: 'soon' is not a duration; write 90s"),
+        (("--tick", "0s"), AskedWrongly, "leave --tick out"),
+        (("--plot", "queue.pdf"), AskedWrongly, ".html, .png, .svg or .json"),
+    ],
+    ids=lambda value: "".join(value) if isinstance(value, tuple) else None,
+)
+@pytest.mark.parametrize("command", ["simulate", "compare"])
+def test_what_is_asked_wrongly_is_said_with_what_to_do(
+    folder: Path, command: str, flags: tuple[str, ...], error: type[TrainfareError], words: str
+) -> None:
+    with pytest.raises(error) as caught:
+        run(command, folder, "--policy", "fifo", *flags)
+    assert words in str(caught.value)
+
+
+def test_a_folder_without_the_files_is_said_with_their_names(tmp_path: Path) -> None:
+    with pytest.raises(AskedWrongly, match=r"jobs\.csv"):
+        run("simulate", tmp_path, "--policy", "fifo")
+
+
+def test_jobs_that_cannot_be_read_are_left_out_and_named(folder: Path) -> None:
+    lines = (folder / "jobs.csv").read_text().splitlines()
+    (folder / "jobs.csv").write_text("\n".join([*lines, "lost,10,20,0.1,,0"]))
+    record = json.loads(run("simulate", folder, "--policy", "fifo", "--json"))
+    assert len(record["left_out"]) == 1
+    assert "lost" in record["left_out"][0]
+    assert "job lost is left out" in " ".join(run("simulate", folder, "--policy", "fifo").split())
+    assert "job lost is left out" in " ".join(run("compare", folder, "--policy", "fifo").split())
+
+
+def test_a_comparison_has_a_line_a_policy_the_cheapest_first(folder: Path) -> None:
+    result = invoke("compare", "--instance", folder, "--nodes", 2, "--policy", "fifo,edf, greedy")
+    record = json.loads(run("compare", folder, "--policy", "fifo,edf,greedy", "--json"))
+    names = [each["policy"] for each in record["policies"]]
+    assert [line.split()[0] for line in result.stdout.splitlines()[1:4]] == names
+    assert record["best"] == names[0]
+    assert {"decided", "moves", "above", "lateness"} <= set(result.stdout.splitlines()[0].split())
+    assert [line.split()[0] for line in result.stderr.splitlines()] == ["fifo", "edf", "greedy"]
+
+
+def test_a_narrow_terminal_has_fewer_columns(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from trainfare.cli.console import out
+
+    monkeypatch.setenv("COLUMNS", "80")
+    out.cache_clear()
+    shown = run("compare", folder, "--policy", "fifo,greedy")
+    monkeypatch.delenv("COLUMNS")
+    out.cache_clear()
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "moves" not in shown.splitlines()[0]
+
+
+def test_an_interrupted_comparison_prints_what_is_finished(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(state: State) -> Decision:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("trainfare.app.schedule.policy_of", lambda name: interrupted if name == "edf" else policy(name))
+    result = invoke("compare", "--instance", folder, "--nodes", 2, "--policy", "fifo,edf,greedy")
+    assert result.exit_code == 130
+    assert result.stdout.splitlines()[1].startswith("fifo")
+    assert "the rest was left out: it was interrupted" in result.stdout
+    assert "greedy" not in result.stdout
+
+
+@pytest.mark.parametrize("command", ["simulate", "compare"])
+def test_it_is_drawn_into_every_file_that_is_named(folder: Path, command: str) -> None:
+    drawing, spec = folder / "queue.svg", folder / "queue.json"
+    shown = run(command, folder, "--policy", "greedy", "--plot", drawing, "--plot", spec)
+    assert "greedy: " in drawing.read_text().replace("\N{NO-BREAK SPACE}", " ")
+    assert json.loads(spec.read_text())["$schema"].endswith("v5.json")
+    assert f"drawn: {drawing}" in shown
+
+
+def test_the_bound_is_told_and_below_what_a_policy_reaches(folder: Path) -> None:
+    bound = json.loads(run("bound", folder, "--json"))
+    record = json.loads(run("simulate", folder, "--policy", "greedy", "--json"))
+    assert bound["lower_bound_usd"] == record["lower_bound_usd"] <= record["total_usd"]
+    assert run("bound", folder).startswith(f"{bound['lower_bound_usd']:.2f} $  is what no schedule")
+
+
+def test_a_queue_is_made_and_what_to_do_with_it_is_told(tmp_path: Path) -> None:
+    asked = ("--nodes", 3, "--jobs", 4, "--mean-arrival", "30s", "--arrivals", "poisson", "--seed", 2)
+    result = invoke("generate", *asked, "--into", tmp_path / "made")
+    assert result.stdout.startswith("4 jobs on 6 machine types, one every ")
+    assert f"next: trainfare schedule compare --instance {tmp_path / 'made'} --nodes 3" in result.stderr
+    record = json.loads(invoke("generate", *asked, "--into", tmp_path / "made", "--force", "--json").stdout)
+    assert (record["job_count"], record["nodes"], record["seed"], record["slots"]) == (4, 3, 2, 14)
+    assert 0 < record["mean_arrival_s"] < 90
+    shown = invoke("simulate", "--instance", tmp_path / "made", "--nodes", 3, "--policy", "greedy").stdout
+    assert "for 4 jobs on 3 nodes by greedy" in shown
+
+
+def test_a_queue_that_is_there_is_kept(folder: Path) -> None:
+    before = (folder / "jobs.csv").read_text()
+    with pytest.raises(AskedWrongly, match="--force"):
+        invoke("generate", "--nodes", 3, "--into", folder)
+    assert (folder / "jobs.csv").read_text() == before

@@ -1,0 +1,264 @@
+"""A schedule as a picture: lanes, bars, what is late; many nodes in sum; policies side by side."""
+
+import math
+from dataclasses import replace
+from itertools import combinations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.figures.reading import layers, subtitle, title, views
+from tests.scheduler.makers import AZURE, make_fleet, make_job, random_instance
+from trainfare.figures import gantt
+from trainfare.figures.gantt import gantt_figure
+from trainfare.figures.look import ACCENT, Spec
+from trainfare.figures.schedule_costs import FARTHEST, policies_figure
+from trainfare.figures.schedule_lanes import bars, lanes
+from trainfare.figures.schedule_load import PIECES, means
+from trainfare.figures.schedule_look import LATE, PREPARES
+from trainfare.model.queue import Delays, Slot
+from trainfare.model.schedule import Outcome, Rental, Schedule, Stretch
+from trainfare.scheduler.evaluate import outcome
+from trainfare.scheduler.greedy import greedy
+from trainfare.scheduler.simulate import simulate
+
+HOUR = 3600.0
+
+
+def rental(node: int, start: float, end: float, kind: str = "NC24", **changes: object) -> Rental:
+    made = Rental(node=node, type=kind, start_seconds=HOUR * start, ready_seconds=HOUR * start, end_seconds=HOUR * end)
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def stretch(job: str, node: int | tuple[int, ...], gpus: int, start: float, end: float, works: float = 0.0) -> Stretch:
+    return Stretch(
+        job=job,
+        nodes=node if isinstance(node, tuple) else (node,),
+        gpus=gpus,
+        start_seconds=HOUR * start,
+        works_from_seconds=HOUR * max(start, works),
+        end_seconds=HOUR * end,
+        done_before=0.0,
+        done_after=1.0,
+    )
+
+
+def schedule(rentals: list[Rental], stretches: list[Stretch], *, deadlines: dict[str, float] | None = None) -> Schedule:
+    """Of jobs that all end with their last stretch; deadlines in hours, none where none is given."""
+    due = deadlines or {}
+    names = list(dict.fromkeys(each.job for each in stretches))
+    jobs = tuple(
+        make_job(name, deadline_seconds=HOUR * due.get(name, math.inf), late_usd_per_second=0.001) for name in names
+    )
+    ends = {each.job: each.end_seconds for each in stretches}
+    return Schedule(
+        policy="greedy",
+        fleet=make_fleet(nodes=10, types=AZURE, gangs=(Slot("NC24", 4, 2),)),
+        jobs=jobs,
+        true_seconds=tuple(job.seconds for job in jobs),
+        delays=Delays(),
+        rentals=tuple(rentals),
+        stretches=tuple(stretches),
+        ended_seconds=tuple(ends.items()),
+    )
+
+
+def figure(made: Schedule, *, bound_usd: float | None = None, width: int = 600) -> Spec:
+    return gantt_figure(made, outcome(made), bound_usd=bound_usd, width=width)
+
+
+def rows(spec: Spec) -> list[Spec]:
+    """The bars of jobs; the first rectangles are the ground."""
+    _, drawn = layers(spec, "rect")
+    return list(drawn["data"]["values"])
+
+
+def words(spec: Spec) -> list[str]:
+    return [row["label"] for layer in layers(spec, "text") for row in layer["data"]["values"]]
+
+
+TWO = schedule(
+    [rental(0, 0, 4), rental(1, 0, 2, "NV12")],
+    [stretch("j1", 0, 2, 0, 4), stretch("j2", 0, 1, 0, 1), stretch("j3", 1, 2, 0, 2)],
+    deadlines={"j1": 3.0, "j2": 1.0},
+)
+
+
+def test_a_lane_is_never_taken_twice_at_once_and_kept_by_its_type() -> None:
+    found = lanes([rental(0, 0, 1), rental(1, 0, 3, "NV6"), rental(2, 1, 2, "NV6"), rental(3, 2, 3), rental(4, 3, 4)])
+    assert found == {0: 0, 1: 1, 2: 0, 3: 0, 4: 0}
+    assert lanes([rental(0, 0, 1), rental(1, 0, 1, "NV6"), rental(2, 1, 2, "NV6")])[2] == 1
+
+
+def test_a_node_that_was_given_back_at_once_is_not_drawn() -> None:
+    assert lanes([rental(0, 1, 1), rental(1, 1, 2)]) == {1: 0}
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_bars_never_lie_on_each_other_and_their_area_is_gpu_time(seed: int) -> None:
+    made = simulate(random_instance(seed, jobs=8, types=AZURE, load=6), greedy, name="greedy", nodes=3)
+    drawn = bars(made)
+    assert max(lanes(made.rentals).values()) < 3
+    for one, other in combinations(drawn, 2):
+        apart = (
+            one.lane != other.lane
+            or one.stretch.end_seconds <= other.stretch.start_seconds + 1e-6
+            or other.stretch.end_seconds <= one.stretch.start_seconds + 1e-6
+            or one.band + one.bands <= other.band
+            or other.band + other.bands <= one.band
+        )
+        assert apart
+    gpus = {each.name: each.gpus for each in made.fleet.types}
+    assert all(bar.band + bar.bands <= gpus[bar.rental.type] for bar in drawn)
+    area = sum(bar.bands * (bar.stretch.end_seconds - bar.stretch.start_seconds) for bar in drawn)
+    spent = sum(len(each.nodes) * each.gpus * (each.end_seconds - each.start_seconds) for each in made.stretches)
+    assert area == pytest.approx(spent)
+
+
+def test_a_job_takes_its_gpus_beside_each_other_where_it_can() -> None:
+    made = schedule(
+        [rental(0, 0, 3)],
+        [stretch("a", 0, 1, 0, 3), stretch("b", 0, 1, 0, 1), stretch("c", 0, 1, 0, 3), stretch("d", 0, 2, 1, 3)],
+    )
+    parts = [(bar.band, bar.bands) for bar in bars(made) if bar.stretch.job == "d"]
+    assert parts == [(1, 1), (3, 1)]  # b's and the one above c: no two beside each other are free
+    made = schedule([rental(0, 0, 3)], [stretch("a", 0, 1, 0, 3), stretch("d", 0, 2, 1, 3)])
+    assert [(bar.band, bar.bands) for bar in bars(made)] == [(0, 1), (1, 2)]
+
+
+def test_a_gang_has_a_bar_on_each_of_its_nodes() -> None:
+    made = schedule([rental(0, 0, 1), rental(1, 0, 1)], [stretch("gang", (0, 1), 4, 0, 1)])
+    assert [row["job"] for row in rows(figure(made))] == ["gang", "gang"]
+    assert "on each of 2 nodes" in rows(figure(made))[0]["where"]
+
+
+def test_the_answer_is_the_title_and_how_to_read_it_stands_below() -> None:
+    spec = figure(TWO, bound_usd=10.0)
+    assert title(spec) == "greedy: 15.08 $ for 3 jobs on 10 nodes, 1 of them late"
+    assert subtitle(spec).startswith("rent 11.48 $, lateness 3.60 $ · 50.8 % above the bound · 4 h 00 min")
+    assert "its height its GPUs" in subtitle(spec)
+
+
+def test_far_above_the_bound_is_told_in_times() -> None:
+    assert "7.54 × the bound" in subtitle(figure(TWO, bound_usd=2.0))
+
+
+def test_what_runs_after_its_deadline_is_dark_and_what_is_in_time_is_not() -> None:
+    late = [row for row in rows(figure(TWO)) if row["fill"] == LATE]
+    assert [(row["job"], row["x"], row["x2"]) for row in late] == [("j1", 3 * HOUR, 4 * HOUR)]
+    assert "after its deadline" in words(figure(TWO))
+    in_time = schedule([rental(0, 0, 4)], [stretch("j1", 0, 2, 0, 4)])
+    assert LATE not in {row["fill"] for row in rows(figure(in_time))}
+    assert "after its deadline" not in words(figure(in_time))
+
+
+def test_the_latest_jobs_are_told_at_their_end_where_there_is_room() -> None:
+    made = schedule(
+        [rental(0, 0, 9)],
+        [stretch("j1", 0, 2, 0, 3), stretch("j2", 0, 2, 0, 9)],
+        deadlines={"j1": 1.0},
+    )
+    assert "j1: 2 h 00 min late" in words(figure(made))
+    crowded = schedule(
+        [rental(0, 0, 9)],
+        [stretch("j1", 0, 2, 0, 3), stretch("j2", 0, 2, 3, 9), stretch("j3", 0, 2, 0, 9)],
+        deadlines={"j1": 1.0},
+    )
+    assert "j1: 2 h 00 min late" not in words(figure(crowded))
+
+
+def test_pointing_at_a_bar_tells_its_deadline_and_how_late_it_was() -> None:
+    told = {row["job"]: row for row in rows(figure(TWO))}
+    assert told["j1"]["deadline"] == "3 h 00 min"
+    assert told["j1"]["ended"] == "4 h 00 min, 60 min late"
+    assert told["j1"]["where"] == "2 GPUs of NC24"
+    assert told["j3"]["deadline"] == "none"
+
+
+def test_the_height_of_a_bar_is_its_gpus() -> None:
+    heights = {row["job"]: row["y2"] - row["y"] for row in rows(figure(TWO))}
+    assert heights["j1"] == pytest.approx(2 * heights["j2"], abs=0.2)
+
+
+def test_booting_and_restoring_are_grey() -> None:
+    made = schedule([rental(0, 0, 4)], [stretch("j1", 0, 2, 0, 4, works=1.0)])
+    grey = [row for row in rows(figure(made)) if row["fill"] == PREPARES]
+    assert [(row["x"], row["x2"]) for row in grey] == [(0, HOUR)]
+    assert "boots or is restored" in words(figure(made))
+
+
+def test_a_node_that_was_taken_back_has_a_cross() -> None:
+    made = schedule([rental(0, 0, 4, reclaimed=True)], [stretch("j1", 0, 2, 0, 4)])
+    assert {"×", "× taken back"} <= set(words(figure(made)))
+    assert "×" not in words(figure(TWO))
+
+
+def test_names_stand_only_where_they_have_room() -> None:
+    made = schedule([rental(0, 0, 100)], [stretch("long", 0, 4, 0, 99), stretch("short", 0, 4, 99, 100)])
+    assert "long" in words(figure(made))
+    assert "short" not in words(figure(made))
+
+
+def test_many_nodes_are_shown_in_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gantt, "MOST_LANES", 1)
+    above, below = views(figure(TWO))
+    assert "GPUs of all nodes in sum" in subtitle(above)
+    areas = [layer for layer in above["layer"] if layer["mark"]["type"] == "area"]
+    step = 4 * HOUR / PIECES
+    worked = [sum((row["y2"] - row["y"]) * step for row in area["data"]["values"][:PIECES]) for area in areas]
+    assert worked == pytest.approx([9 * HOUR, 4 * HOUR, 7 * HOUR], rel=1e-3)  # K80, M60, idle: 16 + 4 paid
+    assert any(layer["mark"]["type"] == "line" for layer in below["layer"])
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 100), st.floats(0, 100), st.floats(0.1, 5)), max_size=6),
+)
+def test_means_keep_the_integral(things: list[tuple[float, float, float]]) -> None:
+    lasting = [(min(a, b), max(a, b), tall) for a, b, tall in things]
+    step = 100 / PIECES
+    assert sum(means(lasting, step)) * step == pytest.approx(
+        sum((end - start) * tall for start, end, tall in lasting), abs=1e-6
+    )
+
+
+def cost(policy: str, rent: float, lateness: float = 0.0) -> Outcome:
+    return replace(
+        outcome(TWO),
+        policy=policy,
+        total_usd=rent + lateness,
+        rental_usd=rent,
+        tardiness_usd=lateness,
+    )
+
+
+def test_the_cheapest_policy_is_named_and_coloured() -> None:
+    spec = policies_figure([cost("greedy", 110), cost("trainfare", 98, 1)], [], bound_usd=97.0)
+    assert title(spec) == "trainfare is the cheapest of 2 policies: 99.00 $, 10.0 % below greedy"
+    assert "no schedule costs less than 97.00 $" in subtitle(spec)
+    drawn = next(layers(spec, "rect"))["data"]["values"]
+    assert [(row["policy"], row["x"], row["x2"]) for row in drawn if row["fill"] == ACCENT] == [("trainfare", 0, 98)]
+    assert [(row["policy"], row["x"], row["x2"]) for row in drawn if row["fill"] == LATE] == [("trainfare", 98, 99)]
+    assert "99.00 $, +2.1 %" in words(spec)
+
+
+def test_a_policy_that_costs_many_times_more_is_cut_and_told() -> None:
+    spec = policies_figure([cost("trainfare", 100), cost("fifo", 150, 1850)], [], bound_usd=97.0)
+    drawn = next(layers(spec, "rect"))["data"]["values"]
+    assert max(row["x2"] for row in drawn) == FARTHEST * 100
+    assert "… 2 000.00 $" in words(spec)
+    assert "a bar that is cut goes on" in subtitle(spec)
+
+
+def test_schedules_below_have_the_same_time_axis() -> None:
+    short = schedule([rental(0, 0, 2)], [stretch("j1", 0, 4, 0, 2)])
+    pairs = [(TWO, outcome(TWO)), (short, outcome(short))]
+    _, one, other = views(policies_figure([made for _, made in pairs], pairs, width=360))
+    domains = [view["layer"][0]["encoding"]["x"]["scale"]["domain"] for view in (one, other)]
+    assert domains[0] == domains[1] == [0.0, 4 * HOUR]
+
+
+def test_a_schedule_of_nothing_can_be_drawn() -> None:
+    empty = schedule([], [])
+    assert title(figure(empty)) == "greedy: 0 $ for 0 jobs on 10 nodes, none late"

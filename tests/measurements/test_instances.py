@@ -1,0 +1,282 @@
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.scheduler.makers import AZURE, random_instance
+from trainfare.errors import AskedWrongly
+from trainfare.measurements.instances import ReadInstance, read_instance, write_instance
+from trainfare.model.queue import Instance, Job, NodeType, Slot
+
+JOBS = """job,submitted_s,deadline_s,tardiness_usd_per_s
+a,0.000,5000.0,0.01
+b,100.5,9000.0,0.005
+"""
+TIMES = """job,vm_type,vm_gpus,vm_usd_per_hour,gpus_used,seconds
+a,NC6,1,0.56,1,4000.0
+a,NC12,2,1.13,1,4000.0
+a,NC12,2,1.13,2,2500.0
+a,NV6,1,0.62,1,3000.0
+b,NC6,1,0.56,1,2000.0
+b,NC12,2,1.13,1,2000.0
+b,NC12,2,1.13,2,1100.0
+b,NV6,1,0.62,1,2600.0
+"""
+REAL = Path(__file__).parents[2].parent / "shared" / "facts" / "ardagna" / "instances"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "jobs.csv").write_text(JOBS)
+    (tmp_path / "times.csv").write_text(TIMES)
+    return tmp_path
+
+
+def edited(folder: Path, name: str, old: str, new: str) -> Path:
+    text = (folder / name).read_text()
+    assert old in text
+    (folder / name).write_text(text.replace(old, new, 1))
+    return folder
+
+
+def complaint(folder: Path) -> str:
+    with pytest.raises(AskedWrongly) as caught:
+        read_instance(folder)
+    return str(caught.value)
+
+
+def test_a_folder_is_jobs_by_slots(folder: Path) -> None:
+    read = read_instance(folder)
+    assert read.left_out == ()
+    assert read.instance.slots == (Slot("NC6", 1), Slot("NC12", 1), Slot("NC12", 2), Slot("NV6", 1))
+    assert [job.id for job in read.instance.jobs] == ["a", "b"]
+    assert read.instance.jobs[1] == Job(
+        id="b",
+        submitted_seconds=100.5,
+        deadline_seconds=9000,
+        late_usd_per_second=0.005,
+        seconds=(2000, 2000, 1100, 2600),
+    )
+    assert read.instance.true_seconds == ()
+
+
+def test_types_on_which_every_job_takes_equally_long_have_one_gpu(folder: Path) -> None:
+    gpus = {each.name: each.gpu for each in read_instance(folder).instance.types}
+    assert gpus["NC6"] == gpus["NC12"] != gpus["NV6"]
+
+
+def test_one_job_that_differs_makes_two_gpus(folder: Path) -> None:
+    edited(folder, "times.csv", "b,NC12,2,1.13,1,2000.0", "b,NC12,2,1.13,1,2000.1")
+    gpus = {each.name: each.gpu for each in read_instance(folder).instance.types}
+    assert gpus["NC6"] != gpus["NC12"]
+
+
+def test_a_gpu_that_is_told_is_believed(folder: Path) -> None:
+    lines = TIMES.splitlines()
+    told = [f"{lines[0]},gpu"] + [f"{line},{'M60' if 'NV' in line else 'K80'}" for line in lines[1:]]
+    (folder / "times.csv").write_text("\n".join(told))
+    assert [each.gpu for each in read_instance(folder).instance.types] == ["K80", "K80", "M60"]
+
+
+def test_a_slot_without_a_time_is_one_where_the_job_cannot_run(folder: Path) -> None:
+    edited(folder, "times.csv", "b,NC12,2,1.13,2,1100.0\n", "")
+    assert read_instance(folder).instance.jobs[1].seconds == (2000, 2000, math.inf, 2600)
+
+
+def test_submissions_in_any_order_are_sorted(folder: Path) -> None:
+    edited(folder, "jobs.csv", "a,0.000", "a,700")
+    assert [job.id for job in read_instance(folder).instance.jobs] == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("\n", "\r\n"), ("job,", "\ufeffjob,"), (",", " , ")], ids=["crlf", "bom", "spaces"]
+)
+def test_how_the_text_is_written_does_not_matter(folder: Path, old: str, new: str) -> None:
+    expected = read_instance(folder)
+    for name in ("jobs.csv", "times.csv"):
+        text = (folder / name).read_text()
+        (folder / name).write_bytes((text.replace(old, new, 1 if "job" in old else -1)).encode())
+    assert read_instance(folder) == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("b,100.5,9000.0", "b,100.5,50"), ("9000.0,0.005", "9000.0,0"), ("9000.0", "inf"), ("9000.0", "")],
+    ids=["deadline before submission", "no weight", "infinite deadline", "no deadline"],
+)
+def test_odd_jobs_that_can_be_scheduled_are_kept(folder: Path, old: str, new: str) -> None:
+    read = read_instance(edited(folder, "jobs.csv", old, new))
+    assert (len(read.instance.jobs), read.left_out) == (2, ())
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "says"),
+    [
+        ("times.csv", "1100.0", "nan", "line 8, column seconds: 'nan' is not a number"),
+        ("times.csv", "1100.0", "-4", "line 8, column seconds: -4 is not above zero"),
+        ("times.csv", "1100.0", "0", "line 8, column seconds: 0 is not above zero"),
+        ("times.csv", "1100.0", "soon", "line 8, column seconds: 'soon' is not a number"),
+        ("times.csv", "1100.0", "", "line 8, column seconds: nothing stands there"),
+        ("times.csv", "b,NV6,1,0.62,1,2600.0\n", "c,NV6,1,0.62,1,2600.0\n", "jobs.csv does not have it"),
+        ("jobs.csv", "9000.0", "late", "line 3, column deadline_s: 'late' is not a number"),
+        ("jobs.csv", "9000.0", "-inf", "line 3, column deadline_s: before all time"),
+        ("jobs.csv", "100.5", "-1", "line 3, column submitted_s: -1 must be zero or more"),
+        ("jobs.csv", "0.005", "-0.005", "line 3, column tardiness_usd_per_s: -0.005 must be zero or more"),
+        ("jobs.csv", "b,100", "a job in no other table,100", "line 3, column job: it fits on no machine"),
+    ],
+    ids=["nan", "negative", "zero", "text", "empty", "unknown", "deadline", "forever", "before", "weight", "nowhere"],
+)
+def test_a_bad_job_is_left_out_with_a_sentence_and_the_others_go_on(
+    folder: Path, name: str, old: str, new: str, says: str
+) -> None:
+    read = read_instance(edited(folder, name, old, new))
+    assert "a" in [job.id for job in read.instance.jobs]
+    assert any(says in sentence for sentence in read.left_out), read.left_out
+
+
+def test_a_bad_job_leaves_the_machines_known(folder: Path) -> None:
+    for old in ("4000.0", "4000.0", "2500.0", "3000.0"):
+        edited(folder, "times.csv", old, "nan")
+    read = read_instance(folder)
+    assert len(read.instance.slots) == 4
+    assert len(read.left_out) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "says"),
+    [
+        ("jobs.csv", "b,100", "a,100", "jobs.csv, line 3, column job: a stands in line 2 too"),
+        ("times.csv", "a,NC12,2,1.13,2", "a,NC12,2,1.13,1", "times.csv, line 4, column job: the same job"),
+        ("times.csv", "a,NC12,2,1.13,2", "a,NC12,2,1.13,3", "line 4, column gpus_used: a NC12 has 2, not 3"),
+        (
+            "times.csv",
+            "b,NC6,1,0.56",
+            "b,NC6,1,0.57",
+            "line 6, column vm_usd_per_hour: for NC6 0.57 stands",
+        ),
+        ("times.csv", "b,NC6,1,", "b,NC6,2,", "line 6, column vm_gpus"),
+        ("times.csv", "b,NC6,1,0.56", "b,NC6,1,free", "line 6, column vm_usd_per_hour: 'free' is not a number"),
+        ("times.csv", "b,NC6,1,0.56", "b,NC6,1,inf", "line 6, column vm_usd_per_hour"),
+        ("times.csv", "b,NC6,1,0.56,1,", "b,NC6,1,0,56,1,", "line 6, column 7: there are more cells than columns"),
+        ("times.csv", "b,NC6,1,0.56,1", "b,NC6,1,0.56,1.5", "line 6, column gpus_used: 1.5 is not a whole number"),
+        ("times.csv", "b,NC6,1,0.56,1", "b,NC6,1,0.56,0", "line 6, column gpus_used: 0 is not a whole number"),
+        ("times.csv", "b,NC6", ",NC6", "line 6, column job: whose seconds these are is not told"),
+        ("times.csv", "seconds", "hours", "times.csv, line 1: there is no column seconds"),
+        ("jobs.csv", "deadline_s", "due", "jobs.csv, line 1: there is no column deadline_s"),
+        ("jobs.csv", "job,", "job,job,", "line 1, column job: it stands twice"),
+        ("jobs.csv", "a,", '"a,', "is not a table of text"),
+    ],
+    ids=[
+        "job twice",
+        "row twice",
+        "too many GPUs",
+        "two prices",
+        "two sizes",
+        "price in words",
+        "infinite price",
+        "decimal comma",
+        "half a GPU",
+        "no GPU",
+        "no job",
+        "no seconds",
+        "no deadlines",
+        "column twice",
+        "open quotes",
+    ],
+)
+def test_a_bad_table_is_an_error_that_says_where(folder: Path, name: str, old: str, new: str, says: str) -> None:
+    assert says in complaint(edited(folder, name, old, new))
+
+
+def test_what_is_not_there_is_named(folder: Path) -> None:
+    assert "there is no folder" in complaint(folder / "elsewhere")
+    (folder / "times.csv").unlink()
+    assert "times.csv" in complaint(folder)
+    (folder / "times.csv").mkdir()
+    assert "is a folder" in complaint(folder)
+
+
+def test_bytes_that_are_not_text_are_an_error(folder: Path) -> None:
+    (folder / "jobs.csv").write_bytes(b"job\xff\xfe\x00")
+    assert "is not a table of text" in complaint(folder)
+
+
+def test_a_folder_of_which_no_job_can_run_is_an_error(folder: Path) -> None:
+    (folder / "jobs.csv").write_text(JOBS.replace("a,0", "c,0").replace("b,100", "d,100"))
+    assert "no job of" in complaint(folder)
+
+
+def test_an_empty_queue_has_machines_and_no_jobs(folder: Path) -> None:
+    (folder / "jobs.csv").write_text(JOBS.splitlines()[0])
+    read = read_instance(folder)
+    assert (read.instance.jobs, len(read.instance.types), len(read.left_out)) == ((), 3, 2)
+
+
+def test_an_empty_queue_on_no_machines_is_an_error(folder: Path) -> None:
+    (folder / "jobs.csv").write_text(JOBS.splitlines()[0])
+    (folder / "times.csv").write_text(TIMES.splitlines()[0])
+    assert "no machine is known" in complaint(folder)
+
+
+def test_quotas_are_read_and_may_not_stand_twice(folder: Path) -> None:
+    (folder / "quotas.csv").write_text("user,gpus\nada,4\nbob,0\n")
+    assert read_instance(folder).instance.quotas == (("ada", 4), ("bob", 0))
+    (folder / "quotas.csv").write_text("user,gpus\nada,4\nada,0\n")
+    assert "ada has a quota already" in complaint(folder)
+
+
+def rich_instance() -> Instance:
+    """With all that a folder can tell: gangs, spot, limits, users, errors, true times, quotas."""
+    types = (
+        NodeType(name="big", gpu="K80", gpus=2, usd_per_hour=1.1),
+        NodeType(name="big spot", gpu="K80", gpus=2, usd_per_hour=0.4, reclaims_per_hour=0.1, most=3),
+        NodeType(name="none, may be had", gpu="P100", gpus=1, usd_per_hour=9, most=0),
+    )
+    slots = (
+        *(Slot(each.name, gpus) for each in types for gpus in range(1, each.gpus + 1)),
+        Slot("big", 2, nodes=4),
+    )
+    jobs = tuple(
+        Job(
+            id=f"job {number}",
+            submitted_seconds=number / 3,
+            deadline_seconds=math.inf if number else 5.0,
+            late_usd_per_second=0.1,
+            seconds=(7 / 3, 2, 7 / 3, 2, math.inf, 0.6),
+            log_error=0.2,
+            user="ada",
+        )
+        for number in range(2)
+    )
+    true = ((7.0, 6, 7, 6, math.inf, 2), jobs[1].seconds)
+    return Instance(types=types, slots=slots, jobs=jobs, true_seconds=true, quotas=(("ada", 3),))
+
+
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, 2**32 - 1))
+def test_what_is_written_is_read_again(tmp_path: Path, seed: int) -> None:
+    instance = random_instance(seed, types=AZURE)
+    write_instance(tmp_path, instance)
+    assert read_instance(tmp_path) == ReadInstance(instance=instance, left_out=())
+
+
+def test_all_that_an_instance_can_say_is_written(tmp_path: Path) -> None:
+    instance = rich_instance()
+    write_instance(tmp_path / "new" / "folder", instance)
+    assert read_instance(tmp_path / "new" / "folder").instance == instance
+
+
+def test_a_queue_without_jobs_is_written_with_its_machines(tmp_path: Path) -> None:
+    instance = Instance(types=AZURE, slots=random_instance(0, types=AZURE).slots, jobs=())
+    write_instance(tmp_path, rich_instance())
+    write_instance(tmp_path, instance)
+    assert read_instance(tmp_path) == ReadInstance(instance=instance, left_out=())
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the published instances are not beside the checkout")
+def test_the_published_instances_are_read_as_they_are() -> None:
+    read = read_instance(REAL / "10-100-0-high")
+    assert (len(read.instance.jobs), len(read.instance.slots), read.left_out) == (100, 14, ())
+    assert len({each.gpu for each in read.instance.types}) == 2

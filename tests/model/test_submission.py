@@ -1,0 +1,37 @@
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.makers import NOON, make_submission
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"id": " "}, "id must not be empty"),
+        ({"program": ""}, "program must not be empty"),
+        ({"profile_ids": ()}, "profile_ids must not be empty"),
+        ({"profile_ids": ("p1", "")}, "profile_id must not be empty"),
+        ({"profile_ids": ("p1", "p1")}, "twice"),
+        ({"user": "\ud800"}, "user has bytes that are not text"),
+        ({"submitted_at": datetime(2026, 11, 16, 12)}, "submitted_at must carry a time zone"),  # noqa: DTZ001 the test
+        ({"deadline_at": datetime(2026, 11, 17, 12)}, "deadline_at must carry a time zone"),  # noqa: DTZ001 the test
+        ({"epochs": 0}, "epochs must be positive"),
+        ({"iterations_per_epoch": 0}, "iterations_per_epoch must be positive"),
+        ({"most_gpus": 0}, "most_gpus must be positive"),
+        ({"late_usd_per_hour": -1.0}, "late_usd_per_hour must not be negative"),
+        ({"late_usd_per_hour": float("nan")}, "late_usd_per_hour must not be negative"),
+        ({"deadline_at": NOON}, "must lie after submitted_at"),
+        ({"deadline_at": NOON - timedelta(seconds=1)}, "must lie after submitted_at"),
+        ({"deadline_at": None, "late_usd_per_hour": 1.0}, "needs a deadline_at"),
+    ],
+    ids=lambda value: str(value) if isinstance(value, str) else ",".join(value),
+)
+def test_a_submission_cannot_be_made_wrong(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        make_submission(**change)
+
+
+def test_lateness_may_cost_nothing() -> None:
+    assert make_submission(late_usd_per_hour=0.0).deadline_at is not None

@@ -1,0 +1,46 @@
+"""Every decision that a small queue allows, one by one: what optimisers are judged by."""
+
+from collections.abc import Iterator
+from itertools import combinations_with_replacement
+
+from trainfare.model.queue import NodePlan, State
+
+_Open = tuple[tuple[str, int, tuple[tuple[str, int], ...]], ...]
+"""Nodes as (type, free GPUs, jobs)."""
+
+
+def every_decision(state: State) -> Iterator[tuple[NodePlan, ...]]:
+    """Nodes with jobs on them, none empty; nodes are alike, so each set of types comes once."""
+    fleet = state.fleet
+    for count in range(fleet.nodes + 1):
+        for kinds in combinations_with_replacement(fleet.types, count):
+            if any(kind.most is not None and kinds.count(kind) > kind.most for kind in kinds):
+                continue
+            nodes: _Open = tuple((kind.name, kind.gpus, ()) for kind in kinds)
+            for filled in _filled(state, 0, nodes, dict(fleet.quotas)):
+                if all(jobs for _, _, jobs in filled):
+                    yield tuple(NodePlan(type=kind, jobs=jobs) for kind, _, jobs in filled)
+
+
+def _filled(state: State, row: int, nodes: _Open, left: dict[str, int]) -> Iterator[_Open]:
+    if row == len(state.jobs):
+        yield nodes
+        return
+    yield from _filled(state, row + 1, nodes, left)
+    job = state.jobs[row].job
+    for slot, seconds in zip(state.fleet.slots, job.seconds, strict=True):
+        gpus = slot.gpus * slot.nodes
+        if seconds == float("inf") or left.get(job.user, gpus) < gpus:
+            continue
+        rest = left | {job.user: left[job.user] - gpus} if job.user in left else left
+        fits = [place for place, (kind, free, _) in enumerate(nodes) if kind == slot.type and free >= slot.gpus]
+        if slot.nodes > 1:  # whole nodes are alike: the first will do
+            places = [fits[: slot.nodes]] if len(fits) >= slot.nodes else []
+        else:
+            places = [[place] for place in fits]
+        for chosen in places:
+            given = tuple(
+                (kind, free - slot.gpus, (*jobs, (job.id, slot.gpus))) if place in chosen else (kind, free, jobs)
+                for place, (kind, free, jobs) in enumerate(nodes)
+            )
+            yield from _filled(state, row + 1, given, rest)

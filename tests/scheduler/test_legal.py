@@ -1,0 +1,243 @@
+"""What cannot be is found: one tampering for each rule, each with a schedule or a decision that was right before."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.scheduler.makers import make_state
+from tests.scheduler.scripted import ONE, SPOT, TWO, plan, timed_job
+from trainfare.model.queue import Decision, Delays, Fleet, Node, NodePlan, NodeType, Queued, Slot, State
+from trainfare.model.schedule import Rental, Schedule, Stretch
+from trainfare.scheduler.legal import unfit, violations
+
+# Decisions
+
+RARE = NodeType(name="rare", gpu="K80", gpus=1, usd_per_hour=1, most=1)
+SLOTS = (Slot("one", 1), Slot("two", 1), Slot("two", 2), Slot("rare", 1), Slot("one", 1, 2), Slot("two", 2, 2))
+FLEET = Fleet(nodes=3, types=(ONE, TWO, RARE), slots=SLOTS, quotas=(("ann", 2),))
+STATE = make_state(
+    [
+        Queued(job=timed_job("a", 100, 100, 60, 100, 60, 40), nodes=(5,), gpus=1),
+        timed_job("b", 100, 100, math.inf, 100, 60, 40),
+        timed_job("ann1", 100, 100, 60, 100, 60, 40, user="ann"),
+        timed_job("ann2", 100, 100, 60, 100, 60, 40, user="ann"),
+    ],
+    FLEET,
+    nodes=(Node(id=5, type="two", rented_seconds=0, ready_seconds=0),),
+)
+
+FIT: dict[str, tuple[NodePlan, ...]] = {
+    "nothing": (),
+    "a warm node": (plan("two", node=5),),
+    "shared": (plan("two", ("a", 1), ("b", 1), node=5),),
+    "a gang": (plan("two", ("a", 1), node=5), plan("one", ("b", 1)), plan("one", ("b", 1))),
+    "the whole quota": (plan("two", ("ann1", 1), ("ann2", 1)),),
+    "the only rare one": (plan("rare", ("a", 1)),),
+}
+UNFIT: dict[str, tuple[tuple[NodePlan, ...], str]] = {
+    "too many nodes": (tuple(plan("one") for _ in range(4)), "4 nodes where 3"),
+    "too many of a type": ((plan("rare"), plan("rare")), "2 nodes of rare where 1"),
+    "an unknown type": ((plan("huge"),), "no type huge"),
+    "a node that is not rented": ((plan("two", node=6),), "node 6 is not rented"),
+    "a node that changes its type": ((plan("one", node=5),), "node 5 is two, not one"),
+    "a node named twice": ((plan("two", node=5), plan("two", node=5)), "node 5 is named 2 times"),
+    "too many GPUs": ((plan("two", ("a", 2), ("b", 1)),), "fewer GPUs"),
+    "a job twice on a node": ((plan("two", ("a", 1), ("a", 1)),), "stands twice"),
+    "a job that is not queued": ((plan("one", ("z", 1)),), "no job z"),
+    "no GPUs": ((plan("one", ("a", 0)),), "no slot"),
+    "no such gang": ((plan("rare", ("a", 1)), plan("one", ("a", 1))), "several types"),
+    "a gang of uneven shares": ((plan("two", ("a", 1)), plan("two", ("a", 2))), "several numbers"),
+    "a gang that is not whole": ((plan("two", ("a", 1)), plan("two", ("a", 1))), "no slot"),
+    "a slot on which it cannot run": ((plan("two", ("b", 2)),), "b cannot run on two"),
+    "over the quota": ((plan("two", ("ann1", 2)), plan("one", ("ann2", 1))), "ann has 3 GPUs and may have 2"),
+}
+
+
+@pytest.mark.parametrize("plans", FIT.values(), ids=FIT.keys())
+def test_what_can_be_done_is_fit(plans: tuple[NodePlan, ...]) -> None:
+    assert unfit(STATE, Decision(nodes=plans)) == ()
+
+
+@pytest.mark.parametrize(("plans", "said"), UNFIT.values(), ids=UNFIT.keys())
+def test_what_cannot_be_done_is_said(plans: tuple[NodePlan, ...], said: str) -> None:
+    assert any(said in each for each in unfit(STATE, Decision(nodes=plans)))
+
+
+def test_nothing_is_fit_for_nobody() -> None:
+    empty: State = make_state([], FLEET)
+    assert unfit(empty, Decision(nodes=())) == ()
+
+
+# Schedules
+
+DELAYS = Delays(boot_seconds=50, checkpoint_seconds=10, restart_seconds=20, checkpoint_every_seconds=100)
+A = timed_job("a", 1000, 1000, 500, 1000, 600, 1000, user="ann")
+B = timed_job("b", 1000, 1000, 500, 1000, 600, 1000, submitted=100)
+G = timed_job("g", 1000, 1000, 500, 1000, 600, 1000)
+TYPES = (ONE, TWO, RARE, SPOT)
+
+
+def rental(node: int, kind: str, start: float, end: float, *, reclaimed: bool = False) -> Rental:
+    return Rental(
+        node=node, type=kind, start_seconds=start, ready_seconds=start + 50, end_seconds=end, reclaimed=reclaimed
+    )
+
+
+def stretch(
+    job: str, nodes: tuple[int, ...], gpus: int, times: tuple[float, float, float], done: tuple[float, float]
+) -> Stretch:
+    start, works_from, end = times
+    return Stretch(
+        job=job,
+        nodes=nodes,
+        gpus=gpus,
+        start_seconds=start,
+        works_from_seconds=works_from,
+        end_seconds=end,
+        done_before=done[0],
+        done_after=done[1],
+    )
+
+
+RIGHT = Schedule(
+    policy="hand",
+    fleet=Fleet(
+        nodes=4,
+        types=TYPES,
+        slots=(*SLOTS[:5], Slot("spot", 1)),
+        quotas=(("ann", 2),),
+    ),
+    jobs=(A, G, B),
+    true_seconds=(A.seconds, G.seconds, B.seconds),
+    delays=DELAYS,
+    rentals=(
+        rental(0, "two", 0, 780),
+        rental(1, "spot", 100, 505, reclaimed=True),
+        rental(2, "one", 0, 650),
+        rental(3, "one", 0, 650),
+        rental(4, "rare", 505, 1275),
+    ),
+    stretches=(
+        stretch("a", (0,), 1, (0, 50, 450), (0, 0.4)),
+        stretch("g", (2, 3), 1, (0, 50, 650), (0, 1.0)),
+        stretch("b", (1,), 1, (100, 150, 505), (0, 0.3)),  # 355 s, of which 300 are saved
+        stretch("a", (0,), 2, (450, 480, 780), (0.4, 1.0)),
+        stretch("b", (4,), 1, (505, 575, 1275), (0.3, 1.0)),
+    ),
+    ended_seconds=(("g", 650), ("a", 780), ("b", 1275)),
+)
+
+
+def with_rental(number: int, **changes: object) -> Callable[[Schedule], Schedule]:
+    def tamper(schedule: Schedule) -> Schedule:
+        each = schedule.rentals[number]
+        changed = replace(each, **changes)  # type: ignore[arg-type]
+        return replace(schedule, rentals=(*schedule.rentals[:number], changed, *schedule.rentals[number + 1 :]))
+
+    return tamper
+
+
+def with_stretch(number: int, **changes: object) -> Callable[[Schedule], Schedule]:
+    def tamper(schedule: Schedule) -> Schedule:
+        each = schedule.stretches[number]
+        changed = replace(each, **changes)  # type: ignore[arg-type]
+        return replace(schedule, stretches=(*schedule.stretches[:number], changed, *schedule.stretches[number + 1 :]))
+
+    return tamper
+
+
+def with_fleet(**changes: object) -> Callable[[Schedule], Schedule]:
+    return lambda schedule: replace(schedule, fleet=replace(schedule.fleet, **changes))  # type: ignore[arg-type]
+
+
+def with_delays(**changes: float) -> Callable[[Schedule], Schedule]:
+    return lambda schedule: replace(schedule, delays=replace(schedule.delays, **changes))
+
+
+def with_more(*stretches: Stretch) -> Callable[[Schedule], Schedule]:
+    return lambda schedule: replace(schedule, stretches=schedule.stretches + stretches)
+
+
+def with_ends(*ends: tuple[str, float]) -> Callable[[Schedule], Schedule]:
+    return lambda schedule: replace(schedule, ended_seconds=ends)
+
+
+NONE_RARE = tuple(replace(kind, most=0) if kind.name == "rare" else kind for kind in TYPES)
+ALL_ENDS = RIGHT.ended_seconds
+
+TAMPERED: dict[str, tuple[Callable[[Schedule], Schedule], str]] = {
+    "too many nodes": (with_fleet(nodes=3), "4 nodes at 100 s, and there may be 3"),
+    "too many of a type": (with_fleet(types=NONE_RARE), "1 nodes of rare at 505 s"),
+    "over the quota": (with_fleet(quotas=(("ann", 1),)), "2 GPUs of user ann at 450 s"),
+    "more GPUs than a node has": (with_more(stretch("b", (0,), 1, (480, 580, 505), (0.3, 0.3))), "3 GPUs of node 0"),
+    "a job in two places": (with_more(stretch("a", (0,), 1, (100, 130, 200), (0.4, 0.47))), "2 places of a"),
+    "a node rented twice": (with_rental(3, node=2), "node 2 is rented 2 times"),
+    "an unknown type": (with_rental(0, type="huge"), "no type of the fleet: huge"),
+    "a node ready before it booted": (with_rental(2, ready_seconds=40), "before it has booted"),
+    "an unknown node": (with_stretch(0, nodes=(9,)), "no node of (9,)"),
+    "an unknown job": (with_stretch(0, job="z"), "z at 0 s: no such job"),
+    "no slot": (with_fleet(slots=(*SLOTS[:3], SLOTS[3], Slot("spot", 1))), "g at 0 s has no slot"),
+    "a gang of two types": (with_rental(3, type="rare"), "g at 0 s has no slot"),
+    "a gang of one node twice": (with_stretch(1, nodes=(2, 2)), "g at 0 s has no slot"),
+    "before the node is rented": (with_rental(1, start_seconds=101), "has node 1 while it is not rented"),
+    "after the node is given back": (with_rental(0, end_seconds=779), "has node 0 while it is not rented"),
+    "before the node is ready": (with_rental(0, ready_seconds=60), "before node 0 is ready"),
+    "before the submission": (
+        lambda schedule: replace(schedule, jobs=(A, G, replace(B, submitted_seconds=101))),
+        "b at 100 s runs before it is submitted",
+    ),
+    "work invented between stretches": (with_stretch(3, done_before=0.5), "not from where it was"),
+    "work invented at first": (with_stretch(1, done_before=0.1), "not from where it was"),
+    "work invented in a stretch": (with_stretch(0, done_after=0.41), "goes from 0 to 0.41"),
+    "work lost in a stretch": (with_stretch(0, done_after=0.39), "goes from 0 to 0.39"),
+    "more than all of it done": (with_stretch(1, done_after=1.01), "goes from 0 to 1.01"),
+    "more lost than was not saved": (with_stretch(2, done_after=0.2), "goes from 0 to 0.2"),
+    "lost without a reclaim": (with_rental(1, reclaimed=False), "b at 100 s works 355 s"),
+    "no restart": (with_delays(restart_seconds=21), "b at 505 s gets on before it is restored"),
+    "no checkpoint": (with_delays(checkpoint_seconds=11), "a at 450 s gets on before it is restored"),
+    "a true time that is another": (
+        lambda schedule: replace(schedule, true_seconds=(A.seconds, (900.0,) * 6, B.seconds)),
+        "g at 0 s works 600 s of 900 s",
+    ),
+    "an end that is missing": (with_ends(*ALL_ENDS[:2]), "b ends 0 times"),
+    "an end too many": (with_ends(*ALL_ENDS, ALL_ENDS[0]), "g ends 2 times"),
+    "an end at another moment": (with_ends(("g", 651), *ALL_ENDS[1:]), "g ends at 651 s, which is not when"),
+    "an end before all is done": (
+        lambda schedule: replace(schedule, stretches=schedule.stretches[:4]),
+        "b ends at 1275 s, which is not when",
+    ),
+    "going on after the end": (with_more(stretch("g", (4,), 1, (700, 730, 800), (1.0, 1.0))), "g runs on after"),
+}
+
+
+def test_a_schedule_that_could_have_happened_has_no_violations() -> None:
+    assert violations(RIGHT) == ()
+
+
+@pytest.mark.parametrize(("tamper", "said"), TAMPERED.values(), ids=TAMPERED.keys())
+def test_a_schedule_that_could_not_is_found_out(tamper: Callable[[Schedule], Schedule], said: str) -> None:
+    found = violations(tamper(RIGHT))
+    assert any(said in each for each in found), found
+
+
+def test_rounding_is_no_violation() -> None:
+    late = 780 * (1 + 1e-10)
+    rounded = with_stretch(3, end_seconds=late, done_before=0.4 + 1e-12)(RIGHT)
+    assert violations(rounded) == ()
+
+
+def test_only_what_a_reclaimed_node_leaves_may_be_more_than_was_saved() -> None:
+    """A live job may save itself more often than it says."""
+    kept = with_stretch(2, done_after=0.35)(RIGHT)
+    assert not any("works 355 s" in each for each in violations(kept))
+
+
+def test_a_stretch_split_in_two_owes_nothing() -> None:
+    first, *others = RIGHT.stretches
+    halves = (
+        replace(first, end_seconds=250, done_after=0.2),
+        replace(first, start_seconds=250, works_from_seconds=250, done_before=0.2),
+    )
+    assert violations(replace(RIGHT, stretches=(*halves, *others))) == ()
