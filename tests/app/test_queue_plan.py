@@ -1,6 +1,7 @@
 """What to do with the queue now, and what is expected to come of it."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from trainfare.errors import NotFound
 from trainfare.model.queue import Decision, State
 from trainfare.scheduler.first_principles import fifo
 from trainfare.scheduler.legal import unfit, violations
+from trainfare.settings import read_settings
 
 
 def test_a_plan_says_what_runs_what_waits_and_what_it_costs() -> None:
@@ -84,6 +86,38 @@ def test_a_quota_makes_jobs_wait_and_says_whose() -> None:
     submitted("s2", user="alice")
     plan = plan_queue(machines=[T4], policy="fifo", quotas=[("alice", 1)])
     assert plan.jobs[1].waits_because == "alice has all of the 1 GPU that alice may have"
+
+
+def test_what_a_policy_holds_back_waits_without_end_to_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing runs, so nothing ends: the policy is asked again all the same."""
+
+    def later(state: State) -> Decision:
+        return fifo(state) if state.now_seconds >= 2 * 3600 else Decision(nodes=())
+
+    monkeypatch.setattr(queue_plan, "policy_of", lambda _name: later)
+    keep(on_a_t4())
+    submitted("time", ago=HOUR)
+    submitted("none", within=None)
+    submitted("soon", within=HOUR)
+    plan = plan_queue(machines=[T4], policy="later")
+    whys = {planned.training.submission.id: planned.waits_because for planned in plan.jobs}
+    assert whys == {
+        "time": "the policy holds it back: it has time",
+        "none": "the policy holds it back: it has no deadline",
+        "soon": "the policy holds it back, though it will be late",
+    }
+    assert all(planned.begins_at > plan.made_at for planned in plan.jobs)
+
+
+def test_where_every_machine_is_yours_and_taken_that_is_said() -> None:
+    machines = Path(read_settings().machines)
+    machines.parent.mkdir(parents=True, exist_ok=True)
+    machines.write_text('[bench]\nusd_per_hour = 0.1\ngpu = "T4"\ngpus = 1\nvcpus = 8\nmemory_gib = 32\n')
+    keep(on_a_t4())
+    submitted("s1")
+    submitted("s2")
+    plan = plan_queue(machines=["own/bench"], policy="greedy")
+    assert sorted(str(planned.waits_because) for planned in plan.jobs) == ["None", "every machine is taken"]
 
 
 def test_unless_told_there_are_as_many_nodes_as_jobs() -> None:

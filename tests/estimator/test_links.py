@@ -31,7 +31,8 @@ MADE_UP = ScalingFit(
     crowding={"NVLink": 0.005, "PCIe": 0.02},
     efficiency={"NVLink": 0.2, "PCIe": 0.1, "network": 0.3},
     latency_seconds={"NVLink": 2e-5, "PCIe": 1e-4, "network": 3e-4},
-    usual={"NVLink": 0.03, "PCIe": 0.1, "network": 0.3},
+    usual_gradient=1.0,
+    at_half=2.0,
 )
 
 alone = st.floats(1e-3, 10)
@@ -96,6 +97,15 @@ def test_a_faster_link_is_never_slower(seconds: float, gradient: float, q: int, 
     slow, fast = sorted((a, b))
     assert told(seconds, gradient, q, n, network=fast).seconds <= told(seconds, gradient, q, n, network=slow).seconds
     assert told(seconds, gradient, q, n, link=fast).seconds <= told(seconds, gradient, q, n, link=slow).seconds
+
+
+def test_half_precision_sends_more_for_its_time_where_the_gradient_is_not_known() -> None:
+    def seconds(gradient: float | None, *, half: bool) -> float:
+        one = cluster_seconds(0.1, gradient_bytes=gradient, gpu=PCIE, gpus_per_node=4, nodes=1, fit=MADE_UP, half=half)
+        return one.sync_seconds
+
+    assert seconds(None, half=True) == pytest.approx(2 * seconds(None, half=False))
+    assert seconds(1e8, half=True) == seconds(1e8, half=False)
 
 
 def test_a_network_that_nobody_knows_is_taken_to_be_slow() -> None:

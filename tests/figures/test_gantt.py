@@ -14,7 +14,7 @@ from trainfare.figures import gantt
 from trainfare.figures.gantt import gantt_figure
 from trainfare.figures.look import ACCENT, Spec
 from trainfare.figures.schedule_costs import FARTHEST, policies_figure
-from trainfare.figures.schedule_lanes import bars, lanes
+from trainfare.figures.schedule_lanes import EPSILON, bars, lanes
 from trainfare.figures.schedule_load import PIECES, means
 from trainfare.figures.schedule_look import LATE, PREPARES
 from trainfare.model.queue import Delays, Slot
@@ -104,8 +104,8 @@ def test_bars_never_lie_on_each_other_and_their_area_is_gpu_time(seed: int) -> N
     for one, other in combinations(drawn, 2):
         apart = (
             one.lane != other.lane
-            or one.stretch.end_seconds <= other.stretch.start_seconds + 1e-6
-            or other.stretch.end_seconds <= one.stretch.start_seconds + 1e-6
+            or one.stretch.end_seconds <= other.stretch.start_seconds + EPSILON
+            or other.stretch.end_seconds <= one.stretch.start_seconds + EPSILON
             or one.band + one.bands <= other.band
             or other.band + other.bands <= one.band
         )
@@ -152,6 +152,15 @@ def test_what_runs_after_its_deadline_is_dark_and_what_is_in_time_is_not() -> No
     in_time = schedule([rental(0, 0, 4)], [stretch("j1", 0, 2, 0, 4)])
     assert LATE not in {row["fill"] for row in rows(figure(in_time))}
     assert "after its deadline" not in words(figure(in_time))
+
+
+def test_a_moment_late_in_a_long_time_is_still_seen() -> None:
+    made = schedule([rental(0, 0, 1000)], [stretch("j1", 0, 4, 0, 1000)], deadlines={"j1": 999.99})
+    (late,) = [row for row in rows(figure(made)) if row["fill"] == LATE]
+    assert late["x2"] == 1000 * HOUR
+    assert (late["x2"] - late["x"]) / (1000 * HOUR) * figure(made)["width"] == pytest.approx(2.0, rel=0.01)
+    on_time = schedule([rental(0, 0, 1000)], [stretch("j1", 0, 4, 0, 1000)], deadlines={"j1": 1000})
+    assert LATE not in {row["fill"] for row in rows(figure(on_time))}
 
 
 def test_the_latest_jobs_are_told_at_their_end_where_there_is_room() -> None:
@@ -257,6 +266,25 @@ def test_schedules_below_have_the_same_time_axis() -> None:
     _, one, other = views(policies_figure([made for _, made in pairs], pairs, width=360))
     domains = [view["layer"][0]["encoding"]["x"]["scale"]["domain"] for view in (one, other)]
     assert domains[0] == domains[1] == [0.0, 4 * HOUR]
+
+
+def test_time_counts_from_the_first_submission() -> None:
+    instance = random_instance(3, jobs=3)
+    later = replace(
+        instance,
+        jobs=tuple(
+            replace(
+                job,
+                submitted_seconds=job.submitted_seconds + 1e6,
+                deadline_seconds=job.deadline_seconds + 1e6,
+            )
+            for job in instance.jobs
+        ),
+    )
+    now, then = (rows(figure(simulate(each, greedy, name="greedy", nodes=2))) for each in (instance, later))
+    assert min(row["x"] for row in now) == 0
+    assert [row["x2"] for row in then] == pytest.approx([row["x2"] for row in now], abs=1)
+    assert [row["deadline"] for row in then] == [row["deadline"] for row in now]
 
 
 def test_a_schedule_of_nothing_can_be_drawn() -> None:

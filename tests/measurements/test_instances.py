@@ -1,3 +1,4 @@
+import contextlib
 import math
 from pathlib import Path
 
@@ -188,6 +189,25 @@ def test_a_bad_job_leaves_the_machines_known(folder: Path) -> None:
 )
 def test_a_bad_table_is_an_error_that_says_where(folder: Path, name: str, old: str, new: str, says: str) -> None:
     assert says in complaint(edited(folder, name, old, new))
+
+
+ODD = st.sampled_from(
+    ["", "nan", "inf", "-inf", "1e999", "-0", "1_0", "٣", "0x1", '"', "1,2", "\n", "\x00", "é" * 5, "1e300"]
+)
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.sampled_from(["jobs.csv", "times.csv"]), st.integers(0, 60), ODD | st.text(max_size=4))
+def test_whatever_stands_in_a_cell_is_read_or_complained_of(folder: Path, name: str, place: int, odd: str) -> None:
+    rows = [line.split(",") for line in (JOBS if name == "jobs.csv" else TIMES).splitlines()]
+    row = rows[place // len(rows[0]) % len(rows)]
+    row[place % len(row)] = odd
+    (folder / "jobs.csv").write_text(JOBS)
+    (folder / "times.csv").write_text(TIMES)
+    (folder / name).write_text("\n".join(",".join(cells) for cells in rows), errors="surrogatepass")
+    with contextlib.suppress(AskedWrongly):
+        read = read_instance(folder)
+        assert len(read.instance.jobs) + len(read.left_out) >= 2
 
 
 def test_what_is_not_there_is_named(folder: Path) -> None:

@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from tests.scheduler.makers import AZURE, K80, make_job, random_instance
+from tests.scheduler.published import NAMES, NODES, published, published_costs
 from trainfare.model.queue import Delays, Instance, Job, NodeType, Slot, every_slot
 from trainfare.scheduler import bounds
 from trainfare.scheduler.bounds import lower_bound
 from trainfare.scheduler.evaluate import outcome
 from trainfare.scheduler.fleet_prices import value
+from trainfare.scheduler.generate import Setting, generate
 from trainfare.scheduler.policies import POLICIES, policy
 from trainfare.scheduler.priced_job import priced_job
 from trainfare.scheduler.simulate import simulate
@@ -21,6 +23,14 @@ from trainfare.scheduler.tables import slot_table
 
 SEEDS = st.integers(0, 2**32 - 1)
 NC6 = K80[:1]
+
+
+@pytest.fixture(autouse=True)
+def _few_rounds(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """The bound holds whatever the prices: where it need not be close, they are not sought for long."""
+    if "near" not in request.node.name:
+        monkeypatch.setattr(bounds, "HALVINGS", 0)
+        monkeypatch.setattr(bounds, "ROUNDS", 16)
 
 
 def instance_of(*jobs: Job, types: tuple[NodeType, ...] = K80, gangs: tuple[Slot, ...] = ()) -> Instance:
@@ -50,6 +60,17 @@ def test_it_holds_with_delays_and_wrong_predictions(seed: int) -> None:
     delays = Delays(boot_seconds=120, checkpoint_seconds=30, restart_seconds=60)
     assert lower_bound(instance, 2).usd <= cost(instance, "greedy", 2, delays)
     assert lower_bound(instance, 2).usd <= cost(instance, "greedy", 2)
+
+
+@settings(max_examples=4, deadline=None)
+@given(seed=SEEDS, name=st.sampled_from(["fifo", "greedy", "trainfare"]))
+def test_it_holds_with_spot_gangs_and_quotas(seed: int, name: str) -> None:
+    setting = Setting(
+        nodes=3, jobs=5, load=2.0, users=2, quota_gpus=6, gang_nodes=(2,), spot_discount=0.6, log_error=0.2
+    )
+    instance = generate(setting, seed)
+    delays = Delays(boot_seconds=60, restart_seconds=60, checkpoint_every_seconds=600)
+    assert lower_bound(instance, 3).usd <= cost(instance, name, 3, delays)
 
 
 @settings(max_examples=10, deadline=None)
@@ -100,24 +121,36 @@ def test_alone_a_job_costs_its_cheapest_mixture(seed: int, slack: float) -> None
     assert lower_bound(instance, 1).each_usd == pytest.approx(alone_usd(job, instance), rel=1e-6)
 
 
-@settings(max_examples=8, deadline=None)
-@given(seed=SEEDS)
-def test_on_one_gpu_it_is_near_the_best_order_and_never_above(seed: int) -> None:
-    """All at once on a machine that takes one job: the best is an order, and there are few."""
+def one_gpu_queue(seed: int, jobs: int) -> tuple[Job, ...]:
     rng = np.random.default_rng(seed)
-    jobs = tuple(
+    return tuple(
         make_job(
-            f"j{n}",
+            f"j{number}",
             types=NC6,
             hours=float(rng.uniform(0.5, 3)),
             deadline_seconds=float(rng.uniform(1800, 20_000)),
             late_usd_per_second=float(rng.uniform(0.003, 0.015)),
         )
-        for n in range(5)
+        for number in range(jobs)
     )
+
+
+@settings(max_examples=6, deadline=None)
+@given(seed=SEEDS)
+def test_on_one_gpu_it_is_not_above_the_best_order(seed: int) -> None:
+    """All at once on a machine that takes one job: the best is an order, and there are few."""
+    jobs = one_gpu_queue(seed, 4)
     best = min(_one_after_the_other(order) for order in permutations(jobs))
-    found = lower_bound(instance_of(*jobs, types=NC6), 1).usd
-    assert 0.8 * best <= found <= best
+    assert lower_bound(instance_of(*jobs, types=NC6), 1).usd <= best
+
+
+def test_on_one_gpu_it_is_near_the_best_order() -> None:
+    parts = []
+    for seed in range(3):
+        jobs = one_gpu_queue(seed, 6)
+        best = min(_one_after_the_other(order) for order in permutations(jobs))
+        parts.append(lower_bound(instance_of(*jobs, types=NC6), 1).usd / best)
+    assert np.mean(parts) > 0.93
 
 
 def _one_after_the_other(order: tuple[Job, ...]) -> float:
@@ -195,11 +228,21 @@ def test_where_a_job_can_never_run_no_schedule_costs_anything_finite(limit: str)
     assert lower_bound(barred, 2).usd == math.inf
 
 
-def test_prices_of_a_sample_are_nearly_as_good(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounds, "HALVINGS", 0)
+def test_prices_of_a_sample_are_almost_as_good(monkeypatch: pytest.MonkeyPatch) -> None:
     instance = random_instance(3, jobs=30, load=8.0)
     whole = lower_bound(instance, 3).usd
     monkeypatch.setattr(bounds, "SAMPLE", 15)
     sampled = lower_bound(instance, 3)
     assert sampled.each_usd < sampled.usd
     assert 0.85 * whole < sampled.usd < whole * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_greedy_is_two_to_seven_per_cent_above_on_the_published_instances(name: str) -> None:
+    greedy = float(published_costs()[name, "Greedy"][-1])
+    assert 1.02 < greedy / lower_bound(published(name), NODES).usd < 1.07
+
+
+def test_what_local_search_reports_under_load_cannot_be() -> None:
+    reported = float(published_costs()["10-100-1-high", "LocalSearch"][-1])
+    assert reported < lower_bound(published("10-100-1-high"), NODES).each_usd

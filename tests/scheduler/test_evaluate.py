@@ -90,6 +90,12 @@ def test_what_is_booted_or_restored_is_paid_and_not_used() -> None:
     assert outcome(slow).rental_usd == outcome(WORKED).rental_usd
 
 
+def test_a_gang_uses_the_gpus_of_all_its_nodes() -> None:
+    both = (replace(stretch("a", 0, 1, 100, 200, 0.0, 1.0), nodes=(0, 1)),)
+    rentals = (rental(0, "one", 100, 200), rental(1, "one", 100, 200))
+    assert outcome(replace(WORKED, stretches=both, rentals=rentals)).gpu_use == near(1)
+
+
 def test_a_job_without_a_deadline_is_never_late() -> None:
     free = replace(WORKED, jobs=(replace(A, deadline_seconds=math.inf), B))
     assert (outcome(free).tardiness_usd, outcome(free).late_jobs) == (0, 0)

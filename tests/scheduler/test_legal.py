@@ -183,6 +183,7 @@ TAMPERED: dict[str, tuple[Callable[[Schedule], Schedule], str]] = {
     "a gang of one node twice": (with_stretch(1, nodes=(2, 2)), "g at 0 s has no slot"),
     "before the node is rented": (with_rental(1, start_seconds=101), "has node 1 while it is not rented"),
     "after the node is given back": (with_rental(0, end_seconds=779), "has node 0 while it is not rented"),
+    "a moment after it is given back": (with_rental(0, end_seconds=779.99), "has node 0 while it is not rented"),
     "before the node is ready": (with_rental(0, ready_seconds=60), "before node 0 is ready"),
     "before the submission": (
         lambda schedule: replace(schedule, jobs=(A, G, replace(B, submitted_seconds=101))),
@@ -191,6 +192,7 @@ TAMPERED: dict[str, tuple[Callable[[Schedule], Schedule], str]] = {
     "work invented between stretches": (with_stretch(3, done_before=0.5), "not from where it was"),
     "work invented at first": (with_stretch(1, done_before=0.1), "not from where it was"),
     "work invented in a stretch": (with_stretch(0, done_after=0.41), "goes from 0 to 0.41"),
+    "a little work invented": (with_stretch(0, done_after=0.4001), "goes from 0 to 0.4001"),
     "work lost in a stretch": (with_stretch(0, done_after=0.39), "goes from 0 to 0.39"),
     "more than all of it done": (with_stretch(1, done_after=1.01), "goes from 0 to 1.01"),
     "more lost than was not saved": (with_stretch(2, done_after=0.2), "goes from 0 to 0.2"),

@@ -18,8 +18,9 @@ from trainfare.model.queue import Decision, Fleet, Job, Node, NodePlan, NodeType
 from trainfare.scheduler import packing
 from trainfare.scheduler.legal import unfit
 from trainfare.scheduler.objective import decision_usd, slots_given
-from trainfare.scheduler.packing import pack, plans_of
+from trainfare.scheduler.packing import pack
 from trainfare.scheduler.pattern_model import patterns_of
+from trainfare.scheduler.pattern_plans import plans_of
 from trainfare.scheduler.patterns import patterns
 from trainfare.scheduler.per_node import per_node
 from trainfare.scheduler.tables import remaining, slot_table

@@ -11,6 +11,7 @@ from tests.scheduler.every_decision import every_decision
 from tests.scheduler.makers import K80, make_fleet, make_job, make_state
 from tests.scheduler.small_states import gang_state, quota_state, random_state
 from trainfare.model.queue import State
+from trainfare.scheduler.greedy import greedy
 from trainfare.scheduler.legal import unfit
 from trainfare.scheduler.objective import decision_usd
 from trainfare.scheduler.per_node import per_node
@@ -65,7 +66,7 @@ def test_one_job_runs_though_waiting_is_free() -> None:
     assert sum(len(node.jobs) for node in per_node(state).nodes) >= 1
 
 
-def test_time_limit_gives_best_found_with_its_bound() -> None:
+def test_time_limit_gives_best_found_no_dearer_than_greedy_with_its_bound() -> None:
     rng = np.random.default_rng(1)
     jobs = [
         make_job(f"j{i}", hours=float(rng.uniform(1, 4)), deadline_seconds=float(rng.uniform(2e3, 9e3)))
@@ -76,4 +77,4 @@ def test_time_limit_gives_best_found_with_its_bound() -> None:
     assert unfit(state, found) == ()
     assert found.usd is not None
     assert found.bound_usd is not None
-    assert found.bound_usd <= found.usd
+    assert found.bound_usd <= found.usd <= decision_usd(state, greedy(state).nodes)

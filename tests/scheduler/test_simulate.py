@@ -121,6 +121,7 @@ def test_a_node_kept_warm_is_paid_and_ticks() -> None:
     }
     schedule = run(queue(*jobs), told(orders), tick_seconds=100)
     assert [(each.start_seconds, each.end_seconds) for each in schedule.rentals] == [(0, 400)]
+    assert moments(queue(*jobs), told(orders), tick_seconds=100) == [0, 100, 200, 300]
 
 
 def test_a_policy_sees_what_was_submitted_and_nothing_to_come() -> None:
@@ -182,6 +183,7 @@ def test_a_stopped_job_is_charged_where_it_goes_on() -> None:
     schedule = run(queue(A), told(orders, seen=seen), delays=SLOW, tick_seconds=450)
     waits = seen[2].jobs[0]
     assert (waits.done, waits.saved, waits.stopped, waits.nodes) == (near(0.4), near(0.4), True, ())
+    assert waits.expected_done == near(0.4)
     assert spans(schedule)[1] == ("a", 900, 900 + 50 + 10 + 20, near(1580))
 
 

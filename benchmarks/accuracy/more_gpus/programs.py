@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainfare.catalog.gpus import load_gpus
-from trainfare.estimator.links import ClusterStep
+from trainfare.estimator.links import HALF, ClusterStep
 from trainfare.estimator.scaling import MeasuredStep, Placement
 from trainfare.measurements import data_parallel, published_scaling, seven_models, torchvision_gpus
 from trainfare.model.machine import Gpu
@@ -14,8 +14,6 @@ from trainfare.model.measurement import MeasuredIteration
 
 DGX_NETWORK_GB_PER_SECOND = 50.0
 """Four InfiniBand EDR adapters in a DGX-1; a DGX A100 has twice that."""
-
-HALF = ("float16", "bfloat16")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

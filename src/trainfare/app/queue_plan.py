@@ -260,23 +260,22 @@ def _chance(begins_at: datetime, ends_at: datetime, deadline_at: datetime, error
 
 
 def _why_waiting(planned: PlannedJob, state: State, decision: Decision) -> str:
-    """What stands in its way now; where nothing does, that it has time."""
+    """What stands in its way now; where nothing does, that the policy has its reasons."""
     user = planned.training.submission.user
-    fleet, late = state.fleet, planned.late_seconds > 0
+    fleet = state.fleet
     quota = dict(fleet.quotas).get(user)
     users = {queued.job.id: queued.job.user for queued in state.jobs}
     used = sum(gpus for plan in decision.nodes for name, gpus in plan.jobs if users[name] == user)
     if quota is not None and used >= quota:
         return f"{user} has all of the {plural(quota, 'GPU')} that {user} may have"
     if len(decision.nodes) >= fleet.nodes:
-        every = "the only node is taken" if fleet.nodes == 1 else f"all {fleet.nodes} nodes are taken"
-        return f"{every}, and the others would cost more late" if late else every
+        return "the only node is taken" if fleet.nodes == 1 else f"all {fleet.nodes} nodes are taken"
     rented = Counter(plan.type for plan in decision.nodes)
     if all(each.most is not None and rented[each.name] >= each.most for each in fleet.types):
         return "every machine is taken"
-    if late:
-        return "it costs less late than in time"
-    return "it has time, and is cheaper later" if planned.chance is not None else "nothing is lost by waiting"
+    if planned.late_seconds:
+        return "the policy holds it back, though it will be late"
+    return f"the policy holds it back: it has {'no deadline' if planned.in_time is None else 'time'}"
 
 
 def _since(schedule: Schedule, seconds: float) -> Schedule:

@@ -25,7 +25,7 @@ from trainfare.estimator.batch_line import time_at
 from trainfare.estimator.calibration import Calibration
 from trainfare.estimator.iterations import StepTimes, measured_times
 from trainfare.estimator.larger_batch import SHIPPED
-from trainfare.estimator.links import Cluster, per_gpu_batch
+from trainfare.estimator.links import HALF, Cluster, per_gpu_batch
 from trainfare.estimator.memory import memory_need
 from trainfare.estimator.physics import StepModel, StepSeconds
 from trainfare.estimator.programs import Timed, moved
@@ -422,6 +422,7 @@ class Believer:
                 gpus_per_node=gpus,
                 nodes=nodes,
                 fit=self._calibration.links,
+                half=leading.dtype in HALF,
             )
         return found
 

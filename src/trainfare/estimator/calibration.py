@@ -17,7 +17,7 @@ import msgspec
 from trainfare.estimator.conformal import conformal_factor
 from trainfare.estimator.corrections import Corrections
 from trainfare.estimator.larger_batch import SHIPPED, LargerBatchFit, curves_of, fit_seconds_alone
-from trainfare.estimator.links import ClusterStep, ScalingFit, fit_links
+from trainfare.estimator.links import HALF, ClusterStep, ScalingFit, fit_links
 from trainfare.estimator.physics import PhysicsFit, StepSeconds, fit_physics, interval_factor, step_seconds
 from trainfare.estimator.programs import ProgramsFit, fit_programs
 from trainfare.estimator.transfer import TransferFit, fit_transfer
@@ -227,6 +227,7 @@ def cluster_steps(rows: Sequence[MeasuredIteration], gpus: Mapping[str, Gpu]) ->
             seconds=row.seconds,
             gradient_bytes=row.gradient_bytes,
             network_gb_per_second=row.network_gb_per_second,
+            half=row.dtype in HALF,
         )
         for row in rows
         if row.gpus > 1 and row.gpu in gpus and alike(row) in alone

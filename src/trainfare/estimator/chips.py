@@ -37,6 +37,21 @@ KEPLER_SHARE = 1 / 1.35
 """NVIDIA gives Maxwell 35 % more performance a core (M. Harris, "Maxwell: The Most Advanced CUDA GPU Ever Made", 2014):
 Kepler cannot keep its 192 cores busy."""
 
+GENERATIONS = {
+    "Kepler": 0,
+    "Maxwell": 1,
+    "Pascal": 2,
+    "Volta": 3,
+    "Turing": 4,
+    "Ampere": 5,
+    "Ada": 6,
+    "Hopper": 6,
+    "Blackwell": 7,
+    "Blackwell Ultra": 7,
+}
+FIRST_YEAR, YEARS_EACH = 2012, 2
+"""Of Kepler; for an architecture that is not listed, a generation by its year."""
+
 TYPICAL_WATTS = 300.0
 DTYPES = ("float32", "tf32", "float16", "bfloat16")
 LENGTHS = np.array([0.4, 0.6, 0.6, 0.4, 0.8])
@@ -59,6 +74,17 @@ class Chips:
 def chip_of(gpu: Gpu) -> str:
     computing = (gpu.fp64_tflops or 0) >= 0.2 * gpu.fp32_tflops
     return f"{gpu.architecture}/{'computing' if computing else 'graphics'}"
+
+
+def generations_apart(a: Gpu, b: Gpu) -> float:
+    """0 within an architecture, at least 1 between two."""
+    if a.architecture == b.architecture:
+        return 0.0
+    return max(1.0, abs(_generation(a) - _generation(b)))
+
+
+def _generation(gpu: Gpu) -> float:
+    return GENERATIONS.get(gpu.architecture, (gpu.launch_year - FIRST_YEAR) / YEARS_EACH)
 
 
 def chips_of(gpus: Mapping[str, Gpu]) -> Chips:

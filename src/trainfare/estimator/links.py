@@ -9,7 +9,8 @@
 K = q·n GPUs, S the bytes of the gradient, B the nominal bandwidth, e the share of it that is reached. What is shared
 by all programs (γ, crowding, straggling, e of each kind of link, latencies, pressing) is fitted over programs whose
 steps were measured on one GPU and on several. A GPU that was among them has a factor of its own on e, pulled to 1:
-servers with the same GPU are wired alike. Where S is not known, S/(e·B) is taken as the usual share of `alone`.
+servers with the same GPU are wired alike. Where S is not known it is taken as the usual one for a step of that length,
+S = usual · alone, and more in half precision, which computes sooner and sends as much.
 
 One process that drives several GPUs (`DataParallel`) follows the same form with other constants: fit it apart.
 
@@ -36,6 +37,8 @@ Link = Literal["NVLink", "PCIe", "network"]
 
 UNKNOWN_NETWORK_GB_PER_SECOND = 1.25
 """10 Gbit/s: what most machines with a GPU have at least. Taken where the catalog does not say."""
+
+HALF = ("float16", "bfloat16")
 
 _LINKS: tuple[Link, ...] = ("NVLink", "PCIe", "network")
 _INSIDE: tuple[Link, ...] = ("NVLink", "PCIe")
@@ -81,10 +84,10 @@ class ScalingFit:
     """Share of the nominal bandwidth that is reached."""
     latency_seconds: Mapping[str, float]
     """Of one hop."""
-    usual: Mapping[str, float]
-    """S/(e·B) over `alone`, for a gradient that is not known, in float32."""
+    usual_gradient: float = 1.5
+    """S over `alone` in GB/s, for a gradient that is not known, in float32; latencies are within it."""
     at_half: float = 1.0
-    """How many times that share it is in half precision: it computes sooner, and sends as much."""
+    """How many times as much it is in half precision."""
     of_gpu: Mapping[str, float] = field(default_factory=dict)
     """`PCIe/T4`: a factor on the efficiency of GPUs that were measured."""
     one_node: MissedFit = NOTHING_KNOWN
@@ -131,6 +134,7 @@ def cluster_seconds(
     nodes: int,
     fit: ScalingFit,
     measured: RingFit | None = None,
+    half: bool = False,
 ) -> ClusterSeconds:
     """The step on `nodes` nodes of `gpus_per_node` GPUs, from the step of one GPU at the batch that each will have.
 
@@ -147,6 +151,7 @@ def cluster_seconds(
         gpus_per_node=gpus_per_node,
         nodes=nodes,
         fit=fit,
+        half=half,
     )
     return cluster.seconds(alone_seconds, measured)
 
@@ -267,10 +272,10 @@ def _sent(
     inside = link_of(gpu)
 
     def transfer(link: Link, gb_per_second: float) -> tuple[float, float]:
-        """S/(e·B) and the latency of a hop, which is within the usual share."""
+        """S/(e·B) and the latency of a hop."""
         reached = fit.efficiency[link] * fit.of_gpu.get(f"{link}/{gpu.name}", 1.0) * gb_per_second
         if gradient_bytes is None:
-            return fit.usual["NVLink"] * (fit.at_half if half else 1.0) * alone / reached, 0.0
+            return fit.usual_gradient * (fit.at_half if half else 1.0) * alone / reached, 0.0
         return gradient_bytes / (reached * 1e9), fit.latency_seconds[link]
 
     within, hop = transfer(inside, gpu.interconnect_gb_per_second)
@@ -303,7 +308,7 @@ _PRIOR = {
     "latency NVLink": 3e-5,
     "latency PCIe": 1e-4,
     "latency network": 5e-4,
-    "usual": 1.0,
+    "usual gradient": 1.0,
     "at half": 2.0,
 }
 """Where nothing is measured, and, held loosely, where something is: orders of magnitude, not findings."""
@@ -376,7 +381,7 @@ def _as_fit(found: Mapping[str, float]) -> ScalingFit:
         crowding=by_link("crowding", _INSIDE),
         efficiency=by_link("efficiency", _LINKS),
         latency_seconds=by_link("latency", _LINKS),
-        usual={"NVLink":found["usual"]},
+        usual_gradient=found["usual gradient"],
         at_half=found["at half"],
         of_gpu={name: value for name, value in found.items() if "/" in name},
     )
@@ -419,10 +424,7 @@ class _Columns:
         names = [*_PRIOR, *sorted(alike), _NONE]
         place = {name: i for i, name in enumerate(names)}
         wanted = {
-            **{
-                what: [f"{what} {link_of(s.gpu)}" for s in steps]
-                for what in ("crowding", "efficiency", "latency")
-            },
+            **{what: [f"{what} {link_of(s.gpu)}" for s in steps] for what in ("crowding", "efficiency", "latency")},
             "gamma": ["gamma network" if s.nodes > 1 else f"gamma {link_of(s.gpu)}" for s in steps],
             "own": [f"{link_of(step.gpu)}/{step.gpu.name}" for step in steps],
             "own network": [f"network/{step.gpu.name}" for step in steps],
@@ -449,7 +451,7 @@ class _Columns:
         c = dict(zip(self.names, coefficients, strict=True))
         of = {what: coefficients[places] for what, places in self.places.items()}
         known, q, n = self.gradient > 0, self.q, self.n
-        usual = c["usual"]*1e9*np.where(self.half, c["at half"], 1.0) * self.alone
+        usual = c["usual gradient"] * 1e9 * np.where(self.half, c["at half"], 1.0) * self.alone
         sent = np.where(known, self.gradient, usual)
         t_in = sent / (of["efficiency"] * of["own"] * self.b_in)
         t_out = sent / (c["efficiency network"] * of["own network"] * self.b_out)

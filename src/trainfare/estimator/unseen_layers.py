@@ -4,9 +4,9 @@ Every known GPU g says what the layer would take with its own coefficients and t
 
     t_g = (host + device_g) · exp(r_g)        log device_g = α·log(at the figures asked) + (1 − α)·log(at those of g)
 
-and the answer is the mean of log t_g, in which a GPU of the same architecture counts three times. α ≤ 1 damps the
-ratio of the figures: where latency and libraries rule, GPUs differ by less than their figures do. It is the one of
-`DAMPINGS` with which the known GPUs tell each other best. r_g is learned on g (`layers.py`), and looks at no figure.
+and the answer is the mean of log t_g, weight_g = ρ^(−generations between g and the GPU asked about): libraries have
+kernels of their own for every generation. α ≤ 1 damps the ratio of the figures: where latency and libraries rule, GPUs
+differ by less than their figures do. r_g is learned on g (`layers.py`), and looks at no figure.
 
 The host's part no figure of a GPU tells; it is the median of the known GPUs' until layers are measured:
 
@@ -22,6 +22,7 @@ which make GPUs err alike, is that of all. Both were chosen in sight of the cove
 Limits: float32 of Kepler to Volta under TensorFlow 1 is all that was tried.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -29,16 +30,19 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from trainfare.estimator.chips import generations_apart
 from trainfare.estimator.conformal import conformal_factor
-from trainfare.estimator.layer_terms import HOST, Figures, Shapes, figures_of, layer_terms, shapes_of
+from trainfare.estimator.layer_terms import HOST, Shapes, figures_of, layer_terms, shapes_of
 from trainfare.estimator.layers import LayerModel, least_seconds, parts_of
 from trainfare.model.machine import Gpu
 from trainfare.model.measurement import MeasuredLayer
 
 Array = NDArray[np.float64]
 
-DAMPINGS = (0.5, 0.65, 0.8, 0.9, 1.0)
-SAME_ARCHITECTURE = 3.0
+DAMPING = 0.9
+"""α."""
+APART = 5.0
+"""ρ. Both chosen in sight of six GPUs, to which 0.8 to 0.9 and 3 to 8 are all much the same (docs/decisions/0099)."""
 SHRINKAGE = 3.0
 """λ."""
 TRUST = 0.1
@@ -55,8 +59,6 @@ class LayerPanel:
     models: tuple[LayerModel, ...]
     host: Mapping[str, float]
     """Coefficients of the host's terms, the median of the known GPUs'."""
-    damping: float
-    """α."""
     factors: Mapping[str, float] = field(default_factory=dict)
     """Of the interval, by how many layers were measured: `0`, `1`, `few`."""
 
@@ -97,9 +99,7 @@ def _view(panel: LayerPanel, model: LayerModel, shapes: Shapes, gpu: Gpu, gpus: 
     terms = layer_terms(shapes, asked)
     parts = parts_of(terms, {**_device(model.coefficients), **panel.host})
     device = _device_seconds(parts)
-    damped = np.exp(
-        panel.damping * np.log(device) + (1 - panel.damping) * np.log(_device_seconds(model.parts(shapes, own)))
-    )
+    damped = np.exp(DAMPING * np.log(device) + (1 - DAMPING) * np.log(_device_seconds(model.parts(shapes, own))))
     shown = {name: part if name == HOST else part * damped / device for name, part in parts.items()}
     return View(host=parts[HOST], device=damped, r=model.correction(shapes, asked, shown))
 
@@ -113,7 +113,7 @@ def _device_seconds(parts: Mapping[str, Array]) -> Array:
 
 
 def _prior_weight(known: Gpu, asked: Gpu) -> float:
-    return SAME_ARCHITECTURE if known.architecture == asked.architecture else 1.0
+    return math.pow(APART, -generations_apart(known, asked))
 
 
 def _adapted(
@@ -172,17 +172,16 @@ def _at(order: NDArray[np.intp], share: float) -> int | None:
 def fit_panel(
     models: Sequence[LayerModel], rows: Sequence[MeasuredLayer], gpus: Mapping[str, Gpu], *, each: int = 400
 ) -> LayerPanel:
-    """A panel of models of one kind and dtype, α and the factors from about `each` rows a GPU, evenly taken.
+    """A panel of models of one kind and dtype, the factors from about `each` rows a GPU, evenly taken.
 
-    With a single GPU there is nobody to ask: α is 1 and the factors are what a roofline errs by, a factor of 2.7.
+    With a single GPU there is nobody to ask: the factors are what a roofline errs by, 2.7.
     """
     if not models or len({(model.kind, model.dtype) for model in models}) != 1:
         raise ValueError("a panel needs models of one kind and dtype")
     samples = {model.gpu: _sample(model, rows, each) for model in models}
     if len(models) == 1:
-        return _panel(models, 1.0, dict.fromkeys(("0", "1", "few"), 2.7))
-    damping = min(DAMPINGS, key=lambda alpha: _told_each_other(models, samples, gpus, alpha))
-    return _panel(models, damping, _factors(models, samples, gpus, damping))
+        return _panel(models, dict.fromkeys(("0", "1", "few"), 2.7))
+    return _panel(models, _factors(models, samples, gpus))
 
 
 def _sample(model: LayerModel, rows: Sequence[MeasuredLayer], each: int) -> list[MeasuredLayer]:
@@ -190,33 +189,10 @@ def _sample(model: LayerModel, rows: Sequence[MeasuredLayer], each: int) -> list
     return own[:: max(len(own) // each, 1)]
 
 
-def _panel(models: Sequence[LayerModel], damping: float, factors: Mapping[str, float] | None = None) -> LayerPanel:
+def _panel(models: Sequence[LayerModel], factors: Mapping[str, float] | None = None) -> LayerPanel:
     names = list(dict.fromkeys(name for m in models for name in m.coefficients if name.startswith(HOST)))
     host = {name: float(np.median([m.coefficients.get(name, 0.0) for m in models])) for name in names}
-    return LayerPanel(models=tuple(models), host=host, damping=damping, factors=factors or {})
-
-
-def _told_each_other(
-    models: Sequence[LayerModel], samples: Mapping[str, list[MeasuredLayer]], gpus: Mapping[str, Gpu], alpha: float
-) -> float:
-    """Mean |log error| of the device's part where each GPU is told by the others, by physics alone."""
-    errors = []
-    for model in models:
-        others = [other for other in models if other.gpu != model.gpu]
-        shapes = shapes_of(samples[model.gpu])
-        asked = figures_of(gpus[model.gpu], model.dtype)
-        truth = np.array([row.seconds for row in samples[model.gpu]])
-        weights = [_prior_weight(gpus[other.gpu], gpus[model.gpu]) for other in others]
-        logs = [_damped(other, shapes, asked, figures_of(gpus[other.gpu], other.dtype), alpha) for other in others]
-        host = model.parts(shapes, asked)[HOST]
-        told = host + np.exp(np.average(logs, axis=0, weights=weights))
-        errors.append(float(np.mean(np.abs(np.log(told / truth)))))
-    return float(np.mean(errors))
-
-
-def _damped(model: LayerModel, shapes: Shapes, asked: Figures, own: Figures, alpha: float) -> Array:
-    here, there = (_device_seconds(model.parts(shapes, figures)) for figures in (asked, own))
-    return np.asarray(alpha * np.log(here) + (1 - alpha) * np.log(there))
+    return LayerPanel(models=tuple(models), host=host, factors=factors or {})
 
 
 Given = Literal["0", "1", "few"]
@@ -224,12 +200,12 @@ GIVEN: Mapping[Given, int] = {"0": 0, "1": 1, "few": FEW}
 
 
 def _factors(
-    models: Sequence[LayerModel], samples: Mapping[str, list[MeasuredLayer]], gpus: Mapping[str, Gpu], damping: float
+    models: Sequence[LayerModel], samples: Mapping[str, list[MeasuredLayer]], gpus: Mapping[str, Gpu]
 ) -> dict[str, float]:
     errors: dict[str, list[float]] = {given: [] for given in GIVEN}
     groups: list[str] = []
     for model in models:
-        panel = _panel([other for other in models if other.gpu != model.gpu], damping)
+        panel = _panel([other for other in models if other.gpu != model.gpu])
         rows = samples[model.gpu]
         truth = np.array([row.seconds for row in rows])
         for given, count in GIVEN.items():

@@ -23,7 +23,7 @@ from trainfare.figures.look import (
     titled,
 )
 from trainfare.figures.marks import rounded
-from trainfare.figures.schedule_lanes import Bar, bars, lanes
+from trainfare.figures.schedule_lanes import EPSILON, Bar, bars, lanes, since_first
 from trainfare.figures.schedule_load import load_views
 from trainfare.figures.schedule_look import (
     BARS,
@@ -48,7 +48,7 @@ MOST_BARS = 3000
 
 FILLED = 0.86
 """The part of a lane that its node has, at the most GPUs."""
-TALLEST, LOWEST = 34.0, 9.0
+TALLEST, LOWEST = 60.0, 9.0
 """Pixels of a lane."""
 HEIGHT = 340.0
 """Pixels of all lanes, between these."""
@@ -60,6 +60,8 @@ FINE_FROM = 600
 """Of so many bars, the lines between them would cover more than the bars."""
 TOLD = ("job", "where", "from", "to", "done", "submitted", "deadline", "ended")
 """Of a bar, to who points at it."""
+LATE_SEEN = 2.0
+"""Pixels, at least, of what is late: by a minute in a week, it is still late."""
 THIN = 0.4
 """Pixels; a narrower bar is not seen."""
 
@@ -101,8 +103,9 @@ def gantt_views(
     height: float = HEIGHT,
     left: int = 0,
 ) -> list[Spec]:
-    """To stand below others; `end_seconds` is where x ends, if later than the schedule, `left` the pixels beside the
-    field, if more than it needs."""
+    """To stand below others; `end_seconds` is where x ends, since the first submission and if later than the schedule,
+    `left` the pixels beside the field, if more than it needs."""
+    schedule = since_first(schedule)
     drawn = bars(schedule)
     end = max([end_seconds or 0.0, *(rental.end_seconds for rental in schedule.rentals)], default=0.0) or 1.0
     lane_of = lanes(schedule.rentals)
@@ -241,10 +244,12 @@ def _bar_rows(
         (works, due, "works"),
         (due, stretch.end_seconds, "late"),
     )
+    second = field.x.length / (field.x.high - field.x.low)
     for start, stop, part in parts:
-        if (stop - start) / (field.x.high - field.x.low) * field.x.length >= THIN:
+        late = part == "late" and stop - start > EPSILON
+        if late or (stop - start) * second >= THIN:
             yield {
-                "x": start,
+                "x": min(start, stop - LATE_SEEN / second) if late else start,
                 "x2": stop,
                 "y": top,
                 "y2": bottom,

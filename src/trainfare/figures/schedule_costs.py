@@ -23,6 +23,7 @@ from trainfare.figures.look import (
     titled,
 )
 from trainfare.figures.marks import rounded, text_layers
+from trainfare.figures.schedule_lanes import since_first
 from trainfare.figures.schedule_look import LATE, Swatch, legend_layers
 from trainfare.model.schedule import Outcome, Schedule
 from trainfare.units import format_usd
@@ -47,7 +48,9 @@ def policies_figure(
     ordered = sorted(outcomes, key=lambda each: each.total_usd)
     left = _room(ordered)
     costs = costs_view(ordered, bound_usd=bound_usd, width=width)
-    end = max((rental.end_seconds for schedule, _ in schedules for rental in schedule.rentals), default=0.0)
+    end = max(
+        (rental.end_seconds for schedule, _ in schedules for rental in since_first(schedule).rentals), default=0.0
+    )
     below = [
         view
         for schedule, outcome in schedules

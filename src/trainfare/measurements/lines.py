@@ -2,6 +2,7 @@
 
 import csv
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,7 +70,8 @@ def read_lines(path: Path, columns: tuple[str, ...]) -> tuple[Line, ...]:
         raise AskedWrongly(f"{path} is a folder: a table with the columns {','.join(columns)} belongs there.")
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            return tuple(_lines(path, csv.reader(file, strict=True), columns))
+            reader = csv.reader(file, strict=True)
+            return tuple(_lines(path, ((reader.line_num, row) for row in reader), columns))
     except FileNotFoundError:
         raise AskedWrongly(f"there is no {path}: make it, a table with the columns {','.join(columns)}.") from None
     except OSError as error:
@@ -78,8 +80,8 @@ def read_lines(path: Path, columns: tuple[str, ...]) -> tuple[Line, ...]:
         raise AskedWrongly(f"{path} is not a table of text: {error}. Write it anew as CSV in UTF-8.") from error
 
 
-def _lines(path: Path, rows: "csv._reader", columns: tuple[str, ...]) -> list[Line]:
-    header = [cell.strip() for cell in next(rows, [])]
+def _lines(path: Path, rows: Iterator[tuple[int, list[str]]], columns: tuple[str, ...]) -> list[Line]:
+    header = [cell.strip() for cell in next(rows, (1, []))[1]]
     for column in columns:
         if column not in header:
             raise AskedWrongly(f"{path}, line 1: there is no column {column}. Add it: {','.join(columns)}.")
@@ -87,14 +89,14 @@ def _lines(path: Path, rows: "csv._reader", columns: tuple[str, ...]) -> list[Li
     if twice:
         raise AskedWrongly(f"{path}, line 1, column {twice[0]}: it stands twice. Leave one.")
     lines = []
-    for row in rows:
+    for number, row in rows:
         cells = [cell.strip() for cell in row]
         if not any(cells):
             continue
         if len(cells) > len(header):
-            where = f"{path}, line {rows.line_num}, column {len(header) + 1}"
+            where = f"{path}, line {number}, column {len(header) + 1}"
             raise AskedWrongly(
                 f"{where}: there are more cells than columns. Decimals have a point, text with a comma quotes."
             )
-        lines.append(Line(path=path, number=rows.line_num, cells=dict(zip(header, cells, strict=False))))
+        lines.append(Line(path=path, number=number, cells=dict(zip(header, cells, strict=False))))
     return lines

@@ -43,15 +43,15 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.float64]
 
 INTERVALS = 16
-"""At first, and three after the queue is empty. An overloaded queue of 100 jobs had 2525, 2567, 2573 and 2575 $ with 27,
-53, 105 and 209 intervals; few at first, since a queue of few jobs has few ways to mix in a round."""
+"""At first, and three after the queue is empty. Few, since a queue of few jobs has few ways to mix in a round."""
 HALVINGS = 2
+"""The bound of an overloaded queue of 100 jobs was 2525, 2567, 2573 and 2575 $ with 27, 53, 105 and 209 intervals."""
 ROUNDS = 24
 """At most, at each number of intervals; about 20 reach ENOUGH."""
 ENOUGH = 1e-4
 """Prices are good when the best ones possible would raise the bound by less than this part."""
-SAMPLE = 150
-"""Jobs by which prices are found."""
+SAMPLE = 300
+"""Jobs by which prices are found. Of 300 overloaded jobs 150 gave a bound 3 % lower, of 1000 less than 0.1 % lower."""
 BOX = 0.3
 """After a halving a price moves at first by no more than this part of itself, or of the mean price."""
 PARTS = (1.0, 0.9, 0.8)

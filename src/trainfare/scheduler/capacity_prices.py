@@ -50,7 +50,8 @@ def capacity_prices(state: State, work: Work, starts: "NDArray[np.float64]", arr
     part = len(sample) / len(work.due)
     lengths = np.append(np.diff(starts), np.inf)
     duals = _fluid(work[sample], starts, slots, part * room * lengths)
-    return duals + DEARER_LATER * dearest * np.minimum(1.0, middle / mean)
+    prices: NDArray[np.float64] = duals + DEARER_LATER * dearest * np.minimum(1.0, middle / mean)
+    return prices
 
 
 def _sample(work: Work) -> "NDArray[np.int64]":

@@ -34,11 +34,13 @@ def _one_each(state: State, turn: Callable[[Queued], float]) -> Decision:
     left = remaining(state)
     made = layout_of(state, Board(state, left), _running(state))
     waiting = [row for row in range(len(state.jobs)) if row not in made.given]
-    order = preferences(state, left) if waiting else left
+    order = preferences(state, left)
     for row in sorted(waiting, key=lambda row: turn(state.jobs[row])):
         if len(made.types) >= state.fleet.nodes:
             break
-        any(made.open_own(row, slot) for slot in order[row].tolist())
+        for slot in order[row].tolist():
+            if made.open_own(row, slot):
+                break
     return Decision(nodes=matched(state, made.plans()))
 
 

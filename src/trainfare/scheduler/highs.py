@@ -105,6 +105,8 @@ class Solver:
     def __init__(self, model: Model, *, gap: float = 1e-6, seconds: float | None = None) -> None:
         self._highs = _quiet(gap=gap, seconds=seconds)
         self._has_whole = model.is_whole
+        if not self._has_whole:  # vertices, and a basis to go on from
+            self._highs.setOptionValue("solver", "simplex")
         if _pass(model, self._highs) == highspy.HighsStatus.kError:
             raise ValueError("HiGHS takes no such model: does an entry stand in one place twice?")
 

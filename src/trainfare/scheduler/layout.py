@@ -113,8 +113,7 @@ class Layout:
         number, many = kinds.slot_type[slot], kinds.slot_nodes[slot]
         if not self.board.left[row][slot] < inf or not self._granted(row, slot) or not self._can_open(number, many):
             return False
-        self.given[row] = slot
-        self._take(row, kinds.slot_gpus[slot] * many)
+        self.grant(row, slot)
         for _ in range(many):
             self.add_node(number, [row])
         return True
@@ -130,7 +129,7 @@ class Layout:
         self._offer(len(self.types) - 1)
 
     def grant(self, row: int, slot: int) -> None:
-        """The job has the slot from the beginning: it is set down before its nodes are added."""
+        """The slot is the job's, and counts against its user's quota; its nodes are added after."""
         kinds = self.board.kinds
         self.given[row] = slot
         self._take(row, kinds.slot_gpus[slot] * kinds.slot_nodes[slot])
@@ -155,18 +154,15 @@ class Layout:
 
         The nodes with the largest gains come first; None: all nodes. Of equals the first node, the first job on it.
         """
-        gains = []
+        offers = []
         for node, free in enumerate(self.free):
             if free and self.rows[node]:
-                gain, row = max(((self._gain(row, node), -place) for place, row in enumerate(self.rows[node])))
-                gains.append((-gain, node, self.rows[node][-row]))
-        gains.sort()
-        for less, node, row in gains[:jobs]:
-            if less < 0 and self._gain(row, node) > 0:  # a quota may be used up by an earlier gift
-                number = self.types[node]
-                slot = self.board.kinds.single[number][self.board.kinds.slot_gpus[self.given[row]] + self.free[node]]
+                row = max(self.rows[node], key=lambda row: self._gain(row, node))
+                offers.append((-self._gain(row, node), node, row))
+        for _, node, row in sorted(offers)[:jobs]:
+            if self._gain(row, node) > 0:  # a quota may be used up by an earlier gift
                 self._take(row, self.free[node])
-                self.given[row] = slot
+                self.given[row] = self._with_idle(row, node)
                 self.free[node] = 0
 
     def plans(self) -> list[NodePlan]:
@@ -267,15 +263,19 @@ class Layout:
         for row in self.rows[node]:
             self.given[row] = kinds.single[number][kinds.slot_gpus[self.given[row]]]
 
+    def _with_idle(self, row: int, node: int) -> int:
+        """The slot of this job with all idle GPUs of its node, or NO_SLOT."""
+        kinds = self.board.kinds
+        return kinds.single[self.types[node]][kinds.slot_gpus[self.given[row]] + self.free[node]]
+
     def _gain(self, row: int, node: int) -> float:
         """Seconds that the job saves with all idle GPUs of its node; 0 where it may not have them."""
-        kinds, has = self.board.kinds, self.given[row]
-        more = kinds.single[self.types[node]][kinds.slot_gpus[has] + self.free[node]]
+        more = self._with_idle(row, node)
         if more == NO_SLOT:
             return 0.0
         if self._quota_left and self.free[node] > self._quota_left.get(self.board.users[row], inf):
             return 0.0
-        return self.board.left[row][has] - self.board.left[row][more]
+        return self.board.left[row][self.given[row]] - self.board.left[row][more]
 
 
 def layout_of(state: State, board: Board, plans: Sequence[NodePlan]) -> Layout:

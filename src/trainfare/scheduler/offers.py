@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NEW = " (new)"
-RELUCTANCE = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -66,7 +65,6 @@ def offers(state: State) -> Offers:
             here=here,
         )
     restore = np.array([restore_seconds(each, state.delays) for each in state.jobs], dtype=np.float64)
-    restore *= RELUCTANCE
     idle = np.repeat(restore[:, None], 2 * slots, axis=1)
     idle[:, slots:] += state.delays.boot_seconds
     idle[:, :slots] += _until_ready(state)

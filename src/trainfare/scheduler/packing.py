@@ -5,8 +5,8 @@ found by branch and bound. Beyond, the LP is solved, m rounded by largest remain
 with m fixed. With hundreds of jobs that loses next to nothing, and the bound of the LP shows it; where it loses more
 than the gap that is asked for, branch and bound goes on from there, over the columns that can still matter.
 
-Beyond `ALL_COLUMNS_UP_TO` jobs the LP has only the best columns of each by price, usd_jk + λ_k, where λ_k is what slot k
-is worth in an LP of some of the jobs on as large a part of the nodes. The bound of Lagrange over all columns says
+Beyond `ALL_COLUMNS_UP_TO` jobs the LP has only the best columns of each by price, usd_jk + λ_k, where λ_k is what slot
+k is worth in an LP of some of the jobs on as large a part of the nodes. The bound of Lagrange over all columns says
 whether those left out are missed; where they are, more are taken.
 """
 
@@ -20,12 +20,9 @@ import numpy as np
 from trainfare.model.queue import Fleet
 from trainfare.scheduler.highs import Model, Solution, Solver, solve
 from trainfare.scheduler.pattern_model import Packing, PatternModel, patterns_of
-from trainfare.scheduler.pattern_plans import plans_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-__all__ = ["exactly", "pack", "plans_of"]
 
 WHOLE_UP_TO = 150
 """Jobs."""
@@ -112,17 +109,22 @@ class _Relaxed:
 
 def _relaxed(problem: PatternModel, *, gap: float) -> _Relaxed:
     """The LP over all columns, or over the best of each job until those left out are known not to matter."""
-    few = problem.jobs > ALL_COLUMNS_UP_TO
-    columns = problem.columns
-    if few:
-        columns = _best_columns(problem, problem.lagrange(_sampled_duals(problem))[0])
+    if problem.jobs <= ALL_COLUMNS_UP_TO:
+        return _priced(problem, problem.columns)
+    columns = _best_columns(problem, problem.lagrange(_sampled_duals(problem))[0])
+    relaxed = _priced(problem, columns)
     for _ in range(ROUNDS):
-        solver = Solver(problem.model(columns))
-        found = solver.solve()
-        reduced, bound_usd = problem.lagrange(_duals(found))
-        if not few or found.usd - bound_usd <= gap / 2 * abs(found.usd):
+        if relaxed.solution.usd - relaxed.bound_usd <= gap / 2 * abs(relaxed.solution.usd):
             break
-        columns = np.union1d(columns, _best_columns(problem, reduced))
+        columns = np.union1d(columns, _best_columns(problem, relaxed.reduced))
+        relaxed = _priced(problem, columns)
+    return relaxed
+
+
+def _priced(problem: PatternModel, columns: "NDArray[np.int64]") -> _Relaxed:
+    solver = Solver(problem.model(columns))
+    found = solver.solve()
+    reduced, bound_usd = problem.lagrange(_duals(found))
     return _Relaxed(columns=columns, solver=solver, solution=found, reduced=reduced, bound_usd=bound_usd)
 
 

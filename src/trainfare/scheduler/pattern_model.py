@@ -172,7 +172,8 @@ class PatternModel:
         return most
 
     def lagrange(self, duals: "NDArray[np.float64]") -> "tuple[NDArray[np.float64], float]":
-        """The reduced cost of every y (jobs × slots; infinite where it is no column) and a bound, by the prices -duals of all rows but those of jobs:
+        """The reduced cost of every y (jobs × slots, infinite where there is no such column), and a bound. Prices are
+        -duals, of all rows but those of jobs:
 
             reduced_jk = usd_jk - wait_j + λ_k + θ_u GPUs_k        reduced_p = usd_p + n_p (ν + μ_v) - Σ_k λ_k a_pk
             bound = Σ_j wait_j + Σ_j min(0, min_k reduced_jk) + Σ_p min(0, reduced_p) max m_p

@@ -24,8 +24,9 @@ import numpy as np
 from trainfare.model.queue import Decision, Fleet, State
 from trainfare.scheduler.matching import matched
 from trainfare.scheduler.objective import decision_usd, late_usd, postponed_usd
-from trainfare.scheduler.packing import exactly, plans_of
+from trainfare.scheduler.packing import exactly
 from trainfare.scheduler.pattern_model import Pattern, PatternModel, patterns_of
+from trainfare.scheduler.pattern_plans import plans_of
 from trainfare.scheduler.tables import remaining, slot_table
 
 

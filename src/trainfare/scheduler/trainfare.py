@@ -9,7 +9,7 @@
 5. The candidate of least score, each scored with its own F, is the decision: by this score never worse than Greedy.
 6. Planned nodes become rented ones so that running jobs stay where they are (arranged.py, matching.py).
 
-With more than `MANY` jobs something ends at once whatever is decided: one pass, and all are scored with Greedy's F. With
+With more than `MANY` jobs something ends soon whatever is decided: one pass, and all are scored with Greedy's F. With
 delays the time that jobs stand idle is in every cost (offers.py), types are the packing's own, and idle GPUs go only to
 jobs that gain more than a restart.
 

@@ -58,6 +58,27 @@ class Values:
         return usd
 
 
+class GoesOn:
+    """What the same slot costs from one moment to another: the integral of its rent and capacity price over time."""
+
+    def __init__(self, starts: "NDArray[np.float64]", rent: "NDArray[np.float64]") -> None:
+        self._starts, self._rent = starts, rent
+        self._slot = np.arange(len(rent))
+        self._paid = np.zeros(rent.shape)
+        self._paid[:, 1:] = np.cumsum(rent[:, :-1] * np.diff(starts), axis=1)
+
+    def usd(self, ends: "NDArray[np.float64]", at_seconds: float) -> "NDArray[np.float64]":
+        """From τ until the ends (jobs × slots); infinite where a job never ends."""
+        finite = np.isfinite(ends)
+        begun = self._until(np.full((1, len(self._slot)), at_seconds))
+        return np.where(finite, self._until(np.where(finite, ends, 0.0)) - begun, np.inf)
+
+    def _until(self, moments: "NDArray[np.float64]") -> "NDArray[np.float64]":
+        period = np.searchsorted(self._starts, moments, side="right") - 1
+        since: NDArray[np.float64] = moments - self._starts[period]
+        return self._paid[self._slot, period] + self._rent[self._slot, period] * since
+
+
 def same_times(seconds: "NDArray[np.float64]") -> "NDArray[np.int64]":
     """Slot → the first slot on which every job takes equally long: they differ in price alone."""
     first: dict[bytes, int] = {}
@@ -65,11 +86,17 @@ def same_times(seconds: "NDArray[np.float64]") -> "NDArray[np.int64]":
     return np.array([first.setdefault(column.tobytes(), place) for place, column in enumerate(columns)], dtype=np.int64)
 
 
+def rents(slots: SlotTable, prices: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    """Slots × periods: 1.02 · share_k + π_i · frac_k, $ a second."""
+    usd: NDArray[np.float64] = OVERHEAD * slots.share[:, None] + slots.fraction[:, None] * prices
+    return usd
+
+
 def values(work: Work, parts: Parts, slots: SlotTable, prices: "NDArray[np.float64]") -> Values:
     """The segments of every job; `prices` are π, $ per node-second in each period."""
     first = same_times(work.seconds)
     kinds = np.unique(first)
-    rent = OVERHEAD * slots.share[:, None] + slots.fraction[:, None] * prices
+    rent = rents(slots, prices)
     cheapest = np.array([rent[first == kind].min(axis=0) for kind in kinds])
     speed = 1.0 / work.seconds[:, kinds]
     usd = (
