@@ -114,7 +114,7 @@ def test_late_jobs_are_counted_and_told() -> None:
     submitted("s1", within=timedelta(minutes=20))
     planned = words(run("plan", "--machine", T4, "--policy", "fifo"))
     assert ", 1 job late; at most " in planned
-    assert " late (0 %)" in planned
+    assert " late (< 1 %)" in planned
 
 
 def test_a_job_that_fits_nowhere_is_told_and_the_others_are_planned() -> None:
@@ -205,7 +205,7 @@ def test_a_deadline_is_a_time_from_now_or_a_moment(text: str, meant: timedelta |
         ("2026-13-40T09:00", "how long from now"),
         ("-3h", "how long from now"),
         ("2026-11-18", "say 2026-11-18T09:00"),
-        ("9999999999999d", "farther off than any calendar"),
+        ("9999999999999d", "on no calendar"),
     ],
 )
 def test_a_deadline_that_nobody_understands_is_refused(text: str, said: str) -> None:

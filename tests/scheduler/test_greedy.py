@@ -27,55 +27,64 @@ def _nodes(state: State, *, gifts: int | None = 0) -> list[tuple[str, dict[str, 
     return [(plan.type, dict(plan.jobs)) for plan in greedy_nodes(state, remaining(state), gifts=gifts)]
 
 
-def _plain_greedy(state: State) -> list[tuple[str, dict[str, int]]]:
+_Nodes = list[tuple[str, dict[str, int]]]
+
+
+class _Plain:
     """The rules once more, as simply as they can be written, for fleets without limits, gangs and quotas."""
-    types = {each.name: each for each in state.fleet.types}
-    slots = {(slot.type, slot.gpus): place for place, slot in enumerate(state.fleet.slots)}
-    left = {each.job.id: [t * (1 - each.done) for t in each.job.seconds] for each in state.jobs}
-    jobs = {each.job.id: each.job for each in state.jobs}
-    nodes: list[tuple[str, dict[str, int]]] = []
 
-    def free(node: tuple[str, dict[str, int]]) -> int:
-        return types[node[0]].gpus - sum(node[1].values())
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.types = {each.name: each for each in state.fleet.types}
+        self.slots = {(slot.type, slot.gpus): place for place, slot in enumerate(state.fleet.slots)}
+        self.left = {each.job.id: [t * (1 - each.done) for t in each.job.seconds] for each in state.jobs}
+        self.deadlines = {each.job.id: each.job.deadline_seconds for each in state.jobs}
 
-    def liked(job: str) -> list[tuple[str, int]]:
-        def key(slot: tuple[str, int]) -> tuple[int, float]:
-            seconds = left[job][slots[slot]]
-            if state.now_seconds + seconds <= jobs[job].deadline_seconds:
-                return 0, types[slot[0]].usd_per_second * seconds
-            return 1, seconds
+    def nodes(self) -> _Nodes:
+        nodes: _Nodes = []
+        for job in sorted(self.left, key=lambda job: self.deadlines[job] - min(self.left[job])):
+            self.place(job, nodes)
+        nodes = [self.shrunk(*node) for node in nodes]
+        self.give(nodes)
+        return nodes
 
-        return sorted(slots, key=key)
+    def free(self, node: tuple[str, dict[str, int]]) -> int:
+        return self.types[node[0]].gpus - sum(node[1].values())
 
-    def pressure(job: str) -> float:
-        return state.now_seconds + min(left[job]) - jobs[job].deadline_seconds
+    def key(self, job: str, slot: tuple[str, int]) -> tuple[int, float]:
+        seconds = self.left[job][self.slots[slot]]
+        if self.state.now_seconds + seconds <= self.deadlines[job]:
+            return 0, self.types[slot[0]].usd_per_second * seconds
+        return 1, seconds
 
-    for job in sorted(jobs, key=lambda job: -pressure(job)):
-        for kind, gpus in liked(job):
-            gpu = types[kind].gpu
-            fits = [node for node in nodes if types[node[0]].gpu == gpu and free(node) >= gpus]
+    def place(self, job: str, nodes: _Nodes) -> None:
+        for kind, gpus in sorted(self.slots, key=lambda slot: self.key(job, slot)):
+            family = [each for each in self.types.values() if each.gpu == self.types[kind].gpu]
+            fits = [node for node in nodes if self.types[node[0]] in family and self.free(node) >= gpus]
             if fits:
-                min(fits, key=free)[1][job] = gpus
-                break
-            if len(nodes) < state.fleet.nodes:
-                largest = max((each for each in state.fleet.types if each.gpu == gpu), key=lambda each: each.gpus)
-                nodes.append((largest.name, {job: gpus}))
-                break
-    for place, (kind, held) in enumerate(nodes):
+                min(fits, key=self.free)[1][job] = gpus
+                return
+            if len(nodes) < self.state.fleet.nodes:
+                nodes.append((max(family, key=lambda each: each.gpus).name, {job: gpus}))
+                return
+
+    def shrunk(self, kind: str, held: dict[str, int]) -> tuple[str, dict[str, int]]:
         used = sum(held.values())
-        small = [t for t in state.fleet.types if t.gpu == types[kind].gpu and t.gpus in (used, used + 1)]
-        if small and used < types[kind].gpus:
-            nodes[place] = (min(small, key=lambda each: each.usd_per_hour).name, held)
-    gains = [
-        (left[job][slots[node[0], gpus]] - left[job][slots[node[0], gpus + free(node)]], node, job)
-        for node in nodes
-        if free(node)
-        for job, gpus in node[1].items()
-    ]
-    if gains:
-        _, node, job = max(gains, key=lambda gain: gain[0])
-        node[1][job] += free(node)
-    return nodes
+        family = [each for each in self.types.values() if each.gpu == self.types[kind].gpu]
+        small = [each for each in family if each.gpus in (used, used + 1)]
+        return (min(small, key=lambda each: each.usd_per_hour).name if small else kind), held
+
+    def give(self, nodes: _Nodes) -> None:
+        gains = [
+            (times[self.slots[node[0], gpus]] - times[self.slots[node[0], gpus + self.free(node)]], node, job)
+            for node in nodes
+            if self.free(node)
+            for job, gpus in node[1].items()
+            for times in [self.left[job]]
+        ]
+        if gains:
+            _, node, job = max(gains, key=lambda gain: gain[0])
+            node[1][job] += self.free(node)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -86,13 +95,14 @@ def test_greedy_is_what_its_rules_say(seed: int) -> None:
         for job in random_instance(seed, jobs=int(rng.integers(1, 40)), types=AZURE, load=8).jobs
     ]
     state = make_state(jobs, make_fleet(int(rng.integers(1, 12)), AZURE), now_seconds=float(rng.uniform(0, 2 * HOUR)))
-    assert _nodes(state, gifts=1) == _plain_greedy(state)
+    assert _nodes(state, gifts=1) == _Plain(state).nodes()
 
 
 class TestRules:
     def test_the_most_pressing_job_has_the_only_place(self) -> None:
-        jobs = [make_job("calm", deadline_seconds=DAY), make_job("tight", hours=9, deadline_seconds=4 * HOUR)]
-        assert [set(held) for _, held in _nodes(make_state(jobs, make_fleet(1, K80[:1])))] == [{"tight"}]
+        types = K80[:1]
+        jobs = [make_job("calm", types=types), make_job("tight", types=types, deadline_seconds=2 * HOUR)]
+        assert _nodes(make_state(jobs, make_fleet(1, types))) == [("NC6", {"tight": 1})]
 
     def test_jobs_share_a_node_before_another_is_opened(self) -> None:
         state = make_state([make_job("a"), make_job("b")], make_fleet(2))
@@ -129,22 +139,6 @@ class TestRules:
         assert kind == "NC24"
         assert "j7" in held
         assert "j0" not in held
-
-    def test_one_gift_goes_to_the_job_that_saves_most(self) -> None:
-        """Two jobs that want three GPUs of four each, on a node of their own: the longer one gets the fourth."""
-        slots = tuple(Slot("NC24", gpus) for gpus in (3, 4))
-        fleet = Fleet(nodes=2, types=(K80[2],), slots=slots)
-        jobs = [
-            Job(id=name, submitted_seconds=0, deadline_seconds=DAY, late_usd_per_second=0.1, seconds=(t, 0.99 * t))
-            for name, t in (("short", HOUR), ("long", 5 * HOUR))
-        ]
-        far = [replace(job, seconds=(job.seconds[0] * 0.98, job.seconds[1])) for job in jobs]
-        state = make_state(jobs, fleet)
-        assert {name: gpus for _, held in _nodes(state, gifts=0) for name, gpus in held.items()} == {
-            "short": 4,
-            "long": 4,
-        }
-        assert _nodes(make_state(far, fleet), gifts=None)[0][1].popitem()[1] == 3  # more GPUs would be slower
 
 
 class TestEdges:
@@ -247,8 +241,10 @@ def test_names_do_not_matter() -> None:
 
 class TestPieces:
     def test_fill_keeps_what_is_planned_and_adds_the_most_pressing(self) -> None:
-        jobs = [make_job("planned"), make_job("calm", hours=9), make_job("tight", hours=9, deadline_seconds=5 * HOUR)]
-        state = make_state(jobs, make_fleet(2, K80[:1]))
+        types = K80[:1]
+        deadlines = {"planned": 9.0, "calm": 8.0, "tight": 2.0}
+        jobs = [make_job(name, types=types, deadline_seconds=hours * HOUR) for name, hours in deadlines.items()]
+        state = make_state(jobs, make_fleet(2, types))
         planned = NodePlan(type="NC6", jobs=(("planned", 1),))
         assert fill(state, [planned], remaining(state)) == [planned, NodePlan(type="NC6", jobs=(("tight", 1),))]
 
@@ -281,6 +277,15 @@ class TestPieces:
             {"short": 1, "long": 3},
             {"other": 1},
         ]
+
+    def test_idle_gpus_that_would_slow_a_job_down_stay_idle(self) -> None:
+        fleet = Fleet(nodes=1, types=(K80[1],), slots=every_slot((K80[1],)))
+        job = Job(
+            id="a", submitted_seconds=0, deadline_seconds=DAY, late_usd_per_second=0.1, seconds=(HOUR, 1.1 * HOUR)
+        )
+        state = make_state([job], fleet)
+        planned = [NodePlan(type="NC12", jobs=(("a", 1),))]
+        assert idle_given(state, planned, remaining(state)) == planned
 
     def test_corrected_times_change_the_choice(self) -> None:
         state = make_state([make_job(hours=4, deadline_seconds=5 * HOUR)])

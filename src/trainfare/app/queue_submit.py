@@ -19,6 +19,8 @@ from trainfare.store.open import open_history
 LATE_USD_PER_HOUR = 32.4
 """What an hour of lateness costs unless somebody says: the mean of the weights that Jahani et al. (2019) draw,
 2·U(0.0015, 0.0075) dollars a second, which go from 10.80 to 54 dollars an hour."""
+FARTHEST = timedelta(days=3653)
+"""What is farther off is a mistake: a year with a digit too many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +97,10 @@ def _moment(deadline: timedelta | datetime | None, now: datetime) -> datetime | 
         return None
     try:
         moment = now + deadline if isinstance(deadline, timedelta) else deadline.astimezone(UTC)
-    except OverflowError:
-        raise AskedWrongly(f"the deadline {deadline} is farther off than any calendar goes.") from None
+    except (OverflowError, ValueError):
+        raise AskedWrongly(f"the deadline {deadline} is on no calendar. Give a nearer one, or none.") from None
+    if moment - now > FARTHEST:
+        raise AskedWrongly(f"the deadline {moment:%Y-%m-%d} is more than ten years off. Give a nearer one, or none.")
     if moment <= now:
         raise AskedWrongly(
             f"the deadline {moment:%Y-%m-%d %H:%M} UTC has passed: it is {now:%Y-%m-%d %H:%M} UTC now. "

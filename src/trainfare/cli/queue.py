@@ -186,7 +186,7 @@ def deadline_of(text: str) -> "timedelta | datetime":
             raise wrong
         return timedelta(seconds=parse_duration(text))
     except OverflowError:
-        raise AskedWrongly(f"the deadline {text} is farther off than any calendar goes.") from None
+        raise AskedWrongly(f"the deadline {text} is on no calendar. Give a nearer one, or none.") from None
     except ValueError:
         pass
     try:

@@ -125,7 +125,14 @@ def _deadline(planned: "PlannedJob") -> str:
     from trainfare.app.queue_plan import time_left
 
     left = time_left(planned)
-    return "–" if left is None or planned.chance is None else f"{left} ({100 * planned.chance:.0f} %)"
+    return "–" if left is None or planned.chance is None else f"{left} ({_likely(planned.chance)})"
+
+
+def _likely(chance: float) -> str:
+    """What is not sure is never called so."""
+    if 0.005 <= chance < 0.995:
+        return f"{100 * chance:.0f} %"
+    return "> 99 %" if chance > 0.5 else "< 1 %"
 
 
 def _points(plan: "QueuePlan") -> "Iterator[tuple[str, str]]":

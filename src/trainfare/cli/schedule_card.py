@@ -137,11 +137,7 @@ def _details(found: "Simulated") -> Iterator[tuple[str, str]]:
     yield "jobs", _moves(found)
     if outcome.reclaims:
         yield "spot", f"{_counted(outcome.reclaims, 'node')} taken back"
-    certified = (
-        ""
-        if outcome.worst_gap is None
-        else f"; each certified within {_share(outcome.worst_gap)} of the best there was"
-    )
+    certified = "" if outcome.worst_gap is None else f"; each packed within {_share(outcome.worst_gap)} of the best"
     yield (
         "deciding",
         f"{_counted(outcome.decisions, 'decision')}, {format_seconds(outcome.decision_p50_seconds)} at the median, "

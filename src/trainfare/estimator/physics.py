@@ -29,7 +29,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from trainfare.estimator.conformal import conformal_factor
+from trainfare.estimator.conformal import conformal_factor, usual_factor
 from trainfare.estimator.kernels import (
     FEATURES,
     HOST,
@@ -171,7 +171,7 @@ class PhysicsFit:
     factor_new_program: float = 1.5
     """The same of a family that was not measured."""
     factor_new_gpu: float = 2.0
-    """The same on a GPU that was not, as far off as on the worst that was left out."""
+    """The same on a GPU that was not, as far off as nine tenths of those that were left out, each weighing the same."""
     factor_gpu_after_one: float = 1.7
     """The same after one other program was measured there; and after ten."""
     factor_gpu_after_ten: float = 1.5
@@ -475,17 +475,14 @@ def _fit_table(table: _Rows) -> PhysicsFit:
         factor_new_program=conformal_factor(list(missed), table.family),
     )
     if len(table.gpus) > 1:
-        none, one, ten = (_worst(table, missed) for missed in _left_out_gpus(table, whole))
+        none, one, ten = (_of_gpus(table, missed) for missed in _left_out_gpus(table, whole))
         fit = replace(fit, factor_new_gpu=none, factor_gpu_after_one=one, factor_gpu_after_ten=ten)
     return fit
 
 
-def _worst(table: _Rows, missed: Array) -> float:
-    return max(_factor(missed[(table.gpu == g) & np.isfinite(missed)]) for g in range(len(table.gpus)))
-
-
-def _factor(log_errors: Array) -> float:
-    return conformal_factor(list(log_errors), list(range(len(log_errors)))) if len(log_errors) else 1.0
+def _of_gpus(table: _Rows, missed: Array) -> float:
+    told = np.flatnonzero(np.isfinite(missed))
+    return usual_factor(missed[told].tolist(), table.gpu[told].tolist()) if len(told) else 1.0
 
 
 def _folds(groups: Sequence[Hashable], count: int) -> Places:

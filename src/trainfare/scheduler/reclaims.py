@@ -1,12 +1,11 @@
 """What it means for a job that its node may be taken back.
 
-With ρ reclaims a second (of each of its nodes), work saved every `a` seconds, and what is saved kept, a job that works t
-seconds is expected to need
+With ρ reclaims a second (of any of its nodes) and work saved every `a` seconds, a job of t seconds is expected to need
 
     t · (e^(ρ·a') - 1) / (ρ·a')  +  ρ·t · (boot + restart),        a' = min(a, t)
 
-(a stretch of a' seconds without a reclaim, again and again until it succeeds). Until the next event at τ a reclaim comes
-with the chance 1 - e^(-ρ·τ), and then costs a restart and the work since the last save,
+(a stretch of a' seconds without a reclaim, again and again until it succeeds). Until the next event at τ a reclaim
+comes with the chance 1 - e^(-ρ·τ), and then costs a restart and the work since the last save,
 
     min(unsaved + τ/2, a/2)        unsaved: what it has done, where it is, since then
 """
