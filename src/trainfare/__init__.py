@@ -49,6 +49,14 @@ _HOMES = {
         "trainfare.model.spot": "SpotRisk",
         "trainfare.model.probing": "Probe ProbePlan",
         "trainfare.app.probe": "Probing ProbingPlan plan_probes run_probes",
+        "trainfare.app.schedule": "simulate_queue compare_policies bound_queue generate_instance "
+        "Simulated Compared Bounded",
+        "trainfare.app.queue": "list_queue withdraw_jobs",
+        "trainfare.app.queue_submit": "submit_job",
+        "trainfare.app.queue_plan": "plan_queue QueuePlan",
+        "trainfare.model.queue": "Instance Job NodeType",
+        "trainfare.model.submission": "Submission",
+        "trainfare.model.schedule": "Outcome Schedule",
         "trainfare.model.prediction": "Prediction",
         "trainfare.model.document": "to_json from_json",
     }.items()
@@ -57,11 +65,13 @@ _HOMES = {
 
 __all__ = [
     "Bill",
+    "Bounded",
     "Calibrated",
     "Candidate",
     "Cluster",
     "ClusterAdvice",
     "Commitment",
+    "Compared",
     "Comparison",
     "Early",
     "EpochsAnswer",
@@ -71,12 +81,16 @@ __all__ = [
     "Goal",
     "Gpu",
     "Host",
+    "Instance",
     "Interval",
+    "Job",
     "KerasCallback",
     "Legs",
     "LightningCallback",
+    "NodeType",
     "Offer",
     "Operation",
+    "Outcome",
     "Overheads",
     "Plan",
     "Prediction",
@@ -87,22 +101,29 @@ __all__ = [
     "ProbingPlan",
     "Profile",
     "Program",
+    "QueuePlan",
     "Quota",
     "Recommendation",
+    "Schedule",
     "Scope",
     "Settings",
+    "Simulated",
     "SpotRisk",
+    "Submission",
     "Target",
     "TrainfareError",
     "TransformersCallback",
     "VmType",
     "__version__",
+    "bound_queue",
     "calibrate",
     "compare",
+    "compare_policies",
     "epochs",
     "estimate",
     "expected_epochs",
     "from_json",
+    "generate_instance",
     "import_prices",
     "import_profile",
     "import_run",
@@ -112,7 +133,9 @@ __all__ = [
     "list_offers",
     "list_plans",
     "list_profiles",
+    "list_queue",
     "plan_probes",
+    "plan_queue",
     "predict",
     "profile",
     "profile_series",
@@ -127,8 +150,11 @@ __all__ = [
     "show_machine",
     "show_plan",
     "show_profile",
+    "simulate_queue",
+    "submit_job",
     "to_json",
     "use_calibration",
+    "withdraw_jobs",
 ]
 
 if TYPE_CHECKING:
@@ -146,8 +172,20 @@ if TYPE_CHECKING:
     from trainfare.app.probe import Probing, ProbingPlan, plan_probes, run_probes
     from trainfare.app.profile import profile
     from trainfare.app.profiles import import_profile, list_profiles, remove_profiles, show_log, show_profile
+    from trainfare.app.queue import list_queue, withdraw_jobs
+    from trainfare.app.queue_plan import QueuePlan, plan_queue
+    from trainfare.app.queue_submit import submit_job
     from trainfare.app.recommend import Recommendation, recommend
     from trainfare.app.reproduce import reproduce
+    from trainfare.app.schedule import (
+        Bounded,
+        Compared,
+        Simulated,
+        bound_queue,
+        compare_policies,
+        generate_instance,
+        simulate_queue,
+    )
     from trainfare.app.series import profile_series
     from trainfare.errors import TrainfareError
     from trainfare.model.bill import Bill, Overheads
@@ -164,8 +202,11 @@ if TYPE_CHECKING:
     from trainfare.model.probing import Probe, ProbePlan
     from trainfare.model.profile import Operation, Profile
     from trainfare.model.program import Program
+    from trainfare.model.queue import Instance, Job, NodeType
+    from trainfare.model.schedule import Outcome, Schedule
     from trainfare.model.scope import Quota, Scope
     from trainfare.model.spot import SpotRisk
+    from trainfare.model.submission import Submission
     from trainfare.settings import Settings, read_settings
 
 

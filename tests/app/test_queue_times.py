@@ -8,7 +8,7 @@ import pytest
 from tests.app.queue_makers import A10G, HOUR, T4, T4X4, keep, on_a_t4, submitted
 from tests.makers import make_profile, make_program
 from trainfare.app.estimate import estimate
-from trainfare.app.queue_times import QueueTable, log_error, queue_instance, queue_table
+from trainfare.app.queue_times import QueueTable, log_error, queue_table
 from trainfare.app.recommend import recommend
 from trainfare.errors import AskedWrongly, NotFound
 from trainfare.model.interval import Interval
@@ -229,7 +229,7 @@ def test_the_instance_of_the_queue_begins_now_in_the_order_of_submission() -> No
     submitted("late", ago=3 * HOUR, within=-HOUR)
     submitted("soon", ago=5 * HOUR, within=2 * HOUR)
     submitted("never", within=None)
-    jobs = queue_instance(machines=[T4]).jobs
+    jobs = queue_table(machines=[T4]).from_now().jobs
     assert [each.id for each in jobs] == ["soon", "late", "never"]
     assert {each.submitted_seconds for each in jobs} == {0.0}
     assert jobs[0].deadline_seconds == pytest.approx(7200, abs=60)
@@ -242,8 +242,8 @@ def test_the_instance_of_the_queue_begins_now_in_the_order_of_submission() -> No
 def test_an_empty_queue_has_no_instance_and_says_how_to_fill_it() -> None:
     assert queue_table().instance is None
     with pytest.raises(AskedWrongly, match="trainfare schedule submit"):
-        queue_instance()
+        queue_table().from_now()
     keep(make_profile(operations=(), device="cpu"))
     submitted("s1")
     with pytest.raises(AskedWrongly, match="nothing in the queue can be planned: s1: its profile p7k2 says nothing"):
-        queue_instance(machines=[T4])
+        queue_table(machines=[T4]).from_now()

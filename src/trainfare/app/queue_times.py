@@ -96,6 +96,23 @@ class QueueTable:
     damaged: tuple[str, ...]
     remarks: tuple[str, ...]
 
+    def from_now(self) -> Instance:
+        """As a queue to be scheduled on its own: second 0 is now, and every job is there."""
+        if self.instance is None:
+            whys = "; ".join(f"{left.submission.id}: {left.why}" for left in self.unplanned)
+            raise AskedWrongly(
+                f"nothing in the queue can be planned: {whys}"
+                if whys
+                else "nothing waits in the store's queue: name another with --instance DIR, or submit a training "
+                "first: trainfare schedule submit PROFILE --deadline 6h"
+            )
+        passed = (self.now - self.zero_at).total_seconds()
+        jobs = (
+            replace(job, submitted_seconds=0.0, deadline_seconds=job.deadline_seconds - passed)
+            for job in self.instance.jobs
+        )
+        return replace(self.instance, jobs=tuple(jobs))
+
 
 @without_collecting()
 def queue_table(
@@ -143,32 +160,6 @@ def queue_table(
         damaged=damaged,
         remarks=tuple(_remarks(left, types, table, named=bool(machines))),
     )
-
-
-def queue_instance(
-    *,
-    machines: Sequence[str] = (),
-    nodes: int | None = None,
-    spot: bool = False,
-    quotas: Sequence[tuple[str, int]] = (),
-    settings: Settings | None = None,
-) -> Instance:
-    """What waits, as a queue to be scheduled: second 0 is now, and every job is there. See `queue_table`, which also
-    says what was left out and why; here that nothing is left is `AskedWrongly`."""
-    table = queue_table(machines=machines, nodes=nodes, spot=spot, quotas=quotas, settings=settings)
-    if table.instance is None:
-        whys = "; ".join(f"{left.submission.id}: {left.why}" for left in table.unplanned)
-        raise AskedWrongly(
-            f"nothing in the queue can be planned: {whys}"
-            if whys
-            else "nothing waits in the queue. Submit a training first: trainfare schedule submit PROFILE --deadline 6h"
-        )
-    passed = (table.now - table.zero_at).total_seconds()
-    jobs = (
-        replace(job, submitted_seconds=0.0, deadline_seconds=job.deadline_seconds - passed)
-        for job in table.instance.jobs
-    )
-    return replace(table.instance, jobs=tuple(jobs))
 
 
 def _trainings(history: History, settings: Settings) -> tuple[list[Training], list[Unplanned]]:

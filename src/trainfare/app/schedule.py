@@ -6,21 +6,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
-import numpy as np
-
 from trainfare.errors import AskedWrongly, Infeasible, NotFound
 from trainfare.measurements.instances import JOBS, QUOTAS, TIMES, read_instance, write_instance
 from trainfare.model.queue import Delays, Instance, Job, Slot
 from trainfare.model.schedule import Outcome, Schedule
 from trainfare.scheduler.bounds import Bound, lower_bound
 from trainfare.scheduler.evaluate import outcome
-from trainfare.scheduler.generate import Setting, generate
+from trainfare.scheduler.generate import Setting, generate, with_error
 from trainfare.scheduler.policies import OURS, POLICIES, Policy
 from trainfare.scheduler.policies import policy as policy_of
-from trainfare.scheduler.simulate import simulate
+from trainfare.scheduler.simulate import NeverDone, simulate
 
 if TYPE_CHECKING:
     from trainfare.app.figures import Figure
+    from trainfare.settings import Settings
+
+Queue = Instance | str | Path | None
+"""An instance, a folder that holds one, or None: what waits in the store."""
 
 Mode = Literal["paper", "real"]
 """As the papers count: a node is there at once, and a job moves in no time. Or not."""
@@ -51,6 +53,8 @@ class Circumstances(TypedDict, total=False):
     """Of spot nodes being reclaimed, and of the error."""
     error: float | None
     """True times are put off the predicted ones by a factor of so large a standard deviation of its logarithm."""
+    settings: "Settings | None"
+    """Where the store is, from which a queue is taken that is given by no folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,21 +140,21 @@ class Bounded:
 
 
 def simulate_queue(
-    instance: Instance | str | Path,
+    instance: Queue = None,
     *,
     nodes: int,
     policy: str = OURS,
     watch: Watch | None = None,
     **circumstances: Unpack[Circumstances],
 ) -> Simulated:
-    """What `policy` makes of the queue in a folder, or of an instance, on at most `nodes` nodes."""
+    """What `policy` makes of the queue in a folder, of an instance, or of the store, on at most `nodes` nodes."""
     decide = policy_of(policy)
     queue = _queue(instance, nodes, circumstances)
     return _simulated(queue, _known(policy), decide, lower_bound(queue.instance, nodes), watch)
 
 
 def compare_policies(
-    instance: Instance | str | Path,
+    instance: Queue = None,
     *,
     nodes: int,
     policies: Sequence[str] = (),
@@ -182,9 +186,9 @@ def compared(found: Sequence[Simulated], skipped: Sequence[tuple[str, str]] = ()
     )
 
 
-def bound_queue(instance: Instance | str | Path, *, nodes: int) -> Bounded:
+def bound_queue(instance: Queue = None, *, nodes: int, settings: "Settings | None" = None) -> Bounded:
     """What no schedule of the queue on at most `nodes` nodes is below."""
-    queue = _queue(instance, nodes, {})
+    queue = _queue(instance, nodes, {"settings": settings})
     return Bounded(
         bound=lower_bound(queue.instance, nodes),
         jobs=len(queue.instance.jobs),
@@ -274,48 +278,65 @@ class _Queue:
     left_out: tuple[str, ...]
 
 
-def _queue(instance: Instance | str | Path, nodes: int, circumstances: Circumstances) -> _Queue:
+def _queue(instance: Queue, nodes: int, circumstances: Circumstances) -> _Queue:
     if nodes < 1:
         raise AskedWrongly(f"{nodes} nodes can run nothing: give --nodes 1 or more.")
     mode = circumstances.get("mode", "paper")
-    delays = _delays(mode, circumstances)
+    _require_mode(mode, circumstances)
     tick = circumstances.get("tick_seconds")
     if tick is not None and tick <= 0:
         raise AskedWrongly(f"a tick of {tick:g} s never passes: give a time, or leave --tick out to decide at events.")
     seed = circumstances.get("seed", 0)
     left_out: tuple[str, ...] = ()
-    if not isinstance(instance, Instance):
+    usual = REAL
+    if instance is None:
+        instance, usual, left_out = _stored(nodes, circumstances.get("settings"))
+    elif not isinstance(instance, Instance):
         read = read_instance(Path(instance))
         instance, left_out = read.instance, read.left_out
+    delays = replace(usual, **_stated(circumstances)) if mode == "real" else Delays()
     if not instance.jobs:
         raise AskedWrongly("there are no jobs in this queue: add some to its jobs.csv, and their times to times.csv.")
     if (error := circumstances.get("error")) is not None:
-        instance = _with_error(instance, error, seed)
+        if not 0 <= error < float("inf"):
+            raise AskedWrongly(f"--error must be a number such as 0.2, got {error:g}.")
+        instance = with_error(instance, error, seed)
     _require_room(instance, nodes)
     return _Queue(
         instance=instance, nodes=nodes, mode=mode, delays=delays, tick_seconds=tick, seed=seed, left_out=left_out
     )
 
 
-def _delays(mode: Mode, circumstances: Circumstances) -> Delays:
+def _stored(nodes: int, settings: "Settings | None") -> tuple[Instance, Delays, tuple[str, ...]]:
+    """What waits in the store on a handful of machines that suit it, what moving costs there, and who is left out."""
+    from trainfare.app.queue_times import queue_table
+
+    table = queue_table(nodes=nodes, settings=settings)
+    return table.from_now(), table.delays, tuple(f"{each.submission.id}: {each.why}" for each in table.unplanned)
+
+
+def _stated(circumstances: Circumstances) -> dict[str, float]:
+    """The delays that were given."""
     asked: dict[str, float | None] = {
         "boot_seconds": circumstances.get("boot_seconds"),
         "checkpoint_seconds": circumstances.get("checkpoint_seconds"),
         "restart_seconds": circumstances.get("restart_seconds"),
         "checkpoint_every_seconds": circumstances.get("checkpoint_every_seconds"),
     }
-    stated = {name: seconds for name, seconds in asked.items() if seconds is not None}
-    if mode == "real":
-        try:
-            return replace(REAL, **stated)
-        except ValueError as error:
-            raise AskedWrongly(f"{error}.") from error
-    if mode != "paper":
+    return {name: seconds for name, seconds in asked.items() if seconds is not None}
+
+
+def _require_mode(mode: str, circumstances: Circumstances) -> None:
+    if mode not in ("paper", "real"):
         raise NotFound("mode", mode, ("paper", "real"))
-    if stated:
+    stated = _stated(circumstances)
+    if mode == "paper" and stated:
         flags = ", ".join(f"--{name.removesuffix('_seconds').replace('_', '-')}" for name in stated)
         raise AskedWrongly(f"in the mode paper boots and moves take no time: {flags} needs --mode real.")
-    return Delays()
+    try:
+        replace(REAL, **stated)
+    except ValueError as error:
+        raise AskedWrongly(f"{error}.") from error
 
 
 def _simulated(queue: _Queue, name: str, decide: Policy, bound: Bound, watch: Watch | None) -> Simulated:
@@ -337,9 +358,7 @@ def _simulated(queue: _Queue, name: str, decide: Policy, bound: Bound, watch: Wa
             clock=time.perf_counter,
             watch=tell,
         )
-    except ValueError as error:
-        if "unfinished for ever" not in str(error):
-            raise
+    except NeverDone as error:
         raise Infeasible(
             f"{error}. They lose their nodes before anything is saved, or the policy gives them none: let them save "
             "themselves (--mode real --checkpoint-every 10min), give more nodes, or take another policy."
@@ -350,21 +369,6 @@ def _simulated(queue: _Queue, name: str, decide: Policy, bound: Bound, watch: Wa
         mode=queue.mode,
         bound=bound,
         left_out=queue.left_out,
-    )
-
-
-def _with_error(instance: Instance, error: float, seed: int) -> Instance:
-    """Every job takes exp(σ·z) times what is predicted, wherever it runs, z from a normal distribution of its own."""
-    if not 0 <= error < float("inf"):
-        raise AskedWrongly(f"--error must be a number such as 0.2, got {error:g}.")
-    factors = np.exp(error * np.random.default_rng((seed, len(instance.jobs))).standard_normal(len(instance.jobs)))
-    return replace(
-        instance,
-        jobs=tuple(replace(job, log_error=error) for job in instance.jobs),
-        true_seconds=tuple(
-            tuple(float(factor) * seconds for seconds in job.seconds)
-            for job, factor in zip(instance.jobs, factors, strict=True)
-        ),
     )
 
 

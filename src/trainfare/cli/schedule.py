@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from trainfare.cli import queue
-from trainfare.cli.options import Json
+from trainfare.cli.options import Json, Store
 
 if TYPE_CHECKING:
     from trainfare.app.schedule import Circumstances, Simulated, Watch, Watched
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Plan a queue of jobs on rented machines, and simulate it.", no_args_is_help=True)
 queue.add_to(app)
 
-Folder = Annotated[Path, typer.Option("--instance", metavar="DIR", help="The queue: jobs.csv, times.csv.")]
+Folder = Annotated[
+    Path | None,
+    typer.Option("--instance", metavar="DIR", help="jobs.csv, times.csv.", show_default="what waits in the store"),
+]
 Nodes = Annotated[int, typer.Option(metavar="N", help="Machines that may be rented at once.")]
 Mode = Annotated[
     Literal["paper", "real"],
@@ -50,8 +53,8 @@ Plot = Annotated[
 
 @app.command("simulate")
 def simulate_command(
-    instance: Folder,
     nodes: Nodes,
+    instance: Folder = None,
     policy: Annotated[
         str, typer.Option(metavar="NAME", help="Who decides; `compare --help` lists them.")
     ] = "trainfare",
@@ -65,6 +68,7 @@ def simulate_command(
     error: Error = None,
     plot: Plot = None,
     json: Json = False,
+    store: Store = None,
 ) -> None:
     """What one policy makes of a queue: rent, lateness, who is late."""
     from trainfare.app.figures import require_drawable
@@ -77,7 +81,7 @@ def simulate_command(
             nodes=nodes,
             policy=policy,
             watch=watch,
-            **_circumstances(mode, boot, checkpoint, checkpoint_every, restart, tick, seed, error),
+            **_circumstances(mode, boot, checkpoint, checkpoint_every, restart, tick, seed, error, store),
         )
     if files:
         figure = found.figure()
@@ -96,8 +100,8 @@ def simulate_command(
 
 @app.command("compare")
 def compare_command(
-    instance: Folder,
     nodes: Nodes,
+    instance: Folder = None,
     policy: Annotated[
         str | None,
         typer.Option(
@@ -117,6 +121,7 @@ def compare_command(
     error: Error = None,
     plot: Plot = None,
     json: Json = False,
+    store: Store = None,
 ) -> None:
     """The same queue under every policy, the cheapest first."""
     from trainfare.app.figures import require_drawable
@@ -141,7 +146,7 @@ def compare_command(
                 policies=names,
                 watch=watch,
                 on_finished=note,
-                **_circumstances(mode, boot, checkpoint, checkpoint_every, restart, tick, seed, error),
+                **_circumstances(mode, boot, checkpoint, checkpoint_every, restart, tick, seed, error, store),
             )
     except KeyboardInterrupt:
         if not finished:
@@ -224,11 +229,12 @@ def generate_command(
 
 
 @app.command("bound")
-def bound_command(instance: Folder, nodes: Nodes, json: Json = False) -> None:
+def bound_command(nodes: Nodes, instance: Folder = None, json: Json = False, store: Store = None) -> None:
     """What no schedule of a queue can cost less than."""
     from trainfare.app.schedule import bound_queue
+    from trainfare.settings import read_settings
 
-    found = bound_queue(instance, nodes=nodes)
+    found = bound_queue(instance, nodes=nodes, settings=read_settings({"store": store}))
     if json:
         from trainfare.app.schedule_records import bound_record
         from trainfare.cli.console import print_json
@@ -254,7 +260,10 @@ def _circumstances(
     tick: str | None,
     seed: int,
     error: float | None,
+    store: str | None,
 ) -> "Circumstances":
+    from trainfare.settings import read_settings
+
     return {
         "mode": mode,
         "boot_seconds": _seconds("--boot", boot),
@@ -264,6 +273,7 @@ def _circumstances(
         "tick_seconds": _seconds("--tick", tick),
         "seed": seed,
         "error": error,
+        "settings": read_settings({"store": store}),
     }
 
 

@@ -111,10 +111,10 @@ def generate(setting: Setting, seed: int) -> Instance:
     seconds = _seconds(types, slots, count, _rng(seed, 0))
     submitted = _submissions(setting, instance, seconds, _rng(seed, 1))
     due, late, users = _rng(seed, 2), _rng(seed, 3), _rng(seed, 4)
-    deadlines = submitted + due.uniform(*SLACK, count) * seconds.min(axis=1)
+    shortest = seconds[:, [slot.nodes == 1 for slot in slots]].min(axis=1)
+    deadlines = submitted + due.uniform(*SLACK, count) * shortest
     weights = 2 * late.uniform(*HALF_LATE_USD_PER_SECOND, count)
     owners = users.integers(setting.users, size=count) if setting.users else None
-    factors = np.exp(setting.log_error * _rng(seed, 5).standard_normal(count))
     jobs = tuple(
         Job(
             id=f"J{number}",
@@ -122,13 +122,25 @@ def generate(setting: Setting, seed: int) -> Instance:
             deadline_seconds=float(deadlines[number]),
             late_usd_per_second=float(weights[number]),
             seconds=tuple(seconds[number].tolist()),
-            log_error=setting.log_error,
             user="" if owners is None else _user(int(owners[number])),
         )
         for number in range(count)
     )
-    true = tuple(tuple(row) for row in (seconds * factors[:, None]).tolist()) if setting.log_error else ()
-    return replace(instance, jobs=jobs, true_seconds=true)
+    instance = replace(instance, jobs=jobs)
+    return with_error(instance, setting.log_error, seed) if setting.log_error else instance
+
+
+def with_error(instance: Instance, log_error: float, seed: int) -> Instance:
+    """Every job truly takes exp(σ·z) times what is predicted, wherever it runs, z normal and its own; σ is known."""
+    factors = np.exp(log_error * _rng(seed, 5).standard_normal(len(instance.jobs)))
+    return replace(
+        instance,
+        jobs=tuple(replace(job, log_error=log_error) for job in instance.jobs),
+        true_seconds=tuple(
+            tuple(float(factor) * seconds for seconds in job.seconds)
+            for job, factor in zip(instance.jobs, factors, strict=True)
+        ),
+    )
 
 
 def _rng(seed: int, stream: int) -> np.random.Generator:

@@ -72,9 +72,10 @@ class LookAhead:
         slot = offered.slot[kinds]
         self._times, self._idle = left[:, slot], offered.idle_seconds[:, kinds]
         shortest = left.min(axis=1, keepdims=True)
-        self._waits = 1 + offered.restore_seconds[:, None] / shortest
         delays = state.delays
-        self._moved = (delays.checkpoint_seconds + delays.restart_seconds) / shortest if offered.twice else None
+        moved = (delays.checkpoint_seconds + delays.restart_seconds) / shortest
+        self._waits = 1 + offered.restore_seconds[:, None] / shortest + moved
+        self._moved = moved if offered.twice else None
         self._goes_on = GoesOn(starts, rents(slots, prices)[slot])
         self._reclaims = Reclaims(
             rates=rates[slot],

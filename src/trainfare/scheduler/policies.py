@@ -28,6 +28,6 @@ def policy(name: str) -> Policy:
     """The policy of that name; an unknown one is a NotFound with the nearest that there is."""
     known = name.strip().lower().replace("-", "_")
     if known not in POLICIES:
-        raise NotFound("policy", name, POLICIES, listed_by="trainfare schedule compare")
+        raise NotFound("policy", name, POLICIES, listed_by="trainfare schedule compare --help")
     found: Policy = getattr(import_module(f"trainfare.scheduler.{POLICIES[known]}"), known)
     return found
