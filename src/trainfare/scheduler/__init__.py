@@ -1,1 +1,1 @@
-"""Which job of a queue runs where and when. Pure. Empty until queues are planned."""
+"""Which jobs run where and when: policies, the simulator that plays them, and what no schedule can beat."""
