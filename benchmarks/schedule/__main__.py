@@ -1,7 +1,7 @@
 """What a queue costs under each policy, beside a lower bound that no schedule can beat.
 
-    python -m benchmarks.schedule PART [--instances DIR] [--nodes 10,50] [--loads 0.5,1] [--seeds 5] [--keep FILE]
-                                       [--plot FILE] [--json]
+    python -m benchmarks.schedule PART [--instances DIR] [--traces DIR] [--jobs 100] [--nodes 10,50] [--loads 0.5,1]
+                                       [--seeds 5] [--keep FILE] [--plot FILE] [--json]
 
 instances   four instances of the papers beside the costs that their authors' program reports (--instances DIR, which
             holds `reference_costs.csv`)
@@ -9,6 +9,8 @@ load        random queues by the papers' rule at loads from 0.25 to 1.2
 error       the same with predicted times that are wrong
 moves       the same where booting, saving and restoring take time
 beyond      spot, jobs over several nodes, quotas, a decision every quarter of an hour
+traces      logged jobs with measured throughputs, as measured and as predicted from one GPU (--traces DIR, which holds
+            `throughput.csv` and `job_traces/`, beside other tables of measurements; one seed of deadlines unless asked)
 scale       how long one decision takes, by the number of nodes and of queued jobs, and its certified gap
 
 Every schedule is checked to be legal and costed by one evaluator. A mean is over the seeds, ± half its 95 % confidence
@@ -25,6 +27,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.schedule import traces
 from benchmarks.schedule.games import LOADS, PARTS, Asked
 from benchmarks.schedule.play import Kept, mean_and_half, play_all
 from benchmarks.schedule.scale import print_scale, scale
@@ -39,6 +42,7 @@ _COLUMNS = {
     "p50 s": 8,
     "p99 s": 8,
 }
+_NODES, _SEEDS = (10,), 5
 _HEAD = " " * 16 + "".join(f"{name:>{width}}" for name, width in _COLUMNS.items())
 
 
@@ -46,11 +50,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, usage=argparse.SUPPRESS
     )
-    parser.add_argument("part", choices=(*PARTS, "scale"))
+    parser.add_argument("part", choices=(*PARTS, "traces", "scale"))
     parser.add_argument("--instances", type=Path, metavar="DIR")
+    parser.add_argument("--traces", type=Path, metavar="DIR")
+    parser.add_argument("--jobs", type=int, default=traces.JOBS, help="of each trace, the first so many")
     parser.add_argument("--nodes", type=_ints, default=None, metavar="N,N")
     parser.add_argument("--loads", type=_floats, default=None, metavar="L,L")
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=int, default=None)
     parser.add_argument("--policies", type=lambda text: tuple(text.split(",")), default=(), metavar="P,P")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--keep", type=Path, metavar="FILE")
@@ -63,14 +69,21 @@ def main() -> None:
         return
     if options.part == "instances" and not (options.instances and options.instances.is_dir()):
         parser.error("instances needs --instances DIR, a folder of instances with reference_costs.csv")
+    if options.part == "traces" and not traces.is_of_traces(options.traces):
+        parser.error("traces needs --traces DIR, a folder with throughput.csv and job_traces/")
+    usual = {"load": (_NODES, LOADS, _SEEDS), "traces": (traces.NODES, traces.LOADS, 1)}
+    nodes, loads, seeds = usual.get(options.part, (_NODES, (0.5, 1.0), _SEEDS))
     asked = Asked(
-        nodes=options.nodes or (10,),
-        loads=options.loads or (LOADS if options.part == "load" else (0.5, 1.0)),
-        seeds=options.seeds,
+        nodes=options.nodes or nodes,
+        loads=options.loads or loads,
+        seeds=options.seeds or seeds,
         policies=options.policies,
         instances=options.instances,
+        traces=options.traces,
+        jobs=options.jobs,
     )
-    rows = play_all(PARTS[options.part](asked), processes=options.processes, keep=options.keep)
+    games = (PARTS | {"traces": traces.traces})[options.part](asked)
+    rows = play_all(games, processes=options.processes, keep=options.keep)
     if options.json:
         print(json.dumps(rows, indent=2))
     else:

@@ -27,7 +27,10 @@ class Asked:
     loads: tuple[float, ...]
     seeds: int
     policies: tuple[str, ...]
-    instances: Path | None
+    instances: Path | None = None
+    traces: Path | None = None
+    jobs: int | None = None
+    """Of a trace, the first so many."""
 
 
 def instances(asked: Asked) -> Iterator[Game]:

@@ -45,12 +45,29 @@ def test_a_moment_without_a_time_zone_is_of_this_machine() -> None:
         ({"deadline": datetime(1, 1, 1)}, "on no calendar|has passed"),  # noqa: DTZ001 somebody may say so
         ({"deadline": datetime(2226, 11, 18, tzinfo=UTC)}, "2226-11-18 is more than ten years off"),
         ({"late_usd_per_hour": 5.0}, "give --deadline too"),
-        ({"deadline": HOUR, "late_usd_per_hour": -1.0}, "0 \\$ or more"),
-        ({"deadline": HOUR, "late_usd_per_hour": math.nan}, "0 \\$ or more"),
+        ({"deadline": HOUR, "late_usd_per_hour": -1.0}, "costs from 0 to"),
+        ({"deadline": HOUR, "late_usd_per_hour": math.nan}, "costs from 0 to"),
+        ({"deadline": HOUR, "late_usd_per_hour": 1e300}, "costs from 0 to"),
+        ({"epochs": 10**30}, "nobody trains for 1e\\+30 epochs"),
+        ({"user": "a\nb"}, "letters that cannot be seen"),
         ({"epochs": 0}, "at least 1"),
         ({"gpus": 0}, "at least one GPU"),
     ],
-    ids=["past", "now", "never", "year 1", "year 2226", "no deadline", "negative", "nan", "no epochs", "no GPUs"],
+    ids=[
+        "past",
+        "now",
+        "never",
+        "year 1",
+        "2226",
+        "alone",
+        "negative",
+        "nan",
+        "dear",
+        "endless",
+        "unseen",
+        "none",
+        "no GPU",
+    ],
 )
 def test_what_cannot_be_meant_is_refused_and_nothing_is_kept(asked: dict[str, Any], said: str) -> None:
     keep(on_a_t4())

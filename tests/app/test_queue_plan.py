@@ -8,7 +8,7 @@ import pytest
 from tests.app.queue_makers import A10G, HOUR, T4, T4X4, keep, on_a_t4, submitted
 from trainfare.app import queue_plan
 from trainfare.app.queue_plan import plan_queue, state_now, time_left
-from trainfare.errors import NotFound
+from trainfare.errors import Infeasible, NotFound
 from trainfare.model.queue import Decision, State
 from trainfare.scheduler.first_principles import fifo
 from trainfare.scheduler.legal import unfit, violations
@@ -157,3 +157,33 @@ def test_an_empty_queue_is_an_empty_plan() -> None:
 def test_an_unknown_policy_is_named_with_the_nearest() -> None:
     with pytest.raises(NotFound, match="Did you mean greedy"):
         plan_queue(policy="gredy")
+
+
+def test_what_nobody_would_wait_for_is_left_out_and_the_rest_is_planned() -> None:
+    keep(on_a_t4())
+    submitted("long", epochs=10**12)
+    submitted("dear", late_usd_per_hour=1e300)
+    submitted("good")
+    plan = plan_queue(machines=[T4], policy="fifo")
+    assert [planned.training.submission.id for planned in plan.jobs] == ["good"]
+    whys = {left.submission.id: left.why for left in plan.unplanned}
+    assert "more than ten years for 1 000 000 000 000 epochs" in whys["long"]
+    assert "an hour late costs 1e+300 $" in whys["dear"]
+
+
+def test_a_moment_beyond_all_calendars_is_at_their_end() -> None:
+    now = datetime.now(UTC)
+    assert queue_plan._moment(now, 60) - now == timedelta(seconds=60)
+    for seconds in (3e11, 1e15, 1e300):
+        assert queue_plan._moment(now, seconds) == queue_plan.FARTHEST
+
+
+def test_a_policy_that_fails_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(state: State) -> Decision:
+        raise ValueError("the model has no optimum")
+
+    monkeypatch.setattr(queue_plan, "policy_of", lambda _name: fails)
+    keep(on_a_t4())
+    submitted("s1")
+    with pytest.raises(Infeasible, match=r"later cannot decide .*: the model has no optimum\. Take another"):
+        plan_queue(machines=[T4], policy="later")

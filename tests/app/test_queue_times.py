@@ -187,7 +187,7 @@ def test_machines_that_cannot_be_had_are_refused() -> None:
         queue_table(machines=["aws/g4dn.xlarg"])
     with pytest.raises(AskedWrongly, match=r"aws/p3.2xlarge can no longer be rented, since"):
         queue_table(machines=["aws/p3.2xlarge"])
-    with pytest.raises(AskedWrongly, match="at least one node"):
+    with pytest.raises(AskedWrongly, match="give --nodes 1 or more"):
         queue_table(nodes=0)
 
 

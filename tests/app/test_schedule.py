@@ -121,13 +121,13 @@ def test_a_job_that_can_never_run_is_named_before_anything_is_simulated() -> Non
     alone = tuple(math.inf for _ in every_slot(K80))
     gang = replace(make_job("gang"), seconds=(*alone, 3600.0))
     queue = instance(slots=(*every_slot(K80), Slot("NC24", 4, 3)), jobs=(gang,))
-    with pytest.raises(Infeasible, match=r"job gang can never run: .* with 2 nodes"):
+    with pytest.raises(Infeasible, match=r"job gang is left out: it can never run, .* with 2 nodes"):
         simulate_queue(queue, nodes=2, policy="greedy")
     mine = instance(jobs=(make_job("mine", user="ann"),), quotas=(("ann", 0),))
     with pytest.raises(Infeasible, match="quota of 0 GPUs that ann has"):
         simulate_queue(mine, nodes=2, policy="greedy")
     none = tuple(replace(each, most=0) for each in K80)
-    with pytest.raises(Infeasible, match="job j1 can never run"):
+    with pytest.raises(Infeasible, match="job j1 is left out: it can never run"):
         bound_queue(instance(types=none), nodes=2)
 
 
@@ -261,3 +261,16 @@ def test_the_record_of_a_comparison_has_a_line_a_policy() -> None:
     record = compared_record(compare_policies(QUEUE, nodes=2, policies=["fifo", "greedy"]))
     assert record["best"] == record["policies"][0]["policy"]
     assert {"total_usd", "late_jobs", "decision_p99_s", "gap"} <= set(record["policies"][1])
+
+
+def test_the_rent_is_the_sum_of_the_rentals_in_the_record() -> None:
+    found = simulate_queue(QUEUE, nodes=2, policy="greedy", mode="real")
+    record = simulated_record(found)
+    price = {each.name: each.usd_per_hour for each in QUEUE.types}
+    by_hand = sum((each["end_s"] - each["start_s"]) * price[each["vm_type"]] / 3600 for each in record["rentals"])
+    assert by_hand == pytest.approx(record["rental_usd"]) == pytest.approx(sum(r["usd"] for r in record["rentals"]))
+    assert all(each["ready_s"] - each["start_s"] == pytest.approx(120) for each in record["rentals"])
+    rented = {each["node"] for each in record["rentals"]}
+    assert {node for job in record["jobs"] for s in job["stretches"] for node in s["nodes"]} <= rented
+    assert record["checkpoint_every_s"] == 600
+    assert simulated_record(simulate_queue(QUEUE, nodes=2, policy="fifo"))["checkpoint_every_s"] is None

@@ -96,6 +96,8 @@ def test_a_plan_can_be_drawn_from_now_on(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.exception
     assert f"drawn: {drawn}" in result.stderr
     assert 3600 < max(_bar_ends(json.loads(drawn.read_text()))) < 86400
+    assert "time from now" in drawn.read_text()
+    assert "first submission" not in drawn.read_text()
 
 
 def _bar_ends(spec: Any) -> Iterator[float]:
@@ -228,3 +230,18 @@ def test_another_store_has_another_queue(tmp_path: Path) -> None:
         other.add_profile(on_a_t4())
     assert run_json("queue", "--store", str(tmp_path / "other.db")) == []
     assert len(run_json("queue")) == 1
+
+
+def test_a_narrow_terminal_has_less_of_the_queue_and_breaks_no_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    from trainfare.cli.console import out
+
+    keep(on_a_t4())
+    submitted("s1")
+    monkeypatch.setenv("COLUMNS", "60")
+    out.cache_clear()
+    shown = run("queue").stdout
+    monkeypatch.delenv("COLUMNS")
+    out.cache_clear()
+    assert max(map(len, shown.splitlines())) <= 60
+    assert "s1   train.py  100" in shown
+    assert "an hour late" not in shown

@@ -209,3 +209,22 @@ def test_a_queue_that_is_there_is_kept(folder: Path) -> None:
     with pytest.raises(AskedWrongly, match="--force"):
         invoke("generate", "--nodes", 3, "--into", folder)
     assert (folder / "jobs.csv").read_text() == before
+
+
+def test_a_deadline_before_the_queue_began_is_told_as_such(tmp_path: Path) -> None:
+    past = make_job("past", deadline_seconds=-420.0)
+    write_instance(tmp_path, Instance(types=QUEUE.types, slots=QUEUE.slots, jobs=(past,)))
+    shown = invoke("simulate", "--instance", tmp_path, "--nodes", 1, "--policy", "fifo").stdout
+    assert "-0:07 h" in shown
+
+
+def test_a_comparison_of_no_policy_is_asked_wrongly(folder: Path) -> None:
+    with pytest.raises(AskedWrongly, match="names no policy"):
+        run("compare", folder, "--policy", " , ")
+
+
+def test_what_to_do_next_can_be_pasted_and_one_move_is_one_time(tmp_path: Path) -> None:
+    result = invoke("generate", "--nodes", 1, "--jobs", 1, "--into", tmp_path / "two words")
+    assert f"--instance '{tmp_path / 'two words'}' --nodes 1" in result.stderr
+    shown = run("simulate", tmp_path / "two words", "--policy", "fifo")
+    assert "moved 0 times (0.0 a job), stopped to wait 0 times" in shown

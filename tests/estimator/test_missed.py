@@ -68,6 +68,13 @@ def test_a_machine_that_is_all_over_the_place_has_a_wider_interval() -> None:
     assert fit.log_spread("calm", 0.5) < fit.log_spread("unheard of", 0.5) < fit.log_spread("wild", 0.5)
 
 
+def test_each_machine_is_corrected_as_firmly_as_its_own_programs_bear_out() -> None:
+    steady, erratic = misses("steady", families=12), misses("erratic", log_miss=0.0, noise=0.5, families=12)
+    alone, both = fit_missed(steady), fit_missed([*steady, *erratic])
+    assert both.log_correction("steady", EIGHT, 0.5, 0.1) == alone.log_correction("steady", EIGHT, 0.5, 0.1)
+    assert abs(both.log_correction("erratic", EIGHT, 0.5, 0.1)) < 0.1
+
+
 def test_a_step_that_computes_is_surer_than_one_that_sends() -> None:
     fit = fit_missed(misses(noise=0.1))
     assert fit.log_spread("m", 0.0) < fit.log_spread("m", 1.0) == pytest.approx(fit.spread * fit.unrest["m"])

@@ -127,6 +127,13 @@ def test_operators_that_nobody_measured_are_said_and_widen_the_interval() -> Non
     assert interval_factor(strange, "T4", AT_PRIOR) > interval_factor(plain, "T4", AT_PRIOR)
 
 
+def test_a_strange_program_on_a_strange_gpu_is_less_sure_than_a_known_one() -> None:
+    (plain,) = step_seconds(network(64, 64), [GPUS["T4"]], AT_PRIOR)
+    known, unknown = replace(plain, near=1.0), replace(plain, near=0.0)
+    fit = replace(AT_PRIOR, factor_known_family=1.1, factor_new_program=1.5, factor_new_gpu=1.5)
+    assert 1.5 < interval_factor(known, "T4", fit) < interval_factor(unknown, "T4", fit) < 1.5 * 1.5
+
+
 def test_an_empty_iteration_takes_no_time() -> None:
     (step,) = step_seconds([], [GPUS["T4"]], AT_PRIOR)
     assert (step.seconds, step.classes, step.unfamiliar) == (0.0, (), 0.0)

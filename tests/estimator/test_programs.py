@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainfare.catalog.gpus import load_gpus
-from trainfare.estimator.chips import chip_of, chips_of, facts, far_likeness, likeness, place_of
+from trainfare.estimator.chips import chip_of, chips_of, facts, far_likeness, generations_apart, likeness, place_of
 from trainfare.estimator.programs import ProgramsFit, Run, Timed, fit_programs, learned, moved, reached
 from trainfare.model.machine import Gpu
 from trainfare.model.measurement import MeasuredIteration
@@ -215,3 +215,17 @@ def test_the_less_a_time_grows_with_the_batch_the_less_sure_another_machine_is()
         return found.high / found.low
 
     assert width(1.0) > width(0.0)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "apart"),
+    [("K40", "K80", 0), ("K80", "M60", 1), ("K80", "V100", 3), ("RTX 4090", "H100", 1), ("T4", "A100", 1)],
+)
+def test_generations_between_gpus(a: str, b: str, apart: float) -> None:
+    assert generations_apart(GPUS[a], GPUS[b]) == generations_apart(GPUS[b], GPUS[a]) == apart
+
+
+def test_an_architecture_that_is_not_listed_stands_by_its_year() -> None:
+    strange = replace(GPUS["A100"], architecture="of another make", launch_year=2020)
+    assert generations_apart(strange, GPUS["K80"]) == 4
+    assert generations_apart(strange, GPUS["T4"]) == 1

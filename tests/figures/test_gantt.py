@@ -16,7 +16,7 @@ from trainfare.figures.look import ACCENT, Spec
 from trainfare.figures.schedule_costs import FARTHEST, policies_figure
 from trainfare.figures.schedule_lanes import EPSILON, bars, lanes
 from trainfare.figures.schedule_load import PIECES, means
-from trainfare.figures.schedule_look import LATE, PREPARES
+from trainfare.figures.schedule_look import LATE, NOW, PREPARES
 from trainfare.model.queue import Delays, Slot
 from trainfare.model.schedule import Outcome, Rental, Schedule, Stretch
 from trainfare.scheduler.evaluate import outcome
@@ -290,3 +290,18 @@ def test_time_counts_from_the_first_submission() -> None:
 def test_a_schedule_of_nothing_can_be_drawn() -> None:
     empty = schedule([], [])
     assert title(figure(empty)) == "greedy: 0 $ for 0 jobs on 10 nodes, none late"
+
+
+@pytest.mark.parametrize("most_lanes", [40, 0], ids=["lanes", "sums"])
+def test_the_axis_says_what_its_zero_is(monkeypatch: pytest.MonkeyPatch, most_lanes: int) -> None:
+    monkeypatch.setattr(gantt, "MOST_LANES", most_lanes)
+    assert "time since the first submission" in str(gantt_figure(TWO, outcome(TWO)))
+    planned = str(gantt_figure(TWO, outcome(TWO), since=NOW))
+    assert "time from now" in planned
+    assert "first submission" not in planned
+
+
+def test_one_job_is_one_job() -> None:
+    one = replace(outcome(TWO), jobs=1)
+    assert subtitle(views(policies_figure([one], []))[0]).startswith("1 job")
+    assert not subtitle(views(policies_figure([one], []))[0]).startswith("1 jobs")

@@ -300,3 +300,11 @@ def test_the_published_instances_are_read_as_they_are() -> None:
     read = read_instance(REAL / "10-100-0-high")
     assert (len(read.instance.jobs), len(read.instance.slots), read.left_out) == (100, 14, ())
     assert len({each.gpu for each in read.instance.types}) == 2
+
+
+@pytest.mark.parametrize(
+    "name", ["a\x1b[31m", '"a\nb"', "a\x07", "a\u2028b"], ids=["escape", "line", "bell", "separator"]
+)
+def test_names_that_would_write_over_a_terminal_are_refused(folder: Path, name: str) -> None:
+    edited(folder, "jobs.csv", "\na,", f"\n{name},")
+    assert "letters that cannot be seen" in complaint(folder)

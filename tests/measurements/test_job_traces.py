@@ -66,6 +66,35 @@ def test_gpus_over_many_servers_are_gangs_of_machines_with_one(folder: Path) -> 
     assert instance.jobs[1].seconds[-1] == pytest.approx(1000 / 7)
 
 
+def test_gangs_do_not_move_deadlines(folder: Path) -> None:
+    alone, together = (read(folder, gangs=gangs, types=(SMALL, FAST)).instance.jobs for gangs in (False, True))
+    assert min(together[1].seconds[:2]) == alone[1].shortest_seconds
+    assert [job.deadline_seconds for job in alone] == [job.deadline_seconds for job in together]
+
+
+def test_a_job_that_runs_on_gangs_alone_has_its_deadline_from_these(folder: Path) -> None:
+    job = read(folder, gangs=True, asked_only=True, types=(SMALL, FAST)).instance.jobs[1]
+    assert job.seconds[:2] == (math.inf, math.inf)
+    assert 1 <= (job.deadline_seconds - job.submitted_seconds) / (1000 / 7) <= 3
+
+
+def test_the_first_jobs_are_those_of_the_whole_queue(folder: Path) -> None:
+    (folder / "a.trace").write_text(TRACE * 5)
+    assert read(folder, jobs=7).instance.jobs == read(folder).instance.jobs[:7]
+
+
+def test_lines_after_the_first_jobs_are_not_complained_of(folder: Path) -> None:
+    (folder / "a.trace").write_text(f"before\n{TRACE.splitlines()[1]}\nafter\n{TRACE.splitlines()[0]}\nat the end\n")
+    assert [sentence[:6] for sentence in read(folder, jobs=1).left_out] == ["job J1"]
+    assert [sentence[:6] for sentence in read(folder, jobs=2).left_out] == ["job J1", "job J3", "job J5"]
+
+
+def test_servers_are_one_or_many(folder: Path) -> None:
+    (folder / "throughput.csv").write_text(THROUGHPUT.replace("one,8", "two,8"))
+    with pytest.raises(AskedWrongly, match=r"throughput\.csv, line 4, column servers: 'two' is neither one nor many"):
+        read(folder)
+
+
 def test_one_gpu_is_timed_on_one_server(folder: Path) -> None:
     """The table of many servers has another time of it, 4 steps a second."""
     assert read(folder, gangs=True).instance.jobs[1].seconds[0] == 200
@@ -108,10 +137,11 @@ def test_wrong_predictions_leave_the_truth_as_it_is(folder: Path) -> None:
         (TRACE.splitlines()[0].replace("1000", "0"), "line 4, field 5: steps must be at least 1"),
         (TRACE.splitlines()[0].replace("1000", "nan"), "line 4, field 5: steps must be at least 1"),
         (TRACE.splitlines()[0].replace("60.5", "-1"), "line 4, field 6: submitted must be at least 0"),
+        (TRACE.splitlines()[0].replace("ResNet-18", "Res\x1b[2JNet"), r"line 4, field 1: 'Res\x1b[2JNet"),
         (TRACE.splitlines()[0].replace("size 16", "size 17"), "ResNet-18 with batch size 17 was timed on none"),
         (TRACE.splitlines()[0].replace("size 16", "size 32"), "ResNet-18 with batch size 32 was timed on none"),
     ],
-    ids=["fields", "words", "no steps", "nan", "before", "unknown", "did not run"],
+    ids=["fields", "words", "no steps", "nan", "before", "unseen letters", "unknown", "did not run"],
 )
 def test_a_bad_line_is_left_out_with_a_sentence_and_the_others_go_on(folder: Path, line: str, says: str) -> None:
     (folder / "a.trace").write_text(f"{TRACE}\n{line}\n")
@@ -128,7 +158,7 @@ def test_a_trace_without_any_good_line_is_an_error(folder: Path) -> None:
 
 
 def test_machines_of_which_nothing_was_timed_are_an_error(folder: Path) -> None:
-    with pytest.raises(AskedWrongly, match="no throughput is known of H100"):
+    with pytest.raises(AskedWrongly, match=r"throughput\.csv has no throughput of H100"):
         read(folder, types=(NodeType(name="new", gpu="H100", gpus=8, usd_per_hour=30),))
 
 

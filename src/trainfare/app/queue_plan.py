@@ -9,12 +9,13 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from trainfare.app.queue_times import QueueTable, Training, Unplanned, queue_table
+from trainfare.app.schedule_limits import policies_may_fail
 from trainfare.errors import AskedWrongly
 from trainfare.model.estimate import Estimate
 from trainfare.model.queue import Arrivals, Decision, Instance, Queued, Slot, State
@@ -24,7 +25,7 @@ from trainfare.scheduler.bounds import lower_bound
 from trainfare.scheduler.evaluate import outcome
 from trainfare.scheduler.policies import OURS, Policy
 from trainfare.scheduler.policies import policy as policy_of
-from trainfare.scheduler.simulate import simulate
+from trainfare.scheduler.simulate import decided, simulate
 from trainfare.settings import Settings, read_settings
 from trainfare.units import SECONDS_PER_HOUR, format_seconds
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 TICK_SECONDS = 900.0
 """The policy is asked again at least so often; H of the papers."""
+FARTHEST = datetime(9999, 1, 1, tzinfo=UTC)
 TICKS = 40
 """Of a long queue more seldom, so that about so many of them are asked for."""
 
@@ -97,12 +99,14 @@ class QueuePlan:
         from trainfare.app.figures import Figure
         from trainfare.figures.gantt import gantt_figure
         from trainfare.figures.look import NARROW, WIDE
+        from trainfare.figures.schedule_look import NOW
 
         if self.schedule is None or self.outcome is None:
             raise AskedWrongly("nothing is planned, so there is nothing to draw.")
         drawn = _since(self.schedule, (self.made_at - self.table.zero_at).total_seconds())
         wide, narrow = (
-            gantt_figure(drawn, self.outcome, bound_usd=self.bound_usd, width=width) for width in (WIDE, NARROW)
+            gantt_figure(drawn, self.outcome, bound_usd=self.bound_usd, width=width, since=NOW)
+            for width in (WIDE, NARROW)
         )
         return Figure(spec=wide, narrow=narrow)
 
@@ -138,15 +142,16 @@ def plan_queue(
             bound_usd=None,
         )
     state = state_now(table, table.instance, nodes=count)
-    decision = decide(state)
-    schedule = simulate(
-        table.instance,
-        _as_decided(decide, state, decision),
-        name=policy,
-        nodes=count,
-        delays=table.delays,
-        tick_seconds=_tick_seconds(table.instance, count),
-    )
+    with policies_may_fail():
+        decision = decided(decide, state, policy)
+        schedule = simulate(
+            table.instance,
+            _as_decided(decide, state, decision),
+            name=policy,
+            nodes=count,
+            delays=table.delays,
+            tick_seconds=_tick_seconds(table.instance, count),
+        )
     return QueuePlan(
         made_at=table.now,
         policy=policy,
@@ -206,14 +211,22 @@ def _planned_jobs(table: QueueTable, state: State, decision: Decision, schedule:
             training,
             slot=Slot(kinds[first.nodes[0]], first.gpus, len(first.nodes)),
             node=nodes.get(job.id),
-            begins_at=table.zero_at + timedelta(seconds=first.start_seconds),
-            ends_at=table.zero_at + timedelta(seconds=ended[job.id]),
+            begins_at=_moment(table.zero_at, first.start_seconds),
+            ends_at=_moment(table.zero_at, ended[job.id]),
             moves=sum((a.nodes, a.gpus) != (b.nodes, b.gpus) for a, b in pairwise(stretches[job.id])),
             table=table,
             log_error=job.log_error,
         )
         why = None if planned.node is not None else _why_waiting(planned, state, decision)
         yield replace(planned, waits_because=why)
+
+
+def _moment(zero_at: datetime, seconds: float) -> datetime:
+    """So long after; what is farther off than calendars go is at their end."""
+    try:
+        return min(zero_at + timedelta(seconds=seconds), FARTHEST)
+    except OverflowError:
+        return FARTHEST
 
 
 def _planned(

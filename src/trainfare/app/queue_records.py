@@ -1,9 +1,8 @@
 """What the commands of the queue print with --json, for programs that read us."""
 
-import math
 from typing import TYPE_CHECKING, Any
 
-from trainfare.app.schedule_records import outcome_record
+from trainfare.app.schedule_records import finite, outcome_record
 from trainfare.model.document import to_document
 from trainfare.model.submission import Submission
 
@@ -43,7 +42,7 @@ def queue_plan_record(plan: "QueuePlan") -> dict[str, Any]:
         "boot_s": delays.boot_seconds,
         "checkpoint_s": delays.checkpoint_seconds,
         "restart_s": delays.restart_seconds,
-        "checkpoint_every_s": _finite(delays.checkpoint_every_seconds),
+        "checkpoint_every_s": finite(delays.checkpoint_every_seconds),
         "remarks": list(plan.table.remarks),
     }
 
@@ -93,7 +92,3 @@ def _job_record(planned: "PlannedJob") -> dict[str, Any]:
         "predicted_high_s": estimate.seconds.high,
         "basis": estimate.basis,
     }
-
-
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None

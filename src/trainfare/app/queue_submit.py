@@ -9,16 +9,20 @@ from functools import partial
 from trainfare.app.fare import Fare, gather, profiles_asked, require_epochs
 from trainfare.app.ids import new_id
 from trainfare.app.length import decide_epochs
+from trainfare.app.schedule_limits import DEAREST_USD_PER_SECOND
 from trainfare.errors import AskedWrongly
 from trainfare.model.checks import require_unicode
 from trainfare.model.submission import Submission
 from trainfare.recommender.candidates import uses_several_gpus
 from trainfare.settings import Settings, read_settings
 from trainfare.store.open import open_history
+from trainfare.units import SECONDS_PER_HOUR
 
 LATE_USD_PER_HOUR = 32.4
 """What an hour of lateness costs unless somebody says: the mean of the weights that Jahani et al. (2019) draw,
 2·U(0.0015, 0.0075) dollars a second, which go from 10.80 to 54 dollars an hour."""
+DEAREST_USD_PER_HOUR = DEAREST_USD_PER_SECOND * SECONDS_PER_HOUR
+MOST_EPOCHS = 10**9
 FARTHEST = timedelta(days=3653)
 """What is farther off is a mistake: a year with a digit too many."""
 
@@ -51,6 +55,8 @@ def submit_job(
     settings = settings or read_settings()
     now = datetime.now(UTC)
     require_epochs(epochs)
+    if epochs is not None and epochs > MOST_EPOCHS:
+        raise AskedWrongly(f"nobody trains for {epochs:.3g} epochs. Give at most {MOST_EPOCHS:g}.")
     deadline_at = _moment(deadline, now)
     weight = _weight(late_usd_per_hour, deadline_at)
     if gpus is not None and gpus < 1:
@@ -116,8 +122,8 @@ def _weight(stated: float | None, deadline_at: datetime | None) -> float:
         return 0.0
     if stated is None:
         return LATE_USD_PER_HOUR
-    if not 0 <= stated < float("inf"):
-        raise AskedWrongly(f"an hour of lateness costs 0 $ or more, not {stated:g} $.")
+    if not 0 <= stated <= DEAREST_USD_PER_HOUR:
+        raise AskedWrongly(f"an hour of lateness costs from 0 to {DEAREST_USD_PER_HOUR:g} $, not {stated:g} $.")
     return stated
 
 
@@ -131,4 +137,6 @@ def _user(stated: str | None) -> str:
         require_unicode(user=name)
     except ValueError as error:
         raise AskedWrongly(f"{error}. Name the user with --user.") from None
+    if not all(letter.isprintable() for letter in name):
+        raise AskedWrongly(f"the name {name!r} has letters that cannot be seen. Name the user with --user.")
     return name

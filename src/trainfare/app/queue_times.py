@@ -19,6 +19,7 @@ from statistics import median
 from trainfare.app.fare import Fare, Length, gather, interruptions_on, profiles_asked, without_collecting
 from trainfare.app.length import decide_epochs
 from trainfare.app.queue_machines import named_offers, on_gpus, usual_offers
+from trainfare.app.schedule_limits import DEAREST_USD_PER_SECOND, SHORTEST_SECONDS, require_nodes
 from trainfare.catalog.terms import terms_of
 from trainfare.errors import AskedWrongly, TrainfareError
 from trainfare.estimator.bill import SETUP_SECONDS
@@ -41,6 +42,8 @@ Z_90 = 1.645
 """Between -z and z lies 90 % of a normal."""
 NO_LIMIT = 10**6
 """GPUs of one machine: more than any has."""
+LONGEST_SECONDS = 3653 * 86400.0
+"""Ten years, as for deadlines: on a place where it takes longer nobody lets it run."""
 ALIKE = 1e-9
 """Times that differ by less are the same."""
 
@@ -130,8 +133,8 @@ def queue_table(
     """
     settings = settings or read_settings()
     now = datetime.now(UTC)
-    if nodes is not None and nodes < 1:
-        raise AskedWrongly(f"a queue needs at least one node, got {nodes}.")
+    if nodes is not None:
+        require_nodes(nodes)
     quotas = tuple(dict(quotas).items())
     if any(gpus < 0 for _, gpus in quotas):
         raise AskedWrongly("a quota is 0 GPUs or more.")
@@ -169,12 +172,21 @@ def _trainings(history: History, settings: Settings) -> tuple[list[Training], li
     for submission in history.submissions():
         key = (submission.profile_ids, submission.iterations_per_epoch)
         try:
+            _require_weight(submission)
             if key not in fares:
                 fares[key] = _fare(history, submission, settings)
             trainings.append(Training(submission=submission, fare=_as_long(fares[key], submission.epochs)))
         except TrainfareError as error:
             unplanned.append(Unplanned(submission=submission, why=str(error).rstrip(".")))
     return trainings, unplanned
+
+
+def _require_weight(submission: Submission) -> None:
+    if submission.late_usd_per_hour > DEAREST_USD_PER_SECOND * SECONDS_PER_HOUR:
+        raise AskedWrongly(
+            f"an hour late costs {submission.late_usd_per_hour:g} $, more than can be reckoned with: withdraw it, and "
+            "submit it with less, --late-usd-per-hour."
+        )
 
 
 def _fare(history: History, submission: Submission, settings: Settings) -> Fare:
@@ -222,6 +234,8 @@ class _Times:
     quotas: Mapping[str, int]
     too_large: set[str] = field(default_factory=set)
     """Submissions that do not fit in the memory of some machine."""
+    too_long: set[str] = field(default_factory=set)
+    """Submissions that would take more than ten years somewhere."""
 
     @classmethod
     def of(cls, trainings: Sequence[Training], offers: Iterable[Offer], quotas: Mapping[str, int]) -> "_Times":
@@ -239,12 +253,17 @@ class _Times:
 
     def seconds(self, training: Training, slot: Slot) -> float:
         found = self.estimates.get((training.submission.id, slot))
-        return math.inf if found is None else found.seconds.value
+        return math.inf if found is None else max(found.seconds.value, SHORTEST_SECONDS)
 
     def why_not(self, training: Training) -> str:
         submission, names = training.submission, ", ".join(self.offers)
         if self.most_gpus(training) < 1:
             return f"{submission.user} may have no GPU: --quota {submission.user}=N with N of at least 1"
+        if submission.id in self.too_long:
+            epochs = "" if submission.epochs is None else f" for {submission.epochs:,} epochs".replace(",", " ")
+            return (
+                f"it would take more than ten years{epochs}: submit it with fewer, or name faster machines, --machine"
+            )
         if submission.id in self.too_large:
             return f"it does not fit in the memory of {names}: name a machine with more, --machine"
         if not self.offers:
@@ -268,6 +287,8 @@ class _Times:
         for estimate in training.fare.in_brief([candidate for candidate, _ in wanted.values()]):
             if estimate.fits is False:
                 self.too_large.add(name)
+            elif not estimate.seconds.value <= LONGEST_SECONDS:
+                self.too_long.add(name)
             else:
                 self.estimates[name, wanted[id(estimate.candidate)][1]] = estimate
 

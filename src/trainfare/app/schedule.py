@@ -6,16 +6,30 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
+import numpy as np
+
+from trainfare.app.schedule_folder import require_free, write_queue
+from trainfare.app.schedule_limits import (
+    LONGEST_SECONDS,
+    MOST_JOBS,
+    MOST_NODES,
+    policies_may_fail,
+    require_error,
+    require_nodes,
+    require_seed,
+    require_tick,
+    schedulable,
+)
 from trainfare.errors import AskedWrongly, Infeasible, NotFound
-from trainfare.measurements.instances import JOBS, QUOTAS, TIMES, read_instance, write_instance
-from trainfare.model.queue import Delays, Instance, Job, Slot
+from trainfare.measurements.instances import read_instance
+from trainfare.model.queue import Delays, Instance
 from trainfare.model.schedule import Outcome, Schedule
 from trainfare.scheduler.bounds import Bound, lower_bound
 from trainfare.scheduler.evaluate import outcome
 from trainfare.scheduler.generate import Setting, generate, with_error
 from trainfare.scheduler.policies import OURS, POLICIES, Policy
 from trainfare.scheduler.policies import policy as policy_of
-from trainfare.scheduler.simulate import NeverDone, simulate
+from trainfare.scheduler.simulate import simulate
 
 if TYPE_CHECKING:
     from trainfare.app.figures import Figure
@@ -174,8 +188,14 @@ def compare_policies(
     bound = lower_bound(queue.instance, nodes)
     found = []
     for name, decide in deciders.items():
-        found.append(_simulated(queue, name, decide, bound, watch))
+        try:
+            found.append(_simulated(queue, name, decide, bound, watch))
+        except Infeasible as failed:
+            skipped.append((name, str(failed).rstrip(".")))
+            continue
         on_finished(found[-1])
+    if not found:
+        raise Infeasible(f"no policy works this queue off. {skipped[-1][1]}.")
     return compared(found, skipped)
 
 
@@ -221,11 +241,18 @@ def generate_instance(
     """
     if load is not None and mean_arrival_seconds is not None:
         raise AskedWrongly("--load and --mean-arrival both say how fast jobs come: give one of them.")
+    if quota_gpus is not None and quota_gpus < 1:
+        raise AskedWrongly(f"with a quota of {quota_gpus} GPUs no job can run: give --quota 1 or more.")
     if quota_gpus is not None and not users:
         raise AskedWrongly("--quota is of each user, and there are none: give --users 4, or leave --quota out.")
     if jobs is not None and jobs < 1:
         raise AskedWrongly(f"{jobs} jobs are no queue: give --jobs 1 or more.")
-    folder = None if into is None else _empty_folder(Path(into), force=force)
+    if nodes > MOST_NODES or (jobs or 0) > MOST_JOBS:
+        raise AskedWrongly(f"no such queue can be made: at most {MOST_NODES} nodes and {MOST_JOBS} jobs.")
+    require_seed(seed)
+    require_error(error)
+    if into is not None:
+        require_free(Path(into), force=force)
     try:
         setting = Setting(
             nodes=nodes,
@@ -241,23 +268,22 @@ def generate_instance(
         )
     except ValueError as wrong:
         raise AskedWrongly(f"no such queue can be made: {wrong}.") from wrong
-    instance = generate(setting, seed)
-    if folder is not None:
-        try:
-            write_instance(folder, instance)
-        except OSError as wrong:
-            raise AskedWrongly(f"{folder} cannot be written: {wrong.strerror or wrong}.") from wrong
+    instance = _generated(setting, seed)
+    if into is not None:
+        write_queue(Path(into), instance)
     return instance
 
 
-def _empty_folder(folder: Path, *, force: bool) -> Path:
-    """Or one that may be written over."""
-    if folder.exists() and not folder.is_dir():
-        raise AskedWrongly(f"{folder} is a file: name a folder for the queue with --into.")
-    there = [name for name in (JOBS, TIMES, QUOTAS) if (folder / name).exists()]
-    if there and not force:
-        raise AskedWrongly(f"{folder} holds {there[0]} already: name another folder, or say --force to replace it.")
-    return folder
+def _generated(setting: Setting, seed: int) -> Instance:
+    """Made, if its last job comes within times that can be reckoned with."""
+    try:
+        with np.errstate(over="ignore"):
+            instance = generate(setting, seed)
+    except ValueError:  # no number is so large
+        instance = None
+    if instance is None or instance.jobs[-1].submitted_seconds > LONGEST_SECONDS:
+        raise AskedWrongly("no such queue can be made: its jobs come too seldom. Give a larger --load, as 0.7.")
+    return instance
 
 
 def _known(policy: str) -> str:
@@ -279,14 +305,11 @@ class _Queue:
 
 
 def _queue(instance: Queue, nodes: int, circumstances: Circumstances) -> _Queue:
-    if nodes < 1:
-        raise AskedWrongly(f"{nodes} nodes can run nothing: give --nodes 1 or more.")
+    require_nodes(nodes)
     mode = circumstances.get("mode", "paper")
     _require_mode(mode, circumstances)
-    tick = circumstances.get("tick_seconds")
-    if tick is not None and tick <= 0:
-        raise AskedWrongly(f"a tick of {tick:g} s never passes: give a time, or leave --tick out to decide at events.")
     seed = circumstances.get("seed", 0)
+    require_seed(seed)
     left_out: tuple[str, ...] = ()
     usual = REAL
     if instance is None:
@@ -298,12 +321,19 @@ def _queue(instance: Queue, nodes: int, circumstances: Circumstances) -> _Queue:
     if not instance.jobs:
         raise AskedWrongly("there are no jobs in this queue: add some to its jobs.csv, and their times to times.csv.")
     if (error := circumstances.get("error")) is not None:
-        if not 0 <= error < float("inf"):
-            raise AskedWrongly(f"--error must be a number such as 0.2, got {error:g}.")
+        require_error(error)
         instance = with_error(instance, error, seed)
-    _require_room(instance, nodes)
+    instance, too_much = schedulable(instance, nodes)
+    tick = circumstances.get("tick_seconds")
+    require_tick(tick, instance, nodes)
     return _Queue(
-        instance=instance, nodes=nodes, mode=mode, delays=delays, tick_seconds=tick, seed=seed, left_out=left_out
+        instance=instance,
+        nodes=nodes,
+        mode=mode,
+        delays=delays,
+        tick_seconds=tick,
+        seed=seed,
+        left_out=(*left_out, *too_much),
     )
 
 
@@ -337,6 +367,9 @@ def _require_mode(mode: str, circumstances: Circumstances) -> None:
         replace(REAL, **stated)
     except ValueError as error:
         raise AskedWrongly(f"{error}.") from error
+    for name, seconds in stated.items():
+        if seconds > LONGEST_SECONDS and name != "checkpoint_every_seconds":
+            raise AskedWrongly(f"{name} of {seconds:g} s is longer than can be reckoned with: give a time, as 2min.")
 
 
 def _simulated(queue: _Queue, name: str, decide: Policy, bound: Bound, watch: Watch | None) -> Simulated:
@@ -346,7 +379,7 @@ def _simulated(queue: _Queue, name: str, decide: Policy, bound: Bound, watch: Wa
         if watch is not None:
             watch(Watched(policy=name, now_seconds=now, waiting=waiting, running=running, ended=ended, jobs=jobs))
 
-    try:
+    with policies_may_fail():
         schedule = simulate(
             queue.instance,
             decide,
@@ -358,11 +391,6 @@ def _simulated(queue: _Queue, name: str, decide: Policy, bound: Bound, watch: Wa
             clock=time.perf_counter,
             watch=tell,
         )
-    except NeverDone as error:
-        raise Infeasible(
-            f"{error}. They lose their nodes before anything is saved, or the policy gives them none: let them save "
-            "themselves (--mode real --checkpoint-every 10min), give more nodes, or take another policy."
-        ) from error
     return Simulated(
         schedule=schedule,
         outcome=outcome(schedule),
@@ -370,21 +398,3 @@ def _simulated(queue: _Queue, name: str, decide: Policy, bound: Bound, watch: Wa
         bound=bound,
         left_out=queue.left_out,
     )
-
-
-def _require_room(instance: Instance, nodes: int) -> None:
-    """Every job has a slot that this fleet can ever give it; else it would wait for ever."""
-    most = {each.name: nodes if each.most is None else min(nodes, each.most) for each in instance.types}
-    quotas = dict(instance.quotas)
-
-    def fits(job: Job, slot: Slot, seconds: float) -> bool:
-        quota = quotas.get(job.user, slot.gpus * slot.nodes)
-        return seconds < float("inf") and slot.nodes <= most[slot.type] and slot.gpus * slot.nodes <= quota
-
-    for job in instance.jobs:
-        if not any(fits(job, slot, seconds) for slot, seconds in zip(instance.slots, job.seconds, strict=True)):
-            quota = f" and the quota of {quotas[job.user]} GPUs that {job.user} has" if job.user in quotas else ""
-            raise Infeasible(
-                f"job {job.id} can never run: none of the places that it has times for can be had with {nodes} "
-                f"nodes{quota}. Give more, or take the job out of the queue."
-            )

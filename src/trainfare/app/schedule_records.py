@@ -11,8 +11,13 @@ if TYPE_CHECKING:
 
 
 def simulated_record(found: "Simulated") -> dict[str, Any]:
-    """The outcome, and what became of each job."""
-    return {**_in_sum(found), "left_out": list(found.left_out), "jobs": job_records(found.schedule)}
+    """The outcome, what became of each job, and what was paid for."""
+    return {
+        **_in_sum(found),
+        "left_out": list(found.left_out),
+        "jobs": job_records(found.schedule),
+        "rentals": rental_records(found.schedule),
+    }
 
 
 def compared_record(found: "Compared") -> dict[str, Any]:
@@ -51,6 +56,24 @@ def generated_record(instance: Instance, folder: str, *, nodes: int, seed: int) 
     }
 
 
+def rental_records(schedule: Schedule) -> list[dict[str, Any]]:
+    """Every node that was rented, in the order of their renting: their sum is the rent."""
+    kinds = {each.name: each for each in schedule.fleet.types}
+    return [
+        {
+            "node": each.node,
+            "vm_type": each.type,
+            "vm_gpus": kinds[each.type].gpus,
+            "start_s": each.start_seconds,
+            "ready_s": each.ready_seconds,
+            "end_s": each.end_seconds,
+            "reclaimed": each.reclaimed,
+            "usd": kinds[each.type].usd_per_second * (each.end_seconds - each.start_seconds),
+        }
+        for each in schedule.rentals
+    ]
+
+
 def job_records(schedule: Schedule) -> list[dict[str, Any]]:
     """In the order of their submission."""
     ended = dict(schedule.ended_seconds)
@@ -68,7 +91,7 @@ def _job_record(job: Job, end: float | None, stretches: list[Stretch], types: di
         "submitted_s": job.submitted_seconds,
         "started_s": stretches[0].start_seconds if stretches else None,
         "ended_s": end,
-        "deadline_s": job.deadline_seconds if math.isfinite(job.deadline_seconds) else None,
+        "deadline_s": finite(job.deadline_seconds),
         "late_s": late,
         "late_usd": late * job.late_usd_per_second,
         "stretches": [
@@ -99,7 +122,13 @@ def _in_sum(found: "Simulated") -> dict[str, Any]:
         "boot_s": delays.boot_seconds,
         "checkpoint_s": delays.checkpoint_seconds,
         "restart_s": delays.restart_seconds,
+        "checkpoint_every_s": finite(delays.checkpoint_every_seconds),
     }
+
+
+def finite(number: float) -> float | None:
+    """JSON has no infinity."""
+    return number if math.isfinite(number) else None
 
 
 def outcome_record(found: Outcome) -> dict[str, Any]:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 WIDE = 112
 """Columns of a terminal that has room for everything."""
+MEDIUM = 88
+"""Columns that the list of the queue needs, below which some of it is left out."""
+LEFT_OUT = ("profile", "user", "an hour late")
 NEAR_DAYS = 6
 """A moment so near is told by the day of the week."""
 MOST_NAMES = 8
@@ -38,19 +41,23 @@ def print_queue(submissions: "Sequence[Submission]") -> None:
 
     from trainfare.cli.profile_card import ago
 
-    table = _table(("job", "program", "profile", "user", "epochs", "submitted", "deadline", "an hour late"))
     now = datetime.now(UTC)
-    for submission in submissions:
-        table.add_row(
-            Text(submission.id, style="bold"),
-            Text(submission.program),
-            Text(", ".join(submission.profile_ids)),
-            Text(submission.user or "–"),
-            str(submission.epochs or "as told"),
-            ago(submission.submitted_at, now),
-            "–" if submission.deadline_at is None else _moment(submission.deadline_at),
-            "–" if submission.deadline_at is None else format_usd(submission.late_usd_per_hour),
-        )
+    columns = {
+        "job": [Text(each.id, style="bold") for each in submissions],
+        "program": [Text(each.program) for each in submissions],
+        "profile": [Text(", ".join(each.profile_ids)) for each in submissions],
+        "user": [Text(each.user or "–") for each in submissions],
+        "epochs": [Text(str(each.epochs or "as told")) for each in submissions],
+        "submitted": [Text(ago(each.submitted_at, now)) for each in submissions],
+        "deadline": [Text("–" if each.deadline_at is None else _moment(each.deadline_at)) for each in submissions],
+        "an hour late": [
+            Text("–" if each.deadline_at is None else format_usd(each.late_usd_per_hour)) for each in submissions
+        ],
+    }
+    shown = columns if out().width >= MEDIUM else {name: columns[name] for name in columns if name not in LEFT_OUT}
+    table = _table(tuple(shown))
+    for row in zip(*shown.values(), strict=True):
+        table.add_row(*row)
     out().print(table)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from trainfare.cli import queue
+from trainfare.cli import queue, schedule_trace
 from trainfare.cli.options import Json, Store
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Plan a queue of jobs on rented machines, and simulate it.", no_args_is_help=True)
 queue.add_to(app)
+schedule_trace.add_to(app)
 
 Folder = Annotated[
     Path | None,
@@ -128,9 +129,12 @@ def compare_command(
     from trainfare.app.schedule import compare_policies, compared
     from trainfare.cli.console import print_note
     from trainfare.cli.schedule_card import finished_line
+    from trainfare.errors import AskedWrongly
 
     files = [require_drawable(path) for path in plot or ()]
     names = [name for name in (policy or "").split(",") if name.strip()]
+    if policy is not None and not names:
+        raise AskedWrongly("--policy names no policy: give some, as fifo,trainfare, or leave it out for all.")
     finished: list[Simulated] = []
 
     def note(each: "Simulated") -> None:

@@ -1,6 +1,7 @@
 """Schedules as a person reads them: what it comes to first, then why, then what is wrong with it."""
 
 from collections.abc import Iterator, Sequence
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from trainfare.cli.console import out, print_note, print_points, print_topics
@@ -82,7 +83,7 @@ def print_generated(made: "Instance", folder: "Path", nodes: int) -> None:
         f"{_counted(len(made.jobs), 'job')} on {_counted(len(made.types), 'machine type')}{apart}", markup=False
     )
     print_note(f"written: {folder}/jobs.csv, {folder}/times.csv")
-    print_note(f"next: trainfare schedule compare --instance {folder} --nodes {nodes}")
+    print_note(f"next: trainfare schedule compare --instance {quote(str(folder))} --nodes {nodes}")
 
 
 def finished_line(found: "Simulated") -> str:
@@ -147,8 +148,8 @@ def _details(found: "Simulated") -> Iterator[tuple[str, str]]:
 
 def _moves(found: "Simulated") -> str:
     outcome, delays = found.outcome, found.schedule.delays
-    moved = f"moved {outcome.moves} times ({outcome.moves / max(outcome.jobs, 1):.1f} a job)"
-    stopped = f"stopped to wait {outcome.preemptions} times"
+    moved = f"moved {_counted(outcome.moves, 'time')} ({outcome.moves / max(outcome.jobs, 1):.1f} a job)"
+    stopped = f"stopped to wait {_counted(outcome.preemptions, 'time')}"
     if found.mode == "paper":
         return f"{moved}, {stopped}; in the mode paper that takes no time"
     return (
@@ -192,9 +193,9 @@ def _latest(found: "Simulated") -> "Table":
 
 
 def _moment(seconds: float) -> str:
-    """Hours and minutes since the start of the queue."""
-    minutes = round(seconds / 60)
-    return f"{minutes // 60}:{minutes % 60:02d} h"
+    """Hours and minutes since the start of the queue; a deadline may lie before it."""
+    minutes = round(abs(seconds) / 60)
+    return f"{'-' * (seconds < 0 < minutes)}{minutes // 60}:{minutes % 60:02d} h"
 
 
 def _table(found: "Compared") -> "Table":

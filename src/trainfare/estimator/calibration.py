@@ -14,7 +14,7 @@ from statistics import fmean
 
 import msgspec
 
-from trainfare.estimator.conformal import conformal_factor
+from trainfare.estimator.conformal import usual_factor
 from trainfare.estimator.corrections import Corrections
 from trainfare.estimator.larger_batch import SHIPPED, LargerBatchFit, curves_of, fit_seconds_alone
 from trainfare.estimator.links import HALF, ClusterStep, ScalingFit, fit_links
@@ -136,8 +136,8 @@ def _errors(rows: Sequence[MeasuredIteration], gpus: Mapping[str, Gpu], fit: Phy
 
 
 def _moved_factors(rows: Sequence[MeasuredIteration], predicted: Mapping[int, float]) -> tuple[float, float]:
-    """log(t_b/t_a) against log(p_b/p_a), over every pair of machines that ran the same program; of the GPUs moved to,
-    the worst one's factor, for the next one may be as bad."""
+    """log(t_b/t_a) against log(p_b/p_a), over every pair of machines that ran the same program; nine tenths of the GPUs
+    moved to, each weighing the same."""
     alike: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for place in predicted:
         row = rows[place]
@@ -154,7 +154,7 @@ def _moved_factors(rows: Sequence[MeasuredIteration], predicted: Mapping[int, fl
 
 def _factor(pairs: Sequence[tuple[float, str]], assumed: float) -> float:
     """`assumed` where no two machines ran the same program."""
-    return conformal_factor([e for e, _ in pairs], [gpu for _, gpu in pairs]) if pairs else assumed
+    return usual_factor([e for e, _ in pairs], [gpu for _, gpu in pairs]) if pairs else assumed
 
 
 def fit_calibration(
@@ -210,7 +210,10 @@ def _kept(before: Calibration | None, part: str) -> Calibration:
 
 
 def cluster_steps(rows: Sequence[MeasuredIteration], gpus: Mapping[str, Gpu]) -> list[ClusterStep]:
-    """Each step on several GPUs beside the step of one, at the same batch of one GPU."""
+    """Each step on several GPUs beside the step of one, at the same batch of one GPU.
+
+    Of several nodes one must know what was sent or over which network: who knows neither learns nothing from them.
+    """
 
     def alike(row: MeasuredIteration) -> tuple[object, ...]:
         return row.source, row.program, row.gpu, row.machine, row.dtype, row.batch_size
@@ -230,5 +233,8 @@ def cluster_steps(rows: Sequence[MeasuredIteration], gpus: Mapping[str, Gpu]) ->
             half=row.dtype in HALF,
         )
         for row in rows
-        if row.gpus > 1 and row.gpu in gpus and alike(row) in alone
+        if row.gpus > 1
+        and row.gpu in gpus
+        and alike(row) in alone
+        and (row.nodes == 1 or row.gradient_bytes or row.network_gb_per_second)
     ]

@@ -86,7 +86,7 @@ class ScalingFit:
     """Of one hop."""
     usual_gradient: float = 1.5
     """S over `alone` in GB/s, for a gradient that is not known, in float32; latencies are within it."""
-    at_half: float = 1.0
+    at_half: float = 3.0
     """How many times as much it is in half precision."""
     of_gpu: Mapping[str, float] = field(default_factory=dict)
     """`PCIe/T4`: a factor on the efficiency of GPUs that were measured."""

@@ -9,8 +9,8 @@ fourth, hosts that meet on two nodes. For each placement of a machine
 with w the share of the step that follows the sending (`RingFit.sync_share`), S the gradient and B a tenth of the
 nominal bandwidth of the link (`gradient_seconds`). a and b come from the steps of other programs on that machine at
 that placement, and, less and less, at those near to it (a Gaussian in ln N and ln K), each program weighing the same,
-pulled to 0. How hard is chosen by leaving families out. A machine or a placement that no other program was on is left
-as the formula has it.
+pulled to 0. How hard is chosen by leaving families out, for each machine by itself as far as it has steps enough. A
+machine or a placement that no other program was on is left as the formula has it.
 
 The interval is that of families left out (`usual_factor`), in units of `calm + w` (a step that computes is surer than
 one that sends) and of how far off the machine's other programs are.
@@ -40,6 +40,8 @@ _WILD = 0.3
 _MOST = 0.7
 """No correction is larger, in logs."""
 _FEW = 5
+_MANY = 40
+"""Steps of a machine from which on these, and no longer those of all, choose its pull."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +160,7 @@ def misses_of(
 
 
 def fit_missed(misses: Sequence[Miss], *, pulls: Sequence[float] = PULLS, calm: float = 0.3) -> MissedFit:
-    """The pull with which families come out best when left out, its corrections, and how far those left out stray.
+    """The pulls with which families come out best when left out, their corrections, and how far those left out stray.
 
     Without pulls to choose from nothing is corrected, and only the interval is learnt.
     """
@@ -166,13 +168,14 @@ def fit_missed(misses: Sequence[Miss], *, pulls: Sequence[float] = PULLS, calm: 
     if len(families) < 2:
         return NOTHING_KNOWN
     tried = {pull: _left_out(misses, families, pull) for pull in pulls}
-    pull = min(pulls, key=lambda p: sum(abs(error) for error, _ in tried[p]), default=None)
-    errors = [(miss.log_miss, miss) for miss in misses] if pull is None else tried[pull]
+    chosen = _pulls(tried) if tried else {}
+    left = [one for pull, found in tried.items() for one in found if chosen[one[1].machine] == pull]
+    errors = left if tried else [(miss.log_miss, miss) for miss in misses]
     scaled = [(error * (1 + calm) / (calm + miss.sync_share), miss) for error, miss in errors]
     without = {family: _unrest([one for one in scaled if one[1].family != family]) for family in families}
     calmed = [error / without[miss.family].get(miss.machine, 1.0) for error, miss in scaled]
     return MissedFit(
-        machines={} if pull is None else _corrections(misses, pull),
+        machines=_corrections(misses, chosen) if tried else {},
         spread=math.log(usual_factor(calmed, [miss.family for _, miss in scaled])),
         calm=calm,
         unrest=_unrest(scaled),
@@ -194,7 +197,8 @@ def _unrest(errors: Sequence[tuple[float, Miss]]) -> dict[str, float]:
 def _left_out(misses: Sequence[Miss], families: Sequence[str], pull: float) -> list[tuple[float, Miss]]:
     found = []
     for family in families:
-        fit = MissedFit(machines=_corrections([miss for miss in misses if miss.family != family], pull))
+        others = [miss for miss in misses if miss.family != family]
+        fit = MissedFit(machines=_corrections(others, {miss.machine: pull for miss in others}))
         for miss in misses:
             if miss.family == family:
                 told = fit.log_correction(miss.machine, miss.placement, miss.sync_share, miss.gradient_share)
@@ -202,11 +206,24 @@ def _left_out(misses: Sequence[Miss], families: Sequence[str], pull: float) -> l
     return found
 
 
-def _corrections(misses: Sequence[Miss], pull: float) -> dict[str, tuple[Correction, ...]]:
+def _pulls(tried: Mapping[float, Sequence[tuple[float, Miss]]]) -> dict[str, float]:
+    """Of each machine: the least mean absolute error, as if `_MANY` more of its steps erred as those of all do."""
+    of_all: dict[float, float] = {}
+    of_one: dict[str, dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for pull, found in tried.items():
+        of_all[pull] = fmean(abs(error) for error, _ in found)
+        for error, miss in found:
+            of_one[miss.machine][pull].append(abs(error))
+    return {
+        machine: min(own, key=lambda pull: sum(own[pull]) + _MANY * of_all[pull]) for machine, own in of_one.items()
+    }
+
+
+def _corrections(misses: Sequence[Miss], pulls: Mapping[str, float]) -> dict[str, tuple[Correction, ...]]:
     by_machine: dict[str, list[Miss]] = defaultdict(list)
     for miss in misses:
         by_machine[miss.machine].append(miss)
-    return {machine: _of_machine(own, pull) for machine, own in sorted(by_machine.items())}
+    return {machine: _of_machine(own, pulls[machine]) for machine, own in sorted(by_machine.items())}
 
 
 def _of_machine(misses: Sequence[Miss], pull: float) -> tuple[Correction, ...]:

@@ -624,12 +624,13 @@ def scaled_seconds(step: StepSeconds, measured: Sequence[tuple[StepSeconds, floa
 def interval_factor(step: StepSeconds, gpu: str, fit: PhysicsFit) -> float:
     """Truth lies within seconds ÷ factor and seconds × factor, nine times in ten.
 
-    Wider for a GPU that was not measured, less wide for a program that resembles one that was; and wider by the share
-    of time in operators that nobody measured.
+    Wider for a GPU that was not measured, less wide for a program that resembles one that was; both doubts add up in
+    squares. And wider by the share of time in operators that nobody measured.
     """
     reach = fit.gpus.get(gpu)
     if reach is None:
-        factor = fit.factor_new_gpu
+        program = math.log(fit.factor_known_family if step.near >= NEAR else fit.factor_new_program)
+        factor = math.exp(math.hypot(math.log(fit.factor_new_gpu), program))
     elif step.near >= NEAR:
         factor = reach.factor_known_family or fit.factor_known_family
     else:

@@ -16,9 +16,8 @@ The host's part no figure of a GPU tells; it is the median of the known GPUs' un
 
 Errors are those of the device's part. One measured layer of another size says little, so λ = 3.
 
-Interval: each known GPU is asked as if it were unseen, and told by one GPU fewer than the one asked about will be; so
-the factor lies half-way between that of the worst of them and that of all together, and after ten measured layers,
-which make GPUs err alike, is that of all. Both were chosen in sight of the coverage; six GPUs cannot promise more.
+Interval: each known GPU is asked as if it were unseen, told by one GPU fewer than the one asked about will be, and each
+weighs the same (`usual_factor`).
 Limits: float32 of Kepler to Volta under TensorFlow 1 is all that was tried.
 """
 
@@ -31,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainfare.estimator.chips import generations_apart
-from trainfare.estimator.conformal import conformal_factor
+from trainfare.estimator.conformal import usual_factor
 from trainfare.estimator.layer_terms import HOST, Shapes, figures_of, layer_terms, shapes_of
 from trainfare.estimator.layers import LayerModel, least_seconds, parts_of
 from trainfare.model.machine import Gpu
@@ -213,10 +212,4 @@ def _factors(
             told = panel.predict(rows, gpus[model.gpu], gpus, measured)
             errors[given] += np.log(told / truth).tolist()
         groups += [model.gpu] * len(rows)
-    found = {given: _between(errors[given], groups) for given in ("0", "1")}
-    return {**found, "few": conformal_factor(errors["few"], ["all"] * len(groups))}
-
-
-def _between(errors: Sequence[float], groups: Sequence[str]) -> float:
-    """The geometric mean of what holds on the worst GPU and of what holds over all of them."""
-    return float(np.sqrt(conformal_factor(errors, groups) * conformal_factor(errors, ["all"] * len(errors))))
+    return {given: usual_factor(of, groups) for given, of in errors.items()}

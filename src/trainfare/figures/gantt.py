@@ -27,6 +27,7 @@ from trainfare.figures.schedule_lanes import EPSILON, Bar, bars, lanes, since_fi
 from trainfare.figures.schedule_load import load_views
 from trainfare.figures.schedule_look import (
     BARS,
+    FIRST_SUBMISSION,
     GROUNDS,
     LATE,
     PREPARES,
@@ -86,9 +87,16 @@ class _Field:
         return bottom - (band + bands) * gpu, bottom - band * gpu
 
 
-def gantt_figure(schedule: Schedule, outcome: Outcome, *, bound_usd: float | None = None, width: int = WIDE) -> Spec:
-    """`width` pixels in all."""
-    views = gantt_views(schedule, outcome, bound_usd=bound_usd, width=width)
+def gantt_figure(
+    schedule: Schedule,
+    outcome: Outcome,
+    *,
+    bound_usd: float | None = None,
+    width: int = WIDE,
+    since: str = FIRST_SUBMISSION,
+) -> Spec:
+    """`width` pixels in all; `since` says what second 0 is."""
+    views = gantt_views(schedule, outcome, bound_usd=bound_usd, width=width, since=since)
     title, subtitle = title_of(schedule, outcome, bound_usd)
     return page(views, description=f"{title}. {subtitle}.", width=width)
 
@@ -102,6 +110,7 @@ def gantt_views(
     end_seconds: float | None = None,
     height: float = HEIGHT,
     left: int = 0,
+    since: str = FIRST_SUBMISSION,
 ) -> list[Spec]:
     """To stand below others; `end_seconds` is where x ends, since the first submission and if later than the schedule,
     `left` the pixels beside the field, if more than it needs."""
@@ -112,7 +121,7 @@ def gantt_views(
     number = max(lane_of.values(), default=0) + 1
     if number > MOST_LANES or len(drawn) > MOST_BARS:
         return load_views(
-            schedule, outcome, bound_usd=bound_usd, width=width, end_seconds=end, height=height, left=left
+            schedule, outcome, bound_usd=bound_usd, width=width, end_seconds=end, height=height, left=left, since=since
         )
     room = max(_room(number), left)
     field = _Field(
@@ -133,7 +142,7 @@ def gantt_views(
             "width": field.x.length,
             "height": round(field.height, 1),
             "layer": [
-                _ground(schedule, lane_of, field, room),
+                _ground(schedule, lane_of, field, room, since),
                 _bars(rows),
                 *_reclaimed(schedule, lane_of, field),
                 *_names(rows, field),
@@ -157,7 +166,7 @@ def _in_order(schedule: Schedule) -> list[Job]:
     return sorted(schedule.jobs, key=lambda job: (first.get(job.id, math.inf), job.submitted_seconds, job.id))
 
 
-def _ground(schedule: Schedule, lane_of: Mapping[int, int], field: _Field, room: int) -> Spec:
+def _ground(schedule: Schedule, lane_of: Mapping[int, int], field: _Field, room: int, since: str) -> Spec:
     """Every rental; it has the axes, as it is always there."""
     types = {each.name: each for each in schedule.fleet.types}
     rows = []
@@ -189,7 +198,7 @@ def _ground(schedule: Schedule, lane_of: Mapping[int, int], field: _Field, room:
         "data": {"values": rounded(rows)},
         "mark": {"type": "rect"},
         "encoding": {
-            "x": field.x.encoding("x", "time since the first submission"),
+            "x": field.x.encoding("x", since),
             "x2": {"field": "x2"},
             "y": y,
             "y2": {"field": "y2"},

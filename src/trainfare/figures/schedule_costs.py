@@ -101,7 +101,7 @@ def _who_wins(ordered: Sequence[Outcome]) -> str:
 
 
 def _how_to_read(ordered: Sequence[Outcome], bound_usd: float | None, end: float) -> str:
-    parts = [f"{ordered[0].jobs} jobs"]
+    parts = [f"{ordered[0].jobs} job{'s' * (ordered[0].jobs != 1)}"]
     if bound_usd:
         parts.append(f"the line: no schedule costs less than {format_usd(bound_usd)}")
     if any(each.total_usd > end for each in ordered):

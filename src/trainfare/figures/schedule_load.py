@@ -12,6 +12,7 @@ from trainfare.figures.axis import Axis, axis
 from trainfare.figures.look import EDGE, STRONG, WIDE, Spec, titled
 from trainfare.figures.schedule_look import (
     BARS,
+    FIRST_SUBMISSION,
     LATE,
     Swatch,
     kinds_of,
@@ -43,6 +44,7 @@ def load_views(
     end_seconds: float,
     height: float,
     left: int = 0,
+    since: str = FIRST_SUBMISSION,
 ) -> list[Spec]:
     """GPUs above; below, where there are such, jobs that wait or are late."""
     step = end_seconds / PIECES
@@ -65,12 +67,12 @@ def load_views(
         "title": titled(title, f"{subtitle} · {how}", width),
         "width": x.length,
         "height": upright.length,
-        "layer": [*_areas(layers, step, x, upright, room, "GPUs"), *legends[0]],
+        "layer": [*_areas(layers, step, x, upright, room, since), *legends[0]],
     }
     jobs = {
         "width": x.length,
         "height": below.length,
-        "layer": [*_lines(shown, step, x, below, room), *legends[1]],
+        "layer": [*_lines(shown, step, x, below, room, since), *legends[1]],
     }
     return [above, jobs] if shown else [above]
 
@@ -130,7 +132,7 @@ def _overdue(schedule: Schedule) -> list[Piece]:
 
 
 def _areas(
-    layers: Sequence[tuple[str, str, list[float]]], step: float, x: Axis, y: Axis, room: int, title: str
+    layers: Sequence[tuple[str, str, list[float]]], step: float, x: Axis, y: Axis, room: int, since: str
 ) -> list[Spec]:
     """Each on those below it."""
     found = []
@@ -152,8 +154,8 @@ def _areas(
                 "data": {"values": [*rows, rows[-1] | {"x": round(PIECES * step, 3)}]},
                 "mark": {"type": "area", "interpolate": "step-after", "color": colour, "opacity": 1.0},
                 "encoding": {
-                    "x": x.encoding("x", "time since the first submission"),
-                    "y": y.encoding("y", title, room=room),
+                    "x": x.encoding("x", since),
+                    "y": y.encoding("y", "GPUs", room=room),
                     "y2": {"field": "y2"},
                     "tooltip": [{"field": name, "type": "nominal"} for name in ("time", words)],
                 },
@@ -162,13 +164,15 @@ def _areas(
     return found
 
 
-def _lines(shown: Sequence[tuple[str, str, list[float]]], step: float, x: Axis, y: Axis, room: int) -> list[Spec]:
+def _lines(
+    shown: Sequence[tuple[str, str, list[float]]], step: float, x: Axis, y: Axis, room: int, since: str
+) -> list[Spec]:
     return [
         {
             "data": {"values": [{"x": round(i * step, 3), "y": round(high, 3)} for i, high in enumerate(heights)]},
             "mark": {"type": "line", "interpolate": "step-after", "color": colour, "strokeWidth": 1.6},
             "encoding": {
-                "x": x.encoding("x", "time since the first submission"),
+                "x": x.encoding("x", since),
                 "y": y.encoding("y", "jobs", room=room),
             },
         }

@@ -9,6 +9,10 @@ from trainfare.model.queue import Fleet, NodeType
 from trainfare.model.schedule import Outcome, Schedule
 from trainfare.units import format_seconds, format_usd
 
+FIRST_SUBMISSION = "time since the first submission"
+"""What second 0 of a simulated schedule is, below its axis."""
+NOW = "time from now"
+"""Of one that is planned."""
 BARS = ("#8db4d8", "#f0be86", "#a5cfae", "#c4b0dd", "#e6a5ae", "#b9c07c", "#93cccb", "#d2b48c")
 """Jobs, one after the other: about equally light, so that letters are read on each."""
 PREPARES = "#b4b4b4"

@@ -14,8 +14,8 @@ on 1, 2, 4 or 8 GPUs of one server; GPUs spread over `many` servers are a gang o
 was not timed somewhere cannot run there. A trace tells how many GPUs its author asked for; a scheduler that may choose
 need not care, one that may not is given `asked_only`.
 
-Deadlines and what lateness costs are not in the traces: they follow the rule of Jahani et al. 2019, from a seed.
-Predictions are the true times, or wrong by a factor e^N(0, log_error) each job.
+Deadlines and what lateness costs are not in the traces: they follow the rule of Jahani et al. 2019, from a seed, by the
+shortest time on one machine. Predictions are the true times, or wrong by a factor e^N(0, log_error) each job.
 """
 
 import math
@@ -60,7 +60,7 @@ Throughputs = Mapping[tuple[str, str, Slot], float]
 class _Traced:
     """A job as a line of a trace tells it."""
 
-    id: str
+    line: int
     model: str
     batch: str
     steps: float
@@ -73,6 +73,7 @@ def read_job_trace(
     throughput: Path,
     *,
     types: tuple[NodeType, ...] = MACHINES,
+    jobs: int | None = None,
     gangs: bool = False,
     asked_only: bool = False,
     log_error: float = 0.0,
@@ -81,25 +82,30 @@ def read_job_trace(
     """The queue of a trace on these machines; `gangs` lets jobs go over several machines of one GPU.
 
     Jobs of which a line makes no sense, or that were timed on none of the machines, are left out with a sentence.
+    With `jobs`, the first so many of the others make the queue, and lines after theirs are not complained of.
     """
     rates = _throughputs(throughput)
-    slots = _slots(types, rates, gangs=gangs)
+    slots = _slots(types, rates, throughput, gangs=gangs)
     gpu_of = {each.name: each.gpu for each in types}
     found: list[tuple[_Traced, tuple[float, ...]]] = []
-    left_out: list[str] = []
+    left_out: dict[int, str] = {}
     for number, fields in _lines(trace):
         try:
-            job = _traced(fields, f"{trace}, line {number}", f"J{number}")
+            job = _traced(fields, f"{trace}, line {number}", number)
             seconds = _seconds(job, slots, gpu_of, rates, asked_only=asked_only)
         except ValueError as error:
-            left_out.append(f"job J{number} is left out: {error}")
+            left_out[number] = f"job J{number} is left out: {error}"
         else:
             found.append((job, seconds))
     if left_out and not found:
-        raise AskedWrongly(f"no job of {trace} can be scheduled: {left_out[0]}")
+        raise AskedWrongly(f"no job of {trace} can be scheduled: {next(iter(left_out.values()))}")
     found.sort(key=lambda each: each[0].submitted)
-    instance = _instance(found, types, slots, log_error=log_error, seed=seed)
-    return ReadInstance(instance=instance, left_out=tuple(left_out))
+    found, later = (found, []) if jobs is None else (found[:jobs], found[jobs:])
+    last = max((job.line for job, _ in found), default=0) if later else math.inf
+    return ReadInstance(
+        instance=_instance(found, types, slots, log_error=log_error, seed=seed),
+        left_out=tuple(sentence for number, sentence in left_out.items() if number < last),
+    )
 
 
 def _lines(trace: Path) -> list[tuple[int, list[str]]]:
@@ -113,10 +119,11 @@ def _lines(trace: Path) -> list[tuple[int, list[str]]]:
     return [(number, line.split("\t")) for number, line in enumerate(lines, start=1) if line.strip()]
 
 
-def _traced(fields: list[str], where: str, name: str) -> _Traced:
+def _traced(fields: list[str], where: str, number: int) -> _Traced:
     places = FIELDS.get(len(fields))
     if places is None:
-        raise ValueError(f"{where} has {len(fields)} fields divided by tabs; 7 or 10 make a job.")
+        counted = f"{len(fields)} field{'s' * (len(fields) > 1)}"
+        raise ValueError(f"{where} has {counted} divided by tabs; 7 or 10 make a job.")
     numbers = {}
     for what, place in places.items():
         try:
@@ -127,10 +134,10 @@ def _traced(fields: list[str], where: str, name: str) -> _Traced:
         if not least <= numbers[what] < math.inf:
             raise ValueError(f"{where}, field {places[what] + 1}: {what} must be at least {least}.")
     kind = JOB_TYPE.fullmatch(fields[0].strip())
-    if kind is None:
-        raise ValueError(f"{where}, field 1: nothing tells which model it is.")
+    if kind is None or not kind["model"].isprintable():
+        raise ValueError(f"{where}, field 1: {fields[0]!r} does not tell which model it is.")
     return _Traced(
-        id=name,
+        line=number,
         model=kind["model"],
         batch=kind["batch"] or "",
         steps=numbers["steps"],
@@ -150,12 +157,15 @@ def _throughputs(path: Path) -> Throughputs:
 def _measured_slot(line: Line) -> Slot:
     """Many servers with one GPU in all are one server: the table of one server has that time too."""
     gpu, gpus = line.text("gpu").upper(), line.count("gpus")
-    if line.text("servers") == "one":
+    servers = line.text("servers")
+    if servers == "one":
         return Slot(gpu, gpus)
+    if servers != "many":
+        raise line.wrong("servers", f"{servers!r} is neither one nor many", "Say whether the GPUs share a server")
     return Slot(gpu, 1, gpus) if gpus > 1 else Slot(f"{gpu}, of many", 1)
 
 
-def _slots(types: tuple[NodeType, ...], rates: Throughputs, *, gangs: bool) -> tuple[Slot, ...]:
+def _slots(types: tuple[NodeType, ...], rates: Throughputs, path: Path, *, gangs: bool) -> tuple[Slot, ...]:
     """What was measured, type by type, gangs last."""
     measured = sorted({slot for _, _, slot in rates}, key=lambda slot: (slot.nodes, slot.gpus))
     slots = [
@@ -167,9 +177,8 @@ def _slots(types: tuple[NodeType, ...], rates: Throughputs, *, gangs: bool) -> t
         if not many or (gangs and each.gpus == slot.gpus)
     ]
     if not slots:
-        raise AskedWrongly(
-            f"no throughput is known of {', '.join(sorted({each.gpu for each in types}))}: choose other machines."
-        )
+        wanted = ", ".join(sorted({each.gpu for each in types}))
+        raise AskedWrongly(f"{path} has no throughput of {wanted}: choose other machines, or another table.")
     return tuple(slots)
 
 
@@ -204,9 +213,9 @@ def _instance(
     factor = np.exp(log_error * wrong.standard_normal(len(found)))
     jobs = tuple(
         Job(
-            id=job.id,
+            id=f"J{job.line}",
             submitted_seconds=job.submitted,
-            deadline_seconds=job.submitted + float(slack[number]) * min(seconds) / float(factor[number]),
+            deadline_seconds=job.submitted + float(slack[number]) * _shortest(seconds, slots) / float(factor[number]),
             late_usd_per_second=float(weight[number]),
             seconds=tuple(each / float(factor[number]) for each in seconds),
             log_error=log_error,
@@ -216,3 +225,9 @@ def _instance(
     return Instance(
         types=types, slots=slots, jobs=jobs, true_seconds=tuple(seconds for _, seconds in found) if log_error else ()
     )
+
+
+def _shortest(seconds: tuple[float, ...], slots: tuple[Slot, ...]) -> float:
+    """On one machine, so that gangs do not move deadlines; of a job that runs on several only, there."""
+    alone = min(each for each, slot in zip(seconds, slots, strict=True) if slot.nodes == 1)
+    return alone if alone < math.inf else min(seconds)

@@ -5,8 +5,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from unicodedata import category
 
 from trainfare.errors import AskedWrongly
+
+UNSEEN = ("Cc", "Zl", "Zp")
+"""Of Unicode: controls, and the ends of lines and paragraphs. On a terminal they write over what stands there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +26,8 @@ class Line:
         found = self.cells.get(column) or otherwise
         if found is None:
             raise self.wrong(column, "nothing stands there", "Fill it in")
+        if any(category(letter) in UNSEEN for letter in found):
+            raise self.wrong(column, f"{found!r} has letters that cannot be seen", "Write it in one line of plain text")
         return found
 
     def real(self, column: str, otherwise: float | None = None) -> float:

@@ -18,7 +18,7 @@ def arrivals_per_second(state: State) -> float:
     """λ: the plain rate of arrivals so far."""
     seen = state.arrivals
     spread = FIRST_JOBS * seen.mean_shortest_seconds / state.fleet.nodes
-    return seen.jobs / (state.now_seconds + spread) if seen.jobs else 0.0
+    return seen.jobs / (state.now_seconds + spread) if state.now_seconds + spread > 0 else 0.0
 
 
 def believed_arrivals_per_second(state: State) -> float:

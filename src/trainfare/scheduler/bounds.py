@@ -169,7 +169,10 @@ def _prices(queue: _Queue, edges: "Numbers") -> tuple["Numbers", "Numbers"]:
         enough=ENOUGH,
     )
     for _ in range(HALVINGS):
-        edges = np.sort(np.concatenate([edges, (edges[:-1] + edges[1:]) / 2]))
+        halved = np.sort(np.concatenate([edges, (edges[:-1] + edges[1:]) / 2]))
+        if (np.diff(halved) <= 0).any():  # nothing lies between, so late in the queue are so short jobs
+            break
+        edges = halved
         prices = best_prices(
             _priced(queue, edges),
             _capacity(queue, edges),

@@ -1,6 +1,6 @@
 """What a second of a node is worth in each period to come, beyond its rent: the dual prices of a fluid plan.
 
-    min  Σ_jik (1.02 · share_k + late_jik) · y_jik      y_jik: seconds that job j works on slot k in part i of its time
+    min  Σ_jik (h · share_k + late_jik) · y_jik      y_jik: seconds that job j works on slot k in part i of its time
          Σ_ik y_jik / t_jk ≥ 1                             every job gets done
          Σ_k y_jik ≤ length of the part                    in one place at a time
          Σ_jk frac_k · y_jik ≤ len_i · max(N - κ·R_i, 0.05 N)        in each period; all N in the first
@@ -19,9 +19,8 @@ import numpy as np
 
 from trainfare.model.queue import State
 from trainfare.scheduler.highs import Model, solve
-from trainfare.scheduler.outlook import Work, parts_of
-from trainfare.scheduler.tables import SlotTable, slot_table
-from trainfare.scheduler.value import OVERHEAD
+from trainfare.scheduler.outlook import EDGES, Work, parts_of
+from trainfare.scheduler.tables import SlotTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,10 +35,11 @@ LITTLE = 0.02
 """A slot that spares less of the rent than this and takes a larger part of a node is not worth a column."""
 
 
-def capacity_prices(state: State, work: Work, starts: "NDArray[np.float64]", arrivals: float) -> "NDArray[np.float64]":
-    """π, $ per node-second, for each period."""
-    slots = slot_table(state.fleet)
-    mean = state.arrivals.mean_shortest_seconds
+def capacity_prices(
+    state: State, work: Work, slots: SlotTable, starts: "NDArray[np.float64]", arrivals: float
+) -> "NDArray[np.float64]":
+    """π, $ per node-second, for each period; the slots' share is h · share_k (value.py), `arrivals` is λ."""
+    mean = float(starts[1]) / EDGES[1]
     ends = np.append(starts[1:], 2 * starts[-1])
     middle = (starts + ends) / 2
     dearest = max(each.usd_per_second for each in state.fleet.types)
@@ -85,7 +85,7 @@ def _fluid(
     usable = _worth_a_column(slots, work.seconds)
     job, part, slot = np.nonzero(usable[:, None, :] & (length > 0)[:, :, None])
     speed = 1.0 / work.seconds[job, slot]
-    usd = OVERHEAD * slots.share[slot] + parts.late_usd_per_second[job, part] + parts.late_usd[job, part] * speed
+    usd = slots.share[slot] + parts.late_usd_per_second[job, part] + parts.late_usd[job, part] * speed
     jobs, periods, cells = len(work.due), len(starts), parts.start.size
     # rows: jobs to be done | each job's parts of time | periods; in units of the job, of seconds, of node-seconds
     column = np.arange(len(job))

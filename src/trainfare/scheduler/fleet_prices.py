@@ -74,7 +74,10 @@ def best_prices(
         else:
             width = box * np.maximum(best, np.average(best, weights=capacity))
             low, high = np.maximum(best - width, 0), best + width
-        reachable, duals = _mixture(ways, capacity, low, high)
+        try:
+            reachable, duals = _mixture(ways, capacity, low, high)
+        except ValueError:  # dollars too far apart for the model; every price is valid, so the best so far is
+            break
         if reachable - most <= enough * abs(most):
             break
         prices = (1 - STEP) * best + STEP * duals

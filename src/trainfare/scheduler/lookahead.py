@@ -12,7 +12,7 @@ stands idle before it gets on (offers.py; zero without delays):
 
 V moves jobs freely. With delays a job that runs at τ either goes on where it is, or is moved and restored once more:
 
-    V_j(r, τ)  becomes  min( ∫ from τ to τ + r·t_jk of (1.02 · share_k + π · frac_k) + w_j · (τ + r·t_jk - D_j)⁺,
+    V_j(r, τ)  becomes  min( ∫ from τ to τ + r·t_jk of (h · share_k + π · frac_k) + w_j · (τ + r·t_jk - D_j)⁺,
                              V_j(r + s_j, τ) )
 
 Without it, moving later looks free and moving now does not, and jobs are late that were to be given more GPUs later.
@@ -23,7 +23,7 @@ so what has no time to lose goes where nothing is taken back. Later periods coun
 The score of a decision is the sum of these: rent until things change, and what is to be paid from there on.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,7 +36,7 @@ from trainfare.scheduler.offers import Offers
 from trainfare.scheduler.outlook import parts_of, period_starts, work_of
 from trainfare.scheduler.reclaims import Reclaims, reclaims_per_second, unsaved_part, with_reclaims
 from trainfare.scheduler.tables import slot_table
-from trainfare.scheduler.value import GoesOn, rents, same_times, values
+from trainfare.scheduler.value import OVERHEAD, GoesOn, rents, same_times, values
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -59,10 +59,11 @@ class LookAhead:
     def __init__(self, state: State, offered: Offers, left: "NDArray[np.float64]") -> None:
         rates = reclaims_per_second(state.fleet)
         slots = slot_table(state.fleet)
-        starts = period_starts(state.arrivals.mean_shortest_seconds)
+        starts = period_starts(state.arrivals.mean_shortest_seconds or float(left.min(axis=1).mean()))
         self._work = work_of(state, with_reclaims(left, rates, state.delays))
-        prices = capacity_prices(state, self._work, starts, arrivals_per_second(state))
-        self._values = values(self._work, parts_of(self._work, starts), slots, prices)
+        dear = replace(slots, share=OVERHEAD * slots.share)
+        prices = capacity_prices(state, self._work, dear, starts, arrivals_per_second(state))
+        self._values = values(self._work, parts_of(self._work, starts), dear, prices)
         self._arrivals = believed_arrivals_per_second(state)
         self._share = slots.share[offered.slot]
         self._type_usd = np.array([each.usd_per_second for each in offered.fleet.types])
@@ -71,12 +72,13 @@ class LookAhead:
         kinds, self._kind = np.unique(first, return_inverse=True)
         slot = offered.slot[kinds]
         self._times, self._idle = left[:, slot], offered.idle_seconds[:, kinds]
+        self._expected_ends = self._work.seconds[:, slot] + self._idle
         shortest = left.min(axis=1, keepdims=True)
         delays = state.delays
         moved = (delays.checkpoint_seconds + delays.restart_seconds) / shortest
-        self._waits = 1 + offered.restore_seconds[:, None] / shortest + moved
+        self._waits = 1 + offered.restore_seconds[:, None] / shortest
         self._moved = moved if offered.twice else None
-        self._goes_on = GoesOn(starts, rents(slots, prices)[slot])
+        self._goes_on = GoesOn(starts, rents(dear, prices)[slot])
         self._reclaims = Reclaims(
             rates=rates[slot],
             restart=delays.restart_seconds / shortest,
@@ -97,7 +99,7 @@ class LookAhead:
         usd, rebate, wait = np.zeros(ends.shape), np.zeros(ends.shape), np.zeros(len(ends))
         ended_late = self._late_usd(ends)
         for tau, chance in zip(event.seconds.tolist(), event.weights.tolist(), strict=True):
-            usd += chance * np.where(ends > tau, self._runs_on_usd(ends, tau), ended_late)
+            usd += chance * np.where(ends > tau, self._runs_on_usd(tau), ended_late)
             rebate += chance * np.maximum(tau - ends, 0.0)
             wait += chance * self._values.usd(self._waits, tau)[:, 0]
         job_usd = usd[:, self._kind] - self._share * rebate[:, self._kind]
@@ -107,13 +109,13 @@ class LookAhead:
             node_usd=self._type_usd * event.mean_seconds,
         )
 
-    def _runs_on_usd(self, ends: "NDArray[np.float64]", tau: float) -> "NDArray[np.float64]":
+    def _runs_on_usd(self, tau: float) -> "NDArray[np.float64]":
         """From τ on, of a job that has not ended by then."""
         left = 1 - (tau - self._idle) / self._times
         if self._moved is None:
             usd = self._values.usd(left, tau)
         else:
-            goes_on = self._goes_on.usd(ends, tau) + self._late_usd(ends)
+            goes_on = self._goes_on.usd(self._expected_ends, tau) + self._late_usd(self._expected_ends)
             usd = np.minimum(self._values.usd(left + self._moved, tau), goes_on)
         spot = np.flatnonzero(self._reclaims.rates)
         if len(spot):

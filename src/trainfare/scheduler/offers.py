@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trainfare.model.queue import Delays, Fleet, NodePlan, Queued, Slot, State
+from trainfare.model.queue import Delays, Fleet, Queued, Slot, State
 from trainfare.scheduler.objective import slot_places
 from trainfare.scheduler.running import restore_seconds
+from trainfare.scheduler.tables import slot_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
 NEW = " (new)"
@@ -115,9 +114,16 @@ def _twice(state: State) -> Fleet:
     return Fleet(nodes=fleet.nodes, types=are_on + new, slots=fleet.slots + slots, quotas=fleet.quotas)
 
 
-def without_new(nodes: "Sequence[NodePlan]") -> list[NodePlan]:
-    """Plans on offered types as plans on the state's own."""
-    return [replace(each, type=each.type.removesuffix(NEW)) for each in nodes]
+def where_possible(state: State, left: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    """Jobs × slots: `left`, and infinite where a slot has more nodes than may be had, or more GPUs than the quota."""
+    slots = slot_table(state.fleet)
+    most = np.array([state.fleet.nodes if each.most is None else each.most for each in state.fleet.types])
+    quotas = dict(state.fleet.quotas)
+    quota = np.array([quotas.get(each.job.user, np.inf) for each in state.jobs])
+    can_be = (slots.nodes <= np.minimum(most, state.fleet.nodes)[slots.type])[None, :]
+    can_be = can_be & (slots.gpus * slots.nodes <= quota[:, None])
+    possible: NDArray[np.float64] = np.where(can_be, left, np.inf)
+    return possible
 
 
 def seconds_until_end(offered: Offers, left: "NDArray[np.float64]") -> "NDArray[np.float64]":

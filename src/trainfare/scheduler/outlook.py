@@ -8,12 +8,13 @@ Periods: t̄ · [0, .12, .3, .55, .9, 1.4, 2.1, 3.5, 6, ∞), t̄ the mean short
 cuts the period that it falls into in two, so that each part of a job's time is in time or late.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from trainfare.model.queue import State
+from trainfare.scheduler.reclaims import at_risk_seconds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,9 +33,11 @@ class Work:
     seconds: "NDArray[np.float64]"
     due: "NDArray[np.float64]"
     weight: "NDArray[np.float64]"
+    at_risk_seconds: float = 0.0
+    """What a reclaimed node costs: jobs are to be done so much earlier."""
 
     def __getitem__(self, rows: "NDArray[np.int64]") -> "Work":
-        return Work(seconds=self.seconds[rows], due=self.due[rows], weight=self.weight[rows])
+        return replace(self, seconds=self.seconds[rows], due=self.due[rows], weight=self.weight[rows])
 
 
 def work_of(state: State, seconds: "NDArray[np.float64]") -> Work:
@@ -42,6 +45,7 @@ def work_of(state: State, seconds: "NDArray[np.float64]") -> Work:
         seconds=seconds,
         due=np.array([each.job.deadline_seconds for each in state.jobs]) - state.now_seconds,
         weight=np.array([each.job.late_usd_per_second for each in state.jobs]),
+        at_risk_seconds=at_risk_seconds(state),
     )
 
 
@@ -67,7 +71,7 @@ def parts_of(work: Work, starts: "NDArray[np.float64]") -> Parts:
     """Each job's own parts, one more than there are periods; parts of no length stand where nothing is cut."""
     mean = starts[1] / EDGES[1]
     due = np.maximum(work.due, 0.0)
-    cut = np.maximum(work.due - min(SAFETY_SECONDS, SAFETY * mean), 0.0)
+    cut = np.maximum(work.due - min(SAFETY_SECONDS, SAFETY * mean) - work.at_risk_seconds, 0.0)
     slowest = np.max(np.where(np.isfinite(work.seconds), work.seconds, 0.0), axis=1)
     last = np.maximum(starts[-1], np.where(np.isfinite(cut), cut, 0.0)) + _LONG * slowest
     edges = np.sort(np.column_stack([np.tile(starts, (len(due), 1)), np.minimum(cut, last)]), axis=1)

@@ -68,3 +68,14 @@ def with_reclaims(left: "NDArray[np.float64]", rates: "NDArray[np.float64]", del
 def unsaved_part(state: State) -> "NDArray[np.float64]":
     """Per job: what a reclaim now would undo, as a part of what is left of it."""
     return np.array([(each.done - each.saved) / (1 - each.done) if each.nodes else 0.0 for each in state.jobs])
+
+
+def at_risk_seconds(state: State) -> float:
+    """What one reclaim costs a job: half of what lies between two saves (of t̄, where nothing is saved), and a restart
+    on a new node. Nothing where no type is reclaimed.
+    """
+    if not any(each.reclaims_per_hour for each in state.fleet.types):
+        return 0.0
+    delays = state.delays
+    unsaved = min(delays.checkpoint_every_seconds, state.arrivals.mean_shortest_seconds)
+    return unsaved / 2 + delays.boot_seconds + delays.restart_seconds

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from trainfare.model.checks import require_positive
-from trainfare.model.queue import Decision, Delays, Instance, Node
+from trainfare.model.queue import Decision, Delays, Instance, Node, State
 from trainfare.model.schedule import Schedule
 from trainfare.scheduler.legal import unfit
 from trainfare.scheduler.policies import Policy
@@ -32,6 +32,10 @@ class NeverDone(ValueError):
         names = floor.unfinished()
         shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         super().__init__(f"{policy} leaves jobs unfinished for ever: {shown}; {why}")
+
+
+class CannotDecide(ValueError):
+    """A policy that fails, or decides what cannot be done: its own fault."""
 
 
 Watch = Callable[[float, int, int, int], None]
@@ -52,8 +56,8 @@ def simulate(
 ) -> Schedule:
     """What comes of the queue when `policy` decides, on at most `nodes` nodes.
 
-    `clock` times the decisions; without it they are not timed. A decision that cannot be carried out is a ValueError:
-    the policy's fault. Jobs that would never end are NeverDone.
+    `clock` times the decisions; without it they are not timed. A decision that cannot be made, or not be carried out,
+    is CannotDecide. Jobs that would never end are NeverDone.
     """
     require_positive(tick_seconds=tick_seconds)
     fleet = instance.fleet(nodes)
@@ -68,11 +72,11 @@ def simulate(
             break
         state = floor.state(now)
         begun = clock() if clock else 0.0
-        decision = policy(state)
+        decision = decided(policy, state, name)
         if clock:
             took.append(clock() - begun)
         if wrong := unfit(state, decision):
-            raise ValueError(f"{name} decided at {now:g} s what cannot be done: {'; '.join(wrong)}")
+            raise CannotDecide(f"{name} decided at {now:g} s what cannot be done: {'; '.join(wrong)}")
         events.decided(now, floor.carry_out(decision, now))
         if events.in_vain > IN_VAIN:
             raise NeverDone(name, f"{IN_VAIN} decisions up to {now:g} s brought none of them further", floor)
@@ -95,6 +99,14 @@ def simulate(
         decision_seconds=tuple(took),
         gaps=tuple(gaps),
     )
+
+
+def decided(policy: Policy, state: State, name: str) -> Decision:
+    """What the policy says; that it fails, as over numbers that no model bears, is CannotDecide."""
+    try:
+        return policy(state)
+    except (ValueError, ArithmeticError, RecursionError) as error:
+        raise CannotDecide(f"{name} cannot decide at {state.now_seconds:g} s: {error}") from error
 
 
 def _gap(decision: Decision) -> tuple[float, ...]:

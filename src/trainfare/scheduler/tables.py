@@ -71,7 +71,9 @@ def corrected_remaining(state: State, *, quantile: float = 0.0) -> "NDArray[np.f
     """
     factors = np.array(
         [
-            each.expected_done / each.done if each.done >= SEEN_ENOUGH else np.exp(quantile * each.job.log_error)
+            each.expected_done / each.done
+            if each.done >= SEEN_ENOUGH and each.expected_done > 0  # what was done elsewhere was never expected here
+            else np.exp(quantile * each.job.log_error)
             for each in state.jobs
         ]
     )

@@ -20,17 +20,24 @@ is packed, not how well the future is foreseen.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from trainfare.model.queue import Decision, NodePlan, State
 from trainfare.scheduler.arranged import arranged
 from trainfare.scheduler.greedy import fill, finished, greedy_nodes, idle_given
 from trainfare.scheduler.lookahead import LookAhead
 from trainfare.scheduler.matching import matched
-from trainfare.scheduler.offers import offers, seconds_until_end
+from trainfare.scheduler.offers import offers, seconds_until_end, where_possible
 from trainfare.scheduler.packing import pack
+from trainfare.scheduler.reclaims import reclaims_per_second, with_reclaims
 from trainfare.scheduler.score import Plan, plan_of
 from trainfare.scheduler.tables import corrected_remaining
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 PASSES = 3
 MANY = 150
@@ -41,10 +48,13 @@ CAUTION = 0.5
 
 
 def trainfare(state: State) -> Decision:
-    """What to do now."""
-    if not state.jobs:
+    """What to do now. A job for which no slot may be had, by the limits of types or its user's quota, waits."""
+    left = where_possible(state, corrected_remaining(state, quantile=CAUTION))
+    able = np.asarray(np.isfinite(left).any(axis=1))
+    if not able.any():
         return Decision(nodes=(), usd=0.0, bound_usd=0.0)
-    search = _Search(state)
+    runnable = replace(state, jobs=tuple(each for each, can in zip(state.jobs, able.tolist(), strict=True) if can))
+    search = _Search(runnable, left[able])
     best = min(search.candidates(), key=lambda each: each.usd)
     bound_usd = search.bound_usd(best.first_end_seconds)
     return Decision(nodes=matched(state, best.plan.nodes), usd=best.usd, bound_usd=min(best.usd, bound_usd))
@@ -62,10 +72,11 @@ class Scored:
 class _Search:
     """Candidates for one decision, and the bounds that were proved on the way."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, left: "NDArray[np.float64]") -> None:
         self.state = state
+        self.left = left
+        self.expected = with_reclaims(left, reclaims_per_second(state.fleet), state.delays)
         self.offered = offers(state)
-        self.left = corrected_remaining(state, quantile=CAUTION)
         self.ends = seconds_until_end(self.offered, self.left)
         self.ahead = LookAhead(state, self.offered, self.left)
         self.users = [each.job.user for each in state.jobs]
@@ -101,9 +112,9 @@ class _Search:
 
     def _finished(self, nodes: Sequence[NodePlan]) -> list[NodePlan]:
         if not self.offered.twice:
-            return finished(self.state, nodes, self.left)
+            return finished(self.state, nodes, self.expected)
         # on nodes that are on: a job that keeps its slot goes on, one that changes it restarts
-        until_end = self.ends[:, : self.left.shape[1]]
+        until_end = self.offered.idle_seconds[:, : self.left.shape[1]] + self.expected
         return idle_given(self.state, fill(self.state, nodes, until_end), until_end)
 
     def _plan(self, nodes: Sequence[NodePlan]) -> Plan:

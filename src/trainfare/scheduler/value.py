@@ -4,11 +4,12 @@
 
 In each part of time a job may work on a mixture of slots at rent + capacity price a second,
 
-    u_k = 1.02 · share_k + π_i · frac_k          and, late, + w_j · (1 + (S - D_j)⁺ / t_jk)
+    u_k = h · share_k + π_i · frac_k          and, late, + w_j · (1 + (S - D_j)⁺ / t_jk)
 
 and does 1/t_jk of itself a second. The lower hull of the points (1/t_jk, u_k) gives the segments of what it can do
 there, each at a price per part of the job; all segments by price, filled up to r, are V: convex in r. It is a fluid: a
-job may change slots whenever it likes, and lateness is counted where work is done late, so V is a low estimate.
+job may change slots whenever it likes, and lateness is counted where work is done late, so V is a low estimate. The
+slots that come in here have h · share for share (`OVERHEAD`).
 """
 
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 OVERHEAD = 1.02
-"""A node is never all used: GPUs cost this much more than their share of it."""
+"""h: a node is never all used, so GPUs cost this much more than their share of it."""
 
 _NEVER = 1e30
 
@@ -87,8 +88,8 @@ def same_times(seconds: "NDArray[np.float64]") -> "NDArray[np.int64]":
 
 
 def rents(slots: SlotTable, prices: "NDArray[np.float64]") -> "NDArray[np.float64]":
-    """Slots × periods: 1.02 · share_k + π_i · frac_k, $ a second."""
-    usd: NDArray[np.float64] = OVERHEAD * slots.share[:, None] + slots.fraction[:, None] * prices
+    """Slots × periods: h · share_k + π_i · frac_k, $ a second."""
+    usd: NDArray[np.float64] = slots.share[:, None] + slots.fraction[:, None] * prices
     return usd
 
 

@@ -1,0 +1,91 @@
+"""`trainfare schedule import`: a queue from a trace of jobs."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from trainfare.cli.options import Json
+
+if TYPE_CHECKING:
+    from trainfare.app.schedule_trace import Imported
+
+SHOWN = 5
+"""Of the jobs that are left out."""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Gives `trainfare schedule` the command."""
+    app.command("import")(import_command)
+
+
+def import_command(
+    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="A job a line, its fields divided by tabs (gavel).")],
+    throughputs: Annotated[Path, typer.Option(metavar="FILE", help="CSV of measured steps a second.")],
+    into: Annotated[Path, typer.Option(metavar="DIR", help="Where the queue is written.")],
+    jobs: Annotated[int | None, typer.Option(metavar="J", help="The first so many alone.", show_default="all")] = None,
+    gangs: Annotated[bool, typer.Option("--gangs", help="A job may go over several machines of one GPU.")] = False,
+    asked_gpus: Annotated[
+        bool, typer.Option("--asked-gpus", help="On as many GPUs as the trace says, and no others.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, metavar="S", help="Of deadlines and what lateness costs.")] = 0,
+    error: Annotated[
+        float, typer.Option(min=0, metavar="SIGMA", help="Predictions are off by a lognormal factor.")
+    ] = 0.0,
+    force: Annotated[bool, typer.Option("--force", help="Write over the queue that is there.")] = False,
+    json: Json = False,
+) -> None:
+    """Make a queue from a trace of jobs, with measured throughputs."""
+    from trainfare.app.schedule_trace import import_trace
+
+    found = import_trace(
+        trace,
+        throughputs,
+        into=into,
+        jobs=jobs,
+        gangs=gangs,
+        asked_gpus=asked_gpus,
+        seed=seed,
+        error=error,
+        force=force,
+    )
+    if json:
+        from trainfare.cli.console import print_json
+
+        print_json(_record(found, into, seed))
+    else:
+        _print_imported(found, into)
+
+
+def _record(found: "Imported", folder: Path, seed: int) -> dict[str, Any]:
+    return {
+        "instance": str(folder),
+        "seed": seed,
+        "job_count": len(found.instance.jobs),
+        "vm_types": [each.name for each in found.instance.types],
+        "slots": len(found.instance.slots),
+        "last_submitted_s": found.last_seconds,
+        "nodes": found.nodes,
+        "load": found.load,
+        "left_out": found.left_out,
+    }
+
+
+def _print_imported(found: "Imported", folder: Path) -> None:
+    from trainfare.cli.console import out, print_note, print_points
+    from trainfare.units import format_seconds
+
+    jobs = len(found.instance.jobs)
+    come = f"in {format_seconds(found.last_seconds)}" if found.last_seconds else "at once"
+    out().print(
+        f"{jobs} job{'s' * (jobs > 1)} {come} on {len(found.instance.types)} machine types",
+        markup=False,
+        soft_wrap=True,
+    )
+    print_points(found.left_out[:SHOWN])
+    if len(found.left_out) > SHOWN:
+        print_points([f"{len(found.left_out) - SHOWN} more jobs are left out: --json tells them all"])
+    print_note(f"written: {folder}/jobs.csv, {folder}/times.csv")
+    if found.load is not None:
+        print_note(f"{found.nodes} node{'s' * (found.nodes > 1)} would have a load of {found.load:.2f}")
+    print_note(f"next: trainfare schedule compare --instance {folder} --nodes {found.nodes}")
