@@ -274,3 +274,29 @@ def test_the_rent_is_the_sum_of_the_rentals_in_the_record() -> None:
     assert {node for job in record["jobs"] for s in job["stretches"] for node in s["nodes"]} <= rented
     assert record["checkpoint_every_s"] == 600
     assert simulated_record(simulate_queue(QUEUE, nodes=2, policy="fifo"))["checkpoint_every_s"] is None
+
+
+@pytest.mark.parametrize("policy", ["fifo", "greedy", "trainfare"])
+def test_a_queue_by_unix_time_is_scheduled_as_one_that_starts_at_zero(policy: str) -> None:
+    """Not a tenth of a second is rounded away, and policies see how often jobs come."""
+    first, zero = QUEUE.jobs[0].submitted_seconds, 1.76e9
+
+    def at(start: float) -> Instance:
+        shift = start - first
+        jobs = tuple(
+            replace(
+                job,
+                submitted_seconds=job.submitted_seconds + shift,
+                deadline_seconds=job.deadline_seconds + shift,
+                seconds=tuple(each / 3600 for each in job.seconds),
+            )
+            for job in QUEUE.jobs
+        )
+        return replace(QUEUE, jobs=jobs)
+
+    here, there = (simulate_queue(at(start), nodes=2, policy=policy) for start in (0.0, zero))
+    assert there.outcome.total_usd == pytest.approx(here.outcome.total_usd, rel=1e-4)
+    assert there.outcome.total_usd >= there.bound.usd
+    ends = dict(there.schedule.ended_seconds)
+    assert all(ends[name] == pytest.approx(end + zero, abs=1e-3) for name, end in here.schedule.ended_seconds)
+    assert there.schedule.jobs[0].submitted_seconds == zero

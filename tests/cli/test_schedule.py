@@ -152,16 +152,21 @@ def test_a_comparison_has_a_line_a_policy_the_cheapest_first(folder: Path) -> No
     assert [line.split()[0] for line in result.stderr.splitlines()] == ["fifo", "edf", "greedy"]
 
 
-def test_a_narrow_terminal_has_fewer_columns(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("columns", [80, 50])
+def test_a_narrow_terminal_has_fewer_columns_and_cuts_no_number(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
     from trainfare.cli.console import out
 
-    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("COLUMNS", str(columns))
     out.cache_clear()
-    shown = run("compare", folder, "--policy", "fifo,greedy")
+    shown = run("compare", folder, "--policy", "fifo,random_greedy")
     monkeypatch.delenv("COLUMNS")
     out.cache_clear()
-    assert max(map(len, shown.splitlines())) <= 80
+    assert max(map(len, shown.splitlines())) <= columns
     assert "moves" not in shown.splitlines()[0]
+    assert "random_greedy" in shown
+    assert "…" not in shown
 
 
 def test_an_interrupted_comparison_prints_what_is_finished(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

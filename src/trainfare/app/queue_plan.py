@@ -15,6 +15,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from trainfare.app.queue_times import QueueTable, Training, Unplanned, queue_table
+from trainfare.app.schedule_clock import schedule_since
 from trainfare.app.schedule_limits import policies_may_fail
 from trainfare.errors import AskedWrongly
 from trainfare.model.estimate import Estimate
@@ -103,7 +104,7 @@ class QueuePlan:
 
         if self.schedule is None or self.outcome is None:
             raise AskedWrongly("nothing is planned, so there is nothing to draw.")
-        drawn = _since(self.schedule, (self.made_at - self.table.zero_at).total_seconds())
+        drawn = schedule_since(self.schedule, (self.made_at - self.table.zero_at).total_seconds())
         wide, narrow = (
             gantt_figure(drawn, self.outcome, bound_usd=self.bound_usd, width=width, since=NOW)
             for width in (WIDE, NARROW)
@@ -289,40 +290,6 @@ def _why_waiting(planned: PlannedJob, state: State, decision: Decision) -> str:
     if planned.late_seconds:
         return "the policy holds it back, though it will be late"
     return f"the policy holds it back: it has {'no deadline' if planned.in_time is None else 'time'}"
-
-
-def _since(schedule: Schedule, seconds: float) -> Schedule:
-    """The same schedule, its second 0 so much later."""
-    return replace(
-        schedule,
-        jobs=tuple(
-            replace(
-                job,
-                submitted_seconds=max(0.0, job.submitted_seconds - seconds),
-                deadline_seconds=job.deadline_seconds - seconds,
-            )
-            for job in schedule.jobs
-        ),
-        rentals=tuple(
-            replace(
-                rental,
-                start_seconds=rental.start_seconds - seconds,
-                ready_seconds=rental.ready_seconds - seconds,
-                end_seconds=rental.end_seconds - seconds,
-            )
-            for rental in schedule.rentals
-        ),
-        stretches=tuple(
-            replace(
-                stretch,
-                start_seconds=stretch.start_seconds - seconds,
-                works_from_seconds=stretch.works_from_seconds - seconds,
-                end_seconds=stretch.end_seconds - seconds,
-            )
-            for stretch in schedule.stretches
-        ),
-        ended_seconds=tuple((name, moment - seconds) for name, moment in schedule.ended_seconds),
-    )
 
 
 def time_left(planned: PlannedJob) -> str | None:

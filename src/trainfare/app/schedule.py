@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 import numpy as np
 
+from trainfare.app.schedule_clock import instance_since, schedule_since, start_seconds
 from trainfare.app.schedule_folder import require_free, write_queue
 from trainfare.app.schedule_limits import (
     LONGEST_SECONDS,
@@ -296,6 +297,9 @@ class _Queue:
     """What is simulated, whatever the policy."""
 
     instance: Instance
+    """Its second 0 is the start of the queue."""
+    start_seconds: float
+    """By the clock of the queue."""
     nodes: int
     mode: Mode
     delays: Delays
@@ -326,8 +330,10 @@ def _queue(instance: Queue, nodes: int, circumstances: Circumstances) -> _Queue:
     instance, too_much = schedulable(instance, nodes)
     tick = circumstances.get("tick_seconds")
     require_tick(tick, instance, nodes)
+    start = start_seconds(instance.jobs)
     return _Queue(
-        instance=instance,
+        instance=instance_since(instance, start),
+        start_seconds=start,
         nodes=nodes,
         mode=mode,
         delays=delays,
@@ -392,7 +398,7 @@ def _simulated(queue: _Queue, name: str, decide: Policy, bound: Bound, watch: Wa
             watch=tell,
         )
     return Simulated(
-        schedule=schedule,
+        schedule=schedule_since(schedule, -queue.start_seconds),
         outcome=outcome(schedule),
         mode=queue.mode,
         bound=bound,

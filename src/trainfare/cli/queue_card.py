@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 WIDE = 112
 """Columns of a terminal that has room for everything."""
 MEDIUM = 88
-"""Columns that the list of the queue needs, below which some of it is left out."""
+"""Columns below which only what matters most is shown."""
+WIDE_COLUMNS = ("job", "program", "user", "now", "machine", "GPUs", "ends", "deadline")
+MEDIUM_COLUMNS = ("job", "program", "now", "machine", "GPUs", "ends", "deadline")
+NARROW_COLUMNS = ("job", "now", "machine", "deadline")
 LEFT_OUT = ("profile", "user", "an hour late")
 NEAR_DAYS = 6
 """A moment so near is told by the day of the week."""
@@ -88,7 +91,7 @@ def _print_sum(plan: "QueuePlan") -> None:
             (format_usd(found.total_usd), "bold green"),
             f" for all of them: rent {format_usd(found.rental_usd)}, {_lateness(plan)}{_above(plan)}",
         ),
-        soft_wrap=True,
+        soft_wrap=not out().is_terminal,
     )
 
 
@@ -109,22 +112,24 @@ def _above(plan: "QueuePlan") -> str:
 def _jobs(jobs: "Sequence[PlannedJob]") -> "Table":
     from rich.text import Text
 
-    wide = out().width >= WIDE
-    table = _table(("job", "program", *(("user",) if wide else ()), "now", "machine", "GPUs", "ends", "deadline"))
+    width = out().width
+    names = WIDE_COLUMNS if width >= WIDE else MEDIUM_COLUMNS if width >= MEDIUM else NARROW_COLUMNS
+    table = _table(names)
     for planned in jobs:
         submission = planned.training.submission
-        table.add_row(
-            Text(submission.id, style="bold"),
-            Text(submission.program),
-            *((Text(submission.user or "–"),) if wide else ()),
-            Text(f"node {planned.node + 1}", style="green")
+        cells = {
+            "job": Text(submission.id, style="bold"),
+            "program": Text(submission.program),
+            "user": Text(submission.user or "–"),
+            "now": Text(f"node {planned.node + 1}", style="green")
             if planned.node is not None
             else Text(f"waits, {_moment(planned.begins_at)}", style="dim"),
-            Text(planned.slot.type),
-            str(planned.slot.gpus),
-            _moment(planned.ends_at),
-            Text(_deadline(planned), style="red" if planned.late_seconds else ""),
-        )
+            "machine": Text(planned.slot.type),
+            "GPUs": Text(str(planned.slot.gpus)),
+            "ends": Text(_moment(planned.ends_at)),
+            "deadline": Text(_deadline(planned), style="red" if planned.late_seconds else ""),
+        }
+        table.add_row(*(cells[name] for name in names))
     return table
 
 

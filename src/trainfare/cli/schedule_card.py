@@ -19,6 +19,10 @@ WORST = 5
 """Late jobs that are listed."""
 WIDE = 112
 """Columns of a terminal that has room for everything."""
+MEDIUM = 76
+WIDE_COLUMNS = ("policy", "total", "rent", "lateness", "late jobs", "above", "moves", "decided", "99 %")
+MEDIUM_COLUMNS = ("policy", "total", "lateness", "late jobs", "above", "decided, 99 %")
+NARROW_COLUMNS = ("policy", "total", "late jobs", "above")
 
 
 def print_simulated(found: "Simulated", notes: Sequence[str] = ()) -> None:
@@ -32,7 +36,7 @@ def print_simulated(found: "Simulated", notes: Sequence[str] = ()) -> None:
             (outcome.policy, "bold"),
             f":  rent {format_usd(outcome.rental_usd)}, {_lateness(found)}{_above(found)}",
         ),
-        soft_wrap=True,
+        soft_wrap=not out().is_terminal,
     )
     out().print()
     topics, sentences = zip(*_details(found), strict=True)
@@ -170,7 +174,10 @@ def _latest(found: "Simulated") -> "Table":
     from rich.table import Table
     from rich.text import Text
 
+    from trainfare.app.schedule_clock import start_seconds
+
     jobs = {job.id: job for job in found.schedule.jobs}
+    start = start_seconds(found.schedule.jobs)
     late = [
         (jobs[name], end - jobs[name].deadline_seconds, end)
         for name, end in found.schedule.ended_seconds
@@ -187,7 +194,7 @@ def _latest(found: "Simulated") -> "Table":
             Text(f"  {job.id}"),
             format_seconds(seconds),
             format_usd(seconds * job.late_usd_per_second),
-            *(_moment(moment) for moment in (job.submitted_seconds, job.deadline_seconds, end)),
+            *(_moment(moment - start) for moment in (job.submitted_seconds, job.deadline_seconds, end)),
         )
     return table
 
@@ -201,27 +208,32 @@ def _moment(seconds: float) -> str:
 def _table(found: "Compared") -> "Table":
     from rich.table import Table
 
-    wide = out().width >= WIDE
+    width = out().width
+    names = WIDE_COLUMNS if width >= WIDE else MEDIUM_COLUMNS if width >= MEDIUM else NARROW_COLUMNS
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column("policy", no_wrap=True)
-    names = ["total", *(("rent",) if wide else ()), "lateness", "late jobs", "above"]
-    names += ["moves", "decided", "99 %"] if wide else ["decided, 99 %"]
     for name in names:
-        table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(name, justify="left" if name == "policy" else "right", no_wrap=True)
     for place, each in enumerate(found.simulated):
-        outcome = each.outcome
-        timing = [format_seconds(outcome.decision_p50_seconds), format_seconds(outcome.decision_p99_seconds)]
-        table.add_row(
-            outcome.policy,
-            format_usd(outcome.total_usd),
-            *((format_usd(outcome.rental_usd),) if wide else ()),
-            format_usd(outcome.tardiness_usd),
-            str(outcome.late_jobs),
-            "–" if each.gap is None else _share(each.gap),
-            *((str(outcome.moves), *timing) if wide else timing[1:]),
-            style="bold green" if place == 0 else None,
-        )
+        cells = _cells(each)
+        table.add_row(*(cells[name] for name in names), style="bold green" if place == 0 else None)
     return table
+
+
+def _cells(each: "Simulated") -> dict[str, str]:
+    outcome = each.outcome
+    slowest = format_seconds(outcome.decision_p99_seconds)
+    return {
+        "policy": outcome.policy,
+        "total": format_usd(outcome.total_usd),
+        "rent": format_usd(outcome.rental_usd),
+        "lateness": format_usd(outcome.tardiness_usd),
+        "late jobs": str(outcome.late_jobs),
+        "above": "–" if each.gap is None else _share(each.gap),
+        "moves": str(outcome.moves),
+        "decided": format_seconds(outcome.decision_p50_seconds),
+        "99 %": slowest,
+        "decided, 99 %": slowest,
+    }
 
 
 def _counted(number: int, thing: str) -> str:
