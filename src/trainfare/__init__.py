@@ -51,6 +51,7 @@ _HOMES = {
         "trainfare.app.probe": "Probing ProbingPlan plan_probes run_probes",
         "trainfare.app.schedule": "simulate_queue compare_policies bound_queue generate_instance "
         "Simulated Compared Bounded",
+        "trainfare.app.schedule_trace": "Imported import_trace",
         "trainfare.app.queue": "list_queue withdraw_jobs",
         "trainfare.app.queue_submit": "submit_job",
         "trainfare.app.queue_plan": "plan_queue QueuePlan",
@@ -81,6 +82,7 @@ __all__ = [
     "Goal",
     "Gpu",
     "Host",
+    "Imported",
     "Instance",
     "Interval",
     "Job",
@@ -127,6 +129,7 @@ __all__ = [
     "import_prices",
     "import_profile",
     "import_run",
+    "import_trace",
     "list_calibrations",
     "list_commitments",
     "list_gpus",
@@ -186,6 +189,7 @@ if TYPE_CHECKING:
         generate_instance,
         simulate_queue,
     )
+    from trainfare.app.schedule_trace import Imported, import_trace
     from trainfare.app.series import profile_series
     from trainfare.errors import TrainfareError
     from trainfare.model.bill import Bill, Overheads

@@ -19,8 +19,8 @@ DEAREST_USD_PER_SECOND = 1e6
 """Of lateness."""
 CHEAPEST_USD_PER_HOUR, DEAREST_USD_PER_HOUR = 1e-6, 1e6
 """Of a node."""
-MOST_LOG_ERROR = 3.0
-"""Off by a factor of 20, one way or the other."""
+MOST_LOG_ERROR = 2.0
+"""Off by a factor of 7, one way or the other."""
 MOST_GPUS = 256
 """Of a node; the largest that is sold has 72."""
 MOST_RECLAIMS_PER_HOUR = 3600.0
