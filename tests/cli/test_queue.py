@@ -245,3 +245,19 @@ def test_a_narrow_terminal_has_less_of_the_queue_and_breaks_no_word(monkeypatch:
     assert max(map(len, shown.splitlines())) <= 60
     assert "s1   train.py  100" in shown
     assert "an hour late" not in shown
+
+
+def test_a_narrow_plan_keeps_names_of_machines_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    from trainfare.cli.console import out
+
+    keep(on_a_t4())
+    submitted("s1")
+    submitted("s2")
+    monkeypatch.setenv("COLUMNS", "60")
+    out.cache_clear()
+    shown = run("plan", "--machine", T4X4, "--nodes", "1", "--policy", "fifo").stdout
+    monkeypatch.delenv("COLUMNS")
+    out.cache_clear()
+    rows = [line for line in shown.splitlines() if line.startswith(("s1", "s2"))]
+    assert len(rows) == 2
+    assert all(f" {T4X4} " in row and len(row) <= 60 for row in rows)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.scheduler.makers import K80
+from tests.scheduler.makers import AZURE, K80, make_job
 from tests.scheduler.scripted import ONE, SPOT, TWO, anyhow, as_it_is, near, plan, timed_job, told
-from trainfare.model.queue import Decision, Delays, Instance, Job, NodeType, Queued, Slot, State, every_slot
+from trainfare.model.queue import Decision, Delays, Instance, Job, NodePlan, NodeType, Queued, Slot, State, every_slot
 from trainfare.model.schedule import Schedule, Stretch
 from trainfare.scheduler import simulate as simulate_file
 from trainfare.scheduler.evaluate import outcome
@@ -468,3 +468,23 @@ def test_twice_the_prices_are_twice_the_rent_and_the_same_lateness(seed: int, re
     one, other = (outcome(simulated(seed, real=real, instance=each)) for each in (instance, dear))
     assert other.rental_usd == near(2 * one.rental_usd)
     assert other.tardiness_usd == one.tardiness_usd
+
+
+def test_what_a_job_has_done_is_seen_apart_for_each_kind_of_gpu() -> None:
+    """Half an hour on a K80 that is as predicted, then half an hour on an M60 that takes twice as long."""
+    job = make_job(types=AZURE, hours=2.0)
+    truth = tuple(
+        seconds * (2.0 if slot.type.startswith("NV") else 1.0)
+        for seconds, slot in zip(job.seconds, every_slot(AZURE), strict=True)
+    )
+    instance = Instance(types=AZURE, slots=every_slot(AZURE), jobs=(job,), true_seconds=(truth,))
+    states: list[State] = []
+
+    def moves_once(state: State) -> Decision:
+        states.append(state)
+        kind = "NC6" if state.now_seconds < 1800 else "NV6"
+        here = next((node.id for node in state.nodes if node.type == kind), None)
+        return Decision(nodes=(NodePlan(type=kind, jobs=(("j1", 1),), node=here),))
+
+    simulate(instance, moves_once, name="moves once", nodes=1, tick_seconds=1800.0)
+    assert states[2].jobs[0].seen == (("K80", 0.25, 0.25), ("M60", 0.125, 0.25))

@@ -21,6 +21,7 @@ MEDIUM = 88
 WIDE_COLUMNS = ("job", "program", "user", "now", "machine", "GPUs", "ends", "deadline")
 MEDIUM_COLUMNS = ("job", "program", "now", "machine", "GPUs", "ends", "deadline")
 NARROW_COLUMNS = ("job", "now", "machine", "deadline")
+LONG_NAME = 22
 LEFT_OUT = ("profile", "user", "an hour late")
 NEAR_DAYS = 6
 """A moment so near is told by the day of the week."""
@@ -115,6 +116,8 @@ def _jobs(jobs: "Sequence[PlannedJob]") -> "Table":
     width = out().width
     names = WIDE_COLUMNS if width >= WIDE else MEDIUM_COLUMNS if width >= MEDIUM else NARROW_COLUMNS
     table = _table(names)
+    # A name that loses its last letter to the next line is hard to read; one that is as long as a line must.
+    table.columns[names.index("machine")].no_wrap = max(len(planned.slot.type) for planned in jobs) <= LONG_NAME
     for planned in jobs:
         submission = planned.training.submission
         cells = {

@@ -157,6 +157,8 @@ class Queued:
     """The part of its work that is done, as its own progress shows."""
     expected_done: float = 0.0
     """The part that would be done by now had it taken its predicted time wherever it worked."""
+    seen: tuple[tuple[str, float, float], ...] = ()
+    """(GPU, done, expected_done): the same, apart for each kind of GPU that it worked on."""
     saved: float = 0.0
     """The part of `done` that a reclaimed node would leave."""
     nodes: tuple[int, ...] = ()

@@ -50,6 +50,8 @@ class Placement:
     works_from_seconds: float
     done_before: float
     expected_before: float
+    gpu: str
+    seen_before: tuple[tuple[str, float, float], ...]
     predicted_seconds: float
     """Of the whole job, in this slot."""
     true_seconds: float
@@ -65,11 +67,20 @@ class Placement:
             job=self.job,
             done=done,
             expected_done=self.expected_before + worked / self.predicted_seconds,
+            seen=self._seen(worked),
             saved=min(saved, done),
             nodes=self.nodes,
             gpus=self.gpus,
             works_from_seconds=self.works_from_seconds,
         )
+
+    def _seen(self, worked: float) -> tuple[tuple[str, float, float], ...]:
+        if not worked:
+            return self.seen_before
+        seen = {gpu: (done, expected) for gpu, done, expected in self.seen_before}
+        done, expected = seen.get(self.gpu, (0.0, 0.0))
+        seen[self.gpu] = (done + worked / self.true_seconds, expected + worked / self.predicted_seconds)
+        return tuple((gpu, *parts) for gpu, parts in seen.items())
 
     def stretch(self, now: float, done_after: float) -> Stretch:
         return Stretch(
@@ -97,6 +108,7 @@ class Floor:
         self.ended: list[tuple[str, float]] = []
         self._true_seconds = true_seconds
         self._slots = {(slot.type, slot.gpus, slot.nodes): number for number, slot in enumerate(fleet.slots)}
+        self._gpus = {each.name: each.gpu for each in fleet.types}
         self._queued: dict[str, Queued] = {}
         """By id in the order of submission; of a job that runs, as it was when it was put there."""
         self.furthest = 0.0
@@ -157,7 +169,11 @@ class Floor:
             kept = was.saved / was.done if was.done else 0.0
             self.stretches.append(placement.stretch(now, was.saved))
             self._queued[name] = Queued(
-                job=was.job, done=was.saved, saved=was.saved, expected_done=was.expected_done * kept
+                job=was.job,
+                done=was.saved,
+                saved=was.saved,
+                expected_done=was.expected_done * kept,
+                seen=tuple((gpu, done * kept, expected * kept) for gpu, done, expected in was.seen),
             )
 
     def carry_out(self, decision: Decision, now: float) -> tuple[Node, ...]:
@@ -214,7 +230,7 @@ class Floor:
         was = self._queued[name]
         self.stretches.append(self.placements.pop(name).stretch(now, was.done))
         self._queued[name] = Queued(
-            job=was.job, done=was.done, saved=was.done, expected_done=was.expected_done, stopped=True
+            job=was.job, done=was.done, saved=was.done, expected_done=was.expected_done, seen=was.seen, stopped=True
         )
 
     def _put(self, name: str, nodes: tuple[int, ...], gpus: int, kind: str, now: float) -> None:
@@ -237,6 +253,8 @@ class Floor:
             works_from_seconds=works_from,
             done_before=was.done,
             expected_before=was.expected_done,
+            gpu=self._gpus[kind],
+            seen_before=was.seen,
             predicted_seconds=was.job.seconds[slot],
             true_seconds=true_seconds,
             end_seconds=works_from + (1 - was.done) * true_seconds,

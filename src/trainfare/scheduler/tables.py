@@ -67,14 +67,21 @@ def corrected_remaining(state: State, *, quantile: float = 0.0) -> "NDArray[np.f
 
         factor = expected_done / done        once 1 % is done; until then exp(quantile · log_error)
 
-    A job that works twice as slowly as predicted has done half of what was expected, and needs twice the rest.
+    A job that works twice as slowly as predicted has done half of what was expected, and needs twice the rest. On a
+    kind of GPU on which 1 % of it was done, what was seen there counts; on others, what was seen on all together.
     """
-    factors = np.array(
-        [
-            each.expected_done / each.done
-            if each.done >= SEEN_ENOUGH and each.expected_done > 0  # what was done elsewhere was never expected here
-            else np.exp(quantile * each.job.log_error)
-            for each in state.jobs
-        ]
-    )
-    return remaining(state) * factors[:, None] if len(factors) else remaining(state)
+    if not state.jobs:
+        return remaining(state)
+    kinds = np.array([state.fleet.type_of(slot.type).gpu for slot in state.fleet.slots])
+    factors = np.empty((len(state.jobs), len(kinds)))
+    for row, each in zip(factors, state.jobs, strict=True):
+        row[:] = _factor(each.done, each.expected_done) or np.exp(quantile * each.job.log_error)
+        for gpu, done, expected_done in each.seen if len(each.seen) > 1 else ():
+            if own := _factor(done, expected_done):
+                row[kinds == gpu] = own
+    return remaining(state) * factors
+
+
+def _factor(done: float, expected_done: float) -> float | None:
+    """None while too little is done, or what was done was never expected: it was done elsewhere."""
+    return expected_done / done if done >= SEEN_ENOUGH and expected_done > 0 else None
