@@ -109,11 +109,11 @@ def _references(folder: Path) -> dict[tuple[str, str], float]:
 
 
 def print_table(rows: Sequence[Kept], references: dict[tuple[str, str], float]) -> None:
-    """A block a setting, a line a policy, the cheapest first."""
+    """A block a setting, in their order; a line a policy, the cheapest first."""
     blocks: dict[tuple[int, str], dict[str, list[Kept]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         blocks[int(_number(row, "nodes")), str(row["setting"])][str(row["policy"])].append(row)
-    for (nodes, setting), policies in sorted(blocks.items()):
+    for (nodes, setting), policies in blocks.items():
         print(f"\n{setting}, {nodes} nodes, {max(len(found) for found in policies.values())} queue(s)")
         print(_HEAD + (f"{'reported $':>12}" if references else ""))
         greedy = {row["seed"]: _number(row, "total_usd") for row in policies.get("greedy", [])}

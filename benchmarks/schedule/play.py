@@ -94,21 +94,20 @@ def _bound_usd(instance: Instance, nodes: int) -> float:
 
 
 def play_all(games: Iterable[Game], *, processes: int, keep: Path | None) -> list[Kept]:
-    """Every game once; what `keep` has of an earlier, interrupted run is not played again."""
+    """Every game once, in their order; what `keep` has of an earlier, interrupted run is not played again."""
     wanted = {game.key: game for game in games}
     done = {row["key"]: row for row in _kept(keep)} if keep else {}
-    found = [done[key] for key in wanted if key in done]
     left = [game for key, game in wanted.items() if key not in done]
     started = time.monotonic()
     with ProcessPoolExecutor(processes) as pool:
         for number, waiting in enumerate(as_completed([pool.submit(played, game) for game in left]), 1):
             row = waiting.result()
-            found.append(row)
+            done[row["key"]] = row
             if keep:
                 with keep.open("a") as file:
                     file.write(json.dumps(row) + "\n")
             print(f"  {number}/{len(left)} {row['key']} {time.monotonic() - started:.0f} s", file=sys.stderr)
-    return found
+    return [done[key] for key in wanted]
 
 
 def _kept(file: Path) -> Iterator[Kept]:
