@@ -50,6 +50,15 @@ def test_no_policy_costs_less(name: str, seed: int, load: float) -> None:
     assert lower_bound(instance, 2).usd <= cost(instance, name, 2)
 
 
+@pytest.mark.parametrize("name", ["fifo", "greedy", "trainfare"])
+@settings(max_examples=6, deadline=None)
+@given(seed=SEEDS, most=st.integers(1, 2), load=st.sampled_from([0.3, 3.0]))
+def test_it_holds_where_few_can_be_had_of_what_is_cheap(name: str, seed: int, most: int, load: float) -> None:
+    cheap = replace(K80[1], name="own", usd_per_hour=0.1, most=most)
+    instance = random_instance(seed, jobs=4, types=(*K80, cheap), load=load)
+    assert lower_bound(instance, 3).usd <= cost(instance, name, 3)
+
+
 @settings(max_examples=6, deadline=None)
 @given(seed=SEEDS)
 def test_it_holds_with_delays_and_wrong_predictions(seed: int) -> None:

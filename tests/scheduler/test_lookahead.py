@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from tests.scheduler.makers import AZURE, K80, make_fleet, make_job, make_state
-from trainfare.model.queue import Delays, Node, NodePlan, Queued, Slot, State
+from trainfare.model.queue import Delays, Node, NodePlan, NodeType, Queued, Slot, State
 from trainfare.scheduler.arranged import arranged
 from trainfare.scheduler.arrivals import arrivals_per_second, believed_arrivals_per_second
 from trainfare.scheduler.capacity_prices import DEARER_LATER, capacity_prices
@@ -18,14 +18,16 @@ from trainfare.scheduler.lookahead import LookAhead
 from trainfare.scheduler.matching import matched
 from trainfare.scheduler.next_event import next_event
 from trainfare.scheduler.offers import offers, slots_now, where_possible
-from trainfare.scheduler.outlook import Parts, Work, parts_of, period_starts
+from trainfare.scheduler.outlook import EDGES, Parts, Work, busy_seconds, parts_of, period_starts
 from trainfare.scheduler.pattern_model import Packing, Pattern
 from trainfare.scheduler.reclaims import with_reclaims
 from trainfare.scheduler.tables import SlotTable, remaining, slot_table
 from trainfare.scheduler.value import values
 
 STARTS = period_starts(10_000.0)
-PRICES = np.array([0.0, 1e-4, 3e-4, 2e-4, 1e-4, 1e-4, 5e-5, 5e-5, 5e-5])
+PRICES = np.array([[0.0, 1e-4, 3e-4, 2e-4, 1e-4, 1e-4, 5e-5, 5e-5, 5e-5]] * 6)
+PRICES[1] *= 3
+"""Types × periods: one type has a price of its own."""
 
 
 def some_work(seed: int, jobs: int = 3) -> tuple[Work, SlotTable]:
@@ -44,7 +46,7 @@ def cheapest_completion(
     for part in range(parts.start.shape[1]):
         for slot in range(len(slots.share)):
             speed = 1 / work.seconds[job, slot]
-            rent = slots.share[slot] + prices[parts.period[job, part]] * slots.fraction[slot]
+            rent = slots.share[slot] + prices[slots.type[slot], parts.period[job, part]] * slots.fraction[slot]
             costs.append(rent + parts.late_usd_per_second[job, part] + parts.late_usd[job, part] * speed)
             speeds.append(speed)
             where.append(part)
@@ -92,7 +94,7 @@ def test_value_of_nothing_left_is_the_lateness_that_has_passed() -> None:
 def test_a_job_without_a_deadline_is_never_late() -> None:
     work, slots = some_work(0)
     work = Work(seconds=work.seconds, due=np.full(3, math.inf), weight=work.weight)
-    usd = values(work, parts_of(work, STARTS), slots, np.zeros(9)).usd(np.ones((3, 1)), 0.0)
+    usd = values(work, parts_of(work, STARTS), slots, np.zeros((6, 9))).usd(np.ones((3, 1)), 0.0)
     assert usd[:, 0] == pytest.approx((slots.share * work.seconds).min(axis=1))
 
 
@@ -113,13 +115,45 @@ def price_of(state: State) -> np.ndarray:
 def test_room_for_all_has_no_price_but_that_later_is_dearer() -> None:
     prices = price_of(make_state([make_job(deadline_seconds=1e6)], make_fleet(10)))
     dearest = max(each.usd_per_second for each in K80)
-    assert (np.diff(prices) >= 0).all()
-    assert prices[-1] == pytest.approx(DEARER_LATER * dearest)
+    assert (np.diff(prices, axis=1) >= 0).all()
+    assert prices[:, -1] == pytest.approx(DEARER_LATER * dearest)
 
 
 def test_a_node_that_all_want_at_once_has_a_price() -> None:
     jobs = [make_job(f"j{number}", deadline_seconds=2000) for number in range(8)]
-    assert price_of(make_state(jobs, make_fleet(1)))[0] > 10 * price_of(make_state(jobs, make_fleet(100)))[0]
+    one, many = price_of(make_state(jobs, make_fleet(1))), price_of(make_state(jobs, make_fleet(100)))
+    assert (one[:, 0] > 10 * many[:, 0]).all()
+
+
+OWN = (*K80, NodeType(name="own", gpu="K80", gpus=2, usd_per_hour=0.1, most=1))
+
+
+def owned(count: int, *, deadline_seconds: float = 1e6, nodes: int = 10) -> State:
+    jobs = [make_job(f"j{n}", types=OWN, hours=4, deadline_seconds=deadline_seconds) for n in range(count)]
+    return make_state(jobs, make_fleet(nodes, OWN))
+
+
+def test_a_machine_of_which_there_is_one_has_a_price_while_many_want_it() -> None:
+    """So much that what is rented is no dearer, and no more than that."""
+    prices = price_of(owned(20, deadline_seconds=4 * 3600))
+    rented, own = OWN[0].usd_per_second, OWN[3].usd_per_second
+    assert (prices[:3, 0] < 0.02 * rented).all()
+    assert rented - own <= prices[3, 0] / 2 * 1.1
+    assert prices[3, 0] / 2 <= rented
+
+
+def test_a_machine_of_which_there_is_one_costs_nothing_more_where_there_is_time_for_all() -> None:
+    assert price_of(owned(4))[3, 0] < 0.1 * OWN[3].usd_per_second
+
+
+def test_periods_go_on_until_a_limited_machine_could_have_done_all() -> None:
+    state = owned(20)
+    busy = busy_seconds(state.fleet, slot_table(state.fleet), remaining(state))
+    assert busy == pytest.approx(20 * 4 * 3600 / 2**0.75)
+    starts = period_starts(3600.0, busy_seconds=busy)
+    assert starts[-1] >= busy
+    assert starts[: len(EDGES)] == pytest.approx(period_starts(3600.0))
+    assert busy_seconds(make_fleet(10), slot_table(make_fleet(10)), np.ones((1, 7))) == 0
 
 
 # arrivals and the next event

@@ -1,6 +1,7 @@
 """Our policy: legal, never worse than Greedy by its score, with a bound; and what it does where the best is plain."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,23 +10,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.scheduler.makers import AZURE, make_fleet, make_job, make_state, random_instance
+from tests.scheduler.makers import AZURE, K80, make_fleet, make_job, make_state, random_instance
 from tests.scheduler.small_states import gang_state, quota_state, random_state
 from trainfare.measurements.instances import read_instance
-from trainfare.model.queue import Decision, Delays, Instance, Node, NodePlan, NodeType, Queued, State
+from trainfare.model.queue import Decision, Delays, Instance, Job, Node, NodePlan, NodeType, Queued, State, every_slot
 from trainfare.model.schedule import Outcome
 from trainfare.scheduler.bounds import lower_bound
 from trainfare.scheduler.evaluate import outcome
 from trainfare.scheduler.generate import Setting, generate
 from trainfare.scheduler.greedy import greedy, greedy_nodes
+from trainfare.scheduler.highs import NoOptimum
 from trainfare.scheduler.legal import unfit, violations
-from trainfare.scheduler.lookahead import LookAhead
+from trainfare.scheduler.lookahead import Costs, LookAhead
 from trainfare.scheduler.offers import offers, seconds_until_end
 from trainfare.scheduler.policies import Policy
 from trainfare.scheduler.score import plan_of
 from trainfare.scheduler.simulate import simulate
-from trainfare.scheduler.tables import corrected_remaining
+from trainfare.scheduler.tables import corrected_remaining, remaining
 from trainfare.scheduler.trainfare import CAUTION, trainfare
+from trainfare.scheduler.worth_renting import worth_renting
 
 PUBLISHED = Path(__file__).parents[2].parent / "shared" / "facts" / "ardagna" / "instances"
 SLOW_TO_MOVE = Delays(boot_seconds=120, checkpoint_seconds=30, restart_seconds=60, checkpoint_every_seconds=600)
@@ -210,6 +213,89 @@ def test_a_job_without_time_to_lose_goes_where_nothing_is_taken_back() -> None:
     assert has(trainfare(state), "j1") == ("NC6", 1)
 
 
+# one own machine beside what can be rented
+
+OWN = (*K80, NodeType(name="own", gpu="K80", gpus=2, usd_per_hour=0.1, most=1))
+
+
+def wants_own(name: str, *, deadline_hours: float = math.inf, submitted_seconds: float = 0) -> Job:
+    return make_job(
+        name,
+        types=OWN,
+        hours=3,
+        submitted_seconds=submitted_seconds,
+        deadline_seconds=deadline_hours * 3600,
+        late_usd_per_second=0.005 if deadline_hours < math.inf else 0.0,
+    )
+
+
+def with_own(jobs: Sequence[Job]) -> Instance:
+    return Instance(types=OWN, slots=every_slot(OWN), jobs=tuple(jobs))
+
+
+@pytest.mark.parametrize("delays", [Delays(), SLOW_TO_MOVE], ids=["free moves", "slow moves"])
+@pytest.mark.parametrize("deadline_hours", [48, math.inf], ids=["slack", "no deadline"])
+def test_jobs_with_time_wait_for_the_own_machine(delays: Delays, deadline_hours: float) -> None:
+    """Six of them fill it for nine hours, at 0.1 $ each; to rent for one costs 1.68 $."""
+    instance = with_own([wants_own(f"j{n}", deadline_hours=deadline_hours) for n in range(6)])
+    done = comes_to(instance, trainfare, nodes=4, delays=delays)
+    assert done.late_jobs == 0
+    assert done.total_usd < 1.05 * 0.1 * 9
+
+
+def test_what_would_be_late_on_the_own_machine_is_rented_for() -> None:
+    """Of six that want it for three hours, two can have it."""
+    instance = with_own([wants_own(f"j{n}", deadline_hours=3.2) for n in range(6)])
+    done = comes_to(instance, trainfare, nodes=6)
+    assert done.late_jobs == 0
+    assert done.total_usd < 1.05 * (0.3 + 4 * 3 * 0.56)
+
+
+def test_a_job_without_deadline_gives_way_on_the_own_machine_and_is_done_in_the_end() -> None:
+    """It waits for it, though others keep it busy for a day; nothing is rented."""
+    stream = [wants_own(f"s{n}", deadline_hours=1.5 * n + 12, submitted_seconds=1.5 * 3600 * n) for n in range(16)]
+    instance = with_own([wants_own("idle"), *stream])
+    done = comes_to(instance, trainfare, nodes=3)
+    assert done.jobs == 17
+    assert done.late_jobs == 0
+
+
+@pytest.mark.parametrize(
+    ("quota", "deadline_hours", "rented"),
+    [(1, 9.1, True), (1, 90, False), (2, 8.9, True), (8, 9.1, False), (1, math.inf, False)],
+    ids=["no time", "time", "hardly time", "large quota", "no deadline"],
+)
+def test_nobody_waits_whose_quota_leaves_no_time_for_it(quota: int, deadline_hours: float, rented: bool) -> None:
+    """Three jobs of three GPU hours each; by the look-ahead nothing is gained now."""
+    jobs = [replace(wants_own(f"a{n}", deadline_hours=deadline_hours), user="ann") for n in range(3)]
+    state = make_state(jobs, make_fleet(3, OWN, quotas=(("ann", quota),)))
+    left, offered = remaining(state), offers(state)
+    plan = plan_of(state, offered, [NodePlan(type="NC6", jobs=(("a0", 1),))])
+    costs = Costs(job_usd=np.ones(left.shape), wait_usd=np.ones(3), node_usd=np.ones(len(OWN)))
+    assert bool(worth_renting(state, left, plan, costs, packed=0)) == rented
+
+
+def test_what_was_submitted_long_ago_is_run_whatever_it_costs() -> None:
+    """Three want the two GPUs of the own machine: one waits for it, but not for ever."""
+    fleet, days = make_fleet(3, OWN), 4 * 24 * 3600.0
+    fresh = make_state([wants_own(f"j{n}", submitted_seconds=days) for n in range(3)], fleet, now_seconds=days)
+    old = make_state([wants_own(f"j{n}") for n in range(3)], fleet, now_seconds=days)
+    assert [plan.type for plan in trainfare(fresh).nodes] == ["own"]
+    assert sum(len(plan.jobs) for plan in trainfare(old).nodes) == 3
+
+
+@settings(max_examples=10, deadline=None)
+@given(seeds)
+def test_every_decision_where_types_are_few_can_be_carried_out_and_runs_something(seed: int) -> None:
+    state = random_state(seed)
+    few = tuple(replace(each, most=1) if number % 2 else each for number, each in enumerate(state.fleet.types))
+    waiting = tuple(replace(each, nodes=(), gpus=0) for each in state.jobs)
+    state = replace(state, fleet=replace(state.fleet, types=few), nodes=(), jobs=waiting)
+    decision = trainfare(state)
+    assert unfit(state, decision) == ()
+    assert not state.jobs or decision.nodes
+
+
 # whole queues
 
 
@@ -250,3 +336,13 @@ def test_a_thousand_nodes_are_packed_within_a_hundredth_of_the_bound() -> None:
     assert decision.bound_usd is not None
     assert unfit(state, decision) == ()
     assert decision.usd <= 1.01 * decision.bound_usd
+
+
+def test_where_the_solver_gives_up_greedy_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gives_up(*_: object, **__: object) -> None:
+        raise NoOptimum("too far apart")
+
+    monkeypatch.setattr("trainfare.scheduler.trainfare.pack", gives_up)
+    state = make_state([make_job("a"), make_job("b")])
+    assert trainfare(state).nodes == greedy(state).nodes
+    assert trainfare(state).bound_usd is None

@@ -29,6 +29,10 @@ _CUT_SHORT = (highspy.HighsModelStatus.kTimeLimit, highspy.HighsModelStatus.kInt
 _DONE = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kModelEmpty)
 
 
+class NoOptimum(ValueError):
+    """The model has no solution, or HiGHS finds none: numbers that lie too far apart."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Model:
     """A linear model to minimise. The order of columns is that of `usd`, the order of rows that of `row_low`."""
@@ -131,10 +135,10 @@ class Solver:
         self._highs.run()
         status = self._highs.getModelStatus()
         if status not in _DONE + _CUT_SHORT:
-            raise ValueError(f"the model has no optimum: HiGHS says {self._highs.modelStatusToString(status)}")
+            raise NoOptimum(f"the model has no optimum: HiGHS says {self._highs.modelStatusToString(status)}")
         info = self._highs.getInfo()
         if status in _CUT_SHORT and info.primal_solution_status != highspy.kSolutionStatusFeasible:
-            raise ValueError("no solution was found in the seconds allowed; give more, or a start")
+            raise NoOptimum("no solution was found in the seconds allowed; give more, or a start")
         return self._solution(info, proven=status in _DONE)
 
     def _solution(self, info: highspy.HighsInfo, *, proven: bool) -> Solution:

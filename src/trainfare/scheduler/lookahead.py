@@ -33,7 +33,7 @@ from trainfare.scheduler.arrivals import arrivals_per_second, believed_arrivals_
 from trainfare.scheduler.capacity_prices import capacity_prices
 from trainfare.scheduler.next_event import next_event
 from trainfare.scheduler.offers import Offers
-from trainfare.scheduler.outlook import parts_of, period_starts, work_of
+from trainfare.scheduler.outlook import busy_seconds, parts_of, period_starts, work_of
 from trainfare.scheduler.reclaims import Reclaims, reclaims_per_second, unsaved_part, with_reclaims
 from trainfare.scheduler.tables import slot_table
 from trainfare.scheduler.value import OVERHEAD, GoesOn, rents, same_times, values
@@ -59,7 +59,10 @@ class LookAhead:
     def __init__(self, state: State, offered: Offers, left: "NDArray[np.float64]") -> None:
         rates = reclaims_per_second(state.fleet)
         slots = slot_table(state.fleet)
-        starts = period_starts(state.arrivals.mean_shortest_seconds or float(left.min(axis=1).mean()))
+        starts = period_starts(
+            state.arrivals.mean_shortest_seconds or float(left.min(axis=1).mean()),
+            busy_seconds=busy_seconds(state.fleet, slots, left),
+        )
         self._work = work_of(state, with_reclaims(left, rates, state.delays))
         dear = replace(slots, share=OVERHEAD * slots.share)
         prices = capacity_prices(state, self._work, dear, starts, arrivals_per_second(state))

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trainfare.model.queue import State
+from trainfare.model.queue import Fleet, State
 from trainfare.scheduler.reclaims import at_risk_seconds
+from trainfare.scheduler.tables import SlotTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 EDGES = (0.0, 0.12, 0.3, 0.55, 0.9, 1.4, 2.1, 3.5, 6.0)
+LONGER = 1.6
 _LONG = 1000.0
 SAFETY_SECONDS = 100.0
 SAFETY = 0.006
@@ -63,8 +65,27 @@ class Parts:
     """w · (S - D)⁺, S the start of the part: for the whole job, were it all done there."""
 
 
-def period_starts(mean_shortest_seconds: float) -> "NDArray[np.float64]":
-    return mean_shortest_seconds * np.array(EDGES)
+def limited_types(fleet: Fleet) -> dict[int, int]:
+    """The place of each type of which fewer may be had than the fleet has nodes, and how many; not those of none."""
+    return {number: each.most for number, each in enumerate(fleet.types) if each.most and each.most < fleet.nodes}
+
+
+def period_starts(mean_shortest_seconds: float, *, busy_seconds: float = 0.0) -> "NDArray[np.float64]":
+    """`busy_seconds`: so far they go at least, each edge then `LONGER` times the one before."""
+    edges = list(EDGES)
+    while edges[-1] * mean_shortest_seconds < busy_seconds:
+        edges.append(edges[-1] * LONGER)
+    return mean_shortest_seconds * np.array(edges)
+
+
+def busy_seconds(fleet: Fleet, slots: SlotTable, seconds: "NDArray[np.float64]") -> float:
+    """How long a limited type would be busy with all that can run there; of several, the one that is so longest."""
+    node_seconds = np.where(np.isfinite(seconds), seconds, 0.0) * slots.fraction
+    busy = [
+        float(node_seconds[:, slots.type == number].max(axis=1, initial=0.0).sum()) / most
+        for number, most in limited_types(fleet).items()
+    ]
+    return max(busy, default=0.0)
 
 
 def parts_of(work: Work, starts: "NDArray[np.float64]") -> Parts:

@@ -45,12 +45,14 @@ def pack(
     users: Sequence[str] = (),
     gap: float = 1e-6,
     seconds: float | None = None,
+    least_nodes: int = 0,
 ) -> Packing:
     """Job j costs job_usd[j, k] in slot k (infinite: it cannot run there) and wait_usd[j] while it waits (finite), and
     a node of type v costs node_usd[v] (not negative) whatever stands on it, each node of a gang too.
 
     A slot that is no better than waiting is never used. `users` says whose each job is, where there are quotas.
-    `seconds` limits branch and bound: the gap may then be wider than asked for, and the bound shows it.
+    `seconds` limits branch and bound: the gap may then be wider than asked for, and the bound shows it. Up to
+    `WHOLE_UP_TO` jobs at least `least_nodes` are rented, though those on which nothing gains are left out in the end.
     """
     if not np.isfinite(wait_usd).all() or (node_usd < 0).any():
         raise ValueError("waiting has a finite cost, and a node none below zero")
@@ -60,7 +62,7 @@ def pack(
     return (
         _rounded(problem, gap=gap, seconds=seconds)
         if problem.jobs > WHOLE_UP_TO
-        else exactly(problem, gap=gap, seconds=seconds)
+        else exactly(problem, gap=gap, seconds=seconds, least_nodes=least_nodes)
     )
 
 

@@ -43,8 +43,10 @@ class Reclaims:
 
     def undone(self, times: "NDArray[np.float64]", at_seconds: float) -> "NDArray[np.float64]":
         """Jobs × slots: what a reclaim before τ adds to what is left."""
-        since_save = np.minimum(self.unsaved + at_seconds / 2 / times, self.saves_every_seconds / 2 / times)
-        undone: NDArray[np.float64] = np.where(np.isfinite(times), since_save, 0.0) + self.restart
+        possible = np.isfinite(times)
+        seconds = np.where(possible, times, 1.0)
+        since_save = np.minimum(self.unsaved + at_seconds / 2 / seconds, self.saves_every_seconds / 2 / seconds)
+        undone: NDArray[np.float64] = np.where(possible, since_save, 0.0) + self.restart
         return undone
 
 

@@ -5,7 +5,8 @@
 2. Greedy's decision is the first candidate; F is its first end.
 3. Capacity prices and values of jobs say what waiting and every slot cost from the next event on (lookahead.py).
 4. The packing of least score at F, then waiting jobs onto what is free, smaller types, idle GPUs handed out
-   (greedy.finished): a candidate, with an F of its own. Again with that F, at most `PASSES` times.
+   (greedy.finished): a candidate, with an F of its own. Again with that F, at most `PASSES` times. Where there are
+   types of which only a few can be had, jobs may rather wait for these (worth_renting.py).
 5. The candidate of least score, each scored with its own F, is the decision: by this score never worse than Greedy.
 6. Planned nodes become rented ones so that running jobs stay where they are (arranged.py, matching.py).
 
@@ -28,13 +29,17 @@ import numpy as np
 from trainfare.model.queue import Decision, NodePlan, State
 from trainfare.scheduler.arranged import arranged
 from trainfare.scheduler.greedy import fill, finished, greedy_nodes, idle_given
-from trainfare.scheduler.lookahead import LookAhead
+from trainfare.scheduler.highs import NoOptimum
+from trainfare.scheduler.lookahead import Costs, LookAhead
 from trainfare.scheduler.matching import matched
 from trainfare.scheduler.offers import offers, seconds_until_end, where_possible
+from trainfare.scheduler.outlook import limited_types
 from trainfare.scheduler.packing import pack
+from trainfare.scheduler.pattern_model import Packing
 from trainfare.scheduler.reclaims import reclaims_per_second, with_reclaims
 from trainfare.scheduler.score import Plan, plan_of
 from trainfare.scheduler.tables import corrected_remaining
+from trainfare.scheduler.worth_renting import worth_renting
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,15 +53,21 @@ CAUTION = 0.5
 
 
 def trainfare(state: State) -> Decision:
-    """What to do now. A job for which no slot may be had, by the limits of types or its user's quota, waits."""
+    """What to do now. A job for which no slot may be had, by the limits of types or its user's quota, waits.
+
+    Where prices or times lie so far apart that the solver gives up, Greedy decides, and nothing is certified.
+    """
     left = where_possible(state, corrected_remaining(state, quantile=CAUTION))
     able = np.asarray(np.isfinite(left).any(axis=1))
     if not able.any():
         return Decision(nodes=(), usd=0.0, bound_usd=0.0)
     runnable = replace(state, jobs=tuple(each for each, can in zip(state.jobs, able.tolist(), strict=True) if can))
-    search = _Search(runnable, left[able])
-    best = min(search.candidates(), key=lambda each: each.usd)
-    bound_usd = search.bound_usd(best.first_end_seconds)
+    try:
+        search = _Search(runnable, left[able])
+        best = min(search.candidates(), key=lambda each: each.usd)
+        bound_usd = search.bound_usd(best.first_end_seconds)
+    except NoOptimum:
+        return Decision(nodes=matched(state, greedy_nodes(runnable, left[able])))
     return Decision(nodes=matched(state, best.plan.nodes), usd=best.usd, bound_usd=min(best.usd, bound_usd))
 
 
@@ -75,6 +86,7 @@ class _Search:
     def __init__(self, state: State, left: "NDArray[np.float64]") -> None:
         self.state = state
         self.left = left
+        self.limited = bool(limited_types(state.fleet))
         self.expected = with_reclaims(left, reclaims_per_second(state.fleet), state.delays)
         self.offered = offers(state)
         self.ends = seconds_until_end(self.offered, self.left)
@@ -106,9 +118,27 @@ class _Search:
 
     def _packed(self, first_end: float) -> Plan:
         costs = self.ahead.costs(first_end)
-        packing = pack(self.offered.fleet, costs.job_usd, costs.wait_usd, costs.node_usd, users=self.users, gap=GAP)
+        packing = self._pack(costs)
         self._bounds[first_end] = packing.bound_usd
-        return self._plan(self._finished(arranged(self.state, self.offered, packing)))
+        if self.limited and not packing.nodes:  # it costs a boot to begin now, and will cost it later
+            packing = self._pack(costs, least_nodes=1)
+        packed = arranged(self.state, self.offered, packing)
+        plan = self._plan(self._finished(packed))
+        if not self.limited:
+            return plan
+        worth = worth_renting(self.state, self.left, plan, costs, packed=len(packed))
+        return self._plan(worth) if worth else plan
+
+    def _pack(self, costs: Costs, *, least_nodes: int = 0) -> Packing:
+        return pack(
+            self.offered.fleet,
+            costs.job_usd,
+            costs.wait_usd,
+            costs.node_usd,
+            users=self.users,
+            gap=GAP,
+            least_nodes=least_nodes,
+        )
 
     def _finished(self, nodes: Sequence[NodePlan]) -> list[NodePlan]:
         if not self.offered.twice:

@@ -4,7 +4,7 @@
 
 In each part of time a job may work on a mixture of slots at rent + capacity price a second,
 
-    u_k = h · share_k + π_i · frac_k          and, late, + w_j · (1 + (S - D_j)⁺ / t_jk)
+    u_k = h · share_k + π_vi · frac_k          and, late, + w_j · (1 + (S - D_j)⁺ / t_jk)
 
 and does 1/t_jk of itself a second. The lower hull of the points (1/t_jk, u_k) gives the segments of what it can do
 there, each at a price per part of the job; all segments by price, filled up to r, are V: convex in r. It is a fluid: a
@@ -88,13 +88,13 @@ def same_times(seconds: "NDArray[np.float64]") -> "NDArray[np.int64]":
 
 
 def rents(slots: SlotTable, prices: "NDArray[np.float64]") -> "NDArray[np.float64]":
-    """Slots × periods: h · share_k + π_i · frac_k, $ a second."""
-    usd: NDArray[np.float64] = slots.share[:, None] + slots.fraction[:, None] * prices
+    """Slots × periods: h · share_k + π_vi · frac_k, $ a second."""
+    usd: NDArray[np.float64] = slots.share[:, None] + slots.fraction[:, None] * prices[slots.type]
     return usd
 
 
 def values(work: Work, parts: Parts, slots: SlotTable, prices: "NDArray[np.float64]") -> Values:
-    """The segments of every job; `prices` are π, $ per node-second in each period."""
+    """The segments of every job; `prices` are π, $ per node-second, types × periods."""
     first = same_times(work.seconds)
     kinds = np.unique(first)
     rent = rents(slots, prices)
