@@ -28,7 +28,7 @@ from trainfare.model.schedule import Outcome, Schedule
 from trainfare.scheduler.bounds import Bound, lower_bound
 from trainfare.scheduler.evaluate import outcome
 from trainfare.scheduler.generate import Setting, generate, with_error
-from trainfare.scheduler.policies import OURS, POLICIES, Policy
+from trainfare.scheduler.policies import OURS, POLICIES, Policy, registered
 from trainfare.scheduler.policies import policy as policy_of
 from trainfare.scheduler.simulate import simulate
 
@@ -130,7 +130,7 @@ class Compared:
         from trainfare.figures.look import NARROW, WIDE
         from trainfare.figures.schedule_costs import policies_figure
 
-        wanted = [_known(name) for name in policies] or [self.simulated[0].outcome.policy, REFERENCE]
+        wanted = [registered(name) for name in policies] or [self.simulated[0].outcome.policy, REFERENCE]
         drawn = [each for each in self.simulated if each.outcome.policy in wanted]
         wide, narrow = (
             policies_figure(
@@ -165,7 +165,7 @@ def simulate_queue(
     """What `policy` makes of the queue in a folder, of an instance, or of the store, on at most `nodes` nodes."""
     decide = policy_of(policy)
     queue = _queue(instance, nodes, circumstances)
-    return _simulated(queue, _known(policy), decide, lower_bound(queue.instance, nodes), watch)
+    return _simulated(queue, registered(policy), decide, lower_bound(queue.instance, nodes), watch)
 
 
 def compare_policies(
@@ -178,7 +178,7 @@ def compare_policies(
     **circumstances: Unpack[Circumstances],
 ) -> Compared:
     """The same queue under each of these policies, all when none is named; `on_finished` hears of each at once."""
-    names = list(dict.fromkeys(_known(name) for name in policies)) or list(POLICIES)
+    names = list(dict.fromkeys(registered(name) for name in policies)) or list(POLICIES)
     skipped = []
     if not policies and nodes > SMALL_NODES:
         names.remove("per_node")
@@ -285,11 +285,6 @@ def _generated(setting: Setting, seed: int) -> Instance:
     if instance is None or instance.jobs[-1].submitted_seconds > LONGEST_SECONDS:
         raise AskedWrongly("no such queue can be made: its jobs come too seldom. Give a larger --load, as 0.7.")
     return instance
-
-
-def _known(policy: str) -> str:
-    """As it is registered."""
-    return policy.strip().lower().replace("-", "_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

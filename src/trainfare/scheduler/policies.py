@@ -24,10 +24,24 @@ POLICIES: dict[str, str] = {
 OURS = "trainfare"
 
 
+def registered(name: str) -> str:
+    """The policy's name as it stands in the register: `PathRelinking` and `path-relinking` are `path_relinking`.
+
+    An unknown one is a NotFound with the nearest that there is.
+    """
+    wanted = _bare(name)
+    for known in POLICIES:
+        if _bare(known) == wanted:
+            return known
+    raise NotFound("policy", name, POLICIES, listed_by="trainfare schedule compare --help")
+
+
 def policy(name: str) -> Policy:
-    """The policy of that name; an unknown one is a NotFound with the nearest that there is."""
-    known = name.strip().lower().replace("-", "_")
-    if known not in POLICIES:
-        raise NotFound("policy", name, POLICIES, listed_by="trainfare schedule compare --help")
+    """The policy of that name."""
+    known = registered(name)
     found: Policy = getattr(import_module(f"trainfare.scheduler.{POLICIES[known]}"), known)
     return found
+
+
+def _bare(name: str) -> str:
+    return name.strip().lower().replace("-", "").replace("_", "")
