@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.scheduler.makers import AZURE, K80, make_fleet, make_job, make_state, random_instance
+from tests.scheduler.published import NODES, published, published_costs
 from tests.scheduler.small_states import gang_state, quota_state, random_state
-from trainfare.measurements.instances import read_instance
 from trainfare.model.queue import Decision, Delays, Instance, Job, Node, NodePlan, NodeType, Queued, State, every_slot
 from trainfare.model.schedule import Outcome
 from trainfare.scheduler.bounds import lower_bound
@@ -30,7 +29,6 @@ from trainfare.scheduler.tables import corrected_remaining, remaining
 from trainfare.scheduler.trainfare import CAUTION, trainfare
 from trainfare.scheduler.worth_renting import worth_renting
 
-PUBLISHED = Path(__file__).parents[2].parent / "shared" / "facts" / "ardagna" / "instances"
 SLOW_TO_MOVE = Delays(boot_seconds=120, checkpoint_seconds=30, restart_seconds=60, checkpoint_every_seconds=600)
 
 seeds = st.integers(0, 2**32 - 1)
@@ -317,13 +315,14 @@ def test_cheaper_than_greedy_with_predictions_that_are_wrong_by_a_fifth() -> Non
     assert comes_to(instance, trainfare, nodes=4).total_usd < comes_to(instance, greedy, nodes=4).total_usd
 
 
-@pytest.mark.skipif(not PUBLISHED.is_dir(), reason="the instances of Jahani et al. are not beside the checkout")
-def test_the_first_jobs_of_a_published_queue_come_near_the_bound() -> None:
-    whole = read_instance(PUBLISHED / "10-100-1-low").instance
-    instance = replace(whole, jobs=whole.jobs[:30])
-    ours = comes_to(instance, trainfare, nodes=10).total_usd
-    assert ours < comes_to(instance, greedy, nodes=10).total_usd
-    assert ours < 1.02 * lower_bound(instance, 10).usd
+@pytest.mark.parametrize("name", ["10-100-1-high", "10-100-0-low"])
+def test_a_published_queue_costs_less_than_the_papers_report_and_is_near_the_bound(name: str) -> None:
+    reported = published_costs()
+    instance = published(name)
+    ours = comes_to(instance, trainfare, nodes=NODES).total_usd
+    assert ours < float(reported[name, "Greedy"][-1])
+    assert ours < float(reported[name, "PathRelinking"][-1])
+    assert ours < 1.01 * lower_bound(instance, NODES).usd
 
 
 def test_a_thousand_nodes_are_packed_within_a_hundredth_of_the_bound() -> None:

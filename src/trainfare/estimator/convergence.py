@@ -205,8 +205,11 @@ def _no_trend(values: Sequence[float], higher: bool) -> str | None:
 
 def fit_of(form: Form, values: Sequence[float], *, higher: bool, run: int | None = None) -> Fit | None:
     """The form through the values; None where it does not go through them, or where its end is too far to be told."""
+    import numpy as np
+
     length = run if run is not None else math.ceil(FARTHEST * len(values)) * 10
-    drawn = _DRAWN[form](values, higher, max(length, len(values)))
+    with np.errstate(over="ignore", invalid="ignore"):  # a curve that leaves the numbers is no fit, below
+        drawn = _DRAWN[form](values, higher, max(length, len(values)))
     if drawn is None:
         return None
     coefficients, curve = drawn
