@@ -15,6 +15,7 @@ the time until D.
 """
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,6 +41,7 @@ def worth_renting(
     places = {each.name: place for place, each in enumerate(state.fleet.types)}
     long_ago = state.now_seconds - PATIENCE * state.arrivals.mean_shortest_seconds
     pressed = _pressed(state, left)
+    alike = Counter(node.jobs for node in plan.nodes)  # more than one: a gang's
 
     def gained_usd(job: str) -> float:
         row = rows[job]
@@ -48,8 +50,7 @@ def worth_renting(
         return float(costs.wait_usd[row] - costs.job_usd[row, plan.slots[row]])
 
     def is_worth_it(node: NodePlan) -> bool:
-        nodes = sum(each.jobs == node.jobs for each in plan.nodes)  # more than one: a gang's
-        rent_usd = nodes * float(costs.node_usd[places[node.type]])
+        rent_usd = alike[node.jobs] * float(costs.node_usd[places[node.type]])
         return rent_usd <= WORTH * sum(gained_usd(job) for job, _ in node.jobs)
 
     return [*plan.nodes[:packed], *(each for each in plan.nodes[packed:] if is_worth_it(each))]
