@@ -15,7 +15,6 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from trainfare.app.queue_times import QueueTable, Training, Unplanned, queue_table
-from trainfare.app.schedule_clock import schedule_since
 from trainfare.app.schedule_limits import policies_may_fail
 from trainfare.errors import AskedWrongly
 from trainfare.model.estimate import Estimate
@@ -104,7 +103,7 @@ class QueuePlan:
 
         if self.schedule is None or self.outcome is None:
             raise AskedWrongly("nothing is planned, so there is nothing to draw.")
-        drawn = schedule_since(self.schedule, (self.made_at - self.table.zero_at).total_seconds())
+        drawn = self.schedule.since((self.made_at - self.table.zero_at).total_seconds())
         wide, narrow = (
             gantt_figure(drawn, self.outcome, bound_usd=self.bound_usd, width=width, since=NOW)
             for width in (WIDE, NARROW)

@@ -109,12 +109,7 @@ class QueueTable:
                 else "nothing waits in the store's queue: name another with --instance DIR, or submit a training "
                 "first: trainfare schedule submit PROFILE --deadline 6h"
             )
-        passed = (self.now - self.zero_at).total_seconds()
-        jobs = (
-            replace(job, submitted_seconds=0.0, deadline_seconds=job.deadline_seconds - passed)
-            for job in self.instance.jobs
-        )
-        return replace(self.instance, jobs=tuple(jobs))
+        return self.instance.since((self.now - self.zero_at).total_seconds())
 
 
 @without_collecting()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 import numpy as np
 
-from trainfare.app.schedule_clock import instance_since, schedule_since, start_seconds
+from trainfare.app.schedule_clock import start_seconds
 from trainfare.app.schedule_folder import require_free, write_queue
 from trainfare.app.schedule_limits import (
     LONGEST_SECONDS,
@@ -327,7 +327,7 @@ def _queue(instance: Queue, nodes: int, circumstances: Circumstances) -> _Queue:
     require_tick(tick, instance, nodes)
     start = start_seconds(instance.jobs)
     return _Queue(
-        instance=instance_since(instance, start),
+        instance=instance.since(start),
         start_seconds=start,
         nodes=nodes,
         mode=mode,
@@ -393,7 +393,7 @@ def _simulated(queue: _Queue, name: str, decide: Policy, bound: Bound, watch: Wa
             watch=tell,
         )
     return Simulated(
-        schedule=schedule_since(schedule, -queue.start_seconds),
+        schedule=schedule.since(-queue.start_seconds),
         outcome=outcome(schedule),
         mode=queue.mode,
         bound=bound,

@@ -9,7 +9,7 @@ those that it had before in this lane, else any that are free.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from trainfare.model.schedule import Rental, Schedule, Stretch
 
@@ -31,38 +31,7 @@ class Bar:
 def since_first(schedule: Schedule) -> Schedule:
     """The same with time counted from the first submission, wherever the queue's own clock begins."""
     first = min((job.submitted_seconds for job in schedule.jobs), default=0.0)
-    if first == 0:
-        return schedule
-    return replace(
-        schedule,
-        jobs=tuple(
-            replace(
-                job,
-                submitted_seconds=job.submitted_seconds - first,
-                deadline_seconds=job.deadline_seconds - first,
-            )
-            for job in schedule.jobs
-        ),
-        rentals=tuple(
-            replace(
-                each,
-                start_seconds=each.start_seconds - first,
-                ready_seconds=each.ready_seconds - first,
-                end_seconds=each.end_seconds - first,
-            )
-            for each in schedule.rentals
-        ),
-        stretches=tuple(
-            replace(
-                each,
-                start_seconds=each.start_seconds - first,
-                works_from_seconds=each.works_from_seconds - first,
-                end_seconds=each.end_seconds - first,
-            )
-            for each in schedule.stretches
-        ),
-        ended_seconds=tuple((name, end - first) for name, end in schedule.ended_seconds),
-    )
+    return schedule.since(first)
 
 
 def lanes(rentals: Sequence[Rental]) -> dict[int, int]:

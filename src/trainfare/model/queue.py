@@ -5,7 +5,7 @@ several whole nodes of it. `Job.seconds` stands in the order of `Fleet.slots`: a
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from trainfare.model.checks import require_not_negative, require_positive, require_text
@@ -112,6 +112,14 @@ class Job:
     @property
     def shortest_seconds(self) -> float:
         return min(self.seconds)
+
+    def since(self, seconds: float) -> "Job":
+        """The same job with second 0 so much later; what was submitted before that, at 0."""
+        return replace(
+            self,
+            submitted_seconds=max(0.0, self.submitted_seconds - seconds),
+            deadline_seconds=self.deadline_seconds - seconds,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,6 +256,10 @@ class Instance:
                 raise ValueError(f"a job has a time for each of {len(self.slots)} slots, got {len(times)}")
         if self.true_seconds and len(self.true_seconds) != len(self.jobs):
             raise ValueError(f"true times of {len(self.true_seconds)} jobs, and {len(self.jobs)} jobs")
+
+    def since(self, seconds: float) -> "Instance":
+        """The same queue with second 0 so much later."""
+        return replace(self, jobs=tuple(job.since(seconds) for job in self.jobs)) if seconds else self
 
     def fleet(self, nodes: int) -> Fleet:
         return Fleet(nodes=nodes, types=self.types, slots=self.slots, quotas=self.quotas)

@@ -1,6 +1,6 @@
 """What was done with a queue: which job had which GPUs when, which nodes were paid for how long."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainfare.model.queue import Delays, Fleet, Job
 
@@ -19,6 +19,14 @@ class Rental:
     def __post_init__(self) -> None:
         if not self.start_seconds <= self.end_seconds or self.ready_seconds < self.start_seconds:
             raise ValueError(f"node {self.node} is rented from {self.start_seconds} to {self.end_seconds}")
+
+    def since(self, seconds: float) -> "Rental":
+        return replace(
+            self,
+            start_seconds=self.start_seconds - seconds,
+            ready_seconds=self.ready_seconds - seconds,
+            end_seconds=self.end_seconds - seconds,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +49,14 @@ class Stretch:
         if not self.start_seconds <= self.end_seconds or self.works_from_seconds < self.start_seconds:
             raise ValueError(f"{self.job} runs from {self.start_seconds} to {self.end_seconds}")
 
+    def since(self, seconds: float) -> "Stretch":
+        return replace(
+            self,
+            start_seconds=self.start_seconds - seconds,
+            works_from_seconds=self.works_from_seconds - seconds,
+            end_seconds=self.end_seconds - seconds,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
@@ -61,6 +77,18 @@ class Schedule:
     """How long each decision took to make."""
     gaps: tuple[float, ...] = ()
     """What was certified of each decision that has a bound: usd / bound - 1."""
+
+    def since(self, seconds: float) -> "Schedule":
+        """The same schedule with second 0 so much later; what was submitted before that, at 0."""
+        if not seconds:
+            return self
+        return replace(
+            self,
+            jobs=tuple(job.since(seconds) for job in self.jobs),
+            rentals=tuple(rental.since(seconds) for rental in self.rentals),
+            stretches=tuple(stretch.since(seconds) for stretch in self.stretches),
+            ended_seconds=tuple((name, moment - seconds) for name, moment in self.ended_seconds),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
