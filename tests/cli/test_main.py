@@ -23,7 +23,7 @@ def test_version_and_help_go_to_stdout() -> None:
     helped = run("--help")
     assert helped.returncode == 0
     assert len(helped.stdout.splitlines()) <= 24, "help fits a screen"
-    for command in ("profile", "recommend", "profiles", "catalog", "settings"):
+    for command in ("profile", "recommend", "schedule", "profiles", "catalog", "settings"):
         assert f"  {command} " in helped.stdout
 
 
@@ -33,6 +33,11 @@ def test_the_help_of_each_command_fits_a_screen(command: str) -> None:
     assert helped.returncode == 0
     assert len(helped.stdout.splitlines()) <= 40
     assert max(map(len, helped.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("group", ["schedule", "catalog", "profiles", "plans"])
+def test_a_group_promises_no_option_that_it_has_not(group: str) -> None:
+    assert "--version" not in run(group, "--help").stdout
 
 
 def test_an_error_is_a_paragraph_on_stderr_and_an_exit_code() -> None:

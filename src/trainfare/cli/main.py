@@ -31,11 +31,14 @@ class _Commands(TyperGroup):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         self.format_commands(ctx, formatter)
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Here and not as Typer's `options_metavar`, which groups below would inherit without having the option."""
+        return ["[--version] [-h]", *super().collect_usage_pieces(ctx)[1:]]
+
 
 app = typer.Typer(
     name="trainfare",
     cls=_Commands,
-    options_metavar="[--version] [-h]",
     help="Which machine should I train on? Start: trainfare profile -- python train.py",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
