@@ -57,7 +57,7 @@ class Factors(nn.Module):
 
 
 def noisy_digits() -> Data:
-    from sklearn.datasets import load_digits  # type: ignore[import-untyped]
+    from sklearn.datasets import load_digits  # type: ignore[import-untyped] # scikit-learn has no types
 
     dice, digits = torch.Generator().manual_seed(7), load_digits()
     images = torch.tensor(digits.data / 16, dtype=torch.float32)

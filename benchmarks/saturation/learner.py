@@ -55,7 +55,7 @@ class Learner:
         self.model.zero_grad(set_to_none=True)
         inputs, labels = self._batches.next()
         loss = nn.functional.cross_entropy(self.model(inputs), labels)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()  # type: ignore[no-untyped-call] # PyTorch's backward has no types
         self.loss = float(loss.detach())
         found = torch.cat([p.grad.reshape(-1) for p in self.model.parameters() if p.grad is not None]).numpy()
         wait_until(started + self._compute_seconds)

@@ -80,7 +80,7 @@ def train(orders: Connection, master: str, rank: int, world: int, compute_second
         loss = nn.functional.cross_entropy(model(inputs), labels)
         wait_until(started + compute_seconds)
         optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()  # type: ignore[no-untyped-call] # PyTorch's backward has no types
         optimizer.step()
         return time.monotonic() - started
 

@@ -30,7 +30,7 @@ QUEUE = random_instance(7, jobs=6, load=4)
 
 def instance(**changes: object) -> Instance:
     made = Instance(types=K80, slots=every_slot(K80), jobs=(make_job("j1"), make_job("j2")))
-    return replace(made, **changes)  # type: ignore[arg-type]
+    return replace(made, **changes)  # type: ignore[arg-type] # fields by name, wrong ones too
 
 
 def test_a_folder_and_the_instance_in_it_come_to_the_same(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_tick_asks_the_policy_more_often() -> None:
 )
 def test_what_is_asked_wrongly_is_said_with_what_to_do(asked: dict[str, object], words: str) -> None:
     with pytest.raises(AskedWrongly) as caught:
-        simulate_queue(QUEUE, **({"nodes": 2, "policy": "fifo"} | asked))  # type: ignore[arg-type]
+        simulate_queue(QUEUE, **({"nodes": 2, "policy": "fifo"} | asked))  # type: ignore[arg-type] # fields by name, wrong ones too
     assert words in str(caught.value)
 
 
@@ -214,7 +214,7 @@ def test_a_queue_is_never_written_over_unasked(tmp_path: Path) -> None:
 )
 def test_a_queue_that_cannot_be_made_is_said_with_what_to_do(asked: dict[str, object], words: str) -> None:
     with pytest.raises(AskedWrongly) as caught:
-        generate_instance(**({"nodes": 2} | asked))  # type: ignore[arg-type]
+        generate_instance(**({"nodes": 2} | asked))  # type: ignore[arg-type] # fields by name, wrong ones too
     assert words in str(caught.value)
 
 

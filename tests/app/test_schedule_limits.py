@@ -16,8 +16,8 @@ WHOLE = (*every_slot(K80), Slot("NC24", 4, 3))
 
 
 def queue(*jobs: object, **changes: object) -> Instance:
-    made = Instance(types=K80, slots=every_slot(K80), jobs=(make_job("good"), *jobs))  # type: ignore[arg-type]
-    return replace(made, **changes)  # type: ignore[arg-type]
+    made = Instance(types=K80, slots=every_slot(K80), jobs=(make_job("good"), *jobs))  # type: ignore[arg-type] # wrong fields are what is tried
+    return replace(made, **changes)  # type: ignore[arg-type] # wrong fields are what is tried
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_true_times_go_with_their_jobs_when_one_is_left_out() -> None:
     ids=["price", "gpus", "reclaims"],
 )
 def test_machines_that_cannot_be_are_an_error(changes: dict[str, float], words: str) -> None:
-    kind = replace(K80[0], **changes)  # type: ignore[arg-type]
+    kind = replace(K80[0], **changes)  # type: ignore[arg-type] # wrong fields are what is tried
     job = replace(make_job(), seconds=(60.0,))
     with pytest.raises(AskedWrongly, match=words):
         simulate_queue(Instance(types=(kind,), slots=(Slot(kind.name, 1),), jobs=(job,)), nodes=1, policy="fifo")
@@ -94,7 +94,7 @@ def test_a_gang_of_more_nodes_than_there_are_anywhere_is_an_error() -> None:
 )
 def test_circumstances_that_cannot_be_are_said(asked: dict[str, object], words: str) -> None:
     with pytest.raises(AskedWrongly) as caught:
-        simulate_queue(queue(), **({"nodes": 2, "policy": "fifo"} | asked))  # type: ignore[arg-type]
+        simulate_queue(queue(), **({"nodes": 2, "policy": "fifo"} | asked))  # type: ignore[arg-type] # wrong fields are what is tried
     assert words in str(caught.value)
 
 
@@ -114,7 +114,7 @@ def test_circumstances_that_cannot_be_are_said(asked: dict[str, object], words: 
 )
 def test_no_queue_is_generated_of_such(asked: dict[str, float]) -> None:
     with pytest.raises(AskedWrongly):
-        generate_instance(**({"nodes": 2, "jobs": 2} | asked))  # type: ignore[arg-type]
+        generate_instance(**({"nodes": 2, "jobs": 2} | asked))  # type: ignore[arg-type] # wrong fields are what is tried
 
 
 def test_the_bound_stands_where_its_model_cannot_be_solved() -> None:
@@ -158,7 +158,7 @@ def test_ties_of_all_kinds_are_scheduled_legally(policy: str, mode: str) -> None
         replace(make_job(f"j {i}", deadline_seconds=0.0, late_usd_per_second=0.0), seconds=(60.0,) * len(slots))
         for i in range(5)
     )
-    found = simulate_queue(Instance(types=twins, slots=slots, jobs=jobs), nodes=2, policy=policy, mode=mode)  # type: ignore[arg-type]
+    found = simulate_queue(Instance(types=twins, slots=slots, jobs=jobs), nodes=2, policy=policy, mode=mode)  # type: ignore[arg-type] # wrong fields are what is tried
     assert violations(found.schedule) == ()
     assert len(found.schedule.ended_seconds) == 5
 

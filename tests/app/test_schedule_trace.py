@@ -21,7 +21,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def imported(folder: Path, **options: object) -> Imported:
-    return import_trace(folder / "a.trace", folder / "throughput.csv", **options)  # type: ignore[arg-type]
+    return import_trace(folder / "a.trace", folder / "throughput.csv", **options)  # type: ignore[arg-type] # options by name
 
 
 def test_what_is_written_is_what_is_told_and_can_be_simulated(folder: Path) -> None:

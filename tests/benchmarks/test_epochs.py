@@ -32,7 +32,7 @@ def keep_points(folder: Path, *lines: str) -> None:
 
 
 def judged(task: object, fit: Path, test: Path | None = None) -> dict[str, Judged]:
-    return {found.key: found for found in task.judge(fit, test)}  # type: ignore[attr-defined]
+    return {found.key: found for found in task.judge(fit, test)}  # type: ignore[attr-defined] # every task has a judge
 
 
 def test_a_program_that_nobody_knows_is_judged_by_its_curve(tmp_path: Path) -> None:

@@ -144,9 +144,9 @@ def test_with_a_profile_fc2s_choices_stand_beside_ours_with_time_and_cost() -> N
     assert list(found)[:4] == ["cost-opt", "time-opt", "scala-opt", "scala-opt-m"]
     ours = next(each for name, each in found.items() if name.startswith("ours, cheapest"))
     for each in found.values():
-        assert each["usd"] == pytest.approx(each["usd_per_hour"] * each["seconds"] / 3600)  # type: ignore[operator]
-        assert each["usd"] >= ours["usd"]  # type: ignore[operator]
-        assert each["seconds"] >= found.get("ours, fastest", ours)["seconds"]  # type: ignore[operator]
+        assert each["usd"] == pytest.approx(each["usd_per_hour"] * each["seconds"] / 3600)  # type: ignore[operator] # JSON has numbers here
+        assert each["usd"] >= ours["usd"]  # type: ignore[operator] # JSON has numbers here
+        assert each["seconds"] >= found.get("ours, fastest", ours)["seconds"]  # type: ignore[operator] # JSON has numbers here
     assert ours["over_cheapest"] == 0
 
 

@@ -65,7 +65,7 @@ def believed(
 
 
 def seconds(*profiles: Profile, on: VmType, **asked: object) -> float:
-    found = believed(*profiles, on=on, **asked)  # type: ignore[arg-type]
+    found = believed(*profiles, on=on, **asked)  # type: ignore[arg-type] # options by name
     assert found is not None
     return found.times.later.value
 

@@ -66,7 +66,7 @@ def test_each_gpu_and_direction_has_its_line() -> None:
         )
 
     rows = [row(c, gpu, o) for c in (10, 200, 3000) for gpu in ("A", "B") for o in (None, "sgd")]
-    fit = fit_layer_regression(rows)  # type: ignore[arg-type]
+    fit = fit_layer_regression(rows)  # type: ignore[arg-type] # the row maker above is typed as object
     assert set(fit.lines) == {f"{gpu}/fc/{way}" for gpu in "AB" for way in ("forward", "training")}
     assert fit.lines["B/fc/forward"] == pytest.approx((1e-3, 5e-9))
     asked = make_layer(kind="dense", channels_in=777, gpu="B")

@@ -28,7 +28,7 @@ HOUR = 3600.0
 
 def rental(node: int, start: float, end: float, kind: str = "NC24", **changes: object) -> Rental:
     made = Rental(node=node, type=kind, start_seconds=HOUR * start, ready_seconds=HOUR * start, end_seconds=HOUR * end)
-    return replace(made, **changes)  # type: ignore[arg-type]
+    return replace(made, **changes)  # type: ignore[arg-type] # fields by name
 
 
 def stretch(job: str, node: int | tuple[int, ...], gpus: int, start: float, end: float, works: float = 0.0) -> Stretch:

@@ -37,7 +37,7 @@ def make_option(machine: str = "a", **changes: object) -> Option:
         "start_seconds": 90.0,
         "probe_seconds": 30.0,
     }
-    return Option(**(fields | changes))  # type: ignore[arg-type]
+    return Option(**(fields | changes))  # type: ignore[arg-type] # fields by name
 
 
 def believed(hours: Sequence[float], deviation: float = 0.3, **changes: object) -> Belief:

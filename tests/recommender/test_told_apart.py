@@ -106,7 +106,7 @@ def in_parts(usd: float, *, provider: str = "aws", rework: float = 0.0, boot: fl
     vm_type = make_vm_type(provider=provider)
     phases = [Phase(name="steady iterations", seconds=Interval.within_factor(3600, 2))]
     for name, size in (("boot", boot), ("spot rework", rework)):
-        phases.append(Phase(name=name, seconds=Interval(value=size, low=0, high=2 * size)))  # type: ignore[arg-type]
+        phases.append(Phase(name=name, seconds=Interval(value=size, low=0, high=2 * size)))  # type: ignore[arg-type] # a name that mypy cannot narrow
     seconds = Interval.within_factor(3600 + rework + boot, 2)
     return make_estimate(
         candidate=make_candidate(offer=make_offer(vm_type=vm_type)),

@@ -130,4 +130,4 @@ def test_no_jobs_is_an_empty_queue() -> None:
 )
 def test_a_setting_that_makes_no_sense_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong)).split("_")[0]):
-        Setting(**{"nodes": 1, **wrong})  # type: ignore[arg-type]
+        Setting(**{"nodes": 1, **wrong})  # type: ignore[arg-type] # wrong fields are what is tried

@@ -133,7 +133,7 @@ RIGHT = Schedule(
 def with_rental(number: int, **changes: object) -> Callable[[Schedule], Schedule]:
     def tamper(schedule: Schedule) -> Schedule:
         each = schedule.rentals[number]
-        changed = replace(each, **changes)  # type: ignore[arg-type]
+        changed = replace(each, **changes)  # type: ignore[arg-type] # fields by name
         return replace(schedule, rentals=(*schedule.rentals[:number], changed, *schedule.rentals[number + 1 :]))
 
     return tamper
@@ -142,14 +142,14 @@ def with_rental(number: int, **changes: object) -> Callable[[Schedule], Schedule
 def with_stretch(number: int, **changes: object) -> Callable[[Schedule], Schedule]:
     def tamper(schedule: Schedule) -> Schedule:
         each = schedule.stretches[number]
-        changed = replace(each, **changes)  # type: ignore[arg-type]
+        changed = replace(each, **changes)  # type: ignore[arg-type] # fields by name
         return replace(schedule, stretches=(*schedule.stretches[:number], changed, *schedule.stretches[number + 1 :]))
 
     return tamper
 
 
 def with_fleet(**changes: object) -> Callable[[Schedule], Schedule]:
-    return lambda schedule: replace(schedule, fleet=replace(schedule.fleet, **changes))  # type: ignore[arg-type]
+    return lambda schedule: replace(schedule, fleet=replace(schedule.fleet, **changes))  # type: ignore[arg-type] # fields by name
 
 
 def with_delays(**changes: float) -> Callable[[Schedule], Schedule]:

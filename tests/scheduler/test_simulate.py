@@ -202,7 +202,7 @@ def test_a_job_that_stays_is_not_touched_by_what_comes_beside_it() -> None:
 
 def test_what_a_move_costs_follows_from_how_the_job_stands() -> None:
     def cost(**how: object) -> float:
-        return restore_seconds(Queued(job=A, **how), SLOW)  # type: ignore[arg-type]
+        return restore_seconds(Queued(job=A, **how), SLOW)  # type: ignore[arg-type] # fields by name
 
     assert cost() == cost(nodes=(1,), gpus=1) == cost(stopped=True) == 0
     assert cost(done=0.5, nodes=(1,), gpus=1) == cost(done=0.5, stopped=True) == 30

@@ -37,7 +37,7 @@ def keep_prices(directory: Path, provider: str, offers: Iterable[Offer]) -> Path
             with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
                 file.write(written(offers))
             unfinished.replace(path)
-        except BaseException:
+        except BaseException:  # Ctrl-C too: no half a table stays
             unfinished.unlink(missing_ok=True)
             raise
     except OSError as error:

@@ -1,1 +1,1 @@
-"""Doors to machines: local, ssh, aws, skypilot, slurm. Empty until plans are carried out."""
+"""Doors to machines. One today: slices of the machine at hand (`local.py`)."""

@@ -161,7 +161,7 @@ def _copied(directory: Path) -> _Copy:
             (copy / path).symlink_to(directory / path)
         for path in plan.links:
             (copy / path).symlink_to(_target(directory / path, directory))
-    except BaseException:
+    except BaseException:  # Ctrl-C too: no half a copy stays
         shutil.rmtree(root, ignore_errors=True)
         raise
     return _Copy(directory, root, copy, plan)

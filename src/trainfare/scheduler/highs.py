@@ -162,7 +162,7 @@ class Solver:
 
 
 def _quiet(*, gap: float, seconds: float | None) -> highspy.Highs:
-    highs = highspy.Highs()  # type: ignore[no-untyped-call]
+    highs = highspy.Highs()  # type: ignore[no-untyped-call] # highspy has no types
     for name, value in (
         ("output_flag", False),
         ("threads", 1),

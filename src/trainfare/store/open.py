@@ -110,7 +110,7 @@ def _opened(engine: "Engine", place: "Place", wait_seconds: float) -> History:
                 if place.path is not None:
                     _use_write_ahead_log(place.path, wait_seconds)
                 bring_up_to_date(writer, place)
-    except BaseException:
+    except BaseException:  # Ctrl-C too: no connection stays open
         engine.dispose()
         raise
     return SqlHistory(engine, writer, place)
