@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trainfare.scheduler.highs import Model, solve
+from trainfare.scheduler.highs import Model, NoOptimum, solve
 from trainfare.scheduler.priced_job import PricedJob, cheapest
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def best_prices(
             low, high = np.maximum(best - width, 0), best + width
         try:
             reachable, duals = _mixture(ways, capacity, low, high)
-        except ValueError:  # dollars too far apart for the model; every price is valid, so the best so far is
+        except NoOptimum:  # dollars too far apart for the solver; every price is valid, so the best so far is
             break
         if reachable - most <= enough * abs(most):
             break
