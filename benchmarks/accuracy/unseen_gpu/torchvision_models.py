@@ -16,7 +16,12 @@ from benchmarks.accuracy.judged import Array, Judged
 from benchmarks.accuracy.roofline_baselines import Baselines
 from trainfare.catalog.gpus import load_gpus
 from trainfare.estimator.physics import PhysicsFit, fit_physics, scaled_seconds, step_seconds, with_measurements
-from trainfare.measurements.traced_models import TORCHVISION, read_image_models, read_torchvision
+from trainfare.measurements.traced_models import (
+    TORCHVISION,
+    further_image_models,
+    read_image_models,
+    read_torchvision,
+)
 from trainfare.model.machine import Gpu
 from trainfare.model.measurement import MeasuredIteration
 
@@ -52,7 +57,7 @@ def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
 def _read(folder: Path) -> list[MeasuredIteration]:
     rows = [row for row in read_torchvision(folder) if row.gpus == 1]
     try:
-        return rows + read_image_models(folder)
+        return [*rows, *read_image_models(folder), *further_image_models(folder)]
     except FileNotFoundError:
         return rows
 

@@ -49,16 +49,18 @@ class Feature:
 
 MEMORY: Final = (
     Feature("batch norm", "norm", 1.8),
-    Feature("batch norm of few channels", "norm", 0.3),
+    Feature("batch norm of few channels", "norm", 0.8),
     Feature("group norm", "norm", 2.5),
     Feature("layer norm", "norm", 1.2),
     Feature("rows of layer norm", "norm", 1.0),
     Feature("other norm", "norm", 3.0),
     Feature("pointwise", "pointwise", 1.1),
     Feature("pointwise in cache", "pointwise", 0.7),
+    Feature("pointwise beside layer norms", "pointwise", 1.3),
     Feature("pointwise in float32 under autocast", "pointwise", 1.0),
     Feature("copy", "copy", 1.5),
     Feature("copy in cache", "copy", 1.0),
+    Feature("copy beside layer norms", "copy", 2.0),
     Feature("copy in float32 under autocast", "copy", 1.3),
     Feature("reduction", "reduction", 1.5),
     Feature("softmax", "reduction", 2.0),
@@ -71,6 +73,7 @@ MEMORY: Final = (
     Feature("matmul bytes, thin", "matmul", 0.3),
     Feature("matmul bytes, very thin", "matmul", 1.0),
     Feature("batched matmul bytes", "matmul", 1.5),
+    Feature("batched matmul bytes, thin", "matmul", 0.5),
     Feature("convolution bytes", "convolution", 2.5),
     Feature("convolution bytes, odd channels", "convolution", 3.0),
     Feature("first convolution bytes", "convolution", 6.0),
@@ -300,6 +303,8 @@ def _pointwise(total: _Sum, op: Operation) -> None:
     name = "copy" if op.kind == "copy" else "pointwise"
     if op.autocast:
         total.move(f"{name} in float32 under autocast", op)
+    elif total.in_rows:
+        total.move(f"{name} beside layer norms", op, _in_place(op))
     else:
         total.cached.append((op.bytes * _in_place(op), op.count, _PLACE[name]))
 
@@ -327,6 +332,8 @@ def _matmul(total: _Sum, op: Operation) -> None:
     if _batched(op):
         total.compute("batched matmul", op)
         total.move("batched matmul bytes", op)
+        if reuse < 16:
+            total.move("batched matmul bytes, thin", op)
         return
     total.compute("matmul", op)
     total.move("matmul bytes", op)

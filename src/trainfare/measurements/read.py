@@ -10,7 +10,7 @@ from trainfare.measurements.data_parallel import data_parallel_t4
 from trainfare.measurements.published_scaling import published_scaling
 from trainfare.measurements.rented_gpus import rented_gpus
 from trainfare.measurements.seven_models import seven_models
-from trainfare.measurements.traced_models import read_image_models, read_torchvision
+from trainfare.measurements.traced_models import further_image_models, read_image_models, read_torchvision
 from trainfare.model.measurement import Measurements
 
 Row = TypeVar("Row")
@@ -35,7 +35,11 @@ def read_measurements(folder: Path) -> Measurements:
     """
     several = seven_models(folder) if (folder / "seven_models_k80_p100_v100").is_dir() else ()
     return Measurements(
-        traced=(*_read(read_image_models, folder), *_read(read_torchvision, folder)),
+        traced=(
+            *_read(read_image_models, folder),
+            *_read(further_image_models, folder),
+            *_read(read_torchvision, folder),
+        ),
         programs=(*_read(rented_gpus, folder), *(row for row in several if row.gpus == 1)),
         clusters=(
             *_read(data_parallel_t4, folder),

@@ -11,7 +11,8 @@ kind of a norm           from what its bytes have beyond the tensors: 8 a channe
 recurrent layers         traced step by step, but run by one kernel: their products are added up
 autocast                 keeps norms in rows, softmax and the sum of residuals in float32; traced in half, they count
                          half of their bytes
-update                   image models: SGD with Nesterov's momentum, tensor by tensor, in float32.
+update                   image models: SGD with Nesterov's momentum, tensor by tensor, in float32; gradients are zeroed
+                         and added to, weights and gradients cast.
                          torchvision: none, but gradients are zeroed, and the images come from the host each time
 """
 
@@ -53,12 +54,18 @@ GPU_NAMES = {
 }
 """As the catalog names them; a GPU that is not here keeps its own name, without the maker's words before it."""
 
+FURTHER = Path(__file__).parent / "data" / "image_models.jsonl.gz"
+"""Operations of image models of which the table tells times alone; `benchmarks/traced/image_models.py` made them."""
+
 UPLOAD = "host_to_device"
 """The name of a copy of a batch to the GPU, through memory that is not pinned."""
 
-NESTEROV_PASSES = 11
-"""Momentum × and +, gradient + momentum, parameter +: so many tensors are read or written for each."""
-NESTEROV_LAUNCHES = 4
+UPDATE_PASSES = 15
+"""Gradient zeroed, and added to; momentum × and +, gradient + momentum, parameter +: so many tensors are read or
+written for each parameter, in float32."""
+UPDATE_LAUNCHES = 6
+CAST_BYTES = 6
+"""Autocast makes each weight half, and its gradient float32 again."""
 
 RESIDUAL_SUM = 11 / 6
 """Bytes of a sum of residuals under autocast, forward 4 + 2 + 4 and backward 4 + 4 + 4, against 2 + 2 + 2 in half."""
@@ -70,31 +77,42 @@ Pair = tuple[float, float]
 
 
 def read_image_models(folder: Path) -> list[MeasuredIteration]:
-    """The models of `folder` whose operations are known; FileNotFoundError where a table is missing."""
+    """The models of `folder` whose operations it tells; FileNotFoundError where a table is missing."""
     table = folder / IMAGE_MODELS
-    times = {
+    return list(_image_models(_step_seconds(table), _traced(table / "operations.jsonl.gz")))
+
+
+def further_image_models(folder: Path) -> list[MeasuredIteration]:
+    """Those of which the folder tells the time alone, with operations that we traced ourselves."""
+    table = folder / IMAGE_MODELS
+    told = {traced["model"] for traced in _traced(table / "operations.jsonl.gz")}
+    return list(_image_models(_step_seconds(table), (one for one in _traced(FURTHER) if one["model"] not in told)))
+
+
+def _step_seconds(table: Path) -> dict[tuple[str, int], float]:
+    return {
         (line["model"], int(line["train_batch_size"])): float(line["train_step_time"]) / 1e3
         for line in _lines(table / "train_amp_nchw.csv")
         if line["train_step_time"]
     }
-    rows = []
-    for traced in _traced(table / "operations.jsonl.gz"):
+
+
+def _image_models(
+    times: Mapping[tuple[str, int], float], every: Iterable[Mapping[str, Any]]
+) -> Iterator[MeasuredIteration]:
+    for traced in every:
         seconds = times.get((traced["model"], traced["batch_size"]))
         if seconds:
-            operations = _Network.of(traced).operations() + _nesterov(traced)
-            rows.append(
-                MeasuredIteration(
-                    source=IMAGE_MODELS,
-                    program=traced["model"],
-                    family=family_of(traced["model"]),
-                    gpu="RTX 3090",
-                    dtype=traced["dtype"],
-                    batch_size=traced["batch_size"],
-                    seconds=seconds,
-                    operations=operations,
-                )
+            yield MeasuredIteration(
+                source=IMAGE_MODELS,
+                program=traced["model"],
+                family=family_of(traced["model"]),
+                gpu="RTX 3090",
+                dtype=traced["dtype"],
+                batch_size=traced["batch_size"],
+                seconds=seconds,
+                operations=_Network.of(traced).operations() + _nesterov(traced),
             )
-    return rows
 
 
 def read_torchvision(folder: Path) -> list[MeasuredIteration]:
@@ -153,23 +171,26 @@ def _traced(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _parameter_tensors(traced: Mapping[str, Any]) -> int:
-    classes = traced["flops_and_bytes_by_class"]
-    norms = len(classes.get("norm", ())) // 2
-    weights = sum(len(classes.get(name, ())) for name in ("conv_f", "conv1x1_f", "dw_f", "gconv_f"))
-    return max(1, 2 * norms + weights + len(classes.get("mm", ())) // 2)
+    classes = _launched(traced)
+    _join_steps(classes)
+    count = {name: launched.total() for name, launched in classes.items()}
+    weights = sum(count.get(name, 0) for name in ("conv_f", "conv1x1_f", "dw_f", "gconv_f", "rnn"))
+    return max(1, 2 * (count.get("norm", 0) // 2) + weights + count.get("mm", 0) // 2)
 
 
 def _parameter_bytes(traced: Mapping[str, Any]) -> float:
     """Their optimizer reads and writes each parameter once, in the dtype of the trace."""
-    return float(sum(size for _, size in traced["flops_and_bytes_by_class"].get("opt", ()))) / 2
+    return float(sum(size for _, size in _launched(traced).get("opt", Counter()).elements())) / 2
 
 
 def _nesterov(traced: Mapping[str, Any]) -> tuple[Operation, ...]:
     tensors = _parameter_tensors(traced)
-    launches = NESTEROV_LAUNCHES * tensors
-    float32_bytes = _parameter_bytes(traced) * 4 / _itemsize(traced["dtype"])
-    size = NESTEROV_PASSES * float32_bytes / launches
-    return (_made("optimizer", "float32", 0, size, launches, name="aten.add_", part="optimizer"),)
+    parameters = _parameter_bytes(traced) / _itemsize(traced["dtype"])
+    update, cast = 4 * UPDATE_PASSES * parameters / (UPDATE_LAUNCHES * tensors), CAST_BYTES * parameters / tensors
+    return (
+        _made("optimizer", "float32", 0, update, UPDATE_LAUNCHES * tensors, name="aten.add_", part="optimizer"),
+        _made("copy", "float32", 0, cast, 2 * tensors, name="aten._to_copy"),
+    )
 
 
 def _zeroing(traced: Mapping[str, Any]) -> tuple[Operation, ...]:
@@ -223,10 +244,7 @@ class _Network:
     @classmethod
     def of(cls, traced: Mapping[str, Any]) -> "_Network":
         """Pure half in one table, autocast in the other, which also tells the number of parameters."""
-        classes: dict[str, Counter[Pair]] = {
-            name: Counter((flops, size) for flops, size in pairs if flops or size)
-            for name, pairs in traced["flops_and_bytes_by_class"].items()
-        }
+        classes = _launched(traced)
         _join_steps(classes)
         half = _itemsize(traced["dtype"]) == 2
         return cls(traced["batch_size"], traced["dtype"], half and "params" in traced, classes)
@@ -282,6 +300,16 @@ class _Network:
                     yield _made(
                         "convolution", self.dtype, *pair, count, name=operator, part=part, convolution=shape  # type: ignore[arg-type] # one of two
                     )  # fmt: skip
+
+
+def _launched(traced: Mapping[str, Any]) -> dict[str, Counter[Pair]]:
+    """How often each operator is launched: the public tables have a pair for each launch, ours a number beside it."""
+    if "launched" in traced:
+        return {name: Counter({(f, b): n for f, b, n in told}) for name, told in traced["launched"].items()}
+    return {
+        name: Counter((flops, size) for flops, size in pairs if flops or size)
+        for name, pairs in traced["flops_and_bytes_by_class"].items()
+    }
 
 
 def _cast(norm: Operation, tensor: int) -> Operation:
