@@ -95,10 +95,29 @@ def test_two_batch_sizes_measured_there_give_the_ones_between() -> None:
     assert seconds(*both, on=machine(), batch=160) == pytest.approx(0.2, rel=0.1)
 
 
-def test_a_time_on_another_gpu_is_moved_by_the_ratio_of_the_two() -> None:
+def test_a_time_on_another_gpu_is_moved_nearly_in_proportion() -> None:
     slow, fast = (seconds(on_gpu(seconds=each), on=machine("V100")) for each in (0.2, 0.1))
-    assert slow == pytest.approx(2 * fast, rel=0.01)
+    assert 1.7 * fast < slow <= 2 * fast
     assert seconds(on_gpu(), on=machine("V100")) < 0.1 < seconds(on_gpu(), on=machine("K80"))
+
+
+def test_every_gpu_that_was_measured_tells_of_another_one() -> None:
+    gains_much, gains_little = (believed(on_gpu(), on_gpu("V100", t), on=machine("A100")) for t in (0.03, 0.06))
+    assert gains_much is not None
+    assert gains_little is not None
+    assert gains_much.times.later.value < gains_little.times.later.value
+    assert "pt464 on T4, pv10064 on V100" in gains_much.iteration.leans_on[0]
+
+
+def test_a_gpu_that_was_measured_in_another_machine_tells_of_itself_alone() -> None:
+    elsewhere = machine("T4", name="another")
+    assert seconds(on_gpu("T4", 0.1), on_gpu("V100", 0.01), on=elsewhere) == pytest.approx(0.1)
+
+
+def test_of_several_batches_on_a_gpu_the_nearest_is_moved() -> None:
+    found = believed(on_gpu(seconds=0.1, batch=32), on_gpu(seconds=0.3, batch=256), on=machine("V100"), batch=128)
+    assert found is not None
+    assert found.iteration.profile.batch_size == 256
 
 
 def test_a_profile_of_a_cpu_never_anchors_the_speed_of_a_gpu() -> None:

@@ -63,11 +63,10 @@ def test_one_gpu_sends_nothing(seconds: float, gradient: float | None) -> None:
     assert one.limited_by == "computing"
 
 
-@given(alone, gradients, few, nodes, nodes)
-def test_more_nodes_never_lower_the_time_of_sending(
-    seconds: float, gradient: float | None, q: int, a: int, b: int
-) -> None:
-    fewer, more = (told(seconds, gradient, q, n) for n in sorted((a, b)))
+@given(alone, gradients, nodes, nodes)
+def test_more_nodes_never_lower_the_time_of_sending(seconds: float, gradient: float | None, a: int, b: int) -> None:
+    """One GPU a node: with several a node, measured programs did get faster from two nodes to four."""
+    fewer, more = (told(seconds, gradient, 1, n) for n in sorted((a, b)))
     assert fewer.sync_seconds <= more.sync_seconds * (1 + 1e-12)
     assert fewer.seconds <= more.seconds * (1 + 1e-12) or min(a, b) == 1, "several nodes may hide what one does not"
 
@@ -150,6 +149,43 @@ def test_a_programs_own_fit_goes_before_facts_where_it_has_been() -> None:
     assert with_ring(ring, 2).seconds < 0.3, "one node says nothing of two"
     both = replace(ring, seen_nodes=2)
     assert with_ring(both, 2).seconds == pytest.approx(0.1 + both.sync_seconds(Placement(nodes=2, gpus=4)))
+
+
+def test_gpus_of_a_node_press_most_where_there_are_two_nodes() -> None:
+    def pressed(n: int) -> float:
+        return told(0.1, 1e9, 4, n).sync_seconds - told(0.1, 1e9, 1, n).sync_seconds - told(0.1, 1e9, 4, 1).sync_seconds
+
+    assert pressed(2) == pytest.approx(2 * 0.75 * 1e9 / (0.3 * 5e9))
+    assert pressed(5) == pytest.approx(pressed(2) / 4)
+
+
+def test_half_of_what_facts_miss_on_one_node_goes_on_to_several() -> None:
+    gpu = make_gpu(interconnect_gb_per_second=32.0)
+    facts_of_a_node, facts = told(0.1, 1e8, 4, 1).seconds, told(0.1, 1e8, 4, 2)
+    ring = RingFit(
+        alone=((32.0, 0.1),),
+        gamma=1.0,
+        crowding=0.0,
+        inside_seconds=(2.25 * facts_of_a_node - 0.1) / 1.5,
+        between_seconds=9.0,
+        crossing_seconds=9.0,
+        latency_share=0.0,
+        seen_on_a_node=4,
+    )
+    several = cluster_seconds(
+        0.1,
+        gradient_bytes=1e8,
+        gpu=gpu,
+        vm_type=make_vm_type(network_gb_per_second=5.0),
+        gpus_per_node=4,
+        nodes=2,
+        fit=MADE_UP,
+        measured=ring,
+    )
+    assert several.seconds == pytest.approx(1.5 * facts.seconds)
+    assert several.high / several.low == pytest.approx(facts.high / facts.low)
+    step = replace(made_steps(programs=1)[4], gpu=gpu, alone_seconds=0.1, gradient_bytes=1e8, gpus=8, nodes=2)
+    assert seconds_of(step, MADE_UP, ring).seconds == pytest.approx(1.5 * seconds_of(step, MADE_UP).seconds)
 
 
 def made_steps(*, programs: int = 12, noise: float = 0.02, seed: int = 1) -> list[ClusterStep]:

@@ -1,5 +1,6 @@
 import math
 import random
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -38,6 +39,14 @@ def test_what_others_show_on_a_machine_is_expected_of_the_next() -> None:
 
 def test_a_step_that_sends_nothing_is_left_alone() -> None:
     assert fit_missed(misses()).log_correction("m", EIGHT, 0.0, 0.0) == 0
+
+
+def test_an_unknown_gradient_is_not_an_empty_one() -> None:
+    known, unknown = misses(), [replace(miss, gradient_share=0.0) for miss in misses()[:4]]
+    assert all(one.on_gradient for one in fit_missed(known).machines["m"])
+    fit = fit_missed([*known, *unknown])
+    assert not any(one.on_gradient for one in fit.machines["m"])
+    assert fit.log_correction("m", EIGHT, 0.5, 0.0) == pytest.approx(0.2, abs=0.03)
 
 
 def test_other_machines_and_far_placements_are_left_alone() -> None:

@@ -165,7 +165,7 @@ def test_the_share_of_sending_says_how_a_step_follows_it(nodes: int, q: int, bat
 def test_a_program_on_one_node_has_a_usual_network() -> None:
     alone = [step for step in steps_of(MADE_UP, 4) if step.placement.nodes == 1]
     fit = fit_ring(alone, replace(SHIPPED, between=5.0, crossing=0.5))
-    assert fit.seen_nodes == 1
+    assert (fit.seen_nodes, fit.seen_on_a_node) == (1, max(step.placement.gpus for step in alone))
     assert fit.between_seconds / fit.inside_seconds == pytest.approx(5.0, rel=0.05)
     assert fit.crossing_seconds / fit.between_seconds == pytest.approx(0.5, rel=0.05)
 

@@ -40,6 +40,16 @@ def test_workers_that_step_together_share_the_sum_of_steps(tmp_path: Path) -> No
     assert rows[3].batch_size == 1
 
 
+def test_rows_have_the_operations_of_their_program_at_their_batch(tmp_path: Path) -> None:
+    """Of a batch that nobody traced there are none, and of a program that tells no gradient its network's."""
+    more = "k80,one,1,LM,7,20\nv100,one,1,LM,10,50\nv100,one,1,LM,5,80\nk80,one,1,CycleGAN,,0.5\n"
+    *_, unknown, ten, five, pictures = seven_models(written(tmp_path, "seven_models_k80_p100_v100", SEVEN + more))
+    assert unknown.operations == ()
+    products = [sum(op.flops * op.count for op in row.operations if op.kind == "matmul") for row in (five, ten)]
+    assert products[1] == pytest.approx(2 * products[0]) != 0
+    assert pictures.gradient_bytes == pytest.approx(4 * 28.3e6, rel=0.01)
+
+
 def test_float32_may_use_tf32_and_only_single_gpus_are_read(tmp_path: Path) -> None:
     rows = rented_gpus(written(tmp_path, "rented_gpus", RENTED))
     assert [(row.gpu, row.dtype) for row in rows] == [("A100-PCIe", "tf32"), ("RTX 4090", "float16")]

@@ -100,6 +100,68 @@ def test_a_machine_is_one_node_or_two(tmp_path: Path) -> None:
     ]
 
 
+def gradients(
+    tmp_path: Path, model: str, *, batch: str = "32", section: str = "DGX-1 (8x V100 16GB)", unit: str = ""
+) -> list[tuple[str, float, float, float | None]]:
+    """Of float32 and of half precision on one GPU: batch, seconds, megabytes."""
+    lines = [
+        f'{model},{section},{gpus},"{batch}",Throughput - {precision}{unit},,{320 * gpus}'
+        for precision in ("FP32", "mixed precision")
+        for gpus in (1, 8)
+    ]
+    written(tmp_path / "published_scaling_1_to_16/throughput.csv", HEADER, *lines)
+    return [
+        (row.dtype, row.batch_size, round(row.seconds, 6), row.gradient_bytes and round(row.gradient_bytes / 1e6, 3))
+        for row in published_scaling(tmp_path)
+        if row.gpus == 1
+    ]
+
+
+def test_half_precision_sends_two_bytes_a_parameter(tmp_path: Path) -> None:
+    found = gradients(tmp_path, "PyTorch/Detection/SSD")
+    assert found == [("float32", 32, 0.1, 91.6), ("float16", 32, 0.1, 45.8)]
+
+
+@pytest.mark.parametrize("batch", ["16 , 8", "8 and 16", "8 : 16", "16/8", "8 (FP32) / 16 (AMP)", "16,8"])
+def test_of_two_batches_the_larger_is_that_of_half_precision(tmp_path: Path, batch: str) -> None:
+    found = gradients(tmp_path, "TensorFlow/LanguageModeling/BERT", batch=batch, section="Fine-tuning on DGX-1 16GB")
+    assert [row[1] for row in found] == [8, 16]
+
+
+def test_a_batch_may_stand_in_the_column_or_in_the_programs_settings(tmp_path: Path) -> None:
+    found = gradients(tmp_path, "TensorFlow2/Detection/Efficientdet", batch="", unit=" (BS=40)")
+    assert [row[1:] for row in found] == [(40, 0.125, 15.6), (40, 0.125, 7.8)]
+    assert [row[1] for row in gradients(tmp_path, "MxNet/Classification/RN50v1.5", batch="")] == [96, 192]
+
+
+def test_tokens_are_counted_by_the_sequence(tmp_path: Path) -> None:
+    model = "PyTorch/LanguageModeling/Transformer-XL"
+    for section, tokens, parameters in (("Base model", 192, 192), ("Large model", 384, 285)):
+        found = gradients(tmp_path, model, batch="16", section=section, unit=" (tok/s)")
+        assert found[0][2:] == (16 * tokens / 320, 4 * parameters)
+
+
+def test_pretraining_sends_once_in_thousands_of_sequences(tmp_path: Path) -> None:
+    found = gradients(
+        tmp_path, "PyTorch/LanguageModeling/BERT", batch="128 and 256", section="Pre-training NVIDIA DGX-1"
+    )
+    assert [row[1:] for row in found] == [(4096, 12.8, 1360), (4096, 12.8, 680)]
+
+
+@pytest.mark.parametrize(
+    ("model", "batch"),
+    [
+        ("CUDA-Optimized/FastSpeech", "32"),
+        ("TensorFlow/Recommendation/NCF", "1024"),
+        ("TensorFlow/Segmentation/UNet_3D_Medical", "2"),
+        ("PyTorch/Classification/ConvNets/efficientnet", ""),
+        ("PaddlePaddle/Classification/RN50v1.5", ""),
+    ],
+)
+def test_without_a_step_or_a_size_the_gradient_is_not_known(tmp_path: Path, model: str, batch: str) -> None:
+    assert {row[3] for row in gradients(tmp_path, model, batch=batch)} == {None}
+
+
 # torchvision_models_six_gpus
 
 

@@ -1,9 +1,9 @@
 """Which GPU, and how many of it, from one measured machine: K80, P100 and V100, 1 to 8 in one server.
 
 For each model and batch, and for each machine that it was timed on, the choice is the machine with the least predicted
-time (or cost) of the same number of samples: measured on that machine, predicted on the others, with the model left
-out of every fit. The batch of one GPU stays, so more GPUs do more samples a step. `deadline.py` says what is paid where
-there is one.
+time (or cost) of the same number of samples: measured on that machine, predicted on the others by that time and the
+model's operations, with the model left out of every fit. The batch of one GPU stays, so more GPUs do more samples a
+step. `deadline.py` says what is paid where there is one.
 
 Money is for EC2 alone: p2 has K80s and p3 has V100s, and who wants two GPUs rents the smallest machine with at least
 as many. P100s are not to be had there, so they compete in time only.
@@ -12,7 +12,7 @@ as many. P100s are not to be had there, so they compete in time only.
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,11 +20,12 @@ import numpy as np
 from benchmarks.accuracy.choice.deadline import IN_TIME, NINE_OF_TEN, SURELY, Bill, take_best, take_in_time, take_surely
 from benchmarks.accuracy.judged import Judged
 from benchmarks.accuracy.more_gpus.programs import Program, seven_programs
-from benchmarks.accuracy.unseen_gpu.by_times import GPUS, every_program
+from benchmarks.accuracy.unseen_gpu.by_times import GPUS, ByOperations, Physics, every_program, traced_rows
 from trainfare.estimator.links import ClusterSeconds, ClusterStep, ScalingFit, fit_links, seconds_of
 from trainfare.estimator.programs import ProgramsFit, Timed, fit_programs, moved
 from trainfare.measurements.prices import PATH, DayPrice, prices_on
 from trainfare.measurements.seven_models import SOURCE, seven_models
+from trainfare.model.interval import Interval
 from trainfare.model.measurement import MeasuredIteration
 
 KEY = f"choice/{SOURCE}"
@@ -76,6 +77,7 @@ def _cases(fit: Path, test: Path | None) -> Iterator[Case]:
         if row.machine == "one" and row.gpu in GPUS:
             asked[row.program].append(row)
     known, clusters = every_program(fit), seven_programs(fit)
+    physics = Physics(traced_rows(fit), [row for rows in asked.values() for row in rows]).without(())
     for name, rows in asked.items():
         alone = fit_programs([row for row in known if row.program != name], GPUS)
         several = _links([program for program in clusters if program.name != name])
@@ -83,24 +85,25 @@ def _cases(fit: Path, test: Path | None) -> Iterator[Case]:
             timed = {(row.gpu, row.gpus): row for row in rows if row.batch_size == batch}
             truth = {machine: row.seconds / row.gpus for machine, row in timed.items()}
             if len(truth) > 1:
-                yield from (_case(row, truth, alone, several) for row in timed.values())
+                yield from (_case(row, truth, alone, several, physics) for row in timed.values())
 
 
 def _links(clusters: Sequence[Program]) -> ScalingFit:
     return fit_links([step for program in clusters for step in program.cluster_steps()], folds=FOLDS)
 
 
-def _case(here: MeasuredIteration, truth: Seconds, alone: ProgramsFit, several: ScalingFit) -> Case:
+def _case(
+    here: MeasuredIteration, truth: Seconds, alone: ProgramsFit, several: ScalingFit, physics: ByOperations | None
+) -> Case:
     single = _on_one(here, several)
-    known = [Timed(gpu=GPUS[here.gpu], seconds=single, batch_size=here.batch_size)]
     ours: dict[Machine, float] = {}
     doubts: dict[Machine, float] = {}
     peak: dict[Machine, float] = {}
     for gpu, gpus in truth:
         there, doubt = single, 0.0
         if gpu != here.gpu:
-            found = moved(known, GPUS[gpu], here.dtype, alone)
-            there, doubt = found.seconds, _deviation(found.low, found.high)
+            found = _elsewhere(replace(here, seconds=single, gpus=1), gpu, alone, physics)
+            there, doubt = found.value, _deviation(found.low, found.high)
         together = _on_several(there, here, gpu, gpus, several)
         ours[gpu, gpus] = together.seconds / gpus
         doubts[gpu, gpus] = math.hypot(doubt, _deviation(together.low, together.high))
@@ -109,6 +112,14 @@ def _case(here: MeasuredIteration, truth: Seconds, alone: ProgramsFit, several: 
     told = {(here.gpu, here.gpus): here.seconds / here.gpus}
     high = {machine: ours[machine] * math.exp(NINE_OF_TEN * doubt) for machine, doubt in doubts.items()}
     return Case(truth, {"ours": {**ours, **told}, "peak FLOPs": {**peak, **told}}, {**high, **told})
+
+
+def _elsewhere(here: MeasuredIteration, gpu: str, alone: ProgramsFit, physics: ByOperations | None) -> Interval:
+    """The same step on another GPU."""
+    known = [Timed(gpu=GPUS[here.gpu], seconds=here.seconds, batch_size=here.batch_size)]
+    by_times = moved(known, GPUS[gpu], here.dtype, alone)
+    found = Interval(value=by_times.seconds, low=by_times.low, high=by_times.high)
+    return physics.with_times(here, gpu, [here], found) if physics is not None else found
 
 
 def _deviation(low: float, high: float) -> float:

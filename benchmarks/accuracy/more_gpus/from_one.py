@@ -14,6 +14,7 @@ from benchmarks.accuracy.more_gpus.programs import (
     weakly_published_programs,
 )
 from trainfare.estimator.links import ClusterStep, ScalingFit, fit_links, seconds_of
+from trainfare.estimator.scaling import SHIPPED, RingFit
 
 FOLDS = 4
 
@@ -44,13 +45,13 @@ def judge_from_one(key: str, known: Sequence[ClusterStep], asked: Sequence[Progr
 
 
 def judge_one_node(key: str, known: Sequence[ClusterStep], asked: Sequence[Program]) -> list[Judged]:
-    """What one node shows says too little of several to be used for them: they are told from one GPU and facts."""
+    """Several nodes are told from one GPU and facts, and half of what facts miss on one node goes on to them."""
     answers: list[tuple[Program, Answers]] = []
     for program, fit in _fits(known, asked):
         half = Halves.of(program, lambda row: row.nodes == 1)
         if half is not None:
             steps = [step for step in program.cluster_steps() if step.nodes > 1]
-            answers.append((program, {**_answers(steps, fit), **baselines(half)}))
+            answers.append((program, {**_answers(steps, fit, half.ring(SHIPPED)), **baselines(half)}))
     return [judged_of(key, answers, "from the GPUs of one node to several nodes")] if answers else []
 
 
@@ -67,8 +68,8 @@ def _fits(known: Sequence[ClusterStep], asked: Sequence[Program]) -> list[tuple[
     return found
 
 
-def _answers(steps: Sequence[ClusterStep], fit: ScalingFit) -> Answers:
-    told = [seconds_of(step, fit) for step in steps]
+def _answers(steps: Sequence[ClusterStep], fit: ScalingFit, measured: RingFit | None = None) -> Answers:
+    told = [seconds_of(step, fit, measured) for step in steps]
     return {
         "truth": [step.seconds for step in steps],
         "ours": [one.seconds for one in told],

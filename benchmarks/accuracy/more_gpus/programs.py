@@ -12,8 +12,8 @@ from trainfare.measurements import data_parallel, published_scaling, seven_model
 from trainfare.model.machine import Gpu
 from trainfare.model.measurement import MeasuredIteration
 
-DGX_NETWORK_GB_PER_SECOND = 50.0
-"""Four InfiniBand EDR adapters in a DGX-1; a DGX A100 has twice that."""
+DGX_NETWORK_GB_PER_SECOND = {"V100": 50.0, "A100": 200.0}
+"""By how the GPU's name begins: four InfiniBand adapters of 100 Gbit/s in a DGX-1, eight of 200 in a DGX A100."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +112,7 @@ def published_programs(folder: Path) -> list[Program]:
     found, _ = programs_of(
         _with_smaller_batches(published_scaling.published_scaling(folder)),
         machine=lambda row: f"DGX {row.gpu}",
-        network=lambda row: DGX_NETWORK_GB_PER_SECOND,  # noqa: ARG005
+        network=lambda row: DGX_NETWORK_GB_PER_SECOND.get(row.gpu.partition("-")[0]),
         experiment=lambda row: row.machine or "",
     )
     return found

@@ -1,11 +1,12 @@
 """Programs known by their times on other GPUs, asked for a GPU left out: shared by the tables that tell no more.
 
 A target GPU is left out with all its machines; GPUs of the same model in another form (SXM and PCIe, 40 and 80 GB) stay
-unless the whole architecture is left out. What is given of a program: its times on the other GPUs. What is given of
-the target: nothing, one, or three runs of other programs, in up to six choices of them, each judged.
+unless the whole architecture is left out. What is given of a program: its times on the other GPUs, and its operations
+where they are known. What is given of the target: nothing, one, or three runs of other programs, in up to six choices
+of them, each judged. What is fitted to operations has seen neither the GPU nor the programs that are asked for.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
@@ -14,11 +15,15 @@ import numpy as np
 
 from benchmarks.accuracy.judged import Judged
 from trainfare.catalog.gpus import load_gpus
+from trainfare.estimator.physics import PhysicsFit, StepModel, StepSeconds, fit_physics
 from trainfare.estimator.programs import ProgramsFit, Run, Timed, fit_programs, learned, moved
 from trainfare.estimator.stepwise import end_to_end_seconds
+from trainfare.estimator.two_ways import both_ways
 from trainfare.measurements.rented_gpus import rented_gpus
 from trainfare.measurements.seven_models import seven_models
 from trainfare.measurements.torchvision_gpus import torchvision_gpus
+from trainfare.measurements.traced_models import read_image_models, read_torchvision
+from trainfare.model.interval import Interval
 from trainfare.model.machine import Gpu
 from trainfare.model.measurement import MeasuredIteration
 
@@ -51,6 +56,17 @@ def every_program(folder: Path) -> list[MeasuredIteration]:
     return found
 
 
+def traced_rows(folder: Path) -> list[MeasuredIteration]:
+    """What a folder has of programs on one GPU whose operations it tells."""
+    found: list[MeasuredIteration] = []
+    for read in (read_image_models, read_torchvision):
+        try:
+            found += [row for row in read(folder) if row.gpus == 1]
+        except FileNotFoundError:
+            continue
+    return found
+
+
 def of_one_gpu(rows: Rows) -> list[MeasuredIteration]:
     """The middle of the machines that have the same GPU."""
     machines: dict[object, list[MeasuredIteration]] = {}
@@ -68,6 +84,52 @@ def program(row: MeasuredIteration) -> tuple[str, str, str]:
 
 def timed(row: MeasuredIteration) -> Timed:
     return Timed(gpu=GPUS[row.gpu], seconds=row.seconds, batch_size=row.batch_size)
+
+
+class Physics:
+    """What is fitted to operations, anew for every set of GPUs left out; the programs asked for are never in it."""
+
+    def __init__(self, traced: Rows, asked: Rows) -> None:
+        names = {_network(row) for row in asked}
+        self._rows = [row for row in traced if row.gpu in GPUS and _network(row) not in names]
+        self._gpus = tuple({row.gpu: GPUS[row.gpu] for row in asked if row.gpu in GPUS}.values())
+        self._fits: dict[frozenset[str], ByOperations | None] = {}
+
+    def without(self, gpus: Iterable[str]) -> "ByOperations | None":
+        """None where nothing is left."""
+        out = frozenset(gpus) & {row.gpu for row in self._rows}
+        if out not in self._fits:
+            rows = [row for row in self._rows if row.gpu not in out]
+            self._fits[out] = ByOperations(fit_physics(rows, GPUS), self._gpus) if rows else None
+        return self._fits[out]
+
+
+class ByOperations:
+    """Moves a program whose operations are known."""
+
+    def __init__(self, fit: PhysicsFit, gpus: Sequence[Gpu]) -> None:
+        self._fit = fit
+        self._names = [gpu.name for gpu in gpus]
+        self._model = StepModel(gpus, fit)
+        self._steps: dict[int, Mapping[str, StepSeconds]] = {}
+
+    def with_times(self, row: MeasuredIteration, gpu: str, elsewhere: Rows, times: Interval) -> Interval:
+        """The program of `row` at its batch on `gpu`, where it took what the rows `elsewhere` say; by `times` alone if
+        nobody knows its operations."""
+        known = [(self._step(other, other.gpu), other.seconds) for other in elsewhere if other.operations]
+        return both_ways(self._step(row, gpu), gpu, known, self._fit, times) if known and row.operations else times
+
+    def _step(self, row: MeasuredIteration, gpu: str) -> StepSeconds:
+        found = self._steps.get(id(row.operations))
+        if found is None:
+            found = dict(zip(self._names, self._model.seconds(row.operations), strict=True))
+            self._steps[id(row.operations)] = found
+        return found[gpu]
+
+
+def _network(row: MeasuredIteration) -> str:
+    """`ResNet-50` is torchvision's `resnet50`."""
+    return row.program.lower().replace("-", "")
 
 
 @dataclass(slots=True)
@@ -89,16 +151,18 @@ class Part:
         return Judged.of(key, self.truth, middle, low, high, baselines=self.baselines, note=note)
 
 
-def judge_by_times(data: str, rows: Rows, fitted: Rows, tested: Rows | None) -> Iterator[Judged]:
-    """`rows` of the table in the fit folder; `fitted`, all that the folder has; `tested`, the table in the other."""
+def judge_by_times(data: str, rows: Rows, fitted: Rows, tested: Rows | None, *, traced: Rows = ()) -> Iterator[Judged]:
+    """`rows` of the table in the fit folder; `fitted`, all that the folder has, and `traced`, those whose operations it
+    tells; `tested`, the table in the other."""
     asked = [row for row in (tested if tested is not None else rows) if row.gpu in GPUS]
     unknown = sorted({row.gpu for row in (tested or rows)} - set(GPUS))
     elsewhere = [*asked, *(row for row in rows if row.gpu in GPUS and row not in asked)]
+    physics = Physics(traced, elsewhere)
     parts = {part: Part() for part in ("0", "1", "few", "0/architecture")}
     for target in dict.fromkeys(row.gpu for row in asked):
         own = [row for row in asked if row.gpu == target]
         fit = fit_programs([row for row in fitted if row.gpu != target], GPUS)
-        known = Known([row for row in elsewhere if row.gpu != target])
+        known = Known([row for row in elsewhere if row.gpu != target], physics.without([target]))
         regression = known.end_to_end(own)
         _none_given(parts["0"], own, known, fit, regression)
         for part, count in (("1", 1), ("few", FEW)):
@@ -106,7 +170,8 @@ def judge_by_times(data: str, rows: Rows, fitted: Rows, tested: Rows | None) -> 
     for architecture in dict.fromkeys(GPUS[row.gpu].architecture for row in asked):
         own = [row for row in asked if GPUS[row.gpu].architecture == architecture]
         left = [row for row in fitted if row.gpu in GPUS and GPUS[row.gpu].architecture != architecture]
-        known = Known([row for row in elsewhere if GPUS[row.gpu].architecture != architecture])
+        out = [name for name, gpu in GPUS.items() if gpu.architecture == architecture]
+        known = Known([row for row in elsewhere if row.gpu not in out], physics.without(out))
         fit = fit_programs(left, GPUS)
         _none_given(parts["0/architecture"], own, known, fit, known.end_to_end(own))
     notes = {
@@ -124,8 +189,9 @@ def judge_by_times(data: str, rows: Rows, fitted: Rows, tested: Rows | None) -> 
 class Known:
     """The rows of the other GPUs, by program."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: Rows, physics: ByOperations | None = None) -> None:
         self.rows = rows
+        self.physics = physics
         self.by_program: dict[tuple[str, str, str], list[MeasuredIteration]] = {}
         for row in rows:
             self.by_program.setdefault(program(row), []).append(row)
@@ -155,8 +221,8 @@ class Known:
 
 def _none_given(part: Part, own: Rows, known: Known, fit: ProgramsFit, regression: Mapping[int, float]) -> None:
     for row in own:
-        if elsewhere := known.times(row):
-            ours = _ours(elsewhere, row, fit)
+        if known.times(row):
+            ours = _ours(known, row, fit)
             part.add(row.seconds, ours, {**_baselines(row, known), "end-to-end regression": regression[id(row)]})
 
 
@@ -167,10 +233,10 @@ def _some_given(
         runs = [Run(known=known.times(row), there=timed(row), dtype=row.dtype) for row in given]
         after = learned(fit, GPUS[given[0].gpu], runs)
         for row in own:
-            if row.program not in {other.program for other in given} and (elsewhere := known.times(row)):
+            if row.program not in {other.program for other in given} and known.times(row):
                 constant = {"constant ratio": _constant_ratio(row, given, known)}
                 baselines = {**_baselines(row, known), **constant, "end-to-end regression": regression[id(row)]}
-                part.add(row.seconds, _ours(elsewhere, row, after), baselines)
+                part.add(row.seconds, _ours(known, row, after), baselines)
 
 
 def choices(own: Rows, count: int) -> Iterator[list[MeasuredIteration]]:
@@ -182,9 +248,12 @@ def choices(own: Rows, count: int) -> Iterator[list[MeasuredIteration]]:
         yield [found[(turn + step) % len(found)] for step, found in enumerate(of_each)]
 
 
-def _ours(elsewhere: Sequence[Timed], row: MeasuredIteration, fit: ProgramsFit) -> tuple[float, float, float]:
-    found = moved(elsewhere, GPUS[row.gpu], row.dtype, fit, batch_size=row.batch_size)
-    return found.seconds, found.low, found.high
+def _ours(known: Known, row: MeasuredIteration, fit: ProgramsFit) -> tuple[float, float, float]:
+    by_times = moved(known.times(row), GPUS[row.gpu], row.dtype, fit, batch_size=row.batch_size)
+    found = Interval(value=by_times.seconds, low=by_times.low, high=by_times.high)
+    if known.physics is not None:
+        found = known.physics.with_times(row, row.gpu, known.by_program[program(row)], found)
+    return found.value, found.low, found.high
 
 
 def _baselines(row: MeasuredIteration, known: Known) -> dict[str, float]:

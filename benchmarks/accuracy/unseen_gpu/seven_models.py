@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.accuracy.judged import Judged
-from benchmarks.accuracy.unseen_gpu.by_times import every_program, judge_by_times, seven_rows
+from benchmarks.accuracy.unseen_gpu.by_times import every_program, judge_by_times, seven_rows, traced_rows
 from trainfare.measurements.seven_models import SOURCE
 
 
 def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
-    """One GPU alone, as timed on one server. GPUs of the other tables teach how programs move."""
-    rows = seven_rows(fit)
-    yield from judge_by_times(SOURCE, rows, every_program(fit), None if test is None else seven_rows(test))
+    """One GPU alone, as timed on one server. GPUs of the other tables teach how programs move and what operations
+    take."""
+    rows, tested = seven_rows(fit), None if test is None else seven_rows(test)
+    yield from judge_by_times(SOURCE, rows, every_program(fit), tested, traced=traced_rows(fit))

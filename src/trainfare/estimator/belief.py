@@ -1,7 +1,8 @@
 """How long an iteration takes on a machine: the best basis that the profiles give, and what it leans on.
 
 measured      a profile of this program was taken on that machine type, at that batch size
-scaled        … there at another batch size, or on another GPU: its measured time × the ratio that the model gives
+scaled        … there at another batch size, or on other GPUs: by what its operations take on them, and by what other
+              programs gain between them (`two_ways.py`)
 extrapolated  … on no GPU at all: the model of `physics.py` alone
 
     t(B) = t_device(operations at B) + wait for data · B/B₀          on one GPU
@@ -28,10 +29,11 @@ from trainfare.estimator.larger_batch import SHIPPED
 from trainfare.estimator.links import HALF, Cluster, per_gpu_batch
 from trainfare.estimator.memory import memory_need
 from trainfare.estimator.physics import StepModel, StepSeconds
-from trainfare.estimator.programs import Timed, moved
+from trainfare.estimator.programs import Mover, Timed
 from trainfare.estimator.scaling import MeasuredStep, Placement, RingFit, fit_ring
 from trainfare.estimator.slices import Slice, iteration_on, seen_on, times_on
 from trainfare.estimator.transfer import transferred
+from trainfare.estimator.two_ways import both_ways
 from trainfare.model.estimate import Basis, Limit
 from trainfare.model.interval import Interval
 from trainfare.model.machine import Gpu, VmType
@@ -75,6 +77,21 @@ class Belief:
         return self.iteration.basis
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Elsewhere:
+    """What a profile measured on a GPU that we know."""
+
+    profile: Profile
+    gpu: Gpu
+    measured: Interval
+    wait: float
+    """For data, in each iteration."""
+
+    @property
+    def device(self) -> float:
+        return self.measured.value - self.wait
+
+
 class Believer:
     """Answers for many machines from the same profiles; what is alike is reckoned once.
 
@@ -108,6 +125,7 @@ class Believer:
         self._sending: dict[float, Part] = {}
         self._times: dict[str, StepTimes] = {}
         self._hosts: dict[str, tuple[Interval, Interval]] = {}
+        self._movers: dict[tuple[str, ...], Mover] = {}
         self._there: dict[str, list[Profile]] = {}
         for profile in self.profiles:
             if profile.host.vm_type is not None and profile.steady_iteration_seconds:
@@ -164,13 +182,8 @@ class Believer:
             return self._on_slice(vm_type, batch_size)
         if self._calibration is None:
             return None
-        for profile in sorted(self.profiles, key=lambda p: p.batch_size != batch_size):
-            source = self._source(profile)
-            if source is not None and profile.steady_iteration_seconds:
-                found = self._scaled(profile, source, vm_type.gpu, batch_size)
-                if found is not None:
-                    return found
-        return self._extrapolated(vm_type.gpu, batch_size)
+        known = self._elsewhere(vm_type.gpu, batch_size)
+        return self._scaled(known, vm_type.gpu, batch_size) if known else self._extrapolated(vm_type.gpu, batch_size)
 
     def _on_slice(self, vm_type: VmType, batch_size: int | None) -> Iteration | None:
         """More or fewer cores of a machine that was measured."""
@@ -215,54 +228,64 @@ class Believer:
             leans_on=(f"measured on {vm_type.key} at batch size {sizes}, and moved to {batch_size}",),
         )
 
-    def _scaled(self, profile: Profile, source: Gpu, target: Gpu, batch_size: int | None) -> Iteration | None:
-        """Measured on another GPU: moved by its operations or by its timed operators, whichever is surer; only where
-        neither is known, by what other programs gain. The wait for data goes by the batch."""
-        measured = self._times_of(profile).later
-        at = batch_size or profile.batch_size
-        wait = min(profile.usual_data_wait_seconds, 0.9 * measured.value)
-        device = measured.value - wait
-        ways = (
-            self._by_operations(profile, device, source, target, at),
-            self._by_operators(profile, device, source, target, at),
-        )
-        known = [way for way in ways if way is not None]
-        found = (
-            min(known, key=lambda way: _spread(way.seconds))
-            if known
-            else self._by_times(profile, device, source, target, at)
-        )
-        if found is None:
-            return None
-        widened = replace(found, seconds=_widened(found.seconds, measured))
-        return _with_wait(widened, wait * (at / profile.batch_size if at and profile.batch_size else 1.0))
+    def _elsewhere(self, target: Gpu, batch_size: int | None) -> tuple[_Elsewhere, ...]:
+        """One profile a GPU, that of the nearest batch, the nearest of all first; where the GPU itself was measured, in
+        another machine, that alone."""
+        found: dict[str, _Elsewhere] = {}
+        for profile in sorted(self.profiles, key=lambda p: _apart(p.batch_size, batch_size)):
+            source = self._source(profile)
+            if source is not None and source.name not in found and profile.steady_iteration_seconds:
+                measured = self._times_of(profile).later
+                wait = min(profile.usual_data_wait_seconds, 0.9 * measured.value)
+                found[source.name] = _Elsewhere(profile=profile, gpu=source, measured=measured, wait=wait)
+        return (found[target.name],) if target.name in found else tuple(found.values())
 
-    def _by_operations(
-        self, profile: Profile, device: float, source: Gpu, target: Gpu, at: int | None
-    ) -> Iteration | None:
-        """By the ratio that the model gives for the two."""
-        calibration = self._calibration
-        if calibration is None or not profile.operations:
+    def _scaled(self, known: Sequence[_Elsewhere], target: Gpu, batch_size: int | None) -> Iteration:
+        """Measured on other GPUs: moved by its operations or by its timed operators, whichever is surer; only where
+        neither is known, by what other programs gain alone. The wait for data goes by the batch."""
+        leading = known[0]
+        sized = leading.profile.batch_size
+        at = batch_size or sized
+        ways = (self._by_operations(known, target, at), self._by_operators(leading, target, at))
+        told = [way for way in ways if way is not None]
+        found = min(told, key=lambda way: _spread(way.seconds)) if told else self._by_times(known, target, at)
+        widened = replace(found, seconds=_widened(found.seconds, leading.measured))
+        return _with_wait(widened, leading.wait * (at / sized if at and sized else 1.0))
+
+    def _by_operations(self, known: Sequence[_Elsewhere], target: Gpu, at: int | None) -> Iteration | None:
+        """To the same GPU in another machine by the ratio of the batches; to another one in two ways."""
+        calibration, traced = self._calibration, [one for one in known if one.profile.operations]
+        if calibration is None or not traced:
             return None
-        here, there = self._step(source, profile.batch_size), self._step(target, at)
-        corrections = calibration.corrections
-        ratio = there.seconds / here.seconds * corrections.factor(target.name) / corrections.factor(source.name)
-        factor = calibration.same_gpu_factor if source.name == target.name else calibration.scaled_factor
+        there = self._corrected(target, at)
+        foretold = [(self._corrected(one.gpu, one.profile.batch_size), one.device) for one in traced]
+        if traced[0].gpu.name == target.name:
+            here, device = foretold[0]
+            seconds = Interval.within_factor(device * there.seconds / here.seconds, calibration.same_gpu_factor)
+            how = "moved by the ratio that its operations take on the two"
+        else:
+            times = self._by_times(known, target, at).seconds
+            fit, least = calibration.physics, calibration.scaled_factor
+            seconds = both_ways(there, target.name, foretold, fit, times, least=least)
+            how = "moved by what its operations take there, and by what other programs gain"
         return Iteration(
-            seconds=Interval.within_factor(device * ratio, factor),
+            seconds=seconds,
             basis="scaled",
-            profile=profile,
+            profile=traced[0].profile,
             limited_by=there.limited_by,
             parts=_parts(there),
-            leans_on=(
-                f"profile {profile.id} on {source.name}, moved by the ratio that its operations take on the two",
-            ),
+            leans_on=(f"{_named(traced)}, {how}",),
         )
 
-    def _by_operators(
-        self, profile: Profile, device: float, source: Gpu, target: Gpu, at: int | None
-    ) -> Iteration | None:
+    def _corrected(self, gpu: Gpu, batch_size: int | None) -> StepSeconds:
+        """What the model says, as the user's own profiles on that GPU correct it."""
+        step = self._step(gpu, batch_size)
+        factor = self._calibration.corrections.factor(gpu.name) if self._calibration else 1.0
+        return step if factor == 1.0 else replace(step, seconds=step.seconds * factor)
+
+    def _by_operators(self, known: _Elsewhere, target: Gpu, at: int | None) -> Iteration | None:
         """Each operator's measured time by itself, where they were measured."""
+        profile, source = known.profile, known.gpu
         if self._calibration is None or not profile.operator_seconds or at is None or at != profile.batch_size:
             return None
         timed = OperatorProfile(
@@ -273,7 +296,7 @@ class Believer:
             batch_size=at,
             image_side=1,
             optimizer=profile.optimizer or "",
-            seconds=device,
+            seconds=known.device,
             device_seconds=profile.operator_seconds,
             host_seconds=profile.operator_host_seconds,
         )
@@ -284,17 +307,22 @@ class Believer:
             leans_on=(f"the time of each operator in profile {profile.id} on {source.name}, moved one by one",),
         )
 
-    def _by_times(self, profile: Profile, device: float, source: Gpu, target: Gpu, at: int | None) -> Iteration | None:
-        """By what other programs gain between the two."""
+    def _by_times(self, known: Sequence[_Elsewhere], target: Gpu, at: int | None) -> Iteration:
+        """By what other programs gain between these GPUs and that one."""
         if self._calibration is None:
-            return None
-        known = Timed(gpu=source, seconds=device, batch_size=float(profile.batch_size or 1))
-        found = moved([known], target, profile.dtype or "float32", self._calibration.programs, batch_size=at)
+            raise ValueError("what other programs gain is in the calibration")
+        profile, key = known[0].profile, tuple(one.profile.id for one in known)
+        if key not in self._movers:
+            timed = [
+                Timed(gpu=one.gpu, seconds=one.device, batch_size=float(one.profile.batch_size or 1)) for one in known
+            ]
+            self._movers[key] = Mover(timed, profile.dtype or "float32", self._calibration.programs)
+        found = self._movers[key].to(target, batch_size=float(at or profile.batch_size or 1))
         return Iteration(
             seconds=Interval(value=found.seconds, low=found.low, high=found.high),
             basis="scaled",
             profile=profile,
-            leans_on=(f"profile {profile.id} on {source.name}, moved by what other programs gain between the two",),
+            leans_on=(f"{_named(known)}, moved by what other programs gain",),
         )
 
     def _extrapolated(self, target: Gpu, batch_size: int | None) -> Iteration | None:
@@ -379,7 +407,7 @@ class Believer:
         alone = _measured(there) if there else self._alone(vm_type, own)
         if alone is None:
             return None
-        ring = self._ring(vm_type) if nodes == 1 else None
+        ring = self._ring(vm_type)
         cluster = self._cluster(vm_type.gpu, vm_type.network_gb_per_second, gpus, nodes)
         found = cluster.seconds(alone.seconds.value, ring)
         ratio = found.seconds / alone.seconds.value
@@ -534,6 +562,18 @@ def _parts(step: StepSeconds) -> tuple[Part, ...]:
 
 def _what(profile: Profile) -> tuple[object, ...]:
     return profile.batch_size, profile.world_size
+
+
+def _apart(one: int | None, other: int | None) -> float:
+    """How far batch sizes are from one another; one that nobody knows is far from every other."""
+    if other is None or one == other:
+        return 0.0
+    return math.inf if one is None else abs(math.log(one / other))
+
+
+def _named(known: Sequence[_Elsewhere]) -> str:
+    several = "s" if len(known) > 1 else ""
+    return f"profile{several} {', '.join(f'{one.profile.id} on {one.gpu.name}' for one in known)}"
 
 
 def _widened(moved: Interval, measured: Interval) -> Interval:

@@ -4,13 +4,14 @@
     G     = alone · (1 + crowding·(q − 1)) · (1 + straggling·ln K)
     Y     = Y_in + Y_out
     Y_in  = 2(q−1)/q · S/(e·B) + 2(q−1)·latency            a ring of the q GPUs of a node, over NVLink or PCIe
-    Y_out = 2(n−1)/n · S/(e·B) · (1 + pressing·(q−1)/q) + 2(n−1)·latency        a ring of n nodes, over the network
+    Y_out = (2(n−1)/n + pressing·2(q−1)/q/(n−1)) · S/(e·B) + 2(n−1)·latency        a ring of n nodes, over the network
 
-K = q·n GPUs, S the bytes of the gradient, B the nominal bandwidth, e the share of it that is reached. What is shared
-by all programs (γ, crowding, straggling, e of each kind of link, latencies, pressing) is fitted over programs whose
-steps were measured on one GPU and on several. A GPU that was among them has a factor of its own on e, pulled to 1:
-servers with the same GPU are wired alike. Where S is not known it is taken as the usual one for a step of that length,
-S = usual · alone, and more in half precision, which computes sooner and sends as much.
+K = q·n GPUs, S the bytes of the gradient, B the nominal bandwidth, e the share of it that is reached. GPUs of one node
+press through the same host, on two nodes all of them through one pair: the 1/(n − 1) of `scaling`, found, not derived.
+What is shared by all programs (γ, crowding, straggling, e of each kind of link, latencies, pressing) is fitted over
+programs whose steps were measured on one GPU and on several. A GPU that was among them has a factor of its own on e,
+pulled to 1: servers with the same GPU are wired alike. Where S is not known it is taken as the usual one for a step of
+that length, S = usual · alone, and more in half precision, which computes sooner and sends as much.
 
 One process that drives several GPUs (`DataParallel`) follows the same form with other constants: fit it apart.
 
@@ -26,7 +27,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from trainfare.estimator.missed import NOTHING_KNOWN, Miss, MissedFit, corrected, fit_missed, gradient_seconds
-from trainfare.estimator.scaling import Placement, RingFit, overlapped_seconds
+from trainfare.estimator.scaling import SHIPPED, Placement, RingFit, overlapped_seconds
 from trainfare.model.checks import require_positive, require_text
 from trainfare.model.machine import Gpu, VmType
 
@@ -141,7 +142,8 @@ def cluster_seconds(
     `alone_seconds` is the caller's to give at that batch: the batch of all over all GPUs where that stays (strong
     scaling), the batch of one GPU where that stays (weak). `measured` is the same program's own fit on few GPUs of this
     machine: it then says what is sent and how far that hides. Of several nodes it is asked only if it has seen several:
-    one node told so little of them that facts did better (docs/decisions/0083).
+    one node told so little of them that facts did better (docs/decisions/0083). But half of what facts miss on that
+    node (the anchor of `scaling`) is carried on to several: T = T_facts · (T_measured / T_facts on one node)^½.
     """
     network = vm_type.network_gb_per_second if vm_type is not None else None
     cluster = Cluster(
@@ -191,13 +193,20 @@ class Cluster:
             sent = self._sent or _sent(alone_seconds, *self._facts)
             crowded, straggling = self._slowed_by
             parts = _Parts(alone_seconds * crowded * straggling, *sent)
+            if measured is not None:
+                _, gradient_bytes, _, network, _, _, half = self._facts
+                parts = parts.times(_seen_on_a_node(measured, alone_seconds, fit, gradient_bytes, gpu, network, half))
         return _answer(parts, fit, gpu.name, self._placement, self._gradient_seconds)
 
 
-def seconds_of(step: ClusterStep, fit: ScalingFit) -> ClusterSeconds:
-    """What the fit says of a step that was measured."""
+def seconds_of(step: ClusterStep, fit: ScalingFit, measured: RingFit | None = None) -> ClusterSeconds:
+    """What the fit says of a step that was measured. `measured` is the program's own fit to steps on one node."""
+    parts = _parts_of(step, fit)
+    if measured is not None and step.nodes > 1:
+        facts = fit, step.gradient_bytes, step.gpu, step.network_gb_per_second, step.half
+        parts = parts.times(_seen_on_a_node(measured, step.alone_seconds, *facts))
     return _answer(
-        _parts_of(step, fit),
+        parts,
         fit,
         step.machine or step.gpu.name,
         Placement(nodes=step.nodes, gpus=step.gpus),
@@ -223,6 +232,9 @@ class _Parts(NamedTuple):
     def sync_share(self) -> float:
         sync = self.inside + self.outside
         return 1 / (1 + (self.grad / sync) ** self.gamma) if sync else 0.0
+
+    def times(self, factor: float) -> "_Parts":
+        return _Parts(self.grad * factor, self.inside * factor, self.outside * factor, self.gamma)
 
 
 def _answer(parts: _Parts, fit: ScalingFit, machine: str, placement: Placement, gradient: float) -> ClusterSeconds:
@@ -251,6 +263,25 @@ def _measured_parts(measured: RingFit, alone: float, q: int, n: int) -> _Parts:
     sync = measured.sync_seconds(everywhere)
     grad = alone * (1 + measured.crowding * (q - 1)) * (1 + measured.straggling * math.log(q * n))
     return _Parts(grad, min(inside, sync), max(sync - inside, 0.0), measured.gamma)
+
+
+def _seen_on_a_node(
+    measured: RingFit,
+    alone: float,
+    fit: ScalingFit,
+    gradient_bytes: float | None,
+    gpu: Gpu,
+    network_gb_per_second: float | None,
+    half: bool,
+) -> float:
+    """(T_measured / T_facts)^anchor on the most GPUs of one node that the program was measured on."""
+    q = measured.seen_on_a_node
+    if q == 1:
+        return 1.0
+    crowded, straggling = _slowed_by(fit, gpu, q, 1)
+    sent = _sent(alone, fit, gradient_bytes, gpu, network_gb_per_second, q, 1, half)
+    facts = _Parts(alone * crowded * straggling, *sent)
+    return float((_measured_parts(measured, alone, q, 1).seconds / facts.seconds) ** SHIPPED.anchor)
 
 
 def _slowed_by(fit: ScalingFit, gpu: Gpu, q: float, n: int) -> tuple[float, float]:
@@ -283,7 +314,7 @@ def _sent(
     if n == 1:
         return y_in, 0.0, fit.gamma[inside]
     across, hop = transfer("network", network_gb_per_second or UNKNOWN_NETWORK_GB_PER_SECOND)
-    y_out = 2 * (n - 1) / n * across * (1 + fit.pressing * (q - 1) / q) + 2 * (n - 1) * hop
+    y_out = 2 * across * ((n - 1) / n + fit.pressing * (q - 1) / q / (n - 1)) + 2 * (n - 1) * hop
     return y_in, y_out, fit.gamma["network"]
 
 
@@ -457,8 +488,8 @@ class _Columns:
         t_out = sent / (c["efficiency network"] * of["own network"] * self.b_out)
         grad = self.alone * (1 + of["crowding"] * (q - 1)) * (1 + c["straggling"] * np.log(q * n))
         y_in = 2 * (q - 1) / q * t_in + 2 * (q - 1) * known * of["latency"]
-        pressed = 1 + c["pressing"] * (q - 1) / q
-        y = y_in + 2 * (n - 1) / n * t_out * pressed + 2 * (n - 1) * known * c["latency network"]
+        pressed = np.where(n > 1, c["pressing"] * (q - 1) / q / np.maximum(n - 1, 1), 0.0)
+        y = y_in + 2 * t_out * ((n - 1) / n + pressed) + 2 * (n - 1) * known * c["latency network"]
         longer, shorter = np.maximum(grad, y), np.minimum(grad, y)
         told: np.ndarray = np.log(longer) + np.log1p((shorter / longer) ** of["gamma"]) / of["gamma"]
         return told

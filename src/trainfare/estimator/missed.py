@@ -10,7 +10,8 @@ with w the share of the step that follows the sending (`RingFit.sync_share`), S 
 nominal bandwidth of the link (`gradient_seconds`). a and b come from the steps of other programs on that machine at
 that placement, and, less and less, at those near to it (a Gaussian in ln N and ln K), each program weighing the same,
 pulled to 0. How hard is chosen by leaving families out, for each machine by itself as far as it has steps enough. A
-machine or a placement that no other program was on is left as the formula has it.
+machine or a placement that no other program was on is left as the formula has it. Where the gradient of some program
+on a machine is not known, b is 0 for all of them: an unknown gradient is not an empty one.
 
 The interval is that of families left out (`usual_factor`), in units of `calm + w` (a step that computes is surer than
 one that sends) and of how far off the machine's other programs are.
@@ -230,7 +231,8 @@ def _of_machine(misses: Sequence[Miss], pull: float) -> tuple[Correction, ...]:
     import numpy as np
 
     rows = Counter(miss.program for miss in misses)
-    columns = np.array([[miss.sync_share, miss.gradient_share] for miss in misses])
+    all_known = all(miss.gradient_share for miss in misses)
+    columns = np.array([[miss.sync_share, miss.gradient_share if all_known else 0.0] for miss in misses])
     logs = np.array([miss.log_miss for miss in misses])
     weights = np.array([1 / rows[miss.program] for miss in misses]) / np.sqrt(1 + (logs / _WILD) ** 2)
     n = np.log([miss.placement.nodes for miss in misses])

@@ -146,11 +146,7 @@ def moved(
     known: Sequence[Timed], target: Gpu, dtype: str, fit: ProgramsFit, *, batch_size: float | None = None
 ) -> Moved:
     """Seconds of an iteration on `target`, of a program that took `known`; at their batch unless another is told."""
-    if not known:
-        raise ValueError("a program is moved from at least one GPU where it was timed")
-    guess = _moved(known, target, dtype, fit, batch_size or known[-1].batch_size)
-    middle, factor = float(np.exp(guess.log_seconds)), float(np.exp(fit.interval * guess.deviation))
-    return Moved(seconds=middle, low=middle / factor, high=middle * factor)
+    return Mover(known, dtype, fit).to(target, batch_size=batch_size)
 
 
 def learned(fit: ProgramsFit, gpu: Gpu, runs: Sequence[Run]) -> ProgramsFit:
@@ -158,7 +154,7 @@ def learned(fit: ProgramsFit, gpu: Gpu, runs: Sequence[Run]) -> ProgramsFit:
     effect, deviation = _gpu_effect(gpu, fit)
     precision, pull = deviation**-2, 0.0
     for run in runs:
-        guess = _moved(run.known, gpu, run.dtype, fit, run.there.batch_size)
+        guess = Mover(run.known, run.dtype, fit).guess(gpu, run.there.batch_size)
         error = float(np.log(run.there.seconds)) - guess.log_seconds
         trust = (STUDENT + 1) / (STUDENT + (error / guess.deviation) ** 2)
         precision += trust * guess.device_share**2 / guess.variance
@@ -455,7 +451,7 @@ def _errors(
         known.setdefault(_program(row), []).append(timed)
     for row in asked:
         if elsewhere := known.get(_program(row)):
-            guess = _moved(elsewhere, gpus[row.gpu], row.dtype, fit, row.batch_size)
+            guess = Mover(elsewhere, row.dtype, fit).guess(gpus[row.gpu], row.batch_size)
             yield (float(np.log(row.seconds)) - guess.log_seconds) / guess.deviation
 
 
@@ -474,34 +470,57 @@ class _Guess(NamedTuple):
         return float(np.sqrt(self.variance + (self.device_share * self.effect_deviation) ** 2))
 
 
-def _moved(known: Sequence[Timed], target: Gpu, dtype: str, fit: ProgramsFit, batch_size: float) -> _Guess:
-    """Law and U stay as they were fitted; c, H, φ and κ are the program's own."""
-    laid = _Rows.of(known, [dtype] * len(known), [0] * len(known), fit.chips, far=FAR_GPU)
-    law = np.tile(np.array(fit.law), (len(known), 1))
-    effects = np.array([_gpu_effect(row.gpu, fit)[0] for row in known])
+class Mover:
+    """`moved` of one program to many GPUs: what its own times say is found once.
 
-    def answer(weights: Array) -> tuple[Array, Array]:
-        found = _answer(laid, law, np.tile(weights, (len(known), 1)), effects)
-        return found.log_seconds, _program_gradient(found)
+    Law and U stay as they were fitted; c, H, φ and κ are the program's own.
+    """
 
-    start = _started(laid, PROGRAM_PRIOR, np.zeros((len(known), 4), dtype=np.intp))
-    solved = _solve(laid, answer, start, PROGRAM_PRIOR, np.diag(PROGRAM_SPREAD**-2.0))
+    def __init__(self, known: Sequence[Timed], dtype: str, fit: ProgramsFit) -> None:
+        if not known:
+            raise ValueError("a program is moved from at least one GPU where it was timed")
+        self._known, self._dtype, self._fit = tuple(known), dtype, fit
+        self._laid = _Rows.of(known, [dtype] * len(known), [0] * len(known), fit.chips, far=FAR_GPU)
+        self._law = np.tile(np.array(fit.law), (len(known), 1))
+        effects = np.array([_gpu_effect(row.gpu, fit)[0] for row in known])
 
-    effect, effect_deviation = _gpu_effect(target, fit)
-    there = Timed(gpu=target, seconds=1.0, batch_size=batch_size)
-    asked = _Rows(facts(target, dtype, fit.chips)[None, :], np.array([batch_size]), np.zeros(1), laid.host[:1], (), ())
-    found = _answer(asked, law[:1], solved.weights[None, :], np.array([effect]))
-    gradient, host_share = _program_gradient(found)[0], 1 - float(found.device_share[0])
+        def answer(weights: Array) -> tuple[Array, Array]:
+            found = _answer(self._laid, self._law, np.tile(weights, (len(known), 1)), effects)
+            return found.log_seconds, _program_gradient(found)
 
-    alike = _alike([there], known, dtype, fit.chips, FAR_GPU)[0]
-    carried = np.linalg.solve(laid.covariances[0] + NOISE**2 * np.diag(1 / solved.trust), alike)
-    own = _alike([there], [there], dtype, fit.chips, FAR_GPU)[0, 0] + NOISE**2 - alike @ carried
-    return _Guess(
-        float(found.log_seconds[0] + carried @ solved.errors),
-        float(solved.scales[0] ** 2 * own + gradient @ solved.covariance @ gradient + (HOST_SPREAD * host_share) ** 2),
-        1 - host_share,
-        effect_deviation,
-    )
+        start = _started(self._laid, PROGRAM_PRIOR, np.zeros((len(known), 4), dtype=np.intp))
+        self._solved = _solve(self._laid, answer, start, PROGRAM_PRIOR, np.diag(PROGRAM_SPREAD**-2.0))
+        self._effects: dict[str, tuple[float, float]] = {}
+
+    def to(self, target: Gpu, *, batch_size: float | None = None) -> Moved:
+        guess = self.guess(target, batch_size or self._known[-1].batch_size)
+        middle, factor = float(np.exp(guess.log_seconds)), float(np.exp(self._fit.interval * guess.deviation))
+        return Moved(seconds=middle, low=middle / factor, high=middle * factor)
+
+    def guess(self, target: Gpu, batch_size: float) -> _Guess:
+        chips, laid, solved = self._fit.chips, self._laid, self._solved
+        effect, effect_deviation = self._effect(target)
+        there = Timed(gpu=target, seconds=1.0, batch_size=batch_size)
+        x = facts(target, self._dtype, chips)[None, :]
+        asked = _Rows(x, np.array([batch_size]), np.zeros(1), laid.host[:1], (), ())
+        found = _answer(asked, self._law[:1], solved.weights[None, :], np.array([effect]))
+        gradient, host_share = _program_gradient(found)[0], 1 - float(found.device_share[0])
+
+        alike = _alike([there], self._known, self._dtype, chips, FAR_GPU)[0]
+        carried = np.linalg.solve(laid.covariances[0] + NOISE**2 * np.diag(1 / solved.trust), alike)
+        own = _alike([there], [there], self._dtype, chips, FAR_GPU)[0, 0] + NOISE**2 - alike @ carried
+        own_doubt = solved.scales[0] ** 2 * own + gradient @ solved.covariance @ gradient
+        return _Guess(
+            float(found.log_seconds[0] + carried @ solved.errors),
+            float(own_doubt + (HOST_SPREAD * host_share) ** 2),
+            1 - host_share,
+            effect_deviation,
+        )
+
+    def _effect(self, gpu: Gpu) -> tuple[float, float]:
+        if gpu.name not in self._effects:
+            self._effects[gpu.name] = _gpu_effect(gpu, self._fit)
+        return self._effects[gpu.name]
 
 
 def _gpu_effect(gpu: Gpu, fit: ProgramsFit) -> tuple[float, float]:

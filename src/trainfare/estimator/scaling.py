@@ -116,6 +116,8 @@ class RingFit:
     straggling: float = 0.0
     seen_nodes: int = 1
     """The most that were measured: c_out of a program that was on one node alone is no more than a usual one."""
+    seen_on_a_node: int = 1
+    """The most GPUs that were measured on one node by itself."""
     carried: tuple[tuple[float, float], ...] = ()
     """(batch, factor): what the largest measured count took beyond the formula."""
 
@@ -191,6 +193,7 @@ def fit_ring(steps: Sequence[MeasuredStep], settings: RingSettings = SHIPPED) ->
         latency_share=settings.latency_share,
         straggling=settings.straggling,
         seen_nodes=max(step.placement.nodes for step in several),
+        seen_on_a_node=max((step.placement.gpus for step in several if step.placement.nodes == 1), default=1),
     )
     return _anchored(bare, several, settings.anchor)
 

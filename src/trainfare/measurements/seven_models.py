@@ -6,19 +6,48 @@ is taken to have its own. One worker was timed under both headings, which are tw
 `Recommendation` is up to eleven times slower under `many`.
 
 A3C and CycleGAN tell no batch; theirs is 1, a step. All ran in float32. A (model, batch) that is missing on a GPU did
-not run there.
+not run there. The network of "many" servers is not told.
+
+The table tells no operations either. They are put back by what the programs' code says: written anew and traced by
+`benchmarks/traced/seven_programs.py`, which says what is assumed, and kept beside this file.
 """
 
 import csv
+import gzip
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib.resources import files
 from pathlib import Path
 
+import msgspec
+
 from trainfare.model.measurement import MeasuredIteration
+from trainfare.model.profile import Operation
 
 SOURCE = "seven_models_k80_p100_v100"
+OPERATIONS = "operations_of_seven_models.jsonl.gz"
 
 GRADIENT_BYTES = {"ResNet-18": 4 * 11.2e6, "ResNet-50": 4 * 25.6e6, "Transformer": 4 * 60e6, "LM": 4 * 14e6}
-"""Four bytes a parameter: He 2015; a Transformer of base size (Vaswani 2017); PyTorch's LSTM example on WikiText-2.
-The table does not tell the sizes of its last two, nor the network of "many" servers."""
+"""Four bytes a parameter: He 2015; a Transformer of base size (Vaswani 2017); PyTorch's LSTM example on WikiText-2. Of
+the others, as the networks that were traced have them."""
+
+
+class Traced(msgspec.Struct, frozen=True):
+    """One iteration of one GPU."""
+
+    program: str
+    batch_size: float
+    gradient_bytes: float
+    """Four bytes a parameter."""
+    operations: tuple[Operation, ...]
+
+
+@lru_cache(maxsize=1)
+def traced_programs() -> Mapping[tuple[str, float], Traced]:
+    """By program and batch."""
+    lines = gzip.decompress(files("trainfare.measurements").joinpath("data", OPERATIONS).read_bytes()).splitlines()
+    found = [msgspec.json.decode(line, type=Traced) for line in lines]
+    return {(one.program, one.batch_size): one for one in found}
 
 
 def seven_models(folder: Path) -> tuple[MeasuredIteration, ...]:
@@ -32,17 +61,19 @@ def seven_models(folder: Path) -> tuple[MeasuredIteration, ...]:
 
 
 def _iteration(row: dict[str, str]) -> MeasuredIteration:
-    gpus = int(row["gpus"])
+    gpus, batch_size = int(row["gpus"]), float(row["batch_size_per_gpu"] or 1)
+    traced = traced_programs().get((row["model"], batch_size))
     return MeasuredIteration(
         source=SOURCE,
         program=row["model"],
         family=row["model"].partition("-")[0],
         gpu=row["gpu"].upper(),
         dtype="float32",
-        batch_size=float(row["batch_size_per_gpu"] or 1),
+        batch_size=batch_size,
         seconds=gpus / float(row["steps_per_second_summed_over_workers"]),
         gpus=gpus,
         nodes=1 if row["servers"] == "one" else gpus,
         machine=row["servers"],
-        gradient_bytes=GRADIENT_BYTES.get(row["model"]),
+        operations=traced.operations if traced else (),
+        gradient_bytes=GRADIENT_BYTES.get(row["model"], traced.gradient_bytes if traced else None),
     )
