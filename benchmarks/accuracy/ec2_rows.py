@@ -39,7 +39,13 @@ def profiles_of(folder: Path) -> tuple[OperatorProfile, ...]:
 
 
 def unknown_types(folder: Path) -> list[str]:
-    return sorted({profile.vm_type for profile in read_profiles(folder) if profile.gpu not in GPUS})
+    """Machine types, profiled or only timed, whose GPU the catalog does not know."""
+    profiled = {profile.vm_type for profile in read_profiles(folder)}
+    return sorted(
+        vm_type
+        for vm_type in profiled | {setting.vm_type for setting in read_latencies(folder)}
+        if gpu_of(vm_type) not in GPUS
+    )
 
 
 def carried(folder: Path) -> list[Carried]:

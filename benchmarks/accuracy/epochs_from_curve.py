@@ -11,7 +11,7 @@ from math import nan
 from pathlib import Path
 
 from benchmarks.accuracy.judged import Judged
-from benchmarks.epochs.data import public_runs
+from benchmarks.epochs.data import Run, public_runs
 from benchmarks.epochs.from_curve import SEEN, Row, rows
 
 TABLE = "data_parallel_t4"
@@ -22,14 +22,24 @@ def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
     known = list(public_runs(fit / TABLE))
     tested = list(public_runs(test / TABLE)) if test else known
     unplanned = sorted({run.program for run in tested if not run.plan})
+    note = f"; by curve alone: {', '.join(unplanned)}" if unplanned else ""
+    broken = _broken((test or fit) / TABLE, tested)
+    note += f"; left out, without a value in every epoch: {', '.join(broken)}" if broken else ""
     for seen in SEEN:
         found = list(rows(tested, seen, known))
-        yield _one(f"epochs_from_curve/{TABLE}/{100 * seen:.0f}", found, unplanned)
+        yield _one(f"epochs_from_curve/{TABLE}/{100 * seen:.0f}", found, note)
 
 
-def _one(key: str, found: Sequence[Row], unplanned: Sequence[str]) -> Judged:
+def _broken(folder: Path, runs: Sequence[Run]) -> list[str]:
+    """Programs and batch sizes of curves that nobody can say the end of."""
+    read = {f"{run.program} {run.name}" for run in runs}
+    told = [f"{path.parent.name} {path.stem.partition('-')[2]}" for path in sorted(folder.glob("*/validation-*.csv"))]
+    return [name for name in told if name not in read]
+
+
+def _one(key: str, found: Sequence[Row], note: str) -> Judged:
     programs = list(dict.fromkeys(row.program for row in found))
-    note = ", ".join(f"{program} {sum(row.program == program for row in found)}" for program in programs)
+    counts = ", ".join(f"{program} {sum(row.program == program for row in found)}" for program in programs)
     return Judged.of(
         key,
         [row.truth for row in found],
@@ -40,5 +50,5 @@ def _one(key: str, found: Sequence[Row], unplanned: Sequence[str]) -> Judged:
             **{name: [row.forms[form] for row in found] for form, name in FORM_NAMES.items()},
             "constant fraction": [row.constant for row in found],
         },
-        note=note + (f"; by curve alone: {', '.join(unplanned)}" if unplanned else ""),
+        note=counts + note,
     )

@@ -51,6 +51,8 @@ def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
 def _judged(table: str, sets: Mapping[str, BySize], believed: Mapping[str, EpochsBelief]) -> Iterator[Judged]:
     for count, part in PARTS.items():
         found = {program: list(rows(of, count, believed[program])) for program, of in sets.items()}
+        few = [program for program, of in sets.items() if len(of.known) <= count]
+        passed = f"; too few sizes: {', '.join(few)}" if few else ""
         for distance, name in NAMES.items():
             near = {program: [row for row in its if row.distance == distance] for program, its in found.items()}
             every = [row for its in near.values() for row in its]
@@ -58,10 +60,10 @@ def _judged(table: str, sets: Mapping[str, BySize], believed: Mapping[str, Epoch
                 continue
             key = f"epochs_other_batch/{table}/{name}{part}"
             by_noise = any(row.by_noise is not row.by_epochs for row in every)
-            note = _note(near) + (f"; {ADASCALE}" if by_noise else "")
-            yield _one(key, every, [row.by_noise for row in every], note)
+            note = _note(near) + passed
+            yield _one(key, every, [row.by_noise for row in every], note + (f"; {ADASCALE}" if by_noise else ""))
             if by_noise:
-                yield _one(f"{key}/epochs_only", every, [row.by_epochs for row in every], _note(near))
+                yield _one(f"{key}/epochs_only", every, [row.by_epochs for row in every], note)
 
 
 def _one(key: str, every: Sequence[Row], answers: Sequence[EpochsAnswer], note: str) -> Judged:

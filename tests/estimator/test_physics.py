@@ -175,3 +175,42 @@ def test_what_is_missed_on_one_gpu_is_mostly_missed_on_another() -> None:
     here, there = step_seconds(network(64, 64), [GPUS["T4"], GPUS["V100"]], AT_PRIOR)
     assert scaled_seconds(here, []) == here.seconds
     assert here.seconds * 1.3 < scaled_seconds(here, [(there, 1.5 * there.seconds)]) < here.seconds * 1.5
+
+
+def of_families(off: Sequence[float], programs: int, gpu: str = "RTX 3090") -> list[MeasuredIteration]:
+    """Families unlike each other, each off by its own factor, of programs that are much alike."""
+    return [
+        MeasuredIteration(
+            source="made",
+            program=f"family {place}, {batch}",
+            family=f"family {place}",
+            gpu=gpu,
+            dtype="float16",
+            batch_size=batch,
+            seconds=factor * seconds(operations, gpu),
+            operations=operations,
+        )
+        for place, factor in enumerate(off)
+        for batch in range(64, 64 + programs)
+        for operations in [network(8 * 3**place, batch)]
+    ]
+
+
+def test_who_resembles_a_known_program_is_surer_than_who_resembles_none() -> None:
+    reach = fit_physics(of_families([0.93, 1.08, 0.93, 1.08], 10), GPUS).gpus["RTX 3090"]
+    assert reach.factor_known_family is not None
+    assert reach.factor_new_program is not None
+    assert 1 <= reach.factor_known_family < 1.1 < reach.factor_new_program
+
+
+def test_each_program_weighs_the_same_in_an_interval_and_not_each_family() -> None:
+    """A family of one is one program in thirty-one, not one family in four."""
+    wild = of_families([1.0, 1.0, 1.0, 2.5], 10)[:31]
+    assert fit_physics(wild, GPUS).factor_new_program < 1.3
+
+
+def test_a_gpu_with_few_programs_takes_the_interval_of_all() -> None:
+    fit = fit_physics([*of_families([0.8, 1.25, 0.8, 1.25], 10), *of_families([1.0], 3, "T4")], GPUS)
+    assert fit.gpus["T4"].factor_new_program is None
+    (step,) = step_seconds(network(3000, 8), [GPUS["T4"]], fit)
+    assert interval_factor(step, "T4", fit) == pytest.approx(fit.factor_new_program)

@@ -9,7 +9,7 @@ import pytest
 from tests.estimator.layer_rows import made_gpus, made_layers
 from trainfare.estimator.boosting import Growth
 from trainfare.estimator.layers import LayerModel, fit_alone
-from trainfare.estimator.unseen_layers import LayerPanel, fit_panel, layers_to_measure
+from trainfare.estimator.unseen_layers import DRAWS, LayerPanel, fit_panel, layers_to_measure, samples
 from trainfare.model.measurement import MeasuredLayer
 
 KNOWN = made_gpus(4.0, 6.0, 10.0)
@@ -81,3 +81,17 @@ def test_a_panel_is_of_one_kind(models: tuple[LayerModel, ...]) -> None:
 
 def test_the_panel_goes_to_json_and_back(panel: LayerPanel) -> None:
     assert msgspec.json.decode(msgspec.json.encode(panel), type=LayerPanel) == panel
+
+
+def test_an_interval_is_of_several_draws_of_measured_layers(models: tuple[LayerModel, ...]) -> None:
+    rows = made_layers(KNOWN, 250)
+    draws = samples(models[0], rows, 25)
+    assert [len(draw) for draw in draws] == [25] * DRAWS
+    assert len({id(row) for draw in draws for row in draw}) == 25 * DRAWS
+    measured = [tuple(draw[place] for place in layers_to_measure(draw, 10)) for draw in draws]
+    assert len(set(measured)) == DRAWS
+
+
+def test_fewer_rows_than_asked_for_are_one_draw(models: tuple[LayerModel, ...]) -> None:
+    (only,) = samples(models[0], made_layers(KNOWN, 20), 400)
+    assert {row.gpu for row in only} == {models[0].gpu}

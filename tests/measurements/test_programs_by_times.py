@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from trainfare.catalog.gpus import load_gpus
-from trainfare.measurements.rented_gpus import gpu_of_system, rented_gpus
+from trainfare.measurements.rented_gpus import rented_gpus
 from trainfare.measurements.seven_models import seven_models
 
 SEVEN = """gpu,servers,gpus,model,batch_size_per_gpu,steps_per_second_summed_over_workers
@@ -54,29 +53,6 @@ def test_float32_may_use_tf32_and_only_single_gpus_are_read(tmp_path: Path) -> N
     rows = rented_gpus(written(tmp_path, "rented_gpus", RENTED))
     assert [(row.gpu, row.dtype) for row in rows] == [("A100-PCIe", "tf32"), ("RTX 4090", "float16")]
     assert [row.seconds for row in rows] == [pytest.approx(0.4), pytest.approx(1 / 3)]
-
-
-@pytest.mark.parametrize(
-    ("system", "gpu"),
-    [
-        ("LambdaCloud V100 16GB", "V100"),
-        ("A100 80GB SXM4", "A100-80GB"),
-        ("H100 80GB PCIe Gen5", "H100-PCIe"),
-        ("1CC H100 80GB SXM5", "H100"),
-        ("RTX 6000 Ada", "RTX 6000 Ada"),
-        ("LambdaCloud RTX6000", "Quadro RTX 6000"),
-        ("4xA6000", "RTX A6000"),
-        ("2080Ti", "RTX 2080 Ti"),
-        ("LambdaCloud_A10", "A10"),
-    ],
-)
-def test_a_system_is_named_for_its_gpu(system: str, gpu: str) -> None:
-    assert gpu_of_system(system) == gpu
-    assert gpu in load_gpus()
-
-
-def test_a_system_that_nobody_knows_keeps_its_name() -> None:
-    assert gpu_of_system("Abacus 9000") == "Abacus 9000"
 
 
 def test_a_missing_table_is_named(tmp_path: Path) -> None:

@@ -82,6 +82,13 @@ def test_what_changes_batch_or_cannot_be_is_left_out(tmp_path: Path) -> None:
     assert [row[1] for row in published(tmp_path, line(1, 320), line(8, 2048), line(32, 9000))] == [1, 8]
 
 
+def test_a_heading_names_the_gpu_and_lines_without_any_are_left_out(tmp_path: Path) -> None:
+    nameless = [line(gpus, 320 * gpus, section="Training").replace("FP32", "mixed") for gpus in (1, 8)]
+    named = [line(1, 320, section="8x H100"), line(8, 2048, section="8x H100")]
+    written(tmp_path / "published_scaling_1_to_16/throughput.csv", HEADER, *nameless, *named)
+    assert [row.gpu for row in published_scaling(tmp_path)] == ["H100", "H100"]
+
+
 def test_a_machine_is_one_node_or_two(tmp_path: Path) -> None:
     written(
         tmp_path / "published_scaling_1_to_16/throughput.csv",

@@ -23,6 +23,6 @@ def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
         lambda without: shared_settings(fit, without, most=MOST),
         note=f"from at most {MOST} GPUs to more; settings and corrections from other programs",
     )
-    steps, asked = steps_in_step(fit), tested or known
+    steps, asked = steps_in_step(fit), known if tested is None else tested
     yield from judge_one_node(f"{KEY}/one_node", steps, asked)
     yield from judge_from_one(KEY, steps, asked)

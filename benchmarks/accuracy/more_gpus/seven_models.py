@@ -29,4 +29,4 @@ def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
             "without_v100_one_server": lambda program: program.machine != ERRATIC,
         },
     )
-    yield from judge_from_one(KEY, steps_in_step(fit), tested or known)
+    yield from judge_from_one(KEY, steps_in_step(fit), known if tested is None else tested)

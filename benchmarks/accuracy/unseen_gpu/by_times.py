@@ -22,7 +22,7 @@ from trainfare.estimator.two_ways import both_ways
 from trainfare.measurements.rented_gpus import rented_gpus
 from trainfare.measurements.seven_models import seven_models
 from trainfare.measurements.torchvision_gpus import torchvision_gpus
-from trainfare.measurements.traced_models import read_image_models, read_torchvision
+from trainfare.measurements.traced_models import further_image_models, read_image_models, read_torchvision
 from trainfare.model.interval import Interval
 from trainfare.model.machine import Gpu
 from trainfare.model.measurement import MeasuredIteration
@@ -57,9 +57,9 @@ def every_program(folder: Path) -> list[MeasuredIteration]:
 
 
 def traced_rows(folder: Path) -> list[MeasuredIteration]:
-    """What a folder has of programs on one GPU whose operations it tells."""
+    """What a folder has of programs on one GPU whose operations are known."""
     found: list[MeasuredIteration] = []
-    for read in (read_image_models, read_torchvision):
+    for read in (read_image_models, further_image_models, read_torchvision):
         try:
             found += [row for row in read(folder) if row.gpus == 1]
         except FileNotFoundError:
@@ -180,7 +180,12 @@ def judge_by_times(data: str, rows: Rows, fitted: Rows, tested: Rows | None, *, 
         "few": f"given too: {FEW} runs of other programs on the GPU, up to six choices",
         "0/architecture": "the whole architecture is left out",
     }
+    on: dict[str, set[str]] = {}
+    for row in elsewhere:
+        on.setdefault(row.program, set()).add(row.gpu)
+    alone = sorted({row.program for row in asked if len(on[row.program]) == 1})
     passed = f"; not in the catalog: {', '.join(unknown)}" if unknown else ""
+    passed += f"; timed on one GPU alone: {', '.join(alone)}" if alone else ""
     for part, found in parts.items():
         if found.truth:
             yield found.judged(f"unseen_gpu/{data}/{part}", notes[part] + passed)

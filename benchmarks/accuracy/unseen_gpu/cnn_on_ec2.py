@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.accuracy.ec2_rows import GPUS, Carried, carried, profiles_of
+from benchmarks.accuracy.ec2_rows import GPUS, Carried, carried, profiles_of, unknown_types
 from benchmarks.accuracy.judged import Judged
 from trainfare.estimator.transfer import TransferFit, fit_transfer, transferred, with_runs
 from trainfare.measurements.cnn_on_ec2 import TABLE
@@ -49,9 +49,11 @@ def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
                 together = with_runs(learned, [run for runs in given for run in runs], GPUS)
                 _ask(parts["few"], own, together, _ratios(given, to))
     notes = {"0": "facts alone", "1": "one run of another program there", "few": "one run of each other family there"}
+    unknown = unknown_types(test or fit)
+    passed = f"; types without known GPU passed over: {', '.join(unknown)}" if unknown else ""
     for part, answers in parts.items():
         if answers.truth:
-            yield answers.judged(f"{KEY}/{part}", notes[part])
+            yield answers.judged(f"{KEY}/{part}", notes[part] + passed)
 
 
 def _folds(fit: Path, test: Path | None) -> Iterator[tuple[str, Sequence[OperatorProfile], list[Carried]]]:

@@ -2,11 +2,14 @@
 
 All machines with that GPU are left out; other programs on it are then given, by number: `/0`, `/1` and `/few` (ten),
 in five choices that depend on their names alone. A program that is given is not judged, in either dtype. What the
-other GPUs took for the same programs is known throughout, as it is to the baseline "constant ratio": the time on the
-GPU of the nearest peak, by the ratio of what is given, or of the peaks where nothing is.
+other GPUs took for the same programs is known throughout, of a tested program from the test folder, as it is to the
+baseline "constant ratio": the time on the GPU of the nearest peak, by the ratio of what is given, or of the peaks where
+nothing is. A program that nobody timed elsewhere has the doubt of a new program beside that of a new GPU.
 """
 
+import csv
 import hashlib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -15,7 +18,15 @@ import numpy as np
 from benchmarks.accuracy.judged import Array, Judged
 from benchmarks.accuracy.roofline_baselines import Baselines
 from trainfare.catalog.gpus import load_gpus
-from trainfare.estimator.physics import PhysicsFit, fit_physics, scaled_seconds, step_seconds, with_measurements
+from trainfare.estimator.physics import (
+    NEAR,
+    PhysicsFit,
+    StepSeconds,
+    fit_physics,
+    scaled_seconds,
+    step_seconds,
+    with_measurements,
+)
 from trainfare.measurements.traced_models import (
     TORCHVISION,
     further_image_models,
@@ -43,12 +54,18 @@ def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
         if not others:
             continue
         fitted, baselines = fit_physics(others, gpus), Baselines.fitted(others, gpus)
+        elsewhere = [*others, *(row for row in rows if test is not None and row.gpu not in {name, *unknown})]
         for machine in sorted({str(row.machine) for row in rows if row.gpu == name}):
             own = [row for row in rows if row.gpu == name and str(row.machine) == machine]
             for part, answers in parts.items():
                 for given, asked in _choices(own, GIVEN[part]):
-                    answers.add(part, given, asked, fitted, baselines, others, gpus)
-    note = f"left out, not in the catalog: {', '.join(unknown)}" if unknown else ""
+                    answers.add(part, given, asked, fitted, baselines, elsewhere, gpus)
+    untraced = _untraced(fit if test is None else test, rows)
+    note = "; ".join(
+        f"left out, {why}: {', '.join(names)}"
+        for why, names in (("not in the catalog", unknown), ("operations not known", untraced))
+        if names
+    )
     for part, answers in parts.items():
         if answers.truth:
             yield answers.judged(f"{KEY}/{part}", note)
@@ -60,6 +77,12 @@ def _read(folder: Path) -> list[MeasuredIteration]:
         return [*rows, *read_image_models(folder), *further_image_models(folder)]
     except FileNotFoundError:
         return rows
+
+
+def _untraced(folder: Path, rows: Rows) -> list[str]:
+    """Programs that were timed, and whose operations nobody has."""
+    with (folder / TORCHVISION / "training.csv").open(encoding="utf-8", newline="") as table:
+        return sorted({line["model"] for line in csv.DictReader(table)} - {row.program for row in rows})
 
 
 def _choices(rows: Rows, count: int) -> Iterator[tuple[Rows, Rows]]:
@@ -98,7 +121,7 @@ class _Answers:
             known = [(step, other.seconds) for step, other in zip(steps[1:], elsewhere, strict=True)]
             self.truth.append(row.seconds)
             self.ours.append(scaled_seconds(steps[0], known))
-            self.factors.append(factor)
+            self.factors.append(factor if known else math.exp(math.hypot(math.log(factor), _new(steps[0], fit))))
         answers = {**baselines.predicted(asked, gpus), "constant ratio": _by_ratio(given, asked, others, gpus)}
         for name, values in answers.items():
             self.baselines.setdefault(name, []).extend(values)
@@ -108,6 +131,11 @@ class _Answers:
         return Judged.of(
             key, self.truth, ours, ours / factors, ours * factors, baselines=self.baselines, note=note
         )  # fmt: skip
+
+
+def _new(step: StepSeconds, fit: PhysicsFit) -> float:
+    """The doubt of a program that nobody timed, in the logarithm."""
+    return math.log(fit.factor_known_family if step.near >= NEAR else fit.factor_new_program)
 
 
 def _alike(one: MeasuredIteration, other: MeasuredIteration) -> bool:

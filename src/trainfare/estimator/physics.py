@@ -64,17 +64,19 @@ LAUNCH_PENALTY: Final = 0.05
 HUBER: Final = 0.08
 ROUNDS: Final = 8
 
-RESIDUAL_LENGTH: Final = 0.12
+RESIDUAL_LENGTH: Final = 0.09
 ON_ONE_GPU: Final = 0.3
 """The length where few programs on one GPU must speak for all."""
 RESIDUAL_NOISE: Final = 0.3
 MOST_RESIDUAL: Final = 0.25
 MOST_LEARNT: Final = 0.3
-NEAR: Final = 0.6
-"""As near as this a program is as well known as a relative of a measured one."""
+NEAR: Final = math.exp(-(0.12**2) / (2 * RESIDUAL_LENGTH**2))
+"""As near as this, with shares that lie 0.12 apart, a program is as well known as a relative of a measured one."""
 UNFAMILIAR: Final = 0.1
 ALIKE: Final = 0.8
 """So much of what is missed on one GPU is missed on another."""
+ENOUGH_PROGRAMS: Final = 9
+"""From here on nine tenths of them, and one to spare, are fewer than all."""
 FOLDS: Final = 10
 FAMILIAR_SHARE: Final = 0.03
 """A feature that was nowhere more of the time than this has no measurements behind it."""
@@ -167,9 +169,9 @@ class PhysicsFit:
     """Features that were measured."""
     residuals: Residuals = Residuals()
     factor_known_family: float = 1.5
-    """Up and down, 90 % of the programs whose relatives were measured, on a GPU that was."""
+    """Up and down, 90 % of the programs that resemble one that was measured, on a GPU that was."""
     factor_new_program: float = 1.5
-    """The same of a family that was not measured."""
+    """The same of those that resemble none, their family not measured."""
     factor_new_gpu: float = 2.0
     """The same on a GPU that was not, as far off as nine tenths of those that were left out, each weighing the same."""
     factor_gpu_after_one: float = 1.7
@@ -387,11 +389,11 @@ def _nearness(some: Array, others: Array, length: float) -> Array:
 
 
 def _ridge(shares: Array, target: Array, length: float) -> tuple[Residuals, Array]:
-    """Beside them what is foretold of each, it being left out."""
+    """Beside them the inverse of the kernel with its noise, which tells what is foretold without any of them."""
     hundredths = np.rint(100 * shares)
     used = np.asarray(hundredths.any(axis=0))
     near = _nearness(hundredths[:, used] / 100, hundredths[:, used] / 100, length)
-    inverse = np.linalg.inv(near + RESIDUAL_NOISE * np.eye(len(target)))
+    inverse = np.asarray(np.linalg.inv(near + RESIDUAL_NOISE * np.eye(len(target))), dtype=np.float64)
     weights = inverse @ target
     found = Residuals(
         features=tuple(f.name for f, one in zip(FEATURES, used.tolist(), strict=True) if one),
@@ -399,24 +401,49 @@ def _ridge(shares: Array, target: Array, length: float) -> tuple[Residuals, Arra
         weights=tuple(round(float(weight), 4) for weight in weights),
         length=length,
     )
-    return found, target - weights / np.diag(inverse)
+    return found, inverse
 
 
-def _learnt(table: _Rows, missed: Array) -> tuple[Residuals, Array]:
+@dataclass(frozen=True, slots=True)
+class _LeftOut:
+    """Row by row, its program or its family being left out of what is learnt of residuals."""
+
+    missed: Array
+    """log y/t, with the ρ that the others tell."""
+    near: NDArray[np.bool_]
+    """Whether one of the others resembles it."""
+
+
+def _learnt(table: _Rows, missed: Array) -> tuple[Residuals, _LeftOut, _LeftOut]:
     """From what was missed with the family left out; a program on several GPUs is one, with their mean.
 
-    Beside them what is still missed of each row, its own program left out and its family not.
+    Beside them what is still missed of each row without its own program, and without its whole family: an interval
+    is right only if its errors are those of what will answer, ρ included.
     """
-    places: dict[Hashable, list[int]] = defaultdict(list)
+    by_network: dict[Hashable, list[int]] = defaultdict(list)
     for i, key in enumerate(table.network):
-        places[key].append(i)
-    shares = _shares(table.x)
-    target = np.clip([missed[own].mean() for own in places.values()], -MOST_LEARNT, MOST_LEARNT)
-    found, without = _ridge(np.array([shares[own].mean(axis=0) for own in places.values()]), target, RESIDUAL_LENGTH)
-    left = missed.copy()
-    for own, foretold in zip(places.values(), np.clip(without, -MOST_RESIDUAL, MOST_RESIDUAL), strict=True):
-        left[own] -= foretold
-    return found, left
+        by_network[key].append(i)
+    places = list(by_network.values())
+    all_shares = _shares(table.x)
+    shares = np.array([all_shares[own].mean(axis=0) for own in places])
+    target = np.clip([missed[own].mean() for own in places], -MOST_LEARNT, MOST_LEARNT)
+    found, inverse = _ridge(shares, target, RESIDUAL_LENGTH)
+    alike = _nearness(shares, np.rint(100 * shares) / 100, RESIDUAL_LENGTH)
+
+    def without(groups: Sequence[str]) -> _LeftOut:
+        """A group is foretold y − A⁻¹·(w of the group) by the others, A its block of the inverse."""
+        of = np.array([groups[own[0]] for own in places])
+        left, near = missed.copy(), np.zeros(len(missed), dtype=bool)
+        for group in dict.fromkeys(of.tolist()):
+            inside = np.flatnonzero(of == group)
+            told = target[inside] - np.linalg.solve(inverse[np.ix_(inside, inside)], inverse[inside] @ target)
+            nearest = alike[inside][:, of != group].max(axis=1, initial=0.0)
+            for place, rho, nearness in zip(inside.tolist(), told, nearest, strict=True):
+                left[places[place]] -= np.clip(rho, -MOST_RESIDUAL, MOST_RESIDUAL)
+                near[places[place]] = nearness >= NEAR
+        return _LeftOut(left, near)
+
+    return found, without(table.program), without(table.family)
 
 
 def _residual(x: Array, residuals: Residuals) -> tuple[Array, Array]:
@@ -458,26 +485,39 @@ def _fit_table(table: _Rows) -> PhysicsFit:
     whole = _solve(table, prior)
     fit = _as_fit(table, whole)
     missed = _out_of_fold(table, whole)
-    residuals, still = _learnt(table, missed)
-    own = [np.flatnonzero(table.gpu == table.gpus.index(name)) for name in fit.gpus]
+    residuals, relatives_known, family_unknown = _learnt(table, missed)
+    everywhere = np.ones(len(missed), dtype=bool)
+    far = _of_programs(table, family_unknown, everywhere & ~family_unknown.near)
+    far = far or conformal_factor(family_unknown.missed.tolist(), table.program)
     fit = replace(
         fit,
         residuals=residuals,
         gpus={
             name: replace(
                 reach,
-                factor_known_family=conformal_factor(list(still[rows]), [table.program[i] for i in rows]),
-                factor_new_program=conformal_factor(list(missed[rows]), [table.family[i] for i in rows]),
+                factor_known_family=_of_programs(table, relatives_known, own & relatives_known.near),
+                factor_new_program=_of_programs(table, family_unknown, own & ~family_unknown.near),
             )
-            for (name, reach), rows in zip(fit.gpus.items(), own, strict=True)
+            for name, reach in fit.gpus.items()
+            for own in [table.gpu == table.gpus.index(name)]
         },
-        factor_known_family=conformal_factor(list(still), table.program),
-        factor_new_program=conformal_factor(list(missed), table.family),
+        factor_known_family=_of_programs(table, relatives_known, everywhere & relatives_known.near) or far,
+        factor_new_program=far,
     )
     if len(table.gpus) > 1:
         none, one, ten = (_of_gpus(table, missed) for missed in _left_out_gpus(table, whole))
         fit = replace(fit, factor_new_gpu=none, factor_gpu_after_one=one, factor_gpu_after_ten=ten)
     return fit
+
+
+def _of_programs(table: _Rows, left_out: _LeftOut, chosen: NDArray[np.bool_]) -> float | None:
+    """An interval is a program's, so each weighs the same; that relatives err alike is in what is left out. None of so
+    few that the worst would decide."""
+    places = np.flatnonzero(chosen)
+    programs = [table.program[i] for i in places]
+    if len(set(programs)) < ENOUGH_PROGRAMS:
+        return None
+    return conformal_factor(left_out.missed[places].tolist(), programs)
 
 
 def _of_gpus(table: _Rows, missed: Array) -> float:

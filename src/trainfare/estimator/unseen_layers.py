@@ -17,7 +17,8 @@ The host's part no figure of a GPU tells; it is the median of the known GPUs' un
 Errors are those of the device's part. One measured layer of another size says little, so λ = 3.
 
 Interval: each known GPU is asked as if it were unseen, told by one GPU fewer than the one asked about will be, and each
-weighs the same (`usual_factor`).
+weighs the same (`usual_factor`). Which layers are measured is chance too, and one draw of ten may be lucky on all known
+GPUs at once: each is asked with several draws.
 Limits: float32 of Kepler to Volta under TensorFlow 1 is all that was tried.
 """
 
@@ -49,6 +50,8 @@ TRUST = 0.1
 HOSTS_OWN = 0.6
 """A layer tells the host's part if that has at least this share of it."""
 FEW = 10
+DRAWS = 5
+"""Of layers to be measured on each known GPU, for the interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,21 +174,24 @@ def _at(order: NDArray[np.intp], share: float) -> int | None:
 def fit_panel(
     models: Sequence[LayerModel], rows: Sequence[MeasuredLayer], gpus: Mapping[str, Gpu], *, each: int = 400
 ) -> LayerPanel:
-    """A panel of models of one kind and dtype, the factors from about `each` rows a GPU, evenly taken.
+    """A panel of models of one kind and dtype, the factors from about `each` rows a GPU and draw, evenly taken.
 
     With a single GPU there is nobody to ask: the factors are what a roofline errs by, 2.7.
     """
     if not models or len({(model.kind, model.dtype) for model in models}) != 1:
         raise ValueError("a panel needs models of one kind and dtype")
-    samples = {model.gpu: _sample(model, rows, each) for model in models}
+    drawn = {model.gpu: samples(model, rows, each) for model in models}
     if len(models) == 1:
         return _panel(models, dict.fromkeys(("0", "1", "few"), 2.7))
-    return _panel(models, _factors(models, samples, gpus))
+    return _panel(models, _factors(models, drawn, gpus))
 
 
-def _sample(model: LayerModel, rows: Sequence[MeasuredLayer], each: int) -> list[MeasuredLayer]:
+def samples(model: LayerModel, rows: Sequence[MeasuredLayer], each: int) -> list[list[MeasuredLayer]]:
+    """As many as there are draws, without a row in common where there are enough of them."""
     own = [row for row in rows if (row.gpu, row.kind, row.dtype) == (model.gpu, model.kind, model.dtype)]
-    return own[:: max(len(own) // each, 1)]
+    apart = max(len(own) // each, 1)
+    starts = dict.fromkeys(draw * apart // DRAWS for draw in range(DRAWS))
+    return [own[start::apart] for start in starts]
 
 
 def _panel(models: Sequence[LayerModel], factors: Mapping[str, float] | None = None) -> LayerPanel:
@@ -199,17 +205,17 @@ GIVEN: Mapping[Given, int] = {"0": 0, "1": 1, "few": FEW}
 
 
 def _factors(
-    models: Sequence[LayerModel], samples: Mapping[str, list[MeasuredLayer]], gpus: Mapping[str, Gpu]
+    models: Sequence[LayerModel], drawn: Mapping[str, list[list[MeasuredLayer]]], gpus: Mapping[str, Gpu]
 ) -> dict[str, float]:
     errors: dict[str, list[float]] = {given: [] for given in GIVEN}
     groups: list[str] = []
     for model in models:
         panel = _panel([other for other in models if other.gpu != model.gpu])
-        rows = samples[model.gpu]
-        truth = np.array([row.seconds for row in rows])
-        for given, count in GIVEN.items():
-            measured = [rows[place] for place in layers_to_measure(rows, count)]
-            told = panel.predict(rows, gpus[model.gpu], gpus, measured)
-            errors[given] += np.log(told / truth).tolist()
-        groups += [model.gpu] * len(rows)
+        for rows in drawn[model.gpu]:
+            truth = np.array([row.seconds for row in rows])
+            for given, count in GIVEN.items():
+                measured = [rows[place] for place in layers_to_measure(rows, count)]
+                told = panel.predict(rows, gpus[model.gpu], gpus, measured)
+                errors[given] += np.log(told / truth).tolist()
+            groups += [model.gpu] * len(rows)
     return {given: usual_factor(of, groups) for given, of in errors.items()}

@@ -7,7 +7,7 @@ together if all counts come equally often, else the lines between one "1 GPU" an
 left out. Left out as well:
 
 - more than 16 GPUs, where batch or number of nodes change,
-- a group without a line of one GPU,
+- a group without a line of one GPU, and lines of which nothing says the GPU,
 - a group in which K GPUs are more than 1.3 · K times as fast as one: a misprint (8 GPUs at 17 times one).
 
 The unit differs (images, tokens, sequences a second) and cancels: `seconds` are those of one unit on each GPU where no
@@ -178,7 +178,7 @@ def _lines(rows: Sequence[dict[str, str]]) -> Iterator[_Line]:
     for row in rows:
         section, column = row["system_section"], row["column"]
         gpu = _gpu(section) or ("A100" if "TF32" in column else "V100" if "FP32" in column else gpu)
-        if int(row["gpus"]) <= MOST_GPUS:
+        if gpu and int(row["gpus"]) <= MOST_GPUS:
             yield _Line(
                 model=row["model"],
                 section=section,
@@ -195,7 +195,8 @@ def _gpu(section: str) -> str | None:
         return "A100-80GB" if "80G" in section else "A100"
     if "V100" in section or "DGX-1" in section or "DGX-2" in section:
         return "V100-32GB" if "32G" in section or "DGX-2" in section else "V100"
-    return None
+    other = re.search(r"\b(H100|H200|GH200|B200|A30|A40|L4|L40S?|T4|P100)\b", section)
+    return other[1] if other else None
 
 
 def _experiments(lines: Sequence[_Line]) -> Iterator[list[_Line]]:

@@ -27,10 +27,6 @@ from trainfare.model.profile import Operation
 SOURCE = "seven_models_k80_p100_v100"
 OPERATIONS = "operations_of_seven_models.jsonl.gz"
 
-GRADIENT_BYTES = {"ResNet-18": 4 * 11.2e6, "ResNet-50": 4 * 25.6e6, "Transformer": 4 * 60e6, "LM": 4 * 14e6}
-"""Four bytes a parameter: He 2015; a Transformer of base size (Vaswani 2017); PyTorch's LSTM example on WikiText-2. Of
-the others, as the networks that were traced have them."""
-
 
 class Traced(msgspec.Struct, frozen=True):
     """One iteration of one GPU."""
@@ -75,5 +71,5 @@ def _iteration(row: dict[str, str]) -> MeasuredIteration:
         nodes=1 if row["servers"] == "one" else gpus,
         machine=row["servers"],
         operations=traced.operations if traced else (),
-        gradient_bytes=GRADIENT_BYTES.get(row["model"], traced.gradient_bytes if traced else None),
+        gradient_bytes=traced.gradient_bytes if traced else None,
     )

@@ -9,17 +9,10 @@ import csv
 from pathlib import Path
 
 from trainfare.measurements.families import family_of
+from trainfare.measurements.gpu_names import gpu_called
 from trainfare.model.measurement import MeasuredIteration
 
 SOURCE = "torchvision_models_six_gpus"
-
-_GPUS = {
-    "TITAN Xp": "Titan Xp",
-    "TITAN V": "Titan V",
-    "TITAN RTX": "Titan RTX",
-    "A100-SXM4-40GB": "A100",
-    "A100-SXM4-80GB": "A100-80GB",
-}
 
 PARAMETERS = {
     "densenet121": 7.98e6, "densenet161": 28.68e6, "densenet169": 14.15e6, "densenet201": 20.01e6,
@@ -61,7 +54,7 @@ def _iteration(row: dict[str, str]) -> MeasuredIteration:
         source=SOURCE,
         program=row["model"],
         family=family_of(row["model"]),
-        gpu=_GPUS.get(row["gpu"], row["gpu"].removeprefix("NVIDIA ").removeprefix("GeForce ")),
+        gpu=gpu_called(row["gpu"]),
         dtype=row["dtype"],
         batch_size=float(row["batch_size_per_gpu"]),
         seconds=float(row["median_ms"]) / 1000,

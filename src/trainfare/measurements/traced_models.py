@@ -32,27 +32,12 @@ from typing import Any
 import numpy as np
 
 from trainfare.measurements.families import family_of
+from trainfare.measurements.gpu_names import gpu_called
 from trainfare.model.measurement import MeasuredIteration
 from trainfare.model.profile import Convolution, Norm, Operation, OperationKind, Part
 
 IMAGE_MODELS = "vision_models_rtx3090"
 TORCHVISION = "torchvision_models_six_gpus"
-
-GPU_NAMES = {
-    "TITAN Xp": "Titan Xp",
-    "TITAN V": "Titan V",
-    "TITAN RTX": "Titan RTX",
-    "A100-SXM4-40GB": "A100",
-    "A100-SXM4-80GB": "A100-80GB",
-    "A100-PCIE-40GB": "A100-PCIe",
-    "A100-PCIE-80GB": "A100-80GB-PCIe",
-    "V100-SXM2-16GB": "V100",
-    "V100-SXM2-32GB": "V100-32GB",
-    "V100-PCIE-16GB": "V100-PCIe",
-    "P100-PCIE-16GB": "P100",
-    "P100-SXM2-16GB": "P100",
-}
-"""As the catalog names them; a GPU that is not here keeps its own name, without the maker's words before it."""
 
 FURTHER = Path(__file__).parent / "data" / "image_models.jsonl.gz"
 """Operations of image models of which the table tells times alone; `benchmarks/traced/image_models.py` made them."""
@@ -137,7 +122,7 @@ def read_torchvision(folder: Path) -> list[MeasuredIteration]:
                     source=TORCHVISION,
                     program=line["model"],
                     family=family_of(line["model"]),
-                    gpu=_gpu_name(line["gpu"]),
+                    gpu=gpu_called(line["gpu"]),
                     dtype=line["dtype"],
                     batch_size=int(line["batch_size_per_gpu"]),
                     seconds=float(line["median_ms"]) / 1e3,
@@ -147,12 +132,6 @@ def read_torchvision(folder: Path) -> list[MeasuredIteration]:
                 )
             )
     return rows
-
-
-def _gpu_name(text: str) -> str:
-    for word in ("NVIDIA ", "Tesla ", "GeForce "):
-        text = text.removeprefix(word)
-    return GPU_NAMES.get(text, text)
 
 
 def _lines(path: Path) -> Iterator[dict[str, str]]:
