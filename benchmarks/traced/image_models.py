@@ -22,6 +22,7 @@ import os
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -201,6 +202,10 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="the folder of measurements")
     parser.add_argument("--check", type=int, metavar="N", help="compare N models that the table has operations of")
     options = parser.parse_args()
+    if find_spec("timm") is None:
+        parser.error("timm is not installed; the head of this file says how")
+    if not (options.data / IMAGE_MODELS).is_dir():
+        parser.error(f"{options.data} has no folder {IMAGE_MODELS}")
     table, timm = options.data / IMAGE_MODELS, _timm()
     known, lines = _known(table), []
     for one in sorted(_chosen(_asked(table), known, options.check)):

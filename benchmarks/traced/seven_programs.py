@@ -5,23 +5,23 @@ be put back: the networks are written here anew, as their authors describe them,
 on tensors without memory. What commands and code of the programs say is taken over (batch, image side, layers,
 optimizer); where it depends on the data, an assumption stands with its reason beside the constant.
 
-    python -m benchmarks.traced.seven_programs src/trainfare/measurements/data/operations_of_seven_models.jsonl.gz
+    python -m benchmarks.traced.seven_programs
 
-writes one line a program and batch: `{"program", "batch_size", "gradient_bytes", "operations"}`. It takes a minute.
+writes what `measurements/seven_models.py` reads, one line a program and batch: `{"program", "batch_size",
+"gradient_bytes", "operations"}`. It takes a minute.
 """
 
 import gzip
 import json
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from trainfare.measurements.seven_models import OPERATIONS
 from trainfare.probe.torch_operations import Tracer
 
 META = torch.device("meta")
@@ -451,12 +451,11 @@ def every() -> Iterator[dict[str, Any]]:
             yield traced(name, batch)
 
 
-def main(path: Path) -> None:
+def main() -> None:
     """Without a date in it: the same operations are the same file."""
-    with path.open("wb") as raw, gzip.GzipFile(fileobj=raw, mode="wb", mtime=0, filename="") as file:
-        for line in every():
-            file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in every())
+    OPERATIONS.write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()

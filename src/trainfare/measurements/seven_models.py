@@ -16,7 +16,6 @@ import csv
 import gzip
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib.resources import files
 from pathlib import Path
 
 import msgspec
@@ -25,7 +24,7 @@ from trainfare.model.measurement import MeasuredIteration
 from trainfare.model.profile import Operation
 
 SOURCE = "seven_models_k80_p100_v100"
-OPERATIONS = "operations_of_seven_models.jsonl.gz"
+OPERATIONS = Path(__file__).parent / "data" / "operations_of_seven_models.jsonl.gz"
 
 
 class Traced(msgspec.Struct, frozen=True):
@@ -41,7 +40,7 @@ class Traced(msgspec.Struct, frozen=True):
 @lru_cache(maxsize=1)
 def traced_programs() -> Mapping[tuple[str, float], Traced]:
     """By program and batch."""
-    lines = gzip.decompress(files("trainfare.measurements").joinpath("data", OPERATIONS).read_bytes()).splitlines()
+    lines = gzip.decompress(OPERATIONS.read_bytes()).splitlines()
     found = [msgspec.json.decode(line, type=Traced) for line in lines]
     return {(one.program, one.batch_size): one for one in found}
 

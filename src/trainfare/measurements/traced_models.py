@@ -39,7 +39,7 @@ from trainfare.model.profile import Convolution, Norm, Operation, OperationKind,
 IMAGE_MODELS = "vision_models_rtx3090"
 TORCHVISION = "torchvision_models_six_gpus"
 
-FURTHER = Path(__file__).parent / "data" / "image_models.jsonl.gz"
+FURTHER = Path(__file__).parent / "data" / "operations_of_image_models.jsonl.gz"
 """Operations of image models of which the table tells times alone; `benchmarks/traced/image_models.py` made them."""
 
 UPLOAD = "host_to_device"
