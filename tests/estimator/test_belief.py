@@ -196,6 +196,17 @@ def test_steps_on_few_gpus_say_what_more_of_them_take() -> None:
     assert "it took itself on fewer" in eight(0.15).iteration.leans_on[-1]
 
 
+def test_steps_on_one_node_tell_a_part_of_what_several_take() -> None:
+    def two_nodes(four_seconds: float) -> Belief:
+        there = on_gpu("V100", 0.1, 16), on_gpu("V100", four_seconds, 16, id="pfour", world_size=4)
+        found = believed(*there, on=machine("V100", 4), batch=128, gpus=4, nodes=2)
+        assert found is not None
+        return found
+
+    assert two_nodes(0.101).times.later.value < two_nodes(0.15).times.later.value
+    assert "half of what it took itself on one node" in two_nodes(0.15).iteration.leans_on[-1]
+
+
 def test_a_slice_of_the_same_machine_is_scaled_by_its_cores() -> None:
     whole = make_profile(host=Host(name="h", cpu="c", cores=2), cpu_use=1.9, device="cpu")
     half = VmType(provider="local", name="half", gpu=None, gpus=0, vcpus=0.5, memory_gib=None)

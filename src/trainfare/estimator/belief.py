@@ -432,7 +432,7 @@ class Believer:
             leans_on=(
                 *alone.leans_on,
                 f"on {where} each iteration of {own} samples a GPU also adds up gradients, by what "
-                f"{'it took itself on fewer' if ring else 'other programs took for it on such links'}",
+                f"{_told(ring, nodes)}",
             ),
         )
 
@@ -569,6 +569,14 @@ def _apart(one: int | None, other: int | None) -> float:
     if other is None or one == other:
         return 0.0
     return math.inf if one is None else abs(math.log(one / other))
+
+
+def _told(ring: RingFit | None, nodes: int) -> str:
+    """Who says how long gradients take; a ring was measured on one node."""
+    others = "other programs took for it on such links"
+    if ring is None:
+        return others
+    return "it took itself on fewer" if nodes == 1 else f"{others}, and half of what it took itself on one node"
 
 
 def _named(known: Sequence[_Elsewhere]) -> str:
