@@ -1,4 +1,4 @@
-"""Does a 90 % interval hold nine in ten? And the noise that ships in `estimator/repeats.py`.
+"""Does a 90 % interval hold nine in ten? And the noise that ships in `estimator/step/repeats.py`.
 
     python -m benchmarks.coverage --fit DIR                  repeats of others: DIR/cnn_on_ec2/latency.csv.gz
     python -m benchmarks.coverage --here N [--runs FILE]     N runs of two example programs on this machine, now
@@ -30,10 +30,10 @@ from statistics import fmean, median
 import numpy as np
 from numpy.typing import NDArray
 
-from trainfare.estimator.belief import Believer
-from trainfare.estimator.bill import Charges
+from trainfare.estimator.cost.bill import Charges
 from trainfare.estimator.estimate import estimate_all
-from trainfare.estimator.repeats import SHIPPED, Noise, repeated
+from trainfare.estimator.prediction.predictor import StepTimePredictor
+from trainfare.estimator.step.repeats import SHIPPED, Noise, repeated
 from trainfare.model.bill import Billing, Overheads, Terms
 from trainfare.model.interval import Interval
 from trainfare.model.machine import Host, VmType
@@ -241,7 +241,7 @@ def _against(known: list[Profile], truth: Profile) -> dict[str, tuple[bool, floa
     billing = Billing(increment_seconds=1.0)
     terms = Terms(provider="own", billing=billing, boot_seconds=Interval.exactly(0.0))
     (found,) = estimate_all(
-        Believer(known),
+        StepTimePredictor(known),
         [Candidate(offer=OFFER, nodes=1, batch_size=32)],
         iterations_per_epoch=PER_EPOCH,
         epochs=epochs,

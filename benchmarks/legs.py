@@ -8,7 +8,7 @@ lie between the fastest machine and the cheapest.
 
 *measured*     a profile on every machine, through the very code of `recommend`: estimates, terms, move and all. The
                times are those that were measured, so what is saved is saved.
-*predicted*    what `recommender/legs.py` makes of times that err: the logarithm of each machine's by a normal error of
+*predicted*    what `recommender/split/search.py` makes of times that err: the logarithm of each machine's by a normal error of
                deviation σ, with the 90 % interval that goes with it. The advice is then carried out at the true times:
                was the deadline kept, was it cheaper than the single machine that the same predictions choose?
 """
@@ -24,19 +24,29 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
-from trainfare.app.fare import Fare, Length, gather
-from trainfare.app.legs import legs_for
+from trainfare.app.recommending.split import plan_split
+from trainfare.app.recommending.workload import Length, Workload, gather
 from trainfare.measurements.cnn_on_ec2 import read_latencies
 from trainfare.model.interval import Interval
-from trainfare.model.legs import Saving
 from trainfare.model.machine import Host, VmType
 from trainfare.model.offer import Candidate, Offer
 from trainfare.model.plan import Goal
 from trainfare.model.profile import Profile
 from trainfare.model.program import Program
+from trainfare.model.split import Saving
 from trainfare.recommender.choose import in_order
-from trainfare.recommender.legs import Course, Line, Share, Split, Toll, Wanted, best_alone, saving, splits
 from trainfare.recommender.limits import within
+from trainfare.recommender.split.search import (
+    Course,
+    Line,
+    MigrationCost,
+    Share,
+    Split,
+    Wanted,
+    best_alone,
+    saving,
+    splits,
+)
 from trainfare.settings import Settings
 
 EPOCHS = 100
@@ -47,7 +57,7 @@ DEADLINES = (0.1, 0.3, 0.5, 0.7, 0.9)
 SIGMAS = (0.05, 0.1, 0.15, 0.25, 0.35)
 START = 300.0
 """Seconds to boot and to set up, where predictions are made to err."""
-TOLL = Toll(seconds=30.0, usd=0.02, most_seconds=60.0, most_usd=0.05)
+TOLL = MigrationCost(seconds=30.0, usd=0.02, most_seconds=60.0, most_usd=0.05)
 
 Times = Mapping[str, float]
 """Machine → seconds of an iteration."""
@@ -116,7 +126,7 @@ def _measured(programs: Sequence[Times], hours: float) -> Row:
         for share in DEADLINES if latest > 1.05 * soonest else ():
             goal = Goal(deadline_seconds=soonest + share * (latest - soonest))
             inside = in_order(within(estimates, goal), goal)
-            legs = legs_for(fare, (*inside, *(e for e in estimates if e not in inside)), goal).legs
+            legs = plan_split(fare, (*inside, *(e for e in estimates if e not in inside)), goal).legs
             of += 1
             if legs is not None and legs.instead_of is not None:
                 savings.append(1 - legs.usd.value / legs.instead_of.usd.value)
@@ -124,12 +134,12 @@ def _measured(programs: Sequence[Times], hours: float) -> Row:
     return _row(f"measured, {hours} h on the slowest", of, savings, kept)
 
 
-def _offers(fare: Fare, times: Times) -> list[Offer]:
+def _offers(fare: Workload, times: Times) -> list[Offer]:
     on_demand = [offer for offer in fare.catalog.offers if offer.market == "on_demand"]
     return [min((o for o in on_demand if o.vm_type.key == machine), key=lambda o: o.usd_per_hour) for machine in times]
 
 
-def _fare(times: Times, hours: float) -> Fare:
+def _fare(times: Times, hours: float) -> Workload:
     iterations = max(1, round(hours * 3600 / EPOCHS / max(times.values())))
     profiles = [_profile(machine, seconds, iterations) for machine, seconds in times.items()]
     nowhere = "/nonexistent"
@@ -191,7 +201,7 @@ def _prices(times: Times) -> dict[str, float]:
     return {o.vm_type.key: o.usd_per_hour for o in _offers(_fare(times, 1.0), times)}
 
 
-def _toll(_i: int, _j: int) -> Toll:
+def _toll(_i: int, _j: int) -> MigrationCost:
     return TOLL
 
 

@@ -25,18 +25,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.slices import slice_offers
-from trainfare.app.fare import Fare, Length, gather
-from trainfare.app.profile import profile
+from trainfare.app.profiling.profile import profile
+from trainfare.app.recommending.workload import Length, Workload, gather
 from trainfare.clouds.local import LocalDoor
-from trainfare.estimator.checkpoints import checkpoints_of
-from trainfare.estimator.move import Side, move_between
+from trainfare.estimator.cost.checkpoints import checkpoints_of
+from trainfare.estimator.cost.migration import Side, migration_between
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
-from trainfare.model.legs import Move
 from trainfare.model.offer import Candidate
 from trainfare.model.program import Program
+from trainfare.model.split import Move
 from trainfare.settings import Settings
-from trainfare.units import spell_seconds
+from trainfare.units import format_duration
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 FILES = ("pytorch_cnn.py", "pytorch_resume.py")
@@ -99,7 +99,7 @@ def main() -> None:
     _show(rows, apart, second, options)
 
 
-def _fare(folder: Path, program: Path, epochs: int) -> Fare:
+def _fare(folder: Path, program: Path, epochs: int) -> Workload:
     """Two epochs on each slice, as a user would: `trainfare profile --on local/half --epochs 2 -- …`."""
     machines = folder / "machines.toml"
     machines.write_text(
@@ -125,17 +125,17 @@ def _fare(folder: Path, program: Path, epochs: int) -> Fare:
     )
 
 
-def _leg(fare: Fare, name: str, epochs: int) -> Estimate:
+def _leg(fare: Workload, name: str, epochs: int) -> Estimate:
     offer = next(offer for offer in fare.catalog.offers if offer.vm_type.key == f"local/{name}")
     (estimate,) = fare.estimate([Candidate(offer=offer, nodes=1, batch_size=BATCH_SIZE)], epochs)
     return estimate
 
 
-def _move(fare: Fare, first: Estimate, second: Estimate) -> Move:
+def _move(fare: Workload, first: Estimate, second: Estimate) -> Move:
     profile = next(p for p in fare.believer.profiles if p.id == first.profile_id)
     sides = (Side(candidate=e.candidate, terms=fare.charges.terms(e.candidate.offer)) for e in (first, second))
     checkpoints = checkpoints_of(profile, iterations_per_epoch=fare.leading.iterations_per_epoch)
-    return move_between(*sides, profile=profile, checkpoints=checkpoints)
+    return migration_between(*sides, profile=profile, checkpoints=checkpoints)
 
 
 def _run(
@@ -240,10 +240,10 @@ def _show(rows: list[Row], apart: float, second: Ran, options: argparse.Namespac
         return
     print(f"{'':<24}{'predicted':>12}{'90 %':>22}{'measured':>12}")
     for row in rows:
-        ends = f"{spell_seconds(row.predicted.low)} – {spell_seconds(row.predicted.high)}"
+        ends = f"{format_duration(row.predicted.low)} – {format_duration(row.predicted.high)}"
         inside = "" if row.inside else "  outside"
         print(
-            f"{row.part:<24}{spell_seconds(row.predicted.value):>12}{ends:>22}{spell_seconds(row.measured):>12}{inside}"
+            f"{row.part:<24}{format_duration(row.predicted.value):>12}{ends:>22}{format_duration(row.measured):>12}{inside}"
         )
     last = max(second.losses)
     print(f"loss of epoch {last}: {second.losses[last]:.6f}; at most {apart:.1e} from the training that was not moved")

@@ -17,15 +17,15 @@ WORK = """
 import json, sys, time
 from trainfare.catalog.bundled import load_offers
 from trainfare.catalog.calibrations import shipped_calibration
-from trainfare.estimator.belief import Believer
-from trainfare.estimator.calibration import from_json
+from trainfare.estimator.prediction.predictor import StepTimePredictor
+from trainfare.estimator.calibration.calibration import from_json
 from benchmarks.recommend import profile
 
 machines = {offer.vm_type.key: offer.vm_type for offer in load_offers() if offer.vm_type.gpu}
 calibration = from_json(shipped_calibration())
 known = profile()
 started = time.perf_counter()
-believer = Believer([known], calibration=calibration, targets=[m.gpu for m in machines.values()])
+believer = StepTimePredictor([known], calibration=calibration, targets=[m.gpu for m in machines.values()])
 count = 0
 for power in range(10):
     for machine in machines.values():

@@ -27,7 +27,7 @@ WITH_SPOT = WIDE.replace("nodes=16", "nodes=16, spot=True")
 AIMS = {USUAL: 0.5, WIDE: 1.0, WITH_SPOT: 1.0}
 WORK = """
 import json, resource, sys, time
-from trainfare.app.recommend import recommend
+from trainfare.app.recommending.recommend import recommend
 from trainfare.model.scope import Scope
 from trainfare.settings import Settings
 folder = sys.argv[1]

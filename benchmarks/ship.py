@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from trainfare.catalog.gpus import load_gpus
-from trainfare.estimator.calibration import fit_calibration, to_json
+from trainfare.estimator.calibration.calibration import fit_calibration, to_json
 from trainfare.measurements.read import fingerprint, read_measurements
 
 SHIPPED = Path(__file__).parents[1] / "src" / "trainfare" / "catalog" / "data" / "calibration.json"

@@ -34,10 +34,7 @@ from statistics import fmean
 
 import numpy as np
 
-from benchmarks.spot import Trace, counted, read_day_prices, read_traces
-from trainfare.estimator.spot_risk import Outlook, late_on_spot, on_spot_only, outlook
-from trainfare.model.spot import Availability, Running, SpotState, SpotTraining, ZoneHistory, pooled_history
-from trainfare.recommender.spot_policy import (
+from benchmarks.baselines.spot_policies import (
     Policy,
     greedy,
     guarded,
@@ -46,6 +43,9 @@ from trainfare.recommender.spot_policy import (
     spot_only,
     uniform_progress,
 )
+from benchmarks.spot import Trace, counted, read_day_prices, read_traces
+from trainfare.estimator.spot.deadline_risk import Outlook, late_on_spot, on_spot_only, outlook
+from trainfare.model.spot import Availability, Running, SpotState, SpotTraining, ZoneHistory, pooled_history
 
 FITTED_ON = "aws-10-26-2022"
 MACHINES = {("V100", 1): "p3.2xlarge", ("V100", 8): "p3.16xlarge", ("K80", 1): "p2.xlarge", ("K80", 8): "p2.8xlarge"}

@@ -6,7 +6,7 @@ DIR holds the table of ten CNNs on K80, M60, T4 and V100 (`cnn_on_ec2`). Each st
 predicted for the three others with its whole family left out of the fit (as `benchmarks.accuracy other_vm` does), and
 each two of these are held against each other: by time, and by cost at the prices of the bundled catalog.
 
-P            what `recommender/told_apart.py` says of the order; right: how often it was the measured one
+P            what `recommender/ranking_confidence.py` says of the order; right: how often it was the measured one
 overlap      the rule that it stands in for: in doubt where the two 90 % intervals overlap
 """
 
@@ -27,8 +27,8 @@ from trainfare.model.estimate import Estimate, Phase
 from trainfare.model.interval import Interval
 from trainfare.model.offer import Candidate, Offer
 from trainfare.model.plan import Goal, GoalKind
-from trainfare.recommender.choose import least_of
-from trainfare.recommender.told_apart import likelihood
+from trainfare.recommender.choose import ideal_point
+from trainfare.recommender.ranking_confidence import likelihood
 
 STEPS = 100_000
 """Iterations of a training: a cost in dollars, not in millionths; no ratio depends on it."""
@@ -72,7 +72,7 @@ def pairs(rows: Sequence[Carried], answers: Sequence[Interval]) -> Iterator[Pair
                 first, second = (truth[kind] for truth in (a_truth, b_truth))
                 yield Pair(
                     goal=kind,
-                    sureness=likelihood(a, b, Goal(kind=kind), least=least_of([a, b])),
+                    sureness=likelihood(a, b, Goal(kind=kind), least=ideal_point([a, b])),
                     overlap=mine.overlaps(its),
                     right=(mine.value < its.value) == (first < second),
                 )

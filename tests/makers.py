@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 from trainfare.catalog.calibrations import shipped_calibration
-from trainfare.estimator.calibration import Calibration, from_json
+from trainfare.estimator.calibration.calibration import Calibration, from_json
 from trainfare.model.estimate import Estimate, Phase
 from trainfare.model.interval import Interval
 from trainfare.model.machine import Gpu, Host, VmType

@@ -11,25 +11,20 @@ SRC = Path(__file__).parents[1] / "src" / "trainfare"
 FLOORS = (
     ("cli", "web"),
     ("app",),
-    ("settings",),
-    (
-        "profiler",
-        "catalog",
-        "measurements",
-        "estimator",
-        "recommender",
-        "scheduler",
-        "figures",
-        "runner",
-        "clouds",
-        "store",
-    ),
+    ("papers",),
+    ("views", "figures", "settings"),
+    ("recommender", "scheduler", "runner"),
+    ("estimator",),
+    ("profiler", "catalog", "measurements", "clouds", "store"),
     ("model",),
     ("errors", "units", "probe", "agent"),
 )
 FLOOR_OF = {room: number for number, floor in enumerate(FLOORS) for room in floor}
 
-PURE = ("model", "estimator", "recommender", "scheduler", "figures", "runner", "units", "errors")
+THINKING = ("estimator", "recommender", "scheduler", "runner", "views", "figures")
+"""Rooms that import no door."""
+DOORS = ("profiler", "catalog", "measurements", "clouds", "store", "settings")
+PURE = ("model", *THINKING, "units", "errors")
 """No clock, no network, no files, no processes, no randomness of their own."""
 
 WORLD = {
@@ -99,3 +94,59 @@ def test_what_runs_elsewhere_needs_only_the_standard_library(path: Path) -> None
 def test_every_room_has_a_floor() -> None:
     rooms = {room_of(path) for path in FILES}
     assert rooms == set(FLOOR_OF)
+
+
+INSIDE = {
+    "estimator": (
+        ("spot",),
+        ("estimate",),
+        ("prediction",),
+        ("calibration",),
+        ("cost", "gpu"),
+        ("batch", "epochs", "parallel"),
+        ("step",),
+        ("fitting", "memory"),
+    ),
+    "recommender": (
+        ("probing", "split", "clusters"),
+        ("explain",),
+        ("spot", "ranking_confidence", "pareto"),
+        ("limits", "crossovers", "candidates"),
+        ("choose",),
+        ("words",),
+    ),
+    "scheduler": (
+        ("simulation",),
+        ("policies",),
+        ("packing",),
+        ("bounds", "evaluate", "pricing"),
+        ("highs", "legal", "running", "tables"),
+    ),
+    "app": (
+        ("queue", "records"),
+        ("recommending",),
+        ("profiling",),
+        ("catalog", "figures", "ids"),
+    ),
+}
+"""The floors inside the large rooms: each folder or file imports only what stands below it."""
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if room_of(p) in INSIDE], ids=lambda p: str(p.relative_to(SRC)))
+def test_imports_only_go_down_inside_a_room(path: Path) -> None:
+    room = room_of(path)
+    floor_of = {part: number for number, floor in enumerate(INSIDE[room]) for part in floor}
+    part = path.relative_to(SRC / room).parts[0].removesuffix(".py")
+    if part == "__init__":
+        return
+    for name in imports_of(ast.parse(path.read_text())):
+        parts = name.split(".")
+        if parts[:2] == ["trainfare", room] and parts[2] != part:
+            assert floor_of[parts[2]] > floor_of[part], f"{room}/{part} must not know {name}"
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if room_of(p) in THINKING], ids=lambda p: str(p.relative_to(SRC)))
+def test_rooms_that_think_import_no_door(path: Path) -> None:
+    for name in imports_of(ast.parse(path.read_text())):
+        parts = name.split(".")
+        assert parts[0] != "trainfare" or parts[1] not in DOORS, f"{room_of(path)}/ must not know {name}"

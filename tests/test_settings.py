@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from trainfare.errors import AskedWrongly, NotFound
+from trainfare.errors import NotFoundError, UsageError
 from trainfare.settings import read_settings
 
 
@@ -76,12 +76,12 @@ def test_an_empty_variable_is_no_setting(monkeypatch: pytest.MonkeyPatch) -> Non
 )
 def test_a_wrong_setting_is_refused_with_the_place_that_set_it(here: Path, text: str, said: str) -> None:
     (here / "trainfare.toml").write_text(text, encoding="latin-1")
-    with pytest.raises(AskedWrongly, match=said) as error:
+    with pytest.raises(UsageError, match=said) as error:
         read_settings()
     assert "trainfare.toml" in str(error.value)
 
 
 def test_a_mistyped_setting_is_named_with_the_nearest(here: Path) -> None:
     (here / "trainfare.toml").write_text("iteration = 5")
-    with pytest.raises(NotFound, match="Did you mean iterations"):
+    with pytest.raises(NotFoundError, match="Did you mean iterations"):
         read_settings()

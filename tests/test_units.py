@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainfare.units import format_age, format_count, format_seconds, format_usd, parse_duration, spell_seconds
+from trainfare.units import format_age, format_duration, format_large, format_usd, parse_duration
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from trainfare.units import format_age, format_count, format_seconds, format_usd
     ],
 )
 def test_seconds_read_as_a_person_would_say_them(seconds: float, text: str) -> None:
-    assert format_seconds(seconds) == text
+    assert format_duration(seconds) == text
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_dollars_keep_their_cents_and_small_sums_two_digits(usd: float, text: st
     ("number", "text"), [(950, "950"), (9999, "9999"), (11_200_000, "11.2 M"), (52_000, "52 k"), (1.31e12, "1.31 T")]
 )
 def test_counts_have_three_digits(number: float, text: str) -> None:
-    assert format_count(number) == text
+    assert format_large(number) == text
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_what_is_not_a_duration_is_refused(text: str) -> None:
 
 @given(st.floats(1e-6, 1e8), st.floats(1e-6, 1e8))
 def test_formatting_never_fails_and_has_a_unit(seconds: float, usd: float) -> None:
-    assert " " in format_seconds(seconds)
+    assert " " in format_duration(seconds)
     assert format_usd(usd).endswith("$")
 
 
@@ -82,4 +82,4 @@ def test_formatting_never_fails_and_has_a_unit(seconds: float, usd: float) -> No
     ],
 )
 def test_a_formula_shows_times_to_the_second(seconds: float, text: str) -> None:
-    assert spell_seconds(seconds) == text
+    assert format_duration(seconds) == text

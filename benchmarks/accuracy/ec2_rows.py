@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from trainfare.catalog.gpus import load_gpus
-from trainfare.estimator.transfer import fit_transfer, transferred
+from trainfare.estimator.gpu.by_operator import fit_transfer, transferred
 from trainfare.measurements.cnn_on_ec2 import Setting, gpu_of, read_latencies, read_profiles
 from trainfare.model.interval import Interval
 from trainfare.model.machine import Gpu

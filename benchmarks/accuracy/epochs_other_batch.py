@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.accuracy.judged import Judged
 from benchmarks.epochs.data import BySize, public_sizes, reference_points
 from benchmarks.epochs.other_batch import BUCKETS, Row, beliefs, rows
-from trainfare.estimator.epochs_by_batch import EpochsBelief
+from trainfare.estimator.epochs.by_batch import EpochsBelief
 from trainfare.model.epochs import EpochsAnswer
 
 PARTS = {3: "", 2: "/two_known", 1: "/one_known"}

@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.accuracy.judged import Judged
+from benchmarks.baselines.stepwise import fit_stepwise
 from trainfare.catalog.gpus import load_gpus
-from trainfare.estimator.batch_line import batch_line
-from trainfare.estimator.larger_batch import (
+from trainfare.estimator.batch.larger import (
     GIVEN,
     Curve,
     LargerBatchFit,
@@ -30,8 +30,8 @@ from trainfare.estimator.larger_batch import (
     larger_batch,
     without_operators,
 )
-from trainfare.estimator.larger_batch import KnownBatch as Known
-from trainfare.estimator.stepwise import fit_stepwise
+from trainfare.estimator.batch.larger import KnownBatch as Known
+from trainfare.estimator.batch.step_time import batch_line
 from trainfare.measurements.cnn_on_ec2 import family_of, gpu_of, read_latencies, read_profiles
 from trainfare.model.interval import Interval
 from trainfare.model.machine import Gpu

@@ -24,7 +24,7 @@ import numpy as np
 
 from benchmarks.accuracy.ec2_rows import Carried, answered, folds, unknown_types
 from benchmarks.accuracy.judged import Array, Judged
-from trainfare.estimator.operator_classes import CLASSES, OTHER, seconds_by_class
+from trainfare.estimator.gpu.operator_classes import CLASSES, OTHER, seconds_by_class
 from trainfare.measurements.cnn_on_ec2 import TABLE
 from trainfare.model.interval import Interval
 from trainfare.model.measurement import OperatorProfile

@@ -3,7 +3,7 @@
     python -m benchmarks.accuracy.this_machine [--json] [--repeat N] [--seconds S] [--within S] [--keep FILE]
 
 Small programs in PyTorch, Keras and JAX are profiled as `trainfare profile --on local/half` does it, on half a core,
-one core and two (as many as there are). Then each slice is predicted from each other one by `estimator/slices.py`, and
+one core and two (as many as there are). Then each slice is predicted from each other one by `estimator/step/slices.py`, and
 from all others together. The truth is the mean iteration of the profile that was left out. It takes about two minutes
 on an idle machine of two cores; on a busy one the truth itself moves with what others do, so the load is printed.
 
@@ -23,13 +23,13 @@ from pathlib import Path
 
 from benchmarks.accuracy.judged import Judged
 from benchmarks.accuracy.page import as_table
-from trainfare.app.profile import profile
-from trainfare.estimator.slices import OnSlice, seen_on, times_on
+from trainfare.app.profiling.profile import profile
+from trainfare.estimator.step.slices import OnSlice, seen_on, times_on
 from trainfare.model.document import from_json, to_json
 from trainfare.model.interval import Interval
 from trainfare.model.profile import Profile
 from trainfare.settings import Settings
-from trainfare.units import format_seconds
+from trainfare.units import format_duration
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = {
@@ -194,10 +194,10 @@ def _name(profile: Profile) -> str:
 
 def _line(row: Row) -> str:
     inside = "" if row.predicted.low <= row.truth <= row.predicted.high else "   outside"
-    between = f"{format_seconds(row.predicted.low)} – {format_seconds(row.predicted.high)}"
+    between = f"{format_duration(row.predicted.low)} – {format_duration(row.predicted.high)}"
     return (
         f"{row.what:14} {row.program:16} {'+'.join(row.known):>8} → {row.asked:4}  "
-        f"{format_seconds(row.predicted.value):>8} ({between}), measured {format_seconds(row.truth)}{inside}"
+        f"{format_duration(row.predicted.value):>8} ({between}), measured {format_duration(row.truth)}{inside}"
     )
 
 

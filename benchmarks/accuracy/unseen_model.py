@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.accuracy.judged import Array, Judged
 from benchmarks.accuracy.roofline_baselines import Baselines
 from trainfare.catalog.gpus import load_gpus
-from trainfare.estimator.physics import fit_physics, interval_factor, step_seconds
+from trainfare.estimator.gpu.physics import fit_physics, interval_factor, step_seconds
 from trainfare.measurements.traced_models import further_image_models, read_image_models, read_torchvision
 from trainfare.model.measurement import MeasuredIteration
 

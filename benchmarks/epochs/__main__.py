@@ -18,8 +18,8 @@ from typing import Any
 
 from benchmarks.epochs import from_curve, other_batch
 from benchmarks.epochs.data import BySize, Run, by_program, public_runs, reference_points, small_runs, to_target
-from trainfare.estimator.convergence import FORMS
-from trainfare.estimator.stabilisation import patience_epoch
+from trainfare.estimator.epochs.convergence import FORMS
+from trainfare.estimator.epochs.stabilisation import patience_epoch
 from trainfare.model.epochs import EpochsAnswer
 from trainfare.profiler.enough import stabilisation_point
 

@@ -9,8 +9,8 @@ from functools import cached_property
 from math import cos, isfinite, pi
 from pathlib import Path
 
-from trainfare.estimator.epochs_by_batch import KnownEpochs
-from trainfare.estimator.stabilisation import running_median, settled_epoch, window_of
+from trainfare.estimator.epochs.by_batch import KnownEpochs
+from trainfare.estimator.epochs.stabilisation import running_median, settled_epoch, window_of
 
 FIRST_BATCH = {"cifar10": 128, "imagenet": 200, "ncf": 256, "yolov3": 8, "deepspeech2": 20, "bert": 12}
 """At which the noise of the gradient is given, and one pass over the data is one epoch of the curve; of a program that

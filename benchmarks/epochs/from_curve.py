@@ -11,9 +11,9 @@ from math import exp, log
 from statistics import fmean
 
 from benchmarks.epochs.data import Run
-from trainfare.estimator.convergence import FORMS, epochs_by_curve, fit_of
-from trainfare.estimator.epochs_needed import epochs_needed
-from trainfare.estimator.learning_rates import SMOOTH_SHARE, USUAL_SHARE, epoch_of_share, schedule_of
+from trainfare.estimator.epochs.convergence import FORMS, epochs_by_curve, fit_of
+from trainfare.estimator.epochs.learning_rates import SMOOTH_SHARE, USUAL_SHARE, epoch_of_share, schedule_of
+from trainfare.estimator.epochs.needed import epochs_needed
 from trainfare.model.epochs import EpochsAnswer
 
 SEEN = (0.10, 0.25, 0.50)

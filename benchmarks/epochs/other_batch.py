@@ -13,8 +13,8 @@ from itertools import combinations
 from math import inf, log, sqrt
 
 from benchmarks.epochs.data import BySize
-from trainfare.estimator.epochs_belief import fit_epochs_belief
-from trainfare.estimator.epochs_by_batch import FARTHEST, EpochsBelief, KnownEpochs, epochs_at_batches
+from trainfare.estimator.epochs.batch_prior import fit_epochs_belief
+from trainfare.estimator.epochs.by_batch import FARTHEST, EpochsBelief, KnownEpochs, epochs_at_batches
 from trainfare.model.epochs import EpochsAnswer
 
 BUCKETS = ((2.0, "≤ 2×"), (4.0, "2–4×"), (8.0, "4–8×"))

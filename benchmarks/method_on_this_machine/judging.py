@@ -7,9 +7,9 @@ from statistics import median
 
 from benchmarks.method_on_this_machine.measuring import SAMPLES, SLICES, Done
 from benchmarks.slices import slice_offers
-from trainfare.estimator.belief import Believer
-from trainfare.estimator.epochs import configurations, epochs_run
+from trainfare.estimator.epochs.two_epochs import configurations, epochs_run
 from trainfare.estimator.estimate import estimate_all
+from trainfare.estimator.prediction.predictor import StepTimePredictor
 from trainfare.model.interval import Interval
 from trainfare.model.offer import Candidate
 from trainfare.model.profile import Profile
@@ -86,7 +86,7 @@ def by_iterations(done: Sequence[Done], epochs: dict[int, int]) -> Method:
         assert each.profile is not None
         size, name = each.task.batch_size, each.task.slice
         (estimate,) = estimate_all(
-            Believer([each.profile]),
+            StepTimePredictor([each.profile]),
             [Candidate(offer=here[name], nodes=1, batch_size=each.profile.batch_size)],
             iterations_per_epoch=each.profile.iterations_per_epoch or SAMPLES // size,
             epochs=epochs[size],

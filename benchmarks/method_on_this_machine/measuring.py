@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from benchmarks.slices import slice_offers
-from trainfare.app.profile import profile
+from trainfare.app.profiling.profile import profile
 from trainfare.clouds.local import LocalDoor
 from trainfare.model.document import from_document, to_document
 from trainfare.model.offer import Candidate

@@ -6,7 +6,7 @@ DIR holds public measurements: `cnn_on_ec2/`, `seven_models_k80_p100_v100/`, `re
 `prices/`; Malta's tables are in the project. Jobs of 0.5 to 500 $. A machine boots for 90 s before it does anything, a
 probe takes 30 s after that, two epochs a tenth of the training: assumptions (`--start` says another boot). Numbers are
 percent over the oracle, the mean over jobs, then over settings; one setting stands apart, where the batch is to be
-found along with the machine. Chosen in sight of these tables: `DOUBT` and the conditioning of `recommender/probing.py`,
+found along with the machine. Chosen in sight of these tables: `DOUBT` and the conditioning of `recommender/probing/next_probe.py`,
 that a profile on several GPUs is not moved to others by our models, the two lengths, and which setting stands apart
 (docs/decisions/0093 has what each changed). On `cnn_on_ec2` one machine is always the cheapest: it tells policies that
 waste money, not beliefs that are right.

@@ -1,6 +1,6 @@
 """Each way to find the machine, played on a job: what was paid in all, for probes, and where it trained.
 
-Ours is `recommender/probing.py`, as the product has it. It trains while it probes; the others measure first, all at
+Ours is `recommender/probing/next_probe.py`, as the product has it. It trains while it probes; the others measure first, all at
 once where they know what to measure, and then start the training on a fresh machine.
 """
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.probing.cherrypick import next_machine
 from benchmarks.probing.problem import EPOCHS, PROBE_SECONDS, Array, Job, Problem, by_facts
-from trainfare.recommender.probing import (
+from trainfare.recommender.probing.next_probe import (
     GPU_FACTS,
     OUR_MODELS,
     Belief,

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainfare.model.machine import Gpu
-from trainfare.recommender.probing import NOISE, Option
+from trainfare.recommender.probing.next_probe import NOISE, Option
 
 Array = NDArray[np.float64]
 

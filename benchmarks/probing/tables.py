@@ -15,17 +15,17 @@ from benchmarks.accuracy.ec2_rows import answered
 from benchmarks.accuracy.more_gpus.programs import seven_programs, t4_programs
 from benchmarks.accuracy.unseen_gpu.by_times import GPUS, every_program, rented_rows
 from benchmarks.probing.problem import ON_ONE, Array, Machine, Modelled, Problem
-from trainfare.app.reproduce.malta.page import BATCH_SIZES, MACHINES, table, usd_per_hour
 from trainfare.catalog.bundled import load_offers
-from trainfare.estimator.links import ClusterStep, ScalingFit, fit_links, seconds_of
-from trainfare.estimator.programs import ProgramsFit, Timed, fit_programs, moved
+from trainfare.estimator.gpu.by_times import ProgramsFit, Timed, fit_programs, moved
+from trainfare.estimator.parallel.links import ClusterStep, ScalingFit, fit_links, seconds_of
 from trainfare.measurements.cnn_on_ec2 import gpu_of
 from trainfare.measurements.data_parallel import NETWORK_GB_PER_SECOND, data_parallel_t4
 from trainfare.measurements.data_parallel import SOURCE as T4_TABLE
 from trainfare.measurements.prices import DayPrice, prices_on
 from trainfare.measurements.seven_models import seven_models
 from trainfare.model.measurement import MeasuredIteration
-from trainfare.recommender.probing import GPU_FACTS, NOISE
+from trainfare.papers.malta.page import BATCH_SIZES, MACHINES, table, usd_per_hour
+from trainfare.recommender.probing.next_probe import GPU_FACTS, NOISE
 
 ON_DEMAND_DAY = "2023-07-15"
 SPOT_DAYS = ("2023-01-15", "2023-07-15", "2024-01-15", "2024-07-15")

@@ -4,10 +4,10 @@
 
 One server and its workers are processes in network namespaces, the server's cable is as narrow as asked for. Measured:
 samples a second by number of workers, of a server that waits for all and of one that waits for none. Predicted, by
-`estimator/parameter_server.py`: the same from what one server and one worker show, which is the time to compute, the
+`estimator/parallel/parameter_server.py`: the same from what one server and one worker show, which is the time to compute, the
 bytes of the gradient and what the cable carries. Beside it Scala-Opt's number of workers from the same profile.
 
-Then all-reduce over gloo on a few hosts, predicted by the ring of `estimator/scaling.py` from the step on one host and
+Then all-reduce over gloo on a few hosts, predicted by the ring of `estimator/parallel/ring.py` from the step on one host and
 the bandwidth.
 
 Computing stands for a GPU: real gradients of a small batch, then a wait until the step has computed for `--compute`.
@@ -31,10 +31,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # it warns that hosts have no names
 
 from benchmarks.saturation.hosts import hosts, why_not
-from trainfare.estimator.parameter_server import in_step_seconds, served_seconds
-from trainfare.estimator.scaling import overlapped_seconds, ring_seconds
+from trainfare.estimator.parallel.parameter_server import in_step_seconds, served_seconds
+from trainfare.estimator.parallel.ring import overlapped_seconds, ring_seconds
 from trainfare.model.cluster import Limit, Server, Worker
-from trainfare.recommender.cluster import mbps_of, scala_opt_m
+from trainfare.recommender.clusters.fc2 import mbps_of, scala_opt_m
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

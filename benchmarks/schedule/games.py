@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks.schedule.play import Game
 from trainfare.model.queue import Delays
-from trainfare.scheduler.generate import Setting
+from trainfare.scheduler.simulation.generate import Setting
 
 PAPERS = ("fifo", "edf", "priority", "greedy", "random_greedy", "path_relinking")
 EVERY = (*PAPERS, "patterns", "trainfare")

@@ -14,12 +14,12 @@ from scipy.stats import t as student
 
 from trainfare.measurements.instances import read_instance
 from trainfare.model.queue import Delays, Instance
-from trainfare.scheduler.bounds import lower_bound
+from trainfare.scheduler.bounds.lower_bound import lower_bound
 from trainfare.scheduler.evaluate import outcome
-from trainfare.scheduler.generate import Setting, generate
 from trainfare.scheduler.legal import violations
-from trainfare.scheduler.policies import policy
-from trainfare.scheduler.simulate import simulate
+from trainfare.scheduler.policies.registry import policy
+from trainfare.scheduler.simulation.generate import Setting, generate
+from trainfare.scheduler.simulation.simulate import simulate
 
 Kept = dict[str, float | int | str | None]
 

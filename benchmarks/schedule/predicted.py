@@ -17,8 +17,8 @@ from statistics import median
 
 from benchmarks.accuracy.more_gpus.from_one import FOLDS, steps_in_step
 from benchmarks.accuracy.unseen_gpu.by_times import GPUS, every_program, timed
-from trainfare.estimator.links import ClusterStep, ScalingFit, fit_links, seconds_of
-from trainfare.estimator.programs import ProgramsFit, fit_programs, moved
+from trainfare.estimator.gpu.by_times import ProgramsFit, fit_programs, moved
+from trainfare.estimator.parallel.links import ClusterStep, ScalingFit, fit_links, seconds_of
 from trainfare.measurements.job_traces import JOB_TYPE
 from trainfare.measurements.seven_models import SOURCE, seven_models
 from trainfare.model.measurement import MeasuredIteration

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from trainfare.model.queue import Decision, State
-from trainfare.scheduler.generate import Setting, generate
-from trainfare.scheduler.policies import Policy, policy
-from trainfare.scheduler.simulate import simulate
+from trainfare.scheduler.policies.registry import Policy, policy
+from trainfare.scheduler.simulation.generate import Setting, generate
+from trainfare.scheduler.simulation.simulate import simulate
 
 DECISIONS = 40
 PAPERS_NODES, PAPERS_JOBS, PAPERS_SECONDS = 100, 450, 7.0

@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.schedule.games import REAL, Asked
 from benchmarks.schedule.play import Game
 from benchmarks.schedule.predicted import PROFILED, guesses, kinds_of, with_predictions
-from trainfare.app.schedule_trace import least_node_seconds
+from trainfare.app.queue.trace import least_node_seconds
 from trainfare.measurements.job_traces import read_job_trace
 from trainfare.model.queue import Delays, Instance
 

@@ -16,22 +16,22 @@ __version__ = "0.1.0"
 _HOMES = {
     name: home
     for home, names in {
-        "trainfare.app.profile": "profile",
-        "trainfare.app.callbacks": "KerasCallback LightningCallback TransformersCallback",
-        "trainfare.app.series": "profile_series",
-        "trainfare.app.past": "import_run",
-        "trainfare.app.profiles": "list_profiles show_profile show_log remove_profiles import_profile",
-        "trainfare.app.recommend": "recommend Recommendation",
-        "trainfare.app.estimate": "estimate Estimation",
-        "trainfare.app.predict": "predict PredictionReport",
-        "trainfare.app.calibrate": "calibrate Calibrated list_calibrations use_calibration",
-        "trainfare.app.compare": "compare Comparison",
-        "trainfare.app.cluster": "recommend_cluster ClusterAdvice",
-        "trainfare.app.plans": "list_plans show_plan",
-        "trainfare.app.commitments": "list_commitments",
-        "trainfare.app.epochs": "EpochsReport epochs expected_epochs",
-        "trainfare.app.reproduce": "reproduce",
-        "trainfare.app.catalog": "list_offers show_machine list_gpus show_gpu import_prices",
+        "trainfare.app.profiling.profile": "profile",
+        "trainfare.app.profiling.callbacks": "KerasCallback LightningCallback TransformersCallback",
+        "trainfare.app.profiling.series": "profile_series",
+        "trainfare.app.profiling.import_run": "import_run",
+        "trainfare.app.profiling.profiles": "list_profiles show_profile show_log remove_profiles import_profile",
+        "trainfare.app.recommending.recommend": "recommend Recommendation",
+        "trainfare.app.recommending.estimate": "estimate Estimation",
+        "trainfare.app.recommending.predict": "predict PredictionReport",
+        "trainfare.app.catalog.calibrate": "calibrate Calibrated list_calibrations use_calibration",
+        "trainfare.app.recommending.compare": "compare Comparison",
+        "trainfare.app.recommending.cluster": "recommend_cluster ClusterAdvice",
+        "trainfare.app.recommending.plans": "list_plans show_plan",
+        "trainfare.app.catalog.commitments": "list_commitments",
+        "trainfare.app.recommending.epochs": "EpochsReport epochs expected_epochs",
+        "trainfare.papers": "reproduce",
+        "trainfare.app.catalog.offers": "list_offers show_machine list_gpus show_gpu import_prices",
         "trainfare.settings": "Settings read_settings",
         "trainfare.errors": "TrainfareError",
         "trainfare.model.program": "Program",
@@ -45,16 +45,16 @@ _HOMES = {
         "trainfare.model.epochs": "EpochsAnswer",
         "trainfare.model.plan": "Goal Plan Target",
         "trainfare.model.scope": "Quota Scope",
-        "trainfare.model.legs": "Early Legs",
+        "trainfare.model.split": "Early SplitPlan",
         "trainfare.model.spot": "SpotRisk",
         "trainfare.model.probing": "Probe ProbePlan",
-        "trainfare.app.probe": "Probing ProbingPlan plan_probes run_probes",
-        "trainfare.app.schedule": "simulate_queue compare_policies bound_queue generate_instance "
+        "trainfare.app.recommending.probe": "Probing ProbingPlan plan_probes run_probes",
+        "trainfare.app.queue.simulate": "simulate_queue compare_policies bound_queue generate_instance "
         "Simulated Compared Bounded",
-        "trainfare.app.schedule_trace": "Imported import_trace",
-        "trainfare.app.queue": "list_queue withdraw_jobs",
-        "trainfare.app.queue_submit": "submit_job",
-        "trainfare.app.queue_plan": "plan_queue QueuePlan",
+        "trainfare.app.queue.trace": "Imported import_trace",
+        "trainfare.app.queue.listing": "list_queue withdraw_jobs",
+        "trainfare.app.queue.submit": "submit_job",
+        "trainfare.app.queue.plan": "plan_queue QueuePlan",
         "trainfare.model.queue": "Instance Job NodeType",
         "trainfare.model.submission": "Submission",
         "trainfare.model.schedule": "Outcome Schedule",
@@ -87,7 +87,6 @@ __all__ = [
     "Interval",
     "Job",
     "KerasCallback",
-    "Legs",
     "LightningCallback",
     "NodeType",
     "Offer",
@@ -110,6 +109,7 @@ __all__ = [
     "Scope",
     "Settings",
     "Simulated",
+    "SplitPlan",
     "SpotRisk",
     "Submission",
     "Target",
@@ -161,26 +161,17 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from trainfare.app.calibrate import Calibrated, calibrate, list_calibrations, use_calibration
-    from trainfare.app.callbacks import KerasCallback, LightningCallback, TransformersCallback
-    from trainfare.app.catalog import import_prices, list_gpus, list_offers, show_gpu, show_machine
-    from trainfare.app.cluster import ClusterAdvice, recommend_cluster
-    from trainfare.app.commitments import list_commitments
-    from trainfare.app.compare import Comparison, compare
-    from trainfare.app.epochs import EpochsReport, epochs, expected_epochs
-    from trainfare.app.estimate import Estimation, estimate
-    from trainfare.app.past import import_run
-    from trainfare.app.plans import list_plans, show_plan
-    from trainfare.app.predict import PredictionReport, predict
-    from trainfare.app.probe import Probing, ProbingPlan, plan_probes, run_probes
-    from trainfare.app.profile import profile
-    from trainfare.app.profiles import import_profile, list_profiles, remove_profiles, show_log, show_profile
-    from trainfare.app.queue import list_queue, withdraw_jobs
-    from trainfare.app.queue_plan import QueuePlan, plan_queue
-    from trainfare.app.queue_submit import submit_job
-    from trainfare.app.recommend import Recommendation, recommend
-    from trainfare.app.reproduce import reproduce
-    from trainfare.app.schedule import (
+    from trainfare.app.catalog.calibrate import Calibrated, calibrate, list_calibrations, use_calibration
+    from trainfare.app.catalog.commitments import list_commitments
+    from trainfare.app.catalog.offers import import_prices, list_gpus, list_offers, show_gpu, show_machine
+    from trainfare.app.profiling.callbacks import KerasCallback, LightningCallback, TransformersCallback
+    from trainfare.app.profiling.import_run import import_run
+    from trainfare.app.profiling.profile import profile
+    from trainfare.app.profiling.profiles import import_profile, list_profiles, remove_profiles, show_log, show_profile
+    from trainfare.app.profiling.series import profile_series
+    from trainfare.app.queue.listing import list_queue, withdraw_jobs
+    from trainfare.app.queue.plan import QueuePlan, plan_queue
+    from trainfare.app.queue.simulate import (
         Bounded,
         Compared,
         Simulated,
@@ -189,8 +180,16 @@ if TYPE_CHECKING:
         generate_instance,
         simulate_queue,
     )
-    from trainfare.app.schedule_trace import Imported, import_trace
-    from trainfare.app.series import profile_series
+    from trainfare.app.queue.submit import submit_job
+    from trainfare.app.queue.trace import Imported, import_trace
+    from trainfare.app.recommending.cluster import ClusterAdvice, recommend_cluster
+    from trainfare.app.recommending.compare import Comparison, compare
+    from trainfare.app.recommending.epochs import EpochsReport, epochs, expected_epochs
+    from trainfare.app.recommending.estimate import Estimation, estimate
+    from trainfare.app.recommending.plans import list_plans, show_plan
+    from trainfare.app.recommending.predict import PredictionReport, predict
+    from trainfare.app.recommending.probe import Probing, ProbingPlan, plan_probes, run_probes
+    from trainfare.app.recommending.recommend import Recommendation, recommend
     from trainfare.errors import TrainfareError
     from trainfare.model.bill import Bill, Overheads
     from trainfare.model.cluster import Cluster
@@ -198,7 +197,6 @@ if TYPE_CHECKING:
     from trainfare.model.epochs import EpochsAnswer
     from trainfare.model.estimate import Estimate
     from trainfare.model.interval import Interval
-    from trainfare.model.legs import Early, Legs
     from trainfare.model.machine import Gpu, Host, VmType
     from trainfare.model.offer import Candidate, Commitment, Offer
     from trainfare.model.plan import Goal, Plan, Target
@@ -209,8 +207,10 @@ if TYPE_CHECKING:
     from trainfare.model.queue import Instance, Job, NodeType
     from trainfare.model.schedule import Outcome, Schedule
     from trainfare.model.scope import Quota, Scope
+    from trainfare.model.split import Early, SplitPlan
     from trainfare.model.spot import SpotRisk
     from trainfare.model.submission import Submission
+    from trainfare.papers import reproduce
     from trainfare.settings import Settings, read_settings
 
 

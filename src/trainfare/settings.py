@@ -15,7 +15,7 @@ from typing import Literal
 
 import platformdirs
 
-from trainfare.errors import AskedWrongly, NotFound
+from trainfare.errors import NotFoundError, UsageError
 from trainfare.units import parse_duration
 
 PROJECT_FILE = "trainfare.toml"
@@ -89,7 +89,7 @@ def _here() -> Path:
     try:
         return Path.cwd()
     except FileNotFoundError as error:
-        raise AskedWrongly("the folder you are in is gone. Go to one that is there: cd ~") from error
+        raise UsageError("the folder you are in is gone. Go to one that is there: cd ~") from error
 
 
 def _project_file(directory: Path) -> Path | None:
@@ -100,10 +100,10 @@ def _file(path: Path) -> dict[str, object]:
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise AskedWrongly(f"the settings in {path} cannot be read: {error}. Mend or remove the file.") from error
+        raise UsageError(f"the settings in {path} cannot be read: {error}. Mend or remove the file.") from error
     for name in found:
         if name not in NAMES:
-            raise NotFound(f"setting (named in {path})", name, NAMES, listed_by="trainfare settings")
+            raise NotFoundError(f"setting (named in {path})", name, NAMES, listed_by="trainfare settings")
     for name in ("store", "machines", "prices", "calibrations", "logs"):
         if isinstance(value := found.get(name), str) and "://" not in value:
             found[name] = str(path.parent / Path(value).expanduser())
@@ -131,4 +131,4 @@ def _checked(name: str, value: object, place: str) -> object:
                     raise ValueError("must be text")
                 return value
     except ValueError as error:
-        raise AskedWrongly(f"{name} = {value!r}, set by {place}, is not right: {error}") from error
+        raise UsageError(f"{name} = {value!r}, set by {place}, is not right: {error}") from error

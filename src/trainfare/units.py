@@ -26,48 +26,91 @@ def parse_duration(text: str) -> float:
     return seconds
 
 
-def format_seconds(seconds: float) -> str:
-    """About three digits, in the largest unit that keeps them: 214 ms, 3.1 s, 16 min, 6 h 40 min, 3 d 2 h."""
+def format_duration(seconds: float) -> str:
+    """The two largest units that matter: 214 ms, 3.1 s, 42 s, 12 min 32 s, 6 h 40 min, 3 d 2 h.
+
+    The second unit is left out where it is zero: 2 h.
+    """
+    if seconds == 0:
+        return "0 s"
     if seconds < 1e-3:
         return f"{seconds * 1e6:.3g} µs"
     if seconds < 0.9995:
         return f"{seconds * 1e3:.3g} ms"
-    if seconds < 99.95:
-        return f"{seconds:.1f} s" if seconds >= 9.995 else f"{seconds:.2g} s"
-    minutes = round(seconds / 60)
-    if minutes < 100:
-        return f"{minutes} min"
-    if minutes < 48 * 60:
-        return f"{minutes // 60} h {minutes % 60:02d} min"
-    hours = round(seconds / 3600)
-    return f"{hours // 24} d {hours % 24} h"
+    if seconds < 59.5:
+        return f"{seconds:.2g} s" if seconds < 9.95 else f"{seconds:.0f} s"
+    if round(seconds) < 3600:
+        return _two_units(round(seconds), 60, "min", "s")
+    if round(seconds / 60) < 48 * 60:
+        return _two_units(round(seconds / 60), 60, "h", "min")
+    return _two_units(round(seconds / 3600), 24, "d", "h")
 
 
-def spell_seconds(seconds: float) -> str:
-    """As a formula shows it, to the second below an hour: 3.42 s, 12 min 32 s, 5 h 06 min."""
-    if seconds < 59.95:
-        return f"{seconds:.3g} s" if seconds >= 0.01 or seconds == 0 else f"{seconds * 1e3:.3g} ms"
-    whole = round(seconds)
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{round(seconds / 60) // 60} h {round(seconds / 60) % 60:02d} min"
+def _two_units(count: int, size: int, large: str, small: str) -> str:
+    whole, rest = divmod(count, size)
+    return f"{whole:,} {large}" + (f" {rest} {small}" if rest else "")
+
+
+def write_duration(seconds: float) -> str:
+    """A duration as a person types it, which `parse_duration` reads back: 45s, 2h12m, 3d2h. Rounded up."""
+    whole = math.ceil(seconds)
+    if whole >= 3600:
+        whole = math.ceil(seconds / 60) * 60
+    if whole >= 48 * 3600:
+        whole = math.ceil(seconds / 3600) * 3600
+    days, rest = divmod(whole, 86400) if whole >= 48 * 3600 else (0, whole)
+    hours, rest = divmod(rest, 3600)
+    minutes, left = divmod(rest, 60)
+    parts = ((days, "d"), (hours, "h"), (minutes, "m"), (left, "s"))
+    return "".join(f"{count}{unit}" for count, unit in parts if count) or "1s"
 
 
 def format_usd(usd: float) -> str:
-    """Cents from a dollar on, two significant digits below: 12.24 $, 0.031 $."""
+    """Cents from a dollar on, two significant digits below: $12.24, $1,392.00, $0.031."""
+    if usd < 0:
+        return f"-{format_usd(-usd)}"
     if usd >= 0.995:
-        return f"{usd:,.2f} $".replace(",", " ")
+        return f"${usd:,.2f}"
     if usd < 1e-4:
-        return "< 0.0001 $" if usd > 0 else "0 $"
-    return f"{usd:.{1 - math.floor(math.log10(usd))}f} $"
+        return "<$0.0001" if usd > 0 else "$0"
+    return f"${usd:.{1 - math.floor(math.log10(usd))}f}"
 
 
-def format_count(number: float) -> str:
-    """11.2 M, 1.31 T, 950: three digits and the letter of the thousands."""
+def format_count(count: float) -> str:
+    """A count of things: 7, 1,392; an expected count below ten keeps a digit: 0.4, 1.6."""
+    if isinstance(count, int) or count >= 9.5:
+        return f"{count:,.0f}"
+    return f"{count:.1f}" if count >= 0.95 else f"{count:.1g}"
+
+
+def format_large(number: float) -> str:
+    """Three digits and the letter of the thousands, for parameters, bytes and FLOPs: 11.2M, 1.31T, 950."""
     for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if number >= 10 * size or number >= size >= 1e6:
-            return f"{number / size:.3g} {letter}"
+            return f"{number / size:.3g}{letter}"
     return f"{number:.0f}"
+
+
+def format_number(number: float) -> str:
+    """Three digits and never a power of ten: 0.53, 21.4, 724, 8,030."""
+    return f"{number:,.0f}" if abs(number) >= 99.5 else f"{number:.3g}"
+
+
+def format_percent(share: float) -> str:
+    """Three digits; what is not all is never called so: 90%, 99.5%, 99.9999%."""
+    return f"{100 * share:.3g}%" if share < 0.9995 else f"{100 * share:.12g}%"
+
+
+def format_ratio(ratio: float) -> str:
+    """Two digits, three where the first says nothing: 0.5x, 1.04x, 3.4x, 120x."""
+    if ratio >= 99.5:
+        return f"{ratio:,.0f}x"
+    return f"{ratio:.3g}x" if 0.995 <= ratio < 1.095 else f"{ratio:.2g}x"
+
+
+def plural(count: int, noun: str, several: str | None = None) -> str:
+    """The count and its noun: 1 machine type, 1,312 candidates."""
+    return f"{format_count(count)} {noun if count == 1 else several or noun + 's'}"
 
 
 def format_age(seen_on: date, today: date) -> str:

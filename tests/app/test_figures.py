@@ -11,8 +11,8 @@ import pytest
 from tests.figures.reading import estimate, named
 from tests.makers import make_plan
 from trainfare.app.figures import Figure, all_of, batches_of, epochs_of, fare_of, require_drawable, save_figure
-from trainfare.errors import AskedWrongly
-from trainfare.figures.fare import fare_figure
+from trainfare.errors import UsageError
+from trainfare.figures.time_cost import fare_figure
 from trainfare.model.plan import Goal
 from trainfare.recommender.crossovers import stretches
 
@@ -61,13 +61,13 @@ def test_the_specification_itself_can_be_had(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["fare.pdf", "fare", "nowhere/fare.png"])
 def test_what_cannot_be_drawn_is_said_with_what_can(tmp_path: Path, name: str) -> None:
-    with pytest.raises(AskedWrongly, match=r"\.html, \.png, \.svg or \.json|there is no folder"):
+    with pytest.raises(UsageError, match=r"\.html, \.png, \.svg or \.json|there is no folder"):
         require_drawable(tmp_path / name)
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
     (tmp_path / "fare.png").mkdir()
-    with pytest.raises(AskedWrongly, match="it is a folder"):
+    with pytest.raises(UsageError, match="it is a folder"):
         require_drawable(tmp_path / "fare.png")
 
 
@@ -80,7 +80,7 @@ def test_a_file_that_cannot_be_written_is_said_and_leaves_nothing(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "replace", full)
-    with pytest.raises(AskedWrongly, match=r"fare\.json cannot be written: No space left on device"):
+    with pytest.raises(UsageError, match=r"fare\.json cannot be written: No space left on device"):
         save_figure(SPEC, tmp_path / "fare.json")
     assert [path.name for path in tmp_path.iterdir()] == ["fare.json"]
     assert (tmp_path / "fare.json").read_text() == "the old one"

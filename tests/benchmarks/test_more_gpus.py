@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.accuracy.judged import Judged
 from benchmarks.accuracy.more_gpus import data_parallel
-from trainfare.estimator.scaling import Placement, RingFit
+from trainfare.estimator.parallel.ring import Placement, RingFit
 
 PLACEMENTS = ("1", "2", "4", "11", "22", "44", "1111", "2222", "4444")
 BATCHES = (32, 64, 128)

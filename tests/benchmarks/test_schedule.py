@@ -14,10 +14,10 @@ from benchmarks.schedule.play import Game, play_all, played
 from benchmarks.schedule.predicted import Guess, with_predictions
 from benchmarks.schedule.traces import at_load
 from tests.scheduler.makers import random_instance
-from trainfare.app.schedule_trace import least_node_seconds
+from trainfare.app.queue.trace import least_node_seconds
 from trainfare.model.queue import Instance, Slot
-from trainfare.scheduler.bounds import lower_bound
-from trainfare.scheduler.generate import Setting, generate, with_error
+from trainfare.scheduler.bounds.lower_bound import lower_bound
+from trainfare.scheduler.simulation.generate import Setting, generate, with_error
 
 TINY = Setting(nodes=2, jobs=4)
 

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.accuracy.unseen_gpu import by_times
 from benchmarks.accuracy.unseen_gpu.by_times import ByOperations, Physics
 from benchmarks.traced.seven_programs import BATCHES, traced
-from trainfare.estimator.physics import PhysicsFit, StepSeconds
+from trainfare.estimator.gpu.physics import PhysicsFit, StepSeconds
 from trainfare.measurements.seven_models import Traced, traced_programs
 from trainfare.model.interval import Interval
 from trainfare.model.measurement import MeasuredIteration

@@ -5,11 +5,11 @@ from itertools import product
 
 import pytest
 
+from benchmarks.baselines.spot_policies import on_demand_only, spot_only
 from benchmarks.spot import Trace, counted
 from benchmarks.spot_replay import Zone, any_zone, begins, oracle, price_near, regions, run
 from tests.spot_makers import HOUR, make_training
 from trainfare.model.spot import Action, SpotState
-from trainfare.recommender.spot_policy import on_demand_only, spot_only
 
 GAP = 600.0
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from trainfare.catalog.calibrations import SHIPPED, Calibrations
-from trainfare.errors import NotFound, StoreFailed
+from trainfare.errors import NotFoundError, StoreError
 
 
 def test_without_a_folder_the_shipped_ones_are_in_use(tmp_path: Path) -> None:
@@ -38,13 +38,13 @@ def test_what_is_kept_is_never_overwritten(tmp_path: Path) -> None:
 def test_a_name_that_is_not_there_names_the_nearest(tmp_path: Path) -> None:
     kept = Calibrations(tmp_path)
     kept.add("20261116-100000", b"one")
-    with pytest.raises(NotFound, match="Did you mean 20261116-100000"):
+    with pytest.raises(NotFoundError, match="Did you mean 20261116-100000"):
         kept.use("20261116-10000")
 
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(StoreFailed, match="cannot be written"):
+    with pytest.raises(StoreError, match="cannot be written"):
         Calibrations(tmp_path / "file").add("20261116-100000", b"one")
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.makers import make_offer, make_vm_type
-from trainfare.catalog.boards import board_of, gpu_of_device
 from trainfare.catalog.catalog import Catalog, load_catalog, newest
-from trainfare.errors import AskedWrongly, NotFound
+from trainfare.catalog.gpu_boards import board_of, gpu_of_device
+from trainfare.errors import NotFoundError, UsageError
 
 TODAY = date(2026, 11, 16)
 
@@ -23,16 +23,16 @@ def test_a_machine_is_found_with_and_without_its_provider(catalog: Catalog) -> N
 
 
 def test_a_machine_that_is_not_there_has_a_near_one(catalog: Catalog) -> None:
-    with pytest.raises(NotFound, match=r"no machine g4dn\.xlrge\. Did you mean g4dn\.xlarge\?"):
+    with pytest.raises(NotFoundError, match=r"no machine g4dn\.xlrge\. Did you mean g4dn\.xlarge\?"):
         catalog.find("g4dn.xlrge")
-    with pytest.raises(NotFound, match=r"Did you mean aws/p3\.2xlarge\?"):
+    with pytest.raises(NotFoundError, match=r"Did you mean aws/p3\.2xlarge\?"):
         catalog.find("aws/p3.2xlage")
 
 
 def test_a_name_that_two_providers_use_must_be_told_apart() -> None:
     offers = tuple(make_offer(vm_type=make_vm_type(provider=p, name="box")) for p in ("aws", "own"))
     catalog = Catalog(offers=offers, gpus={})
-    with pytest.raises(AskedWrongly, match="say aws/box or own/box"):
+    with pytest.raises(UsageError, match="say aws/box or own/box"):
         catalog.find("box")
     assert catalog.find("own/box") == (offers[1],)
 

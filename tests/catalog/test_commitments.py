@@ -10,7 +10,7 @@ from trainfare.catalog.catalog import load_catalog
 from trainfare.catalog.commitments import read_commitments
 from trainfare.catalog.gpus import load_gpus
 from trainfare.catalog.own import read_machines
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 from trainfare.model.offer import Commitment, Offer
 
 P4D = make_vm_type(name="p4d.24xlarge", gpu=make_gpu(name="A100"), gpus=8)
@@ -130,7 +130,7 @@ def test_no_file_and_no_commitment_are_none(tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_is_told_with_file_commitment_and_field(tmp_path: Path, fields: str, complaint: str) -> None:
-    with pytest.raises(AskedWrongly) as caught:
+    with pytest.raises(UsageError) as caught:
         read(tmp_path, fields)
     assert complaint in str(caught.value)
     assert "machines.toml, [[commitment]] 1" in str(caught.value)
@@ -151,7 +151,7 @@ def test_a_mistake_is_told_with_file_commitment_and_field(tmp_path: Path, fields
 def test_a_wrong_heading_is_told(tmp_path: Path, text: str, complaint: str) -> None:
     path = tmp_path / "machines.toml"
     path.write_text(text)
-    with pytest.raises(AskedWrongly, match=complaint):
+    with pytest.raises(UsageError, match=complaint):
         load_catalog(path, tmp_path / "prices")
 
 

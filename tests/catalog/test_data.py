@@ -5,8 +5,8 @@ from datetime import date
 
 import pytest
 
-from trainfare.catalog.boards import plain
 from trainfare.catalog.bundled import load_history, load_offers
+from trainfare.catalog.gpu_boards import plain
 from trainfare.catalog.gpus import bundled_rows, load_figures, load_gpus, load_sources
 from trainfare.catalog.terms import load_term_facts
 from trainfare.model.machine import Gpu

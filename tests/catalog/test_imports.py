@@ -7,7 +7,7 @@ from tests.catalog.samples import GPUHUNT, SKYPILOT_AWS, SKYPILOT_GCP, write_sky
 from trainfare.catalog.collector import Reading
 from trainfare.catalog.gpus import load_gpus
 from trainfare.catalog.imports import Format, read_table
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 from trainfare.model.offer import Offer
 
 PROVIDERS = ("aws", "azure", "gcp", "lambda")
@@ -103,7 +103,7 @@ def test_gpuhunt_without_a_provider_column_is_named_by_its_file(tmp_path: Path) 
     assert {offer.vm_type.provider for offer in read(path).offers} == {"aws"}
     other = tmp_path / "table.csv"
     other.write_text(text)
-    with pytest.raises(AskedWrongly, match="add --provider"):
+    with pytest.raises(UsageError, match="add --provider"):
         read(other)
     assert {offer.vm_type.provider for offer in read(other, provider="runpod").offers} == {"runpod"}
 
@@ -111,7 +111,7 @@ def test_gpuhunt_without_a_provider_column_is_named_by_its_file(tmp_path: Path) 
 def test_skypilot_must_say_whose_prices_they_are(tmp_path: Path) -> None:
     path = tmp_path / "vms.csv"
     path.write_text(SKYPILOT_AWS)
-    with pytest.raises(AskedWrongly, match=r"whose prices are in .* add --provider"):
+    with pytest.raises(UsageError, match=r"whose prices are in .* add --provider"):
         read(path)
     assert read(path, provider="aws").offers
 
@@ -130,22 +130,22 @@ def test_skypilot_must_say_whose_prices_they_are(tmp_path: Path) -> None:
 def test_what_is_not_a_price_table_is_refused(tmp_path: Path, content: bytes, complaint: str) -> None:
     path = tmp_path / "aws.csv"
     path.write_bytes(content)
-    with pytest.raises(AskedWrongly) as caught:
+    with pytest.raises(UsageError) as caught:
         read(path)
     assert complaint in str(caught.value)
     assert "aws.csv" in str(caught.value)
 
 
 def test_a_directory_or_nothing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(AskedWrongly, match="is a directory"):
+    with pytest.raises(UsageError, match="is a directory"):
         read(tmp_path)
-    with pytest.raises(AskedWrongly, match="No such file"):
+    with pytest.raises(UsageError, match="No such file"):
         read(tmp_path / "nothing.csv")
 
 
 def test_a_table_that_is_not_of_the_format_that_was_asked_is_refused(tmp_path: Path) -> None:
     path = write_skypilot(tmp_path, "aws", SKYPILOT_AWS)
-    with pytest.raises(AskedWrongly, match="not a table of gpuhunt: it has no column gpu_count"):
+    with pytest.raises(UsageError, match="not a table of gpuhunt: it has no column gpu_count"):
         read(path, format_="gpuhunt")
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from trainfare.catalog.gpus import load_gpus
 from trainfare.catalog.own import read_machines
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 from trainfare.model.machine import Gpu
 from trainfare.model.offer import Offer
 
@@ -67,7 +67,7 @@ def test_a_slice_of_this_machine_is_a_machine_of_its_own_provider(tmp_path: Path
     ],
 )
 def test_a_slice_that_cannot_be_is_refused(tmp_path: Path, fields: str, complaint: str) -> None:
-    with pytest.raises(AskedWrongly, match=complaint):
+    with pytest.raises(UsageError, match=complaint):
         read(tmp_path, f"[half]\nusd_per_hour = 0.02\n{fields}\n")
 
 
@@ -131,7 +131,7 @@ def test_no_file_is_no_machine(tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_is_told_with_file_machine_and_field(tmp_path: Path, text: str, complaint: str) -> None:
-    with pytest.raises(AskedWrongly) as caught:
+    with pytest.raises(UsageError) as caught:
         read(tmp_path, text)
     assert complaint in str(caught.value)
     assert "machines.toml" in str(caught.value)
@@ -142,10 +142,10 @@ def test_a_mistake_is_told_with_file_machine_and_field(tmp_path: Path, text: str
 def test_binary_garbage_is_not_a_traceback(tmp_path: Path) -> None:
     path = tmp_path / "machines.toml"
     path.write_bytes(b"\xff\xfe\x00\x01")
-    with pytest.raises(AskedWrongly, match="cannot be read"):
+    with pytest.raises(UsageError, match="cannot be read"):
         read_machines(path, load_gpus())
 
 
 def test_a_directory_is_not_a_traceback(tmp_path: Path) -> None:
-    with pytest.raises(AskedWrongly, match="cannot be read"):
+    with pytest.raises(UsageError, match="cannot be read"):
         read_machines(tmp_path, load_gpus())

@@ -6,7 +6,7 @@ import pytest
 from tests.makers import make_offer, make_vm_type
 from trainfare.catalog.gpus import load_gpus
 from trainfare.catalog.prices import keep_prices, read_prices
-from trainfare.errors import AskedWrongly, OutsideFailed
+from trainfare.errors import ExternalError, UsageError
 
 T4 = make_vm_type(gpu=load_gpus()["T4"], network_gb_per_second=0.625)
 OFFERS = (
@@ -34,17 +34,17 @@ def test_a_directory_that_is_not_there_holds_no_prices(tmp_path: Path) -> None:
 def test_a_damaged_table_is_told_with_its_file_and_line(tmp_path: Path) -> None:
     path = keep_prices(tmp_path, "aws", OFFERS)
     path.write_text(path.read_text().replace("0.526", "cheap"))
-    with pytest.raises(AskedWrongly, match=r"aws\.csv cannot be read: line 2: .*cheap.* Import it again"):
+    with pytest.raises(UsageError, match=r"aws\.csv cannot be read: line 2: .*cheap.* Import it again"):
         read_prices(tmp_path, load_gpus())
 
 
 @pytest.mark.parametrize("provider", ["", "../aws", "A", "a b", ".aws"])
 def test_a_provider_is_a_plain_name(tmp_path: Path, provider: str) -> None:
-    with pytest.raises(AskedWrongly, match="not the name of a provider"):
+    with pytest.raises(UsageError, match="not the name of a provider"):
         keep_prices(tmp_path, provider, OFFERS)
 
 
 def test_where_nothing_can_be_written_the_operator_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(OutsideFailed, match="TRAINFARE_PRICES"):
+    with pytest.raises(ExternalError, match="TRAINFARE_PRICES"):
         keep_prices(tmp_path / "file", "aws", OFFERS)

@@ -9,12 +9,12 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import trainfare
-from tests.estimator.test_belief import on_gpu, operations
+from tests.estimator.prediction.test_predictor import on_gpu, operations
 from tests.makers import make_profile, make_program, shipped_coefficients
 from trainfare.catalog.gpus import load_gpus
 from trainfare.cli.main import app
-from trainfare.errors import AskedWrongly, NotFound, StoreFailed
-from trainfare.estimator.physics import step_seconds
+from trainfare.errors import NotFoundError, StoreError, UsageError
+from trainfare.estimator.gpu.physics import step_seconds
 from trainfare.model.profile import Profile
 from trainfare.settings import read_settings
 from trainfare.store.open import open_history
@@ -103,16 +103,16 @@ def test_a_damaged_calibration_says_how_to_go_back() -> None:
     (folder / "20261116-000000.json").write_text('{"kind": "calibration", "version": 1, "made_at": 3}')
     (folder / "current").write_text("20261116-000000")
     keep(NEW)
-    with pytest.raises(StoreFailed, match="--use shipped"):
+    with pytest.raises(StoreError, match="--use shipped"):
         predicted("T4")
 
 
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        (("--use", "nope"), NotFound, "no calibration nope"),
-        (("--data", "/nowhere"), AskedWrongly, "not a folder"),
-        (("--list", "--use", "shipped"), AskedWrongly, "exclude one another"),
+        (("--use", "nope"), NotFoundError, "no calibration nope"),
+        (("--data", "/nowhere"), UsageError, "not a folder"),
+        (("--list", "--use", "shipped"), UsageError, "exclude one another"),
     ],
 )
 def test_what_is_asked_wrongly_is_said(arguments: tuple[str, ...], error: type[Exception], words: str) -> None:
@@ -123,7 +123,7 @@ def test_what_is_asked_wrongly_is_said(arguments: tuple[str, ...], error: type[E
 
 def test_a_folder_without_iterations_says_what_it_needs(tmp_path: Path) -> None:
     result = run("--data", str(tmp_path))
-    assert isinstance(result.exception, AskedWrongly)
+    assert isinstance(result.exception, UsageError)
     assert "vision_models_rtx3090" in str(result.exception)
 
 
@@ -154,7 +154,7 @@ ONE = {
 )
 def test_tables_that_cannot_be_used_are_said(tmp_path: Path, operations: bytes, words: str) -> None:
     result = run("--data", str(table(tmp_path, operations)))
-    assert isinstance(result.exception, AskedWrongly), result.exception
+    assert isinstance(result.exception, UsageError), result.exception
     assert words in str(result.exception)
 
 

@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 from tests.makers import make_profile
 from trainfare.cli.main import app
-from trainfare.errors import AskedWrongly, Infeasible, NotFound, TrainfareError
+from trainfare.errors import InfeasibleError, NotFoundError, TrainfareError, UsageError
 from trainfare.model.machine import Host
 from trainfare.settings import read_settings
 from trainfare.store.open import open_history
@@ -96,23 +96,23 @@ def test_a_profile_without_a_server_counts_its_gradient_once_an_iteration() -> N
 @pytest.mark.parametrize(
     ("flags", "error", "words"),
     [
-        ((*WORKERS, "--max-workers", "6"), AskedWrongly, "give the parameter server"),
-        ((*SERVER, "--max-workers", "6"), AskedWrongly, "types that may be workers"),
-        ((*SERVER, *WORKERS, *MBPS), AskedWrongly, "--budget-per-hour 2, or --max-workers 6"),
-        ((*SERVER, *WORKERS, "--max-workers", "6"), AskedWrongly, "--mbps-per-worker m4.xlarge=N"),
-        (("--algorithm", "scala"), NotFound, "Did you mean scala-opt"),
-        (("--server", "ps=0.1", *WORKERS, *MBPS, "--max-workers", "6"), AskedWrongly, "--server-mbps ps=N"),
-        ((*SERVER, "--worker", "g4dn.xlrge", "--max-workers", "6"), AskedWrongly, "Did you mean g4dn.xlarge"),
-        ((*SERVER, "--worker", "c4.xlarge", "--max-workers", "6"), AskedWrongly, "--worker c4.xlarge=0.231"),
-        ((*SERVER, "--worker", "w=cheap", "--max-workers", "6"), AskedWrongly, "must be a positive number"),
+        ((*WORKERS, "--max-workers", "6"), UsageError, "give the parameter server"),
+        ((*SERVER, "--max-workers", "6"), UsageError, "types that may be workers"),
+        ((*SERVER, *WORKERS, *MBPS), UsageError, "--budget-per-hour 2, or --max-workers 6"),
+        ((*SERVER, *WORKERS, "--max-workers", "6"), UsageError, "--mbps-per-worker m4.xlarge=N"),
+        (("--algorithm", "scala"), NotFoundError, "Did you mean scala-opt"),
+        (("--server", "ps=0.1", *WORKERS, *MBPS, "--max-workers", "6"), UsageError, "--server-mbps ps=N"),
+        ((*SERVER, "--worker", "g4dn.xlrge", "--max-workers", "6"), UsageError, "Did you mean g4dn.xlarge"),
+        ((*SERVER, "--worker", "c4.xlarge", "--max-workers", "6"), UsageError, "--worker c4.xlarge=0.231"),
+        ((*SERVER, "--worker", "w=cheap", "--max-workers", "6"), UsageError, "must be a positive number"),
         (
             (*SERVER, *WORKERS, *MBPS, "--mbps-per-worker", "t3.xlarge=9", "--max-workers", "6"),
-            NotFound,
+            NotFoundError,
             "no worker t3.xlarge. Did you mean t2.xlarge",
         ),
-        ((*SERVER, *WORKERS, *MBPS, "--algorithm", "scala-opt-m", "--max-workers", "6"), AskedWrongly, "one --worker"),
-        ((*SERVER, *WORKERS, *MBPS, "--budget-per-hour", "0.2"), Infeasible, "that takes 0.36 $"),
-        ((*SERVER, *WORKERS, *MBPS, "--max-workers", "6", "--fill", "1.5"), AskedWrongly, "--fill"),
+        ((*SERVER, *WORKERS, *MBPS, "--algorithm", "scala-opt-m", "--max-workers", "6"), UsageError, "one --worker"),
+        ((*SERVER, *WORKERS, *MBPS, "--budget-per-hour", "0.2"), InfeasibleError, "that takes 0.36 $"),
+        ((*SERVER, *WORKERS, *MBPS, "--max-workers", "6", "--fill", "1.5"), UsageError, "--fill"),
     ],
 )
 def test_what_is_asked_wrongly_is_said_with_what_to_do(
@@ -126,7 +126,7 @@ def test_what_is_asked_wrongly_is_said_with_what_to_do(
 def test_a_profile_of_an_unnamed_machine_speaks_of_no_worker() -> None:
     with open_history(read_settings().store) as history:
         history.add_profile(make_profile())
-    with pytest.raises(AskedWrongly, match="does not say which machine type"):
+    with pytest.raises(UsageError, match="does not say which machine type"):
         run(*SERVER, "--profile", "p7k2", "--max-workers", "6")
 
 
@@ -180,7 +180,7 @@ def test_without_a_number_of_iterations_fc2_still_answers_and_says_what_is_missi
     assert shown.startswith("Take  6 × aws/g4dn.xlarge")
     assert "times are not predicted" in shown
     assert "--iterations-per-epoch" in shown
-    with pytest.raises(AskedWrongly, match="iterations-per-epoch"):
+    with pytest.raises(UsageError, match="iterations-per-epoch"):
         run(*BIG, "--profile", "p7k2", "--max-workers", "6", "--epochs", "5")
 
 

@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 
 from tests.makers import make_profile
 from trainfare.cli.main import app
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 from trainfare.settings import read_settings
 from trainfare.store.open import open_history
 
@@ -94,7 +94,7 @@ def test_estimate_of_what_is_to_be_bought_says_when_it_pays_off() -> None:
 )
 def test_what_is_asked_wrongly_is_refused_with_the_reason(arguments: list[str], told: str) -> None:
     error = run("estimate", *arguments).exception
-    assert isinstance(error, AskedWrongly)
+    assert isinstance(error, UsageError)
     assert told in str(error)
 
 

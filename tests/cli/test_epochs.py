@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.app.test_epochs import EXPONENTIAL, curve, keep
+from tests.app.recommending.test_epochs import EXPONENTIAL, curve, keep
 from tests.makers import make_profile
 from trainfare.cli.main import app
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 from trainfare.model.profile import Profile
 
 
@@ -92,14 +92,14 @@ def test_a_refusal_can_be_drawn(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["curve.pdf", "curve", "nowhere/curve.png"])
 def test_a_figure_that_cannot_be_written_is_said_before_anything_is_asked(tmp_path: Path, name: str) -> None:
     result = run("p9", "--plot", str(tmp_path / name))
-    assert isinstance(result.exception, AskedWrongly)
+    assert isinstance(result.exception, UsageError)
     assert "cannot be drawn" in str(result.exception)
 
 
 def test_a_profile_without_a_curve_has_nothing_to_draw(tmp_path: Path) -> None:
     keep(make_profile(id="p2", epochs=100, learning_rate_plan=EXPONENTIAL))
     result = run("p2", "--plot", str(tmp_path / "curve.png"))
-    assert isinstance(result.exception, AskedWrongly)
+    assert isinstance(result.exception, UsageError)
     assert "nothing to draw" in str(result.exception)
 
 

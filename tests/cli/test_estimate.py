@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 import trainfare
 from tests.makers import make_estimate, make_plan, make_profile
 from trainfare.cli.main import app
-from trainfare.errors import AskedWrongly, Infeasible, NotFound
+from trainfare.errors import InfeasibleError, NotFoundError, UsageError
 from trainfare.model.machine import Host
 from trainfare.model.profile import EarlyStopping, Profile
 from trainfare.settings import read_settings
@@ -142,11 +142,11 @@ def test_a_retired_machine_is_estimated_with_a_word_about_it() -> None:
 @pytest.mark.parametrize(
     ("arguments", "kind", "told"),
     [
-        (["--on", "g4dn.xlrge"], NotFound, "Did you mean g4dn.xlarge"),
-        (["--on", "g4dn.xlarge", "--region", "us-est-1"], NotFound, "Did you mean us-east-1"),
-        (["p7kk2", "--on", "g4dn.xlarge"], NotFound, "Did you mean p7k2"),
-        (["--on", "lambda/gpu_1x_a10", "--spot"], AskedWrongly, "no spot price"),
-        (["--on", "g4dn.xlarge", "--boot", "soon"], AskedWrongly, "not a duration"),
+        (["--on", "g4dn.xlrge"], NotFoundError, "Did you mean g4dn.xlarge"),
+        (["--on", "g4dn.xlarge", "--region", "us-est-1"], NotFoundError, "Did you mean us-east-1"),
+        (["p7kk2", "--on", "g4dn.xlarge"], NotFoundError, "Did you mean p7k2"),
+        (["--on", "lambda/gpu_1x_a10", "--spot"], UsageError, "no spot price"),
+        (["--on", "g4dn.xlarge", "--boot", "soon"], UsageError, "not a duration"),
     ],
 )
 def test_what_is_asked_wrongly_is_refused_with_the_reason(arguments: list[str], kind: type, told: str) -> None:
@@ -160,16 +160,16 @@ def test_what_is_asked_wrongly_is_refused_with_the_reason(arguments: list[str], 
 def test_no_epochs_are_refused_from_python_too(epochs: int) -> None:
     keep(make_profile())
     for ask in (trainfare.recommend, lambda **more: trainfare.estimate(on="g4dn.xlarge", **more)):
-        with pytest.raises(AskedWrongly, match=f"epochs must be at least 1, got {epochs}"):
+        with pytest.raises(UsageError, match=f"epochs must be at least 1, got {epochs}"):
             ask(epochs=epochs)
-    with pytest.raises(AskedWrongly, match="nodes must be at least 1"):
+    with pytest.raises(UsageError, match="nodes must be at least 1"):
         trainfare.estimate(on="g4dn.xlarge", nodes=epochs)
 
 
 def test_a_machine_that_the_profile_says_nothing_of_is_infeasible() -> None:
     keep(make_profile(operations=()))
     error = run("--on", "g4dn.xlarge").exception
-    assert isinstance(error, Infeasible)
+    assert isinstance(error, InfeasibleError)
     assert "it has no operations" in str(error)
 
 
@@ -179,7 +179,7 @@ def test_a_time_that_ran_backwards_is_not_imported(tmp_path: Any) -> None:
     document["iteration_seconds"][2] = -4.0
     file = tmp_path / "p.json"
     file.write_text(json.dumps(document))
-    with pytest.raises(AskedWrongly, match="iteration_seconds must be positive, got -4"):
+    with pytest.raises(UsageError, match="iteration_seconds must be positive, got -4"):
         trainfare.import_profile(str(file))
 
 

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from trainfare.app.reproduce.figure import Figure, Series
 from trainfare.cli.figure import draw
+from trainfare.papers.figure import Figure, Series
 
 FIGURE = Figure(
     name="a-figure",

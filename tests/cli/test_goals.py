@@ -13,7 +13,7 @@ import trainfare
 from tests.makers import make_profile, make_program
 from trainfare.cli.console import out
 from trainfare.cli.main import app
-from trainfare.errors import AskedWrongly, Infeasible, NotFound
+from trainfare.errors import InfeasibleError, NotFoundError, UsageError
 from trainfare.model.profile import Epoch, Profile
 from trainfare.settings import read_settings
 from trainfare.store.open import open_history
@@ -46,7 +46,7 @@ def found(*arguments: str) -> dict[str, Any]:
 def error(*arguments: str) -> str:
     result = run(*arguments)
     assert result.exit_code != 0, result.stdout
-    assert isinstance(result.exception, AskedWrongly | Infeasible), result.exception
+    assert isinstance(result.exception, UsageError | InfeasibleError), result.exception
     return str(result.exception)
 
 
@@ -83,7 +83,7 @@ def test_weights_lie_between_the_cheapest_and_the_fastest() -> None:
 
 def test_what_cannot_be_had_is_an_answer_with_the_limit_that_would_do() -> None:
     result = run("--deadline", "1s")
-    assert isinstance(result.exception, Infeasible)
+    assert isinstance(result.exception, InfeasibleError)
     assert result.exception.exit_code == 3
     suggested = str(result.exception).rpartition("--deadline ")[2].split(".")[0].split()[0]
     assert found("--deadline", suggested)["chosen"]
@@ -165,7 +165,7 @@ def test_a_recommendation_draws_itself_in_a_notebook() -> None:
 
 
 def test_a_view_that_is_not_there_is_said() -> None:
-    with pytest.raises(NotFound, match="there is no view epoch"):
+    with pytest.raises(NotFoundError, match="there is no view epoch"):
         trainfare.recommend(epochs=3).figure("epoch")  # type: ignore[arg-type]  # as somebody types it
 
 
@@ -201,7 +201,7 @@ def test_what_is_asked_wrongly_is_said(arguments: tuple[str, ...], words: str) -
 
 def test_a_target_that_nobody_can_foresee_is_not_guessed() -> None:
     result = CliRunner().invoke(app, ["recommend", "--target", "accuracy=0.9"])
-    assert isinstance(result.exception, AskedWrongly | Infeasible | NotFound)
+    assert isinstance(result.exception, UsageError | InfeasibleError | NotFoundError)
 
 
 def curved(**changes: Any) -> Profile:

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from tests.profiler.past.samples import SAMPLES
 from trainfare.cli.main import app
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 
 runner = CliRunner()
 
@@ -82,7 +82,7 @@ def test_names_in_a_log_are_not_markup(tmp_path: Path) -> None:
 
 
 def test_a_wrong_path_is_one_paragraph_and_exit_code_2(tmp_path: Path) -> None:
-    with pytest.raises(AskedWrongly):
+    with pytest.raises(UsageError):
         typed("wandb", str(tmp_path))
     command = [str(Path(sys.executable).with_name("trainfare")), "import", "wandb", str(tmp_path)]
     result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

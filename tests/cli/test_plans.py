@@ -3,9 +3,9 @@ import json
 from typer.testing import CliRunner
 
 from tests.makers import make_plan, make_profile
-from tests.model.test_legs import make_leg, make_legs, make_move
+from tests.model.test_split import make_leg, make_legs, make_move
 from trainfare.cli.main import app
-from trainfare.errors import NotFound
+from trainfare.errors import NotFoundError
 from trainfare.settings import read_settings
 from trainfare.store.open import open_history
 
@@ -44,7 +44,7 @@ def test_an_empty_store_says_how_to_make_a_plan() -> None:
 def test_a_mistyped_plan_is_named_with_the_nearest() -> None:
     keep_a_plan()
     error = CliRunner().invoke(app, ["plans", "show", "n4t8"]).exception
-    assert isinstance(error, NotFound)
+    assert isinstance(error, NotFoundError)
     assert "Did you mean n4t9" in str(error)
 
 

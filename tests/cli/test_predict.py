@@ -8,10 +8,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import trainfare
-from tests.estimator.test_belief import on_gpu, operations
+from tests.estimator.prediction.test_predictor import on_gpu, operations
 from tests.makers import make_profile
 from trainfare.cli.main import app
-from trainfare.errors import AskedWrongly, Infeasible, NotFound
+from trainfare.errors import InfeasibleError, NotFoundError, UsageError
 from trainfare.model.profile import Profile
 from trainfare.settings import read_settings
 from trainfare.store.open import open_history
@@ -107,11 +107,11 @@ def test_what_does_not_fit_says_how_to_make_it_fit() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        (("--on", "p3.8xlarg"), NotFound, "Did you mean p3.8xlarge"),
-        (("--on", "p3.2xlarge", "--gpus", "4"), AskedWrongly, "has 1 GPU, not 4"),
-        (("--on", "p3.8xlarge", "--gpus", "4", "--batch", "3"), AskedWrongly, "cannot be shared by 4 GPUs"),
-        (("--on", "p3.8xlarge", "--nodes", "20"), AskedWrongly, "a batch of 64 cannot be shared by 80 GPUs"),
-        (("pnone", "--on", "T4"), NotFound, "no profile pnone"),
+        (("--on", "p3.8xlarg"), NotFoundError, "Did you mean p3.8xlarge"),
+        (("--on", "p3.2xlarge", "--gpus", "4"), UsageError, "has 1 GPU, not 4"),
+        (("--on", "p3.8xlarge", "--gpus", "4", "--batch", "3"), UsageError, "cannot be shared by 4 GPUs"),
+        (("--on", "p3.8xlarge", "--nodes", "20"), UsageError, "a batch of 64 cannot be shared by 80 GPUs"),
+        (("pnone", "--on", "T4"), NotFoundError, "no profile pnone"),
     ],
 )
 def test_what_is_asked_wrongly_is_said(arguments: tuple[str, ...], error: type[Exception], words: str) -> None:
@@ -124,5 +124,5 @@ def test_what_is_asked_wrongly_is_said(arguments: tuple[str, ...], error: type[E
 def test_a_profile_that_says_nothing_of_it_is_infeasible_with_the_reason() -> None:
     keep(on_cpu(operations=()))
     result = run("--on", "T4")
-    assert isinstance(result.exception, Infeasible)
+    assert isinstance(result.exception, InfeasibleError)
     assert "has no operations" in str(result.exception)

@@ -8,9 +8,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from tests.app.test_probe import LOCAL, answered, settings  # noqa: F401 # fixtures
+from tests.app.recommending.test_probe import LOCAL, answered, settings  # noqa: F401 # fixtures
 from trainfare.cli.probe import probe
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 from trainfare.settings import Settings
 
 app = typer.Typer()
@@ -66,6 +66,6 @@ def test_it_changes_nothing_in_the_folder(answered: list[str], tmp_path: Path) -
 
 def test_a_time_that_is_none_is_said(answered: list[str]) -> None:  # noqa: F811
     result = run("--epochs", "500", "--max-time", "soon")
-    assert isinstance(result.exception, AskedWrongly)
+    assert isinstance(result.exception, UsageError)
     assert "--max-time" in str(result.exception)
     assert answered == []

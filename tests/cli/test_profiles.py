@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from tests.makers import NOON, make_profile, make_program
 from trainfare.cli.main import app
 from trainfare.cli.profile_card import ago, card_lines, iteration_time
-from trainfare.errors import AskedWrongly, NotFound
+from trainfare.errors import NotFoundError, UsageError
 from trainfare.model.machine import Host
 from trainfare.store.logs import keep_log
 from trainfare.store.open import open_history
@@ -83,13 +83,13 @@ def test_show_is_the_card_under_what_was_run_and_where() -> None:
 
 @pytest.mark.usefixtures("store")
 def test_a_mistyped_id_names_the_nearest() -> None:
-    with pytest.raises(NotFound, match=r"no profile p7kk2. Did you mean p7k2\?"):
+    with pytest.raises(NotFoundError, match=r"no profile p7kk2. Did you mean p7k2\?"):
         printed("show", "p7kk2")
 
 
 @pytest.mark.usefixtures("store")
 def test_rm_asks_nobody_where_nobody_is() -> None:
-    with pytest.raises(AskedWrongly, match="--yes"):
+    with pytest.raises(UsageError, match="--yes"):
         printed("rm", "p9")
     assert len(json.loads(printed("list", "--json"))) == 2
 
@@ -156,7 +156,7 @@ def test_log_is_what_the_program_printed(store: str, tmp_path: Path, monkeypatch
     keep_log(tmp_path, "p7k2", "epoch 1\nloss 0.1\n")
     assert printed("show", "p7k2", "--log") == "epoch 1\nloss 0.1\n"
     assert json.loads(printed("show", "p7k2", "--log", "--json")) == {"profile": "p7k2", "log": "epoch 1\nloss 0.1\n"}
-    with pytest.raises(AskedWrongly, match="no output is kept"):
+    with pytest.raises(UsageError, match="no output is kept"):
         printed("show", "p9", "--log")
 
 

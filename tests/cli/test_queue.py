@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 from tests.app.queue_makers import T4, T4X4, keep, on_a_t4, submitted
 from trainfare.cli.main import app
 from trainfare.cli.queue import deadline_of, quota_of
-from trainfare.errors import AskedWrongly, NotFound
+from trainfare.errors import NotFoundError, UsageError
 from trainfare.settings import read_settings
 from trainfare.store.open import open_history
 
@@ -171,7 +171,7 @@ def test_what_is_asked_wrongly_is_told_in_a_sentence(arguments: list[str], said:
     keep(on_a_t4())
     submitted("s1")
     error = run(*arguments).exception
-    assert isinstance(error, AskedWrongly)
+    assert isinstance(error, UsageError)
     assert said in str(error)
 
 
@@ -179,7 +179,7 @@ def test_a_submission_that_was_mistyped_is_named_with_the_nearest() -> None:
     keep(on_a_t4())
     submitted("s1ab")
     error = run("withdraw", "s1ac").exception
-    assert isinstance(error, NotFound)
+    assert isinstance(error, NotFoundError)
     assert error.near == "s1ab"
 
 
@@ -211,7 +211,7 @@ def test_a_deadline_is_a_time_from_now_or_a_moment(text: str, meant: timedelta |
     ],
 )
 def test_a_deadline_that_nobody_understands_is_refused(text: str, said: str) -> None:
-    with pytest.raises(AskedWrongly, match=said):
+    with pytest.raises(UsageError, match=said):
         deadline_of(text)
 
 
@@ -219,7 +219,7 @@ def test_a_quota_is_a_user_and_a_number() -> None:
     assert quota_of("ada=8") == ("ada", 8)
     assert quota_of("a=b=0") == ("a=b", 0)
     for wrong in ("ada", "=8", "ada=", "ada=-1", "ada=1.5", " =3"):
-        with pytest.raises(AskedWrongly, match="as alice=8"):
+        with pytest.raises(UsageError, match="as alice=8"):
             quota_of(wrong)
 
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 import trainfare
 from tests.makers import make_profile
 from trainfare.cli.main import app
-from trainfare.errors import AskedWrongly, Infeasible, NotFound
+from trainfare.errors import InfeasibleError, NotFoundError, UsageError
 from trainfare.model.machine import Host
 from trainfare.model.profile import EarlyStopping, Profile
 from trainfare.settings import read_settings
@@ -171,14 +171,14 @@ def test_doubt_about_the_epochs_is_no_doubt_about_the_order_of_machines() -> Non
 
 def test_without_any_profile_the_answer_says_how_to_make_one() -> None:
     error = run().exception
-    assert isinstance(error, AskedWrongly)
+    assert isinstance(error, UsageError)
     assert "trainfare profile -- python train.py" in str(error)
 
 
 def test_a_mistyped_profile_is_named_with_the_nearest() -> None:
     keep(make_profile())
     error = run("p7kk2").exception
-    assert isinstance(error, NotFound)
+    assert isinstance(error, NotFoundError)
     assert "Did you mean p7k2" in str(error)
 
 
@@ -208,7 +208,7 @@ def test_several_batch_sizes_are_compared_each_by_its_own_profile() -> None:
 
 def test_the_length_of_an_epoch_is_stated_for_one_batch_size_only() -> None:
     keep(make_profile(), make_profile(id="pother", batch_size=128))
-    assert isinstance(run("p7k2", "pother", "--iterations-per-epoch", "9").exception, AskedWrongly)
+    assert isinstance(run("p7k2", "pother", "--iterations-per-epoch", "9").exception, UsageError)
 
 
 def test_a_program_without_a_loader_needs_the_length_of_an_epoch() -> None:
@@ -220,7 +220,7 @@ def test_a_program_without_a_loader_needs_the_length_of_an_epoch() -> None:
 def test_what_fits_nowhere_is_infeasible() -> None:
     keep(make_profile(activation_bytes=10**15))
     error = run().exception
-    assert isinstance(error, Infeasible)
+    assert isinstance(error, InfeasibleError)
     assert error.exit_code == 3
 
 

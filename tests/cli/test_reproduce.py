@@ -5,7 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from trainfare.cli.main import app
-from trainfare.errors import AskedWrongly, NotFound
+from trainfare.errors import NotFoundError, UsageError
 
 PAGE = Path(__file__).parents[2] / "docs" / "papers.md"
 
@@ -36,7 +36,7 @@ def test_json_has_a_row_a_number() -> None:
 
 def test_a_mistyped_table_is_named_with_the_nearest() -> None:
     error = CliRunner().invoke(app, ["reproduce", "malta5.4"]).exception
-    assert isinstance(error, NotFound)
+    assert isinstance(error, NotFoundError)
     assert "Did you mean malta-5.4?" in str(error)
 
 
@@ -50,7 +50,7 @@ def test_figures_that_cannot_be_written_say_where(tmp_path: Path) -> None:
     taken = tmp_path / "file"
     taken.write_text("")
     error = CliRunner().invoke(app, ["reproduce", "malta-5.2", "--figures", str(taken)]).exception
-    assert isinstance(error, AskedWrongly)
+    assert isinstance(error, UsageError)
     assert str(taken) in str(error)
 
 

@@ -8,10 +8,10 @@ from typer.testing import CliRunner, Result
 
 from tests.scheduler.makers import make_job, random_instance
 from trainfare.cli.main import app
-from trainfare.errors import AskedWrongly, NotFound, TrainfareError
+from trainfare.errors import NotFoundError, TrainfareError, UsageError
 from trainfare.measurements.instances import write_instance
 from trainfare.model.queue import Decision, Instance, State
-from trainfare.scheduler.policies import POLICIES, policy
+from trainfare.scheduler.policies.registry import POLICIES, policy
 
 QUEUE = random_instance(7, jobs=6, load=4)
 
@@ -108,13 +108,13 @@ def test_real_mode_takes_its_delays_from_the_flags(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "error", "words"),
     [
-        (("--policy", "gredy"), NotFound, "no policy gredy. Did you mean greedy?"),
-        (("--nodes", "0"), AskedWrongly, "give --nodes 1 or more"),
-        (("--instance", "nowhere"), AskedWrongly, "there is no folder nowhere"),
-        (("--boot", "2min"), AskedWrongly, "--boot needs --mode real"),
-        (("--mode", "real", "--boot", "soon"), AskedWrongly, "--boot: 'soon' is not a duration; write 90s"),
-        (("--tick", "0s"), AskedWrongly, "leave --tick out"),
-        (("--plot", "queue.pdf"), AskedWrongly, ".html, .png, .svg or .json"),
+        (("--policy", "gredy"), NotFoundError, "no policy gredy. Did you mean greedy?"),
+        (("--nodes", "0"), UsageError, "give --nodes 1 or more"),
+        (("--instance", "nowhere"), UsageError, "there is no folder nowhere"),
+        (("--boot", "2min"), UsageError, "--boot needs --mode real"),
+        (("--mode", "real", "--boot", "soon"), UsageError, "--boot: 'soon' is not a duration; write 90s"),
+        (("--tick", "0s"), UsageError, "leave --tick out"),
+        (("--plot", "queue.pdf"), UsageError, ".html, .png, .svg or .json"),
     ],
     ids=lambda value: "".join(value) if isinstance(value, tuple) else None,
 )
@@ -128,7 +128,7 @@ def test_what_is_asked_wrongly_is_said_with_what_to_do(
 
 
 def test_a_folder_without_the_files_is_said_with_their_names(tmp_path: Path) -> None:
-    with pytest.raises(AskedWrongly, match=r"jobs\.csv"):
+    with pytest.raises(UsageError, match=r"jobs\.csv"):
         run("simulate", tmp_path, "--policy", "fifo")
 
 
@@ -173,7 +173,9 @@ def test_an_interrupted_comparison_prints_what_is_finished(folder: Path, monkeyp
     def interrupted(state: State) -> Decision:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("trainfare.app.schedule.policy_of", lambda name: interrupted if name == "edf" else policy(name))
+    monkeypatch.setattr(
+        "trainfare.app.queue.simulate.policy_of", lambda name: interrupted if name == "edf" else policy(name)
+    )
     result = invoke("compare", "--instance", folder, "--nodes", 2, "--policy", "fifo,edf,greedy")
     assert result.exit_code == 130
     assert result.stdout.splitlines()[1].startswith("fifo")
@@ -211,7 +213,7 @@ def test_a_queue_is_made_and_what_to_do_with_it_is_told(tmp_path: Path) -> None:
 
 def test_a_queue_that_is_there_is_kept(folder: Path) -> None:
     before = (folder / "jobs.csv").read_text()
-    with pytest.raises(AskedWrongly, match="--force"):
+    with pytest.raises(UsageError, match="--force"):
         invoke("generate", "--nodes", 3, "--into", folder)
     assert (folder / "jobs.csv").read_text() == before
 
@@ -224,7 +226,7 @@ def test_a_deadline_before_the_queue_began_is_told_as_such(tmp_path: Path) -> No
 
 
 def test_a_comparison_of_no_policy_is_asked_wrongly(folder: Path) -> None:
-    with pytest.raises(AskedWrongly, match="names no policy"):
+    with pytest.raises(UsageError, match="names no policy"):
         run("compare", folder, "--policy", " , ")
 
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 
 from tests.measurements.test_job_traces import THROUGHPUT, TRACE
 from trainfare.cli.main import app
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 
 
 @pytest.fixture
@@ -58,5 +58,5 @@ def test_json_tells_what_was_made(folder: Path) -> None:
 
 def test_files_that_were_mixed_up_are_named(folder: Path) -> None:
     (folder / "throughput.csv").write_text(TRACE)
-    with pytest.raises(AskedWrongly, match=r"throughput\.csv, line 1: there is no column gpu"):
+    with pytest.raises(UsageError, match=r"throughput\.csv, line 1: there is no column gpu"):
         run(folder)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.makers import make_candidate, make_program
 from trainfare.clouds.door import Door
-from trainfare.errors import NotFound
+from trainfare.errors import NotFoundError
 from trainfare.model.offer import Candidate
 from trainfare.model.program import Program
 from trainfare.model.rented import Activity, Machine
@@ -93,7 +93,7 @@ class DoorContract:
         door.start(machine, self.program(tmp_path, "import time; time.sleep(600)"))
         door.terminate("r1")
         assert door.machines() == ()
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             door.observe(machine)
 
     def test_terminate_of_what_is_gone_does_no_harm(self, door: Door, candidate: Candidate) -> None:

@@ -15,7 +15,7 @@ from tests.makers import make_candidate, make_offer, make_vm_type
 from trainfare.clouds.cgroups import CannotLimit, make_group
 from trainfare.clouds.local import LocalDoor
 from trainfare.clouds.slices import make_slice, slice_for
-from trainfare.errors import AskedWrongly, NotFound
+from trainfare.errors import NotFoundError, UsageError
 from trainfare.model.machine import VmType
 from trainfare.model.offer import Offer
 
@@ -81,7 +81,7 @@ class TestLocalDoor(DoorContract):
         assert [o.vm_type.key for o in door.offers()] == ["local/whole"]
 
     def test_what_is_not_offered_is_not_launched(self, door: LocalDoor) -> None:
-        with pytest.raises(NotFound, match="no slice of this machine aws/g4dn"):
+        with pytest.raises(NotFoundError, match="no slice of this machine aws/g4dn"):
             door.launch(make_candidate(), run_id="r1")
 
 
@@ -115,10 +115,10 @@ def test_what_still_runs_in_a_slice_ends_with_it() -> None:
 
 
 def test_more_cpus_than_there_are_cannot_be_had() -> None:
-    with pytest.raises(AskedWrongly, match=r"local/huge is a slice of 4096 CPUs, but this machine has \d+"):
+    with pytest.raises(UsageError, match=r"local/huge is a slice of 4096 CPUs, but this machine has \d+"):
         make_slice(a_slice("huge", vcpus=4096), "trainfare-test")
 
 
 def test_a_slice_says_how_many_cpus() -> None:
-    with pytest.raises(AskedWrongly, match="give it vcpus"):
+    with pytest.raises(UsageError, match="give it vcpus"):
         make_slice(a_slice(vcpus=None), "trainfare-test")

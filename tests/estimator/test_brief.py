@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.makers import make_candidate, make_gpu, make_offer, make_profile, make_vm_type, shipped_coefficients
-from trainfare.estimator.belief import Believer
-from trainfare.estimator.bill import Charges
+from trainfare.estimator.cost.bill import Charges
 from trainfare.estimator.estimate import estimate_all, estimate_in_brief
+from trainfare.estimator.prediction.predictor import StepTimePredictor
 from trainfare.model.bill import Billing, Interruptions, Overheads, Terms
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
@@ -93,8 +93,8 @@ def trainings(draw: st.DrawFn) -> tuple[list[Profile], list[Candidate], dict[str
     return measured, draw(st.lists(shapes, min_size=1, max_size=12)), asked
 
 
-def believer(measured: list[Profile]) -> Believer:
-    return Believer(measured, calibration=shipped_coefficients())
+def believer(measured: list[Profile]) -> StepTimePredictor:
+    return StepTimePredictor(measured, calibration=shipped_coefficients())
 
 
 def same(a: Interval | None, b: Interval | None) -> bool:

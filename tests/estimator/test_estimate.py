@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.makers import make_candidate, make_gpu, make_offer, make_profile, make_vm_type, shipped_coefficients
-from trainfare.estimator.belief import Believer
 from trainfare.estimator.estimate import estimate_all
+from trainfare.estimator.prediction.predictor import StepTimePredictor
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 from trainfare.model.machine import Host
@@ -29,7 +29,7 @@ def estimates(
     profiles: list[Profile], *candidates: Candidate, epochs: int = 10, between: tuple[int, int] | None = None
 ) -> tuple[Estimate, ...]:
     interval = Interval(value=epochs, low=between[0], high=between[1]) if between else None
-    believer = Believer(profiles, gpu_called=GPUS.get, calibration=shipped_coefficients())
+    believer = StepTimePredictor(profiles, gpu_called=GPUS.get, calibration=shipped_coefficients())
     return estimate_all(believer, candidates, iterations_per_epoch=23, epochs=epochs, epochs_interval=interval)
 
 

@@ -20,8 +20,8 @@ from trainfare.figures.schedule_look import LATE, NOW, PREPARES
 from trainfare.model.queue import Delays, Slot
 from trainfare.model.schedule import Outcome, Rental, Schedule, Stretch
 from trainfare.scheduler.evaluate import outcome
-from trainfare.scheduler.greedy import greedy
-from trainfare.scheduler.simulate import simulate
+from trainfare.scheduler.policies.greedy import greedy
+from trainfare.scheduler.simulation.simulate import simulate
 
 HOUR = 3600.0
 

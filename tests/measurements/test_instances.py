@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.scheduler.makers import AZURE, random_instance
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 from trainfare.measurements.instances import ReadInstance, read_instance, write_instance
 from trainfare.model.queue import Instance, Job, NodeType, Slot
 
@@ -43,7 +43,7 @@ def edited(folder: Path, name: str, old: str, new: str) -> Path:
 
 
 def complaint(folder: Path) -> str:
-    with pytest.raises(AskedWrongly) as caught:
+    with pytest.raises(UsageError) as caught:
         read_instance(folder)
     return str(caught.value)
 
@@ -205,7 +205,7 @@ def test_whatever_stands_in_a_cell_is_read_or_complained_of(folder: Path, name: 
     (folder / "jobs.csv").write_text(JOBS)
     (folder / "times.csv").write_text(TIMES)
     (folder / name).write_text("\n".join(",".join(cells) for cells in rows), errors="surrogatepass")
-    with contextlib.suppress(AskedWrongly):
+    with contextlib.suppress(UsageError):
         read = read_instance(folder)
         assert len(read.instance.jobs) + len(read.left_out) >= 2
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 from trainfare.measurements.instances import ReadInstance
 from trainfare.measurements.job_traces import MACHINES, read_job_trace
 from trainfare.model.queue import NodeType, Slot
@@ -91,7 +91,7 @@ def test_lines_after_the_first_jobs_are_not_complained_of(folder: Path) -> None:
 
 def test_servers_are_one_or_many(folder: Path) -> None:
     (folder / "throughput.csv").write_text(THROUGHPUT.replace("one,8", "two,8"))
-    with pytest.raises(AskedWrongly, match=r"throughput\.csv, line 4, column servers: 'two' is neither one nor many"):
+    with pytest.raises(UsageError, match=r"throughput\.csv, line 4, column servers: 'two' is neither one nor many"):
         read(folder)
 
 
@@ -153,22 +153,22 @@ def test_a_bad_line_is_left_out_with_a_sentence_and_the_others_go_on(folder: Pat
 
 def test_a_trace_without_any_good_line_is_an_error(folder: Path) -> None:
     (folder / "a.trace").write_text("what is this?")
-    with pytest.raises(AskedWrongly, match="no job of"):
+    with pytest.raises(UsageError, match="no job of"):
         read(folder)
 
 
 def test_machines_of_which_nothing_was_timed_are_an_error(folder: Path) -> None:
-    with pytest.raises(AskedWrongly, match=r"throughput\.csv has no throughput of H100"):
+    with pytest.raises(UsageError, match=r"throughput\.csv has no throughput of H100"):
         read(folder, types=(NodeType(name="new", gpu="H100", gpus=8, usd_per_hour=30),))
 
 
 def test_files_that_are_not_there_are_named(folder: Path) -> None:
-    with pytest.raises(AskedWrongly, match=r"throughput\.csv"):
+    with pytest.raises(UsageError, match=r"throughput\.csv"):
         read_job_trace(folder / "a.trace", folder / "nowhere" / "throughput.csv")
-    with pytest.raises(AskedWrongly, match=r"b\.trace"):
+    with pytest.raises(UsageError, match=r"b\.trace"):
         read_job_trace(folder / "b.trace", folder / "throughput.csv")
     (folder / "b.trace").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(AskedWrongly, match="not text"):
+    with pytest.raises(UsageError, match="not text"):
         read_job_trace(folder / "b.trace", folder / "throughput.csv")
 
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from trainfare.catalog.gpus import load_gpus
-from trainfare.estimator.kernels import PRIORS, Rates, features, work_of
+from trainfare.estimator.gpu.kernels import PRIORS, Rates, features, work_of
 from trainfare.measurements.traced_models import UPLOAD, read_torchvision
 from trainfare.model.profile import Operation
 from trainfare.probe.torch_operations import Tracer

@@ -3,12 +3,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.makers import make_candidate, make_estimate, make_offer, make_vm_type
-from trainfare.errors import Infeasible
+from trainfare.errors import InfeasibleError
 from trainfare.model.estimate import Estimate, MemoryFit
 from trainfare.model.interval import Interval
 from trainfare.model.offer import Market
 from trainfare.model.plan import Goal
-from trainfare.recommender.choose import Least, best_of, choosable, in_order, least_of, one_a_machine, score
+from trainfare.recommender.choose import IdealPoint, best_of, best_per_machine, choosable, ideal_point, in_order, score
 
 CHEAPEST, FASTEST = Goal(kind="cheapest"), Goal(kind="fastest")
 
@@ -95,18 +95,18 @@ def test_spot_is_chosen_only_when_allowed() -> None:
 
 
 def test_when_nothing_fits_the_answer_says_how_much_is_needed() -> None:
-    with pytest.raises(Infeasible, match=r"needs about 99 GiB.*largest GPU has 16 GiB"):
+    with pytest.raises(InfeasibleError, match=r"needs about 99 GiB.*largest GPU has 16 GiB"):
         choosable([estimate(needs_gib=99)], spot=False)
 
 
 def test_when_nothing_is_left_the_answer_says_what_to_do() -> None:
-    with pytest.raises(Infeasible, match="no-operations"):
+    with pytest.raises(InfeasibleError, match="no-operations"):
         choosable([], spot=False)
 
 
 def test_a_machine_is_listed_once_a_market() -> None:
     dear, cheap, spot = estimate(usd=2.0), estimate(usd=1.0), estimate(usd=0.5, market="spot")
-    assert one_a_machine(in_order([dear, cheap, spot], CHEAPEST)) == (spot, cheap)
+    assert best_per_machine(in_order([dear, cheap, spot], CHEAPEST)) == (spot, cheap)
 
 
 def test_a_machine_is_listed_once_whatever_its_nodes_and_batch_size() -> None:
@@ -114,7 +114,7 @@ def test_a_machine_is_listed_once_whatever_its_nodes_and_batch_size() -> None:
         estimate(usd=usd, nodes=nodes, batch_size=size)
         for usd, nodes, size in ((3.0, 1, 64), (2.0, 4, 64), (2.5, 1, 128))
     ]
-    assert one_a_machine(in_order(every, CHEAPEST)) == (every[1],)
+    assert best_per_machine(in_order(every, CHEAPEST)) == (every[1],)
 
 
 def test_weights_of_one_and_nothing_are_fastest_and_cheapest_to_the_last_digit() -> None:
@@ -130,7 +130,7 @@ def test_the_weighted_sum_by_hand() -> None:
     between = estimate("between", usd=1.1, seconds=110)
     assert in_order([fast, cheap], weighted(0.5)) == (cheap, fast)
     assert in_order([fast, cheap, between], weighted(0.5))[0] is between
-    assert score(between, 0.5, Least(seconds=100, usd=1)) == pytest.approx(1.1)
+    assert score(between, 0.5, IdealPoint(seconds=100, usd=1)) == pytest.approx(1.1)
 
 
 def test_a_machine_that_nobody_takes_can_turn_the_order_of_two_others_by_weights() -> None:
@@ -145,7 +145,7 @@ def test_a_machine_that_nobody_takes_can_turn_the_order_of_two_others_by_weights
 
 def test_the_yardstick_can_be_of_more_than_those_in_order() -> None:
     a, b = estimate("a", usd=1, seconds=200), estimate("b", usd=2.1, seconds=100)
-    assert best_of([a, b], weighted(0.5), least=Least(seconds=50, usd=1)) is b
+    assert best_of([a, b], weighted(0.5), least=IdealPoint(seconds=50, usd=1)) is b
     assert best_of([a, b], weighted(0.5)) is a
 
 
@@ -169,6 +169,6 @@ def test_the_best_is_the_first_in_order(estimates: list[Estimate], w: float) -> 
 
 @given(some_estimates)
 def test_the_yardstick_is_of_the_best_of_each(estimates: list[Estimate]) -> None:
-    least = least_of(estimates)
+    least = ideal_point(estimates)
     assert least.seconds == in_order(estimates, FASTEST)[0].seconds.value
     assert least.usd == in_order(estimates, CHEAPEST)[0].usd.value

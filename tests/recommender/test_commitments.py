@@ -4,11 +4,11 @@ from dataclasses import replace
 
 from tests.makers import make_candidate, make_estimate
 from tests.model.test_commitment import reserved
-from tests.recommender.test_explain import CHEAP, FAST, billed, case, said
+from tests.recommender.explain.test_reasons import CHEAP, FAST, billed, case, said
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 from trainfare.model.offer import Commitment
-from trainfare.recommender.choose import choosable, one_a_machine
+from trainfare.recommender.choose import best_per_machine, choosable
 
 BUY = Commitment(months=12, usd_per_hour=0.63, on_demand_usd_per_hour=1.0)
 HELD = replace(BUY, held=True)
@@ -29,7 +29,7 @@ def test_what_is_to_be_bought_is_chosen_only_when_allowed() -> None:
 
 def test_what_is_held_is_listed_beside_what_would_be_bought() -> None:
     held, bought, longer = committed(HELD), committed(BUY), committed(replace(BUY, months=36))
-    assert one_a_machine([bought, longer, held, CHEAP]) == (bought, held, CHEAP)
+    assert best_per_machine([bought, longer, held, CHEAP]) == (bought, held, CHEAP)
 
 
 def test_a_cheaper_commitment_is_mentioned_with_the_hours_above_which_it_pays_off() -> None:

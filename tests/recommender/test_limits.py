@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.recommender.test_choose import estimate, some_estimates
 from tests.strategies import intervals, positive
-from trainfare.errors import Infeasible
+from trainfare.errors import InfeasibleError
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 from trainfare.model.plan import Goal
@@ -120,7 +120,7 @@ def test_the_confidence_that_keeps_is_the_greatest(estimates: list[Estimate], go
 
 def message(estimates: list[Estimate], goal: Goal, **more: list[Estimate]) -> str:
     found = infeasible(estimates, goal, **more)
-    assert isinstance(found, Infeasible)
+    assert isinstance(found, InfeasibleError)
     assert found.exit_code == 3
     return str(found)
 

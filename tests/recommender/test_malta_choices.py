@@ -7,14 +7,14 @@ goal the page has no number: it is an intention of section 5.6.
 import pytest
 
 from tests.makers import make_candidate, make_estimate, make_offer, make_vm_type
-from trainfare.app.reproduce.malta.cost_benefit import runs
-from trainfare.app.reproduce.malta.epochs import run_seconds
-from trainfare.app.reproduce.malta.page import BATCH_SIZES, MACHINES, table, usd_per_hour
-from trainfare.app.reproduce.malta.simulations import BLOCKS, COLUMNS, Block
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 from trainfare.model.plan import Goal
-from trainfare.recommender.choose import in_order, one_a_machine
+from trainfare.papers.malta.cost_benefit import runs
+from trainfare.papers.malta.epochs import run_seconds
+from trainfare.papers.malta.page import BATCH_SIZES, MACHINES, table, usd_per_hour
+from trainfare.papers.malta.simulations import BLOCKS, COLUMNS, Block
+from trainfare.recommender.choose import best_per_machine, in_order
 from trainfare.recommender.pareto import front, knee
 
 CHEAPEST, FASTEST = Goal(kind="cheapest"), Goal(kind="fastest")
@@ -152,7 +152,7 @@ def test_p3_2xlarge_is_always_faster_and_three_times_of_four_cheaper() -> None:
 
 def test_every_machine_once_at_its_best_batch_size() -> None:
     """Chapter 4: the method answers which machine and which batch size."""
-    listed = one_a_machine(in_order(measured(SEISMIC), CHEAPEST))
+    listed = best_per_machine(in_order(measured(SEISMIC), CHEAPEST))
     assert [(e.candidate.offer.vm_type.name, e.candidate.batch_size) for e in listed[:3]] == [
         ("p2.xlarge", 512),
         ("p3.2xlarge", 1024),

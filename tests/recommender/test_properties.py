@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.recommender.test_choose import estimate, some_estimates, weighted
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Goal
-from trainfare.recommender.choose import Least, in_order, least_of, one_a_machine, score
+from trainfare.recommender.choose import IdealPoint, best_per_machine, ideal_point, in_order, score
 from trainfare.recommender.limits import upper_end, within
 from trainfare.recommender.pareto import front
 
@@ -34,10 +34,10 @@ def goals(draw: st.DrawFn) -> Goal:
 def chosen(estimates: list[Estimate], goal: Goal) -> Estimate | None:
     """As it is done for a plan: limits cut, the yardstick is of all that may be chosen."""
     kept = within(estimates, goal)
-    return one_a_machine(in_order(kept, goal, least=least_of(estimates)))[0] if kept else None
+    return best_per_machine(in_order(kept, goal, least=ideal_point(estimates)))[0] if kept else None
 
 
-def wanted(one: Estimate, goal: Goal, least: Least) -> float:
+def wanted(one: Estimate, goal: Goal, least: IdealPoint) -> float:
     """What the goal wants least of."""
     if goal.weight_time is not None:
         return score(one, goal.weight_time, least)
@@ -52,7 +52,7 @@ def dominates(one: Estimate, other: Estimate) -> bool:
 @given(some_estimates, goals())
 def test_the_choice_is_that_of_brute_force(estimates: list[Estimate], goal: Goal) -> None:
     deadline, budget = goal.deadline_seconds or 1e99, goal.budget_usd or 1e99
-    least = least_of(estimates)
+    least = ideal_point(estimates)
     kept = [
         e
         for e in estimates
@@ -88,7 +88,7 @@ def test_a_looser_limit_never_makes_the_best_worse(
     before, after = chosen(estimates, goal), chosen(estimates, looser)
     if before is not None:
         assert after is not None
-        least = least_of(estimates)
+        least = ideal_point(estimates)
         assert wanted(after, goal, least) <= wanted(before, goal, least)
 
 
@@ -98,7 +98,7 @@ def test_more_offers_never_make_the_best_worse(estimates: list[Estimate], more: 
     before, after = chosen(estimates, goal), chosen([*estimates, *more], goal)
     if before is not None:
         assert after is not None
-        least = least_of([*estimates, *more])
+        least = ideal_point([*estimates, *more])
         assert wanted(after, goal, least) <= wanted(before, goal, least)
 
 
@@ -108,7 +108,7 @@ def test_by_the_yardstick_of_the_smaller_choice_more_offers_may_look_worse() -> 
     goal, fast = weighted(0.5), estimate("e", usd=1000, seconds=50)
     before, after = chosen([a, b], goal), chosen([a, b, fast], goal)
     assert (before, after) == (a, b)
-    least = least_of([a, b])
+    least = ideal_point([a, b])
     assert score(b, 0.5, least) > score(a, 0.5, least)
 
 
@@ -133,7 +133,7 @@ def test_weights_of_nothing_and_one_are_cheapest_and_fastest(estimates: list[Est
 def test_more_weight_on_time_never_takes_longer(estimates: list[Estimate], v: float, w: float) -> None:
     v, w = sorted((v, w))
     first, second = in_order(estimates, weighted(v))[0], in_order(estimates, weighted(w))[0]
-    least = least_of(estimates)
+    least = ideal_point(estimates)
     if score(first, w, least) == pytest.approx(score(second, w, least), rel=1e-9):
         return  # as good as each other: the arithmetic of floats may take either
     assert second.seconds.value <= first.seconds.value

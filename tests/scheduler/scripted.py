@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from trainfare.model.queue import Decision, Job, NodePlan, NodeType, Queued, Slot, State
-from trainfare.scheduler.policies import Policy
+from trainfare.scheduler.policies.registry import Policy
 
 ONE = NodeType(name="one", gpu="K80", gpus=1, usd_per_hour=3.6)
 TWO = NodeType(name="two", gpu="K80", gpus=2, usd_per_hour=7.2)

@@ -4,13 +4,13 @@ import pytest
 
 from tests.scheduler.published import NAMES, NODES, published, published_costs
 from trainfare.model.queue import Decision, State
-from trainfare.scheduler import random_greedy as random_greedy_file
 from trainfare.scheduler.evaluate import outcome
-from trainfare.scheduler.greedy import greedy_nodes
-from trainfare.scheduler.path_relinking import path_relinking
-from trainfare.scheduler.policies import policy
-from trainfare.scheduler.random_greedy import Builder, random_greedy
-from trainfare.scheduler.simulate import simulate
+from trainfare.scheduler.policies import random_greedy as random_greedy_file
+from trainfare.scheduler.policies.greedy import greedy_nodes
+from trainfare.scheduler.policies.path_relinking import path_relinking
+from trainfare.scheduler.policies.random_greedy import Builder, random_greedy
+from trainfare.scheduler.policies.registry import policy
+from trainfare.scheduler.simulation.simulate import simulate
 from trainfare.scheduler.tables import remaining
 
 PUBLISHED_AS = {"fifo": "FIFO", "edf": "EDF", "priority": "Priority", "greedy": "Greedy"}

@@ -14,7 +14,7 @@ from tests.makers import (
     make_run,
     make_submission,
 )
-from trainfare.errors import NotFound
+from trainfare.errors import NotFoundError
 from trainfare.model.interval import Interval
 from trainfare.store.history import AlreadyKept, History
 
@@ -69,7 +69,7 @@ class HistoryContract:
 
     def test_a_mistyped_id_names_the_nearest(self, history: History) -> None:
         history.add_profile(make_profile())
-        with pytest.raises(NotFound) as caught:
+        with pytest.raises(NotFoundError) as caught:
             history.profile("p7kk2")
         assert str(caught.value) == (
             "there is no profile p7kk2. Did you mean p7k2? `trainfare profiles list` shows all."
@@ -81,13 +81,13 @@ class HistoryContract:
         history.remove_profile("p7k2")
         assert [profile.id for profile in history.profiles()] == ["p8"]
         for ask in (history.profile, history.remove_profile):
-            with pytest.raises(NotFound) as caught:
+            with pytest.raises(NotFoundError) as caught:
                 ask("p7k2")
             assert caught.value.near != "p7k2"
 
     def test_removing_what_is_not_there_names_the_nearest(self, history: History) -> None:
         history.add_profile(make_profile())
-        with pytest.raises(NotFound, match="Did you mean p7k2"):
+        with pytest.raises(NotFoundError, match="Did you mean p7k2"):
             history.remove_profile("p7k")
 
     def test_the_id_of_a_removed_profile_stays_taken(self, history: History) -> None:
@@ -152,7 +152,7 @@ class HistoryContract:
         assert len(full.estimates("p7k2")) == 2
 
     def test_a_plan_that_is_not_there_is_not_found(self, full: History) -> None:
-        with pytest.raises(NotFound, match="Did you mean n4t9"):
+        with pytest.raises(NotFoundError, match="Did you mean n4t9"):
             full.plan("n4t8")
 
     def test_a_run_comes_back(self, full: History) -> None:
@@ -160,7 +160,7 @@ class HistoryContract:
         full.add_run(later)
         assert full.run("r93") == make_run()
         assert full.runs() == (later, make_run())
-        with pytest.raises(NotFound, match="Did you mean r9"):
+        with pytest.raises(NotFoundError, match="Did you mean r9"):
             full.run("r92")
 
     def test_a_run_needs_its_plan_and_a_new_id(self, full: History) -> None:
@@ -228,7 +228,7 @@ class HistoryContract:
         history.withdraw_submission("s5j8")
         assert [submission.id for submission in history.submissions()] == ["s6"]
         for ask in (history.submission, history.withdraw_submission):
-            with pytest.raises(NotFound) as caught:
+            with pytest.raises(NotFoundError) as caught:
                 ask("s5j8")
             assert caught.value.near != "s5j8"
         with pytest.raises(AlreadyKept):
@@ -237,7 +237,7 @@ class HistoryContract:
     def test_a_mistyped_submission_names_the_nearest(self, history: History) -> None:
         history.add_profile(make_profile())
         history.add_submission(make_submission())
-        with pytest.raises(NotFound) as caught:
+        with pytest.raises(NotFoundError) as caught:
             history.withdraw_submission("s5j9")
         assert str(caught.value) == (
             "there is no submission s5j9. Did you mean s5j8? `trainfare schedule queue` shows all."

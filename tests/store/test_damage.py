@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.makers import make_observation, make_plan, make_profile, make_run, make_submission
-from trainfare.errors import StoreFailed
+from trainfare.errors import StoreError
 from trainfare.store.history import History
 from trainfare.store.open import open_history
 
@@ -47,7 +47,7 @@ def test_a_changed_document_is_named_and_the_others_can_be_read(path: Path) -> N
         assert len(history.damaged) == 1
         assert history.damaged[0].startswith(f"profile p8 in {path} is damaged: its checksum does not match.")
         assert "`trainfare profiles rm p8`" in history.damaged[0]
-        with pytest.raises(StoreFailed, match=r"profile p8 in .* is damaged"):
+        with pytest.raises(StoreError, match=r"profile p8 in .* is damaged"):
             history.profile("p8")
         assert history.profile("p9") == PROFILES["p9"]
 
@@ -73,14 +73,14 @@ def test_a_document_under_the_name_of_another_is_noticed(path: Path) -> None:
         "UPDATE profiles SET (document, sha256) = (SELECT document, sha256 FROM profiles WHERE id = 'p9')"
         "WHERE id = 'p8'",
     )
-    with open_history(str(path)) as history, pytest.raises(StoreFailed, match=r"profile p8 .* is damaged"):
+    with open_history(str(path)) as history, pytest.raises(StoreError, match=r"profile p8 .* is damaged"):
         history.profile("p8")
 
 
 def test_a_plan_with_a_damaged_estimate_is_named_and_the_other_estimates_can_be_read(path: Path) -> None:
     execute(path, "UPDATE estimates SET document = 'x' WHERE rank = 1")
     with open_history(str(path)) as history:
-        with pytest.raises(StoreFailed, match=r"estimate n4t9/1 in .* is damaged"):
+        with pytest.raises(StoreError, match=r"estimate n4t9/1 in .* is damaged"):
             history.plan("n4t9")
         assert history.plans() == ()
         assert history.estimates("p7k2") == (make_plan().chosen,)
@@ -90,7 +90,7 @@ def test_a_plan_with_a_damaged_estimate_is_named_and_the_other_estimates_can_be_
 def test_a_plan_that_misses_an_estimate_is_named(path: Path) -> None:
     execute(path, "DELETE FROM estimates WHERE rank = 1")
     missing = r"plan n4t9 .* 1 of its 2 estimates are missing"
-    with open_history(str(path)) as history, pytest.raises(StoreFailed, match=missing):
+    with open_history(str(path)) as history, pytest.raises(StoreError, match=missing):
         history.plan("n4t9")
 
 
@@ -109,7 +109,7 @@ def test_a_damaged_submission_is_named_and_can_be_withdrawn(path: Path) -> None:
         assert history.submissions() == ()
         assert history.damaged[0].startswith(f"submission s5j8 in {path} is damaged: its checksum does not match.")
         assert "`trainfare schedule withdraw s5j8` takes it off the list." in history.damaged[0]
-        with pytest.raises(StoreFailed, match=r"submission s5j8 in .* is damaged"):
+        with pytest.raises(StoreError, match=r"submission s5j8 in .* is damaged"):
             history.submission("s5j8")
         history.withdraw_submission("s5j8")
     with open_history(str(path)) as history:
@@ -132,7 +132,7 @@ def test_garbage_is_not_a_history_and_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     garbage = random.Random(1).randbytes(20_000)  # noqa: S311  # the same garbage each time
     path.write_bytes(garbage)
-    with pytest.raises(StoreFailed, match=f"{path} is not a history: .* left as it is"):
+    with pytest.raises(StoreError, match=f"{path} is not a history: .* left as it is"):
         open_history(str(path))
     assert path.read_bytes() == garbage
 
@@ -153,7 +153,7 @@ def survives(path: Path) -> str:
                 and history.estimates("p7k2") == (plan.chosen, *plan.runners_up)
             )
             return "whole" if whole else "noticed" if history.damaged else "lost in silence"
-    except StoreFailed:
+    except StoreError:
         return "noticed"
 
 

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import event
 
 from tests.makers import make_profile
-from trainfare.errors import StoreFailed
+from trainfare.errors import StoreError
 from trainfare.store.open import open_history
 from trainfare.store.sql import SqlHistory
 
@@ -65,7 +65,7 @@ def add_until_it_fails(history: SqlHistory) -> tuple[list[str], str]:
     for number in range(10_000):
         try:
             history.add_profile(make_profile(id=f"p{number}", loss=(0.1234567,) * 2000))
-        except StoreFailed as error:
+        except StoreError as error:
             return added, str(error)
         added.append(f"p{number}")
     raise AssertionError("it never failed")
@@ -106,7 +106,7 @@ def test_a_full_database_loses_nothing_and_goes_on_when_there_is_room(tmp_path: 
 
 def test_a_read_only_folder_is_named(public_folder: Path) -> None:
     public_folder.chmod(0o555)
-    with as_an_ordinary_user(), pytest.raises(StoreFailed) as caught:
+    with as_an_ordinary_user(), pytest.raises(StoreError) as caught:
         open_history(str(public_folder / "history.db"))
     assert f"you may not write to the folder {public_folder}" in str(caught.value)
     assert "Nothing was lost. Change that, or name another file with --store." in str(caught.value)
@@ -117,32 +117,32 @@ def test_a_read_only_file_can_be_read_but_not_written(public_folder: Path) -> No
     path.chmod(0o444)
     with as_an_ordinary_user(), opened(path) as history:
         assert history.profiles() == (make_profile(),)
-        with pytest.raises(StoreFailed, match="you may not write to the file"):
+        with pytest.raises(StoreError, match="you may not write to the file"):
             history.add_profile(make_profile(id="p8"))
 
 
 def test_a_file_that_may_not_be_read_is_named(public_folder: Path) -> None:
     path = public_folder / "history.db"
     path.chmod(0)
-    with as_an_ordinary_user(), pytest.raises(StoreFailed, match="you may not write to the file"):
+    with as_an_ordinary_user(), pytest.raises(StoreError, match="you may not write to the file"):
         open_history(str(path))
 
 
 def test_a_store_that_cannot_be_made_is_named(public_folder: Path) -> None:
     public_folder.chmod(0o555)
     path = public_folder / "deeper" / "history.db"
-    with as_an_ordinary_user(), pytest.raises(StoreFailed, match=f"cannot be made in {path}: Permission denied"):
+    with as_an_ordinary_user(), pytest.raises(StoreError, match=f"cannot be made in {path}: Permission denied"):
         open_history(str(path))
 
 
 def test_a_folder_is_not_a_store(tmp_path: Path) -> None:
-    with pytest.raises(StoreFailed, match="it is a folder"):
+    with pytest.raises(StoreError, match="it is a folder"):
         open_history(str(tmp_path))
 
 
 def test_a_file_is_not_a_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(StoreFailed, match="file is not a folder"):
+    with pytest.raises(StoreError, match="file is not a folder"):
         open_history(str(tmp_path / "file" / "history.db"))
 
 
@@ -151,7 +151,7 @@ def test_a_store_that_another_process_holds_is_waited_for_and_then_reported(tmp_
     with opened(path, wait_seconds=0.2) as history:
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreFailed, match=r"another process is writing to .* Try again when it is done"):
+        with pytest.raises(StoreError, match=r"another process is writing to .* Try again when it is done"):
             history.add_profile(make_profile())
         assert history.profiles() == ()
         other.execute("ROLLBACK")
@@ -161,7 +161,7 @@ def test_a_store_that_another_process_holds_is_waited_for_and_then_reported(tmp_
 
 
 def test_a_server_that_is_not_there_is_named_without_the_password() -> None:
-    with pytest.raises(StoreFailed, match="Connection refused") as caught:
+    with pytest.raises(StoreError, match="Connection refused") as caught:
         open_history("postgresql://ada:hunter2@127.0.0.1:1/trainfare")
     assert "postgresql://ada@127.0.0.1:1/trainfare" in str(caught.value)
     assert "hunter2" not in _everything_said(caught.value)
@@ -172,13 +172,13 @@ def test_a_wrong_password_is_said_and_not_printed(postgres_server: str) -> None:
     wrong = parts._replace(netloc=f"{parts.username}:hunter2@{parts.hostname}:{parts.port}").geturl()
     asked = parts._replace(netloc=f"{parts.username}@{parts.hostname}:{parts.port}", query="password=hunter2")
     for url in (wrong, asked.geturl()):
-        with pytest.raises(StoreFailed, match="password authentication failed") as caught:
+        with pytest.raises(StoreError, match="password authentication failed") as caught:
             open_history(url)
         assert "hunter2" not in _everything_said(caught.value)
 
 
 def test_a_database_that_is_not_there_is_named(postgres_server: str) -> None:
-    with pytest.raises(StoreFailed, match='database "nowhere" does not exist'):
+    with pytest.raises(StoreError, match='database "nowhere" does not exist'):
         open_history(urlsplit(postgres_server)._replace(path="/nowhere").geturl())
 
 
@@ -187,7 +187,7 @@ def test_a_postgresql_that_may_only_be_read_says_so(postgres: str) -> None:
         history.add_profile(make_profile())
     with open_history(f"{postgres}%20-cdefault_transaction_read_only%3Don") as history:
         assert history.profiles() == (make_profile(),)
-        with pytest.raises(StoreFailed, match="may not be written by this user"):
+        with pytest.raises(StoreError, match="may not be written by this user"):
             history.add_profile(make_profile(id="p8"))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.makers import make_profile
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 from trainfare.store.memory import MemoryHistory
 from trainfare.store.open import open_history
 
@@ -62,14 +62,14 @@ def test_memory_is_not_kept() -> None:
     ],
 )
 def test_a_location_that_is_none_is_refused(location: str, said: str) -> None:
-    with pytest.raises(AskedWrongly, match=said) as caught:
+    with pytest.raises(UsageError, match=said) as caught:
         open_history(location)
     assert "hunter2" not in str(caught.value)
 
 
 def test_postgresql_without_its_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(AskedWrongly, match=r"pip install 'trainfare\[postgres\]'"):
+    with pytest.raises(UsageError, match=r"pip install 'trainfare\[postgres\]'"):
         open_history("postgresql://host/db")
 
 
@@ -85,5 +85,5 @@ def test_opening_a_history_that_is_up_to_date_does_not_load_alembic(tmp_path: Pa
 
 
 def test_naming_a_history_does_not_load_sqlalchemy() -> None:
-    code = "import sys, trainfare.store.open, trainfare.app.profiles; sys.exit('sqlalchemy' in sys.modules)"
+    code = "import sys, trainfare.store.open, trainfare.app.profiling.profiles; sys.exit('sqlalchemy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

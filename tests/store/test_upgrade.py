@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import CheckConstraint, create_engine, inspect
 
 from tests.makers import make_plan, make_profile, make_submission
-from trainfare.errors import StoreFailed
+from trainfare.errors import StoreError
 from trainfare.store import upgrade
 from trainfare.store.faults import Place
 from trainfare.store.open import _sqlite_engine, open_history
@@ -172,7 +172,7 @@ def test_a_migration_that_fails_halfway_changes_nothing(path: Path, scripts: Pat
 def test_a_store_of_a_newer_version_is_refused_and_left_alone(path: Path, scripts: Path) -> None:
     lift(path, scripts)
     before = path.read_bytes()
-    with pytest.raises(StoreFailed, match=r"newer trainfare \(layout next.*left as it is. Update") as caught:
+    with pytest.raises(StoreError, match=r"newer trainfare \(layout next.*left as it is. Update") as caught:
         open_history(str(path))
     assert str(path) in str(caught.value)
     assert path.read_bytes() == before
@@ -184,7 +184,7 @@ def test_a_newer_store_in_postgresql_is_refused(postgres: str) -> None:
     open_history(postgres).close()
     with psycopg.connect(postgres) as connection:
         connection.execute("UPDATE trainfare_version SET version_num = 'next'")
-    with pytest.raises(StoreFailed, match="newer trainfare"):
+    with pytest.raises(StoreError, match="newer trainfare"):
         open_history(postgres)
 
 
@@ -194,7 +194,7 @@ def test_the_database_of_another_program_is_refused_and_left_alone(tmp_path: Pat
     connection.execute("CREATE TABLE photos (name TEXT)")
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(StoreFailed, match="of another program"):
+    with pytest.raises(StoreError, match="of another program"):
         open_history(str(path))
     assert path.read_bytes() == before
 

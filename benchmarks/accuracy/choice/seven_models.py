@@ -21,8 +21,8 @@ from benchmarks.accuracy.choice.deadline import IN_TIME, NINE_OF_TEN, SURELY, Bi
 from benchmarks.accuracy.judged import Judged
 from benchmarks.accuracy.more_gpus.programs import Program, seven_programs
 from benchmarks.accuracy.unseen_gpu.by_times import GPUS, ByOperations, Physics, every_program, traced_rows
-from trainfare.estimator.links import ClusterSeconds, ClusterStep, ScalingFit, fit_links, seconds_of
-from trainfare.estimator.programs import ProgramsFit, Timed, fit_programs, moved
+from trainfare.estimator.gpu.by_times import ProgramsFit, Timed, fit_programs, moved
+from trainfare.estimator.parallel.links import ClusterSeconds, ClusterStep, ScalingFit, fit_links, seconds_of
 from trainfare.measurements.prices import PATH, DayPrice, prices_on
 from trainfare.measurements.seven_models import SOURCE, seven_models
 from trainfare.model.interval import Interval

@@ -15,10 +15,18 @@ import numpy as np
 
 from benchmarks.accuracy.judged import Array, Judged
 from benchmarks.accuracy.more_gpus.programs import Program, step_of
+from benchmarks.baselines.stepwise import end_to_end_seconds
 from trainfare.catalog.gpus import load_gpus
-from trainfare.estimator.missed import Miss, MissedFit, fit_missed, foretell, gradient_seconds, misses_of
-from trainfare.estimator.parameter_server import ServedStep, fit_served
-from trainfare.estimator.scaling import (
+from trainfare.estimator.parallel.link_residuals import (
+    Residual,
+    ResidualFit,
+    fit_residuals,
+    foretell,
+    gradient_seconds,
+    residuals_of,
+)
+from trainfare.estimator.parallel.parameter_server import ServedStep, fit_served
+from trainfare.estimator.parallel.ring import (
     SHIPPED,
     MeasuredStep,
     Placement,
@@ -28,7 +36,6 @@ from trainfare.estimator.scaling import (
     linear_scaling,
     settings_of,
 )
-from trainfare.estimator.stepwise import end_to_end_seconds
 from trainfare.measurements.data_parallel import data_parallel_t4
 from trainfare.model.measurement import MeasuredIteration
 
@@ -65,9 +72,9 @@ class Halves:
     def ring(self, settings: RingSettings) -> RingFit:
         return fit_ring([step_of(row) for row in self.seen], settings)
 
-    def misses(self, ring: RingFit) -> tuple[Miss, ...]:
+    def misses(self, ring: RingFit) -> tuple[Residual, ...]:
         own = self.program
-        return misses_of(
+        return residuals_of(
             ring,
             [step_of(row) for row in self.asked],
             program=own.name,
@@ -100,7 +107,7 @@ def judge_counts(
     answers: list[tuple[Program, Answers]] = []
     for family, group in by_family.items():
         own = settings(frozenset(half.program.name for half in group))
-        missed = fit_missed([miss for miss in misses.by(own) if miss.family != family])
+        missed = fit_residuals([miss for miss in misses.by(own) if miss.family != family])
         answers += [(half.program, _answers(half, own, missed)) for half in group]
     if not answers:
         return []
@@ -119,16 +126,16 @@ class _Misses:
     """Of all programs, once for each settings of the ring."""
 
     halves: Sequence[Halves]
-    found: dict[RingSettings, list[Miss]] | None = None
+    found: dict[RingSettings, list[Residual]] | None = None
 
-    def by(self, settings: RingSettings) -> list[Miss]:
+    def by(self, settings: RingSettings) -> list[Residual]:
         self.found = self.found or {}
         if settings not in self.found:
             self.found[settings] = [m for half in self.halves for m in half.misses(half.ring(settings))]
         return self.found[settings]
 
 
-def _answers(half: Halves, settings: RingSettings, missed: MissedFit) -> Answers:
+def _answers(half: Halves, settings: RingSettings, missed: ResidualFit) -> Answers:
     ring = half.ring(settings)
     told = [
         foretell(

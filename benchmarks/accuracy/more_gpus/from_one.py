@@ -13,8 +13,8 @@ from benchmarks.accuracy.more_gpus.programs import (
     t4_programs,
     weakly_published_programs,
 )
-from trainfare.estimator.links import ClusterStep, ScalingFit, fit_links, seconds_of
-from trainfare.estimator.scaling import SHIPPED, RingFit
+from trainfare.estimator.parallel.links import ClusterStep, ScalingFit, fit_links, seconds_of
+from trainfare.estimator.parallel.ring import SHIPPED, RingFit
 
 FOLDS = 4
 

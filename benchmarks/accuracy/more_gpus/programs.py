@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainfare.catalog.gpus import load_gpus
-from trainfare.estimator.links import HALF, ClusterStep
-from trainfare.estimator.scaling import MeasuredStep, Placement
+from trainfare.estimator.parallel.links import HALF, ClusterStep
+from trainfare.estimator.parallel.ring import MeasuredStep, Placement
 from trainfare.measurements import data_parallel, published_scaling, seven_models, torchvision_gpus
 from trainfare.model.machine import Gpu
 from trainfare.model.measurement import MeasuredIteration

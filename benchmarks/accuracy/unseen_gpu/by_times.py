@@ -14,11 +14,11 @@ from statistics import median
 import numpy as np
 
 from benchmarks.accuracy.judged import Judged
+from benchmarks.baselines.stepwise import end_to_end_seconds
 from trainfare.catalog.gpus import load_gpus
-from trainfare.estimator.physics import PhysicsFit, StepModel, StepSeconds, fit_physics
-from trainfare.estimator.programs import ProgramsFit, Run, Timed, fit_programs, learned, moved
-from trainfare.estimator.stepwise import end_to_end_seconds
-from trainfare.estimator.two_ways import both_ways
+from trainfare.estimator.gpu.by_times import ProgramsFit, Run, Timed, fit_programs, learned, moved
+from trainfare.estimator.gpu.combined import both_ways
+from trainfare.estimator.gpu.physics import PhysicsFit, StepModel, StepSeconds, fit_physics
 from trainfare.measurements.rented_gpus import rented_gpus
 from trainfare.measurements.seven_models import seven_models
 from trainfare.measurements.torchvision_gpus import torchvision_gpus

@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.accuracy.ec2_rows import GPUS, Carried, carried, profiles_of, unknown_types
 from benchmarks.accuracy.judged import Judged
-from trainfare.estimator.transfer import TransferFit, fit_transfer, transferred, with_runs
+from trainfare.estimator.gpu.by_operator import TransferFit, fit_transfer, transferred, with_runs
 from trainfare.measurements.cnn_on_ec2 import TABLE
 from trainfare.model.measurement import OperatorProfile
 

@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.accuracy.judged import Array, Judged
 from benchmarks.accuracy.roofline_baselines import Baselines
 from trainfare.catalog.gpus import load_gpus
-from trainfare.estimator.physics import (
+from trainfare.estimator.gpu.physics import (
     NEAR,
     PhysicsFit,
     StepSeconds,

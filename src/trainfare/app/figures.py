@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 from trainfare.figures.batches import batches_figure
 from trainfare.figures.epochs import Won, epochs_figure
-from trainfare.figures.fare import fare_figure
 from trainfare.figures.look import NARROW, WIDE, Spec
+from trainfare.figures.time_cost import fare_figure
 from trainfare.figures.together import all_figures
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Plan
-from trainfare.recommender.explain import machine_words
+from trainfare.recommender.explain.reasons import machine_words
 
 VEGA_LITE = "5.21"
 """Of those that the renderer has, the last of the schema that specifications and notebooks name."""
@@ -75,7 +75,7 @@ def epochs_of(
     cheapest: Sequence[Won],
 ) -> Figure:
     """Time and cost against the number of epochs: of the same candidates, best first, for one epoch and for two, as
-    `Fare.on_a_line` gives them; and who wins at how many."""
+    `Workload.on_a_line` gives them; and who wins at how many."""
 
     def at(width: int) -> Spec:
         return epochs_figure(
@@ -120,11 +120,11 @@ def require_drawable(path: str | Path) -> Path:
     path = Path(path)
     if path.suffix.lower() not in RENDERERS:
         *most, last = RENDERERS
-        raise AskedWrongly(f"{path} cannot be drawn: its name must end in {', '.join(most)} or {last}.")
+        raise UsageError(f"{path} cannot be drawn: its name must end in {', '.join(most)} or {last}.")
     if not path.parent.is_dir():
-        raise AskedWrongly(f"{path} cannot be drawn: there is no folder {path.parent}.")
+        raise UsageError(f"{path} cannot be drawn: there is no folder {path.parent}.")
     if path.is_dir():
-        raise AskedWrongly(f"{path} cannot be drawn: it is a folder.")
+        raise UsageError(f"{path} cannot be drawn: it is a folder.")
     return path
 
 
@@ -241,7 +241,7 @@ def _write_whole(path: Path, content: bytes) -> None:
         if beside is not None:
             with suppress(OSError):
                 beside.unlink()
-        raise AskedWrongly(f"{path} cannot be written: {error.strerror or error}.") from error
+        raise UsageError(f"{path} cannot be written: {error.strerror or error}.") from error
 
 
 def _umask() -> int:

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 from trainfare.model.document import to_document
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
-from trainfare.model.legs import Legs
 from trainfare.model.plan import Plan
 from trainfare.model.prediction import Prediction
 from trainfare.model.profile import Profile
+from trainfare.model.split import SplitPlan
 from trainfare.profiler.enough import PATIENCE, stability_of
-from trainfare.recommender.choose import one_a_machine
+from trainfare.recommender.choose import best_per_machine
 
 if TYPE_CHECKING:
-    from trainfare.app.compare import Comparison
-    from trainfare.app.estimate import Estimation
-    from trainfare.app.predict import PredictionReport
-    from trainfare.app.recommend import Recommendation
-    from trainfare.app.series import Trial
+    from trainfare.app.profiling.series import Trial
+    from trainfare.app.recommending.compare import Comparison
+    from trainfare.app.recommending.estimate import Estimation
+    from trainfare.app.recommending.predict import PredictionReport
+    from trainfare.app.recommending.recommend import Recommendation
     from trainfare.recommender.crossovers import Stretch
 
 
@@ -57,7 +57,7 @@ def recommendation_record(recommendation: "Recommendation", *, every: bool) -> d
     return {
         **plan_record(recommendation.plan),
         "profiles": [profile.id for profile in recommendation.profiles],
-        "estimates": [estimate_record(estimate) for estimate in (estimates if every else one_a_machine(estimates))],
+        "estimates": [estimate_record(estimate) for estimate in (estimates if every else best_per_machine(estimates))],
     }
 
 
@@ -156,13 +156,13 @@ def plan_record(plan: Plan) -> dict[str, Any]:
         "reasons": list(plan.reasons),
         "front": [estimate_record(estimate) for estimate in plan.front],
         "knee": None if plan.knee is None else estimate_record(plan.knee),
-        "legs": None if plan.legs is None else legs_record(plan.legs),
+        "legs": None if plan.legs is None else split_record(plan.legs),
         "spot_risk": None if plan.spot_risk is None else asdict(plan.spot_risk),
         "estimates": [estimate_record(estimate) for estimate in (plan.chosen, *plan.runners_up)],
     }
 
 
-def legs_record(legs: Legs) -> dict[str, Any]:
+def split_record(legs: SplitPlan) -> dict[str, Any]:
     """The legs in order, what lies between them, and all of it together."""
     move, saving = legs.move, legs.saving
     return {

@@ -8,7 +8,7 @@ import os
 from importlib.resources import files
 from pathlib import Path
 
-from trainfare.errors import NotFound, StoreFailed
+from trainfare.errors import NotFoundError, StoreError
 
 SHIPPED = "shipped"
 
@@ -34,18 +34,18 @@ class Calibrations:
         except FileNotFoundError:
             return SHIPPED
         except (OSError, UnicodeDecodeError) as error:
-            raise StoreFailed(f"{self._folder / 'current'} cannot be read: {error}. Mend or remove it.") from error
+            raise StoreError(f"{self._folder / 'current'} cannot be read: {error}. Mend or remove it.") from error
         return name or SHIPPED
 
     def read(self, name: str) -> bytes:
         if name == SHIPPED:
             return shipped_calibration()
         if name not in self.names():
-            raise NotFound("calibration", name, self.names(), listed_by="trainfare calibrate --list")
+            raise NotFoundError("calibration", name, self.names(), listed_by="trainfare calibrate --list")
         try:
             return (self._folder / f"{name}.json").read_bytes()
         except OSError as error:
-            raise StoreFailed(f"calibration {name} cannot be read: {error}") from error
+            raise StoreError(f"calibration {name} cannot be read: {error}") from error
 
     def add(self, name: str, document: bytes) -> None:
         """Kept, and in use from now on; a name that is taken is a `ValueError`."""
@@ -56,7 +56,7 @@ class Calibrations:
 
     def use(self, name: str) -> None:
         if name not in self.names():
-            raise NotFound("calibration", name, self.names(), listed_by="trainfare calibrate --list")
+            raise NotFoundError("calibration", name, self.names(), listed_by="trainfare calibrate --list")
         self._write("current", name.encode())
 
     def _write(self, name: str, content: bytes) -> None:
@@ -70,4 +70,4 @@ class Calibrations:
                 os.fsync(file.fileno())
             unfinished.replace(self._folder / name)
         except OSError as error:
-            raise StoreFailed(f"{self._folder / name} cannot be written: {error}") from error
+            raise StoreError(f"{self._folder / name} cannot be written: {error}") from error

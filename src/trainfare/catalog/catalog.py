@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
-from trainfare.catalog.boards import gpu_of_device, plain
 from trainfare.catalog.bundled import load_history, load_offers
 from trainfare.catalog.commitments import read_commitments
+from trainfare.catalog.gpu_boards import gpu_of_device, plain
 from trainfare.catalog.gpus import load_gpus
 from trainfare.catalog.own import SLICES, read_machines
 from trainfare.catalog.prices import read_prices
-from trainfare.errors import AskedWrongly, NotFound
+from trainfare.errors import NotFoundError, UsageError
 from trainfare.model.machine import Gpu
 from trainfare.model.offer import Offer
 
@@ -41,10 +41,10 @@ class Catalog:
             if key.lower() == wanted:
                 by_key.setdefault(offer.vm_type.key, []).append(offer)
         if len(by_key) > 1:
-            raise AskedWrongly(f"{name} is a machine of more than one provider: say {' or '.join(by_key)}")
+            raise UsageError(f"{name} is a machine of more than one provider: say {' or '.join(by_key)}")
         if not by_key:
             known = {o.vm_type.key if "/" in wanted else o.vm_type.name for o in self.offers}
-            raise NotFound("machine", name, sorted(known), listed_by=LISTED_BY)
+            raise NotFoundError("machine", name, sorted(known), listed_by=LISTED_BY)
         return tuple(*by_key.values())
 
     def committed(self, machine: str) -> tuple[Offer, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 
-from trainfare.catalog.boards import board_of
+from trainfare.catalog.gpu_boards import board_of
 from trainfare.catalog.networks import network_gb_per_second
 from trainfare.model.machine import Gpu, VmType
 from trainfare.model.offer import Market, Offer

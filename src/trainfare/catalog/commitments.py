@@ -20,7 +20,7 @@ from pathlib import Path
 
 from trainfare.catalog.own import SOURCE
 from trainfare.catalog.own_file import COMMITMENTS, OwnTable, guess, read_own_file
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 from trainfare.model.machine import VmType
 from trainfare.model.offer import HOURS_PER_MONTH, Commitment, Offer
 
@@ -47,7 +47,7 @@ def read_commitments(path: Path, offers: Sequence[Offer]) -> tuple[Offer, ...]:
     if file is None or found == []:
         return ()
     if not isinstance(found, list) or not all(isinstance(fields, dict) for fields in found):
-        raise AskedWrongly(f"{path}: write [[commitment]] in double brackets, one for each, and its fields below")
+        raise UsageError(f"{path}: write [[commitment]] in double brackets, one for each, and its fields below")
     machines: dict[str, list[Offer]] = {}
     for offer in offers:
         if offer.market != "own":

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from trainfare.catalog.collector import Collector, Row, number, text
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 
 COLUMNS = frozenset({"instance_name", "location", "price", "gpu_count", "gpu_name", "spot"})
 SOURCE = "gpuhunt catalog"
@@ -19,7 +19,7 @@ def provider_of(path: Path, columns: frozenset[str], known: frozenset[str]) -> s
     name = _OUR_NAMES.get(path.stem, path.stem)
     if name in known:
         return name
-    raise AskedWrongly(f"whose prices are in {path}? It has no column provider: add --provider")
+    raise UsageError(f"whose prices are in {path}? It has no column provider: add --provider")
 
 
 def read_gpuhunt(rows: Iterable[Row], into: Collector, provider: str | None) -> None:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from trainfare.catalog import gpuhunt, skypilot
 from trainfare.catalog.collector import Collector, Reading, Row
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 from trainfare.model.machine import Gpu
 
 Format = Literal["skypilot", "gpuhunt"]
@@ -25,7 +25,7 @@ def read_table(
     provider: str | None = None,
     format_: Format | None = None,
 ) -> tuple[Format, Reading]:
-    """The offers of a foreign table; a file that is not one is `AskedWrongly`."""
+    """The offers of a foreign table; a file that is not one is `UsageError`."""
     columns, rows = _rows_of(path)
     known = frozenset(known_providers)
     found = _format_of(path, columns, format_)
@@ -40,22 +40,22 @@ def read_table(
 
 def _rows_of(path: Path) -> tuple[frozenset[str], list[Row]]:
     if path.is_dir():
-        raise AskedWrongly(f"{path} is a directory: name the price table in it, a CSV file")
+        raise UsageError(f"{path} is a directory: name the price table in it, a CSV file")
     try:
         content = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise AskedWrongly(f"the price table {path} cannot be read: {error.strerror}") from error
+        raise UsageError(f"the price table {path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise AskedWrongly(f"{path} is not a price table: it is not text") from error
+        raise UsageError(f"{path} is not a price table: it is not text") from error
     if not content.strip():
-        raise AskedWrongly(f"{path} is not a price table: it is empty")
+        raise UsageError(f"{path} is not a price table: it is empty")
     if "\0" in content:
-        raise AskedWrongly(f"{path} is not a price table: it is not text")
+        raise UsageError(f"{path} is not a price table: it is not text")
     try:
         reader = csv.DictReader(content.splitlines(keepends=True))
         return frozenset(reader.fieldnames or ()), list(reader)
     except csv.Error as error:
-        raise AskedWrongly(f"{path} is not a price table: {error}") from error
+        raise UsageError(f"{path} is not a price table: {error}") from error
 
 
 def _format_of(path: Path, columns: frozenset[str], asked: Format | None) -> Format:
@@ -64,8 +64,8 @@ def _format_of(path: Path, columns: frozenset[str], asked: Format | None) -> For
             return name
     if asked is not None:
         missing = ", ".join(sorted(_COLUMNS[asked] - columns))
-        raise AskedWrongly(f"{path} is not a table of {asked}: it has no column {missing}")
-    raise AskedWrongly(
+        raise UsageError(f"{path} is not a table of {asked}: it has no column {missing}")
+    raise UsageError(
         f"{path} is neither a table of SkyPilot (columns InstanceType, AcceleratorName, Price, …) nor of gpuhunt"
         " (instance_name, gpu_name, price, …)"
     )

@@ -26,9 +26,9 @@ from pathlib import Path
 
 import msgspec
 
-from trainfare.catalog.boards import plain
+from trainfare.catalog.gpu_boards import plain
 from trainfare.catalog.own_file import COMMITMENTS, GPUS, OwnTable, guess, read_own_file
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 from trainfare.model.machine import Gpu, VmType
 from trainfare.model.offer import Offer
 
@@ -50,11 +50,11 @@ def read_machines(path: Path, known: Mapping[str, Gpu]) -> tuple[tuple[Offer, ..
         return (), {}
     described = file.tables.get(GPUS, {})
     if not isinstance(described, dict):
-        raise AskedWrongly(f'{path}: gpus must hold tables, as in [gpus."My GPU"]')
+        raise UsageError(f'{path}: gpus must hold tables, as in [gpus."My GPU"]')
     own_gpus = {name: _gpu(OwnTable(path, f"gpus.{name}", fields)) for name, fields in described.items()}
     for name, value in file.tables.items():
         if isinstance(value, list) and name != COMMITMENTS:
-            raise AskedWrongly(f"{path}: only [[commitment]] stands in double brackets, not [[{name}]]")
+            raise UsageError(f"{path}: only [[commitment]] stands in double brackets, not [[{name}]]")
     gpus = {**known, **own_gpus}
     offers = tuple(
         _offer(name, OwnTable(path, name, fields), gpus, file.changed_on)

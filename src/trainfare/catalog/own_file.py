@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 
 GPUS = "gpus"
 COMMITMENTS = "commitment"
@@ -31,7 +31,7 @@ def read_own_file(path: Path) -> OwnFile | None:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
         changed_on = datetime.fromtimestamp(path.stat().st_mtime, tz=UTC).date()
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise AskedWrongly(f"the machines in {path} cannot be read: {error}. Mend the file.") from error
+        raise UsageError(f"the machines in {path} cannot be read: {error}. Mend the file.") from error
     return OwnFile(path=path, tables=tables, changed_on=changed_on)
 
 
@@ -42,11 +42,11 @@ class OwnTable:
         self.name = name
         self._where = f"{path}, {title or f'[{name}]'}"
         if not isinstance(fields, dict):
-            raise AskedWrongly(f"{path}: {name} must be a table: write [{name}] and its fields below")
+            raise UsageError(f"{path}: {name} must be a table: write [{name}] and its fields below")
         self.fields: dict[str, Any] = fields
 
-    def wrong(self, complaint: str) -> AskedWrongly:
-        return AskedWrongly(f"{self._where}: {complaint}")
+    def wrong(self, complaint: str) -> UsageError:
+        return UsageError(f"{self._where}: {complaint}")
 
     def require_known(self, allowed: Iterable[str]) -> None:
         for key in self.fields:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from trainfare.catalog.table import offers_of, written
-from trainfare.errors import AskedWrongly, OutsideFailed
+from trainfare.errors import ExternalError, UsageError
 from trainfare.model.machine import Gpu
 from trainfare.model.offer import Offer
 
@@ -22,7 +22,7 @@ def read_prices(directory: Path, gpus: Mapping[str, Gpu]) -> tuple[Offer, ...]:
 
 def kept_at(directory: Path, provider: str) -> Path:
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", provider):
-        raise AskedWrongly(f"{provider!r} is not the name of a provider: write it in small letters, as in aws")
+        raise UsageError(f"{provider!r} is not the name of a provider: write it in small letters, as in aws")
     return directory / f"{provider}.csv"
 
 
@@ -41,7 +41,7 @@ def keep_prices(directory: Path, provider: str, offers: Iterable[Offer]) -> Path
             unfinished.unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise OutsideFailed(
+        raise ExternalError(
             f"the prices cannot be kept in {directory}: {error.strerror}. Set TRAINFARE_PRICES to a directory"
             " that can be written."
         ) from error
@@ -53,6 +53,6 @@ def _read(path: Path, gpus: Mapping[str, Gpu]) -> tuple[Offer, ...]:
         with path.open(encoding="utf-8", newline="") as lines:
             return tuple(offers_of(csv.DictReader(lines), gpus))
     except (OSError, ValueError, csv.Error) as error:
-        raise AskedWrongly(
+        raise UsageError(
             f"the price table kept in {path} cannot be read: {error}. Import it again, or remove the file."
         ) from error

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from trainfare.catalog.boards import board_of
 from trainfare.catalog.collector import Collector, Row, number, text
-from trainfare.errors import AskedWrongly
+from trainfare.catalog.gpu_boards import board_of
+from trainfare.errors import UsageError
 
 COLUMNS = frozenset({"InstanceType", "AcceleratorName", "AcceleratorCount", "Price", "Region"})
 SOURCE = "SkyPilot catalog"
@@ -32,7 +32,7 @@ def provider_of(path: Path, known: frozenset[str]) -> str:
     folder = path.absolute().parent
     if folder.name in known or re.fullmatch(r"v\d+", folder.parent.name):
         return folder.name
-    raise AskedWrongly(
+    raise UsageError(
         f"whose prices are in {path}? SkyPilot's tables do not say it inside, only in a path like"
         " catalogs/v8/aws/vms.csv: add --provider"
     )

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trainfare.model.legs import Early
     from trainfare.model.plan import Goal, Target
     from trainfare.model.scope import Quota, Scope
+    from trainfare.model.split import Early
 
 
 def goal_of(
@@ -21,15 +21,15 @@ def goal_of(
     target: str | None,
 ) -> "Goal":
     """Within a budget alone it is the fastest, unless the user says otherwise."""
-    from trainfare.errors import AskedWrongly
+    from trainfare.errors import UsageError
     from trainfare.model.plan import Goal
 
     if asked is not None and weight_time is not None:
-        raise AskedWrongly("--goal and --weight-time both say what to look for: give one of them.")
+        raise UsageError("--goal and --weight-time both say what to look for: give one of them.")
     if weight_time is not None and not 0 <= weight_time <= 1:
-        raise AskedWrongly(f"--weight-time goes from 0, the cheapest, to 1, the fastest; got {weight_time:g}.")
+        raise UsageError(f"--weight-time goes from 0, the cheapest, to 1, the fastest; got {weight_time:g}.")
     if not 0 < confidence < 1:
-        raise AskedWrongly(f"--confidence lies between 0 and 1, got {confidence:g}.")
+        raise UsageError(f"--confidence lies between 0 and 1, got {confidence:g}.")
     by_limit = "fastest" if budget is not None and deadline is None else usual
     return Goal(
         kind="weighted" if weight_time is not None else asked or by_limit,
@@ -50,20 +50,22 @@ def scope_of(
     spot: bool,
     reserved: bool | None,
 ) -> "Scope":
-    from trainfare.errors import AskedWrongly, NotFound
+    from trainfare.errors import NotFoundError, UsageError
     from trainfare.model.scope import Scope
 
     names: dict[str, list[str]] = {"provider": [], "region": [], "machine": [], "gpu": [], "gpu-gib": []}
     for word in only:
         what, equals, name = word.partition("=")
         if word != "yours" and what not in names:
-            raise NotFound("such thing for --only as", what, (*names, "yours"), listed_by="trainfare recommend --help")
+            raise NotFoundError(
+                "such thing for --only as", what, (*names, "yours"), listed_by="trainfare recommend --help"
+            )
         if word != "yours" and not name:
-            raise AskedWrongly(f"--only {what} needs a name, as --only {what}=…")
+            raise UsageError(f"--only {what} needs a name, as --only {what}=…")
         if equals:
             names[what].append(name)
     if nodes is not None and nodes < 1:
-        raise AskedWrongly(f"--nodes must be at least 1, got {nodes}.")
+        raise UsageError(f"--nodes must be at least 1, got {nodes}.")
     return Scope(
         providers=tuple(names["provider"]),
         regions=tuple(names["region"]),
@@ -81,69 +83,69 @@ def scope_of(
 
 
 def _gib(text: str) -> float:
-    from trainfare.errors import AskedWrongly
+    from trainfare.errors import UsageError
 
     try:
         return _positive("--only gpu-gib", float(text)) or 0.0
     except ValueError:
-        raise AskedWrongly(f"--only gpu-gib is a number of GiB, not {text}.") from None
+        raise UsageError(f"--only gpu-gib is a number of GiB, not {text}.") from None
 
 
 def seconds_of(option: str, text: str) -> float:
-    from trainfare.errors import AskedWrongly
+    from trainfare.errors import UsageError
     from trainfare.units import parse_duration
 
     try:
         return parse_duration(text)
     except ValueError as error:
-        raise AskedWrongly(f"{option}: {error}.") from None
+        raise UsageError(f"{option}: {error}.") from None
 
 
 def _positive(option: str, number: float | None) -> float | None:
-    from trainfare.errors import AskedWrongly
+    from trainfare.errors import UsageError
 
     if number is not None and not 0 < number < float("inf"):
-        raise AskedWrongly(f"{option} must be a positive number, got {number:g}.")
+        raise UsageError(f"{option} must be a positive number, got {number:g}.")
     return number
 
 
 def _target(text: str) -> "Target":
-    from trainfare.errors import AskedWrongly
+    from trainfare.errors import UsageError
     from trainfare.model.plan import Target
 
     metric, _, value = text.partition("=")
     try:
         return Target(metric=metric, value=float(value))
     except ValueError:
-        raise AskedWrongly(f"--target is a metric and its value, as accuracy=0.9, not {text}.") from None
+        raise UsageError(f"--target is a metric and its value, as accuracy=0.9, not {text}.") from None
 
 
 def early_of(text: str) -> "Early":
-    from trainfare.errors import AskedWrongly
-    from trainfare.model.legs import Early
+    from trainfare.errors import UsageError
+    from trainfare.model.split import Early
 
     figure, at, time = text.partition("@")
     metric, _, value = figure.partition("=")
     try:
         return Early(metric=metric, value=float(value), seconds=seconds_of("--early", time) if at else None)
     except ValueError:
-        raise AskedWrongly(f"--early is a metric, its value and by when, as loss=0.5@2h, not {text}.") from None
+        raise UsageError(f"--early is a metric, its value and by when, as loss=0.5@2h, not {text}.") from None
 
 
 def _quota(text: str) -> "Quota":
-    from trainfare.errors import AskedWrongly
+    from trainfare.errors import UsageError
     from trainfare.model.scope import Quota
 
     of, _, most = text.rpartition("=")
     try:
         return Quota(of=of, most=int(most))
     except ValueError:
-        raise AskedWrongly(f"--quota is a name and a number, as A100=8 or aws/p3.2xlarge=2, not {text}.") from None
+        raise UsageError(f"--quota is a name and a number, as A100=8 or aws/p3.2xlarge=2, not {text}.") from None
 
 
 def _batch_size(text: str) -> int:
-    from trainfare.errors import AskedWrongly
+    from trainfare.errors import UsageError
 
     if not text.isdecimal() or int(text) < 1:
-        raise AskedWrongly(f"--batch is a whole number of samples, or any, not {text}.")
+        raise UsageError(f"--batch is a whole number of samples, or any, not {text}.")
     return int(text)

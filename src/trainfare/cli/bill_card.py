@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
-from trainfare.units import format_seconds, format_usd, spell_seconds
+from trainfare.units import format_duration, format_usd
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -47,8 +47,8 @@ def machines(estimate: Estimate) -> list[str | tuple[str, str]]:
 
 def spread(seconds: Interval, usd: Interval) -> list[str | tuple[str, str]]:
     return [
-        (f"{format_seconds(seconds.value)},  {format_usd(usd.value)}", "bold"),
-        f"  (90 %: {format_seconds(seconds.low)} – {format_seconds(seconds.high)}, "
+        (f"{format_duration(seconds.value)},  {format_usd(usd.value)}", "bold"),
+        f"  (90 %: {format_duration(seconds.low)} – {format_duration(seconds.high)}, "
         f"{format_usd(usd.low)} – {format_usd(usd.high)})",
     ]
 
@@ -70,15 +70,15 @@ def bill_table(estimate: Estimate, *, explain: bool) -> "Table":
         taken = next((its for name, its in seconds.items() if name == line.name), None)
         cells = [
             line.name,
-            spell_seconds(taken.value) if taken else "",
-            f"{spell_seconds(taken.low)} – {spell_seconds(taken.high)}" if taken and taken.low < taken.high else "",
+            format_duration(taken.value) if taken else "",
+            f"{format_duration(taken.low)} – {format_duration(taken.high)}" if taken and taken.low < taken.high else "",
             format_usd(line.usd.value),
         ]
         table.add_row(*cells, *([line.how] if explain else []))
     table.add_row(
         "in all",
-        spell_seconds(estimate.seconds.value),
-        f"{spell_seconds(estimate.seconds.low)} – {spell_seconds(estimate.seconds.high)}",
+        format_duration(estimate.seconds.value),
+        f"{format_duration(estimate.seconds.low)} – {format_duration(estimate.seconds.high)}",
         format_usd(estimate.usd.value),
         *([_in_all(estimate)] if explain else []),
         style="bold",
@@ -92,5 +92,5 @@ def _in_all(estimate: Estimate) -> str:
         return ""
     epochs = estimate.epochs_interval
     allowed = f"; {epochs.low:.0f} – {epochs.high:.0f} epochs are in the interval" if epochs else ""
-    charged = f"{spell_seconds(bill.billed_seconds)} charged, {bill.billing.words}"
+    charged = f"{format_duration(bill.billed_seconds)} charged, {bill.billing.words}"
     return f"{charged}, at prices of {bill.prices_seen_on}{allowed}"

@@ -8,7 +8,7 @@ import typer
 from trainfare.cli.options import Json, Store
 
 if TYPE_CHECKING:
-    from trainfare.app.calibrate import Calibrated, Kept
+    from trainfare.app.catalog.calibrate import Calibrated, Kept
 
 
 def calibrate(
@@ -29,14 +29,14 @@ def calibrate(
     Predictions that your profiles have shown to be off are corrected; those that cannot be right are set aside.
     Nothing is overwritten: --list shows every calibration, --use goes back.
     """
-    from trainfare.app import calibrate as app
+    from trainfare.app.catalog import calibrate as app
     from trainfare.cli.console import print_json, print_note
-    from trainfare.errors import AskedWrongly
+    from trainfare.errors import UsageError
     from trainfare.settings import read_settings
 
     settings = read_settings({"store": store})
     if sum((listed, use is not None, data is not None or try_only)) > 1:
-        raise AskedWrongly("--list, --use and --data exclude one another. Give one of them.")
+        raise UsageError("--list, --use and --data exclude one another. Give one of them.")
     if use is not None:
         app.use_calibration(use, settings)
         print_note(f"calibration {use} is in use")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from trainfare.app.catalog import Change, GpuFacts, Imported, Line, Listing
+    from trainfare.app.catalog.offers import Change, GpuFacts, Imported, Line, Listing
     from trainfare.model.machine import Gpu, VmType
     from trainfare.model.offer import Commitment, Offer
 
@@ -45,7 +45,7 @@ def list_command(
     as_json: Json = False,
 ) -> None:
     """List the machines that can be rented, each in its cheapest region."""
-    from trainfare.app.catalog import line_record, list_offers
+    from trainfare.app.catalog.offers import line_record, list_offers
     from trainfare.cli.console import out, print_json, print_note
 
     listing = list_offers(
@@ -76,8 +76,8 @@ def show_command(
     as_json: Json = False,
 ) -> None:
     """Show one machine: every region and price, and what its GPU can do."""
-    from trainfare.app.catalog import gpu_record, line_record, show_machine
-    from trainfare.app.commitments import commitment_record, list_commitments
+    from trainfare.app.catalog.commitments import commitment_record, list_commitments
+    from trainfare.app.catalog.offers import gpu_record, line_record, show_machine
     from trainfare.cli.console import out, print_json
 
     found = show_machine(machine)
@@ -110,7 +110,7 @@ def show_command(
 @app.command("commitments")
 def commitments_command(as_json: Json = False) -> None:
     """List the commitments of your machines.toml, and when each pays off."""
-    from trainfare.app.commitments import commitment_record, list_commitments
+    from trainfare.app.catalog.commitments import commitment_record, list_commitments
     from trainfare.cli.console import out, print_json, print_note
 
     committed = list_commitments()
@@ -129,7 +129,7 @@ def gpus_command(
     as_json: Json = False,
 ) -> None:
     """List what GPUs can do; with a name, each figure and where it comes from."""
-    from trainfare.app.catalog import gpu_record, list_gpus, show_gpu
+    from trainfare.app.catalog.offers import gpu_record, list_gpus, show_gpu
     from trainfare.cli.console import out, print_json, print_note
 
     if name is None:
@@ -168,7 +168,7 @@ def import_command(
     """Bring newer prices in; what changed is shown."""
     from pathlib import Path
 
-    from trainfare.app.catalog import import_prices, imported_record
+    from trainfare.app.catalog.offers import import_prices, imported_record
     from trainfare.cli.console import print_json
 
     imported = import_prices(
@@ -187,14 +187,14 @@ def import_command(
 def _day(text: str | None) -> "date | None":
     from datetime import date
 
-    from trainfare.errors import AskedWrongly
+    from trainfare.errors import UsageError
 
     if text is None:
         return None
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise AskedWrongly(f"--seen-on {text} is not a day; write it as 2026-11-01") from None
+        raise UsageError(f"--seen-on {text} is not a day; write it as 2026-11-01") from None
 
 
 def _lines_table(
@@ -347,7 +347,7 @@ def _gpus_table(gpus: "Sequence[Gpu]") -> "Table":
 def _print_gpu(found: "GpuFacts") -> None:
     from rich.text import Text
 
-    from trainfare.app.catalog import gpu_record
+    from trainfare.app.catalog.offers import gpu_record
     from trainfare.cli.console import out
 
     out().print(Text(found.gpu.name, style="bold"))

@@ -9,7 +9,7 @@ from trainfare.cli.options import IterationsPerEpoch, Json, Store
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from trainfare.app.cluster import ClusterAdvice
+    from trainfare.app.recommending.cluster import ClusterAdvice
     from trainfare.model.cluster import Algorithm, Rated
 
 WIDE = 130
@@ -79,7 +79,7 @@ def cluster(
     store: Store = None,
 ) -> None:
     """How many workers behind a parameter server, of which type."""
-    from trainfare.app.cluster import cluster_record, recommend_cluster
+    from trainfare.app.recommending.cluster import cluster_record, recommend_cluster
     from trainfare.settings import read_settings
 
     workers = _prices(worker or ())
@@ -106,13 +106,13 @@ def cluster(
 
 
 def _algorithm(name: str) -> "Algorithm":
-    from trainfare.errors import NotFound
+    from trainfare.errors import NotFoundError
     from trainfare.model.cluster import ALGORITHMS
 
     for known in ALGORITHMS:
         if known == name.lower():
             return known
-    raise NotFound("algorithm", name, ALGORITHMS, listed_by="trainfare cluster --help")
+    raise NotFoundError("algorithm", name, ALGORITHMS, listed_by="trainfare cluster --help")
 
 
 def _prices(flags: "list[str] | tuple[()]") -> dict[str, float | None]:
@@ -135,14 +135,14 @@ def _of_each(option: str, flags: "list[str] | tuple[()]", workers: dict[str, flo
 
 
 def _number(what: str, flag: str, text: str) -> float:
-    from trainfare.errors import AskedWrongly
+    from trainfare.errors import UsageError
 
     try:
         number = float(text)
     except ValueError:
         number = 0.0
     if not 0 < number < float("inf"):
-        raise AskedWrongly(f"{what} {flag} must be a positive number.")
+        raise UsageError(f"{what} {flag} must be a positive number.")
     return number
 
 
@@ -194,8 +194,8 @@ def _types(advice: "ClusterAdvice") -> "Table":
 
 def _side_by_side(rated: "tuple[Rated, ...]") -> "Table":
     from trainfare.cli.console import out
-    from trainfare.recommender.own_cluster import OURS, cluster_words
-    from trainfare.units import format_seconds, format_usd
+    from trainfare.recommender.clusters.own import OURS, cluster_words
+    from trainfare.units import format_duration, format_usd
 
     wide = out().width >= WIDE
     more = ("90 % of cost", "vs cheapest", "vs fastest") if wide else ()
@@ -211,7 +211,7 @@ def _side_by_side(rated: "tuple[Rated, ...]") -> "Table":
             each.by,
             cluster_words(each),
             f"{each.usd_per_hour:.4g}",
-            format_seconds(trained.seconds.value) if trained else "–",
+            format_duration(trained.seconds.value) if trained else "–",
             format_usd(trained.usd.value) if trained else "–",
             *(cells if wide else ()),
             _above(each.over_as_fast),

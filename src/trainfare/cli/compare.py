@@ -10,7 +10,7 @@ from trainfare.cli.options import IterationsPerEpoch, Json, Store
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from trainfare.app.compare import Comparison, UntilStable
+    from trainfare.app.recommending.compare import Comparison, UntilStable
     from trainfare.model.estimate import Estimate
     from trainfare.recommender.crossovers import Stretch
 
@@ -33,7 +33,7 @@ def compare(
     store: Store = None,
 ) -> None:
     """The measured machines side by side: who wins at how many epochs, and at which batch size."""
-    from trainfare.app.compare import compare
+    from trainfare.app.recommending.compare import compare
     from trainfare.settings import read_settings
 
     found = compare(
@@ -53,14 +53,12 @@ def compare(
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    from trainfare.errors import AskedWrongly
+    from trainfare.errors import UsageError
 
     try:
         return tuple(dict.fromkeys(int(word) for word in text.split(",") if word.strip()))
     except ValueError:
-        raise AskedWrongly(
-            f"--epochs must be whole numbers with commas between, such as 5,10,20, got {text}."
-        ) from None
+        raise UsageError(f"--epochs must be whole numbers with commas between, such as 5,10,20, got {text}.") from None
 
 
 def _print(found: "Comparison") -> None:
@@ -104,8 +102,8 @@ def _machine(estimate: "Estimate") -> str:
 
 
 def _stable_winners(found: "UntilStable | None") -> "Iterator[str]":
-    from trainfare.estimator.epochs import cheapest, fastest
-    from trainfare.units import format_seconds, format_usd
+    from trainfare.estimator.epochs.two_epochs import cheapest, fastest
+    from trainfare.units import format_duration, format_usd
 
     if found is None:
         return
@@ -113,7 +111,7 @@ def _stable_winners(found: "UntilStable | None") -> "Iterator[str]":
         best = choose(found.configurations)
         yield (
             f"until stable, {goal}: {best.machine} at batch size {best.batch_size}, {best.epochs:g} epochs, "
-            f"{format_seconds(best.seconds.value)}, {format_usd(best.usd.value)}"
+            f"{format_duration(best.seconds.value)}, {format_usd(best.usd.value)}"
         )
     exhaustive = sum(cost.exhaustive_usd.value for cost in found.method_costs)
     spent = sum(cost.epochs_usd.value for cost in found.method_costs)
@@ -126,7 +124,7 @@ def _stable_winners(found: "UntilStable | None") -> "Iterator[str]":
 def _simulated(found: "Comparison") -> "Table":
     from rich.table import Table
 
-    from trainfare.units import format_seconds, format_usd
+    from trainfare.units import format_duration, format_usd
 
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     table.add_column("machine")
@@ -140,11 +138,11 @@ def _simulated(found: "Comparison") -> "Table":
         cells = [
             candidate.offer.vm_type.key,
             str(candidate.batch_size or "–"),
-            format_seconds(standings[0].estimate.iteration_seconds.value),
+            format_duration(standings[0].estimate.iteration_seconds.value),
         ]
         for standing in standings:
             cells += [
-                format_seconds(standing.estimate.seconds.value),
+                format_duration(standing.estimate.seconds.value),
                 f"{standing.relative_seconds.value:.2f}",
                 format_usd(standing.estimate.usd.value),
                 f"{standing.relative_usd.value:.2f}",
@@ -157,8 +155,8 @@ def _simulated(found: "Comparison") -> "Table":
 def _trained(found: "UntilStable") -> "Table":
     from rich.table import Table
 
-    from trainfare.estimator.relative import by_best
-    from trainfare.units import format_seconds, format_usd
+    from trainfare.estimator.cost.relative import by_best
+    from trainfare.units import format_duration, format_usd
 
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     table.add_column("machine")
@@ -171,7 +169,7 @@ def _trained(found: "UntilStable") -> "Table":
             each.machine,
             str(each.batch_size),
             f"{each.epochs:g}",
-            format_seconds(each.seconds.value),
+            format_duration(each.seconds.value),
             f"{seconds[each].value:.2f}",
             format_usd(each.usd.value),
             f"{usd[each].value:.2f}",
@@ -183,7 +181,7 @@ def _benefit(found: "UntilStable") -> "Table":
     """As the paper of 2019 has it: up to the point from which the metric stays where it is."""
     from rich.table import Table
 
-    from trainfare.units import format_seconds, format_usd
+    from trainfare.units import format_duration, format_usd
 
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     table.add_column("machine")
@@ -194,7 +192,7 @@ def _benefit(found: "UntilStable") -> "Table":
             each.run.machine,
             str(each.run.batch_size),
             str(each.run.iterations or "–"),
-            format_seconds(each.run.seconds.value),
+            format_duration(each.run.seconds.value),
             f"{each.speedup.value:.2f}",
             format_usd(each.usd.value),
             f"{each.cost_ratio:.2f}",

@@ -46,8 +46,8 @@ def epochs(
     store: Store = None,
 ) -> None:
     """How many epochs a program needs: by its schedule, its curve, other batch sizes."""
-    from trainfare.app.epochs import epochs as ask
-    from trainfare.app.epochs import epochs_record
+    from trainfare.app.recommending.epochs import epochs as ask
+    from trainfare.app.recommending.epochs import epochs_record
     from trainfare.settings import read_settings
 
     if plot is not None:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from trainfare.app.epochs import EpochsReport, ProfileEpochs
-from trainfare.estimator.convergence import Fit
+from trainfare.app.recommending.epochs import EpochsReport, ProfileEpochs
+from trainfare.estimator.epochs.convergence import Fit
 from trainfare.model.epochs import EpochsAnswer
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
-from trainfare.app.epochs import EpochsReport, ProfileEpochs
 from trainfare.app.figures import Figure, require_drawable
+from trainfare.app.recommending.epochs import EpochsReport, ProfileEpochs
 from trainfare.cli.epochs_card import nearest_fit, range_words, run_length
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 from trainfare.figures.chart import Chart, Series, chart_figure
 from trainfare.figures.look import NARROW
 
@@ -21,7 +21,7 @@ def draw(report: EpochsReport, path: Path) -> None:
     """The leading profile's curve over its run, and where it settles, or reaches its target, as shaded ground."""
     leading = report.profiles[0]
     if leading.curve is None:
-        raise AskedWrongly(
+        raise UsageError(
             f"there is nothing to draw: profile {leading.profile_id} has no whole epoch with a loss or a metric. "
             "Let it see some: trainfare profile --epochs 5 -- …"
         )

@@ -54,7 +54,7 @@ def estimate(
     store: Store = None,
 ) -> None:
     """How long and how much on one machine."""
-    from trainfare.app.estimate import estimate
+    from trainfare.app.recommending.estimate import estimate
     from trainfare.model.bill import Overheads
     from trainfare.settings import read_settings
 

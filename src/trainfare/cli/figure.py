@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trainfare.app.figures import save_figure
-from trainfare.app.reproduce.figure import Figure
 from trainfare.figures.chart import chart_figure
+from trainfare.papers.figure import Figure
 
 
 def draw(figure: Figure, folder: Path, *, formats: Sequence[str] = ("png", "svg")) -> tuple[Path, ...]:

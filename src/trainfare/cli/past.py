@@ -65,7 +65,7 @@ def import_(
 
     What the logs do not say stays unknown; options add it.
     """
-    from trainfare.app.past import import_run
+    from trainfare.app.profiling.import_run import import_run
     from trainfare.app.records import profile_record
     from trainfare.cli.console import print_json, print_note
     from trainfare.cli.profile_card import print_card
@@ -104,12 +104,12 @@ def _print_past(profile: "Profile") -> None:
     from rich.text import Text
 
     from trainfare.cli.console import out
-    from trainfare.units import format_seconds
+    from trainfare.units import format_duration
 
     facts = []
     if profile.run_seconds:
         within = f" for {profile.run_iterations:,} iterations".replace(",", " ") if profile.run_iterations else ""
-        facts.append(f"the run took {format_seconds(profile.run_seconds)}{within}")
+        facts.append(f"the run took {format_duration(profile.run_seconds)}{within}")
     if profile.curve:
         first, last = profile.curve[0], profile.curve[-1]
         metrics = "".join(f", {name} {value:.3g}" for name, value in list(last.metrics.items())[:3])
@@ -122,7 +122,7 @@ def _print_past(profile: "Profile") -> None:
 
 
 def _print_next(profile: "Profile") -> None:
-    from trainfare.app.past import NEEDED, not_known
+    from trainfare.app.profiling.import_run import NEEDED, not_known
     from trainfare.cli.console import print_note
 
     print_note(f"profile {profile.id} kept: {profile.program.name}, {profile.measured_at.astimezone():%Y-%m-%d %H:%M}")

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 from trainfare.cli.bill_card import answer, machines, spread
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Plan
-from trainfare.recommender.explain import machine_words
-from trainfare.recommender.explain_legs import epochs_words
-from trainfare.units import format_age, format_seconds, format_usd
+from trainfare.recommender.explain.reasons import machine_words
+from trainfare.recommender.split.reasons import epochs_words
+from trainfare.units import format_age, format_duration, format_usd
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -89,7 +89,7 @@ def _columns(plan: Plan, lines: Sequence[Estimate], *, wide: bool) -> dict[str, 
         "GPU": [_gpus(e) for e in lines],
         "nodes": [str(e.candidate.nodes) for e in lines],
         "batch": [str(e.candidate.batch_size or "–") for e in lines],
-        "time": [format_seconds(e.seconds.value) for e in lines],
+        "time": [format_duration(e.seconds.value) for e in lines],
         "cost": [format_usd(e.usd.value) for e in lines],
         "90 % of cost": [f"{format_usd(e.usd.low).removesuffix(' $')} – {format_usd(e.usd.high)}" for e in lines],
         "basis": [e.basis for e in lines],

@@ -15,7 +15,7 @@ app = typer.Typer(help="List or look at what was recommended.", no_args_is_help=
 @app.command("list")
 def list_command(json: Json = False, store: Store = None) -> None:
     """List the plans, the newest first."""
-    from trainfare.app.plans import list_plans
+    from trainfare.app.recommending.plans import list_plans
     from trainfare.app.records import plan_record
     from trainfare.cli.console import print_json, print_note
     from trainfare.settings import read_settings
@@ -38,7 +38,7 @@ def show_command(
     store: Store = None,
 ) -> None:
     """Show a plan as it was recommended, with the prices of that day."""
-    from trainfare.app.plans import show_plan
+    from trainfare.app.recommending.plans import show_plan
     from trainfare.cli.console import print_json
     from trainfare.cli.plan_card import print_plan
     from trainfare.settings import read_settings
@@ -60,8 +60,8 @@ def _print_table(plans: "tuple[Plan, ...]") -> None:
 
     from trainfare.cli.console import out
     from trainfare.cli.profile_card import ago
-    from trainfare.recommender.explain import machine_words
-    from trainfare.units import format_seconds, format_usd
+    from trainfare.recommender.explain.reasons import machine_words
+    from trainfare.units import format_duration, format_usd
 
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     for name in ("plan", "goal", "profile", "machine"):
@@ -77,7 +77,7 @@ def _print_table(plans: "tuple[Plan, ...]") -> None:
             chosen.profile_id,
             machine_words(chosen.candidate.offer),
             str(chosen.epochs),
-            format_seconds(chosen.seconds.value),
+            format_duration(chosen.seconds.value),
             format_usd(chosen.usd.value),
             ago(plan.made_at, datetime.now(UTC)),
         )

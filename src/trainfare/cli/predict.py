@@ -24,7 +24,7 @@ def predict(
     store: Store = None,
 ) -> None:
     """How long an iteration takes elsewhere, and why."""
-    from trainfare.app.predict import predict
+    from trainfare.app.recommending.predict import predict
     from trainfare.settings import read_settings
 
     found = predict(

@@ -3,10 +3,10 @@
 import math
 from typing import TYPE_CHECKING
 
-from trainfare.app.predict import PredictionReport
+from trainfare.app.recommending.predict import PredictionReport
 from trainfare.model.prediction import Prediction
-from trainfare.recommender.explain import LIMIT_WORDS
-from trainfare.units import format_seconds
+from trainfare.recommender.explain.reasons import LIMIT_WORDS
+from trainfare.units import format_duration
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -39,8 +39,8 @@ def answer(prediction: Prediction) -> list[str | tuple[str, str]]:
     return [
         (f"{several}{vm_type.provider} {vm_type.name}", "bold green"),
         f"  ({hardware}{batch}):  ",
-        (f"{format_seconds(seconds.value)} an iteration", "bold"),
-        f"  (90 %: {format_seconds(seconds.low)} – {format_seconds(seconds.high)})"
+        (f"{format_duration(seconds.value)} an iteration", "bold"),
+        f"  (90 %: {format_duration(seconds.low)} – {format_duration(seconds.high)})"
         + (f",  {_rate(rate.value)} samples/s" if rate else ""),
     ]
 
@@ -59,9 +59,9 @@ def parts_table(prediction: Prediction) -> "Table | None":
         if part.seconds < SMALL_SHARE * whole:
             small += part.seconds
             continue
-        table.add_row(part.name, format_seconds(part.seconds), _percent(part.seconds / whole), part.limited_by)
+        table.add_row(part.name, format_duration(part.seconds), _percent(part.seconds / whole), part.limited_by)
     if small:
-        table.add_row("the rest", format_seconds(small), _percent(small / whole), "")
+        table.add_row("the rest", format_duration(small), _percent(small / whole), "")
     return table
 
 
@@ -122,9 +122,9 @@ def served_table(found: PredictionReport) -> "Table | None":
         in_step, apart = one.seconds.synchronous, one.seconds.asynchronous
         table.add_row(
             str(one.workers),
-            format_seconds(in_step),
+            format_duration(in_step),
             _rate(one.workers * batch / in_step),
-            format_seconds(apart),
+            format_duration(apart),
             _rate(one.workers * batch / apart),
             "saturated" if one.seconds.saturated else "",
         )
@@ -135,8 +135,8 @@ def _cells(name: str, one: Prediction) -> list[str]:
     seconds, rate = one.iteration_seconds, one.samples_per_second
     return [
         name,
-        format_seconds(seconds.value),
-        f"{format_seconds(seconds.low)} – {format_seconds(seconds.high)}",
+        format_duration(seconds.value),
+        f"{format_duration(seconds.low)} – {format_duration(seconds.high)}",
         _rate(rate.value) if rate else "",
     ]
 

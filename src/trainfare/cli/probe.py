@@ -71,7 +71,7 @@ def probe(
 
 
 def _plan(profile: list[str], asked: dict[str, Any], settings: "Settings", *, as_json: bool) -> None:
-    from trainfare.app.probe import plan_probes
+    from trainfare.app.recommending.probe import plan_probes
     from trainfare.cli.probe_card import plan_record, print_plan
 
     found = plan_probes(profile, settings=settings, **asked)
@@ -93,7 +93,7 @@ def _measure(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    from trainfare.app.probe import Step, run_probes
+    from trainfare.app.recommending.probe import Step, run_probes
     from trainfare.cli.asked import seconds_of
     from trainfare.cli.console import print_json, print_note
     from trainfare.cli.probe_card import beginning_line, print_probing, probing_record, step_line

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 from trainfare.model.probing import Probe
 from trainfare.recommender.words import machine_words
-from trainfare.units import format_seconds, format_usd
+from trainfare.units import format_duration, format_usd
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from trainfare.app.probe import Probing, ProbingPlan, Step
+    from trainfare.app.recommending.probe import Probing, ProbingPlan, Step
 
 
 def print_plan(found: "ProbingPlan") -> None:
@@ -62,7 +62,7 @@ def step_line(step: "Step") -> str:
     if step.profile is None:
         return f"{name}: {step.failure}"
     middle = steady(step.profile)
-    each = "" if middle is None else f", {format_seconds(middle.value)} an iteration"
+    each = "" if middle is None else f", {format_duration(middle.value)} an iteration"
     best = f"; best now: {machine_words(step.chosen.candidate.offer)}" if step.chosen else ""
     failed = f" ({step.failure})" if step.failure else ""
     return f"{name}: profile {step.profile.id} kept{each}{best}{failed}"
@@ -132,8 +132,8 @@ def _unprobed(found: "ProbingPlan") -> list[str]:
         return []
     return [
         f"on the average of what may come out: {format_usd(plan.expected_usd)} and "
-        f"{format_seconds(plan.expected_seconds)} with the probes, {format_usd(plan.unprobed_usd)} and "
-        f"{format_seconds(plan.unprobed_seconds)} without any"
+        f"{format_duration(plan.expected_seconds)} with the probes, {format_usd(plan.unprobed_usd)} and "
+        f"{format_duration(plan.unprobed_seconds)} without any"
     ]
 
 
@@ -165,10 +165,10 @@ def _table(found: "ProbingPlan") -> "Table":
             "begin" if not number else f"{number}.",
             machine_words(probe.candidate.offer),
             gpu.name if gpu else "–",
-            format_seconds(probe.seconds) if probe.seconds else "–",
+            format_duration(probe.seconds) if probe.seconds else "–",
             format_usd(probe.usd),
             format_usd(probe.expected_saving_usd) if number and probe.expected_saving_usd > 0 else "–",
-            format_seconds(probe.expected_saving_seconds) if number and probe.expected_saving_seconds > 0 else "–",
+            format_duration(probe.expected_saving_seconds) if number and probe.expected_saving_seconds > 0 else "–",
             "you" if probe in found.unreached else "trainfare probe",
         )
     return table

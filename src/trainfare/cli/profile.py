@@ -10,7 +10,7 @@ from trainfare.cli.options import Json, Store
 from trainfare.cli.profile_screen import Screen, uncertainty_of
 
 if TYPE_CHECKING:
-    from trainfare.app.series import Trial
+    from trainfare.app.profiling.series import Trial
     from trainfare.model.profile import Profile
     from trainfare.profiler.enough import Stability
 
@@ -69,11 +69,11 @@ def profile(
     The program is not changed and need not know of us. It runs in a copy of this folder, if that is not too large.
     Its output goes to stderr. It is stopped when enough was seen.
     """
-    from trainfare.errors import AskedWrongly
+    from trainfare.errors import UsageError
     from trainfare.settings import read_settings
 
     if in_place and keep_files:
-        raise AskedWrongly("--in-place makes no copy that --keep-files could keep. Give one of them.")
+        raise UsageError("--in-place makes no copy that --keep-files could keep. Give one of them.")
     settings = read_settings({"iterations": iterations, "stall_seconds": stall, "store": store})
     screen = Screen(quiet=quiet)
     options = {
@@ -122,11 +122,11 @@ class Asked:
 
 
 def _one(command: list[str], options: dict[str, Any], asked: Asked, screen: Screen, *, as_json: bool) -> None:
-    from trainfare.app.profile import ProfilingFailed, profile_command
+    from trainfare.app.profiling.profile import ProfilingFailed, profile_command
     from trainfare.app.records import profile_record
     from trainfare.cli.console import print_json
     from trainfare.cli.profile_card import print_card
-    from trainfare.errors import ProgramFailed
+    from trainfare.errors import ProgramError
 
     failure: ProfilingFailed | None = None
     try:
@@ -149,7 +149,7 @@ def _one(command: list[str], options: dict[str, Any], asked: Asked, screen: Scre
     if found.ending == "interrupted":
         raise typer.Exit(130)
     if (shown := asked.shortfall(found)) is not None:
-        raise ProgramFailed(
+        raise ProgramError(
             f"`{found.program.command_line}` ended after {shown} that were asked for. What it showed is kept as "
             f"{found.id}; let it train longer to see more."
         )
@@ -166,8 +166,8 @@ def _several(
     *,
     as_json: bool,
 ) -> None:
+    from trainfare.app.profiling.series import Trial, profile_series
     from trainfare.app.records import trial_record
-    from trainfare.app.series import Trial, profile_series
     from trainfare.cli.console import print_error, print_json, print_note
 
     def show(trial: Trial) -> None:
@@ -200,7 +200,7 @@ def _print_table(trials: "Sequence[Trial]") -> None:
 
     from trainfare.cli.console import out
     from trainfare.profiler.enough import steady
-    from trainfare.units import format_count, format_seconds
+    from trainfare.units import format_duration, format_large
 
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     for column in ("batch", "profile", "iterations", "each", "samples/s", "validation", "memory"):
@@ -217,9 +217,9 @@ def _print_table(trials: "Sequence[Trial]") -> None:
             str(batch or "–"),
             one.id if trial.failure is None else f"{one.id} (failed)",
             str(len(one.iteration_seconds)),
-            "–" if middle is None else f"{format_seconds(middle.value)} ± {uncertainty_of(middle)}",
-            "–" if middle is None or samples is None else format_count(samples / middle.value),
-            format_seconds(one.validation_seconds[-1]) if one.validation_seconds else "–",
+            "–" if middle is None else f"{format_duration(middle.value)} ± {uncertainty_of(middle)}",
+            "–" if middle is None or samples is None else format_large(samples / middle.value),
+            format_duration(one.validation_seconds[-1]) if one.validation_seconds else "–",
             "–" if peak is None else f"{peak / 2**30:.2f} GiB",
         )
     out().print(table)
@@ -228,10 +228,10 @@ def _print_table(trials: "Sequence[Trial]") -> None:
 def _print_notes(profile: "Profile", asked: Asked) -> None:
     from trainfare.cli.console import print_note
     from trainfare.profiler.enough import PATIENCE, complete_epochs, stability_of
-    from trainfare.units import format_seconds
+    from trainfare.units import format_duration
 
     if asked.epochs is not None and (timed := [epoch.seconds for epoch in complete_epochs(profile) if epoch.seconds]):
-        print_note(f"epochs, with validation: {' · '.join(map(format_seconds, timed))}")
+        print_note(f"epochs, with validation: {' · '.join(map(format_duration, timed))}")
     if asked.until_stable:
         stability = stability_of(profile, asked.patience or PATIENCE)
         print_note("no epoch was seen to end" if stability is None else stability_line(stability))
@@ -267,22 +267,22 @@ def _ending(profile: "Profile", asked: Asked) -> str:
 
 
 def _seconds(text: str) -> float:
-    from trainfare.errors import AskedWrongly
+    from trainfare.errors import UsageError
     from trainfare.units import parse_duration
 
     try:
         return parse_duration(text)
     except ValueError as error:
-        raise AskedWrongly(f"--max-time: {error}.") from error
+        raise UsageError(f"--max-time: {error}.") from error
 
 
 def _sizes(text: str) -> list[int]:
-    from trainfare.errors import AskedWrongly
+    from trainfare.errors import UsageError
 
     try:
         sizes = [int(part) for part in text.split(",")]
     except ValueError:
         sizes = []
     if not sizes or min(sizes) < 1:
-        raise AskedWrongly(f"--batch-sizes {text!r} must be whole numbers of at least 1 with commas between: 64,128.")
+        raise UsageError(f"--batch-sizes {text!r} must be whole numbers of at least 1 with commas between: 64,128.")
     return sizes

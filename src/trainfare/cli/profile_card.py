@@ -6,7 +6,7 @@ from itertools import pairwise
 from statistics import median, quantiles
 
 from trainfare.model.profile import Profile
-from trainfare.units import BYTES_PER_GIB, format_count, format_seconds
+from trainfare.units import BYTES_PER_GIB, format_duration, format_large
 
 _FRAMEWORKS = {
     "pytorch": "PyTorch",
@@ -66,9 +66,9 @@ def iteration_time(profile: Profile) -> str:
     if not steady:
         return "–"
     if len(steady) < 4:
-        return format_seconds(median(steady))
+        return format_duration(median(steady))
     low, middle, high = quantiles(steady, n=4, method="inclusive")
-    return f"{format_seconds(middle)} ± {_digits(high - low, middle)}"
+    return f"{format_duration(middle)} ± {_digits(high - low, middle)}"
 
 
 def _program_facts(profile: Profile) -> list[str]:
@@ -77,7 +77,7 @@ def _program_facts(profile: Profile) -> list[str]:
     if profile.device:
         facts.append(f"on {_device(profile)}")
     if profile.parameters:
-        facts.append(f"{format_count(profile.parameters)} parameters")
+        facts.append(f"{format_large(profile.parameters)} parameters")
     facts.append(f"batch {profile.batch_size}" if profile.batch_size else "batch size unknown")
     if profile.iterations_per_epoch:
         samples = f" ({_grouped(profile.samples)} samples)" if profile.samples else ""
@@ -102,11 +102,11 @@ def _device(profile: Profile) -> str:
 def _time_facts(profile: Profile) -> list[str]:
     facts = []
     if profile.init_seconds is not None:
-        facts.append(f"start-up {format_seconds(profile.init_seconds)}")
+        facts.append(f"start-up {format_duration(profile.init_seconds)}")
     if profile.first_iteration_seconds is None:
         facts.append("no time of an iteration is known")
         return facts
-    facts.append(f"first iteration {format_seconds(profile.first_iteration_seconds)}")
+    facts.append(f"first iteration {format_duration(profile.first_iteration_seconds)}")
     steady = profile.steady_iteration_seconds
     if not steady:
         facts.append("no second iteration was seen")
@@ -122,7 +122,7 @@ def _other_facts(profile: Profile) -> list[str]:
     facts = []
     if profile.validation_seconds:
         times = f", {len(profile.validation_seconds)} times" if len(profile.validation_seconds) > 1 else ""
-        facts.append(f"validation {format_seconds(median(profile.validation_seconds))}{times}")
+        facts.append(f"validation {format_duration(median(profile.validation_seconds))}{times}")
     if profile.peak_device_bytes:
         facts.append(f"peak memory {_gib(profile.peak_device_bytes)} on the GPU")
     elif profile.peak_host_bytes:
@@ -155,7 +155,7 @@ def _amount(parts: Iterable[tuple[str, float]], unit: str) -> str:
         by_kind[kind] = by_kind.get(kind, 0.0) + amount
     total = sum(by_kind.values())
     large = [kind for kind in sorted(by_kind, key=lambda kind: -by_kind[kind]) if by_kind[kind] >= total / 4 > 0]
-    return f"{format_count(total)}{unit}" + (f" ({', '.join(large)})" if large else "")
+    return f"{format_large(total)}{unit}" + (f" ({', '.join(large)})" if large else "")
 
 
 def _schedule(profile: Profile) -> str:
@@ -198,7 +198,7 @@ def _digits(spread: float, middle: float) -> str:
     """Half the spread in the unit of the middle, so that the two can be compared at a glance."""
     half = spread / 2
     if middle >= 99.95 and half >= 1:
-        return format_seconds(half)
+        return format_duration(half)
     scale, unit = (1e6, "µs") if middle < 1e-3 else (1e3, "ms") if middle < 0.9995 else (1, "s")
     return f"{float(f'{half * scale:.2g}'):g} {unit}"
 

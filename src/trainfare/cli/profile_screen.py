@@ -99,11 +99,11 @@ class Screen:
 
 
 def file_lines(place: "Workspace") -> list[str]:
-    from trainfare.units import format_count
+    from trainfare.units import format_large
 
     changes = place.changes
     count = len(changes.written)
-    wrote = f"{count} file{'s' if count != 1 else ''} ({format_count(changes.written_bytes)}B) that it wrote"
+    wrote = f"{count} file{'s' if count != 1 else ''} ({format_large(changes.written_bytes)}B) that it wrote"
     if place.kept:
         lines = [f"it ran in a copy of your folder, which is kept with the {wrote}: {place.directory}"]
     elif count:
@@ -119,18 +119,18 @@ def file_lines(place: "Workspace") -> list[str]:
 def progress_line(progress: "Progress") -> str:
     """What was measured and what is still unknown."""
     from trainfare.profiler.enough import UntilSteady, steady
-    from trainfare.units import format_seconds
+    from trainfare.units import format_duration
 
     seen = progress.seen
     if seen is None:
         waiting = "waiting for the first iteration" if progress.framework else "starting"
-        return f"{waiting} · {format_seconds(progress.seconds)}"
+        return f"{waiting} · {format_duration(progress.seconds)}"
     parts = [_how_far(progress, seen)]
     if progress.stopping:
         return f"{parts[0]} · enough, the program is ending"
     if (middle := steady(seen)) is not None:
         known = len(seen.steady_iteration_seconds) >= _FEWEST_KNOWN
-        parts.append(format_seconds(middle.value) + (f" ± {uncertainty_of(middle)}" if known else " each"))
+        parts.append(format_duration(middle.value) + (f" ± {uncertainty_of(middle)}" if known else " each"))
         if known and progress.iterations_wanted is None and isinstance(progress.until, UntilSteady):
             parts[-1] += f" ({100 * progress.until.within:g} % wanted)"
     facts: dict[str, object] = {"batch size": seen.batch_size, "validation": seen.validation_seconds}

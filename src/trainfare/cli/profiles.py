@@ -18,7 +18,7 @@ ProfileId = Annotated[str, typer.Argument(metavar="ID", help="As `trainfare prof
 @app.command("list")
 def list_command(json: Json = False, store: Store = None) -> None:
     """List the profiles, the newest first."""
-    from trainfare.app.profiles import list_profiles
+    from trainfare.app.profiling.profiles import list_profiles
     from trainfare.app.records import profile_record
     from trainfare.cli.console import print_json, print_note
     from trainfare.settings import read_settings
@@ -42,7 +42,7 @@ def show_command(
     store: Store = None,
 ) -> None:
     """Show what one profile measured."""
-    from trainfare.app.profiles import show_log, show_profile
+    from trainfare.app.profiling.profiles import show_log, show_profile
     from trainfare.app.records import profile_record
     from trainfare.cli.console import print_json
     from trainfare.settings import read_settings
@@ -70,14 +70,14 @@ def rm_command(
     store: Store = None,
 ) -> None:
     """Take profiles off the list; estimates that lean on them stay explained."""
-    from trainfare.app.profiles import remove_profiles
+    from trainfare.app.profiling.profiles import remove_profiles
     from trainfare.cli.console import print_json, print_note
-    from trainfare.errors import AskedWrongly
+    from trainfare.errors import UsageError
     from trainfare.settings import read_settings
 
     if not yes:
         if not sys.stdin.isatty():
-            raise AskedWrongly("nobody is here to ask whether to remove profiles; say --yes. None was removed.")
+            raise UsageError("nobody is here to ask whether to remove profiles; say --yes. None was removed.")
         typer.confirm(f"Remove {', '.join(profile_ids)}?", abort=True, err=True)
     removed = remove_profiles(profile_ids, settings=read_settings({"store": store}))
     if json:
@@ -95,7 +95,7 @@ def import_command(
     store: Store = None,
 ) -> None:
     """Keep a profile that was measured on another machine."""
-    from trainfare.app.profiles import import_profile
+    from trainfare.app.profiling.profiles import import_profile
     from trainfare.cli.console import print_json, print_note
     from trainfare.settings import read_settings
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 SUBMIT = "trainfare schedule submit PROFILE --deadline 6h"
 NOTHING_PLANNED = 3
-"""The exit code of Infeasible: jobs wait, and none of them can be planned."""
+"""The exit code of InfeasibleError: jobs wait, and none of them can be planned."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -49,7 +49,7 @@ def submit_command(
     store: Store = None,
 ) -> None:
     """Put a training into the queue."""
-    from trainfare.app.queue_submit import submit_job
+    from trainfare.app.queue.submit import submit_job
     from trainfare.cli.console import print_json
     from trainfare.settings import read_settings
 
@@ -64,7 +64,7 @@ def submit_command(
         settings=read_settings({"store": store}),
     )
     if json:
-        from trainfare.app.queue_records import submitted_record
+        from trainfare.app.queue.queue_records import submitted_record
 
         print_json(submitted_record(found))
         return
@@ -75,7 +75,7 @@ def submit_command(
 
 def queue_command(json: Json = False, store: Store = None) -> None:
     """List what waits, the oldest first."""
-    from trainfare.app.queue import list_queue
+    from trainfare.app.queue.listing import list_queue
     from trainfare.cli.console import print_json, print_note
     from trainfare.settings import read_settings
 
@@ -83,7 +83,7 @@ def queue_command(json: Json = False, store: Store = None) -> None:
     for sentence in waiting.damaged:
         print_note(f"note: {sentence}")
     if json:
-        from trainfare.app.queue_records import submission_record
+        from trainfare.app.queue.queue_records import submission_record
 
         print_json([submission_record(submission) for submission in waiting.submissions])
     elif waiting.submissions:
@@ -100,7 +100,7 @@ def withdraw_command(
     store: Store = None,
 ) -> None:
     """Take trainings out of the queue."""
-    from trainfare.app.queue import withdraw_jobs
+    from trainfare.app.queue.listing import withdraw_jobs
     from trainfare.cli.console import print_json, print_note
     from trainfare.settings import read_settings
 
@@ -136,7 +136,7 @@ def plan_command(
 ) -> None:
     """What to run now and where; when each job is done."""
     from trainfare.app.figures import require_drawable
-    from trainfare.app.queue_plan import plan_queue
+    from trainfare.app.queue.plan import plan_queue
     from trainfare.cli.console import print_json, print_note
     from trainfare.settings import read_settings
 
@@ -157,7 +157,7 @@ def plan_command(
             figure.save(path)
             print_note(f"drawn: {path}")
     if json:
-        from trainfare.app.queue_records import queue_plan_record
+        from trainfare.app.queue.queue_records import queue_plan_record
 
         print_json(queue_plan_record(plan))
     elif plan.jobs or plan.unplanned:
@@ -174,19 +174,17 @@ def deadline_of(text: str) -> "timedelta | datetime":
     """How long from now, or a moment; one without a time zone is of this machine's."""
     from datetime import datetime, timedelta
 
-    from trainfare.errors import AskedWrongly
+    from trainfare.errors import UsageError
     from trainfare.units import parse_duration
 
-    wrong = AskedWrongly(
-        f"--deadline is how long from now, as 6h or 2d, or a moment, as 2026-11-18T09:00, not {text!r}."
-    )
+    wrong = UsageError(f"--deadline is how long from now, as 6h or 2d, or a moment, as 2026-11-18T09:00, not {text!r}.")
     text = text.strip()
     try:
         if text.replace(".", "").isdecimal():  # seconds elsewhere, but nobody means a deadline in 6 seconds
             raise wrong
         return timedelta(seconds=parse_duration(text))
     except OverflowError:
-        raise AskedWrongly(f"the deadline {text} is on no calendar. Give a nearer one, or none.") from None
+        raise UsageError(f"the deadline {text} is on no calendar. Give a nearer one, or none.") from None
     except ValueError:
         pass
     try:
@@ -194,14 +192,14 @@ def deadline_of(text: str) -> "timedelta | datetime":
     except ValueError:
         raise wrong from None
     if len(text) <= len("2026-11-18"):
-        raise AskedWrongly(f"--deadline {text} has no time of day: say {text}T09:00.")
+        raise UsageError(f"--deadline {text} has no time of day: say {text}T09:00.")
     return moment
 
 
 def quota_of(text: str) -> tuple[str, int]:
-    from trainfare.errors import AskedWrongly
+    from trainfare.errors import UsageError
 
     user, equals, gpus = text.rpartition("=")
     if not equals or not user.strip() or not gpus.isdecimal():
-        raise AskedWrongly(f"--quota is a user and a number of GPUs, as alice=8, not {text!r}.")
+        raise UsageError(f"--quota is a user and a number of GPUs, as alice=8, not {text!r}.")
     return user.strip(), int(gpus)

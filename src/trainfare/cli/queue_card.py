@@ -5,13 +5,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from trainfare.cli.console import out, print_note, print_topics
-from trainfare.units import format_seconds, format_usd
+from trainfare.units import format_duration, format_usd
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from trainfare.app.queue_plan import PlannedJob, QueuePlan
-    from trainfare.app.queue_submit import Submitted
+    from trainfare.app.queue.plan import PlannedJob, QueuePlan
+    from trainfare.app.queue.submit import Submitted
     from trainfare.model.submission import Submission
 
 WIDE = 112
@@ -137,7 +137,7 @@ def _jobs(jobs: "Sequence[PlannedJob]") -> "Table":
 
 
 def _deadline(planned: "PlannedJob") -> str:
-    from trainfare.app.queue_plan import time_left
+    from trainfare.app.queue.plan import time_left
 
     left = time_left(planned)
     return "–" if left is None or planned.chance is None else f"{left} ({_likely(planned.chance)})"
@@ -180,8 +180,8 @@ def _assumed(plan: "QueuePlan") -> str:
     spot = any(offer.market == "spot" for offer in plan.table.offers.values())
     luck = "; spot nodes are taken back as in one draw of luck" if spot else ""
     return (
-        f"every prediction holds and nothing more is submitted; a node boots {format_seconds(delays.boot_seconds)}, a "
-        f"job that moves is back after {format_seconds(delays.checkpoint_seconds + delays.restart_seconds)}{luck}"
+        f"every prediction holds and nothing more is submitted; a node boots {format_duration(delays.boot_seconds)}, a "
+        f"job that moves is back after {format_duration(delays.checkpoint_seconds + delays.restart_seconds)}{luck}"
     )
 
 

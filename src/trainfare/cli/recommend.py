@@ -25,7 +25,7 @@ from trainfare.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from trainfare.app.recommend import Recommendation
+    from trainfare.app.recommending.recommend import Recommendation
     from trainfare.model.estimate import Estimate
     from trainfare.model.plan import Plan
 
@@ -98,15 +98,15 @@ def recommend(
 ) -> None:
     """Which machine to train on: how long, how much, how sure."""
     from trainfare.app.figures import require_drawable
-    from trainfare.app.recommend import recommend
+    from trainfare.app.recommending.recommend import recommend
     from trainfare.cli.asked import early_of, goal_of, scope_of
-    from trainfare.errors import AskedWrongly
+    from trainfare.errors import UsageError
     from trainfare.model.bill import Overheads
     from trainfare.settings import read_settings
 
     files = [require_drawable(path) for path in plot or ()]
     if view != "fare" and not files:
-        raise AskedWrongly(f"--view says what --plot draws: --plot FILE --view {view}.")
+        raise UsageError(f"--view says what --plot draws: --plot FILE --view {view}.")
     settings = read_settings({"store": store, "goal": goal, "boot_seconds": boot, "setup_seconds": setup})
     found = recommend(
         profile or (),
@@ -155,7 +155,7 @@ def _worth_a_look(plan: "Plan") -> "tuple[Estimate, ...]":
 
 def _every_line(found: "Recommendation") -> "tuple[Estimate, ...]":
     """The chosen one first, then the best of each machine type and market, what may not be chosen included."""
-    from trainfare.recommender.choose import one_a_machine
+    from trainfare.recommender.choose import best_per_machine
 
     chosen = found.plan.chosen
-    return (chosen, *(e for e in one_a_machine(found.estimates) if e.candidate != chosen.candidate))
+    return (chosen, *(e for e in best_per_machine(found.estimates) if e.candidate != chosen.candidate))

@@ -10,7 +10,7 @@ import typer
 from trainfare.cli.options import Json
 
 if TYPE_CHECKING:
-    from trainfare.app.reproduce.row import Row
+    from trainfare.papers.row import Row
 
 STYLES = {"equal": "green", "misprint": "yellow", "differs": "bold red", "not-recomputable": "dim"}
 
@@ -32,8 +32,8 @@ def reproduce(
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the page docs/papers.md.")] = False,
 ) -> None:
     """Recompute the tables of the papers behind this."""
-    from trainfare.app.reproduce import reproduce
-    from trainfare.app.reproduce.row import row_record
+    from trainfare.papers import reproduce
+    from trainfare.papers.row import row_record
 
     rows = reproduce(table or ())
     if json:
@@ -41,8 +41,8 @@ def reproduce(
 
         print_json({"rows": [row_record(row) for row in rows]})
     elif markdown:
-        from trainfare.app.reproduce import figures as every_figure
         from trainfare.cli.reproduce_page import page
+        from trainfare.papers import figures as every_figure
 
         typer.echo(page(rows, every_figure()), nl=False)
     else:
@@ -58,8 +58,8 @@ def reproduce(
 def _print_summary(rows: "Sequence[Row]") -> None:
     from rich.table import Table
 
-    from trainfare.app.reproduce.row import VERDICTS
     from trainfare.cli.console import out
+    from trainfare.papers.row import VERDICTS
 
     counts: dict[str, Counter[str]] = {}
     for row in rows:
@@ -134,17 +134,15 @@ def _number(value: float | str) -> str:
 
 
 def _draw(folder: Path) -> None:
-    from trainfare.app.reproduce import figures
     from trainfare.cli.console import print_note
     from trainfare.cli.figure import draw
-    from trainfare.errors import AskedWrongly
+    from trainfare.errors import UsageError
+    from trainfare.papers import figures
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise AskedWrongly(
-            f"figures cannot be written to {folder}: {error.strerror}. Name another --figures."
-        ) from error
+        raise UsageError(f"figures cannot be written to {folder}: {error.strerror}. Name another --figures.") from error
     for figure in figures():
         if figure.drawable:
             written = draw(figure, folder)

@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from trainfare.app.reproduce.figure import Figure
-from trainfare.app.reproduce.row import VERDICTS, Row, Verdict
 from trainfare.cli.reproduce import difference_words, ours_words, published_words
+from trainfare.papers.figure import Figure
+from trainfare.papers.row import VERDICTS, Row, Verdict
 
 INTRODUCTION = """\
 # The papers, recomputed

@@ -11,7 +11,7 @@ from trainfare.cli import queue, schedule_trace
 from trainfare.cli.options import Json, Store
 
 if TYPE_CHECKING:
-    from trainfare.app.schedule import Circumstances, Simulated, Watch, Watched
+    from trainfare.app.queue.simulate import Circumstances, Simulated, Watch, Watched
 
 app = typer.Typer(help="Plan a queue of jobs on rented machines, and simulate it.", no_args_is_help=True)
 queue.add_to(app)
@@ -73,7 +73,7 @@ def simulate_command(
 ) -> None:
     """What one policy makes of a queue: rent, lateness, who is late."""
     from trainfare.app.figures import require_drawable
-    from trainfare.app.schedule import simulate_queue
+    from trainfare.app.queue.simulate import simulate_queue
 
     files = [require_drawable(path) for path in plot or ()]
     with _progress() as watch:
@@ -89,7 +89,7 @@ def simulate_command(
         for path in files:
             figure.save(path)
     if json:
-        from trainfare.app.schedule_records import simulated_record
+        from trainfare.app.queue.schedule_records import simulated_record
         from trainfare.cli.console import print_json
 
         print_json(simulated_record(found))
@@ -126,15 +126,15 @@ def compare_command(
 ) -> None:
     """The same queue under every policy, the cheapest first."""
     from trainfare.app.figures import require_drawable
-    from trainfare.app.schedule import compare_policies, compared
+    from trainfare.app.queue.simulate import compare_policies, compared
     from trainfare.cli.console import print_note
     from trainfare.cli.schedule_card import finished_line
-    from trainfare.errors import AskedWrongly
+    from trainfare.errors import UsageError
 
     files = [require_drawable(path) for path in plot or ()]
     names = [name for name in (policy or "").split(",") if name.strip()]
     if policy is not None and not names:
-        raise AskedWrongly("--policy names no policy: give some, as fifo,trainfare, or leave it out for all.")
+        raise UsageError("--policy names no policy: give some, as fifo,trainfare, or leave it out for all.")
     finished: list[Simulated] = []
 
     def note(each: "Simulated") -> None:
@@ -161,7 +161,7 @@ def compare_command(
         for path in files:
             figure.save(path)
     if json:
-        from trainfare.app.schedule_records import compared_record
+        from trainfare.app.queue.schedule_records import compared_record
         from trainfare.cli.console import print_json
 
         print_json(compared_record(found))
@@ -204,7 +204,7 @@ def generate_command(
     json: Json = False,
 ) -> None:
     """Make a queue by the rule of Jahani et al. 2019, from a seed."""
-    from trainfare.app.schedule import generate_instance
+    from trainfare.app.queue.simulate import generate_instance
 
     made = generate_instance(
         nodes=nodes,
@@ -222,7 +222,7 @@ def generate_command(
         force=force,
     )
     if json:
-        from trainfare.app.schedule_records import generated_record
+        from trainfare.app.queue.schedule_records import generated_record
         from trainfare.cli.console import print_json
 
         print_json(generated_record(made, str(into), nodes=nodes, seed=seed))
@@ -235,12 +235,12 @@ def generate_command(
 @app.command("bound")
 def bound_command(nodes: Nodes, instance: Folder = None, json: Json = False, store: Store = None) -> None:
     """What no schedule of a queue can cost less than."""
-    from trainfare.app.schedule import bound_queue
+    from trainfare.app.queue.simulate import bound_queue
     from trainfare.settings import read_settings
 
     found = bound_queue(instance, nodes=nodes, settings=read_settings({"store": store}))
     if json:
-        from trainfare.app.schedule_records import bound_record
+        from trainfare.app.queue.schedule_records import bound_record
         from trainfare.cli.console import print_json
 
         print_json(bound_record(found))
@@ -283,7 +283,7 @@ def _circumstances(
 
 def _seconds(option: str, text: str | None) -> float | None:
     """A delay may be none: 0, 0s."""
-    from trainfare.errors import AskedWrongly
+    from trainfare.errors import UsageError
     from trainfare.units import parse_duration
 
     if text is None:
@@ -293,7 +293,7 @@ def _seconds(option: str, text: str | None) -> float | None:
     try:
         return parse_duration(text)
     except ValueError as error:
-        raise AskedWrongly(f"{option}: {error}.") from None
+        raise UsageError(f"{option}: {error}.") from None
 
 
 @contextmanager

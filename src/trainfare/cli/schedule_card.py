@@ -5,14 +5,14 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from trainfare.cli.console import out, print_note, print_points, print_topics
-from trainfare.units import format_seconds, format_usd
+from trainfare.units import format_duration, format_usd
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from rich.table import Table
 
-    from trainfare.app.schedule import Bounded, Compared, Simulated
+    from trainfare.app.queue.simulate import Bounded, Compared, Simulated
     from trainfare.model.queue import Instance
 
 WORST = 5
@@ -82,7 +82,7 @@ def print_bound(found: "Bounded") -> None:
 
 def print_generated(made: "Instance", folder: "Path", nodes: int) -> None:
     last = made.jobs[-1].submitted_seconds
-    apart = f", one every {format_seconds(last / (len(made.jobs) - 1))}" if len(made.jobs) > 1 else ""
+    apart = f", one every {format_duration(last / (len(made.jobs) - 1))}" if len(made.jobs) > 1 else ""
     out().print(
         f"{_counted(len(made.jobs), 'job')} on {_counted(len(made.types), 'machine type')}{apart}", markup=False
     )
@@ -96,7 +96,7 @@ def finished_line(found: "Simulated") -> str:
     spent = sum(found.schedule.decision_seconds)
     return (
         f"{outcome.policy:<15}{format_usd(outcome.total_usd):>14}   {outcome.late_jobs:>5} late   "
-        f"decided in {format_seconds(spent)}"
+        f"decided in {format_duration(spent)}"
     )
 
 
@@ -133,9 +133,9 @@ def _details(found: "Simulated") -> Iterator[tuple[str, str]]:
     yield "bound", f"no schedule of this queue costs less than {format_usd(found.bound.usd)}"
     yield (
         "time",
-        f"all done {format_seconds(outcome.makespan_seconds)} after the first submission; a job is done "
-        f"{format_seconds(outcome.mean_completion_seconds)} after its own on average, 99 % within "
-        f"{format_seconds(outcome.p99_completion_seconds)}",
+        f"all done {format_duration(outcome.makespan_seconds)} after the first submission; a job is done "
+        f"{format_duration(outcome.mean_completion_seconds)} after its own on average, 99 % within "
+        f"{format_duration(outcome.p99_completion_seconds)}",
     )
     hours = f"{outcome.node_hours:,.0f}".replace(",", " ")
     yield "nodes", f"{hours} node-hours; GPUs work {100 * outcome.gpu_use:.1f} % of the time they are paid"
@@ -145,8 +145,8 @@ def _details(found: "Simulated") -> Iterator[tuple[str, str]]:
     certified = "" if outcome.worst_gap is None else f"; each packed within {_share(outcome.worst_gap)} of the best"
     yield (
         "deciding",
-        f"{_counted(outcome.decisions, 'decision')}, {format_seconds(outcome.decision_p50_seconds)} at the median, "
-        f"99 % within {format_seconds(outcome.decision_p99_seconds)}{certified}",
+        f"{_counted(outcome.decisions, 'decision')}, {format_duration(outcome.decision_p50_seconds)} at the median, "
+        f"99 % within {format_duration(outcome.decision_p99_seconds)}{certified}",
     )
 
 
@@ -174,7 +174,7 @@ def _latest(found: "Simulated") -> "Table":
     from rich.table import Table
     from rich.text import Text
 
-    from trainfare.app.schedule_clock import start_seconds
+    from trainfare.app.queue.clock import start_seconds
 
     jobs = {job.id: job for job in found.schedule.jobs}
     start = start_seconds(found.schedule.jobs)
@@ -192,7 +192,7 @@ def _latest(found: "Simulated") -> "Table":
     for job, seconds, end in late[:shown]:
         table.add_row(
             Text(f"  {job.id}"),
-            format_seconds(seconds),
+            format_duration(seconds),
             format_usd(seconds * job.late_usd_per_second),
             *(_moment(moment - start) for moment in (job.submitted_seconds, job.deadline_seconds, end)),
         )
@@ -221,7 +221,7 @@ def _table(found: "Compared") -> "Table":
 
 def _cells(each: "Simulated") -> dict[str, str]:
     outcome = each.outcome
-    slowest = format_seconds(outcome.decision_p99_seconds)
+    slowest = format_duration(outcome.decision_p99_seconds)
     return {
         "policy": outcome.policy,
         "total": format_usd(outcome.total_usd),
@@ -230,7 +230,7 @@ def _cells(each: "Simulated") -> dict[str, str]:
         "late jobs": str(outcome.late_jobs),
         "above": "–" if each.gap is None else _share(each.gap),
         "moves": str(outcome.moves),
-        "decided": format_seconds(outcome.decision_p50_seconds),
+        "decided": format_duration(outcome.decision_p50_seconds),
         "99 %": slowest,
         "decided, 99 %": slowest,
     }

@@ -8,7 +8,7 @@ import typer
 from trainfare.cli.options import Json
 
 if TYPE_CHECKING:
-    from trainfare.app.schedule_trace import Imported
+    from trainfare.app.queue.trace import Imported
 
 SHOWN = 5
 """Of the jobs that are left out."""
@@ -36,7 +36,7 @@ def import_command(
     json: Json = False,
 ) -> None:
     """Make a queue from a trace of jobs, with measured throughputs."""
-    from trainfare.app.schedule_trace import import_trace
+    from trainfare.app.queue.trace import import_trace
 
     found = import_trace(
         trace,
@@ -73,10 +73,10 @@ def _record(found: "Imported", folder: Path, seed: int) -> dict[str, Any]:
 
 def _print_imported(found: "Imported", folder: Path) -> None:
     from trainfare.cli.console import out, print_note, print_points
-    from trainfare.units import format_seconds
+    from trainfare.units import format_duration
 
     jobs = len(found.instance.jobs)
-    come = f"in {format_seconds(found.last_seconds)}" if found.last_seconds else "at once"
+    come = f"in {format_duration(found.last_seconds)}" if found.last_seconds else "at once"
     out().print(
         f"{jobs} job{'s' * (jobs > 1)} {come} on {len(found.instance.types)} machine types",
         markup=False,

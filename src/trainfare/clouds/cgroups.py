@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainfare.errors import OutsideFailed
+from trainfare.errors import ExternalError
 
 MOUNTED = Path("/sys/fs/cgroup")
 PERIOD_MICROSECONDS = 20_000
@@ -21,7 +21,7 @@ iterations of a few milliseconds."""
 _END_SECONDS = 5.0
 
 
-class CannotLimit(OutsideFailed):
+class CannotLimit(ExternalError):
     """This machine does not let us limit processes."""
 
 

@@ -25,7 +25,7 @@ from pathlib import Path
 import msgspec
 
 from trainfare.clouds.slices import is_slice, make_slice, remove_slice
-from trainfare.errors import AskedWrongly, NotFound, OutsideFailed
+from trainfare.errors import ExternalError, NotFoundError, UsageError
 from trainfare.model.machine import VmType
 from trainfare.model.offer import Candidate, Offer
 from trainfare.model.program import Program
@@ -57,7 +57,7 @@ class LocalDoor:
     def launch(self, candidate: Candidate, *, run_id: str) -> tuple[Machine, ...]:
         vm_type = candidate.offer.vm_type
         if vm_type.key not in {offer.vm_type.key for offer in self._offers}:
-            raise NotFound("slice of this machine", vm_type.key, [offer.vm_type.key for offer in self._offers])
+            raise NotFoundError("slice of this machine", vm_type.key, [offer.vm_type.key for offer in self._offers])
         for node in range(candidate.nodes):
             machine = Machine(id=f"{run_id}/{node}", run_id=run_id, node=node, vm_type=vm_type.key)
             self._write_machine(machine)
@@ -78,7 +78,7 @@ class LocalDoor:
         try:
             shutil.copytree(program.directory, work, symlinks=True)
         except OSError as error:
-            raise OutsideFailed(f"{program.directory} could not be copied to {work}: {error}") from error
+            raise ExternalError(f"{program.directory} could not be copied to {work}: {error}") from error
         (folder / "before.json").write_text(json.dumps(_stamps(work)))
         part = make_slice(self._vm_type(machine), _slice_name(machine))
         subprocess.run(
@@ -91,7 +91,7 @@ class LocalDoor:
             check=True,
         )
         if not _wait_until((folder / "started").exists, _START_SECONDS):
-            raise OutsideFailed(f"{program.command_line} was not started within {_START_SECONDS:g} s in {folder}.")
+            raise ExternalError(f"{program.command_line} was not started within {_START_SECONDS:g} s in {folder}.")
 
     def observe(self, machine: Machine) -> Activity:
         folder = self._place(machine)
@@ -140,16 +140,14 @@ class LocalDoor:
     def _place(self, machine: Machine) -> Path:
         folder = self._folder / machine.id
         if not (folder / "machine.json").exists():
-            raise NotFound("machine", machine.id, [known.id for known in self.machines()])
+            raise NotFoundError("machine", machine.id, [known.id for known in self.machines()])
         return folder
 
     def _vm_type(self, machine: Machine) -> VmType:
         for offer in self._offers:
             if offer.vm_type.key == machine.vm_type:
                 return offer.vm_type
-        raise AskedWrongly(
-            f"{machine.vm_type} is no longer among your machines: put it back to go on with {machine.id}."
-        )
+        raise UsageError(f"{machine.vm_type} is no longer among your machines: put it back to go on with {machine.id}.")
 
 
 def _slice_name(machine: Machine) -> str:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from trainfare.clouds.cgroups import Group, found_group, make_group
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 from trainfare.model.machine import VmType
 from trainfare.units import BYTES_PER_GIB
 
@@ -40,7 +40,7 @@ def make_slice(vm_type: VmType, name: str) -> Slice:
     here = sorted(os.sched_getaffinity(0))
     threads = math.ceil(cpus)
     if threads > len(here):
-        raise AskedWrongly(f"{vm_type.key} is a slice of {cpus:g} CPUs, but this machine has {len(here)}.")
+        raise UsageError(f"{vm_type.key} is a slice of {cpus:g} CPUs, but this machine has {len(here)}.")
     memory = vm_type.memory_gib and int(vm_type.memory_gib * BYTES_PER_GIB)
     group = make_group(name, cpus=None if cpus == threads else cpus, memory_bytes=memory or None)
     # A space parts the doors; none stands in a path below /sys/fs/cgroup that we or a service manager name.
@@ -74,5 +74,5 @@ def is_slice(vm_type: VmType) -> bool:
 
 def _cpus(vm_type: VmType) -> float:
     if vm_type.vcpus is None:
-        raise AskedWrongly(f"{vm_type.key} does not say how many CPUs it has: give it vcpus.")
+        raise UsageError(f"{vm_type.key} does not say how many CPUs it has: give it vcpus.")
     return vm_type.vcpus

@@ -9,18 +9,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from trainfare.estimator.belief import Belief, Believer
-from trainfare.estimator.bill import Charges, bill, charge, starting_phases
-from trainfare.estimator.checkpoints import Checkpoints, checkpoint_bytes, checkpoints_of
+from trainfare.estimator.cost.bill import Charges, bill, charge, starting_phases
+from trainfare.estimator.cost.checkpoints import Checkpoints, checkpoint_bytes, checkpoints_of
+from trainfare.estimator.cost.timing import STARTING, Course, Start, Timing, course_of, on_spot, undisturbed
 from trainfare.estimator.memory import memory_fit
-from trainfare.estimator.timing import STARTING, Course, Start, Timing, course_of, on_spot, undisturbed
+from trainfare.estimator.prediction.predictor import Belief, StepTimePredictor
 from trainfare.model.bill import Bill, Terms
 from trainfare.model.checks import require_positive
 from trainfare.model.estimate import Estimate, MemoryFit, Phase
 from trainfare.model.interval import Interval
 from trainfare.model.offer import Candidate, Offer
 from trainfare.model.profile import Profile
-from trainfare.units import BYTES_PER_GIB, spell_seconds
+from trainfare.units import BYTES_PER_GIB, format_duration
 
 __all__ = ["STARTING", "estimate_all", "estimate_in_brief"]
 
@@ -48,7 +48,7 @@ class Training:
 
 
 def estimate_all(
-    believer: Believer,
+    believer: StepTimePredictor,
     candidates: Sequence[Candidate],
     *,
     iterations_per_epoch: float,
@@ -86,7 +86,7 @@ def estimate_all(
 
 
 def estimate_in_brief(
-    believer: Believer,
+    believer: StepTimePredictor,
     candidates: Sequence[Candidate],
     *,
     iterations_per_epoch: float,
@@ -118,7 +118,7 @@ class _Estimating:
     is known by its `id`, which is quicker than to compare all that is in it.
     """
 
-    def __init__(self, believer: Believer, training: Training) -> None:
+    def __init__(self, believer: StepTimePredictor, training: Training) -> None:
         self._believer = believer
         self._training = training
         self._rented: dict[int, _Rented] = {}
@@ -262,14 +262,14 @@ def _told(timing: Timing, belief: Belief, candidate: Candidate, training: Traini
         elif how is None:
             yield phase
         else:
-            equals = f" = {spell_seconds(phase.seconds.value)}" if "×" in how else ""
+            equals = f" = {format_duration(phase.seconds.value)}" if "×" in how else ""
             yield replace(phase, how=how + equals)
 
 
 def _checkpoints_told(timing: Timing, belief: Belief, training: Training) -> str:
     checkpoints = _checkpoints(belief.profile, training)
     why = OWN_CHECKPOINTS if round(checkpoints.per_epoch * training.epochs) else DALY_CHECKPOINTS
-    return f"{timing.checkpoints_written} × {spell_seconds(checkpoints.seconds.value)}, {why}"
+    return f"{timing.checkpoints_written} × {format_duration(checkpoints.seconds.value)}, {why}"
 
 
 def _rework_told(phase: Phase, timing: Timing, candidate: Candidate, training: Training) -> str:
@@ -279,7 +279,7 @@ def _rework_told(phase: Phase, timing: Timing, candidate: Candidate, training: T
     several = "" if candidate.nodes == 1 else f" × {candidate.nodes} nodes"
     return (
         f"{number:.2g} interruptions ({per_hour:.2g} an hour{several}) × "
-        f"{spell_seconds(each)} to start again and to redo what was lost"
+        f"{format_duration(each)} to start again and to redo what was lost"
     )
 
 
@@ -293,8 +293,8 @@ def _training_told(belief: Belief, training: Training) -> dict[str, str]:
     else:
         iterations = f"{iterations_per_epoch * epochs:.0f}"
     told = {
-        "initialisation": f"{spell_seconds(times.init.value)}, {source}",
-        "first iteration": f"{spell_seconds(times.first.value)}, {belief.basis}",
+        "initialisation": f"{format_duration(times.init.value)}, {source}",
+        "first iteration": f"{format_duration(times.first.value)}, {belief.basis}",
         "steady iterations": f"{_precise(times.later.value)} × ({iterations} − 1)",
     }
     if times.first_validation is not None:

@@ -16,7 +16,7 @@ from trainfare.figures.look import WIDE, Spec, page
 from trainfare.figures.words import Named, labels_of
 from trainfare.model.estimate import Estimate
 from trainfare.model.offer import Candidate
-from trainfare.units import format_seconds, format_usd
+from trainfare.units import format_duration, format_usd
 
 MOST_LINES = 6
 """More would not be told apart; the chosen machine and the winners come first."""
@@ -196,7 +196,7 @@ def _told(line: _Line, epochs: float) -> Spec:
     return {
         "machine": line.label,
         "epochs": f"{epochs:.3g}",
-        "time": format_seconds(line.seconds[0] + line.seconds[1] * epochs),
+        "time": format_duration(line.seconds[0] + line.seconds[1] * epochs),
         "cost": format_usd(line.usd[0] + line.usd[1] * epochs),
     }
 

@@ -40,7 +40,7 @@ from trainfare.figures.schedule_look import (
 )
 from trainfare.model.queue import Job
 from trainfare.model.schedule import Outcome, Schedule
-from trainfare.units import format_seconds
+from trainfare.units import format_duration
 
 MOST_LANES = 40
 """More would be thinner than the words of a label, and nobody follows a job among them."""
@@ -185,7 +185,7 @@ def _ground(schedule: Schedule, lane_of: Mapping[int, int], field: _Field, room:
                 "machine": its.name,
                 "GPUs": f"{its.gpus} × {its.gpu}",
                 "price": f"{its.usd_per_hour:.4g} $/h",
-                "rented": f"{format_seconds(rental.end_seconds - rental.start_seconds)}",
+                "rented": f"{format_duration(rental.end_seconds - rental.start_seconds)}",
             }
         )
     y = {
@@ -269,12 +269,12 @@ def _bar_rows(
 
 
 def _moment(seconds: float) -> str:
-    return "none" if math.isinf(seconds) else format_seconds(seconds) if seconds > 0 else "0"
+    return "none" if math.isinf(seconds) else format_duration(seconds) if seconds > 0 else "0"
 
 
 def _lateness(job: Job, end: float) -> str:
     late = end - job.deadline_seconds
-    return f", {format_seconds(late)} late" if late > 0 else ""
+    return f", {format_duration(late)} late" if late > 0 else ""
 
 
 def _bars(rows: Sequence[Spec]) -> Spec:
@@ -325,7 +325,7 @@ def _late_labels(
     for name in latest:
         last = max((bar for bar in drawn if bar.stretch.job == name), key=lambda bar: bar.stretch.end_seconds)
         top, bottom = field.rows(last.lane, last.band, last.bands)
-        said = f"{name}: {format_seconds(late[name])} late"
+        said = f"{name}: {format_duration(late[name])} late"
         x = field.x.pixel(last.stretch.end_seconds) + 4
         if _is_free(last, x + text_width(said, SMALL, bold=True), drawn, field):
             words.append(_Words(said, x, (top + bottom) / 2, on_dark=False, told={}))

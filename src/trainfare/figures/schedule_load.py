@@ -21,7 +21,7 @@ from trainfare.figures.schedule_look import (
     title_of,
 )
 from trainfare.model.schedule import Outcome, Schedule
-from trainfare.units import format_seconds
+from trainfare.units import format_duration
 
 PIECES = 240
 """Of time."""
@@ -143,7 +143,7 @@ def _areas(
                 "x": round(i * step, 3),
                 "y": round(base[i], 3),
                 "y2": round(base[i] + heights[i], 3),
-                "time": format_seconds((i + 0.5) * step),
+                "time": format_duration((i + 0.5) * step),
                 words: f"{heights[i]:.3g} GPUs",
             }
             for i in range(PIECES)

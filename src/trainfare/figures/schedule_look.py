@@ -7,7 +7,7 @@ from trainfare.figures.look import LABEL_SIZE, TEXT, Spec, text_width
 from trainfare.figures.marks import rounded
 from trainfare.model.queue import Fleet, NodeType
 from trainfare.model.schedule import Outcome, Schedule
-from trainfare.units import format_seconds, format_usd
+from trainfare.units import format_duration, format_usd
 
 FIRST_SUBMISSION = "time since the first submission"
 """What second 0 of a simulated schedule is, below its axis."""
@@ -75,7 +75,7 @@ def title_of(schedule: Schedule, outcome: Outcome, bound_usd: float | None) -> t
     parts = [f"rent {format_usd(outcome.rental_usd)}, lateness {format_usd(outcome.tardiness_usd)}"]
     if bound_usd:
         parts.append(above_bound(outcome.total_usd, bound_usd))
-    parts.append(f"{format_seconds(outcome.makespan_seconds)} in all")
+    parts.append(f"{format_duration(outcome.makespan_seconds)} in all")
     return title, " · ".join(parts)
 
 

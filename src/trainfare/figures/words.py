@@ -6,7 +6,7 @@ from trainfare.figures.look import Spec
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 from trainfare.model.offer import Offer
-from trainfare.units import format_seconds, format_usd
+from trainfare.units import format_duration, format_usd
 
 Named = Callable[[Offer], str]
 """What a machine is called: `aws g4dn.xlarge spot`."""
@@ -43,7 +43,7 @@ def tooltip_of(estimate: Estimate, named: Named, confidence: float) -> Spec:
     shown = {
         "machine": _label(estimate, named, batches=False),
         "GPU": gpu_words(candidate.offer),
-        "time": _with_interval(estimate.seconds.at(confidence), format_seconds),
+        "time": _with_interval(estimate.seconds.at(confidence), format_duration),
         "cost": _with_interval(estimate.usd.at(confidence), format_usd),
         "basis": estimate.basis,
     }

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 from trainfare.measurements.lines import Line, read_lines
 from trainfare.model.queue import Instance, Job, NodeType, Slot
 
@@ -59,11 +59,11 @@ _Times = dict[str, dict[Slot, tuple[float, float]]]
 def read_instance(folder: Path) -> ReadInstance:
     """The instance in `folder`, its jobs in the order of their submission."""
     if not folder.is_dir():
-        raise AskedWrongly(f"there is no folder {folder}: name one that holds {JOBS} and {TIMES}.")
+        raise UsageError(f"there is no folder {folder}: name one that holds {JOBS} and {TIMES}.")
     jobs = _job_lines(folder / JOBS)
     lines = read_lines(folder / TIMES, TIME_COLUMNS)
     if not lines:
-        raise AskedWrongly(f"{folder / TIMES} has no lines, so no machine is known. Add what jobs take on machines.")
+        raise UsageError(f"{folder / TIMES} has no lines, so no machine is known. Add what jobs take on machines.")
     slots = tuple(dict.fromkeys(map(_slot, lines)))
     types = _types(lines)
     times, bad = _times(lines)
@@ -71,14 +71,14 @@ def read_instance(folder: Path) -> ReadInstance:
     for name in dict.fromkeys((*jobs, *times, *bad)):
         try:
             if name not in jobs:
-                raise AskedWrongly(f"{folder / TIMES} has times of it, {folder / JOBS} does not have it. Add it there.")
+                raise UsageError(f"{folder / TIMES} has times of it, {folder / JOBS} does not have it. Add it there.")
             if name not in bad:
                 made.append(_job(jobs[name], times.get(name, {}), slots))
-        except AskedWrongly as error:
+        except UsageError as error:
             bad[name] = str(error)
     left_out = tuple(f"job {name} is left out: {complaint}" for name, complaint in bad.items())
     if jobs and not made:
-        raise AskedWrongly(f"no job of {folder} can be scheduled: {left_out[0]}")
+        raise UsageError(f"no job of {folder} can be scheduled: {left_out[0]}")
     made.sort(key=lambda each: each[0].submitted_seconds)
     instance = Instance(
         types=_with_gpus(types, times),
@@ -149,7 +149,7 @@ def _times(lines: Sequence[Line]) -> tuple[_Times, dict[str, str]]:
             continue
         try:
             times.setdefault(name, {})[slot] = _seconds(line)
-        except AskedWrongly as error:
+        except UsageError as error:
             bad.setdefault(name, str(error))
     return {name: times[name] for name in times if name not in bad}, bad
 

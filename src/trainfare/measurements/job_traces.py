@@ -26,7 +26,7 @@ from pathlib import Path
 
 import numpy as np
 
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 from trainfare.measurements.instances import ReadInstance
 from trainfare.measurements.lines import Line, read_lines
 from trainfare.model.queue import Instance, Job, NodeType, Slot
@@ -98,7 +98,7 @@ def read_job_trace(
         else:
             found.append((job, seconds))
     if left_out and not found:
-        raise AskedWrongly(f"no job of {trace} can be scheduled: {next(iter(left_out.values()))}")
+        raise UsageError(f"no job of {trace} can be scheduled: {next(iter(left_out.values()))}")
     found.sort(key=lambda each: each[0].submitted)
     found, later = (found, []) if jobs is None else (found[:jobs], found[jobs:])
     last = max((job.line for job, _ in found), default=0) if later else math.inf
@@ -113,9 +113,9 @@ def _lines(trace: Path) -> list[tuple[int, list[str]]]:
     try:
         lines = trace.read_text(encoding="utf-8-sig").splitlines()
     except OSError as error:
-        raise AskedWrongly(f"the trace {trace} cannot be read: {error.strerror}. Name a file of jobs.") from error
+        raise UsageError(f"the trace {trace} cannot be read: {error.strerror}. Name a file of jobs.") from error
     except UnicodeDecodeError as error:
-        raise AskedWrongly(f"{trace} is not a trace: it is not text. Name a file with a job a line.") from error
+        raise UsageError(f"{trace} is not a trace: it is not text. Name a file with a job a line.") from error
     return [(number, line.split("\t")) for number, line in enumerate(lines, start=1) if line.strip()]
 
 
@@ -178,7 +178,7 @@ def _slots(types: tuple[NodeType, ...], rates: Throughputs, path: Path, *, gangs
     ]
     if not slots:
         wanted = ", ".join(sorted({each.gpu for each in types}))
-        raise AskedWrongly(f"{path} has no throughput of {wanted}: choose other machines, or another table.")
+        raise UsageError(f"{path} has no throughput of {wanted}: choose other machines, or another table.")
     return tuple(slots)
 
 

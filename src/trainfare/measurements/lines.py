@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from unicodedata import category
 
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 
 UNSEEN = ("Cc", "Zl", "Zp")
 """Of Unicode: controls, and the ends of lines and paragraphs. On a terminal they write over what stands there."""
@@ -66,34 +66,34 @@ class Line:
             raise self.wrong(column, f"{value:g} is not a whole number from {least} on", "Give a count")
         return int(value)
 
-    def wrong(self, column: str, what: str, to_do: str) -> AskedWrongly:
-        return AskedWrongly(f"{self.path}, line {self.number}, column {column}: {what}. {to_do}.")
+    def wrong(self, column: str, what: str, to_do: str) -> UsageError:
+        return UsageError(f"{self.path}, line {self.number}, column {column}: {what}. {to_do}.")
 
 
 def read_lines(path: Path, columns: tuple[str, ...]) -> tuple[Line, ...]:
     """The lines of a table that has at least these columns; empty lines do not count."""
     if path.is_dir():
-        raise AskedWrongly(f"{path} is a folder: a table with the columns {','.join(columns)} belongs there.")
+        raise UsageError(f"{path} is a folder: a table with the columns {','.join(columns)} belongs there.")
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file, strict=True)
             return tuple(_lines(path, ((reader.line_num, row) for row in reader), columns))
     except FileNotFoundError:
-        raise AskedWrongly(f"there is no {path}: make it, a table with the columns {','.join(columns)}.") from None
+        raise UsageError(f"there is no {path}: make it, a table with the columns {','.join(columns)}.") from None
     except OSError as error:
-        raise AskedWrongly(f"{path} cannot be read: {error.strerror}. Mend that, or name another folder.") from error
+        raise UsageError(f"{path} cannot be read: {error.strerror}. Mend that, or name another folder.") from error
     except (UnicodeDecodeError, csv.Error) as error:
-        raise AskedWrongly(f"{path} is not a table of text: {error}. Write it anew as CSV in UTF-8.") from error
+        raise UsageError(f"{path} is not a table of text: {error}. Write it anew as CSV in UTF-8.") from error
 
 
 def _lines(path: Path, rows: Iterator[tuple[int, list[str]]], columns: tuple[str, ...]) -> list[Line]:
     header = [cell.strip() for cell in next(rows, (1, []))[1]]
     for column in columns:
         if column not in header:
-            raise AskedWrongly(f"{path}, line 1: there is no column {column}. Add it: {','.join(columns)}.")
+            raise UsageError(f"{path}, line 1: there is no column {column}. Add it: {','.join(columns)}.")
     twice = sorted({column for column in header if column and header.count(column) > 1})
     if twice:
-        raise AskedWrongly(f"{path}, line 1, column {twice[0]}: it stands twice. Leave one.")
+        raise UsageError(f"{path}, line 1, column {twice[0]}: it stands twice. Leave one.")
     lines = []
     for number, row in rows:
         cells = [cell.strip() for cell in row]
@@ -101,7 +101,7 @@ def _lines(path: Path, rows: Iterator[tuple[int, list[str]]], columns: tuple[str
             continue
         if len(cells) > len(header):
             where = f"{path}, line {number}, column {len(header) + 1}"
-            raise AskedWrongly(
+            raise UsageError(
                 f"{where}: there are more cells than columns. Decimals have a point, text with a comma quotes."
             )
         lines.append(Line(path=path, number=number, cells=dict(zip(header, cells, strict=False))))

@@ -6,7 +6,7 @@ from typing import Literal
 
 from trainfare.model.checks import require_aware, require_positive, require_text
 from trainfare.model.estimate import Estimate
-from trainfare.model.legs import Legs
+from trainfare.model.split import SplitPlan
 from trainfare.model.spot import SpotRisk
 
 GoalKind = Literal["cheapest", "fastest", "weighted"]
@@ -68,7 +68,7 @@ class Plan:
     there were fronts have none."""
     knee: Estimate | None = None
     """Of the front, where a little more speed begins to cost much."""
-    legs: Legs | None = None
+    legs: SplitPlan | None = None
     """Where the training is to begin on one machine and end on another. `chosen` is then the best machine alone, or
     the first leg's where no machine alone keeps the limits."""
     spot_risk: SpotRisk | None = None

@@ -5,7 +5,7 @@ boot.py                 reads what is wanted, waits for a framework to be import
 imports.py              calls back once a module has been imported
 recorder.py             events as JSON lines, cheaply
 loop.py                 iterations, waits, validations: what a training loop shows, whatever its framework
-calm.py                 ordinary iterations, noted cheaply and told to the loop together
+fast_path.py            ordinary iterations, noted cheaply and told to the loop together
 clocks.py               when work was done, also on a device that runs behind
 torch_hooks.py          where PyTorch is listened to; another framework is another file and a line in boot.py
 torch_facts.py          what is read off its models, optimizers, schedulers and loaders

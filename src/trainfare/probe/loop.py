@@ -221,7 +221,7 @@ class Loop:
     def take(
         self, rows: list[tuple[Any, ...]], one: Pass | None, given: int, waited: float, batches: int, loss: Any
     ) -> None:
-        """Calm iterations, and what the next has had so far of the same pass."""
+        """FastPath iterations, and what the next has had so far of the same pass."""
         if rows:
             self.count += len(rows)
             self._iterations += [row[:5] for row in rows]

@@ -15,7 +15,7 @@ backward pass. Where optimizers step inside the backward pass it ends with that 
 
 Not used: the global forward hook, which costs 9–16 %, breaks graphs of `torch.compile` and makes it warn.
 
-Most iterations are calm (`calm.py`): there each hook takes a short way, one function deep. In all others it takes the
+Most iterations are calm (`fast_path.py`): there each hook takes a short way, one function deep. In all others it takes the
 long way, through the methods of the Listener, which tells the Loop.
 """
 
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from trainfare.probe import listening, torch_facts
-    from trainfare.probe.calm import Calm, nobody
     from trainfare.probe.clocks import CudaClock, HostClock
+    from trainfare.probe.fast_path import FastPath, no_ref
     from trainfare.probe.loop import Loop, Pass
     from trainfare.probe.recorder import Recorder
     from trainfare.probe.stop import Stop
@@ -49,8 +49,8 @@ else:
     listening = importlib.import_module(f"{__package__}.listening")
     torch_facts = importlib.import_module(f"{__package__}.torch_facts")
     _clocks = importlib.import_module(f"{__package__}.clocks")
-    _calm = importlib.import_module(f"{__package__}.calm")
-    Calm, nobody = _calm.Calm, _calm.nobody
+    _fast_path = importlib.import_module(f"{__package__}.fast_path")
+    FastPath, no_ref = _fast_path.FastPath, _fast_path.no_ref
     CudaClock, HostClock = _clocks.CudaClock, _clocks.HostClock
 
 TRACE_DELAYS = 3
@@ -90,7 +90,7 @@ class Listener(listening.Listener):
     """For the listeners of libraries that are built on PyTorch."""
 
     def __init__(self, module: ModuleType, recorder: Recorder, *, stop: Callable[[], Stop], trace: bool) -> None:
-        self._calm = Calm()
+        self._calm = FastPath()
         self._optimizer_made = False
         self._schedulers: weakref.WeakSet[Any] = weakref.WeakSet()
         super().__init__(module, recorder, stop=stop, trace=trace)
@@ -98,7 +98,7 @@ class Listener(listening.Listener):
     def begin(self) -> None:
         self._calm.__init__()  # type: ignore[misc]  # the hooks hold it
         super().begin()
-        self._first: Callable[[], Any] = nobody
+        self._first: Callable[[], Any] = no_ref
         self._others = 0
         self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._device = "cpu"
@@ -114,7 +114,7 @@ class Listener(listening.Listener):
         self._noise_wanted = self.stop.gradient_noise
         self._times: OperatorTimes | None = None
         self._times_wanted = self.stop.operator_times
-        self._schedule: tuple[Callable[[], Any], Schedule | None] = (nobody, None)
+        self._schedule: tuple[Callable[[], Any], Schedule | None] = (no_ref, None)
 
     def new_clock(self) -> Any:
         return HostClock()
@@ -451,7 +451,7 @@ class Listener(listening.Listener):
         return self.trace and not self._traced
 
     def _trace_is_due(self) -> bool:
-        """A program of which nobody knows when it is stopped may end by itself first: it is traced early."""
+        """A program of which no_ref knows when it is stopped may end by itself first: it is traced early."""
         early = self.stop.open_ended and self._trace_is_wanted and self.loop.count >= TRACE_AFTER
         return early and not self.loop.between_passes
 

@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 from trainfare.model.machine import Host
 from trainfare.model.profile import Ending, Profile
 from trainfare.model.program import Program
@@ -100,7 +100,7 @@ def measure(
     command and `environment` beside ours, where it runs in a part of this machine."""
     flag = flag_that_keeps_us_out(program.command)
     if flag is not None:
-        raise AskedWrongly(
+        raise UsageError(
             f"`{program.command_line}` cannot be profiled: with {flag} Python ignores PYTHONPATH or its site hooks, "
             f"which is how the probe gets in. Drop {flag} from the command; the program itself need not change."
         )
@@ -144,7 +144,7 @@ def _temporary_folder() -> "tempfile.TemporaryDirectory[str]":
     try:
         return tempfile.TemporaryDirectory(prefix="trainfare-")
     except OSError as error:
-        raise AskedWrongly(
+        raise UsageError(
             f"there is no folder for temporary files that can be written ({error.strerror or error}). "
             "Name one with TMPDIR=/path, or make room in it."
         ) from error
@@ -178,18 +178,18 @@ def _start(
         )
     except FileNotFoundError as error:
         if str(error.filename) == str(directory):
-            raise AskedWrongly(f"there is no folder {directory} to run the program in.") from error
-        raise AskedWrongly(
+            raise UsageError(f"there is no folder {directory} to run the program in.") from error
+        raise UsageError(
             f"there is no command {program.command[0]}. Check its spelling, or give its path; "
             "the command comes after our own options: trainfare profile -- python train.py"
         ) from error
     except PermissionError as error:
-        raise AskedWrongly(
+        raise UsageError(
             f"{program.command[0]} may not be executed. Make it executable with chmod +x, "
             f"or name what runs it: trainfare profile -- python {program.command[0]}"
         ) from error
     except OSError as error:
-        raise AskedWrongly(
+        raise UsageError(
             f"{program.command[0]} could not be started: {error.strerror}. "
             f"If it is a script, name what runs it: trainfare profile -- python {program.command[0]}"
         ) from error

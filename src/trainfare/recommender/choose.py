@@ -17,19 +17,19 @@ takes, cheaper or faster than all others, can turn the order of two others. Chea
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from trainfare.errors import Infeasible
+from trainfare.errors import InfeasibleError
 from trainfare.model.checks import require_positive
 from trainfare.model.estimate import Estimate
 from trainfare.model.offer import Market, Offer
 from trainfare.model.plan import Goal
-from trainfare.recommender.words import number_words
+from trainfare.units import format_number
 
 STEADY_MARKETS: frozenset[Market] = frozenset({"on_demand", "own", "reserved"})
 """Markets that do not take a machine away before the training ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Least:
+class IdealPoint:
     """The yardstick of a weighted goal."""
 
     seconds: float
@@ -39,9 +39,9 @@ class Least:
         require_positive(seconds=self.seconds, usd=self.usd)
 
 
-def least_of(estimates: Sequence[Estimate]) -> Least:
+def ideal_point(estimates: Sequence[Estimate]) -> IdealPoint:
     """The least time of any and the least cost of any."""
-    return Least(seconds=min(e.seconds.value for e in estimates), usd=min(e.usd.value for e in estimates))
+    return IdealPoint(seconds=min(e.seconds.value for e in estimates), usd=min(e.usd.value for e in estimates))
 
 
 def weight_of_time(goal: Goal) -> float:
@@ -49,13 +49,13 @@ def weight_of_time(goal: Goal) -> float:
     return {"cheapest": 0.0, "fastest": 1.0}.get(goal.kind, goal.weight_time or 0.0)
 
 
-def score(estimate: Estimate, weight_time: float, least: Least) -> float:
+def score(estimate: Estimate, weight_time: float, least: IdealPoint) -> float:
     """w·time/least time + (1 − w)·cost/least cost: 1 is a machine that is both the fastest and the cheapest."""
     w = weight_time
     return w * estimate.seconds.value / least.seconds + (1 - w) * estimate.usd.value / least.usd
 
 
-def in_order(estimates: Iterable[Estimate], goal: Goal, *, least: Least | None = None) -> tuple[Estimate, ...]:
+def in_order(estimates: Iterable[Estimate], goal: Goal, *, least: IdealPoint | None = None) -> tuple[Estimate, ...]:
     """Best first; what neither time nor cost tell apart, the name of the offer does, then nodes and batch size.
 
     `least` is the yardstick of a weighted goal, where it is of more than those given.
@@ -64,7 +64,7 @@ def in_order(estimates: Iterable[Estimate], goal: Goal, *, least: Least | None =
     return tuple(sorted(given, key=_whole_key(given, goal, least))) if given else ()
 
 
-def best_of(estimates: Iterable[Estimate], goal: Goal, *, least: Least | None = None) -> Estimate | None:
+def best_of(estimates: Iterable[Estimate], goal: Goal, *, least: IdealPoint | None = None) -> Estimate | None:
     """The first in order; None of none."""
     given = list(estimates)
     if not given:
@@ -75,7 +75,9 @@ def best_of(estimates: Iterable[Estimate], goal: Goal, *, least: Least | None = 
     return in_order(ties, goal, least=least)[0]  # names are asked for only where they decide
 
 
-def _whole_key(given: Sequence[Estimate], goal: Goal, least: Least | None) -> Callable[[Estimate], tuple[object, ...]]:
+def _whole_key(
+    given: Sequence[Estimate], goal: Goal, least: IdealPoint | None
+) -> Callable[[Estimate], tuple[object, ...]]:
     key = _key(given, goal, least)
     names: dict[int, tuple[str, str, Market]] = {}  # an offer occurs at many numbers of nodes and batch sizes
 
@@ -90,19 +92,19 @@ def _whole_key(given: Sequence[Estimate], goal: Goal, least: Least | None) -> Ca
     return whole
 
 
-def _key(given: Sequence[Estimate], goal: Goal, least: Least | None) -> Callable[[Estimate], tuple[float, ...]]:
+def _key(given: Sequence[Estimate], goal: Goal, least: IdealPoint | None) -> Callable[[Estimate], tuple[float, ...]]:
     w = weight_of_time(goal)
     if w == 0:
         return lambda e: (e.usd.value, e.seconds.value)
     if w == 1:
         return lambda e: (e.seconds.value, e.usd.value)
-    yardstick = least or least_of(given)
+    yardstick = least or ideal_point(given)
     # Both quotients never fall as their quantity grows, rounded or not: what is dominated never comes first.
     return lambda e: (score(e, w, yardstick), e.seconds.value, e.usd.value)
 
 
 def choosable(estimates: Sequence[Estimate], *, spot: bool, reserved: bool | None = None) -> tuple[Estimate, ...]:
-    """Those that fit in memory, on the markets that the user allows; `Infeasible` when none is left.
+    """Those that fit in memory, on the markets that the user allows; `InfeasibleError` when none is left.
 
     Of commitments, those that are held; with `reserved` also those to be bought, and none where it is False.
     """
@@ -110,14 +112,14 @@ def choosable(estimates: Sequence[Estimate], *, spot: bool, reserved: bool | Non
     if estimates and not fitting:
         roomiest = max((e.memory for e in estimates if e.memory), key=lambda m: m.available_gib)
         needed = roomiest.needed_gib
-        raise Infeasible(
-            f"it fits in no machine: an iteration needs about {number_words(needed.value)} GiB "
-            f"(90 %: {number_words(needed.low)} – {number_words(needed.high)}), and the largest GPU has "
-            f"{number_words(roomiest.available_gib)} GiB. Profile it again with a smaller batch size."
+        raise InfeasibleError(
+            f"it fits in no machine: an iteration needs about {format_number(needed.value)} GiB "
+            f"(90 %: {format_number(needed.low)} – {format_number(needed.high)}), and the largest GPU has "
+            f"{format_number(roomiest.available_gib)} GiB. Profile it again with a smaller batch size."
         )
     allowed = tuple(e for e in fitting if _is_allowed(e.candidate.offer, spot=spot, reserved=reserved))
     if not allowed:
-        raise Infeasible(
+        raise InfeasibleError(
             "no machine is left to choose from: the profile has no operations, so it speaks only of the machine "
             "type that it was taken on. Take one that speaks of every GPU: trainfare profile without "
             "--no-operations, and with fewer --iterations than the program trains, since operations are traced "
@@ -126,7 +128,7 @@ def choosable(estimates: Sequence[Estimate], *, spot: bool, reserved: bool | Non
     return allowed
 
 
-def one_a_machine(ordered: Iterable[Estimate]) -> tuple[Estimate, ...]:
+def best_per_machine(ordered: Iterable[Estimate]) -> tuple[Estimate, ...]:
     """The first estimate of each machine type and market, whatever its nodes and batch size: the same machine in a
     dearer region or at a worse batch size is no alternative.
 

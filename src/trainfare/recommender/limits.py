@@ -16,12 +16,12 @@ from decimal import ROUND_CEILING, Decimal
 from functools import cache
 from statistics import NormalDist
 
-from trainfare.errors import Infeasible
+from trainfare.errors import InfeasibleError
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 from trainfare.model.plan import Goal
-from trainfare.recommender.words import candidate_words, limit_words, plural
-from trainfare.units import SECONDS_PER_HOUR, format_seconds, format_usd, spell_seconds
+from trainfare.recommender.words import candidate_words, limit_words
+from trainfare.units import SECONDS_PER_HOUR, format_duration, format_usd, plural
 
 LEAST_CONFIDENCE = 0.5
 """No advice below it: then one training in four or more would miss the limit."""
@@ -57,7 +57,7 @@ def within(estimates: Iterable[Estimate], goal: Goal) -> tuple[Estimate, ...]:
     return kept
 
 
-def infeasible(estimates: Sequence[Estimate], goal: Goal, *, unasked: Sequence[Estimate] = ()) -> Infeasible:
+def infeasible(estimates: Sequence[Estimate], goal: Goal, *, unasked: Sequence[Estimate] = ()) -> InfeasibleError:
     """What to say where nothing that may be chosen keeps the limits: which of them binds, and the nearest plan with the
     limit that lets it in, rounded up so that it does.
 
@@ -75,7 +75,7 @@ def infeasible(estimates: Sequence[Estimate], goal: Goal, *, unasked: Sequence[E
     said += _suggestions(estimates, in_time, affordable, goal, batch)
     said += _less_sure(estimates, goal, batch)
     said += _on_other_markets(unasked, goal, batch)
-    return Infeasible(" ".join(said))
+    return InfeasibleError(" ".join(said))
 
 
 def _binding(goal: Goal, in_time: Sequence[Estimate], affordable: Sequence[Estimate]) -> str:
@@ -114,7 +114,7 @@ def _suggestions(
         text = duration_option(seconds(fastest))
         said.append(
             f"{_named(which, fastest, batch)}, needs {_seconds_words(seconds(fastest))} "
-            f"({format_seconds(fastest.seconds.value)} expected): --deadline {text}."
+            f"({format_duration(fastest.seconds.value)} expected): --deadline {text}."
         )
     if goal.budget_usd is not None and (in_time or goal.deadline_seconds is None):
         cheapest = min(in_time or estimates, key=lambda e: (usd(e), seconds(e)))
@@ -194,7 +194,7 @@ def duration_option(seconds: float) -> str:
 def _seconds_words(seconds: float) -> str:
     """The same, rounded up alike, in a sentence."""
     whole = _rounded_up(seconds)
-    return spell_seconds(whole) if whole < SECONDS_PER_HOUR else format_seconds(whole)
+    return format_duration(whole) if whole < SECONDS_PER_HOUR else format_duration(whole)
 
 
 def _rounded_up(seconds: float) -> int:

@@ -10,7 +10,7 @@ seconds cuts the search short, which depends on the machine.
     solver = Solver(model); solver.solve()               as often as columns change: an LP goes on from its last basis
     solver.fix(columns, values); solver.solve()
 
-Infeasible and unbounded models are a ValueError. A limit of seconds gives the best that was found, with its bound.
+InfeasibleError and unbounded models are a ValueError. A limit of seconds gives the best that was found, with its bound.
 """
 
 import math

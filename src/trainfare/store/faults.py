@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
-from trainfare.errors import StoreFailed
+from trainfare.errors import StoreError
 
 _SAFE = "Nothing was lost."
 
@@ -30,16 +30,16 @@ class Place:
 
 @contextmanager
 def told(place: Place) -> Iterator[None]:
-    """Turns what a database raises into `StoreFailed`."""
+    """Turns what a database raises into `StoreError`."""
     try:
         yield
     except (SQLAlchemyError, sqlite3.Error) as error:
         cause = error.orig if isinstance(error, DBAPIError) else error
         # The chain is cut: the statement and the parameters in it may hold what must not be printed.
-        raise StoreFailed(_explained(cause or error, place)) from None
+        raise StoreError(_explained(cause or error, place)) from None
     except UnicodeDecodeError:
         # SQLite quotes the damaged schema in its message, and the driver cannot read that.
-        raise StoreFailed(damaged_file("its schema cannot be read", place)) from None
+        raise StoreError(damaged_file("its schema cannot be read", place)) from None
 
 
 def is_taken(error: IntegrityError) -> bool:

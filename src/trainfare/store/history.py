@@ -25,7 +25,7 @@ class History(Protocol):
     transaction: all of it is kept or nothing. Adding what leans on something that is not in history (a plan
     or a submission on a profile, a run on a plan, an observation on a run) is a `ValueError`.
 
-    A noun that cannot be read back as it was written is damaged. Asking for it by name raises `StoreFailed`;
+    A noun that cannot be read back as it was written is damaged. Asking for it by name raises `StoreError`;
     lists leave it out, go on with the others, and say so in `damaged`.
     """
 
@@ -39,7 +39,7 @@ class History(Protocol):
         ...
 
     def profile(self, profile_id: str) -> Profile:
-        """`NotFound` when it was never there or has been removed."""
+        """`NotFoundError` when it was never there or has been removed."""
         ...
 
     def profiles(self) -> tuple[Profile, ...]:
@@ -86,7 +86,7 @@ class History(Protocol):
         ...
 
     def submission(self, submission_id: str) -> Submission:
-        """`NotFound` when it was never there or has been withdrawn."""
+        """`NotFoundError` when it was never there or has been withdrawn."""
         ...
 
     def submissions(self) -> tuple[Submission, ...]:
@@ -94,7 +94,7 @@ class History(Protocol):
         ...
 
     def withdraw_submission(self, submission_id: str) -> None:
-        """Notes that it no longer waits. `NotFound` as above."""
+        """Notes that it no longer waits. `NotFoundError` as above."""
         ...
 
     def close(self) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
-from trainfare.errors import NotFound
+from trainfare.errors import NotFoundError
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Plan
 from trainfare.model.profile import Profile
@@ -117,7 +117,7 @@ def _append(kept: dict[str, T], name: str, noun: T, *, kind: str) -> None:
 
 def _named(kept: Mapping[str, T], name: str, *, kind: str, listed_by: str | None = None) -> T:
     if name not in kept:
-        raise NotFound(kind, name, kept, listed_by=listed_by)
+        raise NotFoundError(kind, name, kept, listed_by=listed_by)
     return kept[name]
 
 

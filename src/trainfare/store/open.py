@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainfare.errors import AskedWrongly, StoreFailed
+from trainfare.errors import StoreError, UsageError
 from trainfare.store.history import History
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def open_history(location: str, *, wait_seconds: float = WAIT_SECONDS) -> Histor
         case "postgresql" | "postgres" | "postgresql+psycopg":
             return _open_postgres(f"postgresql+psycopg://{rest}")
         case _:
-            raise AskedWrongly(
+            raise UsageError(
                 f"a store cannot be at {scheme}://…. Name a file, or a PostgreSQL database as "
                 "postgresql://user@host/database."
             )
@@ -45,7 +45,7 @@ def _open_sqlite(name: str, wait_seconds: float) -> History:
     from trainfare.store.faults import Place
 
     if not name.strip():
-        raise AskedWrongly("the store has no name. Name a file with --store, such as --store history.db.")
+        raise UsageError("the store has no name. Name a file with --store, such as --store history.db.")
     path = Path(name).expanduser().absolute()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -54,12 +54,12 @@ def _open_sqlite(name: str, wait_seconds: float) -> History:
             path.touch(mode=0o600)
     except OSError as error:
         cause = f"{path.parent} is not a folder" if path.parent.is_file() else error.strerror
-        raise StoreFailed(
+        raise StoreError(
             f"the history cannot be made in {path}: {cause}. Nothing was changed. "
             "Make the folder writable, or name another file with --store."
         ) from error
     if path.is_file() and 0 < path.stat().st_size < _SMALLEST_FILE:
-        raise StoreFailed(
+        raise StoreError(
             f"{path} is not a history, or was cut short: it has only {path.stat().st_size} bytes. It was left as "
             "it is. Put back a copy, or name another file with --store."
         )
@@ -74,7 +74,7 @@ def _open_postgres(location: str) -> History:
     try:
         import psycopg  # noqa: F401  # SQLAlchemy would import it later, and say less
     except ImportError as error:
-        raise AskedWrongly("a store in PostgreSQL needs one more package: pip install 'trainfare[postgres]'") from error
+        raise UsageError("a store in PostgreSQL needs one more package: pip install 'trainfare[postgres]'") from error
     url = _postgres_url(location)
     engine = create_engine(url, pool_pre_ping=True, connect_args={"connect_timeout": 10})
     port = f":{url.port}" if url.port else ""
@@ -92,7 +92,7 @@ def _postgres_url(location: str) -> "URL":
         return make_url(location)
     except (ArgumentError, ValueError):
         # The cause would print parts of the URL, and with them perhaps the password.
-        raise AskedWrongly(
+        raise UsageError(
             "the URL of the store cannot be understood. Write postgresql://user:password@host:5432/database, "
             "with special characters in the password as %40 for @ or %2F for /."
         ) from None

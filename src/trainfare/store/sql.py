@@ -10,7 +10,7 @@ import msgspec
 from sqlalchemy import Connection, Engine, Row, Select, Table, func, insert, select, text
 from sqlalchemy.exc import IntegrityError
 
-from trainfare.errors import NotFound, StoreFailed
+from trainfare.errors import NotFoundError, StoreError
 from trainfare.model import document
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Plan
@@ -32,7 +32,7 @@ T = TypeVar("T")
 AnyRow = Row[Any]
 
 
-class _DamagedRow(StoreFailed):
+class _DamagedRow(StoreError):
     """One row cannot be read; the others can."""
 
 
@@ -224,8 +224,8 @@ class SqlHistory(History):
     ) -> Exception:
         """Not found; unless the file is damaged, and it may be there after all."""
         if (fault := self._fault_of_file(connection)) is not None:
-            return StoreFailed(fault)
-        return NotFound(kind, name, connection.execute(known).scalars(), listed_by=listed_by)
+            return StoreError(fault)
+        return NotFoundError(kind, name, connection.execute(known).scalars(), listed_by=listed_by)
 
     def _fault_of_file(self, connection: Connection) -> str | None:
         """Rows have checksums; that none is missing only SQLite's own check tells. It reads 1 MB in a

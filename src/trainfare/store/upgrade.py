@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Engine, inspect, text
 
-from trainfare.errors import StoreFailed
+from trainfare.errors import StoreError
 from trainfare.store.faults import Place
 from trainfare.store.schema import REVISIONS, VERSION_TABLE
 
@@ -17,7 +17,7 @@ _LOCK_NUMBER = 0x7261_696E_6661_7265
 
 
 def is_up_to_date(engine: Engine, place: Place, *, revisions: tuple[str, ...] = REVISIONS) -> bool:
-    """One small query. `StoreFailed` where the store is not one that this version may touch."""
+    """One small query. `StoreError` where the store is not one that this version may touch."""
     with engine.connect() as connection:
         return _revision(connection, place, revisions) == revisions[-1]
 
@@ -44,14 +44,14 @@ def _revision(connection: Connection, place: Place, revisions: tuple[str, ...]) 
     if not inspector.has_table(VERSION_TABLE):
         # A PostgreSQL database may be shared; a file is one program's.
         if connection.dialect.name == "sqlite" and inspector.get_table_names():
-            raise StoreFailed(
+            raise StoreError(
                 f"{place.name} is a database of another program, not a history. It was left as it is. "
                 "Name another file with --store."
             )
         return None
     found = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()  # noqa: S608  # a constant
     if found is not None and found not in revisions:
-        raise StoreFailed(
+        raise StoreError(
             f"the history in {place.name} was written by a newer trainfare (layout {found}, this one knows up to "
             f"{revisions[-1]}). It was left as it is. Update trainfare, or name another store with --store."
         )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 from trainfare.model.profile import Profile
 from trainfare.profiler.past.csv_table import read
 from trainfare.profiler.past.logged import Stated
@@ -62,7 +62,7 @@ def test_times_that_rise_through_many_rows_are_moments(tmp_path: Path) -> None:
 
 def test_times_that_rise_through_few_rows_are_asked_about(tmp_path: Path) -> None:
     path = table(tmp_path, "epoch,time,loss", "1,30,3", "2,31,2", "3,33,1")
-    with pytest.raises(AskedWrongly, match="--time-is moment, or --time-is duration"):
+    with pytest.raises(UsageError, match="--time-is moment, or --time-is duration"):
         read(path)
     assert [epoch.seconds for epoch in imported(path, time_is="duration").curve] == [30.0, 31.0, 33.0]
     assert [epoch.seconds for epoch in imported(path, time_is="moment").curve] == [None, 1.0, 2.0]
@@ -83,11 +83,11 @@ def test_step_and_epoch_together_give_the_length_of_an_epoch(tmp_path: Path) -> 
 
 def test_columns_of_any_name_can_be_named(tmp_path: Path) -> None:
     path = table(tmp_path, "n,when,error", *(f"{n},{n * 2},1" for n in range(9)))
-    with pytest.raises(AskedWrongly, match=r"it has n, when, error\. Say which one is: --step-column"):
+    with pytest.raises(UsageError, match=r"it has n, when, error\. Say which one is: --step-column"):
         read(path)
     profile = imported(path, step_column="n", time_column="when")
     assert profile.iteration_seconds == (2.0,) * 8
-    with pytest.raises(AskedWrongly, match=r"no column 'x' \(--step-column\)"):
+    with pytest.raises(UsageError, match=r"no column 'x' \(--step-column\)"):
         read(path, step_column="x")
 
 
@@ -115,7 +115,7 @@ def test_rows_without_a_step_are_counted_and_left_out(tmp_path: Path) -> None:
 def test_what_is_no_table_of_training_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
     path = tmp_path / "log.csv"
     path.write_bytes(content)
-    with pytest.raises(AskedWrongly, match=said):
+    with pytest.raises(UsageError, match=said):
         read(path)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.profiler.past.samples import SAMPLES
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 from trainfare.model.profile import Profile
 from trainfare.profiler.past.hf import read
 from trainfare.profiler.past.logged import Stated
@@ -87,7 +87,7 @@ def test_a_limit_in_steps_does_not_pretend_to_be_epochs(tmp_path: Path) -> None:
 )
 def test_what_is_no_state_is_refused(tmp_path: Path, content: str, said: str) -> None:
     (tmp_path / "trainer_state.json").write_text(content)
-    with pytest.raises(AskedWrongly, match=said):
+    with pytest.raises(UsageError, match=said):
         read(tmp_path)
 
 
@@ -97,5 +97,5 @@ def test_rows_that_are_no_rows_are_passed_over(tmp_path: Path) -> None:
 
 
 def test_an_empty_folder_says_what_was_looked_for(tmp_path: Path) -> None:
-    with pytest.raises(AskedWrongly, match=r"trainer_state\.json was looked for"):
+    with pytest.raises(UsageError, match=r"trainer_state\.json was looked for"):
         read(tmp_path)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.profiler.past.samples import SAMPLES
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 from trainfare.model.profile import Profile
 from trainfare.profiler.past.keras_csv import read
 from trainfare.profiler.past.logged import Stated
@@ -68,10 +68,10 @@ def test_a_last_line_that_is_cut_is_used_as_far_as_it_goes(tmp_path: Path) -> No
 def test_what_is_no_such_file_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
     path = tmp_path / "log.csv"
     path.write_bytes(content)
-    with pytest.raises(AskedWrongly, match=said):
+    with pytest.raises(UsageError, match=said):
         read(path)
 
 
 def test_a_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(AskedWrongly, match="is a folder; name the file in it"):
+    with pytest.raises(UsageError, match="is a folder; name the file in it"):
         read(tmp_path)

@@ -9,7 +9,7 @@ from statistics import median
 import pytest
 
 from tests.profiler.past.samples import SAMPLES
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 from trainfare.model.profile import Profile
 from trainfare.profiler.past.logged import Logged, Stated
 from trainfare.profiler.past.mlflow import read
@@ -108,7 +108,7 @@ def test_a_run_can_be_named(database: Path) -> None:
     logged = read(database, run="old")
     assert logged.notes == ()
     assert logged.ended_at.year == 2023
-    with pytest.raises(AskedWrongly, match="no run older; it has new, old"):
+    with pytest.raises(UsageError, match="no run older; it has new, old"):
         read(database, run="older")
 
 
@@ -123,15 +123,15 @@ def test_the_store_of_someone_else_is_not_written(database: Path) -> None:
 def test_what_is_no_store_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "mlflow.db"
     path.write_bytes(content)
-    with pytest.raises(AskedWrongly, match="cannot be read as a store of MLflow"):
+    with pytest.raises(UsageError, match="cannot be read as a store of MLflow"):
         read(path)
 
 
 def test_an_empty_folder_says_what_was_looked_for(tmp_path: Path) -> None:
-    with pytest.raises(AskedWrongly, match=r"meta\.yaml and metrics/ was looked for"):
+    with pytest.raises(UsageError, match=r"meta\.yaml and metrics/ was looked for"):
         read(tmp_path)
 
 
 def test_a_server_is_not_asked() -> None:
-    with pytest.raises(AskedWrongly, match="http:// is not read"):
+    with pytest.raises(UsageError, match="http:// is not read"):
         read("http://localhost:5000")

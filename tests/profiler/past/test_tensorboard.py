@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.profiler.past.samples import SAMPLES
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 from trainfare.model.profile import Profile
 from trainfare.profiler.past.event_file import masked_crc
 from trainfare.profiler.past.logged import Stated
@@ -157,12 +157,12 @@ def test_whatever_the_bytes_it_is_read_or_refused(tmp_path: Path, garbage: bytes
     file.write_bytes(TORCH.read_bytes()[:keep] + garbage)
     try:
         read(file)
-    except AskedWrongly as refusal:
+    except UsageError as refusal:
         assert "no scalar of TensorBoard" in str(refusal)  # noqa: PT017 reading it is as good
 
 
 def test_an_empty_folder_says_what_was_looked_for(tmp_path: Path) -> None:
-    with pytest.raises(AskedWrongly, match=r"events\.out\.tfevents\.\* was looked for"):
+    with pytest.raises(UsageError, match=r"events\.out\.tfevents\.\* was looked for"):
         read(tmp_path)
 
 
@@ -170,16 +170,16 @@ def test_an_empty_file_and_another_file_are_refused(tmp_path: Path) -> None:
     for content in (b"", b"epoch,loss\n1,2\n"):
         file = tmp_path / "events.out.tfevents.1000000000.laptop"
         file.write_bytes(content)
-        with pytest.raises(AskedWrongly, match="no scalar of TensorBoard"):
+        with pytest.raises(UsageError, match="no scalar of TensorBoard"):
             read(file)
 
 
 def test_what_is_not_there_or_may_not_be_read_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(AskedWrongly, match=r"nowhere cannot be read: No such file or directory\."):
+    with pytest.raises(UsageError, match=r"nowhere cannot be read: No such file or directory\."):
         read(tmp_path / "nowhere")
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
-    with pytest.raises(AskedWrongly, match="cannot be read: Too many levels of symbolic links"):
+    with pytest.raises(UsageError, match="cannot be read: Too many levels of symbolic links"):
         read(loop)
 
 
@@ -191,7 +191,7 @@ def test_no_permission_is_one_sentence(tmp_path: Path) -> None:
     if was_root:
         os.seteuid(nobody)  # root may read everything
     try:
-        with pytest.raises(AskedWrongly, match="Permission denied"):
+        with pytest.raises(UsageError, match="Permission denied"):
             read(tmp_path / "run")
     finally:
         if was_root:

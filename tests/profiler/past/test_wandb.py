@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.profiler.past.samples import SAMPLES
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 from trainfare.profiler.past.logged import Stated
 from trainfare.profiler.past.profile import profile_of
 from trainfare.profiler.past.wandb import read
@@ -67,7 +67,7 @@ def test_whatever_the_bytes_it_is_read_or_refused(tmp_path: Path, garbage: bytes
     file.write_bytes(FILE.read_bytes()[:keep] + garbage)
     try:
         read(file)
-    except AskedWrongly as refusal:
+    except UsageError as refusal:
         assert "no row of history" in str(refusal) or "not a run of W&B" in str(refusal)  # noqa: PT017 reading is as good
 
 
@@ -122,11 +122,11 @@ def test_typed_values_and_records_of_several_blocks(tmp_path: Path) -> None:
 
 
 def test_an_empty_folder_says_what_was_looked_for(tmp_path: Path) -> None:
-    with pytest.raises(AskedWrongly, match=r"run-\*\.wandb was looked for"):
+    with pytest.raises(UsageError, match=r"run-\*\.wandb was looked for"):
         read(tmp_path)
 
 
 def test_another_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "run.wandb").write_text("hello")
-    with pytest.raises(AskedWrongly, match="does not begin with :W&B"):
+    with pytest.raises(UsageError, match="does not begin with :W&B"):
         read(tmp_path / "run.wandb")

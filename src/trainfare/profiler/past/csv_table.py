@@ -13,7 +13,7 @@ from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Literal
 
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 from trainfare.profiler.past.files import date_of, existing
 from trainfare.profiler.past.logged import Axis, Logged
 from trainfare.profiler.past.names import plain
@@ -56,7 +56,7 @@ def read(
     epoch = _column(source, names, epoch_column, _EPOCHS, "--epoch-column")
     time = _column(source, names, time_column, (*_MOMENTS, *_OF_A_STEP, *_OF_A_ROW, *_OPEN), "--time-column")
     if step is None and epoch is None:
-        raise AskedWrongly(
+        raise UsageError(
             f"{source} has no column that is plainly a step or an epoch; it has {_listed(names)}. "
             "Say which one is: --step-column or --epoch-column."
         )
@@ -74,7 +74,7 @@ def read(
             if value is not None:
                 found.add("epoch" if name == epoch else name, at, value, moment)
     if not found:
-        raise AskedWrongly(f"{source} has no row with a whole {step or epoch} and a number.")
+        raise UsageError(f"{source} has no row with a whole {step or epoch} and a number.")
     return Logged(
         origin="csv",
         source=source,
@@ -90,7 +90,7 @@ def read(
 def _column(source: Path, names: list[str], chosen: str | None, known: Iterable[str], flag: str) -> str | None:
     if chosen is not None:
         if chosen not in names:
-            raise AskedWrongly(f"{source} has no column {chosen!r} ({flag}); it has {_listed(names)}.")
+            raise UsageError(f"{source} has no column {chosen!r} ({flag}); it has {_listed(names)}.")
         return chosen
     found = [(order, name) for order, word in enumerate(known) for name in names if plain(name) == word]
     return min(found)[1] if found else None
@@ -120,18 +120,18 @@ class _Clock:
         numbers = [value for word in head if (value := number(word)) is not None]
         if dates and not numbers:
             if time_is == "duration":
-                raise AskedWrongly(f"{source}: {column} holds dates, which are no durations.")
+                raise UsageError(f"{source}: {column} holds dates, which are no durations.")
             self.is_of_the_world = True
             return
         if not numbers:
-            raise AskedWrongly(
+            raise UsageError(
                 f"{source}: {column} holds no time, neither seconds nor ISO 8601 ({head[0] if head else 'no rows'}). "
                 "Name the right one with --time-column."
             )
         self._scale = 1e-3 if plain(column).endswith("_ms") or min(numbers) > 1000 * _SINCE_1970 else 1.0
         meaning = time_is or _meaning(column, [value * self._scale for value in numbers])
         if meaning is None:
-            raise AskedWrongly(
+            raise UsageError(
                 f"{source}: does {column} say when a row was written, or how long it took? "
                 "Say --time-is moment, or --time-is duration."
             )

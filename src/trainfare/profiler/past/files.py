@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 
 _DEEPEST = 6
 """Folders below the one that was named. Logs lie in `logs/name/version_3/`; a whole disk is not searched."""
@@ -19,7 +19,7 @@ def reading(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise AskedWrongly(f"{error.filename or path} cannot be read: {error.strerror or error}.") from error
+        raise UsageError(f"{error.filename or path} cannot be read: {error.strerror or error}.") from error
 
 
 def existing(path: str | Path) -> Path:
@@ -33,7 +33,7 @@ def readable_file(path: Path, kind: str) -> Path:
     """Refuses a folder, and says what was wanted."""
     found = existing(path)
     if found.is_dir():
-        raise AskedWrongly(f"{found} is a folder; name the file in it: {kind}.")
+        raise UsageError(f"{found} is a folder; name the file in it: {kind}.")
     return found
 
 
@@ -50,8 +50,8 @@ def files_under(folder: Path, wanted: Callable[[str], bool]) -> list[Path]:
     return found
 
 
-def nothing_there(folder: Path, looked_for: str, advice: str) -> AskedWrongly:
-    return AskedWrongly(f"{folder} holds no run of that kind: {looked_for} was looked for, there and below. {advice}")
+def nothing_there(folder: Path, looked_for: str, advice: str) -> UsageError:
+    return UsageError(f"{folder} holds no run of that kind: {looked_for} was looked for, there and below. {advice}")
 
 
 def others_note(chosen: str, others: list[str]) -> str | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 from trainfare.profiler.past.files import changed_at, existing, files_under, nothing_there, others_note, reading
 from trainfare.profiler.past.logged import Logged
 from trainfare.profiler.past.names import positive_whole
@@ -82,16 +82,16 @@ def _checkpoint(file: Path) -> float:
 def _state(source: Path) -> dict[str, Any]:
     with reading(source):
         if source.stat().st_size > _LARGEST:
-            raise AskedWrongly(f"{source} is larger than {_LARGEST >> 20} MiB, which no {_NAME} is.")
+            raise UsageError(f"{source} is larger than {_LARGEST >> 20} MiB, which no {_NAME} is.")
         raw = source.read_bytes()
     try:
         state = json.loads(raw)
     except (ValueError, RecursionError) as error:
-        raise AskedWrongly(
+        raise UsageError(
             f"{source} is not JSON ({error}). If it was cut while being written, take an older checkpoint."
         ) from error
     if not isinstance(state, dict) or not isinstance(state.get("log_history"), list):
-        raise AskedWrongly(f"{source} is not a {_NAME}: it has no log_history.")
+        raise UsageError(f"{source} is not a {_NAME}: it has no log_history.")
     return state
 
 

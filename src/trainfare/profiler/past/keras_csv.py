@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 from trainfare.profiler.past.files import changed_at, existing
 from trainfare.profiler.past.logged import Logged
 from trainfare.profiler.past.series import Scalars, whole_step
@@ -13,7 +13,7 @@ def read(path: str | Path) -> Logged:
     source = existing(path)
     names = columns(source)
     if "epoch" not in names:
-        raise AskedWrongly(
+        raise UsageError(
             f"{source} is not from Keras' CSVLogger: it has no column epoch, but {', '.join(names[:8]) or 'nothing'}. "
             "For another table: trainfare import csv."
         )
@@ -28,7 +28,7 @@ def read(path: str | Path) -> Logged:
             if value is not None:
                 found.add(name, epoch, value)
     if not found:
-        raise AskedWrongly(f"{source} has no row with an epoch and a number.")
+        raise UsageError(f"{source} has no row with an epoch and a number.")
     return Logged(
         origin="keras-csv",
         source=source,

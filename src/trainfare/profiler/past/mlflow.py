@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 from trainfare.model.profile import Ending
 from trainfare.profiler.past.files import date_of, existing, files_under, nothing_there, others_note, reading
 from trainfare.profiler.past.logged import Logged
@@ -36,7 +36,7 @@ def read(path: str | Path, *, run: str | None = None) -> Logged:
     location = str(path)
     if "://" in location and not location.startswith(("sqlite:", "file:")):
         scheme = location.partition(":")[0]
-        raise AskedWrongly(f"a store behind {scheme}:// is not read; export the run, or name mlruns or an SQLite file.")
+        raise UsageError(f"a store behind {scheme}:// is not read; export the run, or name mlruns or an SQLite file.")
     source = existing(location.removeprefix("sqlite:///").removeprefix("file://"))
     if source.is_file():
         return _read_sqlite(source, run)
@@ -124,7 +124,7 @@ def _read_sqlite(file: Path, run: str | None) -> Logged:
         with closing(sqlite3.connect(f"file:{quote(str(file.resolve()))}?mode=ro", uri=True)) as store:
             return _read_store(store, file, run)
     except sqlite3.Error as error:
-        raise AskedWrongly(f"{file} cannot be read as a store of MLflow: {error}. {_ADVICE}") from error
+        raise UsageError(f"{file} cannot be read as a store of MLflow: {error}. {_ADVICE}") from error
 
 
 def _read_store(store: sqlite3.Connection, file: Path, run: str | None) -> Logged:
@@ -135,7 +135,7 @@ def _read_store(store: sqlite3.Connection, file: Path, run: str | None) -> Logge
     chosen = [row for row in rows if run is None or row[0] == run]
     if not chosen:
         known = ", ".join(str(row[0]) for row in rows[:3]) or "none"
-        raise AskedWrongly(f"{file} has no run{f' {run}' if run else ''}; it has {known}.")
+        raise UsageError(f"{file} has no run{f' {run}' if run else ''}; it has {known}.")
     name, start, end, status = chosen[0]
     others = others_note(str(name), [str(row[0]) for row in chosen[1:]])
     scalars = Scalars()

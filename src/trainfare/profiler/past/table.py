@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 from trainfare.profiler.past.files import readable_file, reading
 from trainfare.profiler.past.series import UNKNOWN
 
@@ -58,8 +58,8 @@ def _checked(line: str, path: Path) -> str:
     return line
 
 
-def _no_table(path: Path, why: str) -> AskedWrongly:
-    return AskedWrongly(f"{path} is not a CSV file: {why}.")
+def _no_table(path: Path, why: str) -> UsageError:
+    return UsageError(f"{path} is not a CSV file: {why}.")
 
 
 def number(word: str | None) -> float | None:

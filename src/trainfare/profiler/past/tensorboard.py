@@ -4,7 +4,7 @@ import math
 import re
 from pathlib import Path, PurePath
 
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 from trainfare.model.machine import Host
 from trainfare.profiler.past.event_file import Damaged, Scalar, scalars
 from trainfare.profiler.past.files import changed_at, date_of, existing, files_under, nothing_there, others_note
@@ -27,7 +27,7 @@ def read(path: str | Path) -> Logged:
         log.read(file)
     if not log.by_step and not log.by_epoch:
         why = log.notes[0] if log.notes else "It holds no scalar."
-        raise AskedWrongly(f"{source} has no scalar of TensorBoard that can be used. {why}")
+        raise UsageError(f"{source} has no scalar of TensorBoard that can be used. {why}")
     if note := others_note(str(source), others):
         log.notes.insert(0, note)
     return log.logged(source if source.is_dir() else source.parent, files[0])

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainfare.errors import AskedWrongly
+from trainfare.errors import UsageError
 from trainfare.model.machine import Host
 from trainfare.profiler.past.files import (
     changed_at,
@@ -53,7 +53,7 @@ def read(path: str | Path) -> Logged:
     except (ValueError, struct.error):
         notes.append(f"{source.name} is cut or damaged; the {run.rows} rows before that were used.")
     if not run.rows:
-        raise AskedWrongly(
+        raise UsageError(
             f"{source} has no row of history that can be read, so nothing is known of its training. "
             "It may have ended before the first wandb.log()."
         )
@@ -75,7 +75,7 @@ def _records(source: Path) -> Iterator[bytes]:
     """Whole records; ValueError where the file stops being one."""
     with reading(source), source.open("rb") as file:
         if not file.read(7).startswith(_HEAD):
-            raise AskedWrongly(f"{source} is not a run of W&B: it does not begin with :W&B.")
+            raise UsageError(f"{source} is not a run of W&B: it does not begin with :W&B.")
         parts: list[bytes] = []
         length = 0
         while True:

@@ -1,0 +1,1 @@
+"""Published models that ours are compared with; the product does not use them."""

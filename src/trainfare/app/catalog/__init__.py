@@ -1,0 +1,1 @@
+"""Offers, GPUs, commitments and calibrations."""

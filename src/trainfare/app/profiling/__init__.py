@@ -1,0 +1,1 @@
+"""Measure a program, import a past run, and manage the stored profiles."""

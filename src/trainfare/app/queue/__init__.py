@@ -1,0 +1,1 @@
+"""The queue of a team: submit, plan, simulate, compare."""

@@ -1,0 +1,1 @@
+"""Which machine, how long, how much: recommend, estimate, predict, compare, epochs, probe."""

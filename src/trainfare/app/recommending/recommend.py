@@ -1,0 +1,247 @@
+"""Which machine should this be trained on: every candidate estimated, one chosen, with reasons."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Literal, Unpack, get_args
+
+from trainfare.app.ids import new_id
+from trainfare.app.recommending.choice import Choice, choose
+from trainfare.app.recommending.length import decide_epochs, epochs_expected
+from trainfare.app.recommending.question import Asked, Question
+from trainfare.app.recommending.scope import in_catalog
+from trainfare.app.recommending.search import Search, search
+from trainfare.app.recommending.workload import (
+    Workload,
+    gather,
+    gc_paused,
+    interruptions_on,
+    profiles_asked,
+)
+from trainfare.errors import NotFoundError, UsageError
+from trainfare.estimator.cost.delta import Spent, delta
+from trainfare.model.estimate import Estimate
+from trainfare.model.plan import Goal, GoalKind, Plan
+from trainfare.model.profile import Profile
+from trainfare.model.scope import Scope
+from trainfare.model.split import SplitPlan
+from trainfare.recommender.candidates import sensible_batch_sizes
+from trainfare.recommender.choose import best_per_machine, ideal_point, in_order
+from trainfare.recommender.crossovers import stretches
+from trainfare.recommender.explain.case import Case
+from trainfare.recommender.explain.reasons import grouped
+from trainfare.recommender.pareto import knee
+from trainfare.recommender.probing.plan import sentence, suggest
+from trainfare.recommender.spot import spot_risk_reasons
+from trainfare.settings import Settings, read_settings
+from trainfare.store.open import open_history
+
+if TYPE_CHECKING:
+    from trainfare.app.figures import Figure
+
+RUNNERS_UP = 20
+"""How many are kept with a plan: those that a person would look at."""
+
+View = Literal["fare", "epochs", "batches", "all"]
+GOALS: tuple[GoalKind, ...] = ("fastest", "cheapest")
+DRAWN = 6
+"""Machines in one figure of batch sizes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recommendation:
+    """The plan that is kept, and every estimate that it was chosen from."""
+
+    plan: Plan
+    profiles: tuple[Profile, ...]
+    """Those it leans on, the leading one first."""
+    estimates: tuple[Estimate, ...]
+    """Best first, those that may not be chosen included; of every machine and market the cheapest region, at every
+    batch size and number of nodes. Only those that are in the plan have bills."""
+    alternatives: tuple[Estimate, ...]
+    """Those that may be chosen, whether they keep the limits or not, one a machine and market, best first."""
+    fare: Workload
+    """What the estimates were made with: asks for more of them."""
+
+    def figure(self, view: View = "fare") -> "Figure":
+        """Time against cost; time and cost against epochs; against batch sizes; or all of these below one another."""
+        from trainfare.app.figures import all_of, batches_of, epochs_of, fare_of
+
+        def epochs() -> "Figure":
+            shortlist = [estimate.candidate for estimate in self.alternatives]
+            once, twice = (self.fare.on_a_line(shortlist, number) for number in (1, 2))
+            fastest, cheapest = (stretches(once, twice, Goal(kind=kind)) for kind in GOALS)
+            return epochs_of(self.plan, once, twice, fastest=fastest, cheapest=cheapest)
+
+        def batches() -> "Figure":
+            drawn = list({id(e.candidate): e.candidate for e in (self.plan.chosen, *self.plan.front)}.values())
+            sizes = self._batch_sizes()
+            fare = self.fare.knowing_epochs_at(sizes)
+            wanted = [replace(c, batch_size=size) for c in drawn[:DRAWN] for size in sizes if size >= c.nodes]
+            return batches_of(self.plan, fare.in_brief(wanted))
+
+        if view not in get_args(View):
+            raise NotFoundError("view", view, get_args(View))
+        if view == "all":
+            every = [fare_of(self.plan, self.alternatives), epochs()]
+            return all_of([*every, batches()] if self._batch_sizes() else every)
+        if view == "batches" and not self._batch_sizes():
+            raise UsageError("nobody knows the batch size of the profile, so none can be drawn: --view fare.")
+        return {"fare": lambda: fare_of(self.plan, self.alternatives), "epochs": epochs, "batches": batches}[view]()
+
+    def _batch_sizes(self) -> list[int]:
+        """From a quarter of the profiled ones to four times as many: farther off nobody knows the epochs."""
+        known = sensible_batch_sizes(self.profiles, Scope(any_batch_size=True))
+        return sorted(size for size in known if size is not None)
+
+
+def recommend(
+    profile_ids: Sequence[str] = (),
+    *,
+    goal: Goal | None = None,
+    settings: Settings | None = None,
+    **asked: Unpack[Asked],
+) -> Recommendation:
+    """The plan for the named profiles, or for the newest; it is kept in the store. `asked` are fields of a Question."""
+    settings = settings or read_settings()
+    found = consider(profile_ids, Question(goal=goal or Goal(kind=settings.goal), **asked), settings=settings)
+    keep_plan(found, settings)
+    return found
+
+
+def keep_plan(found: Recommendation, settings: Settings) -> None:
+    with open_history(settings.store) as history:
+        history.add_plan(found.plan)
+
+
+@gc_paused()
+def consider(profile_ids: Sequence[str], asked: Question, *, settings: Settings) -> Recommendation:
+    """The same, without keeping it."""
+    with open_history(settings.store) as history:
+        profiles = profiles_asked(history, profile_ids)
+    goal = asked.goal
+    fare = gather(
+        profiles,
+        decide=partial(decide_epochs, asked.epochs, target=goal.target),
+        iterations_per_epoch=asked.iterations_per_epoch,
+        overheads=asked.overheads,
+        settings=settings,
+    )
+    searched = search(fare, profiles, in_catalog(asked.scope, fare.catalog), asked.epochs, datetime.now(UTC))
+    found = choose(searched, asked)
+    plan = _plan(searched, asked, found)
+    in_full = {id(e.candidate): e for e in (plan.chosen, *plan.runners_up, *plan.front)}
+    ordered = in_order(searched.estimates, goal, least=ideal_point(found.may))
+    may = {id(e) for e in found.may}
+    alternatives = best_per_machine(e for e in ordered if id(e) in may)
+    return Recommendation(
+        plan=plan,
+        profiles=profiles,
+        estimates=tuple(in_full.get(id(e.candidate), e) for e in ordered),
+        alternatives=tuple(in_full.get(id(e.candidate), e) for e in alternatives),
+        fare=searched.fare,
+    )
+
+
+def _plan(searched: Search, asked: Question, found: Choice) -> Plan:
+    fare, goal = searched.fare, asked.goal
+    at_knee = knee(found.front)
+    ordered = found.ordered[: 1 + RUNNERS_UP]
+    whole = {id(e.candidate): e for e in fare.estimate([e.candidate for e in (*ordered, *found.front)])}
+    in_legs = None if found.legs is None or not (asked.legs or not ordered) else found.legs.legs
+    first = whole[id(ordered[0].candidate)] if ordered else _first_leg(in_legs)
+    topics = grouped(_case(searched, asked, found, first))
+    return Plan(
+        id=new_id("n"),
+        made_at=searched.now,
+        goal=goal,
+        chosen=first,
+        runners_up=tuple(whole[id(e.candidate)] for e in ordered[1:]),
+        considered=len(searched.estimates),
+        reasons=tuple(reason for reasons in topics.values() for reason in reasons),
+        topics=tuple(topic for topic, reasons in topics.items() for _ in reasons),
+        front=tuple(whole[id(e.candidate)] for e in found.front),
+        knee=None if at_knee is None else whole[id(at_knee.candidate)],
+        legs=in_legs,
+        spot_risk=found.risk,
+    )
+
+
+def _first_leg(legs: SplitPlan | None) -> Estimate:
+    if legs is None:
+        raise ValueError("a plan has a machine or legs")
+    return legs.legs[0].estimate
+
+
+def _case(searched: Search, asked: Question, found: Choice, chosen: Estimate) -> Case:
+    fare, goal, scope = searched.fare, asked.goal, searched.scope
+    least = ideal_point(found.may)
+    shortlist = [e.candidate for e in found.ordered] or [chosen.candidate]
+    size = chosen.candidate.batch_size
+    at_its_size = (e for e in found.may if e.candidate.batch_size == size)
+    crossing = [e.candidate for e in best_per_machine(in_order(at_its_size, goal, least=least))] or shortlist
+    with_fixed_epochs = in_order(fare.with_fixed_epochs(shortlist), goal, least=least)
+    baseline = None if asked.baseline is None else _named(asked.baseline, found.may, goal)
+    probes = suggest(with_fixed_epochs, goal)
+    leading = fare.leading
+    offer = chosen.candidate.offer
+    return Case(
+        goal=goal,
+        profile=next(profile for profile in fare.believer.profiles if profile.id == chosen.profile_id),
+        ordered=(replace(with_fixed_epochs[0], bill=chosen.bill, usd=chosen.usd), *with_fixed_epochs[1:]),
+        estimates=searched.estimates,
+        stretches=stretches(fare.on_a_line(crossing, 1), fare.on_a_line(crossing, 2), goal),
+        foreign=searched.found.foreign,
+        guessed_epochs=leading.length.guessed,
+        spot=scope.spot,
+        reserved=scope.reserved,
+        today=searched.now.date(),
+        iterations_per_epoch=leading.iterations_per_epoch,
+        planned_iterations=leading.length.iterations,
+        interruptions=interruptions_on(offer),
+        may=found.may,
+        front=found.front,
+        knee=knee(found.front),
+        baseline=baseline,
+        delta=None if baseline is None else delta(_spent(chosen), _spent(baseline)),
+        probe=sentence(probes) if probes else None,
+        legs=(*(spot_risk_reasons(found.risk, goal) if found.risk else ()), *_legs_sentences(asked, found)),
+        batch_epochs=_batch_epochs(fare, chosen),
+    )
+
+
+def _legs_sentences(asked: Question, found: Choice) -> tuple[str, ...]:
+    """Said where they win; where they do not, only to who asked for them."""
+    if found.legs is None or (found.legs.legs is None and not asked.legs):
+        return ()
+    if found.legs.legs is None or asked.legs or not found.ordered:
+        return found.legs.reasons
+    return (f"{found.legs.reasons[0]}; so it is planned only with --legs",)
+
+
+def _batch_epochs(fare: Workload, chosen: Estimate) -> str | None:
+    size, profiled = chosen.candidate.batch_size, fare.leading.profiles[0].whole_batch_size
+    answer = fare.epochs_at.get(size) if size is not None else None
+    if answer is None or answer.low is None or answer.high is None:
+        return None
+    larger = "; larger batches can lose accuracy" if size and profiled and size > profiled else ""
+    return (
+        f"at batch size {size} instead of {profiled}, {epochs_expected(chosen.epochs, fare.leading.length.epochs)} "
+        f"(90 %: {max(1, math.floor(answer.low))} – {math.ceil(answer.high)}), the learning rate set to suit it{larger}"
+        f". --batch {profiled} keeps it"
+    )
+
+
+def _named(machine: str, estimates: Sequence[Estimate], goal: Goal) -> Estimate:
+    """The best that may be chosen of a machine type."""
+    there = [e for e in estimates if machine in (e.candidate.offer.vm_type.key, e.candidate.offer.vm_type.name)]
+    if not there:
+        known = {e.candidate.offer.vm_type.key for e in estimates}
+        raise NotFoundError("machine to choose from called", machine, sorted(known), listed_by="trainfare catalog list")
+    return in_order(there, goal, least=ideal_point(estimates))[0]
+
+
+def _spent(estimate: Estimate) -> Spent:
+    return Spent(seconds=estimate.seconds.value, usd=estimate.usd.value)

@@ -1,0 +1,1 @@
+"""The operations and the time of one iteration at another batch size."""

@@ -1,0 +1,1 @@
+"""All fitted coefficients together, and what the user's own profiles correct."""

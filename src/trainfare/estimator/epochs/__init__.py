@@ -1,0 +1,1 @@
+"""How many epochs a training needs."""

@@ -1,0 +1,352 @@
+"""From the operators of a step on one machine to the time of that step on another.
+
+    T  = Σ_c D_c + I                          on the machine that was measured (`spent.py`)
+    T' = Σ_c D_c · e^{r_c} + I · e^{r_I}      on the other one
+    r_c = p_c + e'_c − e_c + f_c(x)
+
+p_c is what GPU facts say of class c (`prior_log_ratio`), e_c by how much a machine differs from its facts, and f_c a
+bounded curve (`additive.py`) for two machines on which the same programs ran: of the size of the class, and for
+convolutions of how they divide into forward and backward.
+
+What is work and what is waiting matters most: a fast GPU waits through most of a small step, and what it waits for,
+the host, is nearly as slow everywhere. Copies of the input go over the host's bus and scale with it too.
+
+Limits: one GPU, the same framework and precision on both machines. Classes that nobody measured on both follow facts
+alone; where they take more than `UNKNOWN_SHARE` of the device's time the interval is wider.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import permutations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainfare.estimator.batch.step_time import batch_line
+from trainfare.estimator.fitting.conformal import conformal_factor
+from trainfare.estimator.gpu.additive_curve import Curve, Stiffness, curve_value, fit_curve
+from trainfare.estimator.gpu.operator_breakdown import HOST, IDLE, Spent, prior_log_ratio, spent
+from trainfare.estimator.gpu.operator_classes import CONVOLUTION
+from trainfare.model.interval import Interval
+from trainfare.model.machine import Gpu
+from trainfare.model.measurement import OperatorProfile
+
+Array = NDArray[np.float64]
+UNKNOWN_SHARE = 0.1
+FEW_PROGRAMS = 4
+"""With fewer on both machines, their errors say nothing of the next program."""
+DEVICE = "device"
+"""Under this name, by how much a machine differs from its facts in classes that nobody measured on it."""
+
+# Chosen in sight of the ten CNNs; within a factor of two of these the error moves by 0.3 points.
+CLASS_STIFFNESS = Stiffness(constant=0.15, row=0.05, program=0.03, family=0.03)
+CONVOLUTION_STIFFNESS = Stiffness(constant=0.15, slope=0.05, bend=0.05)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairFit:
+    """What was learned of one machine from another."""
+
+    programs: int
+    curves: Mapping[str, Curve]
+    """f_c by class, and of `idle`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferFit:
+    """Everything that a prediction needs; factors are those of the 90 % intervals."""
+
+    pairs: Mapping[str, PairFit]
+    """By the names of both GPUs: `K80>V100`."""
+    beyond_facts: Mapping[str, Mapping[str, float]]
+    """e_c by GPU and class."""
+    factors: Mapping[str, float] = field(default_factory=dict)
+    """Of pairs on which enough programs ran."""
+    factor_after_one: float = 1.6
+    """Of a pair on which one program ran; the more did, the nearer it is to the widest of `factors`."""
+    factor_by_facts: float = 2.0
+    """Of a pair that nobody measured."""
+
+
+def transferred(
+    profiles: Sequence[OperatorProfile], batch_size: float, source: Gpu, target: Gpu, fit: TransferFit
+) -> Interval:
+    """Seconds of a step on `target`, from profiles of one program on one machine at one or several batch sizes.
+
+    A batch size that was profiled is carried over by itself; another lies on the line a + b·B through those carried
+    over, which takes two at least.
+    """
+    if not profiles:
+        raise ValueError("a transfer needs at least one profile")
+    known = [(profile.batch_size, spent(profile)) for profile in profiles]
+    there = [(batch, seconds_on(target, own, source, fit)) for batch, own in known]
+    same = [seconds for batch, seconds in there if batch == batch_size]
+    seconds = float(np.median(same)) if same else batch_line(there).seconds(batch_size)
+    return Interval.within_factor(seconds, max(_factor(own, source, target, fit) for _, own in known))
+
+
+def seconds_on(target: Gpu, own: Spent, source: Gpu, fit: TransferFit) -> float:
+    """T', the value without its interval."""
+    pair = fit.pairs.get(_name(source.name, target.name))
+    expected = _expected(own.by_class, source, target, fit.beyond_facts)
+    if pair is None:
+        return sum(expected.values())
+    return sum(
+        seconds * math.exp(curve_value(pair.curves[kind], own.features[kind]) if kind in pair.curves else 0.0)
+        for kind, seconds in expected.items()
+    )
+
+
+def _expected(
+    by_class: Mapping[str, float], source: Gpu, target: Gpu, beyond: Mapping[str, Mapping[str, float]]
+) -> dict[str, float]:
+    """D_c · e^{p_c + e'_c − e_c}."""
+    return {kind: d * math.exp(_prior(kind, source, target, beyond)) for kind, d in by_class.items()}
+
+
+def _prior(kind: str, source: Gpu, target: Gpu, beyond: Mapping[str, Mapping[str, float]]) -> float:
+    return prior_log_ratio(kind, source, target) + _beyond(beyond, target, kind) - _beyond(beyond, source, kind)
+
+
+def _beyond(beyond: Mapping[str, Mapping[str, float]], gpu: Gpu, kind: str) -> float:
+    own = beyond.get(gpu.name, {})
+    return own.get(kind, 0.0 if kind in HOST else own.get(DEVICE, 0.0))
+
+
+def _factor(own: Spent, source: Gpu, target: Gpu, fit: TransferFit) -> float:
+    name = _name(source.name, target.name)
+    pair = fit.pairs.get(name)
+    if pair is None:
+        return fit.factor_by_facts
+    unknown = sum(d for kind, d in own.by_class.items() if kind not in pair.curves) / max(own.device, 1e-12)
+    # as much of the step as is unknown may be off by as much again as a pair that nobody measured
+    wider = math.pow(fit.factor_by_facts, unknown) if unknown > UNKNOWN_SHARE else 1.0
+    widest = max(fit.factors.values(), default=fit.factor_after_one)
+    after_few = widest * math.pow(fit.factor_after_one / widest, 1 / pair.programs)
+    return fit.factors.get(name, after_few) * wider
+
+
+# --- the fit
+
+
+def fit_transfer(profiles: Sequence[OperatorProfile], gpus: Mapping[str, Gpu]) -> TransferFit:
+    """From every setting that was profiled on two machines or more; GPUs without facts are passed over."""
+    rows = [spent(profile) for profile in profiles if profile.gpu in gpus]
+    fit = _fitted(rows, gpus)
+    factors = _pair_factors(rows, gpus)
+    by_facts, after_one = _factors_of_strangers(rows, gpus)
+    widest = max(factors.values(), default=1.0)
+    return replace(
+        fit,
+        factors=factors,
+        factor_after_one=max(after_one or fit.factor_after_one, widest),
+        factor_by_facts=max(by_facts or fit.factor_by_facts, widest),
+    )
+
+
+def with_runs(fit: TransferFit, profiles: Sequence[OperatorProfile], gpus: Mapping[str, Gpu]) -> TransferFit:
+    """Adds machines that the fit does not know, from settings profiled there and on a machine that it knows.
+
+    One run of any program is worth more than any fact: it tells how far the machine is from its facts.
+    """
+    return _with(fit, [spent(profile) for profile in profiles if profile.gpu in gpus], gpus)
+
+
+def _with(fit: TransferFit, rows: Sequence[Spent], gpus: Mapping[str, Gpu]) -> TransferFit:
+    new = {pair: own for pair, own in _both(rows).items() if _name(*pair) not in fit.pairs}
+    beyond = {**_beyond_facts(new, gpus, known=fit.beyond_facts), **fit.beyond_facts}
+    pairs = {_name(a, b): _fit_pair(own, gpus[a], gpus[b], beyond) for (a, b), own in new.items()}
+    return replace(fit, pairs={**fit.pairs, **pairs}, beyond_facts=beyond)
+
+
+def _fitted(rows: Sequence[Spent], gpus: Mapping[str, Gpu]) -> TransferFit:
+    twice = _both(rows)
+    beyond = _beyond_facts(twice, gpus)
+    pairs = {_name(a, b): _fit_pair(own, gpus[a], gpus[b], beyond) for (a, b), own in twice.items()}
+    return TransferFit(pairs=pairs, beyond_facts=beyond)
+
+
+_Twice = Mapping[tuple[str, str], Sequence[tuple[Spent, Spent]]]
+
+
+def _both(rows: Iterable[Spent]) -> _Twice:
+    """Each setting on each two GPUs that ran it."""
+    settings: dict[tuple[str, int, float], dict[str, Spent]] = defaultdict(dict)
+    for row in rows:
+        settings[row.setting][row.gpu] = row
+    found: dict[tuple[str, str], list[tuple[Spent, Spent]]] = defaultdict(list)
+    for by_gpu in settings.values():
+        for a, b in permutations(by_gpu, 2):
+            found[a, b].append((by_gpu[a], by_gpu[b]))
+    return found
+
+
+def _fit_pair(
+    own: Sequence[tuple[Spent, Spent]], source: Gpu, target: Gpu, beyond: Mapping[str, Mapping[str, float]]
+) -> PairFit:
+    curves = {}
+    for kind in sorted({kind for here, _ in own for kind in here.by_class}):
+        rows = [(a, b) for a, b in own if _comparable(kind, a, b)]
+        if rows:
+            prior = _prior(kind, source, target, beyond)
+            y = [math.log(b.by_class[kind] / a.by_class[kind]) - prior for a, b in rows]
+            # what takes most of a step is known best, and must be
+            weights = [max(a.by_class[kind] / a.seconds, 1e-3) for a, _ in rows]
+            stiffness = CONVOLUTION_STIFFNESS if kind in CONVOLUTION else CLASS_STIFFNESS
+            curves[kind] = _curve([a for a, _ in rows], kind, y, weights, stiffness)
+    return PairFit(programs=len({a.program for a, _ in own}), curves=curves)
+
+
+def _comparable(kind: str, a: Spent, b: Spent) -> bool:
+    return kind in a.by_class and kind in b.by_class and (kind == IDLE or (a.whole and b.whole))
+
+
+def _curve(
+    rows: Sequence[Spent],
+    kind: str,
+    y: Sequence[float],
+    weights: Sequence[float],
+    stiffness: Stiffness,
+) -> Curve:
+    x = np.array([row.features[kind] for row in rows])
+    programs, families = [row.program for row in rows], [row.family for row in rows]
+    return fit_curve(x, np.array(y), np.array(weights), programs, families, stiffness)
+
+
+def _beyond_facts(
+    twice: _Twice, gpus: Mapping[str, Gpu], known: Mapping[str, Mapping[str, float]] | None = None
+) -> dict[str, dict[str, float]]:
+    """e_c of each GPU: the least squares of e'_c − e_c = mean over settings of log(D'_c/D_c) − p_c.
+
+    `DEVICE` is fitted first, on all classes that the GPU limits, each by its share of the step; a class is then held
+    near it (those of the host near zero), more so the fewer settings tell of it. `known` ones stay what they are.
+    """
+    known = known or {}
+    names = sorted({name for pair in twice for name in pair})
+    kinds = sorted({kind for own in twice.values() for a, _ in own for kind in a.by_class})
+    found: dict[str, dict[str, float]] = {name: {} for name in names}
+    together = {pair: _device_residual(own, gpus[pair[0]], gpus[pair[1]]) for pair, own in twice.items()}
+    fixed = {name: own[DEVICE] for name, own in known.items()}
+    for name, e in _effects(names, together, dict.fromkeys(names, 0.0), fixed, hold=0.1).items():
+        found[name][DEVICE] = round(e, 4)
+    for kind in kinds:
+        residuals = {}
+        for (a, b), own in twice.items():
+            p = prior_log_ratio(kind, gpus[a], gpus[b])
+            logs = [math.log(t.by_class[kind] / s.by_class[kind]) - p for s, t in own if _comparable(kind, s, t)]
+            residuals[a, b] = (float(np.mean(logs)) if logs else 0.0, len(logs))
+        near = {name: 0.0 if kind in HOST else found[name][DEVICE] for name in names}
+        fixed = {name: own.get(kind, near.get(name, 0.0)) for name, own in known.items()}
+        for name, e in _effects(names, residuals, near, fixed, hold=3.0).items():
+            found[name][kind] = round(e, 4)
+    return found
+
+
+def _device_residual(own: Sequence[tuple[Spent, Spent]], source: Gpu, target: Gpu) -> tuple[float, int]:
+    weighed, weights, count = 0.0, 0.0, 0
+    for a, b in own:
+        for kind, seconds in a.by_class.items():
+            if kind not in HOST and _comparable(kind, a, b):
+                log = math.log(b.by_class[kind] / seconds) - prior_log_ratio(kind, source, target)
+                weighed += seconds / a.seconds * log
+                weights += seconds / a.seconds
+                count += 1
+    return (weighed / weights if weights else 0.0, count)
+
+
+def _effects(
+    names: Sequence[str],
+    residuals: Mapping[tuple[str, str], tuple[float, int]],
+    near: Mapping[str, float],
+    fixed: Mapping[str, float],
+    *,
+    hold: float,
+) -> dict[str, float]:
+    """Σ n/(n+1) · (r_ab − e_b + e_a)² + hold/√(1+n) · Σ (e − near)² is least, n the most settings of a pair."""
+    index = {name: i for i, name in enumerate(names)}
+    total = np.zeros((len(names), len(names)))
+    right = np.zeros(len(names))
+    told = max((n for _, n in residuals.values()), default=0)
+    for (a, b), (r, n) in residuals.items():
+        row = np.zeros(len(names))
+        row[index[b]], row[index[a]] = 1.0, -1.0
+        weight = n / (n + 1)
+        total += weight * np.outer(row, row)
+        right += weight * r * row
+    for name, i in index.items():
+        held = 1e6 if name in fixed else hold / math.sqrt(1 + told)
+        total[i, i] += held
+        right[i] += held * fixed.get(name, near[name])
+    return {name: float(e) for name, e in zip(names, np.linalg.solve(total, right), strict=True)} if names else {}
+
+
+# --- how sure
+
+
+def _pair_factors(rows: Sequence[Spent], gpus: Mapping[str, Gpu]) -> dict[str, float]:
+    """By pair, from programs whose family was left out of a fit of its own.
+
+    A program errs alike at all its batch sizes on one pair, and differently on another pair: program and pair are the
+    groups. Errors are taken in units of their pair's own spread, pulled half way to the common one, so that pairs which
+    carry over well have narrow intervals.
+    """
+    errors: dict[str, list[tuple[str, float]]] = defaultdict(list)
+    for family in sorted({row.family for row in rows}):
+        fit = _fitted([row for row in rows if row.family != family], gpus)
+        for (a, b), own in _both([row for row in rows if row.family == family]).items():
+            pair = fit.pairs.get(_name(a, b))
+            if pair is not None and pair.programs >= FEW_PROGRAMS:
+                errors[_name(a, b)] += [(s.program, _log_error(s, t, gpus, fit)) for s, t in own]
+    if not errors:
+        return {}
+    spread = {name: math.sqrt(float(np.mean([e**2 for _, e in own]))) for name, own in errors.items()}
+    common = math.exp(float(np.mean([math.log(max(s, 1e-6)) for s in spread.values()])))
+    unit = {name: math.sqrt(max(s, 1e-6) * common) for name, s in spread.items()}
+    scores = [e / unit[name] for name, own in errors.items() for _, e in own]
+    groups = [(name, program) for name, own in errors.items() for program, _ in own]
+    q = math.log(conformal_factor(scores, groups))
+    return {name: round(math.exp(q * u), 4) for name, u in unit.items()}
+
+
+def _log_error(here: Spent, there: Spent, gpus: Mapping[str, Gpu], fit: TransferFit) -> float:
+    return math.log(there.seconds / seconds_on(gpus[there.gpu], here, gpus[here.gpu], fit))
+
+
+def _factors_of_strangers(rows: Sequence[Spent], gpus: Mapping[str, Gpu]) -> tuple[float | None, float | None]:
+    """Of a machine without any measurement, and with one run on it: each machine is made a stranger in turn."""
+    by_facts: list[tuple[tuple[str, ...], float]] = []
+    after_one: list[tuple[tuple[str, ...], float]] = []
+    for name in sorted({row.gpu for row in rows}):
+        others, own = [row for row in rows if row.gpu != name], [row for row in rows if row.gpu == name]
+        blind = _fitted(others, gpus)
+        if not blind.pairs:
+            continue
+        # each fourth row: batch sizes of one program err alike, and this is asked many times
+        to_name = {pair: both[::4] for pair, both in _both(rows).items() if pair[1] == name}
+        # how far a machine is from its facts is one draw a machine, whatever ran on it
+        for both in to_name.values():
+            by_facts += [((name,), _log_error(s, t, gpus, blind)) for s, t in both]
+        for first in _one_a_family(own):
+            after = _with(blind, [*(row for row in others if row.setting == first.setting), first], gpus)
+            for (a, b), both in to_name.items():
+                told = [(s, t) for s, t in both if s.family != first.family]
+                after_one += [((a, b, s.program), _log_error(s, t, gpus, after)) for s, t in told]
+    return _conformal(by_facts), _conformal(after_one)
+
+
+def _conformal(errors: Sequence[tuple[tuple[str, ...], float]]) -> float | None:
+    return round(conformal_factor([e for _, e in errors], [g for g, _ in errors]), 4) if errors else None
+
+
+def _one_a_family(rows: Sequence[Spent]) -> list[Spent]:
+    """The middle one by its length: neither all waiting nor all work."""
+    families: dict[str, list[Spent]] = defaultdict(list)
+    for row in rows:
+        families[row.family].append(row)
+    return [sorted(own, key=lambda row: row.seconds)[len(own) // 2] for _, own in sorted(families.items())]
+
+
+def _name(source: str, target: str) -> str:
+    return f"{source}>{target}"

@@ -1,0 +1,1 @@
+"""The time of one step on several GPUs: links, rings and parameter servers."""

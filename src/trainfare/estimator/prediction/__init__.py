@@ -1,0 +1,1 @@
+"""The time of one iteration on any machine, from the best evidence that the profiles give."""

@@ -1,0 +1,1 @@
+"""Whether a training on spot machines meets its deadline."""

@@ -1,0 +1,1 @@
+"""Times that were measured: one iteration, its repeats, and slices of the same machine."""

@@ -1,0 +1,60 @@
+"""Sanghvi's table I and the predictions of its section VII: ResNet on CIFAR-10 on K80 and P100."""
+
+from trainfare.estimator.cost.delta import Spent, excess, spent, spent_to_target
+from trainfare.papers.judge import judged, not_recomputable
+from trainfare.papers.printed import Printed, across
+from trainfare.papers.published import Cell, tables
+from trainfare.papers.row import Row
+
+EPOCHS, PREDICTIONS = "sanghvi-I", "sanghvi-prediction"
+
+NOT_PRINTED = {
+    "$/h": "a price of its day",
+    "epoch (s)": "measured: the median of ten epochs",
+    "predicted epochs": "the fitted loss curve is a figure: neither its β nor the losses are printed",
+    "real epochs": "measured",
+    "error of the loss (%)": "the caption of figure 6: the losses that were compared are not printed",
+}
+
+
+def rows() -> tuple[Row, ...]:
+    """Every number, in the order of the page."""
+    page = tables("sanghvi")
+    return tuple(_row(cell) for name in (EPOCHS, PREDICTIONS) for cell in page[name].cells.values())
+
+
+def _row(cell: Cell) -> Row:
+    where = f"{cell.row}: {cell.column}"
+    found = _epoch(cell) if cell.table == EPOCHS else _prediction(cell)
+    if found is None:
+        return not_recomputable(cell.table, where, cell.printed, NOT_PRINTED[cell.column])
+    ours, how = found
+    return judged(cell.table, where, cell.printed, ours, how=how, misprints={})
+
+
+def _epoch(cell: Cell) -> tuple[Printed, str] | None:
+    page = tables("sanghvi")[EPOCHS]
+    if cell.column == "epoch ($)":
+        price, seconds = page.number(cell.row, "$/h").value, page.number(cell.row, "epoch (s)")
+        return across(lambda s: spent(s, price).usd, seconds), "price × time of the epoch"
+    if (cell.row, cell.column) == ("2 × K80", "$/h"):
+        return page.number("1 × K80", "$/h") * 2, "twice the price of one K80"
+    return None
+
+
+def _prediction(cell: Cell) -> tuple[Printed, str] | None:
+    """The page multiplies its printed numbers as they stand, so they are taken as exact."""
+    epochs, page = tables("sanghvi")[EPOCHS], tables("sanghvi")[PREDICTIONS]
+    epoch = Spent(seconds=epochs.number(cell.row, "epoch (s)").value, usd=epochs.number(cell.row, "epoch ($)").value)
+    predicted = page.number(cell.row, "predicted epochs").value
+    real = page.number(cell.row, "real epochs").value
+    match cell.column:
+        case "predicted ($)":
+            return Printed.exactly(spent_to_target(epoch, epochs=predicted).usd), "epochs × cost of one"
+        case "predicted (s)":
+            return Printed.exactly(spent_to_target(epoch, epochs=predicted).seconds), "epochs × time of one"
+        case "real (s)":
+            return Printed.exactly(spent_to_target(epoch, epochs=real).seconds), "epochs × time of one"
+        case "error (%)":
+            return Printed.exactly(100 * excess(predicted, real)), "predicted epochs over real ones, less 1"
+    return None

@@ -1,0 +1,1 @@
+"""The reasons of a Plan, as data."""

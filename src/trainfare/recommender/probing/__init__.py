@@ -1,0 +1,1 @@
+"""Which machine to measure next, and when to stop measuring."""

@@ -1,0 +1,1 @@
+"""Training the first epochs on one machine and the rest on another."""

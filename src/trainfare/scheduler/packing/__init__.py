@@ -1,0 +1,1 @@
+"""Which jobs share which node."""

@@ -1,0 +1,1 @@
+"""One file per policy: a pure function from State to Decision."""

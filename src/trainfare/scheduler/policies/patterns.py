@@ -1,0 +1,69 @@
+"""The papers' decision (Jahani et al. 2019; Filippini et al.), to optimality, with nodes counted by pattern.
+
+The cost is that of `objective.py`. A node pays until the first job on it ends: one part of each pattern is the payer's.
+
+    m_pq     nodes divided as p whose part q is the payer's
+    y_jk1    job j has slot k and pays for the node:      ω_j · late_jk + c_v · t_jk
+    y_jk0    job j has slot k of a node that another pays:  ω_j · late_jk
+
+    Σ_j y_jk1 = Σ_p m_pk            every node has its payer
+    Σ_j y_jk0 ≤ Σ_pq (a_pk - [q = k]) m_pq
+
+Whoever pays, the node costs no less than c_v · min t of its jobs, and the least solution lets that one pay: so the
+optimum is exactly the papers', and which jobs a payer shares its node with does not matter. A gang pays for all its
+nodes. Otherwise the model is that of `pattern_model.py`, with its limits: only m is whole.
+
+By this cost waiting may be free, and the optimum to rent nothing: without another event, for ever. So at least one node
+is on while a job can run.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from trainfare.model.queue import Decision, Fleet, State
+from trainfare.scheduler.packing.matching import matched
+from trainfare.scheduler.packing.pack import exactly
+from trainfare.scheduler.packing.pattern_model import Pattern, PatternModel, patterns_of
+from trainfare.scheduler.packing.pattern_plans import plans_of
+from trainfare.scheduler.pricing.objective import decision_usd, late_usd, postponed_usd
+from trainfare.scheduler.tables import remaining, slot_table
+
+
+def patterns(state: State, *, gap: float = 1e-6, seconds: float | None = None) -> Decision:
+    """The cheapest decision by `decision_usd` among those that run a job at all; `seconds` limits branch and bound."""
+    if not state.jobs:
+        return Decision(nodes=(), usd=0.0, bound_usd=0.0)
+    left = remaining(state)
+    late = late_usd(state, left)
+    rent = np.where(np.isfinite(left), left * slot_table(state.fleet).usd_per_second[None, :], np.inf)
+    problem = PatternModel(
+        state.fleet,
+        paying := _with_payer(state.fleet),
+        job_usd=np.hstack([late + rent, late]),
+        wait_usd=postponed_usd(state, left),
+        pattern_usd=np.zeros(len(paying)),
+        users=[each.job.user for each in state.jobs],
+        filled=np.arange(2 * left.shape[1]) < left.shape[1],
+    )
+    can_run = bool((problem.columns % problem.slots < left.shape[1]).any())
+    packing = exactly(problem, gap=gap, seconds=seconds, least_nodes=int(can_run))
+    nodes = matched(state, plans_of(state, packing))
+    usd = decision_usd(state, nodes)
+    return Decision(nodes=nodes, usd=usd, bound_usd=min(packing.bound_usd, usd))
+
+
+def _with_payer(fleet: Fleet) -> tuple[Pattern, ...]:
+    """Each pattern once for each part that can be the payer's: slot q of the payer, K + k of the others."""
+    slots = len(fleet.slots)
+    return tuple(
+        replace(
+            pattern,
+            parts=(
+                (payer, 1),
+                *((slots + k, count - (k == payer)) for k, count in pattern.parts if count > (k == payer)),
+            ),
+        )
+        for pattern in patterns_of(fleet)
+        for payer, _ in pattern.parts
+    )

@@ -1,0 +1,1 @@
+"""What a slot, a delay and a second of a node are worth."""

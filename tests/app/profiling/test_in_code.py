@@ -1,0 +1,104 @@
+"""`with trainfare.profile()` in a program of its own process: the hooks stay there and do not reach these tests."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainfare.app.profiling.profile import profile
+from trainfare.errors import UsageError
+from trainfare.settings import Settings
+from trainfare.store.open import open_history
+
+PROGRAMS = Path(__file__).parents[2] / "programs"
+
+
+def run(program: str, store: Path, **environment: str) -> dict[str, Any]:
+    result = subprocess.run(
+        [sys.executable, "-W", "ignore", program],
+        cwd=PROGRAMS,
+        env=os.environ | {"TRAINFARE_STORE": str(store)} | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    account: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
+    return account
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("store") / "history.db"
+
+
+@pytest.fixture(scope="module")
+def own(store: Path) -> dict[str, Any]:
+    return run("measures_itself.py", store)
+
+
+def test_the_loop_in_the_block_is_measured_and_trains_to_its_end(own: dict[str, Any]) -> None:
+    assert own["steps"] == 70
+    assert own["iterations"] == [12, 20, None]
+    assert own["batch_sizes"] == [4, 4, None]
+    assert all(0.002 < seconds < 0.02 for seconds in own["medians"][:2])
+
+
+def test_enough_is_traced_and_then_silent_and_a_short_loop_is_finished(own: dict[str, Any]) -> None:
+    assert own["endings"] == ["enough", "finished", None]
+    assert own["operations"][0] > 0
+
+
+def test_profiles_from_code_are_kept_as_such(own: dict[str, Any], store: Path) -> None:
+    with open_history(str(store)) as history:
+        assert {found.id: found.origin for found in history.profiles()} == dict.fromkeys(own["ids"][:2], "code")
+
+
+def test_fit_of_keras_goes_on_to_its_last_epoch(tmp_path: Path) -> None:
+    pytest.importorskip("keras")
+    own = run("keras_measures_itself.py", tmp_path / "history.db", KERAS_BACKEND="torch")
+    assert own == {"epochs": [3, 2], "iterations": 10, "framework": "keras", "batch_size": 4}
+
+
+def test_a_failing_block_keeps_what_it_showed_and_raises_its_own_error(tmp_path: Path) -> None:
+    code = """
+import torch, trainfare
+weight = torch.nn.Parameter(torch.ones(4))
+optimizer = torch.optim.SGD([weight], lr=0.01)
+measured = trainfare.profile()
+try:
+    with measured:
+        for number in range(9):
+            (weight**2).sum().backward()
+            optimizer.step()
+        raise KeyError("mine")
+except KeyError:
+    print(measured.profile.ending, len(measured.profile.iteration_seconds))
+"""
+    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert result.stdout.split() == ["failed", "9"], result.stderr
+
+
+def test_a_program_that_is_profiled_anyway_does_not_measure_itself(tmp_path: Path) -> None:
+    found = profile(
+        (sys.executable, "measures_itself.py"),
+        settings=Settings(store=str(tmp_path / "history.db"), iterations=30),
+        directory=PROGRAMS,
+    )
+    assert (found.origin, len(found.iteration_seconds)) == ("probe", 30)
+    assert not (PROGRAMS / "history.db").exists()
+
+
+def test_blocks_do_not_nest(tmp_path: Path) -> None:
+    code = "import trainfare\nwith trainfare.profile():\n    with trainfare.profile():\n        pass"
+    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "UsageError: a `with trainfare.profile()` block cannot stand inside another one." in result.stderr
+
+
+def test_one_iteration_is_too_few_to_ask_for(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="at least 2"):
+        profile(settings=Settings(store=str(tmp_path / "history.db")), iterations=1)

@@ -1,0 +1,65 @@
+"""One program at several batch sizes, with real programs and a real store."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainfare.app.profiling.series import Trial, profile_series
+from trainfare.errors import UsageError
+from trainfare.settings import Settings
+from trainfare.store.open import open_history
+
+PROGRAMS = Path(__file__).parents[2] / "programs"
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(store=str(tmp_path / "history.db"), iterations=4, stall_seconds=60)
+
+
+def series(settings: Settings, **options: Any) -> tuple[Trial, ...]:
+    command = (sys.executable, "batches.py", "--batch-size", "8")
+    return profile_series(command, settings=settings, directory=PROGRAMS, trace_operations=False, **options)
+
+
+def test_each_batch_size_has_its_profile_and_one_that_fails_loses_no_other(settings: Settings) -> None:
+    shown: list[Trial] = []
+    trials = series(settings, batch_sizes=[4, 512, 16], batch_flag="--batch-size {}", on_trial=shown.append)
+    assert [trial.batch_size for trial in trials] == [4, 512, 16]
+    assert [trial.profile and trial.profile.batch_size for trial in trials] == [4, None, 16]
+    assert trials[1].failure is not None
+    assert "out of memory" in trials[1].failure
+    assert tuple(shown) == trials
+    with open_history(settings.store) as history:
+        assert len(history.profiles()) == 2
+
+
+def test_repeats_are_profiles_of_their_own(settings: Settings) -> None:
+    trials = series(settings, repeat=2)
+    assert [trial.repeat for trial in trials] == [1, 2]
+    assert len({trial.profile.id for trial in trials if trial.profile}) == 2
+
+
+def test_a_batch_size_that_the_program_does_not_take_is_remarked(settings: Settings) -> None:
+    trials = series(settings, batch_sizes=[4], batch_flag="--other {}")
+    assert trials[0].remark == "asked for batch size 4, the program took 8"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"batch_sizes": [4]}, "--batch-sizes needs to know how your command takes one"),
+        ({"batch_sizes": [0], "batch_flag": "-b {}"}, "at least 1, got 0"),
+        ({"batch_sizes": [4], "batch_flag": "-b"}, "--batch-flag is not right"),
+        ({"batch_flag": "-b {}"}, "it needs --batch-sizes"),
+        ({"repeat": 0}, "--repeat must be"),
+        ({"repeat": 2, "epochs": 0}, "--epochs must be"),
+    ],
+)
+def test_what_cannot_be_done_is_said_before_anything_runs(
+    settings: Settings, options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        series(settings, **options)

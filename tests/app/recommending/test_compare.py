@@ -1,0 +1,126 @@
+"""Measured machines side by side, from a real store."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.makers import make_profile
+from trainfare.app.recommending.compare import compare
+from trainfare.app.records import comparison_record
+from trainfare.errors import UsageError
+from trainfare.model.machine import Host
+from trainfare.model.profile import Epoch, Profile
+from trainfare.settings import Settings
+from trainfare.store.open import open_history
+
+MACHINES = """
+[slow]
+slice = true
+usd_per_hour = 0.10
+vcpus = 1
+
+[fast]
+slice = true
+usd_per_hour = 0.30
+vcpus = 2
+"""
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    machines = tmp_path / "machines.toml"
+    machines.write_text(MACHINES)
+    return Settings(store=str(tmp_path / "history.db"), machines=str(machines))
+
+
+def on(machine: str | None, iteration: float, **changes: object) -> Profile:
+    fields = {
+        "id": f"p{machine}{changes.get('batch_size', 64)}".replace("/", ""),
+        "host": Host(name="here", vm_type=machine),
+        "init_seconds": 1.0,
+        "iteration_seconds": (iteration,) * 20,
+        "validation_seconds": (),
+        "iterations_per_epoch": 10,
+    }
+    return make_profile(**(fields | changes))
+
+
+def keep(settings: Settings, *profiles: Profile) -> None:
+    with open_history(settings.store) as history:
+        for profile in profiles:
+            history.add_profile(profile)
+
+
+def test_the_best_of_a_column_is_one_and_the_others_are_relative_to_it(settings: Settings) -> None:
+    keep(settings, on("local/slow", 1.0), on("local/fast", 0.5, init_seconds=11.0))
+    found = compare(epochs=(1, 5), settings=settings)
+    by_machine = {s.estimate.candidate.offer.vm_type.name: s for s in found.by_iterations[5]}
+    assert by_machine["fast"].estimate.seconds.value == pytest.approx(36)
+    assert by_machine["slow"].relative_seconds.value == pytest.approx(51 / 36)
+    assert by_machine["fast"].relative_usd.value == pytest.approx(36 * 3 / 51)
+    assert by_machine["slow"].delta == 1
+    assert by_machine["fast"].delta == pytest.approx((51 / 36) / (36 * 3 / 51))
+
+
+def test_where_another_machine_begins_to_win_is_said(settings: Settings) -> None:
+    keep(settings, on("local/slow", 1.0), on("local/fast", 0.5, init_seconds=11.0))
+    found = compare(settings=settings)
+    assert [(s.first, s.last, s.estimate.candidate.offer.vm_type.name) for s in found.fastest] == [
+        (1, 2, "slow"),
+        (3, None, "fast"),
+    ]
+    assert [s.estimate.candidate.offer.vm_type.name for s in found.cheapest] == ["slow"]
+
+
+def test_a_run_until_stable_and_two_epochs_elsewhere_give_machine_and_batch_size(settings: Settings) -> None:
+    losses = [1.0, 0.5, 0.4, 0.41, 0.42, 0.43, 0.44, 0.45]
+    curve = tuple(Epoch(number=n, seconds=10.0, loss=loss) for n, loss in enumerate(losses, start=1))
+    stable = on("local/slow", 1.0, curve=curve)
+    short = on("local/fast", 0.5, curve=tuple(replace(epoch, seconds=4.0) for epoch in curve[:2]))
+    keep(settings, stable, short)
+    found = compare(settings=settings).until_stable
+    assert found is not None
+    assert {(c.machine, c.epochs, round(c.seconds.value, 6)) for c in found.configurations} == {
+        ("local/slow", 8.0, 81.0),
+        ("local/fast", 8.0, 33.0),
+    }
+    benefit = {each.run.machine: each for each in found.cost_benefit}
+    assert benefit["local/slow"].run.iterations == 40, "from epoch 4 on it stays near its last level"
+    assert benefit["local/fast"].speedup.value == pytest.approx(41 / 17)
+    assert benefit["local/fast"].cost_ratio == pytest.approx(17 * 0.3 / (41 * 0.1))
+    assert not benefit["local/fast"].pays
+
+
+def test_a_run_that_was_still_getting_better_is_not_taken_for_stable(settings: Settings) -> None:
+    curve = tuple(Epoch(number=n, seconds=10.0, loss=1 / n) for n in range(1, 9))
+    keep(settings, on("local/slow", 1.0, curve=curve))
+    assert compare(settings=settings).until_stable is None
+
+
+def test_a_profile_of_a_machine_without_a_price_is_left_out_and_named(settings: Settings) -> None:
+    keep(settings, on("local/slow", 1.0), on(None, 0.5))
+    found = compare(settings=settings)
+    assert len(found.by_iterations[5]) == 1
+    assert "pNone64" in found.remarks[0]
+
+
+def test_without_any_price_it_says_what_to_do(settings: Settings) -> None:
+    keep(settings, on(None, 0.5))
+    with pytest.raises(UsageError, match="profile --on MACHINE"):
+        compare(settings=settings)
+
+
+@pytest.mark.parametrize("epochs", [(), (0,), (5, -1)])
+def test_no_epochs_or_fewer_are_refused(settings: Settings, epochs: tuple[int, ...]) -> None:
+    keep(settings, on("local/slow", 1.0))
+    with pytest.raises(UsageError):
+        compare(epochs=epochs, settings=settings)
+
+
+def test_the_record_says_all_of_it(settings: Settings) -> None:
+    keep(settings, on("local/slow", 1.0), on("local/fast", 0.5, init_seconds=11.0))
+    record = comparison_record(compare(settings=settings))
+    assert len(record["by_iterations"]) == 6
+    assert record["fastest"][-1] == {"from_epochs": 3, "to_epochs": None, "machine": "local/fast", "batch_size": 64}
+    assert record["until_stable"] is None

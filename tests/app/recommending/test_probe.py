@@ -1,0 +1,168 @@
+"""Probes carried out on slices of this machine, with a real program and with one that answers at once."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.makers import make_profile, make_program
+from trainfare.app.profiling.profile import ProfilingFailed, ProfilingInterrupted, profile
+from trainfare.app.recommending import probe as probing
+from trainfare.app.recommending.probe import plan_probes, run_probes
+from trainfare.errors import UsageError
+from trainfare.model.machine import Host
+from trainfare.model.profile import Profile
+from trainfare.model.scope import Scope
+from trainfare.settings import Settings
+from trainfare.store.open import open_history
+
+PROGRAMS = Path(__file__).parents[2] / "programs"
+MACHINES = """
+[one]
+slice = true
+usd_per_hour = 0.10
+vcpus = 1
+
+[two]
+slice = true
+usd_per_hour = {two}
+vcpus = 2
+
+[four]
+slice = true
+usd_per_hour = 0.45
+vcpus = 4
+"""
+LOCAL = Scope(providers=("local",))
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    machines = tmp_path / "machines.toml"
+    machines.write_text(MACHINES.format(two=0.08))
+    return Settings(
+        store=str(tmp_path / "history.db"), machines=str(machines), logs=str(tmp_path / "logs"), stall_seconds=60
+    )
+
+
+def taken_on(machine: str, iteration: float, directory: Path) -> Profile:
+    cores = {"local/one": 1, "local/two": 2, "local/four": 4}[machine]
+    return make_profile(
+        id=f"p{machine.rpartition('/')[2]}",
+        program=make_program(directory=str(directory)),
+        host=Host(name="here", cpu="a CPU", vm_type=machine, cores=cores),
+        init_seconds=1.0,
+        iteration_seconds=(iteration,) * 20,
+        validation_seconds=(),
+    )
+
+
+@pytest.fixture
+def answered(monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path) -> list[str]:
+    """A program that needs no time to say how long it takes on a slice; the slices that were asked."""
+    asked: list[str] = []
+
+    def measured(command: tuple[str, ...], *, directory: Path, on: str, settings: Settings, **_: Any) -> Profile:
+        del command, directory
+        asked.append(on)
+        kept = taken_on(on, {"local/one": 1.0, "local/two": 1.3, "local/four": 0.9}[on], tmp_path)
+        with open_history(settings.store) as history:
+            history.add_profile(kept)
+        return kept
+
+    monkeypatch.setattr(probing, "profile_command", measured)
+    with open_history(settings.store) as history:
+        history.add_profile(replace(taken_on("local/one", 1.0, tmp_path), id="pfirst"))
+    return asked
+
+
+def test_a_slice_is_measured_where_it_may_be_cheaper_and_the_answer_leans_on_it(
+    settings: Settings, answered: list[str]
+) -> None:
+    steps: list[Any] = []
+    found = run_probes(epochs=500, scope=LOCAL, settings=settings, on_step=steps.append)
+    assert answered[0] == "local/two"  # twice the cores for less: believed best
+    assert len(answered) == len(set(answered))
+    assert tuple(steps) == found.steps
+    assert not found.interrupted
+    assert found.recommendation.plan.chosen.basis == "measured"
+    assert found.recommendation.plan.chosen.candidate.offer.vm_type.key == "local/one"  # it is slower on two
+    assert found.stopped == probing.NOTHING_PAYS
+
+
+def test_no_more_probes_than_asked_for(settings: Settings, answered: list[str]) -> None:
+    found = run_probes(epochs=100_000, scope=LOCAL, settings=settings, most=1)
+    assert len(answered) == 1
+    assert found.stopped.startswith("1 probe")
+    with pytest.raises(UsageError, match="--most"):
+        run_probes(settings=settings, most=0)
+
+
+def test_the_plan_is_made_without_running_anything(settings: Settings, answered: list[str]) -> None:
+    found = plan_probes(epochs=500, scope=LOCAL, settings=settings)
+    assert answered == []
+    assert found.plan.start.candidate.offer.vm_type.key == "local/two"
+    assert found.unreached == ()
+    assert found.plan.stop_when
+
+
+def test_a_probe_that_fails_is_said_and_not_tried_again(
+    settings: Settings, answered: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any, on: str, **__: Any) -> Profile:
+        answered.append(on)
+        raise ProfilingFailed(f"it does not run on {on}", None)
+
+    monkeypatch.setattr(probing, "profile_command", fails)
+    found = run_probes(epochs=500, scope=LOCAL, settings=settings)
+    assert len(answered) == len(set(answered)) == len(found.steps)
+    assert all(step.failure and step.profile is None for step in found.steps)
+
+
+def test_what_was_measured_before_an_interruption_is_kept(
+    settings: Settings, answered: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any, on: str, **__: Any) -> Profile:
+        answered.append(on)
+        raise ProfilingInterrupted("interrupted before its first iteration; nothing was kept.", None)
+
+    monkeypatch.setattr(probing, "profile_command", interrupted)
+    found = run_probes(epochs=500, scope=LOCAL, settings=settings)
+    assert len(answered) == 1
+    assert (found.interrupted, found.stopped) == (True, "interrupted")
+    assert found.recommendation.plan.chosen is not None
+
+
+def test_machines_that_no_door_leads_to_are_named(settings: Settings, answered: list[str]) -> None:
+    machines = Path(settings.machines)
+    machines.write_text(machines.read_text() + '\n[bench]\nusd_per_hour = 0.001\ngpu = "RTX 3090"\n')
+    found = plan_probes(epochs=5_000, scope=Scope(yours=True), settings=settings)
+    assert [p.candidate.offer.vm_type.key for p in found.unreached] == ["own/bench"]
+
+
+def test_a_program_whose_folder_is_gone_is_said(settings: Settings, answered: list[str], tmp_path: Path) -> None:
+    gone = replace(taken_on("local/one", 1.0, tmp_path / "gone"), id="pgone")
+    with open_history(settings.store) as history:
+        history.add_profile(gone)
+    with pytest.raises(UsageError, match="is not there any more"):
+        run_probes(["pgone"], epochs=500, scope=LOCAL, settings=settings)
+
+
+def test_a_real_program_is_probed_on_a_real_slice(settings: Settings, tmp_path: Path) -> None:
+    machines = Path(settings.machines)
+    machines.write_text(
+        "[one]\nslice = true\nusd_per_hour = 0.10\nvcpus = 1\n\n[two]\nslice = true\nusd_per_hour = 0.05\nvcpus = 2\n"
+    )
+    command = (sys.executable, "plain.py", "--epochs", "40", "--sleep", "0")
+    first = profile(command, settings=settings, directory=PROGRAMS, on="local/one", iterations=10)
+    found = run_probes(epochs=5_000, scope=LOCAL, settings=settings, most=1, profiling={"iterations": 10})
+    assert [step.profile.host.vm_type for step in found.steps if step.profile] == ["local/two"]
+    measured = found.steps[0].profile
+    assert measured is not None
+    assert len(measured.iteration_seconds) == 10
+    chosen = found.recommendation.plan.chosen
+    assert chosen.basis == "measured"
+    with open_history(settings.store) as history:
+        assert {kept.id for kept in history.profiles()} == {first.id, measured.id}

@@ -1,0 +1,138 @@
+"""The closed form of the expected time against a simulation that interrupts for real."""
+
+import random
+from statistics import fmean, stdev
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from trainfare.estimator.cost.checkpoints import Checkpoints, daly_interval
+from trainfare.estimator.cost.interruptions import Pieces, count_quantile, cut, expected_seconds, rework
+from trainfare.model.interval import Interval
+
+HOUR = 3600.0
+CASES = [
+    # work, start, pieces, checkpoint, the last one, interruptions an hour
+    (10 * HOUR, 500.0, 20, 10.0, 0.0, 0.3),
+    (1 * HOUR, 400.0, 1, 10.0, 0.0, 1.0),
+    (28 * HOUR, 500.0, 30, 60.0, 60.0, 0.7),
+    (2 * HOUR, 1800.0, 40, 5.0, 0.0, 2.0),
+]
+
+
+def simulated(rng: random.Random, work: float, start: float, pieces: Pieces, per_second: float) -> tuple[float, int]:
+    """Seconds and interruptions of one training: start, piece by piece, from the last checkpoint on after a loss."""
+    seconds, interruptions = 0.0, 0
+
+    def undisturbed(wanted: float) -> bool:
+        nonlocal seconds, interruptions
+        until = rng.expovariate(per_second)
+        seconds += min(until, wanted)
+        interruptions += until < wanted
+        return until >= wanted
+
+    def begin() -> None:
+        while not undisturbed(start):
+            pass
+
+    begin()
+    for number in range(pieces.count):
+        written = pieces.checkpoint if number < pieces.count - 1 else pieces.last_checkpoint
+        while not undisturbed(work / pieces.count + written):
+            begin()
+    return seconds, interruptions
+
+
+@pytest.mark.parametrize(("work", "start", "count", "checkpoint", "last", "per_hour"), CASES)
+def test_the_closed_form_agrees_with_a_simulation(
+    work: float, start: float, count: int, checkpoint: float, last: float, per_hour: float
+) -> None:
+    rng = random.Random(7)  # noqa: S311 not for secrets
+    pieces = Pieces(count=count, checkpoint=checkpoint, last_checkpoint=last)
+    runs = [simulated(rng, work, start, pieces, per_hour / HOUR) for _ in range(2000)]
+    times = [seconds for seconds, _ in runs]
+    expected = expected_seconds(work, start=start, pieces=pieces, per_second=per_hour / HOUR)
+    four_errors = 4 * stdev(times) / len(times) ** 0.5
+    assert expected == pytest.approx(fmean(times), abs=four_errors)
+    found = rework(work, start=start, pieces=pieces, per_hour=Interval.exactly(per_hour))
+    assert found.interruptions.value == pytest.approx(fmean(n for _, n in runs), rel=0.08)
+    undisturbed = start + work + pieces.written_seconds
+    inside = [found.seconds.low - 1e-6 <= t - undisturbed <= found.seconds.high + 1e-6 for t in times]
+    assert 0.86 <= fmean(inside) <= 0.97
+
+
+times = st.floats(1, 1e6)
+counts = st.integers(1, 200)
+
+
+@given(times, times, counts, st.floats(0, 100))
+def test_without_interruptions_nothing_is_added(work: float, start: float, count: int, checkpoint: float) -> None:
+    pieces = Pieces(count=count, checkpoint=checkpoint, last_checkpoint=0.0)
+    found = rework(work, start=start, pieces=pieces, per_hour=Interval.exactly(0.0))
+    assert (found.seconds.value, found.seconds.high, found.interruptions.high) == (0, 0, 0)
+
+
+@given(times, st.floats(1, 1e4), counts, st.floats(1e-4, 3), st.floats(1, 4), st.integers(1, 8))
+def test_more_interruptions_never_take_less_time(
+    work: float, start: float, count: int, per_hour: float, more: float, nodes: int
+) -> None:
+    assume(nodes * per_hour * more * 2 * (work / count + start + 5) / HOUR < 50)
+    pieces = Pieces(count=count, checkpoint=5.0, last_checkpoint=0.0)
+    few, many = (
+        rework(work, start=start, pieces=pieces, per_hour=Interval.within_factor(rate, 2), nodes=nodes)
+        for rate in (per_hour, per_hour * more)
+    )
+    assert many.seconds.value >= few.seconds.value * (1 - 1e-9)
+    for found in (few, many):
+        assert found.seconds.low <= found.seconds.value <= found.seconds.high
+
+
+def test_young_and_daly_cut_better_than_twice_or_half_as_often() -> None:
+    work, start, delta, per_second = 20 * HOUR, 300.0, 20.0, 0.3 / HOUR
+    every = daly_interval(delta, per_second=per_second)
+    best, half, twice = (
+        expected_seconds(
+            work,
+            start=start,
+            pieces=Pieces(count=round(work / each), checkpoint=delta, last_checkpoint=0.0),
+            per_second=per_second,
+        )
+        for each in (every, every / 2, every * 2)
+    )
+    assert best < half
+    assert best < twice
+
+
+def test_a_program_with_its_own_checkpoints_is_cut_as_it_cuts_itself() -> None:
+    own = Checkpoints(seconds=Interval.exactly(3.0), per_epoch=2.0)
+    assert cut(1000.0, own, epochs=5, per_second=1e-4) == Pieces(count=10, checkpoint=3.0, last_checkpoint=3.0)
+    none = Checkpoints(seconds=Interval.exactly(3.0), per_epoch=0.0)
+    assert cut(1000.0, none, epochs=5, per_second=0.0).count == 1
+    assert cut(1e5, none, epochs=5, per_second=1e-4).count == round(1e5 / (2 * 3 / 1e-4) ** 0.5 + 0.5)
+
+
+def test_a_training_that_never_ends_is_still_a_number() -> None:
+    alone = Pieces(count=1, checkpoint=0.0, last_checkpoint=0.0)
+    assert expected_seconds(1e9, start=60.0, pieces=alone, per_second=1e-2) > 1e30
+
+
+@pytest.mark.parametrize(("mean", "share", "number"), [(0.3, 0.05, 0), (0.3, 0.95, 1), (3.0, 0.05, 1), (3.0, 0.95, 6)])
+def test_the_points_of_a_poisson_number(mean: float, share: float, number: int) -> None:
+    assert count_quantile(mean, mean, share) == number
+
+
+def test_many_interruptions_are_nearly_gaussian() -> None:
+    from scipy.stats import poisson
+
+    for share in (0.05, 0.95):
+        assert count_quantile(1000.0, 1000.0, share) == pytest.approx(poisson.ppf(share, 1000.0), abs=1)
+
+
+def test_losses_that_cause_losses_spread_wider_than_chance() -> None:
+    from scipy.stats import nbinom
+
+    mean, variance = 6.0, 24.0
+    p = mean / variance
+    for share in (0.05, 0.5, 0.95):
+        assert count_quantile(mean, variance, share) == nbinom.ppf(share, mean * p / (1 - p), p)

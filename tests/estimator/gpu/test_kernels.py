@@ -1,0 +1,91 @@
+"""Features of kernels: seconds at a GPU's nominal figures."""
+
+import numpy as np
+import pytest
+
+from trainfare.catalog.gpus import load_gpus
+from trainfare.estimator.gpu.kernels import FEATURES, PRIORS, Rates, features, roofline, work_of
+from trainfare.model.profile import Convolution, Operation
+
+GPUS = load_gpus()
+T4 = GPUS["T4"]
+P4 = GPUS["P4"]
+
+
+def column(operation: Operation, name: str, gpu: str = "T4") -> float:
+    x = features(work_of([operation]), Rates.of([GPUS[gpu]]))
+    return float(x[0, [feature.name for feature in FEATURES].index(name)])
+
+
+def product(**changes: object) -> Operation:
+    fields: dict[str, object] = {"kind": "matmul", "dtype": "float16", "flops": 65e9, "bytes": 3.2e8, **changes}
+    return Operation(**fields)  # type: ignore[arg-type] # checked when made
+
+
+def convolution(**changes: int) -> Operation:
+    shape = {"channels_in": 64, "channels_out": 64, "kernel": 3, "stride": 1, "side": 28, "groups": 1} | changes
+    return Operation(
+        kind="convolution",
+        dtype="float16",
+        flops=1e9,
+        bytes=1e7,
+        part="forward",
+        convolution=Convolution(
+            channels_in=shape["channels_in"],
+            channels_out=shape["channels_out"],
+            kernel=(shape["kernel"],) * 2,
+            stride=(shape["stride"],) * 2,
+            plane=(shape["side"],) * 2,
+            groups=shape["groups"],
+        ),
+    )
+
+
+def test_arithmetic_is_at_the_peak_and_bytes_at_the_bandwidth() -> None:
+    assert column(product(), "matmul") == pytest.approx(1e-3)
+    assert column(product(), "matmul bytes") == pytest.approx(1e-3)
+
+
+def test_half_runs_on_ordinary_cores_where_a_gpu_has_no_others() -> None:
+    assert column(product(), "matmul", "P4") == 0
+    assert column(product(), "matmul on ordinary cores", "P4") == pytest.approx(65e9 / (P4.fp32_tflops * 1e12))
+
+
+def test_a_convolution_of_few_channels_pays_for_whole_tiles() -> None:
+    full, few = (column(convolution(channels_out=n), "convolution in tiles") for n in (64, 16))
+    assert few == pytest.approx(4 * full)
+
+
+@pytest.mark.parametrize(
+    ("shape", "name"),
+    [
+        ({"channels_in": 3}, "first convolution"),
+        ({"kernel": 1}, "1x1 in tiles"),
+        ({"groups": 64}, "depthwise"),
+        ({"groups": 64, "kernel": 7}, "depthwise, native"),
+        ({"groups": 8}, "grouped"),
+    ],
+)
+def test_each_sort_of_convolution_has_its_own_column(shape: dict[str, int], name: str) -> None:
+    assert column(convolution(**shape), name) > 0
+
+
+def test_small_pointwise_operations_stay_in_the_cache() -> None:
+    small, large = (product(kind="pointwise", flops=0.0, bytes=size) for size in (1e6, 1e9))
+    assert column(small, "pointwise in cache") > 0 == column(small, "pointwise")
+    assert column(large, "pointwise") > 0 == column(large, "pointwise in cache")
+
+
+def test_writing_over_what_was_read_counts_once() -> None:
+    apart = product(kind="pointwise", flops=0.0, bytes=1e9, name="aten.relu", inputs=((8, 8),))
+    in_place = product(kind="pointwise", flops=0.0, bytes=1e9, name="aten.relu_", inputs=((8, 8),))
+    assert column(in_place, "pointwise") == pytest.approx(column(apart, "pointwise") / 2)
+
+
+def test_every_kind_of_operation_and_none_at_all_has_finite_features() -> None:
+    kinds = ("convolution", "matmul", "attention", "norm", "pointwise", "reduction", "embedding", "rnn", "optimizer")
+    operations = [product(kind=kind, flops=0.0, bytes=0.0) for kind in (*kinds, "copy")]
+    for some in (operations, []):
+        x = features(work_of(some), Rates.of(list(GPUS.values())))
+        assert np.isfinite(x @ PRIORS).all()
+        assert np.isfinite(roofline(work_of(some), Rates.of(list(GPUS.values())))).all()

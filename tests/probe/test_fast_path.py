@@ -1,0 +1,154 @@
+"""Iterations that are only noted are told as if each had been told at once."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainfare.probe import boot
+from trainfare.probe.recorder import FLUSH_SECONDS
+from trainfare.profiler.events import parse_events
+from trainfare.profiler.measure import PROBE_SITE
+
+NEVER_CALM = "import sys, torch\nsys.modules['_trainfare_probe.fast_path'].FastPath.begin = lambda self, *args: None\n"
+
+SETUP = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+torch.manual_seed(0)
+data = TensorDataset(torch.randn(80, 4), torch.randn(80, 1))
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+other = torch.optim.Adam(model.parameters())
+def back(batch, scale=1):
+    loss = torch.nn.functional.mse_loss(model(batch[0]), batch[1])
+    (loss / scale).backward()
+"""
+
+PROGRAMS = {
+    "plain": """
+for epoch in range(4):
+    for batch in DataLoader(data, batch_size=8):
+        model.train()
+        back(batch)
+        optimizer.step()
+        optimizer.param_groups[0]["lr"] *= 0.99
+""",
+    "validates": """
+held = DataLoader(data, batch_size=40)
+for epoch in range(4):
+    for n, batch in enumerate(DataLoader(data, batch_size=8)):
+        back(batch)
+        optimizer.step()
+        if n % 4 == 3:
+            model.eval()
+            with torch.no_grad():
+                for other in held: model(other[0])
+            model.train()
+""",
+    "accumulates": """
+for epoch in range(4):
+    for n, batch in enumerate(DataLoader(data, batch_size=8), 1):
+        back(batch, 3)
+        if n % 3 == 0: optimizer.step()
+""",
+    "breaks off": """
+loader = DataLoader(data, batch_size=8)
+for epoch in range(6):
+    for n, batch in enumerate(loader):
+        back(batch)
+        optimizer.step()
+        if n == 6: break
+""",
+    "two loaders": """
+first, second = DataLoader(data, batch_size=8), DataLoader(data, batch_size=4)
+for epoch in range(3):
+    for batch, more in zip(first, second):
+        back(batch); back(more)
+        optimizer.step()
+""",
+    "two optimizers": """
+for epoch in range(3):
+    for batch in DataLoader(data, batch_size=8):
+        back(batch); optimizer.step()
+        back(batch); other.step()
+""",
+    "closure now and then": """
+for epoch in range(3):
+    for n, batch in enumerate(DataLoader(data, batch_size=8)):
+        if n % 5 == 4: optimizer.step(lambda: back(batch))
+        else:
+            back(batch); optimizer.step()
+""",
+    "several losses at once": """
+for epoch in range(3):
+    for batch in DataLoader(data, batch_size=8):
+        losses = [model(batch[0]).mean(), model(batch[0]).square().mean()]
+        torch.autograd.backward(losses)
+        optimizer.step()
+""",
+    "no loader": """
+for n in range(30):
+    back(data[:8]); optimizer.step()
+""",
+    "steps inside": """
+optimizers = {p: torch.optim.SGD([p], lr=0.1) for p in model.parameters()}
+for p in model.parameters():
+    p.register_post_accumulate_grad_hook(lambda p: optimizers[p].step())
+for epoch in range(3):
+    for batch in DataLoader(data, batch_size=8): back(batch)
+""",
+}
+
+
+def environment(events: Path) -> dict[str, str]:
+    events.touch()
+    return {"PYTHONPATH": str(PROBE_SITE), boot.EVENTS: str(events), boot.ITERATIONS: "1000", boot.OPERATIONS: "0"}
+
+
+def told(program: str, events: Path) -> dict[str, Any]:
+    subprocess.run([sys.executable, "-c", program], env=environment(events), check=True, timeout=120)
+    found = parse_events(events.read_bytes())
+    iterations = [event for event in found if event["event"] == "iteration"]
+    starts_at_the_end_before = sum(b["start"] == a["end"] for a, b in pairwise(iterations))
+    return {
+        "iterations": [(event["n"], event["batches"], event["learning_rate"]) for event in iterations],
+        "waits": [event["wait"] > 0 for event in iterations],
+        "losses": [value for event in found if event["event"] == "losses" for value in event["values"]],
+        "in a row": starts_at_the_end_before > len(iterations) - 6,  # where the probe writes, it is left out
+        **{
+            kind: sum(event["event"] == kind for event in found)
+            for kind in ("pass", "pass_end", "window", "trouble", "loader", "validation")
+        },
+    }
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_calm_or_not_the_same_is_told(name: str, tmp_path: Path) -> None:
+    calm = told(SETUP + PROGRAMS[name], tmp_path / "calm")
+    assert calm == told(NEVER_CALM + SETUP + PROGRAMS[name], tmp_path / "not")
+    assert calm["trouble"] == 0
+    assert len(calm["iterations"]) >= 12
+
+
+def test_program_that_is_killed_keeps_what_was_seen_until_just_before(tmp_path: Path) -> None:
+    endless = SETUP + "import time\nwhile True:\n    back(data[:8]); optimizer.step(); time.sleep(0.002)\n"
+    events = tmp_path / "events"
+    process = subprocess.Popen([sys.executable, "-c", endless], env=environment(events))
+    try:
+        while events.read_bytes().count(b'"iterations"') < 10:
+            assert process.poll() is None
+            time.sleep(0.05)
+        time.sleep(2 * FLUSH_SECONDS)
+    finally:
+        os.kill(process.pid, signal.SIGKILL)
+        killed = time.monotonic()
+        process.wait()
+    last = max(event["end"] for event in parse_events(events.read_bytes()) if event["event"] == "iteration")
+    assert killed - last < 1 + FLUSH_SECONDS

@@ -1,0 +1,316 @@
+"""Greedy, rule by rule; against a plain rewriting of the rules; and the pieces that others build on."""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.scheduler.makers import AZURE, K80, make_fleet, make_job, make_state, random_instance
+from tests.scheduler.published import published
+from tests.scheduler.small_states import gang_state, quota_state, random_jobs, random_state
+from trainfare.model.queue import Decision, Fleet, Job, Node, NodePlan, NodeType, Queued, Slot, State, every_slot
+from trainfare.scheduler.legal import unfit, violations
+from trainfare.scheduler.packing.setups import by_pressure, preferences
+from trainfare.scheduler.policies.greedy import fill, finished, greedy, greedy_nodes, idle_given, shrunk
+from trainfare.scheduler.simulation.simulate import simulate
+from trainfare.scheduler.tables import remaining
+
+HOUR = 3600.0
+DAY = 24 * HOUR
+
+
+def _nodes(state: State, *, gifts: int | None = 0) -> list[tuple[str, dict[str, int]]]:
+    """What Greedy plans, without idle GPUs given away unless asked for."""
+    return [(plan.type, dict(plan.jobs)) for plan in greedy_nodes(state, remaining(state), gifts=gifts)]
+
+
+_Nodes = list[tuple[str, dict[str, int]]]
+
+
+class _Plain:
+    """The rules once more, as simply as they can be written, for fleets without limits, gangs and quotas."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.types = {each.name: each for each in state.fleet.types}
+        self.slots = {(slot.type, slot.gpus): place for place, slot in enumerate(state.fleet.slots)}
+        self.left = {each.job.id: [t * (1 - each.done) for t in each.job.seconds] for each in state.jobs}
+        self.deadlines = {each.job.id: each.job.deadline_seconds for each in state.jobs}
+
+    def nodes(self) -> _Nodes:
+        nodes: _Nodes = []
+        for job in sorted(self.left, key=lambda job: self.deadlines[job] - min(self.left[job])):
+            self.place(job, nodes)
+        nodes = [self.shrunk(*node) for node in nodes]
+        self.give(nodes)
+        return nodes
+
+    def free(self, node: tuple[str, dict[str, int]]) -> int:
+        return self.types[node[0]].gpus - sum(node[1].values())
+
+    def key(self, job: str, slot: tuple[str, int]) -> tuple[int, float]:
+        seconds = self.left[job][self.slots[slot]]
+        if self.state.now_seconds + seconds <= self.deadlines[job]:
+            return 0, self.types[slot[0]].usd_per_second * seconds
+        return 1, seconds
+
+    def place(self, job: str, nodes: _Nodes) -> None:
+        for kind, gpus in sorted(self.slots, key=lambda slot: self.key(job, slot)):
+            family = [each for each in self.types.values() if each.gpu == self.types[kind].gpu]
+            fits = [node for node in nodes if self.types[node[0]] in family and self.free(node) >= gpus]
+            if fits:
+                min(fits, key=self.free)[1][job] = gpus
+                return
+            if len(nodes) < self.state.fleet.nodes:
+                nodes.append((max(family, key=lambda each: each.gpus).name, {job: gpus}))
+                return
+
+    def shrunk(self, kind: str, held: dict[str, int]) -> tuple[str, dict[str, int]]:
+        used = sum(held.values())
+        family = [each for each in self.types.values() if each.gpu == self.types[kind].gpu]
+        small = [each for each in family if each.gpus in (used, used + 1)]
+        return (min(small, key=lambda each: each.usd_per_hour).name if small else kind), held
+
+    def give(self, nodes: _Nodes) -> None:
+        gains = [
+            (times[self.slots[node[0], gpus]] - times[self.slots[node[0], gpus + self.free(node)]], node, job)
+            for node in nodes
+            if self.free(node)
+            for job, gpus in node[1].items()
+            for times in [self.left[job]]
+        ]
+        if gains:
+            _, node, job = max(gains, key=lambda gain: gain[0])
+            node[1][job] += self.free(node)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_greedy_is_what_its_rules_say(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    jobs = [
+        Queued(job=job, done=float(rng.uniform(0, 0.9)))
+        for job in random_instance(seed, jobs=int(rng.integers(1, 40)), types=AZURE, load=8).jobs
+    ]
+    state = make_state(jobs, make_fleet(int(rng.integers(1, 12)), AZURE), now_seconds=float(rng.uniform(0, 2 * HOUR)))
+    assert _nodes(state, gifts=1) == _Plain(state).nodes()
+
+
+class TestRules:
+    def test_the_most_pressing_job_has_the_only_place(self) -> None:
+        types = K80[:1]
+        jobs = [make_job("calm", types=types), make_job("tight", types=types, deadline_seconds=2 * HOUR)]
+        assert _nodes(make_state(jobs, make_fleet(1, types))) == [("NC6", {"tight": 1})]
+
+    def test_jobs_share_a_node_before_another_is_opened(self) -> None:
+        state = make_state([make_job("a"), make_job("b")], make_fleet(2))
+        assert _nodes(state) == [("NC12", {"a": 1, "b": 1})]
+
+    def test_job_goes_where_it_leaves_least_free(self) -> None:
+        """Three GPUs, two GPUs and then one: it fills the node with three."""
+        types = (K80[2],)
+        fleet = Fleet(nodes=3, types=types, slots=every_slot(types))
+
+        def only(name: str, gpus: int, deadline: float) -> Job:
+            seconds = tuple(HOUR if g == gpus else math.inf for g in (1, 2, 3, 4))
+            return Job(
+                id=name, submitted_seconds=0, deadline_seconds=deadline, late_usd_per_second=0.1, seconds=seconds
+            )
+
+        state = make_state([only("two", 2, HOUR), only("three", 3, 2 * HOUR), only("one", 1, 3 * HOUR)], fleet)
+        assert _nodes(state) == [("NC24", {"two": 2}), ("NC24", {"three": 3, "one": 1})]
+
+    def test_job_without_its_preferred_place_takes_the_next_that_fits(self) -> None:
+        """The second would like 2 GPUs; one is left."""
+        jobs = [
+            make_job("a", hours=3, deadline_seconds=2 * HOUR, power=0.9),
+            make_job("b", hours=3, deadline_seconds=2.9 * HOUR, power=0.9),
+        ]
+        fleet = Fleet(nodes=1, types=(K80[2],), slots=(Slot("NC24", 1), Slot("NC24", 2), Slot("NC24", 3)))
+        cut = [replace(job, seconds=(job.seconds[3], job.seconds[4], job.seconds[5])) for job in jobs]
+        cut[0] = replace(cut[0], seconds=(math.inf, math.inf, cut[0].seconds[2]))
+        assert _nodes(make_state(cut, fleet)) == [("NC24", {"a": 3, "b": 1})]
+
+    def test_more_jobs_than_places_leaves_the_calm_ones_waiting(self) -> None:
+        jobs = [make_job(f"j{number}", hours=5, deadline_seconds=(9 - number) * HOUR) for number in range(8)]
+        ((kind, held),) = _nodes(make_state(jobs, make_fleet(1)))
+        assert kind == "NC24"
+        assert "j7" in held
+        assert "j0" not in held
+
+
+class TestEdges:
+    def test_nothing_to_do_is_nothing_rented(self) -> None:
+        assert greedy(make_state([])) == Decision(nodes=())
+        assert greedy_nodes(make_state([]), remaining(make_state([]))) == []
+
+    def test_single_job_has_its_cheapest_machine(self) -> None:
+        assert _nodes(make_state([make_job()])) == [("NC6", {"j1": 1})]
+
+    def test_job_that_cannot_be_in_time_has_the_fastest_slot(self) -> None:
+        assert _nodes(make_state([make_job(deadline_seconds=1.0)])) == [("NC24", {"j1": 4})]
+
+    def test_jobs_without_deadlines_run_where_they_are_cheapest(self) -> None:
+        state = make_state([make_job(name, deadline_seconds=math.inf) for name in "ab"])
+        assert _nodes(state) == [("NC12", {"a": 1, "b": 1})]
+
+    def test_running_jobs_stay_on_their_nodes(self) -> None:
+        node = Node(id=3, type="NC6", rented_seconds=0, ready_seconds=0)
+        running = Queued(job=make_job(), done=0.1, expected_done=0.1, nodes=(3,), gpus=1)
+        assert [plan.node for plan in greedy(make_state([running], nodes=(node,))).nodes] == [3]
+
+
+class TestLimits:
+    def test_limited_type_is_never_exceeded_and_the_next_is_used(self) -> None:
+        types = (K80[0], K80[1], replace(K80[2], most=1))
+        jobs = [make_job(f"j{number}", deadline_seconds=1.0) for number in range(3)]
+        assert sorted(kind for kind, _ in _nodes(make_state(jobs, make_fleet(3, types)))) == ["NC12", "NC12", "NC24"]
+
+    def test_limit_holds_for_the_smaller_type_of_a_shrunk_node(self) -> None:
+        types = (replace(K80[0], most=0), *K80[1:])
+        assert _nodes(make_state([make_job()], make_fleet(1, types))) == [("NC12", {"j1": 1})]
+
+    def test_user_has_no_more_gpus_than_the_quota_not_even_idle_ones(self) -> None:
+        fleet = make_fleet(2, (K80[2],), quotas=(("ann", 1),))
+        jobs = [make_job("a", types=(K80[2],), user="ann"), make_job("b", types=(K80[2],), user="ann")]
+        assert _nodes(make_state(jobs, fleet), gifts=None) == [("NC24", {"a": 1})]
+
+    def test_gang_needs_its_nodes_new_and_whole(self) -> None:
+        types = (NodeType(name="NC6", gpu="K80", gpus=1, usd_per_hour=0.5),)
+        fleet = make_fleet(2, types, gangs=(Slot("NC6", 1, 2),))
+        gang = Job(
+            id="g", submitted_seconds=0, deadline_seconds=HOUR, late_usd_per_second=0.1, seconds=(math.inf, HOUR)
+        )
+        calm = Job(id="c", submitted_seconds=0, deadline_seconds=DAY, late_usd_per_second=0.1, seconds=(HOUR, math.inf))
+        assert _nodes(make_state([calm, gang], fleet)) == [("NC6", {"g": 1}), ("NC6", {"g": 1})]
+        tight = replace(calm, deadline_seconds=0.0)
+        assert _nodes(make_state([tight, gang], fleet)) == [("NC6", {"c": 1})]
+
+    def test_gang_that_lacks_a_node_takes_a_smaller_slot(self) -> None:
+        types = (NodeType(name="NC6", gpu="K80", gpus=1, usd_per_hour=0.5),)
+        fleet = make_fleet(1, types, gangs=(Slot("NC6", 1, 2),))
+        job = Job(id="g", submitted_seconds=0, deadline_seconds=HOUR, late_usd_per_second=1.0, seconds=(2 * HOUR, HOUR))
+        assert _nodes(make_state([job], fleet)) == [("NC6", {"g": 1})]
+
+    def test_spot_that_runs_out_gives_way_to_machines_on_demand(self) -> None:
+        spot = NodeType(name="spot", gpu="K80", gpus=1, usd_per_hour=0.2, reclaims_per_hour=0.05, most=1)
+        types = (spot, K80[0])
+        jobs = [make_job(name, types=types) for name in "ab"]
+        assert [kind for kind, _ in _nodes(make_state(jobs, make_fleet(2, types)))] == ["spot", "NC6"]
+
+    def test_machine_on_demand_is_never_shrunk_to_spot(self) -> None:
+        spot = NodeType(name="spot", gpu="K80", gpus=1, usd_per_hour=0.2, reclaims_per_hour=0.05)
+        state = make_state([make_job(types=(spot, *K80))], make_fleet(2, (spot, *K80)))
+        plans = shrunk(state, [NodePlan(type="NC24", jobs=(("j1", 1),))], remaining(state))
+        assert [plan.type for plan in plans] == ["NC6"]
+
+    @pytest.mark.parametrize("maker", [random_state, gang_state, quota_state], ids=["plain", "gangs", "quotas"])
+    def test_decisions_can_be_carried_out(self, maker: Callable[[int], State]) -> None:
+        for seed in range(60):
+            state = maker(seed)
+            left = remaining(state)
+            for nodes in (greedy(state).nodes, greedy_nodes(state, left, gifts=None), finished(state, [], left)):
+                assert unfit(state, Decision(nodes=tuple(nodes))) == ()
+
+    def test_whole_queue_is_worked_off_within_the_rules(self) -> None:
+        schedule = simulate(random_instance(1, jobs=15, types=AZURE, load=6), greedy, name="greedy", nodes=2)
+        assert violations(schedule) == ()
+        assert len(schedule.ended_seconds) == 15
+
+
+def _renamed(state: State) -> State:
+    types = tuple(replace(each, name=f"x-{each.name}", gpu=f"z-{each.gpu}") for each in state.fleet.types)
+    slots = tuple(replace(slot, type=f"x-{slot.type}") for slot in state.fleet.slots)
+    jobs = tuple(
+        replace(each, job=replace(each.job, id=f"{9 - place}-{each.job.id}")) for place, each in enumerate(state.jobs)
+    )
+    return replace(state, fleet=replace(state.fleet, types=types, slots=slots), jobs=jobs)
+
+
+def test_names_do_not_matter() -> None:
+    for seed in range(20):
+        state = random_state(seed)
+        new_names = {each.job.id: new.job.id for each, new in zip(state.jobs, _renamed(state).jobs, strict=True)}
+        expected = [
+            (f"x-{kind}", {new_names[job]: gpus for job, gpus in held.items()}) for kind, held in _nodes(state, gifts=1)
+        ]
+        assert _nodes(_renamed(state), gifts=1) == expected
+
+
+class TestPieces:
+    def test_fill_keeps_what_is_planned_and_adds_the_most_pressing(self) -> None:
+        types = K80[:1]
+        deadlines = {"planned": 9.0, "calm": 8.0, "tight": 2.0}
+        jobs = [make_job(name, types=types, deadline_seconds=hours * HOUR) for name, hours in deadlines.items()]
+        state = make_state(jobs, make_fleet(2, types))
+        planned = NodePlan(type="NC6", jobs=(("planned", 1),))
+        assert fill(state, [planned], remaining(state)) == [planned, NodePlan(type="NC6", jobs=(("tight", 1),))]
+
+    def test_fill_uses_idle_gpus_of_planned_nodes(self) -> None:
+        state = make_state([make_job("a"), make_job("b")], make_fleet(1))
+        plans = fill(state, [NodePlan(type="NC24", jobs=(("a", 2),))], remaining(state))
+        assert plans == [NodePlan(type="NC24", jobs=(("a", 2), ("b", 1)))]
+
+    def test_fill_from_nothing_is_greedy_before_shrinking(self) -> None:
+        state = make_state(random_instance(5, jobs=9, types=AZURE, load=9).jobs, make_fleet(3, AZURE))
+        left = remaining(state)
+        assert shrunk(state, fill(state, [], left), left) == greedy_nodes(state, left, gifts=0)
+
+    def test_shrunk_node_holds_the_same_jobs_and_costs_no_more(self) -> None:
+        state = make_state([make_job("a"), make_job("b")], make_fleet(1))
+        (plan,) = shrunk(state, [NodePlan(type="NC24", jobs=(("a", 1), ("b", 1)))], remaining(state))
+        assert plan == NodePlan(type="NC12", jobs=(("a", 1), ("b", 1)))
+
+    def test_full_node_is_not_shrunk(self) -> None:
+        state = make_state([make_job("a")], make_fleet(1))
+        planned = [NodePlan(type="NC12", jobs=(("a", 2),))]
+        assert shrunk(state, planned, remaining(state)) == planned
+
+    def test_idle_gpus_go_to_the_job_that_gains_most_on_every_node(self) -> None:
+        state = make_state([make_job("short"), make_job("long", hours=8), make_job("other")], make_fleet(2))
+        planned = [NodePlan(type="NC24", jobs=(("short", 1), ("long", 1))), NodePlan(type="NC12", jobs=(("other", 1),))]
+        left = remaining(state)
+        assert [dict(plan.jobs) for plan in idle_given(state, planned, left)] == [{"short": 1, "long": 3}, {"other": 2}]
+        assert [dict(plan.jobs) for plan in idle_given(state, planned, left, gifts=1)] == [
+            {"short": 1, "long": 3},
+            {"other": 1},
+        ]
+
+    def test_idle_gpus_that_would_slow_a_job_down_stay_idle(self) -> None:
+        fleet = Fleet(nodes=1, types=(K80[1],), slots=every_slot((K80[1],)))
+        job = Job(
+            id="a", submitted_seconds=0, deadline_seconds=DAY, late_usd_per_second=0.1, seconds=(HOUR, 1.1 * HOUR)
+        )
+        state = make_state([job], fleet)
+        planned = [NodePlan(type="NC12", jobs=(("a", 1),))]
+        assert idle_given(state, planned, remaining(state)) == planned
+
+    def test_corrected_times_change_the_choice(self) -> None:
+        state = make_state([make_job(hours=4, deadline_seconds=5 * HOUR)])
+        assert greedy_nodes(state, remaining(state))[0].type == "NC6"
+        assert greedy_nodes(state, 2 * remaining(state))[0].type == "NC12"
+
+    def test_preferences_are_in_time_by_cost_then_late_by_time(self) -> None:
+        state = make_state([make_job(hours=4, deadline_seconds=2.5 * HOUR)])
+        slots = [state.fleet.slots[place] for place in preferences(state, remaining(state))[0]]
+        assert slots[:4] == [Slot("NC12", 2), Slot("NC24", 4), Slot("NC24", 3), Slot("NC24", 2)]
+        assert {slot.gpus for slot in slots[4:]} == {1}
+
+    def test_jobs_of_equal_pressure_stay_in_the_order_of_submission(self) -> None:
+        state = make_state([make_job(name) for name in "abc"])
+        assert by_pressure(state, remaining(state)).tolist() == [0, 1, 2]
+
+
+def test_a_thousand_nodes_and_four_thousand_jobs_take_a_moment() -> None:
+    """0.01 s where it was written; the limit is for slow machines."""
+    rng = np.random.default_rng(0)
+    queue = published("10-100-0-high")
+    jobs = random_jobs(rng, queue.fleet(1000), 4000)
+    state = make_state(jobs, queue.fleet(1000))
+    left = remaining(state)
+    begun = time.process_time()
+    nodes = greedy_nodes(state, left)
+    assert time.process_time() - begun < 0.15
+    assert len(nodes) == 1000

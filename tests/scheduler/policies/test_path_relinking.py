@@ -1,0 +1,86 @@
+"""Path relinking: never worth less than the randomised greedy, and sometimes more."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.scheduler.makers import AZURE, make_job, make_state, random_instance
+from tests.scheduler.policies.test_random_greedy import crowded
+from tests.scheduler.small_states import gang_state, quota_state, random_state
+from trainfare.model.queue import Decision, State
+from trainfare.scheduler.legal import unfit, violations
+from trainfare.scheduler.packing.layout import layout_of
+from trainfare.scheduler.policies import path_relinking as searching
+from trainfare.scheduler.policies.path_relinking import path_relinking
+from trainfare.scheduler.policies.random_greedy import Builder, random_greedy
+from trainfare.scheduler.pricing.objective import decision_usd
+from trainfare.scheduler.simulation.simulate import simulate
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_worth_no_less_than_random_greedy_and_nobody_later(seed: int) -> None:
+    state = crowded(seed)
+    builder = Builder(state)
+    before, found = random_greedy(state).nodes, path_relinking(state).nodes
+    assert builder.worth_of(found) >= builder.worth_of(before) * (1 - 1e-9)
+    lateness = [builder.lateness_usd(layout_of(state, builder.board, each)) for each in (found, before)]
+    assert lateness[0] <= lateness[1] * (1 + 1e-9)
+
+
+def test_search_finds_something_that_chance_does_not() -> None:
+    gains = [
+        Builder(state).worth_of(path_relinking(state).nodes)
+        > 1.001 * Builder(state).worth_of(random_greedy(state).nodes)
+        for state in map(crowded, range(4))
+    ]
+    assert any(gains)
+
+
+def test_path_takes_over_one_job_after_the_other() -> None:
+    """With n jobs that differ it looks at n first steps, then at n - 1, to the last one."""
+    search = searching._Search(crowded(1))
+    search._builds_left = 10_000
+    start, goal, *_ = search._elite()
+    differ = sum(start.layout.given.get(row) != goal.layout.given.get(row) for row in range(12))
+    assert differ > 0
+    assert len(list(search._between(start, goal))) == differ * (differ + 1) // 2
+
+
+def test_elite_are_all_different() -> None:
+    elite = searching._Search(crowded(1))._elite()
+    assert 1 < len(elite) <= searching.ELITE + 1
+    assert len({tuple(sorted(each.layout.given.items())) for each in elite}) == len(elite)
+
+
+def test_search_ends_when_enough_was_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(searching, "PLACED_JOBS", 0)
+    assert path_relinking(crowded(1)).nodes == random_greedy(crowded(1)).nodes
+
+
+def test_same_state_gives_the_same_decision() -> None:
+    assert path_relinking(crowded(1)) == path_relinking(crowded(1))
+
+
+def test_what_it_expects_is_the_papers_cost() -> None:
+    decision = path_relinking(crowded(2))
+    assert decision.usd == pytest.approx(decision_usd(crowded(2), decision.nodes))
+
+
+def test_nothing_to_do_is_nothing_rented() -> None:
+    assert path_relinking(make_state([])) == Decision(nodes=())
+
+
+def test_job_that_is_late_anyway_runs() -> None:
+    (plan,) = path_relinking(make_state([make_job(deadline_seconds=1.0)])).nodes
+    assert [job for job, _ in plan.jobs] == ["j1"]
+
+
+@pytest.mark.parametrize("maker", [random_state, gang_state, quota_state], ids=["plain", "gangs", "quotas"])
+def test_decisions_can_be_carried_out(maker: Callable[[int], State]) -> None:
+    for seed in range(8):
+        assert unfit(maker(seed), path_relinking(maker(seed))) == ()
+
+
+def test_whole_queue_is_worked_off_within_the_rules() -> None:
+    instance = random_instance(2, jobs=6, types=AZURE, load=6)
+    assert violations(simulate(instance, path_relinking, name="path_relinking", nodes=2)) == ()

@@ -1,0 +1,347 @@
+"""Our policy: legal, never worse than Greedy by its score, with a bound; and what it does where the best is plain."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.scheduler.makers import AZURE, K80, make_fleet, make_job, make_state, random_instance
+from tests.scheduler.published import NODES, published, published_costs
+from tests.scheduler.small_states import gang_state, quota_state, random_state
+from trainfare.model.queue import Decision, Delays, Instance, Job, Node, NodePlan, NodeType, Queued, State, every_slot
+from trainfare.model.schedule import Outcome
+from trainfare.scheduler.bounds.lower_bound import lower_bound
+from trainfare.scheduler.evaluate import outcome
+from trainfare.scheduler.highs import NoOptimum
+from trainfare.scheduler.legal import unfit, violations
+from trainfare.scheduler.policies.greedy import greedy, greedy_nodes
+from trainfare.scheduler.policies.registry import Policy
+from trainfare.scheduler.policies.trainfare import CAUTION, trainfare
+from trainfare.scheduler.pricing.lookahead import Costs, LookAhead
+from trainfare.scheduler.pricing.offers import offers, seconds_until_end
+from trainfare.scheduler.pricing.score import plan_of
+from trainfare.scheduler.pricing.worth_renting import worth_renting
+from trainfare.scheduler.simulation.generate import Setting, generate
+from trainfare.scheduler.simulation.simulate import simulate
+from trainfare.scheduler.tables import corrected_remaining, remaining
+
+SLOW_TO_MOVE = Delays(boot_seconds=120, checkpoint_seconds=30, restart_seconds=60, checkpoint_every_seconds=600)
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def comes_to(instance: Instance, policy: Policy, *, nodes: int = 2, delays: Delays | None = None) -> Outcome:
+    schedule = simulate(instance, policy, name="tried", nodes=nodes, delays=delays or Delays())
+    assert violations(schedule) == ()
+    return outcome(schedule)
+
+
+def has(decision: Decision, job: str) -> tuple[str, int] | None:
+    """(type, GPUs) that the decision gives the job."""
+    return next(((plan.type, gpus) for plan in decision.nodes for name, gpus in plan.jobs if name == job), None)
+
+
+def greedy_score(state: State) -> float:
+    """Of Greedy's decision, by the look-ahead with its own first end."""
+    left = corrected_remaining(state, quantile=CAUTION)
+    offered = offers(state)
+    plan = plan_of(state, offered, greedy_nodes(state, left))
+    first_end = plan.first_end_seconds(seconds_until_end(offered, left))
+    return plan.usd(LookAhead(state, offered, left).costs(first_end))
+
+
+# what always holds
+
+
+@settings(max_examples=6, deadline=None)
+@given(seeds)
+def test_a_queue_is_worked_off_legally(seed: int) -> None:
+    assert comes_to(random_instance(seed, jobs=6, types=AZURE, load=3), trainfare).jobs == 6
+
+
+@settings(max_examples=4, deadline=None)
+@given(seeds)
+def test_a_queue_is_worked_off_legally_where_moving_takes_time(seed: int) -> None:
+    assert comes_to(random_instance(seed, jobs=6, load=3), trainfare, delays=SLOW_TO_MOVE).jobs == 6
+
+
+@pytest.mark.parametrize("kind", [random_state, gang_state, quota_state], ids=["plain", "gangs", "quotas"])
+@pytest.mark.parametrize("delays", [Delays(), SLOW_TO_MOVE], ids=["free moves", "slow moves"])
+@settings(max_examples=10, deadline=None)
+@given(seeds)
+def test_every_decision_can_be_carried_out(kind: object, delays: Delays, seed: int) -> None:
+    assert callable(kind)
+    state = replace(kind(seed), delays=delays)
+    assert unfit(state, trainfare(state)) == ()
+
+
+@settings(max_examples=20, deadline=None)
+@given(seeds)
+def test_never_dearer_than_greedy_by_its_score(seed: int) -> None:
+    state = random_state(seed)
+    decision = trainfare(state)
+    assert decision.usd is not None
+    assert decision.usd <= greedy_score(state) + 1e-9
+
+
+@settings(max_examples=20, deadline=None)
+@given(seeds)
+def test_the_bound_is_no_more_than_the_score(seed: int) -> None:
+    decision = trainfare(random_state(seed))
+    assert decision.usd is not None
+    assert decision.bound_usd is not None
+    assert math.isfinite(decision.bound_usd)
+    assert decision.bound_usd <= decision.usd
+
+
+@settings(max_examples=15, deadline=None)
+@given(seeds)
+def test_the_same_state_has_the_same_decision(seed: int) -> None:
+    assert trainfare(random_state(seed)) == trainfare(random_state(seed))
+
+
+@settings(max_examples=15, deadline=None)
+@given(seeds)
+def test_names_do_not_matter(seed: int) -> None:
+    state = random_state(seed)
+    names = {each.job.id: f"z{len(state.jobs) - number}" for number, each in enumerate(state.jobs)}
+    renamed = replace(
+        state, jobs=tuple(replace(each, job=replace(each.job, id=names[each.job.id])) for each in state.jobs)
+    )
+    plans = tuple(
+        replace(plan, jobs=tuple((names[job], gpus) for job, gpus in plan.jobs)) for plan in trainfare(state).nodes
+    )
+    assert trainfare(renamed).nodes == plans
+
+
+# where the best is plain
+
+
+def test_nothing_waits_nothing_is_rented() -> None:
+    assert trainfare(make_state([])).nodes == ()
+
+
+def test_a_single_job_takes_its_cheapest_slot_in_time() -> None:
+    """One GPU is cheapest where more GPUs scale badly; the deadline leaves time for it."""
+    job = make_job(hours=2, power=0.6, deadline_seconds=4 * 3600)
+    assert has(trainfare(make_state([job])), "j1") == ("NC6", 1)
+
+
+def test_a_single_job_in_a_hurry_takes_all_gpus() -> None:
+    job = make_job(hours=2, power=0.6, deadline_seconds=2 * 3600 / 4**0.6 + 60)
+    assert has(trainfare(make_state([job])), "j1") == ("NC24", 4)
+
+
+def test_a_job_past_its_deadline_goes_where_lateness_ends_soonest() -> None:
+    job = make_job(hours=2, power=0.9, deadline_seconds=100, late_usd_per_second=0.01)
+    assert has(trainfare(make_state([job], now_seconds=5000)), "j1") == ("NC24", 4)
+
+
+def test_a_job_that_may_be_late_for_nothing_runs_where_it_is_cheapest() -> None:
+    job = make_job(hours=2, power=0.6, deadline_seconds=math.inf, late_usd_per_second=0)
+    assert has(trainfare(make_state([job])), "j1") == ("NC6", 1)
+
+
+def test_a_job_that_may_be_late_for_nothing_is_run_in_the_end() -> None:
+    others = random_instance(3, jobs=6, load=6)
+    idle = make_job("idle", hours=3, deadline_seconds=0, late_usd_per_second=0)
+    instance = replace(others, jobs=(idle, *others.jobs))
+    assert comes_to(instance, trainfare, nodes=1).jobs == 7
+
+
+def test_a_job_for_which_the_quota_is_too_small_waits_and_the_others_run() -> None:
+    fleet = make_fleet(2, quotas=(("ann", 0),))
+    state = make_state([make_job("no", user="ann"), make_job("yes")], fleet)
+    decision = trainfare(state)
+    assert has(decision, "no") is None
+    assert has(decision, "yes") is not None
+
+
+# moves
+
+
+def running(job: str, node: int, gpus: int, *, done: float = 0.5) -> Queued:
+    made = make_job(job, hours=8, power=0.95, deadline_seconds=3.3 * 3600)
+    return Queued(job=made, done=done, expected_done=done, nodes=(node,), gpus=gpus)
+
+
+def rented(*types: str) -> tuple[Node, ...]:
+    return tuple(Node(id=number, type=kind, rented_seconds=0, ready_seconds=0) for number, kind in enumerate(types))
+
+
+def test_jobs_that_keep_their_gpus_stay_on_their_nodes() -> None:
+    """Only with two GPUs each are they in time."""
+    jobs = [running("a", 0, 2), running("b", 1, 2), running("c", 0, 2), running("d", 1, 2)]
+    state = make_state(jobs, make_fleet(2), nodes=rented("NC24", "NC24"), delays=SLOW_TO_MOVE, now_seconds=3600)
+    assert set(trainfare(state).nodes) == {
+        NodePlan(type="NC24", jobs=(("a", 2), ("c", 2)), node=0),
+        NodePlan(type="NC24", jobs=(("b", 2), ("d", 2)), node=1),
+    }
+
+
+def test_a_job_is_not_moved_for_less_than_a_restart() -> None:
+    """With free moves it changes to the cheaper type for its last minute; with slow ones it stays."""
+    job = replace(running("a", 0, 1, done=0.998), job=make_job("a", hours=8, power=0.5, deadline_seconds=math.inf))
+    state = make_state([job], make_fleet(1), nodes=rented("NC24"), now_seconds=3600)
+    assert has(trainfare(state), "a") != ("NC24", 1)
+    assert trainfare(replace(state, delays=SLOW_TO_MOVE)).nodes == (NodePlan(type="NC24", jobs=(("a", 1),), node=0),)
+
+
+# spot
+
+SPOT = (
+    NodeType(name="NC6", gpu="K80", gpus=1, usd_per_hour=0.56),
+    NodeType(name="NC6 spot", gpu="K80", gpus=1, usd_per_hour=0.2, reclaims_per_hour=0.2),
+)
+
+
+def test_a_job_with_time_to_lose_goes_on_spot() -> None:
+    job = make_job(types=SPOT, hours=5, deadline_seconds=50 * 3600)
+    state = make_state([job], make_fleet(1, SPOT), delays=SLOW_TO_MOVE)
+    assert has(trainfare(state), "j1") == ("NC6 spot", 1)
+
+
+def test_a_job_without_time_to_lose_goes_where_nothing_is_taken_back() -> None:
+    job = make_job(types=SPOT, hours=5, deadline_seconds=5.05 * 3600, late_usd_per_second=0.1)
+    state = make_state([job], make_fleet(1, SPOT), delays=replace(SLOW_TO_MOVE, checkpoint_every_seconds=7200))
+    assert has(trainfare(state), "j1") == ("NC6", 1)
+
+
+# one own machine beside what can be rented
+
+OWN = (*K80, NodeType(name="own", gpu="K80", gpus=2, usd_per_hour=0.1, most=1))
+
+
+def wants_own(name: str, *, deadline_hours: float = math.inf, submitted_seconds: float = 0) -> Job:
+    return make_job(
+        name,
+        types=OWN,
+        hours=3,
+        submitted_seconds=submitted_seconds,
+        deadline_seconds=deadline_hours * 3600,
+        late_usd_per_second=0.005 if deadline_hours < math.inf else 0.0,
+    )
+
+
+def with_own(jobs: Sequence[Job]) -> Instance:
+    return Instance(types=OWN, slots=every_slot(OWN), jobs=tuple(jobs))
+
+
+@pytest.mark.parametrize("delays", [Delays(), SLOW_TO_MOVE], ids=["free moves", "slow moves"])
+@pytest.mark.parametrize("deadline_hours", [48, math.inf], ids=["slack", "no deadline"])
+def test_jobs_with_time_wait_for_the_own_machine(delays: Delays, deadline_hours: float) -> None:
+    """Six of them fill it for nine hours, at 0.1 $ each; to rent for one costs 1.68 $."""
+    instance = with_own([wants_own(f"j{n}", deadline_hours=deadline_hours) for n in range(6)])
+    done = comes_to(instance, trainfare, nodes=4, delays=delays)
+    assert done.late_jobs == 0
+    assert done.total_usd < 1.05 * 0.1 * 9
+
+
+def test_what_would_be_late_on_the_own_machine_is_rented_for() -> None:
+    """Of six that want it for three hours, two can have it."""
+    instance = with_own([wants_own(f"j{n}", deadline_hours=3.2) for n in range(6)])
+    done = comes_to(instance, trainfare, nodes=6)
+    assert done.late_jobs == 0
+    assert done.total_usd < 1.05 * (0.3 + 4 * 3 * 0.56)
+
+
+def test_a_job_without_deadline_gives_way_on_the_own_machine_and_is_done_in_the_end() -> None:
+    """It waits for it, though others keep it busy for a day; nothing is rented."""
+    stream = [wants_own(f"s{n}", deadline_hours=1.5 * n + 12, submitted_seconds=1.5 * 3600 * n) for n in range(16)]
+    instance = with_own([wants_own("idle"), *stream])
+    done = comes_to(instance, trainfare, nodes=3)
+    assert done.jobs == 17
+    assert done.late_jobs == 0
+
+
+@pytest.mark.parametrize(
+    ("quota", "deadline_hours", "rented"),
+    [(1, 9.1, True), (1, 90, False), (2, 8.9, True), (8, 9.1, False), (1, math.inf, False)],
+    ids=["no time", "time", "hardly time", "large quota", "no deadline"],
+)
+def test_nobody_waits_whose_quota_leaves_no_time_for_it(quota: int, deadline_hours: float, rented: bool) -> None:
+    """Three jobs of three GPU hours each; by the look-ahead nothing is gained now."""
+    jobs = [replace(wants_own(f"a{n}", deadline_hours=deadline_hours), user="ann") for n in range(3)]
+    state = make_state(jobs, make_fleet(3, OWN, quotas=(("ann", quota),)))
+    left, offered = remaining(state), offers(state)
+    plan = plan_of(state, offered, [NodePlan(type="NC6", jobs=(("a0", 1),))])
+    costs = Costs(job_usd=np.ones(left.shape), wait_usd=np.ones(3), node_usd=np.ones(len(OWN)))
+    assert bool(worth_renting(state, left, plan, costs, packed=0)) == rented
+
+
+def test_what_was_submitted_long_ago_is_run_whatever_it_costs() -> None:
+    """Three want the two GPUs of the own machine: one waits for it, but not for ever."""
+    fleet, days = make_fleet(3, OWN), 4 * 24 * 3600.0
+    fresh = make_state([wants_own(f"j{n}", submitted_seconds=days) for n in range(3)], fleet, now_seconds=days)
+    old = make_state([wants_own(f"j{n}") for n in range(3)], fleet, now_seconds=days)
+    assert [plan.type for plan in trainfare(fresh).nodes] == ["own"]
+    assert sum(len(plan.jobs) for plan in trainfare(old).nodes) == 3
+
+
+@settings(max_examples=10, deadline=None)
+@given(seeds)
+def test_every_decision_where_types_are_few_can_be_carried_out_and_runs_something(seed: int) -> None:
+    state = random_state(seed)
+    few = tuple(replace(each, most=1) if number % 2 else each for number, each in enumerate(state.fleet.types))
+    waiting = tuple(replace(each, nodes=(), gpus=0) for each in state.jobs)
+    state = replace(state, fleet=replace(state.fleet, types=few), nodes=(), jobs=waiting)
+    decision = trainfare(state)
+    assert unfit(state, decision) == ()
+    assert not state.jobs or decision.nodes
+
+
+# whole queues
+
+
+def test_cheaper_than_greedy_near_full_load() -> None:
+    instance = generate(Setting(nodes=4, jobs=16, load=1.0), 0)
+    assert comes_to(instance, trainfare, nodes=4).total_usd < comes_to(instance, greedy, nodes=4).total_usd
+
+
+def test_cheaper_than_greedy_where_moving_takes_time_and_moves_less() -> None:
+    instance = generate(Setting(nodes=4, jobs=16, load=0.6), 0)
+    ours = comes_to(instance, trainfare, nodes=4, delays=SLOW_TO_MOVE)
+    theirs = comes_to(instance, greedy, nodes=4, delays=SLOW_TO_MOVE)
+    assert ours.total_usd < theirs.total_usd
+    assert ours.moves < theirs.moves
+
+
+def test_cheaper_than_greedy_with_predictions_that_are_wrong_by_a_fifth() -> None:
+    instance = generate(Setting(nodes=4, jobs=16, load=0.8, log_error=0.2), 0)
+    assert comes_to(instance, trainfare, nodes=4).total_usd < comes_to(instance, greedy, nodes=4).total_usd
+
+
+@pytest.mark.parametrize("name", ["10-100-1-high", "10-100-0-low"])
+def test_a_published_queue_costs_less_than_the_papers_report_and_is_near_the_bound(name: str) -> None:
+    reported = published_costs()
+    instance = published(name)
+    ours = comes_to(instance, trainfare, nodes=NODES).total_usd
+    assert ours < float(reported[name, "Greedy"][-1])
+    assert ours < float(reported[name, "PathRelinking"][-1])
+    assert ours < 1.01 * lower_bound(instance, NODES).usd
+
+
+def test_a_thousand_nodes_are_packed_within_a_hundredth_of_the_bound() -> None:
+    instance = generate(Setting(nodes=1000, jobs=2000), 0)
+    done = np.random.default_rng(0).choice([0, 0.3, 0.6], len(instance.jobs)).tolist()
+    jobs = [Queued(job=job, done=part, expected_done=part) for job, part in zip(instance.jobs, done, strict=True)]
+    state = make_state(jobs, instance.fleet(1000), now_seconds=instance.jobs[-1].submitted_seconds)
+    decision = trainfare(state)
+    assert decision.usd is not None
+    assert decision.bound_usd is not None
+    assert unfit(state, decision) == ()
+    assert decision.usd <= 1.01 * decision.bound_usd
+
+
+def test_where_the_solver_gives_up_greedy_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gives_up(*_: object, **__: object) -> None:
+        raise NoOptimum("too far apart")
+
+    monkeypatch.setattr("trainfare.scheduler.policies.trainfare.pack", gives_up)
+    state = make_state([make_job("a"), make_job("b")])
+    assert trainfare(state).nodes == greedy(state).nodes
+    assert trainfare(state).bound_usd is None
