@@ -214,7 +214,7 @@ def _profile(id_: str, run: dict[str, list[float]]) -> Profile:
         host=Host(name="here", vm_type=MACHINE.key),
         measured_at=datetime.now(UTC),
         framework="any",
-        batch_size=32,
+        micro_batch_size=32,
         iterations_per_epoch=PER_EPOCH,
         init_seconds=run["init_seconds"],  # type: ignore[arg-type]  # one number
         iteration_seconds=tuple(run["iteration_seconds"]),

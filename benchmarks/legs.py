@@ -126,10 +126,10 @@ def _measured(programs: Sequence[Times], hours: float) -> Row:
         for share in DEADLINES if latest > 1.05 * soonest else ():
             goal = Goal(deadline_seconds=soonest + share * (latest - soonest))
             inside = in_order(within(estimates, goal), goal)
-            legs = plan_split(fare, (*inside, *(e for e in estimates if e not in inside)), goal).legs
+            legs = plan_split(fare, (*inside, *(e for e in estimates if e not in inside)), goal).split
             of += 1
-            if legs is not None and legs.instead_of is not None:
-                savings.append(1 - legs.usd.value / legs.instead_of.usd.value)
+            if legs is not None and legs.single_machine is not None:
+                savings.append(1 - legs.usd.value / legs.single_machine.usd.value)
                 kept += legs.seconds.value <= (goal.deadline_seconds or 0)
     return _row(f"measured, {hours} h on the slowest", of, savings, kept)
 
@@ -161,7 +161,7 @@ def _profile(machine: str, seconds: float, iterations: int) -> Profile:
         measured_at=datetime.now(UTC),
         framework="tensorflow",
         device="cuda",
-        batch_size=BATCH_SIZE,
+        micro_batch_size=BATCH_SIZE,
         samples=BATCH_SIZE * iterations,
         iterations_per_epoch=iterations,
         gradient_bytes=100_000_000,

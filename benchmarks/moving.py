@@ -34,7 +34,7 @@ from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 from trainfare.model.offer import Candidate
 from trainfare.model.program import Program
-from trainfare.model.split import Move
+from trainfare.model.split import Migration
 from trainfare.settings import Settings
 from trainfare.units import format_duration
 
@@ -131,7 +131,7 @@ def _leg(fare: Workload, name: str, epochs: int) -> Estimate:
     return estimate
 
 
-def _move(fare: Workload, first: Estimate, second: Estimate) -> Move:
+def _move(fare: Workload, first: Estimate, second: Estimate) -> Migration:
     profile = next(p for p in fare.believer.profiles if p.id == first.profile_id)
     sides = (Side(candidate=e.candidate, terms=fare.charges.terms(e.candidate.offer)) for e in (first, second))
     checkpoints = checkpoints_of(profile, iterations_per_epoch=fare.leading.iterations_per_epoch)
@@ -173,7 +173,7 @@ def _epochs(output: bytes) -> dict[int, tuple[float, float]]:
     return {int(found[1]): (float(found[2]), float(found[3])) for found in _EPOCH.finditer(output)}
 
 
-def _rows(legs: list[Estimate], move: Move, first: Ran, second: Ran, after: int) -> list[Row]:
+def _rows(legs: list[Estimate], move: Migration, first: Ran, second: Ran, after: int) -> list[Row]:
     """The handing over is from the last epoch that counts on the first slice to the start on the second."""
     ends = [end for _, end in second.epochs.values()]
     an_epoch = (ends[-1] - ends[0]) / (len(ends) - 1)

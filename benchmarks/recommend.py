@@ -94,7 +94,7 @@ def profile() -> "Profile":
         host=Host(name="bench"),
         measured_at=datetime.now(UTC),
         framework="pytorch",
-        batch_size=64,
+        micro_batch_size=64,
         samples=50_000,
         parameters=25_000_000,
         activation_bytes=4 * 10**9,

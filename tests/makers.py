@@ -84,7 +84,7 @@ def make_profile(**changes: Any) -> Profile:
         "framework": "pytorch",
         "device": "cpu",
         "dtype": "float32",
-        "batch_size": 64,
+        "micro_batch_size": 64,
         "samples": 1437,
         "iterations_per_epoch": 23,
         "parameters": 100_000,

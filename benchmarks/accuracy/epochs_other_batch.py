@@ -2,7 +2,7 @@
 
 The known sizes are the judged program's own. The belief about its critical batch size is learned from the other
 programs of the fit folder, both tables together. The form of the belief and the noise were chosen in sight of these
-tables (`docs/decisions/0097-epochs-at-other-batches-again.md`).
+tables (`docs/decisions/0097-learn-the-critical-batch-size-prior.md`).
 
     <table>/<2x|4x|8x>                  three sizes are known; by the ratio to the nearest of them
     …/two_known, …/one_known            two, or one

@@ -87,7 +87,7 @@ def by_iterations(done: Sequence[Done], epochs: dict[int, int]) -> Method:
         size, name = each.task.batch_size, each.task.slice
         (estimate,) = estimate_all(
             StepTimePredictor([each.profile]),
-            [Candidate(offer=here[name], nodes=1, batch_size=each.profile.batch_size)],
+            [Candidate(offer=here[name], nodes=1, batch_size=each.profile.micro_batch_size)],
             iterations_per_epoch=each.profile.iterations_per_epoch or SAMPLES // size,
             epochs=epochs[size],
         )

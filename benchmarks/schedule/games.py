@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks.schedule.play import Game
 from trainfare.model.queue import Delays
-from trainfare.scheduler.simulation.generate import Setting
+from trainfare.scheduler.simulation.generate import QueueSetting
 
 PAPERS = ("fifo", "edf", "priority", "greedy", "random_greedy", "path_relinking")
 EVERY = (*PAPERS, "patterns", "trainfare")
@@ -46,7 +46,7 @@ def load(asked: Asked) -> Iterator[Game]:
     """Random queues from a quarter of what the nodes can do to more than they can."""
     for nodes in asked.nodes:
         for share in asked.loads:
-            yield from _seeded(asked, f"load {share:g}", Setting(nodes=nodes, load=share), EVERY)
+            yield from _seeded(asked, f"load {share:g}", QueueSetting(nodes=nodes, load=share), EVERY)
 
 
 def error(asked: Asked) -> Iterator[Game]:
@@ -54,7 +54,7 @@ def error(asked: Asked) -> Iterator[Game]:
     for nodes in asked.nodes:
         for share in asked.loads:
             for wrong in ERRORS:
-                setting = Setting(nodes=nodes, load=share, log_error=wrong)
+                setting = QueueSetting(nodes=nodes, load=share, log_error=wrong)
                 yield from _seeded(asked, f"load {share:g}, error {wrong:.0%}", setting, LEADING)
 
 
@@ -70,7 +70,7 @@ def moves(asked: Asked) -> Iterator[Game]:
                     restart_seconds=REAL.restart_seconds * factor,
                 )
                 for game in _seeded(
-                    asked, f"load {share:g}, delays × {factor:g}", Setting(nodes=nodes, load=share), LEADING
+                    asked, f"load {share:g}, delays × {factor:g}", QueueSetting(nodes=nodes, load=share), LEADING
                 ):
                     yield replace(game, delays=delays)
 
@@ -79,7 +79,7 @@ def beyond(asked: Asked) -> Iterator[Game]:
     """What the papers have not: spot, jobs over several nodes, quotas, a decision every quarter of an hour."""
     for nodes in asked.nodes:
         for share in asked.loads:
-            plain = Setting(nodes=nodes, load=share)
+            plain = QueueSetting(nodes=nodes, load=share)
             for name, setting in {
                 "on demand": plain,
                 "spot": replace(plain, spot_discount=0.65),
@@ -101,7 +101,7 @@ PARTS: dict[str, Callable[[Asked], Iterator[Game]]] = {
 }
 
 
-def _seeded(asked: Asked, name: str, setting: Setting, usual: Sequence[str]) -> Iterator[Game]:
+def _seeded(asked: Asked, name: str, setting: QueueSetting, usual: Sequence[str]) -> Iterator[Game]:
     for seed in range(asked.seeds):
         for policy in asked.policies or usual:
             yield Game(setting=name, policy=policy, nodes=setting.nodes, seed=seed, generated=setting)

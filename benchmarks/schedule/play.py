@@ -15,10 +15,10 @@ from scipy.stats import t as student
 from trainfare.measurements.instances import read_instance
 from trainfare.model.queue import Delays, Instance
 from trainfare.scheduler.bounds.lower_bound import lower_bound
-from trainfare.scheduler.evaluate import outcome
-from trainfare.scheduler.legal import violations
+from trainfare.scheduler.evaluate import evaluate
+from trainfare.scheduler.legal import schedule_violations
 from trainfare.scheduler.policies.registry import policy
-from trainfare.scheduler.simulation.generate import Setting, generate
+from trainfare.scheduler.simulation.generate import QueueSetting, generate
 from trainfare.scheduler.simulation.simulate import simulate
 
 Kept = dict[str, float | int | str | None]
@@ -34,7 +34,7 @@ class Game:
     nodes: int
     seed: int = 0
     folder: str | None = None
-    generated: Setting | None = None
+    generated: QueueSetting | None = None
     given: Instance | None = None
     delays: Delays = field(default_factory=Delays)
     tick_seconds: float | None = None
@@ -55,7 +55,7 @@ def instance_of(game: Game) -> Instance:
 
 
 def played(game: Game) -> Kept:
-    """Simulated, checked to be legal, costed by the one evaluator, beside the lower bound of its instance."""
+    """SimulationReport, checked to be legal, costed by the one evaluator, beside the lower bound of its instance."""
     instance = instance_of(game)
     schedule = simulate(
         instance,
@@ -67,7 +67,7 @@ def played(game: Game) -> Kept:
         seed=game.seed,
         clock=time.perf_counter,
     )
-    wrong = violations(schedule)
+    wrong = schedule_violations(schedule)
     if wrong:
         raise ValueError(f"{game.key}: {wrong[0]}")
     return {
@@ -75,7 +75,7 @@ def played(game: Game) -> Kept:
         "setting": game.setting,
         "nodes": game.nodes,
         "seed": game.seed,
-        **asdict(outcome(schedule)),
+        **asdict(evaluate(schedule)),
         "bound_usd": _bound_usd(_as_it_is(instance), game.nodes),
     }
 

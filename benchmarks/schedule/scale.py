@@ -15,7 +15,7 @@ import numpy as np
 
 from trainfare.model.queue import Decision, State
 from trainfare.scheduler.policies.registry import Policy, policy
-from trainfare.scheduler.simulation.generate import Setting, generate
+from trainfare.scheduler.simulation.generate import QueueSetting, generate
 from trainfare.scheduler.simulation.simulate import simulate
 
 DECISIONS = 40
@@ -46,7 +46,7 @@ def scale(nodes: Sequence[int], policies: Sequence[str]) -> list[Timed]:
 
 def _timed(nodes: int, name: str) -> Timed:
     jobs = min(round(4.5 * nodes), 4 * nodes if nodes >= AIM_NODES else 5 * nodes)
-    instance = generate(Setting(nodes=nodes, jobs=jobs + DECISIONS, mean_gap_seconds=1.0), seed=0)
+    instance = generate(QueueSetting(nodes=nodes, jobs=jobs + DECISIONS, mean_gap_seconds=1.0), seed=0)
     seconds: list[float] = []
     cpu_seconds: list[float] = []
     gaps: list[float] = []

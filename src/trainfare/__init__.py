@@ -45,19 +45,19 @@ _HOMES = {
         "trainfare.model.epochs": "EpochsAnswer",
         "trainfare.model.plan": "Goal Plan Target",
         "trainfare.model.scope": "Quota Scope",
-        "trainfare.model.split": "Early SplitPlan",
+        "trainfare.model.split": "EarlyTarget SplitPlan",
         "trainfare.model.spot": "SpotRisk",
         "trainfare.model.probing": "Probe ProbePlan",
         "trainfare.app.recommending.probe": "Probing ProbingPlan plan_probes run_probes",
         "trainfare.app.queue.simulate": "simulate_queue compare_policies bound_queue generate_instance "
-        "Simulated Compared Bounded",
-        "trainfare.app.queue.trace": "Imported import_trace",
+        "SimulationReport PolicyComparison BoundReport",
+        "trainfare.app.queue.trace": "TraceImport import_trace",
         "trainfare.app.queue.listing": "list_queue withdraw_jobs",
         "trainfare.app.queue.submit": "submit_job",
         "trainfare.app.queue.plan": "plan_queue QueuePlan",
         "trainfare.model.queue": "Instance Job NodeType",
         "trainfare.model.submission": "Submission",
-        "trainfare.model.schedule": "Outcome Schedule",
+        "trainfare.model.schedule": "Schedule ScheduleOutcome",
         "trainfare.model.prediction": "Prediction",
         "trainfare.model.document": "to_json from_json",
     }.items()
@@ -66,15 +66,14 @@ _HOMES = {
 
 __all__ = [
     "Bill",
-    "Bounded",
+    "BoundReport",
     "Calibrated",
     "Candidate",
     "Cluster",
     "ClusterAdvice",
     "Commitment",
-    "Compared",
     "Comparison",
-    "Early",
+    "EarlyTarget",
     "EpochsAnswer",
     "EpochsReport",
     "Estimate",
@@ -82,7 +81,6 @@ __all__ = [
     "Goal",
     "Gpu",
     "Host",
-    "Imported",
     "Instance",
     "Interval",
     "Job",
@@ -91,9 +89,9 @@ __all__ = [
     "NodeType",
     "Offer",
     "Operation",
-    "Outcome",
     "Overheads",
     "Plan",
+    "PolicyComparison",
     "Prediction",
     "PredictionReport",
     "Probe",
@@ -106,13 +104,15 @@ __all__ = [
     "Quota",
     "Recommendation",
     "Schedule",
+    "ScheduleOutcome",
     "Scope",
     "Settings",
-    "Simulated",
+    "SimulationReport",
     "SplitPlan",
     "SpotRisk",
     "Submission",
     "Target",
+    "TraceImport",
     "TrainfareError",
     "TransformersCallback",
     "VmType",
@@ -172,16 +172,16 @@ if TYPE_CHECKING:
     from trainfare.app.queue.listing import list_queue, withdraw_jobs
     from trainfare.app.queue.plan import QueuePlan, plan_queue
     from trainfare.app.queue.simulate import (
-        Bounded,
-        Compared,
-        Simulated,
+        BoundReport,
+        PolicyComparison,
+        SimulationReport,
         bound_queue,
         compare_policies,
         generate_instance,
         simulate_queue,
     )
     from trainfare.app.queue.submit import submit_job
-    from trainfare.app.queue.trace import Imported, import_trace
+    from trainfare.app.queue.trace import TraceImport, import_trace
     from trainfare.app.recommending.cluster import ClusterAdvice, recommend_cluster
     from trainfare.app.recommending.compare import Comparison, compare
     from trainfare.app.recommending.epochs import EpochsReport, epochs, expected_epochs
@@ -205,9 +205,9 @@ if TYPE_CHECKING:
     from trainfare.model.profile import Operation, Profile
     from trainfare.model.program import Program
     from trainfare.model.queue import Instance, Job, NodeType
-    from trainfare.model.schedule import Outcome, Schedule
+    from trainfare.model.schedule import Schedule, ScheduleOutcome
     from trainfare.model.scope import Quota, Scope
-    from trainfare.model.split import Early, SplitPlan
+    from trainfare.model.split import EarlyTarget, SplitPlan
     from trainfare.model.spot import SpotRisk
     from trainfare.model.submission import Submission
     from trainfare.papers import reproduce

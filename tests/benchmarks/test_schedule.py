@@ -17,9 +17,9 @@ from tests.scheduler.makers import random_instance
 from trainfare.app.queue.trace import least_node_seconds
 from trainfare.model.queue import Instance, Slot
 from trainfare.scheduler.bounds.lower_bound import lower_bound
-from trainfare.scheduler.simulation.generate import Setting, generate, with_error
+from trainfare.scheduler.simulation.generate import QueueSetting, generate, with_prediction_error
 
-TINY = Setting(nodes=2, jobs=4)
+TINY = QueueSetting(nodes=2, jobs=4)
 
 
 def games(*policies: str, seeds: int = 1) -> list[Game]:
@@ -67,7 +67,7 @@ def test_a_bound_is_found_once_a_queue_whatever_is_predicted(monkeypatch: pytest
         return lower_bound(instance, nodes)
 
     monkeypatch.setattr(play, "lower_bound", counted)
-    wrong = with_error(generate(TINY, 5), 0.3, seed=0)
+    wrong = with_prediction_error(generate(TINY, 5), 0.3, seed=0)
     known = replace(wrong, jobs=tuple(replace(job, seconds=true, log_error=0.0) for job, true in
                                       zip(wrong.jobs, wrong.true_seconds, strict=True)), true_seconds=())  # fmt: skip
     rows = [

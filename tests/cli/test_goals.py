@@ -226,7 +226,7 @@ def test_any_batch_size_and_one_more() -> None:
 
 
 def test_a_batch_size_means_nothing_where_nobody_knows_the_profiled_one() -> None:
-    keep(traced(id="pbare", batch_size=None, samples=None))
+    keep(traced(id="pbare", micro_batch_size=None, samples=None))
     assert "nobody knows the batch size of profile pbare" in error("pbare", "--batch", "64")
 
 

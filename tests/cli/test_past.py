@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.profiler.past.samples import SAMPLES
+from tests.profiler.past_runs.samples import SAMPLES
 from trainfare.cli.main import app
 from trainfare.errors import UsageError
 

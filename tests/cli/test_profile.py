@@ -14,7 +14,7 @@ from tests.makers import make_profile
 from trainfare.cli.profile import stability_line
 from trainfare.cli.profile_screen import file_lines, progress_line
 from trainfare.model.profile import Epoch
-from trainfare.profiler.enough import STEADY, Stability, UntilEpochs, UntilStable
+from trainfare.profiler.stopping import STEADY, Stability, UntilEpochs, UntilStable
 from trainfare.profiler.measure import Progress
 from trainfare.profiler.workspace import Changes, Workspace
 

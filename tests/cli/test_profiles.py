@@ -132,7 +132,7 @@ def test_the_card_says_when_iterations_change() -> None:
 
 def test_the_card_says_what_it_does_not_know() -> None:
     nothing_known = make_profile(
-        iteration_seconds=(1.0,), operations=(), loss=(), validation_seconds=(), batch_size=None, samples=None,
+        iteration_seconds=(1.0,), operations=(), loss=(), validation_seconds=(), micro_batch_size=None, samples=None,
         iterations_per_epoch=None, init_seconds=None, parameters=None, device=None,
     )  # fmt: skip
     assert card_lines(nothing_known, width=160) == (

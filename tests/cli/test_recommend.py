@@ -190,7 +190,7 @@ def test_several_batch_sizes_are_compared_each_by_its_own_profile() -> None:
         make_profile(
             id="pother",
             host=here,
-            batch_size=128,
+            micro_batch_size=128,
             iterations_per_epoch=12,
             iteration_seconds=(1.0, *[0.12] * 4),
             **MEASURED,
@@ -207,7 +207,7 @@ def test_several_batch_sizes_are_compared_each_by_its_own_profile() -> None:
 
 
 def test_the_length_of_an_epoch_is_stated_for_one_batch_size_only() -> None:
-    keep(make_profile(), make_profile(id="pother", batch_size=128))
+    keep(make_profile(), make_profile(id="pother", micro_batch_size=128))
     assert isinstance(run("p7k2", "pother", "--iterations-per-epoch", "9").exception, UsageError)
 
 

@@ -65,7 +65,7 @@ OFFERS = offers()
 def profiles(**changes: Any) -> list[Profile]:
     """One taken on a machine of the list, one elsewhere at another batch size."""
     there = make_profile(id="there", host=Host(name="h", vm_type="aws/with-1-T4"), activation_bytes=10**9, **changes)
-    return [there, replace(there, id="elsewhere", batch_size=32, host=Host(name="laptop"))]
+    return [there, replace(there, id="elsewhere", micro_batch_size=32, host=Host(name="laptop"))]
 
 
 @st.composite

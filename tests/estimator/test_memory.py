@@ -49,7 +49,7 @@ def test_weights_stay_and_activations_grow_with_the_batch() -> None:
 
 def test_two_profiles_tell_what_no_sample_takes() -> None:
     """A line of 0.5 GiB and 1/128 GiB a sample: at 256 it is 2.5 GiB, in proportion it would be 4."""
-    other = profiled(batch_size=192, activation_bytes=2 * GIB)
+    other = profiled(micro_batch_size=192, activation_bytes=2 * GIB)
     need = memory_need(profiled(), batch_size=256, others=[other])
     assert need is not None
     assert need.activations_gib == pytest.approx(2.5)
@@ -95,7 +95,7 @@ def test_without_a_trace_nobody_can_tell() -> None:
     assert memory_fit(make_profile(), make_vm_type()) is None
     assert largest_batch([make_profile()], make_vm_type()) is None
     assert largest_batch([], make_vm_type()) is None
-    assert largest_batch([profiled(batch_size=None)], make_vm_type()) is None
+    assert largest_batch([profiled(micro_batch_size=None)], make_vm_type()) is None
 
 
 def test_a_machine_without_gpu_asks_for_the_memory_of_the_host() -> None:
@@ -189,7 +189,7 @@ def tracked(make: Any, batch_size: int) -> tuple[float, Profile]:
     kept = counting.leave()["activation_bytes"]
     parameters = sum(p.numel() for p in model.parameters())
     profile = profiled(
-        batch_size=batch_size,
+        micro_batch_size=batch_size,
         activation_bytes=kept,
         parameters=parameters,
         gradient_bytes=4 * parameters,

@@ -18,8 +18,8 @@ from trainfare.figures.schedule_lanes import EPSILON, bars, lanes
 from trainfare.figures.schedule_load import PIECES, means
 from trainfare.figures.schedule_look import LATE, NOW, PREPARES
 from trainfare.model.queue import Delays, Slot
-from trainfare.model.schedule import Outcome, Rental, Schedule, Stretch
-from trainfare.scheduler.evaluate import outcome
+from trainfare.model.schedule import ScheduleOutcome, Rental, Schedule, Allocation
+from trainfare.scheduler.evaluate import evaluate
 from trainfare.scheduler.policies.greedy import greedy
 from trainfare.scheduler.simulation.simulate import simulate
 
@@ -31,27 +31,31 @@ def rental(node: int, start: float, end: float, kind: str = "NC24", **changes: o
     return replace(made, **changes)  # type: ignore[arg-type] # fields by name
 
 
-def stretch(job: str, node: int | tuple[int, ...], gpus: int, start: float, end: float, works: float = 0.0) -> Stretch:
-    return Stretch(
+def allocation(
+    job: str, node: int | tuple[int, ...], gpus: int, start: float, end: float, works: float = 0.0
+) -> Allocation:
+    return Allocation(
         job=job,
         nodes=node if isinstance(node, tuple) else (node,),
         gpus=gpus,
         start_seconds=HOUR * start,
-        works_from_seconds=HOUR * max(start, works),
+        work_start_seconds=HOUR * max(start, works),
         end_seconds=HOUR * end,
         done_before=0.0,
         done_after=1.0,
     )
 
 
-def schedule(rentals: list[Rental], stretches: list[Stretch], *, deadlines: dict[str, float] | None = None) -> Schedule:
+def schedule(
+    rentals: list[Rental], allocations: list[Allocation], *, deadlines: dict[str, float] | None = None
+) -> Schedule:
     """Of jobs that all end with their last stretch; deadlines in hours, none where none is given."""
     due = deadlines or {}
-    names = list(dict.fromkeys(each.job for each in stretches))
+    names = list(dict.fromkeys(each.job for each in allocations))
     jobs = tuple(
         make_job(name, deadline_seconds=HOUR * due.get(name, math.inf), late_usd_per_second=0.001) for name in names
     )
-    ends = {each.job: each.end_seconds for each in stretches}
+    ends = {each.job: each.end_seconds for each in allocations}
     return Schedule(
         policy="greedy",
         fleet=make_fleet(nodes=10, types=AZURE, gangs=(Slot("NC24", 4, 2),)),
@@ -59,13 +63,13 @@ def schedule(rentals: list[Rental], stretches: list[Stretch], *, deadlines: dict
         true_seconds=tuple(job.seconds for job in jobs),
         delays=Delays(),
         rentals=tuple(rentals),
-        stretches=tuple(stretches),
+        allocations=tuple(allocations),
         ended_seconds=tuple(ends.items()),
     )
 
 
 def figure(made: Schedule, *, bound_usd: float | None = None, width: int = 600) -> Spec:
-    return gantt_figure(made, outcome(made), bound_usd=bound_usd, width=width)
+    return gantt_figure(made, evaluate(made), bound_usd=bound_usd, width=width)
 
 
 def rows(spec: Spec) -> list[Spec]:
@@ -80,7 +84,7 @@ def words(spec: Spec) -> list[str]:
 
 TWO = schedule(
     [rental(0, 0, 4), rental(1, 0, 2, "NV12")],
-    [stretch("j1", 0, 2, 0, 4), stretch("j2", 0, 1, 0, 1), stretch("j3", 1, 2, 0, 2)],
+    [allocation("j1", 0, 2, 0, 4), allocation("j2", 0, 1, 0, 1), allocation("j3", 1, 2, 0, 2)],
     deadlines={"j1": 3.0, "j2": 1.0},
 )
 
@@ -104,32 +108,37 @@ def test_bars_never_lie_on_each_other_and_their_area_is_gpu_time(seed: int) -> N
     for one, other in combinations(drawn, 2):
         apart = (
             one.lane != other.lane
-            or one.stretch.end_seconds <= other.stretch.start_seconds + EPSILON
-            or other.stretch.end_seconds <= one.stretch.start_seconds + EPSILON
+            or one.allocation.end_seconds <= other.allocation.start_seconds + EPSILON
+            or other.allocation.end_seconds <= one.allocation.start_seconds + EPSILON
             or one.band + one.bands <= other.band
             or other.band + other.bands <= one.band
         )
         assert apart
     gpus = {each.name: each.gpus for each in made.fleet.types}
     assert all(bar.band + bar.bands <= gpus[bar.rental.type] for bar in drawn)
-    area = sum(bar.bands * (bar.stretch.end_seconds - bar.stretch.start_seconds) for bar in drawn)
-    spent = sum(len(each.nodes) * each.gpus * (each.end_seconds - each.start_seconds) for each in made.stretches)
+    area = sum(bar.bands * (bar.allocation.end_seconds - bar.allocation.start_seconds) for bar in drawn)
+    spent = sum(len(each.nodes) * each.gpus * (each.end_seconds - each.start_seconds) for each in made.allocations)
     assert area == pytest.approx(spent)
 
 
 def test_a_job_takes_its_gpus_beside_each_other_where_it_can() -> None:
     made = schedule(
         [rental(0, 0, 3)],
-        [stretch("a", 0, 1, 0, 3), stretch("b", 0, 1, 0, 1), stretch("c", 0, 1, 0, 3), stretch("d", 0, 2, 1, 3)],
+        [
+            allocation("a", 0, 1, 0, 3),
+            allocation("b", 0, 1, 0, 1),
+            allocation("c", 0, 1, 0, 3),
+            allocation("d", 0, 2, 1, 3),
+        ],
     )
-    parts = [(bar.band, bar.bands) for bar in bars(made) if bar.stretch.job == "d"]
+    parts = [(bar.band, bar.bands) for bar in bars(made) if bar.allocation.job == "d"]
     assert parts == [(1, 1), (3, 1)]  # b's and the one above c: no two beside each other are free
-    made = schedule([rental(0, 0, 3)], [stretch("a", 0, 1, 0, 3), stretch("d", 0, 2, 1, 3)])
+    made = schedule([rental(0, 0, 3)], [allocation("a", 0, 1, 0, 3), allocation("d", 0, 2, 1, 3)])
     assert [(bar.band, bar.bands) for bar in bars(made)] == [(0, 1), (1, 2)]
 
 
 def test_a_gang_has_a_bar_on_each_of_its_nodes() -> None:
-    made = schedule([rental(0, 0, 1), rental(1, 0, 1)], [stretch("gang", (0, 1), 4, 0, 1)])
+    made = schedule([rental(0, 0, 1), rental(1, 0, 1)], [allocation("gang", (0, 1), 4, 0, 1)])
     assert [row["job"] for row in rows(figure(made))] == ["gang", "gang"]
     assert "on each of 2 nodes" in rows(figure(made))[0]["where"]
 
@@ -149,30 +158,30 @@ def test_what_runs_after_its_deadline_is_dark_and_what_is_in_time_is_not() -> No
     late = [row for row in rows(figure(TWO)) if row["fill"] == LATE]
     assert [(row["job"], row["x"], row["x2"]) for row in late] == [("j1", 3 * HOUR, 4 * HOUR)]
     assert "after its deadline" in words(figure(TWO))
-    in_time = schedule([rental(0, 0, 4)], [stretch("j1", 0, 2, 0, 4)])
+    in_time = schedule([rental(0, 0, 4)], [allocation("j1", 0, 2, 0, 4)])
     assert LATE not in {row["fill"] for row in rows(figure(in_time))}
     assert "after its deadline" not in words(figure(in_time))
 
 
 def test_a_moment_late_in_a_long_time_is_still_seen() -> None:
-    made = schedule([rental(0, 0, 1000)], [stretch("j1", 0, 4, 0, 1000)], deadlines={"j1": 999.99})
+    made = schedule([rental(0, 0, 1000)], [allocation("j1", 0, 4, 0, 1000)], deadlines={"j1": 999.99})
     (late,) = [row for row in rows(figure(made)) if row["fill"] == LATE]
     assert late["x2"] == 1000 * HOUR
     assert (late["x2"] - late["x"]) / (1000 * HOUR) * figure(made)["width"] == pytest.approx(2.0, rel=0.01)
-    on_time = schedule([rental(0, 0, 1000)], [stretch("j1", 0, 4, 0, 1000)], deadlines={"j1": 1000})
+    on_time = schedule([rental(0, 0, 1000)], [allocation("j1", 0, 4, 0, 1000)], deadlines={"j1": 1000})
     assert LATE not in {row["fill"] for row in rows(figure(on_time))}
 
 
 def test_the_latest_jobs_are_told_at_their_end_where_there_is_room() -> None:
     made = schedule(
         [rental(0, 0, 9)],
-        [stretch("j1", 0, 2, 0, 3), stretch("j2", 0, 2, 0, 9)],
+        [allocation("j1", 0, 2, 0, 3), allocation("j2", 0, 2, 0, 9)],
         deadlines={"j1": 1.0},
     )
     assert "j1: 2 h 00 min late" in words(figure(made))
     crowded = schedule(
         [rental(0, 0, 9)],
-        [stretch("j1", 0, 2, 0, 3), stretch("j2", 0, 2, 3, 9), stretch("j3", 0, 2, 0, 9)],
+        [allocation("j1", 0, 2, 0, 3), allocation("j2", 0, 2, 3, 9), allocation("j3", 0, 2, 0, 9)],
         deadlines={"j1": 1.0},
     )
     assert "j1: 2 h 00 min late" not in words(figure(crowded))
@@ -192,20 +201,20 @@ def test_the_height_of_a_bar_is_its_gpus() -> None:
 
 
 def test_booting_and_restoring_are_grey() -> None:
-    made = schedule([rental(0, 0, 4)], [stretch("j1", 0, 2, 0, 4, works=1.0)])
+    made = schedule([rental(0, 0, 4)], [allocation("j1", 0, 2, 0, 4, works=1.0)])
     grey = [row for row in rows(figure(made)) if row["fill"] == PREPARES]
     assert [(row["x"], row["x2"]) for row in grey] == [(0, HOUR)]
     assert "boots or is restored" in words(figure(made))
 
 
 def test_a_node_that_was_taken_back_has_a_cross() -> None:
-    made = schedule([rental(0, 0, 4, reclaimed=True)], [stretch("j1", 0, 2, 0, 4)])
+    made = schedule([rental(0, 0, 4, reclaimed=True)], [allocation("j1", 0, 2, 0, 4)])
     assert {"×", "× taken back"} <= set(words(figure(made)))
     assert "×" not in words(figure(TWO))
 
 
 def test_names_stand_only_where_they_have_room() -> None:
-    made = schedule([rental(0, 0, 100)], [stretch("long", 0, 4, 0, 99), stretch("short", 0, 4, 99, 100)])
+    made = schedule([rental(0, 0, 100)], [allocation("long", 0, 4, 0, 99), allocation("short", 0, 4, 99, 100)])
     assert "long" in words(figure(made))
     assert "short" not in words(figure(made))
 
@@ -232,9 +241,9 @@ def test_means_keep_the_integral(things: list[tuple[float, float, float]]) -> No
     )
 
 
-def cost(policy: str, rent: float, lateness: float = 0.0) -> Outcome:
+def cost(policy: str, rent: float, lateness: float = 0.0) -> ScheduleOutcome:
     return replace(
-        outcome(TWO),
+        evaluate(TWO),
         policy=policy,
         total_usd=rent + lateness,
         rental_usd=rent,
@@ -261,8 +270,8 @@ def test_a_policy_that_costs_many_times_more_is_cut_and_told() -> None:
 
 
 def test_schedules_below_have_the_same_time_axis() -> None:
-    short = schedule([rental(0, 0, 2)], [stretch("j1", 0, 4, 0, 2)])
-    pairs = [(TWO, outcome(TWO)), (short, outcome(short))]
+    short = schedule([rental(0, 0, 2)], [allocation("j1", 0, 4, 0, 2)])
+    pairs = [(TWO, evaluate(TWO)), (short, evaluate(short))]
     _, one, other = views(policies_figure([made for _, made in pairs], pairs, width=360))
     domains = [view["layer"][0]["encoding"]["x"]["scale"]["domain"] for view in (one, other)]
     assert domains[0] == domains[1] == [0.0, 4 * HOUR]
@@ -295,13 +304,13 @@ def test_a_schedule_of_nothing_can_be_drawn() -> None:
 @pytest.mark.parametrize("most_lanes", [40, 0], ids=["lanes", "sums"])
 def test_the_axis_says_what_its_zero_is(monkeypatch: pytest.MonkeyPatch, most_lanes: int) -> None:
     monkeypatch.setattr(gantt, "MOST_LANES", most_lanes)
-    assert "time since the first submission" in str(gantt_figure(TWO, outcome(TWO)))
-    planned = str(gantt_figure(TWO, outcome(TWO), since=NOW))
+    assert "time since the first submission" in str(gantt_figure(TWO, evaluate(TWO)))
+    planned = str(gantt_figure(TWO, evaluate(TWO), since=NOW))
     assert "time from now" in planned
     assert "first submission" not in planned
 
 
 def test_one_job_is_one_job() -> None:
-    one = replace(outcome(TWO), jobs=1)
+    one = replace(evaluate(TWO), jobs=1)
     assert subtitle(views(policies_figure([one], []))[0]).startswith("1 job")
     assert not subtitle(views(policies_figure([one], []))[0]).startswith("1 jobs")

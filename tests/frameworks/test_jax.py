@@ -6,7 +6,7 @@ import pytest
 
 from tests.frameworks.runs import PROGRAMS, STALL_SECONDS, Seen, alone, assert_close, profile_from, seen
 from trainfare.model.program import Program
-from trainfare.profiler.enough import UntilEpochs
+from trainfare.profiler.stopping import UntilEpochs
 from trainfare.profiler.measure import measure
 
 pytest.importorskip("optax")
@@ -45,7 +45,7 @@ def test_function_called_now_and_then_is_the_validation(step: Seen) -> None:
 def test_counts_are_exact(step: Seen) -> None:
     assert step.profile.parameters == step.own["parameters"]
     assert step.profile.gradient_bytes == step.own["parameters"] * 4
-    assert (step.profile.batch_size, step.profile.global_batch_size) == (10, 10)
+    assert (step.profile.micro_batch_size, step.profile.effective_batch_size) == (10, 10)
     assert (step.profile.samples, step.profile.iterations_per_epoch) == (None, None)
     assert step.profile.data_wait_seconds == ()
 
@@ -107,7 +107,7 @@ def test_update_that_is_not_compiled_ends_the_iteration() -> None:
     found = seen("jax_optax.py", "eager")
     assert_close(*ends_apart(found), seconds=3e-4)
     assert list(found.profile.loss) == found.own["losses"]
-    assert (found.profile.parameters, found.profile.batch_size) == (176, 10)
+    assert (found.profile.parameters, found.profile.micro_batch_size) == (176, 10)
     assert found.profile.learning_rate == (0.01,) * 25
 
 
@@ -126,5 +126,5 @@ def test_steps_inside_a_scan_are_counted_averaged_and_it_is_said() -> None:
     assert_close(calls, [ends[2] - ends[1], ends[3] - ends[2]], seconds=3e-4)
     assert max(found.profile.iteration_seconds[1:10]) < found.profile.iteration_seconds[0] / 4
     assert list(found.profile.loss)[:20] == found.own["losses"]
-    assert found.profile.batch_size == 10
+    assert found.profile.micro_batch_size == 10
     assert ["5 steps run in one call" in note for note in found.notes] == [True]

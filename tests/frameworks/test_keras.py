@@ -55,7 +55,7 @@ def test_validation_takes_what_the_program_clocked(fit: Seen) -> None:
 def test_counts_are_exact(fit: Seen) -> None:
     for name in ("samples", "batch_size", "validation_samples", "parameters"):
         assert getattr(fit.profile, name) == fit.own[name]
-    assert fit.profile.global_batch_size == 10
+    assert fit.profile.effective_batch_size == 10
     assert fit.profile.iterations_per_epoch == 11
     assert fit.profile.epochs == 4
     assert fit.profile.early_stopping == EarlyStopping(metric="val_loss", patience=7)
@@ -173,7 +173,7 @@ def test_loop_over_single_batches() -> None:
     assert_close(*within_epochs(found), seconds=3e-4)
     assert len(found.profile.iteration_seconds) == 25
     assert_close(found.profile.validation_seconds, found.own["validations"], seconds=3e-4)
-    assert (found.profile.batch_size, found.profile.iterations_per_epoch) == (10, None)
+    assert (found.profile.micro_batch_size, found.profile.iterations_per_epoch) == (10, None)
     assert found.profile.optimizer == "SGD"
 
 
@@ -181,7 +181,7 @@ def test_loop_of_fits_over_a_data_set_that_tells_little() -> None:
     """How many epochs there will be, only the loop knows; the batch size is seen at the first batch."""
     found = seen("keras_stream.py", backend="torch")
     assert len(found.profile.iteration_seconds) == 25
-    assert (found.profile.batch_size, found.profile.iterations_per_epoch) == (10, 11)
+    assert (found.profile.micro_batch_size, found.profile.iterations_per_epoch) == (10, 11)
     assert (found.profile.samples, found.profile.epochs) == (None, None)
     assert [epoch.number for epoch in found.profile.curve] == [1, 2]
     assert None not in found.profile.loss

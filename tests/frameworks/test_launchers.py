@@ -74,7 +74,7 @@ def distributed(request: pytest.FixtureRequest) -> Seen:
 
 def test_processes_make_one_batch_together(distributed: Seen) -> None:
     assert distributed.profile.world_size == 2
-    assert (distributed.profile.batch_size, distributed.profile.global_batch_size) == (5, 10)
+    assert (distributed.profile.micro_batch_size, distributed.profile.effective_batch_size) == (5, 10)
     assert (distributed.profile.iterations_per_epoch, distributed.profile.samples) == (10, 100)
     assert len(distributed.profile.iteration_seconds) == ITERATIONS
 

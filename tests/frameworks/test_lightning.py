@@ -40,7 +40,7 @@ def test_plan_is_that_of_the_trainer(fit: Seen) -> None:
     assert (fit.profile.epochs, fit.profile.planned_iterations) == (7, None)
     assert fit.profile.early_stopping == EarlyStopping(metric="val_loss", patience=4)
     assert fit.profile.learning_rate_schedule == "CosineAnnealingLR"
-    assert (fit.profile.batch_size, fit.profile.samples, fit.profile.iterations_per_epoch) == (8, 80, 10)
+    assert (fit.profile.micro_batch_size, fit.profile.samples, fit.profile.iterations_per_epoch) == (8, 80, 10)
 
 
 def test_logged_metrics_are_in_the_curve(fit: Seen) -> None:

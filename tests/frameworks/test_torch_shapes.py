@@ -80,7 +80,7 @@ def test_every_shape_is_traced(shape: Seen) -> None:
 )
 def test_loader_is_told(shape: Seen) -> None:
     profile = shape.profile
-    assert (profile.batch_size, profile.global_batch_size) == (BATCH, BATCH)
+    assert (profile.micro_batch_size, profile.effective_batch_size) == (BATCH, BATCH)
     assert (profile.iterations_per_epoch, profile.samples) == (LENGTH, SAMPLES)
     assert [epoch.number for epoch in profile.curve] == [1, 2]
 
@@ -108,7 +108,7 @@ def test_step_with_a_closure_is_one_iteration_of_several_backward_passes(shape: 
 
 @of("no_loader")
 def test_program_without_a_loader_has_no_epoch_but_a_schedule(shape: Seen) -> None:
-    assert (shape.profile.batch_size, shape.profile.iterations_per_epoch) == (None, None)
+    assert (shape.profile.micro_batch_size, shape.profile.iterations_per_epoch) == (None, None)
     assert shape.profile.learning_rate_schedule == "StepLR"
     assert shape.profile.learning_rate == (0.01,) * 10 + (0.005,) * 10 + (0.0025,) * 5
 
@@ -138,7 +138,7 @@ def test_backward_pass_ends_the_iteration_where_there_is_no_optimizer(shape: See
 @of("accumulated")
 def test_two_batches_make_one_iteration(shape: Seen) -> None:
     profile = shape.profile
-    assert (profile.batch_size, profile.global_batch_size) == (BATCH // 2, BATCH)
+    assert (profile.micro_batch_size, profile.effective_batch_size) == (BATCH // 2, BATCH)
     assert (profile.iterations_per_epoch, profile.samples) == (LENGTH, SAMPLES)
 
 

@@ -48,7 +48,7 @@ def test_plan_is_that_of_the_arguments(trainer: Seen) -> None:
     assert (trainer.profile.epochs, trainer.profile.planned_iterations) == (6, None)
     assert trainer.profile.early_stopping == EarlyStopping(metric="eval_loss", patience=3)
     assert trainer.profile.learning_rate_schedule == "cosine"
-    assert (trainer.profile.batch_size, trainer.profile.global_batch_size) == (8, 8)
+    assert (trainer.profile.micro_batch_size, trainer.profile.effective_batch_size) == (8, 8)
     assert (trainer.profile.iterations_per_epoch, trainer.profile.samples) == (8, 64)
     assert trainer.profile.versions["transformers"]
 
@@ -66,7 +66,7 @@ def test_losses_of_the_trainer_are_the_same_without_the_probe(trainer: Seen) -> 
 
 def test_accumulation_and_a_plan_by_steps() -> None:
     found = seen("hf_trainer.py", "--accumulate", "2", "--max-steps", "10", iterations=8, trace=False)
-    assert (found.profile.batch_size, found.profile.global_batch_size) == (8, 16)
+    assert (found.profile.micro_batch_size, found.profile.effective_batch_size) == (8, 16)
     assert found.profile.iterations_per_epoch == 4
     assert (found.profile.epochs, found.profile.planned_iterations) == (3, 10)
 
@@ -79,7 +79,7 @@ def test_prepared_loop_takes_what_it_clocked(loop: Seen) -> None:
 
 
 def test_prepared_loop_tells_its_data(loop: Seen) -> None:
-    assert (loop.profile.batch_size, loop.profile.global_batch_size) == (5, 10)
+    assert (loop.profile.micro_batch_size, loop.profile.effective_batch_size) == (5, 10)
     assert (loop.profile.iterations_per_epoch, loop.profile.samples) == (12, 120)
     assert loop.profile.learning_rate_schedule == "CosineAnnealingLR"
 

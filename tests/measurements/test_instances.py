@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.scheduler.makers import AZURE, random_instance
 from trainfare.errors import UsageError
-from trainfare.measurements.instances import ReadInstance, read_instance, write_instance
+from trainfare.measurements.instances import LoadedInstance, read_instance, write_instance
 from trainfare.model.queue import Instance, Job, NodeType, Slot
 
 JOBS = """job,submitted_s,deadline_s,tardiness_usd_per_s
@@ -251,8 +251,8 @@ def rich_instance() -> Instance:
     """With all that a folder can tell: gangs, spot, limits, users, errors, true times, quotas."""
     types = (
         NodeType(name="big", gpu="K80", gpus=2, usd_per_hour=1.1),
-        NodeType(name="big spot", gpu="K80", gpus=2, usd_per_hour=0.4, reclaims_per_hour=0.1, most=3),
-        NodeType(name="none, may be had", gpu="P100", gpus=1, usd_per_hour=9, most=0),
+        NodeType(name="big spot", gpu="K80", gpus=2, usd_per_hour=0.4, reclaims_per_hour=0.1, max_nodes=3),
+        NodeType(name="none, may be had", gpu="P100", gpus=1, usd_per_hour=9, max_nodes=0),
     )
     slots = (
         *(Slot(each.name, gpus) for each in types for gpus in range(1, each.gpus + 1)),
@@ -279,7 +279,7 @@ def rich_instance() -> Instance:
 def test_what_is_written_is_read_again(tmp_path: Path, seed: int) -> None:
     instance = random_instance(seed, types=AZURE)
     write_instance(tmp_path, instance)
-    assert read_instance(tmp_path) == ReadInstance(instance=instance, left_out=())
+    assert read_instance(tmp_path) == LoadedInstance(instance=instance, left_out=())
 
 
 def test_all_that_an_instance_can_say_is_written(tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ def test_a_queue_without_jobs_is_written_with_its_machines(tmp_path: Path) -> No
     instance = Instance(types=AZURE, slots=random_instance(0, types=AZURE).slots, jobs=())
     write_instance(tmp_path, rich_instance())
     write_instance(tmp_path, instance)
-    assert read_instance(tmp_path) == ReadInstance(instance=instance, left_out=())
+    assert read_instance(tmp_path) == LoadedInstance(instance=instance, left_out=())
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="the published instances are not beside the checkout")

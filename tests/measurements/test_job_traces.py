@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from trainfare.errors import UsageError
-from trainfare.measurements.instances import ReadInstance
+from trainfare.measurements.instances import LoadedInstance
 from trainfare.measurements.job_traces import MACHINES, read_job_trace
 from trainfare.model.queue import NodeType, Slot
 
@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def read(folder: Path, **options: Any) -> ReadInstance:
+def read(folder: Path, **options: Any) -> LoadedInstance:
     return read_job_trace(folder / "a.trace", folder / "throughput.csv", **{"types": TYPES, **options})
 
 

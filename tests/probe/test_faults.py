@@ -53,14 +53,14 @@ def iterations_in(events: Path) -> int:
 def test_full_disk_is_said_once_and_training_goes_on() -> None:
     result = train(TRAIN + "print(float(weight.detach()[0]) < 1)", Path("/dev/full"))
     assert (result.returncode, result.stdout) == (0, "True\n")
-    assert result.stderr == ("trainfare: the probe cannot write what it sees to /dev/full: No space left on device\n")
+    assert result.stderr == ("trainfare: the probe cannot write its events to /dev/full: No space left on device\n")
 
 
 def test_events_that_may_not_be_written_are_said_once_and_training_goes_on(tmp_path: Path) -> None:
     """A folder in the place of the file: not even root may write to it."""
     result = train(TRAIN + "print('trained')", tmp_path)
     assert (result.returncode, result.stdout) == (0, "trained\n")
-    assert result.stderr.count("the probe cannot write what it sees") == 1
+    assert result.stderr.count("the probe cannot write its events") == 1
 
 
 def test_complaint_of_a_program_without_stderr_is_dropped() -> None:

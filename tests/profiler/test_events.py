@@ -80,7 +80,7 @@ def test_accumulated_steps_have_the_batches_together() -> None:
     loader = event("loader", batch_size=8, samples=100, length=13)
     model = event("model", world_size=2)
     found = make([loader, model, *(iteration(n, n + 10, n + 11, batches=4) for n in range(1, 4))])
-    assert (found.batch_size, found.global_batch_size) == (8, 64)
+    assert (found.micro_batch_size, found.effective_batch_size) == (8, 64)
     assert (found.iterations_per_epoch, found.samples) == (4, 100)
 
 

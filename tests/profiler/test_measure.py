@@ -12,7 +12,7 @@ import pytest
 
 from tests.frameworks.runs import PROGRAMS, Seen, own_account, profile_from
 from trainfare.model.program import Program
-from trainfare.profiler.enough import UntilSteady
+from trainfare.profiler.stopping import UntilSteady
 from trainfare.profiler.events import what_was_seen
 from trainfare.profiler.measure import Measured, Progress, measure
 from trainfare.profiler.processes import is_running
@@ -83,7 +83,7 @@ def test_counts_are_exact(plain: Seen) -> None:
     assert plain.profile.gradient_bytes == plain.own["parameters"] * 4
     assert plain.profile.optimizer == "Adam"
     assert plain.profile.learning_rate == (1e-3,) * 25
-    assert plain.profile.global_batch_size == plain.own["batch_size"]
+    assert plain.profile.effective_batch_size == plain.own["batch_size"]
     assert plain.profile.validation_samples == 30
     # Two moments for each parameter, and a step count for each of the six tensors.
     assert plain.profile.optimizer_bytes == 2 * plain.own["parameters"] * 4 + 6 * 4
@@ -137,7 +137,7 @@ def test_validation_is_seen_without_eval_and_with_workers_that_persist() -> None
 
 def test_accumulated_scaled_steps_under_autocast() -> None:
     found = seen("accumulate.py", iterations=20)
-    assert (found.profile.batch_size, found.profile.global_batch_size) == (5, 20)
+    assert (found.profile.micro_batch_size, found.profile.effective_batch_size) == (5, 20)
     assert found.profile.iterations_per_epoch == 6
     assert found.profile.dtype == "bfloat16"
     assert list(found.profile.loss) == found.own["losses"][:20]
@@ -150,12 +150,12 @@ def test_first_of_two_optimizers_ends_the_iteration() -> None:
     assert found.profile.parameters == found.own["parameters"]
     assert list(found.profile.loss)[1:] == found.own["losses"][1:20]
     assert found.profile.optimizer == "Adam"
-    assert found.profile.batch_size is None
+    assert found.profile.micro_batch_size is None
 
 
 def test_forked_child_trains_from_a_stream() -> None:
     found = seen("child.py", iterations=20)
-    assert (found.profile.batch_size, found.profile.iterations_per_epoch, found.profile.samples) == (16, 3, None)
+    assert (found.profile.micro_batch_size, found.profile.iterations_per_epoch, found.profile.samples) == (16, 3, None)
     assert found.profile.validation_seconds == ()
     assert found.profile.framework == "pytorch"
 

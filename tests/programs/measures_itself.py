@@ -47,7 +47,7 @@ print(
             "endings": [one and one.ending for one in found],
             "origins": [one and one.origin for one in found],
             "operations": [one and len(one.operations) for one in found],
-            "batch_sizes": [one and one.batch_size for one in found],
+            "batch_sizes": [one and one.micro_batch_size for one in found],
             "medians": [one and sorted(one.iteration_seconds)[6] for one in found],
         }
     )

@@ -119,8 +119,8 @@ def test_the_command_tells_how_to_set_a_batch_size(command: tuple[str, ...], opt
 
 
 def test_other_batch_sizes_are_sensible_where_the_command_can_set_them() -> None:
-    told = make_profile(program=make_program(command=("python", "t.py", "--batch-size", "32")), batch_size=32)
-    silent = make_profile(program=make_program(command=("python", "t.py")), batch_size=32)
+    told = make_profile(program=make_program(command=("python", "t.py", "--batch-size", "32")), micro_batch_size=32)
+    silent = make_profile(program=make_program(command=("python", "t.py")), micro_batch_size=32)
     assert sensible_batch_sizes([told], Scope()) == (32, 8, 16, 64, 128)
     assert sensible_batch_sizes([silent], Scope()) == (32,)
     assert sensible_batch_sizes([silent], Scope(any_batch_size=True)) == (32, 8, 16, 64, 128)
@@ -128,5 +128,5 @@ def test_other_batch_sizes_are_sensible_where_the_command_can_set_them() -> None
 
 
 def test_no_batch_is_larger_than_the_data_set() -> None:
-    small = make_profile(batch_size=32, samples=100)
+    small = make_profile(micro_batch_size=32, samples=100)
     assert max(size or 0 for size in sensible_batch_sizes([small], Scope(any_batch_size=True))) == 64

@@ -14,7 +14,7 @@ def every_decision(state: State) -> Iterator[tuple[NodePlan, ...]]:
     fleet = state.fleet
     for count in range(fleet.nodes + 1):
         for kinds in combinations_with_replacement(fleet.types, count):
-            if any(kind.most is not None and kinds.count(kind) > kind.most for kind in kinds):
+            if any(kind.max_nodes is not None and kinds.count(kind) > kind.max_nodes for kind in kinds):
                 continue
             nodes: _Open = tuple((kind.name, kind.gpus, ()) for kind in kinds)
             for filled in _filled(state, 0, nodes, dict(fleet.quotas)):

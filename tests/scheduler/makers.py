@@ -6,17 +6,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from trainfare.model.queue import (
-    Arrivals,
+    ArrivalStatistics,
     Delays,
     Fleet,
     Instance,
     Job,
-    Node,
+    RentedNode,
     NodeType,
-    Queued,
+    QueuedJob,
     Slot,
     State,
-    every_slot,
+    single_node_slots,
 )
 
 K80 = (
@@ -39,7 +39,7 @@ def make_fleet(
     gangs: tuple[Slot, ...] = (),
     quotas: tuple[tuple[str, int], ...] = (),
 ) -> Fleet:
-    return Fleet(nodes=nodes, types=types, slots=every_slot(types) + gangs, quotas=quotas)
+    return Fleet(nodes=nodes, types=types, slots=single_node_slots(types) + gangs, quotas=quotas)
 
 
 def make_job(
@@ -64,7 +64,7 @@ def make_job(
         deadline_seconds=deadline_seconds,
         late_usd_per_second=late_usd_per_second,
         seconds=tuple(
-            3600 * hours / (fast.get(kinds[slot.type], 1.0) * slot.gpus**power) for slot in every_slot(types)
+            3600 * hours / (fast.get(kinds[slot.type], 1.0) * slot.gpus**power) for slot in single_node_slots(types)
         ),
         log_error=log_error,
         user=user,
@@ -72,21 +72,21 @@ def make_job(
 
 
 def make_state(
-    jobs: Sequence[Job | Queued],
+    jobs: Sequence[Job | QueuedJob],
     fleet: Fleet | None = None,
     *,
     now_seconds: float = 0.0,
-    nodes: tuple[Node, ...] = (),
+    nodes: tuple[RentedNode, ...] = (),
     delays: Delays | None = None,
 ) -> State:
-    queued = tuple(each if isinstance(each, Queued) else Queued(job=each) for each in jobs)
+    queued = tuple(each if isinstance(each, QueuedJob) else QueuedJob(job=each) for each in jobs)
     shortest = [each.job.shortest_seconds for each in queued] or [3600.0]
     return State(
         now_seconds=now_seconds,
         fleet=fleet or make_fleet(),
         jobs=queued,
         nodes=nodes,
-        arrivals=Arrivals(
+        arrivals=ArrivalStatistics(
             jobs=len(queued),
             last_seconds=max((each.job.submitted_seconds for each in queued), default=0.0),
             mean_shortest_seconds=sum(shortest) / len(shortest),
@@ -118,4 +118,4 @@ def random_instance(seed: int, *, jobs: int = 4, types: tuple[NodeType, ...] = K
             )
         )
     assert all(math.isfinite(job.deadline_seconds) for job in made)
-    return Instance(types=types, slots=every_slot(types), jobs=tuple(made))
+    return Instance(types=types, slots=single_node_slots(types), jobs=tuple(made))

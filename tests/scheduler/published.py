@@ -9,7 +9,7 @@ import csv
 from pathlib import Path
 
 from tests.scheduler.makers import AZURE
-from trainfare.model.queue import Instance, Job, every_slot
+from trainfare.model.queue import Instance, Job, single_node_slots
 
 FOLDER = Path(__file__).parent / "instances"
 NAMES = ("10-100-0-high", "10-100-1-high", "10-100-0-low", "10-100-1-low")
@@ -18,7 +18,7 @@ NODES = 10
 
 def published(name: str) -> Instance:
     _, _, queue, load = name.split("-")
-    slots = every_slot(AZURE)
+    slots = single_node_slots(AZURE)
     gpu = {each.name: each.gpu.lower() for each in AZURE}
     with (FOLDER / f"jobs-{queue}.csv").open() as rows:
         jobs = tuple(

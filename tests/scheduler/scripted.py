@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trainfare.model.queue import Decision, Job, NodePlan, NodeType, Queued, Slot, State
+from trainfare.model.queue import Decision, Job, NodePlan, NodeType, QueuedJob, Slot, State
 from trainfare.scheduler.policies.registry import Policy
 
 ONE = NodeType(name="one", gpu="K80", gpus=1, usd_per_hour=3.6)
@@ -95,14 +95,14 @@ class _Board:
     def decision(self) -> Decision:
         return Decision(nodes=tuple(plan(kind, *jobs.items(), node=node) for kind, node, jobs in self._nodes))
 
-    def keep(self, queued: Queued) -> None:
+    def keep(self, queued: QueuedJob) -> None:
         for node in queued.nodes:
             if node in self._unused:
                 self._nodes.append((self._unused.pop(node), node, {}))
             next(jobs for _, number, jobs in self._nodes if number == node)[queued.job.id] = queued.gpus
         self._count(queued, queued.gpus * len(queued.nodes))
 
-    def put(self, queued: Queued, slot: Slot, chance: Callable[[], float]) -> bool:
+    def put(self, queued: QueuedJob, slot: Slot, chance: Callable[[], float]) -> bool:
         quota = dict(self._fleet.quotas).get(queued.job.user)
         if quota is not None and self._users[queued.job.user] + slot.gpus * slot.nodes > quota:
             return False
@@ -121,7 +121,7 @@ class _Board:
         return True
 
     def _room(self, kind: str, nodes: int) -> bool:
-        most = self._fleet.type_of(kind).most
+        most = self._fleet.type_of(kind).max_nodes
         of_kind = sum(each[0] == kind for each in self._nodes)
         return len(self._nodes) + nodes <= self._fleet.nodes and (most is None or of_kind + nodes <= most)
 
@@ -132,6 +132,6 @@ class _Board:
         self._nodes.append((kind, node, {}))
         return self._nodes[-1]
 
-    def _count(self, queued: Queued, gpus: int) -> None:
+    def _count(self, queued: QueuedJob, gpus: int) -> None:
         self._users[queued.job.user] += gpus
         self.placed += 1

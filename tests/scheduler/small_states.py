@@ -5,10 +5,12 @@ import math
 import numpy as np
 
 from tests.scheduler.makers import K80, M60, make_fleet, make_state
-from trainfare.model.queue import Fleet, Job, NodeType, Queued, Slot, State, every_slot
+from trainfare.model.queue import Fleet, Job, NodeType, QueuedJob, Slot, State, single_node_slots
 
 
-def random_jobs(rng: np.random.Generator, fleet: Fleet, count: int, *, users: tuple[str, ...] = ("",)) -> list[Queued]:
+def random_jobs(
+    rng: np.random.Generator, fleet: Fleet, count: int, *, users: tuple[str, ...] = ("",)
+) -> list[QueuedJob]:
     """Times fall with the GPUs, or not; some slots cannot be used; deadlines are tight, passed, or far."""
     jobs = []
     for number in range(count):
@@ -27,7 +29,7 @@ def random_jobs(rng: np.random.Generator, fleet: Fleet, count: int, *, users: tu
             seconds=tuple(seconds),
             user=str(rng.choice(users)),
         )
-        jobs.append(Queued(job=job, done=float(rng.choice([0, 0.3, 0.9]))))
+        jobs.append(QueuedJob(job=job, done=float(rng.choice([0, 0.3, 0.9]))))
     return jobs
 
 
@@ -50,6 +52,6 @@ def gang_state(seed: int) -> State:
 def quota_state(seed: int) -> State:
     """Two users with few GPUs, and one of the larger machines."""
     rng = np.random.default_rng(seed)
-    kinds = (K80[0], NodeType(name="NC24", gpu="K80", gpus=4, usd_per_hour=2.25, most=1))
-    fleet = Fleet(nodes=2, types=kinds, slots=every_slot(kinds), quotas=(("ann", 2), ("bob", 1)))
+    kinds = (K80[0], NodeType(name="NC24", gpu="K80", gpus=4, usd_per_hour=2.25, max_nodes=1))
+    fleet = Fleet(nodes=2, types=kinds, slots=single_node_slots(kinds), quotas=(("ann", 2), ("bob", 1)))
     return make_state(random_jobs(rng, fleet, 4, users=("ann", "bob", "eve")), fleet, now_seconds=3000)

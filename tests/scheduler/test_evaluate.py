@@ -4,22 +4,22 @@ import math
 from dataclasses import replace
 
 from tests.scheduler.scripted import ONE, TWO, near, timed_job
-from trainfare.model.queue import Delays, Fleet, every_slot
-from trainfare.model.schedule import Outcome, Rental, Schedule, Stretch
-from trainfare.scheduler.evaluate import outcome
+from trainfare.model.queue import Delays, Fleet, single_node_slots
+from trainfare.model.schedule import ScheduleOutcome, Rental, Schedule, Allocation
+from trainfare.scheduler.evaluate import evaluate
 
-FLEET = Fleet(nodes=2, types=(ONE, TWO), slots=every_slot((ONE, TWO)))
+FLEET = Fleet(nodes=2, types=(ONE, TWO), slots=single_node_slots((ONE, TWO)))
 A = timed_job("a", 1000, 1000, 500, submitted=100, deadline=900)
 B = timed_job("b", 400, 400, 200, submitted=200, deadline=5000)
 
 
-def stretch(job: str, node: int, gpus: int, start: float, end: float, before: float, after: float) -> Stretch:
-    return Stretch(
+def allocation(job: str, node: int, gpus: int, start: float, end: float, before: float, after: float) -> Allocation:
+    return Allocation(
         job=job,
         nodes=(node,),
         gpus=gpus,
         start_seconds=start,
-        works_from_seconds=start,
+        work_start_seconds=start,
         end_seconds=end,
         done_before=before,
         done_after=after,
@@ -37,25 +37,25 @@ WORKED = Schedule(
     true_seconds=(A.seconds, B.seconds),
     delays=Delays(),
     rentals=(rental(0, "two", 100, 1200), rental(1, "one", 600, 700)),
-    stretches=(
-        stretch("a", 0, 1, 100, 600, 0.0, 0.5),
-        stretch("b", 0, 1, 200, 500, 0.0, 0.75),
-        stretch("a", 0, 2, 600, 700, 0.5, 0.7),
-        stretch("b", 1, 1, 600, 700, 0.75, 1.0),
-        stretch("a", 0, 1, 900, 1200, 0.7, 1.0),
+    allocations=(
+        allocation("a", 0, 1, 100, 600, 0.0, 0.5),
+        allocation("b", 0, 1, 200, 500, 0.0, 0.75),
+        allocation("a", 0, 2, 600, 700, 0.5, 0.7),
+        allocation("b", 1, 1, 600, 700, 0.75, 1.0),
+        allocation("a", 0, 1, 900, 1200, 0.7, 1.0),
     ),
     ended_seconds=(("b", 700), ("a", 1200)),
     decision_seconds=(0.1, 0.2, 0.3),
     gaps=(0.01, 0.04, 0.0),
 )
 NOTHING = Schedule(
-    policy="idle", fleet=FLEET, jobs=(), true_seconds=(), delays=Delays(), rentals=(), stretches=(), ended_seconds=()
+    policy="idle", fleet=FLEET, jobs=(), true_seconds=(), delays=Delays(), rentals=(), allocations=(), ended_seconds=()
 )
 
 
 def test_every_measure_of_a_schedule_by_hand() -> None:
-    came = outcome(WORKED)
-    assert came == Outcome(
+    came = evaluate(WORKED)
+    assert came == ScheduleOutcome(
         policy="hand",
         jobs=2,
         total_usd=near(2.3 + 3.0),
@@ -79,51 +79,51 @@ def test_every_measure_of_a_schedule_by_hand() -> None:
 
 
 def test_an_empty_queue_comes_to_nothing() -> None:
-    came = outcome(NOTHING)
+    came = evaluate(NOTHING)
     assert came.worst_gap is None
     assert {getattr(came, name) for name in came.__slots__ if name not in ("policy", "worst_gap")} == {0}
 
 
 def test_what_is_booted_or_restored_is_paid_and_not_used() -> None:
-    slow = replace(WORKED, stretches=tuple(replace(each, works_from_seconds=1200) for each in WORKED.stretches))
-    assert outcome(slow).gpu_use == 0
-    assert outcome(slow).rental_usd == outcome(WORKED).rental_usd
+    slow = replace(WORKED, allocations=tuple(replace(each, work_start_seconds=1200) for each in WORKED.allocations))
+    assert evaluate(slow).gpu_use == 0
+    assert evaluate(slow).rental_usd == evaluate(WORKED).rental_usd
 
 
 def test_a_gang_uses_the_gpus_of_all_its_nodes() -> None:
-    both = (replace(stretch("a", 0, 1, 100, 200, 0.0, 1.0), nodes=(0, 1)),)
+    both = (replace(allocation("a", 0, 1, 100, 200, 0.0, 1.0), nodes=(0, 1)),)
     rentals = (rental(0, "one", 100, 200), rental(1, "one", 100, 200))
-    assert outcome(replace(WORKED, stretches=both, rentals=rentals)).gpu_use == near(1)
+    assert evaluate(replace(WORKED, allocations=both, rentals=rentals)).gpu_use == near(1)
 
 
 def test_a_job_without_a_deadline_is_never_late() -> None:
     free = replace(WORKED, jobs=(replace(A, deadline_seconds=math.inf), B))
-    assert (outcome(free).tardiness_usd, outcome(free).late_jobs) == (0, 0)
+    assert (evaluate(free).tardiness_usd, evaluate(free).late_jobs) == (0, 0)
 
 
 def test_a_job_that_ends_at_its_deadline_is_not_late_by_rounding() -> None:
     close = replace(WORKED, jobs=(replace(A, deadline_seconds=1200 - 1e-10), B))
-    assert outcome(close).late_jobs == 0
+    assert evaluate(close).late_jobs == 0
 
 
 def test_a_job_that_still_runs_counts_in_no_mean() -> None:
     running = replace(WORKED, ended_seconds=(("b", 700),))
-    assert outcome(running).mean_completion_seconds == 500
-    assert outcome(running).tardiness_usd == 0
+    assert evaluate(running).mean_completion_seconds == 500
+    assert evaluate(running).tardiness_usd == 0
 
 
 def test_going_on_in_the_same_place_after_a_wait_is_a_preemption_and_no_move() -> None:
-    parts = (stretch("a", 0, 1, 100, 600, 0.0, 0.5), stretch("a", 0, 1, 700, 1200, 0.5, 1.0))
-    came = outcome(replace(WORKED, stretches=parts))
+    parts = (allocation("a", 0, 1, 100, 600, 0.0, 0.5), allocation("a", 0, 1, 700, 1200, 0.5, 1.0))
+    came = evaluate(replace(WORKED, allocations=parts))
     assert (came.moves, came.preemptions) == (0, 1)
 
 
 def test_a_job_that_had_done_nothing_does_not_move() -> None:
-    parts = (stretch("a", 0, 1, 100, 100, 0.0, 0.0), stretch("a", 1, 1, 100, 1100, 0.0, 1.0))
-    assert outcome(replace(WORKED, stretches=parts)).moves == 0
+    parts = (allocation("a", 0, 1, 100, 100, 0.0, 0.0), allocation("a", 1, 1, 100, 1100, 0.0, 1.0))
+    assert evaluate(replace(WORKED, allocations=parts)).moves == 0
 
 
 def test_reclaimed_nodes_are_counted_and_paid_until_they_go() -> None:
     gone = replace(WORKED, rentals=(WORKED.rentals[0], replace(WORKED.rentals[1], reclaimed=True)))
-    assert outcome(gone).reclaims == 1
-    assert outcome(gone).rental_usd == outcome(WORKED).rental_usd
+    assert evaluate(gone).reclaims == 1
+    assert evaluate(gone).rental_usd == evaluate(WORKED).rental_usd

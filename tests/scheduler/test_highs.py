@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainfare.scheduler.highs import Model, Solver, solve
+from trainfare.scheduler.highs import LinearModel, Solver, solve
 
 
 def make_model(
@@ -21,10 +21,10 @@ def make_model(
     high: float = np.inf,
     whole: bool = False,
     constant_usd: float = 0.0,
-) -> Model:
+) -> LinearModel:
     table = np.array(rows, dtype=float).reshape(len(rows), len(usd))
     places = np.nonzero(table)
-    return Model(
+    return LinearModel(
         usd=np.array(usd, dtype=float),
         low=np.zeros(len(usd)),
         high=np.full(len(usd), high),

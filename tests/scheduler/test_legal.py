@@ -8,24 +8,24 @@ import pytest
 
 from tests.scheduler.makers import make_state
 from tests.scheduler.scripted import ONE, SPOT, TWO, plan, timed_job
-from trainfare.model.queue import Decision, Delays, Fleet, Node, NodePlan, NodeType, Queued, Slot, State
-from trainfare.model.schedule import Rental, Schedule, Stretch
-from trainfare.scheduler.legal import unfit, violations
+from trainfare.model.queue import Decision, Delays, Fleet, RentedNode, NodePlan, NodeType, QueuedJob, Slot, State
+from trainfare.model.schedule import Rental, Schedule, Allocation
+from trainfare.scheduler.legal import decision_violations, schedule_violations
 
 # Decisions
 
-RARE = NodeType(name="rare", gpu="K80", gpus=1, usd_per_hour=1, most=1)
+RARE = NodeType(name="rare", gpu="K80", gpus=1, usd_per_hour=1, max_nodes=1)
 SLOTS = (Slot("one", 1), Slot("two", 1), Slot("two", 2), Slot("rare", 1), Slot("one", 1, 2), Slot("two", 2, 2))
 FLEET = Fleet(nodes=3, types=(ONE, TWO, RARE), slots=SLOTS, quotas=(("ann", 2),))
 STATE = make_state(
     [
-        Queued(job=timed_job("a", 100, 100, 60, 100, 60, 40), nodes=(5,), gpus=1),
+        QueuedJob(job=timed_job("a", 100, 100, 60, 100, 60, 40), nodes=(5,), gpus=1),
         timed_job("b", 100, 100, math.inf, 100, 60, 40),
         timed_job("ann1", 100, 100, 60, 100, 60, 40, user="ann"),
         timed_job("ann2", 100, 100, 60, 100, 60, 40, user="ann"),
     ],
     FLEET,
-    nodes=(Node(id=5, type="two", rented_seconds=0, ready_seconds=0),),
+    nodes=(RentedNode(id=5, type="two", rented_seconds=0, ready_seconds=0),),
 )
 
 FIT: dict[str, tuple[NodePlan, ...]] = {
@@ -57,17 +57,17 @@ UNFIT: dict[str, tuple[tuple[NodePlan, ...], str]] = {
 
 @pytest.mark.parametrize("plans", FIT.values(), ids=FIT.keys())
 def test_what_can_be_done_is_fit(plans: tuple[NodePlan, ...]) -> None:
-    assert unfit(STATE, Decision(nodes=plans)) == ()
+    assert decision_violations(STATE, Decision(nodes=plans)) == ()
 
 
 @pytest.mark.parametrize(("plans", "said"), UNFIT.values(), ids=UNFIT.keys())
 def test_what_cannot_be_done_is_said(plans: tuple[NodePlan, ...], said: str) -> None:
-    assert any(said in each for each in unfit(STATE, Decision(nodes=plans)))
+    assert any(said in each for each in decision_violations(STATE, Decision(nodes=plans)))
 
 
 def test_nothing_is_fit_for_nobody() -> None:
     empty: State = make_state([], FLEET)
-    assert unfit(empty, Decision(nodes=())) == ()
+    assert decision_violations(empty, Decision(nodes=())) == ()
 
 
 # Schedules
@@ -85,16 +85,16 @@ def rental(node: int, kind: str, start: float, end: float, *, reclaimed: bool = 
     )
 
 
-def stretch(
+def allocation(
     job: str, nodes: tuple[int, ...], gpus: int, times: tuple[float, float, float], done: tuple[float, float]
-) -> Stretch:
+) -> Allocation:
     start, works_from, end = times
-    return Stretch(
+    return Allocation(
         job=job,
         nodes=nodes,
         gpus=gpus,
         start_seconds=start,
-        works_from_seconds=works_from,
+        work_start_seconds=works_from,
         end_seconds=end,
         done_before=done[0],
         done_after=done[1],
@@ -119,12 +119,12 @@ RIGHT = Schedule(
         rental(3, "one", 0, 650),
         rental(4, "rare", 505, 1275),
     ),
-    stretches=(
-        stretch("a", (0,), 1, (0, 50, 450), (0, 0.4)),
-        stretch("g", (2, 3), 1, (0, 50, 650), (0, 1.0)),
-        stretch("b", (1,), 1, (100, 150, 505), (0, 0.3)),  # 355 s, of which 300 are saved
-        stretch("a", (0,), 2, (450, 480, 780), (0.4, 1.0)),
-        stretch("b", (4,), 1, (505, 575, 1275), (0.3, 1.0)),
+    allocations=(
+        allocation("a", (0,), 1, (0, 50, 450), (0, 0.4)),
+        allocation("g", (2, 3), 1, (0, 50, 650), (0, 1.0)),
+        allocation("b", (1,), 1, (100, 150, 505), (0, 0.3)),  # 355 s, of which 300 are saved
+        allocation("a", (0,), 2, (450, 480, 780), (0.4, 1.0)),
+        allocation("b", (4,), 1, (505, 575, 1275), (0.3, 1.0)),
     ),
     ended_seconds=(("g", 650), ("a", 780), ("b", 1275)),
 )
@@ -141,9 +141,11 @@ def with_rental(number: int, **changes: object) -> Callable[[Schedule], Schedule
 
 def with_stretch(number: int, **changes: object) -> Callable[[Schedule], Schedule]:
     def tamper(schedule: Schedule) -> Schedule:
-        each = schedule.stretches[number]
+        each = schedule.allocations[number]
         changed = replace(each, **changes)  # type: ignore[arg-type] # fields by name
-        return replace(schedule, stretches=(*schedule.stretches[:number], changed, *schedule.stretches[number + 1 :]))
+        return replace(
+            schedule, allocations=(*schedule.allocations[:number], changed, *schedule.allocations[number + 1 :])
+        )
 
     return tamper
 
@@ -156,23 +158,23 @@ def with_delays(**changes: float) -> Callable[[Schedule], Schedule]:
     return lambda schedule: replace(schedule, delays=replace(schedule.delays, **changes))
 
 
-def with_more(*stretches: Stretch) -> Callable[[Schedule], Schedule]:
-    return lambda schedule: replace(schedule, stretches=schedule.stretches + stretches)
+def with_more(*allocations: Allocation) -> Callable[[Schedule], Schedule]:
+    return lambda schedule: replace(schedule, allocations=schedule.allocations + allocations)
 
 
 def with_ends(*ends: tuple[str, float]) -> Callable[[Schedule], Schedule]:
     return lambda schedule: replace(schedule, ended_seconds=ends)
 
 
-NONE_RARE = tuple(replace(kind, most=0) if kind.name == "rare" else kind for kind in TYPES)
+NONE_RARE = tuple(replace(kind, max_nodes=0) if kind.name == "rare" else kind for kind in TYPES)
 ALL_ENDS = RIGHT.ended_seconds
 
 TAMPERED: dict[str, tuple[Callable[[Schedule], Schedule], str]] = {
     "too many nodes": (with_fleet(nodes=3), "4 nodes at 100 s, and there may be 3"),
     "too many of a type": (with_fleet(types=NONE_RARE), "1 nodes of rare at 505 s"),
     "over the quota": (with_fleet(quotas=(("ann", 1),)), "2 GPUs of user ann at 450 s"),
-    "more GPUs than a node has": (with_more(stretch("b", (0,), 1, (480, 580, 505), (0.3, 0.3))), "3 GPUs of node 0"),
-    "a job in two places": (with_more(stretch("a", (0,), 1, (100, 130, 200), (0.4, 0.47))), "2 places of a"),
+    "more GPUs than a node has": (with_more(allocation("b", (0,), 1, (480, 580, 505), (0.3, 0.3))), "3 GPUs of node 0"),
+    "a job in two places": (with_more(allocation("a", (0,), 1, (100, 130, 200), (0.4, 0.47))), "2 places of a"),
     "a node rented twice": (with_rental(3, node=2), "node 2 is rented 2 times"),
     "an unknown type": (with_rental(0, type="huge"), "no type of the fleet: huge"),
     "a node ready before it booted": (with_rental(2, ready_seconds=40), "before it has booted"),
@@ -207,39 +209,39 @@ TAMPERED: dict[str, tuple[Callable[[Schedule], Schedule], str]] = {
     "an end too many": (with_ends(*ALL_ENDS, ALL_ENDS[0]), "g ends 2 times"),
     "an end at another moment": (with_ends(("g", 651), *ALL_ENDS[1:]), "g ends at 651 s, which is not when"),
     "an end before all is done": (
-        lambda schedule: replace(schedule, stretches=schedule.stretches[:4]),
+        lambda schedule: replace(schedule, allocations=schedule.allocations[:4]),
         "b ends at 1275 s, which is not when",
     ),
-    "going on after the end": (with_more(stretch("g", (4,), 1, (700, 730, 800), (1.0, 1.0))), "g runs on after"),
+    "going on after the end": (with_more(allocation("g", (4,), 1, (700, 730, 800), (1.0, 1.0))), "g runs on after"),
 }
 
 
 def test_a_schedule_that_could_have_happened_has_no_violations() -> None:
-    assert violations(RIGHT) == ()
+    assert schedule_violations(RIGHT) == ()
 
 
 @pytest.mark.parametrize(("tamper", "said"), TAMPERED.values(), ids=TAMPERED.keys())
 def test_a_schedule_that_could_not_is_found_out(tamper: Callable[[Schedule], Schedule], said: str) -> None:
-    found = violations(tamper(RIGHT))
+    found = schedule_violations(tamper(RIGHT))
     assert any(said in each for each in found), found
 
 
 def test_rounding_is_no_violation() -> None:
     late = 780 * (1 + 1e-10)
     rounded = with_stretch(3, end_seconds=late, done_before=0.4 + 1e-12)(RIGHT)
-    assert violations(rounded) == ()
+    assert schedule_violations(rounded) == ()
 
 
 def test_only_what_a_reclaimed_node_leaves_may_be_more_than_was_saved() -> None:
     """A live job may save itself more often than it says."""
     kept = with_stretch(2, done_after=0.35)(RIGHT)
-    assert not any("works 355 s" in each for each in violations(kept))
+    assert not any("works 355 s" in each for each in schedule_violations(kept))
 
 
 def test_a_stretch_split_in_two_owes_nothing() -> None:
-    first, *others = RIGHT.stretches
+    first, *others = RIGHT.allocations
     halves = (
         replace(first, end_seconds=250, done_after=0.2),
-        replace(first, start_seconds=250, works_from_seconds=250, done_before=0.2),
+        replace(first, start_seconds=250, work_start_seconds=250, done_before=0.2),
     )
-    assert violations(replace(RIGHT, stretches=(*halves, *others))) == ()
+    assert schedule_violations(replace(RIGHT, allocations=(*halves, *others))) == ()

@@ -62,7 +62,7 @@ class HistoryContract:
     def test_a_taken_id_is_refused_and_nothing_is_overwritten(self, history: History) -> None:
         history.add_profile(make_profile())
         with pytest.raises(AlreadyKept, match="p7k2"):
-            history.add_profile(make_profile(batch_size=1))
+            history.add_profile(make_profile(micro_batch_size=1))
         with pytest.raises(AlreadyKept, match="p7k2"):
             history.add_profile(make_profile())
         assert history.profiles() == (make_profile(),)
@@ -94,7 +94,7 @@ class HistoryContract:
         history.add_profile(make_profile())
         history.remove_profile("p7k2")
         with pytest.raises(AlreadyKept):
-            history.add_profile(make_profile(batch_size=1))
+            history.add_profile(make_profile(micro_batch_size=1))
 
     def test_a_removed_profile_can_be_brought_back(self, history: History) -> None:
         history.add_profile(make_profile())

@@ -12,7 +12,7 @@ from trainfare.model.plan import Plan
 from trainfare.model.prediction import Prediction
 from trainfare.model.profile import Profile
 from trainfare.model.split import SplitPlan
-from trainfare.profiler.enough import PATIENCE, stability_of
+from trainfare.profiler.stopping import PATIENCE, stability_of
 from trainfare.recommender.choose import best_per_machine
 
 if TYPE_CHECKING:
@@ -32,6 +32,9 @@ def profile_record(profile: Profile) -> dict[str, Any]:
         **to_document(profile),
         "name": profile.program.name,
         "command": profile.program.command_line,
+        "batch_size": profile.micro_batch_size,
+        "global_batch_size": profile.effective_batch_size,
+        "effective_batch_size": profile.effective_batch_size,
         "first_iteration_seconds": profile.first_iteration_seconds,
         "median_iteration_seconds": median(steady) if steady else None,
         "stability": None if stability is None else asdict(stability),
@@ -164,7 +167,7 @@ def plan_record(plan: Plan) -> dict[str, Any]:
 
 def split_record(legs: SplitPlan) -> dict[str, Any]:
     """The legs in order, what lies between them, and all of it together."""
-    move, saving = legs.move, legs.saving
+    move, saving = legs.migration, legs.saving
     return {
         "legs": [
             {
@@ -174,7 +177,7 @@ def split_record(legs: SplitPlan) -> dict[str, Any]:
                 "progress": None if leg.progress is None else asdict(leg.progress),
                 **estimate_record(leg.estimate),
             }
-            for leg in legs.legs
+            for leg in legs.segments
         ],
         "move": {
             **_spread("seconds", move.seconds),
@@ -183,13 +186,13 @@ def split_record(legs: SplitPlan) -> dict[str, Any]:
         },
         **_spread("seconds", legs.seconds),
         **_spread("usd", legs.usd),
-        "instead_of": None if legs.instead_of is None else estimate_record(legs.instead_of),
+        "instead_of": None if legs.single_machine is None else estimate_record(legs.single_machine),
         "saving": None
         if saving is None
         else {"quantity": saving.quantity, "share": saving.share, **_spread("amount", saving.amount)},
         "reached": None
-        if legs.reached is None
-        else {**asdict(legs.reached.early), **_spread("epochs", legs.reached.epochs)},
+        if legs.early_target is None
+        else {**asdict(legs.early_target.target), **_spread("epochs", legs.early_target.epochs)},
     }
 
 

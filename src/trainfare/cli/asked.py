@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
     from trainfare.model.plan import Goal, Target
     from trainfare.model.scope import Quota, Scope
-    from trainfare.model.split import Early
+    from trainfare.model.split import EarlyTarget
 
 
 def goal_of(
@@ -120,14 +120,14 @@ def _target(text: str) -> "Target":
         raise UsageError(f"--target is a metric and its value, as accuracy=0.9, not {text}.") from None
 
 
-def early_of(text: str) -> "Early":
+def early_of(text: str) -> "EarlyTarget":
     from trainfare.errors import UsageError
-    from trainfare.model.split import Early
+    from trainfare.model.split import EarlyTarget
 
     figure, at, time = text.partition("@")
     metric, _, value = figure.partition("=")
     try:
-        return Early(metric=metric, value=float(value), seconds=seconds_of("--early", time) if at else None)
+        return EarlyTarget(metric=metric, value=float(value), seconds=seconds_of("--early", time) if at else None)
     except ValueError:
         raise UsageError(f"--early is a metric, its value and by when, as loss=0.5@2h, not {text}.") from None
 

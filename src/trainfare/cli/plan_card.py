@@ -56,7 +56,7 @@ def _answer(plan: Plan) -> Iterator[list[str | tuple[str, str]]]:
                 (f"{format_usd(backed.usd)} on the mean", "bold"),
             ]
         return
-    first, second = plan.legs.legs
+    first, second = plan.legs.segments
     yield [f"Train  {epochs_words(first)} on  ", *machines(first.estimate)]
     yield [f"then   {epochs_words(second)} on  ", *machines(second.estimate)]
     yield ["in all  ", *spread(plan.legs.seconds, plan.legs.usd)]

@@ -56,7 +56,7 @@ def beginning_line(probe: Probe) -> str:
 
 
 def step_line(step: "Step") -> str:
-    from trainfare.profiler.enough import steady
+    from trainfare.profiler.stopping import steady
 
     name = machine_words(step.probe.candidate.offer)
     if step.profile is None:

@@ -12,7 +12,7 @@ from trainfare.cli.profile_screen import Screen, uncertainty_of
 if TYPE_CHECKING:
     from trainfare.app.profiling.series import Trial
     from trainfare.model.profile import Profile
-    from trainfare.profiler.enough import Stability
+    from trainfare.profiler.stopping import Stability
 
 
 def profile(
@@ -112,7 +112,7 @@ class Asked:
 
     def shortfall(self, profile: "Profile") -> str | None:
         """What the program did not show because it ended first; None where it showed all."""
-        from trainfare.profiler.enough import complete_epochs
+        from trainfare.profiler.stopping import complete_epochs
 
         seen = {"iterations": len(profile.iteration_seconds), "epochs": len(complete_epochs(profile))}
         for thing, wanted in (("iterations", self.iterations), ("epochs", self.epochs)):
@@ -199,7 +199,7 @@ def _print_table(trials: "Sequence[Trial]") -> None:
     from rich.table import Table
 
     from trainfare.cli.console import out
-    from trainfare.profiler.enough import steady
+    from trainfare.profiler.stopping import steady
     from trainfare.units import format_duration, format_large
 
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
@@ -207,11 +207,11 @@ def _print_table(trials: "Sequence[Trial]") -> None:
         table.add_column(column, justify="left" if column == "profile" else "right", overflow="fold")
     for trial in trials:
         one = trial.profile
-        batch = trial.batch_size or (one and one.batch_size)
+        batch = trial.batch_size or (one and one.effective_batch_size)
         if one is None:
             table.add_row(str(batch or "–"), "failed", *["–"] * 5)
             continue
-        middle, samples = steady(one), one.global_batch_size or one.batch_size
+        middle, samples = steady(one), one.effective_batch_size
         peak = one.peak_device_bytes or one.peak_host_bytes
         table.add_row(
             str(batch or "–"),
@@ -227,7 +227,7 @@ def _print_table(trials: "Sequence[Trial]") -> None:
 
 def _print_notes(profile: "Profile", asked: Asked) -> None:
     from trainfare.cli.console import print_note
-    from trainfare.profiler.enough import PATIENCE, complete_epochs, stability_of
+    from trainfare.profiler.stopping import PATIENCE, complete_epochs, stability_of
     from trainfare.units import format_duration
 
     if asked.epochs is not None and (timed := [epoch.seconds for epoch in complete_epochs(profile) if epoch.seconds]):

@@ -78,7 +78,7 @@ def _program_facts(profile: Profile) -> list[str]:
         facts.append(f"on {_device(profile)}")
     if profile.parameters:
         facts.append(f"{format_large(profile.parameters)} parameters")
-    facts.append(f"batch {profile.batch_size}" if profile.batch_size else "batch size unknown")
+    facts.append(f"batch {profile.effective_batch_size}" if profile.effective_batch_size else "batch size unknown")
     if profile.iterations_per_epoch:
         samples = f" ({_grouped(profile.samples)} samples)" if profile.samples else ""
         facts.append(f"{_count(profile.iterations_per_epoch, 'iteration')} an epoch{samples}")

@@ -118,7 +118,7 @@ def file_lines(place: "Workspace") -> list[str]:
 
 def progress_line(progress: "Progress") -> str:
     """What was measured and what is still unknown."""
-    from trainfare.profiler.enough import UntilSteady, steady
+    from trainfare.profiler.stopping import UntilSteady, steady
     from trainfare.units import format_duration
 
     seen = progress.seen
@@ -133,7 +133,7 @@ def progress_line(progress: "Progress") -> str:
         parts.append(format_duration(middle.value) + (f" ± {uncertainty_of(middle)}" if known else " each"))
         if known and progress.iterations_wanted is None and isinstance(progress.until, UntilSteady):
             parts[-1] += f" ({100 * progress.until.within:g} % wanted)"
-    facts: dict[str, object] = {"batch size": seen.batch_size, "validation": seen.validation_seconds}
+    facts: dict[str, object] = {"batch size": seen.effective_batch_size, "validation": seen.validation_seconds}
     if not isinstance(progress.until, UntilSteady):
         facts["the length of an epoch"] = seen.iterations_per_epoch or seen.curve
     unknown = [name for name, known in facts.items() if not known]
@@ -143,7 +143,7 @@ def progress_line(progress: "Progress") -> str:
 
 
 def _how_far(progress: "Progress", seen: "Profile") -> str:
-    from trainfare.profiler.enough import UntilEpochs, UntilStable, complete_epochs, stability_of
+    from trainfare.profiler.stopping import UntilEpochs, UntilStable, complete_epochs, stability_of
 
     iterations = f"{progress.iterations} iteration{'s' if progress.iterations != 1 else ''}"
     if progress.iterations_wanted is not None:
@@ -167,6 +167,6 @@ def _columns() -> int:
 
 
 def uncertainty_of(interval: "Interval") -> str:
-    from trainfare.profiler.enough import uncertainty
+    from trainfare.profiler.stopping import uncertainty
 
     return f"{100 * uncertainty(interval):.2g} %"

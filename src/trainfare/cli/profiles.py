@@ -134,7 +134,7 @@ def _print_table(profiles: "tuple[Profile, ...]") -> None:
         table.add_row(
             Text(profile.id, style="bold"),
             Text(profile.program.name),
-            str(profile.batch_size or "–"),
+            str(profile.effective_batch_size or "–"),
             iteration_time(profile),
             Text(machine_of(profile)),
             ago(profile.measured_at, now),

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from trainfare.app.queue.plan import PlannedJob, QueuePlan
-    from trainfare.app.queue.submit import Submitted
+    from trainfare.app.queue.submit import SubmissionResult
     from trainfare.model.submission import Submission
 
 WIDE = 112

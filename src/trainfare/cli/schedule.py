@@ -11,7 +11,7 @@ from trainfare.cli import queue, schedule_trace
 from trainfare.cli.options import Json, Store
 
 if TYPE_CHECKING:
-    from trainfare.app.queue.simulate import Circumstances, Simulated, Watch, Watched
+    from trainfare.app.queue.simulate import Circumstances, SimulationReport, Watch, SimulationProgress
 
 app = typer.Typer(help="Plan a queue of jobs on rented machines, and simulate it.", no_args_is_help=True)
 queue.add_to(app)
@@ -135,9 +135,9 @@ def compare_command(
     names = [name for name in (policy or "").split(",") if name.strip()]
     if policy is not None and not names:
         raise UsageError("--policy names no policy: give some, as fifo,trainfare, or leave it out for all.")
-    finished: list[Simulated] = []
+    finished: list[SimulationReport] = []
 
-    def note(each: "Simulated") -> None:
+    def note(each: "SimulationReport") -> None:
         finished.append(each)
         print_note(finished_line(each))
 
@@ -306,7 +306,7 @@ def _progress() -> "Iterator[Watch | None]":
         return
     with err().status("reading") as status:
 
-        def watch(now: "Watched") -> None:
+        def watch(now: "SimulationProgress") -> None:
             status.update(f"{now.policy}: {now.ended} of {now.jobs} jobs done, {now.running} run, {now.waiting} wait")
 
         yield watch

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from trainfare.app.queue.simulate import Bounded, Compared, Simulated
+    from trainfare.app.queue.simulate import BoundReport, PolicyComparison, SimulationReport
     from trainfare.model.queue import Instance
 
 WORST = 5
@@ -25,7 +25,7 @@ MEDIUM_COLUMNS = ("policy", "total", "lateness", "late jobs", "above", "decided,
 NARROW_COLUMNS = ("policy", "total", "late jobs", "above")
 
 
-def print_simulated(found: "Simulated", notes: Sequence[str] = ()) -> None:
+def print_simulated(found: "SimulationReport", notes: Sequence[str] = ()) -> None:
     from rich.text import Text
 
     outcome, nodes = found.outcome, found.schedule.fleet.nodes
@@ -47,7 +47,7 @@ def print_simulated(found: "Simulated", notes: Sequence[str] = ()) -> None:
     _print_left_out(found.left_out, notes)
 
 
-def print_compared(found: "Compared", notes: Sequence[str] = ()) -> None:
+def print_compared(found: "PolicyComparison", notes: Sequence[str] = ()) -> None:
     out().print(_table(found))
     said = [f"{name} was left out: {why}" for name, why in found.skipped]
     first = found.simulated[0]
@@ -60,7 +60,7 @@ def print_compared(found: "Compared", notes: Sequence[str] = ()) -> None:
     _print_left_out(first.left_out, notes)
 
 
-def print_bound(found: "Bounded") -> None:
+def print_bound(found: "BoundReport") -> None:
     from rich.text import Text
 
     out().print(
@@ -90,7 +90,7 @@ def print_generated(made: "Instance", folder: "Path", nodes: int) -> None:
     print_note(f"next: trainfare schedule compare --instance {quote(str(folder))} --nodes {nodes}")
 
 
-def finished_line(found: "Simulated") -> str:
+def finished_line(found: "SimulationReport") -> str:
     """While others are still running."""
     outcome = found.outcome
     spent = sum(found.schedule.decision_seconds)
@@ -111,14 +111,14 @@ def _print_left_out(left_out: Sequence[str], notes: Sequence[str]) -> None:
         out().print(" · ".join(notes), style="dim", markup=False)
 
 
-def _lateness(found: "Simulated") -> str:
+def _lateness(found: "SimulationReport") -> str:
     outcome = found.outcome
     if not outcome.late_jobs:
         return "no job late"
     return f"lateness {format_usd(outcome.tardiness_usd)}, {outcome.late_jobs} of {_counted(outcome.jobs, 'job')} late"
 
 
-def _above(found: "Simulated") -> str:
+def _above(found: "SimulationReport") -> str:
     return "" if found.gap is None else f"; {_share(found.gap)} above the bound"
 
 
@@ -128,7 +128,7 @@ def _share(gap: float) -> str:
     return f"{percent:.2f} %" if percent < 9.995 else f"{percent:,.0f} %".replace(",", " ")
 
 
-def _details(found: "Simulated") -> Iterator[tuple[str, str]]:
+def _details(found: "SimulationReport") -> Iterator[tuple[str, str]]:
     outcome = found.outcome
     yield "bound", f"no schedule of this queue costs less than {format_usd(found.bound.usd)}"
     yield (
@@ -150,7 +150,7 @@ def _details(found: "Simulated") -> Iterator[tuple[str, str]]:
     )
 
 
-def _moves(found: "Simulated") -> str:
+def _moves(found: "SimulationReport") -> str:
     outcome, delays = found.outcome, found.schedule.delays
     moved = f"moved {_counted(outcome.moves, 'time')} ({outcome.moves / max(outcome.jobs, 1):.1f} a job)"
     stopped = f"stopped to wait {_counted(outcome.preemptions, 'time')}"
@@ -169,7 +169,7 @@ def _delay(seconds: float) -> str:
     return f"{seconds / 60:g} min" if seconds % 60 == 0 else f"{seconds:g} s"
 
 
-def _latest(found: "Simulated") -> "Table":
+def _latest(found: "SimulationReport") -> "Table":
     """The worst, by what their lateness costs."""
     from rich.table import Table
     from rich.text import Text
@@ -205,7 +205,7 @@ def _moment(seconds: float) -> str:
     return f"{'-' * (seconds < 0 < minutes)}{minutes // 60}:{minutes % 60:02d} h"
 
 
-def _table(found: "Compared") -> "Table":
+def _table(found: "PolicyComparison") -> "Table":
     from rich.table import Table
 
     width = out().width
@@ -219,7 +219,7 @@ def _table(found: "Compared") -> "Table":
     return table
 
 
-def _cells(each: "Simulated") -> dict[str, str]:
+def _cells(each: "SimulationReport") -> dict[str, str]:
     outcome = each.outcome
     slowest = format_duration(outcome.decision_p99_seconds)
     return {

@@ -8,7 +8,7 @@ import typer
 from trainfare.cli.options import Json
 
 if TYPE_CHECKING:
-    from trainfare.app.queue.trace import Imported
+    from trainfare.app.queue.trace import TraceImport
 
 SHOWN = 5
 """Of the jobs that are left out."""
@@ -57,7 +57,7 @@ def import_command(
         _print_imported(found, into)
 
 
-def _record(found: "Imported", folder: Path, seed: int) -> dict[str, Any]:
+def _record(found: "TraceImport", folder: Path, seed: int) -> dict[str, Any]:
     return {
         "instance": str(folder),
         "seed": seed,
@@ -71,7 +71,7 @@ def _record(found: "Imported", folder: Path, seed: int) -> dict[str, Any]:
     }
 
 
-def _print_imported(found: "Imported", folder: Path) -> None:
+def _print_imported(found: "TraceImport", folder: Path) -> None:
     from trainfare.cli.console import out, print_note, print_points
     from trainfare.units import format_duration
 

@@ -217,7 +217,7 @@ class _Estimating:
         if believed not in self._memory_of:
             profile = belief.profile
             workers = max(1, candidate.nodes * candidate.gpus_working)
-            size = candidate.batch_size if profile.whole_batch_size is not None else None
+            size = candidate.batch_size if profile.effective_batch_size is not None else None
             held = (id(profile), size, workers, vm_type.gpu is None, gib)
             if held not in self._memories:
                 others = self._believer.profiles

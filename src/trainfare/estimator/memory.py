@@ -112,20 +112,21 @@ def memory_fit(
     Without a batch size each GPU gets the one that was profiled. Without a GPU it is the host's memory. `others` are
     profiles of the same program at other batch sizes.
     """
+    micro = None if batch_size is None else math.ceil(batch_size / (gpus * profile.accumulation_steps))
     if vm_type.gpu is None:
-        needed = _host_gib(profile, batch_size, others)
+        needed = _host_gib(profile, micro, others)
         if needed is None or vm_type.memory_gib is None:
             return None
         return MemoryFit(needed_gib=needed, available_gib=vm_type.memory_gib)
-    need = memory_need(profile, batch_size=batch_size, gpus=gpus, others=others)
+    need = memory_need(profile, micro_batch_size=micro, gpus=gpus, others=others)
     return None if need is None else MemoryFit(needed_gib=need.needed_gib, available_gib=vm_type.gpu.memory_gib)
 
 
 def memory_need(
-    profile: Profile, *, batch_size: int | None = None, gpus: int = 1, others: Sequence[Profile] = ()
+    profile: Profile, *, micro_batch_size: int | None = None, gpus: int = 1, others: Sequence[Profile] = ()
 ) -> MemoryNeed | None:
     """What a GPU must hold; None where neither a peak was measured nor the operations traced."""
-    here = profile.batch_size if batch_size is None else math.ceil(batch_size / gpus)
+    here = profile.micro_batch_size if micro_batch_size is None else micro_batch_size
     measured = bool(profile.peak_device_bytes)
     w = float(profile.gradient_bytes or 4 * (profile.parameters or 0))
     g = w * (2 if gpus > 1 else 1)
@@ -162,16 +163,18 @@ def largest_batch(profiles: Sequence[Profile], vm_type: VmType, *, gpus: int = 1
     if not profiles:
         return None
     leading, others = profiles[0], profiles[1:]
-    if leading.batch_size is None or memory_fit(leading, vm_type, batch_size=gpus, gpus=gpus, others=others) is None:
+    passes = gpus * leading.accumulation_steps
+    smallest = memory_fit(leading, vm_type, batch_size=passes, gpus=gpus, others=others)
+    if leading.micro_batch_size is None or smallest is None:
         return None
 
     def verdict(per_gpu: int) -> str:
-        fit = memory_fit(leading, vm_type, batch_size=per_gpu * gpus, gpus=gpus, others=others)
+        fit = memory_fit(leading, vm_type, batch_size=per_gpu * passes, gpus=gpus, others=others)
         return "does not fit" if fit is None else fit.verdict
 
     fits = _most(lambda per_gpu: verdict(per_gpu) == "fits")
     at_most = _most(lambda per_gpu: verdict(per_gpu) != "does not fit")
-    return LargestBatch(fits=fits * gpus, at_most=at_most * gpus)
+    return LargestBatch(fits=fits * passes, at_most=at_most * passes)
 
 
 def accumulation(
@@ -186,7 +189,7 @@ def accumulation(
     largest = largest_batch(profiles, vm_type, gpus=gpus)
     if largest is None or largest.fits < gpus:
         return None
-    fewest = math.ceil(batch_size / largest.fits)
+    fewest = math.ceil(batch_size * profiles[0].accumulation_steps / largest.fits)
     even = next((s for s in range(fewest, 2 * fewest + 1) if batch_size % (s * gpus) == 0), fewest)
     return Accumulation(per_gpu=math.ceil(batch_size / (even * gpus)), steps=even, gpus=gpus)
 
@@ -212,15 +215,15 @@ def _grown(
     The line passes through the first profile, and neither its slope nor what it has at no samples is negative.
     """
     known: float | None = getattr(profile, field)
-    b = profile.batch_size
+    b = profile.micro_batch_size
     if known is None or batch_size is None or batch_size == b:
         return known
     if b is None:
         return None
     points = [
-        (p.batch_size, float(getattr(p, field)))
+        (p.micro_batch_size, float(getattr(p, field)))
         for p in (profile, *others)
-        if p.batch_size is not None and getattr(p, field) is not None
+        if p.micro_batch_size is not None and getattr(p, field) is not None
     ]
     proportional = max(0.0, known - fixed) / b
     slope = proportional
@@ -235,7 +238,7 @@ def _host_gib(profile: Profile, batch_size: int | None, others: Sequence[Profile
     """The measured peak of the process, and what the activations of more samples add."""
     if profile.peak_host_bytes is None:
         return None
-    if batch_size is None or batch_size == profile.batch_size:
+    if batch_size is None or batch_size == profile.micro_batch_size:
         return Interval.within_factor(profile.peak_host_bytes / BYTES_PER_GIB, HOST_FACTOR)
     now = profile.activation_bytes
     then = _grown("activation_bytes", profile, batch_size, others, fixed=0.0)

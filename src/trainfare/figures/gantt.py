@@ -39,7 +39,7 @@ from trainfare.figures.schedule_look import (
     title_of,
 )
 from trainfare.model.queue import Job
-from trainfare.model.schedule import Outcome, Schedule
+from trainfare.model.schedule import ScheduleOutcome, Schedule
 from trainfare.units import format_duration
 
 MOST_LANES = 40
@@ -89,7 +89,7 @@ class _Field:
 
 def gantt_figure(
     schedule: Schedule,
-    outcome: Outcome,
+    outcome: ScheduleOutcome,
     *,
     bound_usd: float | None = None,
     width: int = WIDE,
@@ -103,7 +103,7 @@ def gantt_figure(
 
 def gantt_views(
     schedule: Schedule,
-    outcome: Outcome,
+    outcome: ScheduleOutcome,
     *,
     bound_usd: float | None = None,
     width: int = WIDE,
@@ -133,7 +133,7 @@ def gantt_views(
     jobs = {job.id: job for job in schedule.jobs}
     ended = dict(schedule.ended_seconds)
     colours = {job.id: BARS[place % len(BARS)] for place, job in enumerate(_in_order(schedule))}
-    rows = [row for bar in drawn for row in _bar_rows(bar, jobs[bar.stretch.job], ended, colours, field)]
+    rows = [row for bar in drawn for row in _bar_rows(bar, jobs[bar.allocation.job], ended, colours, field)]
     title, subtitle = title_of(schedule, outcome, bound_usd)
     legend = legend_layers(_swatches(schedule, rows), width=width - room - 2 * EDGE)
     return [
@@ -161,8 +161,8 @@ def _room(number: int) -> int:
 def _in_order(schedule: Schedule) -> list[Job]:
     """By their first beginning, so that bars beside each other differ in colour."""
     first: dict[str, float] = {}
-    for stretch in schedule.stretches:
-        first.setdefault(stretch.job, stretch.start_seconds)
+    for allocation in schedule.allocations:
+        first.setdefault(allocation.job, allocation.start_seconds)
     return sorted(schedule.jobs, key=lambda job: (first.get(job.id, math.inf), job.submitted_seconds, job.id))
 
 
@@ -232,26 +232,26 @@ def _bar_rows(
     bar: Bar, job: Job, ended: Mapping[str, float], colours: Mapping[str, str], field: _Field
 ) -> Iterator[Spec]:
     """In up to three parts: what it needs to get on, in time, after its deadline."""
-    stretch = bar.stretch
-    works = min(stretch.works_from_seconds, stretch.end_seconds)
-    due = min(max(job.deadline_seconds, works), stretch.end_seconds)
+    allocation = bar.allocation
+    works = min(allocation.work_start_seconds, allocation.end_seconds)
+    due = min(max(job.deadline_seconds, works), allocation.end_seconds)
     top, bottom = field.rows(bar.lane, bar.band, bar.bands)
     end = ended.get(job.id)
     told = {
         "job": job.id,
-        "where": f"{stretch.gpus} GPU{'s' * (stretch.gpus > 1)} of {bar.rental.type}"
-        + (f" on each of {len(stretch.nodes)} nodes" if len(stretch.nodes) > 1 else ""),
-        "from": _moment(stretch.start_seconds),
-        "to": _moment(stretch.end_seconds),
-        "done": f"{100 * stretch.done_before:.0f} → {100 * stretch.done_after:.0f} %",
+        "where": f"{allocation.gpus} GPU{'s' * (allocation.gpus > 1)} of {bar.rental.type}"
+        + (f" on each of {len(allocation.nodes)} nodes" if len(allocation.nodes) > 1 else ""),
+        "from": _moment(allocation.start_seconds),
+        "to": _moment(allocation.end_seconds),
+        "done": f"{100 * allocation.done_before:.0f} → {100 * allocation.done_after:.0f} %",
         "submitted": _moment(job.submitted_seconds),
         "deadline": _moment(job.deadline_seconds),
         "ended": "not yet" if end is None else _moment(end) + _lateness(job, end),
     }
     parts = (
-        (stretch.start_seconds, works, "prepares"),
+        (allocation.start_seconds, works, "prepares"),
         (works, due, "works"),
-        (due, stretch.end_seconds, "late"),
+        (due, allocation.end_seconds, "late"),
     )
     second = field.x.length / (field.x.high - field.x.low)
     for start, stop, part in parts:
@@ -323,10 +323,10 @@ def _late_labels(
     latest = sorted((name for name in late if late[name] > 0), key=lambda name: -late[name])[:LABELLED_LATE]
     words = []
     for name in latest:
-        last = max((bar for bar in drawn if bar.stretch.job == name), key=lambda bar: bar.stretch.end_seconds)
+        last = max((bar for bar in drawn if bar.allocation.job == name), key=lambda bar: bar.allocation.end_seconds)
         top, bottom = field.rows(last.lane, last.band, last.bands)
         said = f"{name}: {format_duration(late[name])} late"
-        x = field.x.pixel(last.stretch.end_seconds) + 4
+        x = field.x.pixel(last.allocation.end_seconds) + 4
         if _is_free(last, x + text_width(said, SMALL, bold=True), drawn, field):
             words.append(_Words(said, x, (top + bottom) / 2, on_dark=False, told={}))
     return _texts(words, align="left", strong=True)
@@ -336,8 +336,8 @@ def _is_free(last: Bar, right: float, drawn: Sequence[Bar], field: _Field) -> bo
     """Whether from the end of this bar as far as that pixel no bar lies beside it."""
     return right <= field.x.length + EDGE and not any(
         bar.lane == last.lane
-        and bar.stretch.end_seconds > last.stretch.end_seconds
-        and field.x.pixel(bar.stretch.start_seconds) < right
+        and bar.allocation.end_seconds > last.allocation.end_seconds
+        and field.x.pixel(bar.allocation.start_seconds) < right
         and bar.band < last.band + last.bands
         and last.band < bar.band + bar.bands
         for bar in drawn

@@ -25,7 +25,7 @@ from trainfare.figures.look import (
 from trainfare.figures.marks import rounded, text_layers
 from trainfare.figures.schedule_lanes import since_first
 from trainfare.figures.schedule_look import LATE, Swatch, legend_layers
-from trainfare.model.schedule import Outcome, Schedule
+from trainfare.model.schedule import ScheduleOutcome, Schedule
 from trainfare.units import format_usd
 
 FARTHEST = 2.0
@@ -38,8 +38,8 @@ _BAR = 16.0
 
 
 def policies_figure(
-    outcomes: Sequence[Outcome],
-    schedules: Sequence[tuple[Schedule, Outcome]],
+    outcomes: Sequence[ScheduleOutcome],
+    schedules: Sequence[tuple[Schedule, ScheduleOutcome]],
     *,
     bound_usd: float | None = None,
     width: int = WIDE,
@@ -61,7 +61,7 @@ def policies_figure(
     return page([costs, *below], description=f"{_who_wins(ordered)}.", width=width)
 
 
-def costs_view(ordered: Sequence[Outcome], *, bound_usd: float | None, width: int) -> Spec:
+def costs_view(ordered: Sequence[ScheduleOutcome], *, bound_usd: float | None, width: int) -> Spec:
     """`ordered` by total."""
     totals = [each.total_usd for each in ordered]
     end = min(max(totals), FARTHEST * totals[0]) or 1.0
@@ -84,12 +84,12 @@ def costs_view(ordered: Sequence[Outcome], *, bound_usd: float | None, width: in
     }
 
 
-def _room(ordered: Sequence[Outcome]) -> int:
+def _room(ordered: Sequence[ScheduleOutcome]) -> int:
     """Pixels for the names of the policies; as many as an axis has, so that all fields begin in one line."""
     return max(LEAST_ROOM, math.ceil(max(text_width(each.policy, bold=True) for each in ordered)) + 10)
 
 
-def _who_wins(ordered: Sequence[Outcome]) -> str:
+def _who_wins(ordered: Sequence[ScheduleOutcome]) -> str:
     """`trainfare is the cheapest of 8 policies: 981.68 $, 2.0 % below greedy`."""
     best = ordered[0]
     if len(ordered) == 1:
@@ -100,7 +100,7 @@ def _who_wins(ordered: Sequence[Outcome]) -> str:
     return f"{best.policy} is the cheapest of {len(ordered)} policies: {format_usd(best.total_usd)}, {against}"
 
 
-def _how_to_read(ordered: Sequence[Outcome], bound_usd: float | None, end: float) -> str:
+def _how_to_read(ordered: Sequence[ScheduleOutcome], bound_usd: float | None, end: float) -> str:
     parts = [f"{ordered[0].jobs} job{'s' * (ordered[0].jobs != 1)}"]
     if bound_usd:
         parts.append(f"the line: no schedule costs less than {format_usd(bound_usd)}")
@@ -109,7 +109,7 @@ def _how_to_read(ordered: Sequence[Outcome], bound_usd: float | None, end: float
     return " · ".join(parts)
 
 
-def _bars(ordered: Sequence[Outcome], x: Axis, end: float, left: int) -> Spec:
+def _bars(ordered: Sequence[ScheduleOutcome], x: Axis, end: float, left: int) -> Spec:
     rows = []
     for place, each in enumerate(ordered):
         top = place * _LINE + (_LINE - _BAR) / 2
@@ -164,7 +164,7 @@ def _bound(bound_usd: float | None, end: float) -> list[Spec]:
     return [{"data": {"values": [{}]}, "mark": mark, "encoding": {"x": {"datum": bound_usd}}}]
 
 
-def _words(each: Outcome, place: int, x: Axis, end: float, bound_usd: float | None) -> list[Spec]:
+def _words(each: ScheduleOutcome, place: int, x: Axis, end: float, bound_usd: float | None) -> list[Spec]:
     """The name left of its bar, what it comes to right of it."""
     y = (place + 0.5) * _LINE + LABEL_SIZE / 3
     return [
@@ -178,7 +178,7 @@ def _words(each: Outcome, place: int, x: Axis, end: float, bound_usd: float | No
     ]
 
 
-def _told(each: Outcome, bound_usd: float | None, end: float) -> str:
+def _told(each: ScheduleOutcome, bound_usd: float | None, end: float) -> str:
     """`981.68 $, +0.5 %`; from twice the bound on without what it is above, and after `…` where the bar is cut."""
     cut = "… " if each.total_usd > end else ""
     above = ""

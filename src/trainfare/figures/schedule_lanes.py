@@ -11,7 +11,7 @@ those that it had before in this lane, else any that are free.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trainfare.model.schedule import Rental, Schedule, Stretch
+from trainfare.model.schedule import Rental, Schedule, Allocation
 
 EPSILON = 1e-3
 """Seconds; what lies closer together is one moment: what ends makes room for what begins, and nothing is late."""
@@ -21,7 +21,7 @@ EPSILON = 1e-3
 class Bar:
     """A job on `bands` GPUs of one node, the first of them the `band`-th from below."""
 
-    stretch: Stretch
+    allocation: Allocation
     rental: Rental
     lane: int
     band: int
@@ -31,7 +31,7 @@ class Bar:
 def since_first(schedule: Schedule) -> Schedule:
     """The same with time counted from the first submission, wherever the queue's own clock begins."""
     first = min((job.submitted_seconds for job in schedule.jobs), default=0.0)
-    return schedule.since(first)
+    return schedule.relative_to(first)
 
 
 def lanes(rentals: Sequence[Rental]) -> dict[int, int]:
@@ -57,16 +57,16 @@ def bars(schedule: Schedule) -> list[Bar]:
     had: dict[tuple[str, int], int] = {}
     """The lowest band of a job in a lane, when it was there last."""
     found = []
-    for stretch in schedule.stretches:
-        if stretch.end_seconds <= stretch.start_seconds:
+    for allocation in schedule.allocations:
+        if allocation.end_seconds <= allocation.start_seconds:
             continue
-        for node in stretch.nodes:
-            taken = _bands(busy_until[node], stretch, had.get((stretch.job, lane_of[node]), 0))
-            had[stretch.job, lane_of[node]] = taken[0] if taken else 0
+        for node in allocation.nodes:
+            taken = _bands(busy_until[node], allocation, had.get((allocation.job, lane_of[node]), 0))
+            had[allocation.job, lane_of[node]] = taken[0] if taken else 0
             for band in taken:
-                busy_until[node][band] = stretch.end_seconds
+                busy_until[node][band] = allocation.end_seconds
             found += [
-                Bar(stretch=stretch, rental=rental_of[node], lane=lane_of[node], band=first, bands=number)
+                Bar(allocation=allocation, rental=rental_of[node], lane=lane_of[node], band=first, bands=number)
                 for first, number in _runs(taken)
             ]
     return found
@@ -76,13 +76,13 @@ def _lasting(rentals: Sequence[Rental]) -> list[Rental]:
     return [rental for rental in rentals if rental.end_seconds > rental.start_seconds]
 
 
-def _bands(busy_until: Sequence[float], stretch: Stretch, before: int) -> list[int]:
-    free = [band for band, end in enumerate(busy_until) if end <= stretch.start_seconds + EPSILON]
+def _bands(busy_until: Sequence[float], allocation: Allocation, before: int) -> list[int]:
+    free = [band for band, end in enumerate(busy_until) if end <= allocation.start_seconds + EPSILON]
     for first in sorted(free, key=lambda band: band != before):
-        beside = list(range(first, first + stretch.gpus))
+        beside = list(range(first, first + allocation.gpus))
         if set(beside) <= set(free):
             return beside
-    return free[: stretch.gpus]
+    return free[: allocation.gpus]
 
 
 def _runs(taken: Sequence[int]) -> list[tuple[int, int]]:

@@ -20,7 +20,7 @@ from trainfare.figures.schedule_look import (
     rented_kinds,
     title_of,
 )
-from trainfare.model.schedule import Outcome, Schedule
+from trainfare.model.schedule import ScheduleOutcome, Schedule
 from trainfare.units import format_duration
 
 PIECES = 240
@@ -37,7 +37,7 @@ Piece = tuple[float, float, float]
 
 def load_views(
     schedule: Schedule,
-    outcome: Outcome,
+    outcome: ScheduleOutcome,
     *,
     bound_usd: float | None = None,
     width: int = WIDE,
@@ -101,10 +101,10 @@ def _gpus(schedule: Schedule, step: float) -> tuple[list[tuple[str, str, list[fl
     found: list[tuple[str, str, list[float]]] = []
     for place, names in rented_kinds(schedule):
         worked = [
-            (each.works_from_seconds, each.end_seconds, float(each.gpus))
-            for each in schedule.stretches
+            (each.work_start_seconds, each.end_seconds, float(each.gpus))
+            for each in schedule.allocations
             for node in each.nodes
-            if type_of[node].gpu == kinds[place] and each.end_seconds > each.works_from_seconds
+            if type_of[node].gpu == kinds[place] and each.end_seconds > each.work_start_seconds
         ]
         found.append((f"{names}: working", BARS[place % len(BARS)], means(worked, step)))
     rented = means(
@@ -119,7 +119,7 @@ def _waits(schedule: Schedule) -> list[Piece]:
     """From being submitted to the end, without what it spends at a place."""
     ended = dict(schedule.ended_seconds)
     there = [(job.submitted_seconds, ended[job.id], 1.0) for job in schedule.jobs if job.id in ended]
-    return [*there, *((s.start_seconds, s.end_seconds, -1.0) for s in schedule.stretches)]
+    return [*there, *((s.start_seconds, s.end_seconds, -1.0) for s in schedule.allocations)]
 
 
 def _overdue(schedule: Schedule) -> list[Piece]:

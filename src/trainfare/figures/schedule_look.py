@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from trainfare.figures.look import LABEL_SIZE, TEXT, Spec, text_width
 from trainfare.figures.marks import rounded
 from trainfare.model.queue import Fleet, NodeType
-from trainfare.model.schedule import Outcome, Schedule
+from trainfare.model.schedule import ScheduleOutcome, Schedule
 from trainfare.units import format_duration, format_usd
 
 FIRST_SUBMISSION = "time since the first submission"
@@ -64,7 +64,7 @@ def above_bound(total_usd: float, bound_usd: float) -> str:
     return f"{100 * (ratio - 1):.1f} % above the bound" if ratio < 2 else f"{ratio:.3g} × the bound"
 
 
-def title_of(schedule: Schedule, outcome: Outcome, bound_usd: float | None) -> tuple[str, str]:
+def title_of(schedule: Schedule, outcome: ScheduleOutcome, bound_usd: float | None) -> tuple[str, str]:
     """`trainfare: 981.70 $ for 100 jobs on 10 nodes, 2 of them late`, and what that is made of."""
     late = "none late" if not outcome.late_jobs else f"{outcome.late_jobs} of them late"
     nodes = schedule.fleet.nodes

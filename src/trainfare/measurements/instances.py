@@ -33,7 +33,7 @@ TYPE_FIELDS = {
     "vm_usd_per_hour": "usd_per_hour",
     "gpu": "gpu",
     "reclaims_per_hour": "reclaims_per_hour",
-    "most": "most",
+    "most": "max_nodes",
 }
 """Column → field of NodeType: what all lines of a type must agree on."""
 
@@ -45,7 +45,7 @@ SAME = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadInstance:
+class LoadedInstance:
     """What a folder holds, and a sentence for each job of it that cannot be scheduled."""
 
     instance: Instance
@@ -56,7 +56,7 @@ _Times = dict[str, dict[Slot, tuple[float, float]]]
 """job → slot → (seconds as predicted, seconds in truth)"""
 
 
-def read_instance(folder: Path) -> ReadInstance:
+def read_instance(folder: Path) -> LoadedInstance:
     """The instance in `folder`, its jobs in the order of their submission."""
     if not folder.is_dir():
         raise UsageError(f"there is no folder {folder}: name one that holds {JOBS} and {TIMES}.")
@@ -87,7 +87,7 @@ def read_instance(folder: Path) -> ReadInstance:
         true_seconds=tuple(true for _, true in made) if any(job.seconds != true for job, true in made) else (),
         quotas=_quotas(folder / QUOTAS),
     )
-    return ReadInstance(instance=instance, left_out=left_out)
+    return LoadedInstance(instance=instance, left_out=left_out)
 
 
 def _job_lines(path: Path) -> dict[str, Line]:
@@ -122,7 +122,7 @@ def _types(lines: Sequence[Line]) -> tuple[NodeType, ...]:
             gpus=line.count("vm_gpus"),
             usd_per_hour=line.finite("vm_usd_per_hour"),
             reclaims_per_hour=line.not_negative("reclaims_per_hour", 0.0),
-            most=None if most < 0 else most,
+            max_nodes=None if most < 0 else most,
         )
         before, known = first.setdefault(name, (line, new))
         for column, field in TYPE_FIELDS.items():
@@ -250,7 +250,7 @@ def write_instance(folder: Path, instance: Instance) -> None:
 
 def _time_row(job: str, kind: NodeType, slot: Slot, seconds: object, true_seconds: object) -> tuple[object, ...]:
     machine = (kind.name, kind.gpus, kind.usd_per_hour, slot.gpus)
-    most = "" if kind.most is None else kind.most
+    most = "" if kind.max_nodes is None else kind.max_nodes
     return (job, *machine, seconds, kind.gpu, slot.nodes, true_seconds, kind.reclaims_per_hour, most)
 
 

@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np
 
 from trainfare.errors import UsageError
-from trainfare.measurements.instances import ReadInstance
+from trainfare.measurements.instances import LoadedInstance
 from trainfare.measurements.lines import Line, read_lines
 from trainfare.model.queue import Instance, Job, NodeType, Slot
 
@@ -78,7 +78,7 @@ def read_job_trace(
     asked_only: bool = False,
     log_error: float = 0.0,
     seed: int = 0,
-) -> ReadInstance:
+) -> LoadedInstance:
     """The queue of a trace on these machines; `gangs` lets jobs go over several machines of one GPU.
 
     Jobs of which a line makes no sense, or that were timed on none of the machines, are left out with a sentence.
@@ -102,7 +102,7 @@ def read_job_trace(
     found.sort(key=lambda each: each[0].submitted)
     found, later = (found, []) if jobs is None else (found[:jobs], found[jobs:])
     last = max((job.line for job, _ in found), default=0) if later else math.inf
-    return ReadInstance(
+    return LoadedInstance(
         instance=_instance(found, types, slots, log_error=log_error, seed=seed),
         left_out=tuple(sentence for number, sentence in left_out.items() if number < last),
     )

@@ -16,13 +16,34 @@ from trainfare.model.profile import Profile
 from trainfare.model.run import Observation, Run
 from trainfare.model.submission import Submission
 
-VERSION = 1
+VERSION = 2
 
 Document = dict[str, Any]
 Noun = Profile | Offer | Estimate | Plan | Run | Observation | Submission
 N = TypeVar("N", bound=Noun)
 
-_UPGRADES: dict[tuple[str, int], Callable[[Document], Document]] = {}
+KINDS = ("profile", "offer", "estimate", "plan", "run", "observation", "submission")
+
+
+def _unchanged(document: Document) -> Document:
+    return document
+
+
+def _profile_with_micro_batch_size(document: Document) -> Document:
+    """Version 2 of a profile: `batch_size` is called `micro_batch_size`, and `global_batch_size`, the product of all,
+    is replaced by its one free factor, `accumulation_steps`."""
+    lifted = {name: value for name, value in document.items() if name not in ("batch_size", "global_batch_size")}
+    micro, product = document.get("batch_size"), document.get("global_batch_size")
+    lifted["micro_batch_size"] = micro
+    if micro and product:
+        lifted["accumulation_steps"] = max(1, round(product / (micro * document.get("world_size", 1))))
+    return lifted
+
+
+_UPGRADES: dict[tuple[str, int], Callable[[Document], Document]] = {
+    **{(kind, 1): _unchanged for kind in KINDS},
+    ("profile", 1): _profile_with_micro_batch_size,
+}
 """(kind, version) → the same document one version later."""
 
 

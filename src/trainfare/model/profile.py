@@ -136,10 +136,10 @@ class Profile:
     dtype: str | None = None
     world_size: int = 1
 
-    batch_size: int | None = None
-    """Of one process, at one step of its loader."""
-    global_batch_size: int | None = None
-    """Of one iteration: all processes and accumulated steps together."""
+    micro_batch_size: int | None = None
+    """Samples that one process takes through one forward pass: one batch of its loader."""
+    accumulation_steps: int = 1
+    """Forward and backward passes of one process between two steps of the optimizer."""
     samples: int | None = None
     validation_samples: int | None = None
     iterations_per_epoch: int | None = None
@@ -204,10 +204,10 @@ class Profile:
         require_aware(measured_at=self.measured_at)
         require_positive(
             world_size=self.world_size,
-            batch_size=self.batch_size,
+            micro_batch_size=self.micro_batch_size,
+            accumulation_steps=self.accumulation_steps,
             samples=self.samples,
             iterations_per_epoch=self.iterations_per_epoch,
-            global_batch_size=self.global_batch_size,
             validation_samples=self.validation_samples,
             epochs=self.epochs,
             planned_iterations=self.planned_iterations,
@@ -252,9 +252,11 @@ class Profile:
             raise ValueError("curve must have each epoch once, in order")
 
     @property
-    def whole_batch_size(self) -> int | None:
-        """Of all processes together, at one step of their loaders."""
-        return None if self.batch_size is None else self.batch_size * self.world_size
+    def effective_batch_size(self) -> int | None:
+        """Samples of one iteration, which is one step of the optimizer: micro batch × accumulation × processes."""
+        if self.micro_batch_size is None:
+            return None
+        return self.micro_batch_size * self.accumulation_steps * self.world_size
 
     @property
     def first_iteration_seconds(self) -> float | None:

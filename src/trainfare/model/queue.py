@@ -1,34 +1,40 @@
-"""A queue of jobs on rented nodes, as the scheduler sees it: what there is, how things stand, what to do now.
+"""The queue as the scheduler sees it: node types, slots, jobs, the state at one moment, and a decision.
 
-Seconds count from the start of the queue. A Slot is what a job can be given: so many GPUs of a node of one type, or
-several whole nodes of it. `Job.seconds` stands in the order of `Fleet.slots`: a queue is a table of jobs × slots.
+Seconds count from the start of the queue. A slot is an allocation that a job can get: some GPUs of one node, or several
+whole nodes of one type. `Job.seconds` stands in the order of `Fleet.slots`, so a queue is a table of jobs × slots.
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from trainfare.model.checks import require_not_negative, require_positive, require_text
+from trainfare.model.reason import Reason
+
+CALENDAR_SECONDS = 1e5
+"""A queue whose first job is submitted more than about a day after second 0 counts from another origin, such as Unix
+time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeType:
-    """A machine that a node can be: so many GPUs of a kind at a price."""
+    """A machine type that nodes can have: a number of GPUs of one kind at a price."""
 
     name: str
     gpu: str
-    """Types of one GPU differ in how many of them they have; a job is as fast on `g` GPUs of either."""
+    """Types with the same `gpu` differ only in how many they have; a job is equally fast on `g` GPUs of either."""
     gpus: int
     usd_per_hour: float
     reclaims_per_hour: float = 0.0
     """How often the provider takes a node back: 0 on demand, more on spot."""
-    most: int | None = None
-    """How many may be had at once, fewer than the fleet has nodes; None: as many as the fleet has."""
+    max_nodes: int | None = None
+    """How many nodes of this type can be rented at once; None: as many as the fleet allows."""
 
     def __post_init__(self) -> None:
         require_text(name=self.name, gpu=self.gpu)
         require_positive(gpus=self.gpus, usd_per_hour=self.usd_per_hour)
-        require_not_negative(reclaims_per_hour=self.reclaims_per_hour, most=self.most)
+        require_not_negative(reclaims_per_hour=self.reclaims_per_hour, max_nodes=self.max_nodes)
 
     @property
     def usd_per_second(self) -> float:
@@ -37,7 +43,8 @@ class NodeType:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """What a job can be given: `gpus` GPUs on each of `nodes` nodes of one type. A gang (nodes > 1) has them whole."""
+    """What a job can be given: `gpus` GPUs on each of `nodes` nodes of one type. A gang (nodes > 1) takes whole
+    nodes."""
 
     type: str
     gpus: int
@@ -49,13 +56,13 @@ class Slot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
-    """What may be rented: at most `nodes` nodes at once, each of one of the types."""
+    """What can be rented: at most `nodes` nodes at once, each of one of the types."""
 
     nodes: int
     types: tuple[NodeType, ...]
     slots: tuple[Slot, ...]
     quotas: tuple[tuple[str, int], ...] = ()
-    """(user, GPUs): the jobs of that user have at most so many at once."""
+    """(user, GPUs): the most GPUs that the jobs of that user have at once."""
 
     def __post_init__(self) -> None:
         require_positive(nodes=self.nodes)
@@ -63,16 +70,16 @@ class Fleet:
             if not things:
                 raise ValueError(f"a fleet needs at least one {name}")
             if len(set(things)) < len(things):
-                raise ValueError(f"a {name} stands twice in the fleet")
+                raise ValueError(f"a {name} is listed twice in the fleet")
         gpus = {each.name: each.gpus for each in self.types}
         for slot in self.slots:
             if not 1 <= slot.gpus <= gpus.get(slot.type, 0) or slot.nodes < 1:
                 raise ValueError(f"no node of this fleet has the slot {slot}")
             if slot.nodes > 1 and slot.gpus < gpus[slot.type]:
-                raise ValueError(f"a job on several nodes takes them whole, not {slot}")
-        for user, most in self.quotas:
+                raise ValueError(f"a job on several nodes takes whole nodes, not {slot}")
+        for user, gpu_limit in self.quotas:
             require_text(user=user)
-            require_not_negative(quota=most)
+            require_not_negative(quota=gpu_limit)
 
     def type_of(self, name: str) -> NodeType:
         return next(each for each in self.types if each.name == name)
@@ -80,9 +87,9 @@ class Fleet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A training to be done: since when, until when, what lateness costs, how long it is believed to take where.
+    """A training to schedule: its submission, its deadline, the price of lateness and its predicted time on each slot.
 
-    Late by s seconds it costs `late_usd_per_second`·s. A deadline of infinity is none.
+    A job that ends s seconds late costs `late_usd_per_second`·s. A deadline of infinity means no deadline.
     """
 
     id: str
@@ -90,9 +97,9 @@ class Job:
     deadline_seconds: float
     late_usd_per_second: float
     seconds: tuple[float, ...]
-    """From beginning to end on each slot of the fleet, as predicted; infinity where it cannot run."""
+    """The predicted time of the complete job on each slot of the fleet; infinity where it cannot run."""
     log_error: float = 0.0
-    """Standard deviation of log(true/predicted): how sure the prediction is."""
+    """The standard deviation of log(true/predicted): how uncertain the prediction is."""
     user: str = ""
 
     def __post_init__(self) -> None:
@@ -105,7 +112,7 @@ class Job:
         if math.isnan(self.deadline_seconds) or self.deadline_seconds == -math.inf:
             raise ValueError(f"the deadline of job {self.id} must be a number, got {self.deadline_seconds}")
         if not all(seconds > 0 for seconds in self.seconds):  # NaN fails too
-            raise ValueError(f"job {self.id} must take a positive time everywhere, got {self.seconds}")
+            raise ValueError(f"job {self.id} must take a positive time on every slot, got {self.seconds}")
         if not any(math.isfinite(seconds) for seconds in self.seconds):
             raise ValueError(f"job {self.id} fits on no slot of the fleet")
 
@@ -113,8 +120,8 @@ class Job:
     def shortest_seconds(self) -> float:
         return min(self.seconds)
 
-    def since(self, seconds: float) -> "Job":
-        """The same job with second 0 so much later; what was submitted before that, at 0."""
+    def relative_to(self, seconds: float) -> "Job":
+        """The same job with its times counted from `seconds`; a job submitted before that is submitted at 0."""
         return replace(
             self,
             submitted_seconds=max(0.0, self.submitted_seconds - seconds),
@@ -123,17 +130,25 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExcludedJob:
+    """A job that is left out of a schedule, and the reason."""
+
+    job: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Delays:
-    """What moving costs in time; all zero is how the papers count."""
+    """The time that boots and migrations take; all zero is the accounting of the papers."""
 
     boot_seconds: float = 0.0
-    """From renting a node until jobs work there; it is paid from the beginning."""
+    """From renting a node until jobs can run there; the node is paid from the beginning."""
     checkpoint_seconds: float = 0.0
-    """To save a job that is stopped on purpose. It is charged, with the restart, where the job goes on."""
+    """To save a job that is preempted or migrated. It is charged, with the restart, where the job continues."""
     restart_seconds: float = 0.0
-    """To go on from what was saved."""
+    """To continue from a checkpoint."""
     checkpoint_every_seconds: float = math.inf
-    """How often a running job saves itself, which costs nothing: a reclaimed node loses the time since."""
+    """How often a running job saves itself, at no cost: a reclaimed node loses the work since the last checkpoint."""
 
     def __post_init__(self) -> None:
         require_not_negative(
@@ -146,120 +161,136 @@ class Delays:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class RentedNode:
     """A node that is rented now."""
 
     id: int
     type: str
     rented_seconds: float
     ready_seconds: float
-    """It works from then on."""
+    """When its boot ends; jobs can run from then on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Queued:
-    """A job that is submitted and not finished, and how far it is."""
+class QueuedJob:
+    """A job that is submitted and not finished, with its progress and its place."""
 
     job: Job
     done: float = 0.0
-    """The part of its work that is done, as its own progress shows."""
+    """The fraction of its work that is done, as observed."""
     expected_done: float = 0.0
-    """The part that would be done by now had it taken its predicted time wherever it worked."""
-    seen: tuple[tuple[str, float, float], ...] = ()
-    """(GPU, done, expected_done): the same, apart for each kind of GPU that it worked on."""
+    """The fraction that would be done by now if every prediction had been right."""
+    progress_by_gpu: tuple[tuple[str, float, float], ...] = ()
+    """(GPU, done, expected_done): the same two fractions for each kind of GPU that it has run on."""
     saved: float = 0.0
-    """The part of `done` that a reclaimed node would leave."""
+    """The part of `done` that would remain if its node were reclaimed now."""
     nodes: tuple[int, ...] = ()
-    """Where it runs now, by the ids of nodes; empty while it waits."""
+    """The ids of the nodes where it runs now; empty while it waits."""
     gpus: int = 0
-    """On each of these nodes."""
-    works_from_seconds: float = 0.0
-    """Where it runs, it gets on from then: boot, checkpoint and restart are over."""
-    stopped: bool = False
-    """It waits after having run, and was stopped on purpose, not by a reclaimed node."""
+    """GPUs on each of these nodes."""
+    work_start_seconds: float = 0.0
+    """When it makes progress where it runs: boot, checkpoint and restart are over."""
+    preempted: bool = False
+    """It waits after having run because the scheduler stopped it, not because a node was reclaimed."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.saved <= self.done < 1:
-            raise ValueError(f"of {self.job.id} {self.done} is done and {self.saved} saved, which cannot be")
+            raise ValueError(
+                f"job {self.job.id} needs 0 <= saved <= done < 1, got saved {self.saved} and done {self.done}"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arrivals:
-    """What has been seen of jobs arriving: from it follows what to expect."""
+class ArrivalStatistics:
+    """The submissions so far, from which policies estimate future ones."""
 
     jobs: int
     last_seconds: float
     mean_shortest_seconds: float
-    """Over the last 400 jobs, each on its fastest slot."""
+    """The mean over the last 400 jobs of the time on each job's fastest slot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """How things stand at one moment: all that a policy may know."""
+    """The queue at one moment: everything that a policy can know."""
 
     now_seconds: float
     fleet: Fleet
-    jobs: tuple[Queued, ...]
+    jobs: tuple[QueuedJob, ...]
     """In the order of their submission."""
-    nodes: tuple[Node, ...] = ()
-    arrivals: Arrivals
+    nodes: tuple[RentedNode, ...] = ()
+    arrivals: ArrivalStatistics
     delays: Delays = Delays()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePlan:
-    """One node from now on: its type, and the GPUs that each job has on it. Empty, it is kept warm and paid."""
+    """One node from now on: its type, and the GPUs that each job has on it. A node without jobs stays rented."""
 
     type: str
     jobs: tuple[tuple[str, int], ...]
-    """(job id, GPUs); a gang's job stands on each of its nodes."""
+    """(job id, GPUs); the job of a gang is listed on each of its nodes."""
     node: int | None = None
-    """The rented node that this is; None: a new one is rented."""
+    """The id of the rented node; None: a new node is rented."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What to do now. Nodes that are not named are given back, jobs that are not named wait."""
+    """What to do now. Nodes that are not listed are released, jobs that are not listed wait."""
 
     nodes: tuple[NodePlan, ...]
     usd: float | None = None
-    """What the policy expects, by its own reckoning."""
+    """The cost that the policy itself expects."""
     bound_usd: float | None = None
-    """By the same reckoning, no decision costs less: `usd / bound_usd - 1` is a certified gap."""
+    """In the policy's own cost model no decision costs less: `usd / bound_usd - 1` is a certified gap."""
 
 
-def every_slot(types: tuple[NodeType, ...]) -> tuple[Slot, ...]:
-    """One job on any number of a node's GPUs, type by type."""
+def single_node_slots(types: Iterable[NodeType]) -> tuple[Slot, ...]:
+    """A slot for every number of GPUs of one node, type by type."""
     return tuple(Slot(each.name, gpus) for each in types for gpus in range(1, each.gpus + 1))
+
+
+def start_seconds(jobs: Iterable[Job]) -> float:
+    """The start of a queue on its own clock: 0, or the first submission if the queue counts from another origin.
+
+    Policies estimate the rate of arrivals from the time since the start.
+    """
+    first = min((job.submitted_seconds for job in jobs), default=0.0)
+    return first if first > CALENDAR_SECONDS else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """A queue to be scheduled: the types and slots there are, all jobs that come, and what they truly take."""
+    """A queue to schedule: the node types and slots, all jobs that will be submitted, and their true times."""
 
     types: tuple[NodeType, ...]
     slots: tuple[Slot, ...]
     jobs: tuple[Job, ...]
     """In the order of their submission."""
     true_seconds: tuple[tuple[float, ...], ...] = ()
-    """As `Job.seconds`, job by job; empty where every prediction is right."""
+    """Like `Job.seconds`, job by job; empty where every prediction is right."""
     quotas: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
         self.fleet(1)
         if any(a.submitted_seconds > b.submitted_seconds for a, b in pairwise(self.jobs)):
-            raise ValueError("jobs stand in the order of their submission")
+            raise ValueError("jobs must be in the order of their submission")
         if len({job.id for job in self.jobs}) < len(self.jobs):
-            raise ValueError("two jobs have one id")
+            raise ValueError("two jobs have the same id")
         for times in (*(job.seconds for job in self.jobs), *self.true_seconds):
             if len(times) != len(self.slots):
-                raise ValueError(f"a job has a time for each of {len(self.slots)} slots, got {len(times)}")
+                raise ValueError(f"a job needs a time for each of the {len(self.slots)} slots, got {len(times)}")
         if self.true_seconds and len(self.true_seconds) != len(self.jobs):
-            raise ValueError(f"true times of {len(self.true_seconds)} jobs, and {len(self.jobs)} jobs")
+            raise ValueError(f"there are true times of {len(self.true_seconds)} jobs, but {len(self.jobs)} jobs")
 
-    def since(self, seconds: float) -> "Instance":
-        """The same queue with second 0 so much later."""
-        return replace(self, jobs=tuple(job.since(seconds) for job in self.jobs)) if seconds else self
+    @property
+    def actual_seconds(self) -> tuple[tuple[float, ...], ...]:
+        """The true times of every job on every slot: `true_seconds`, or the predictions where these are right."""
+        return self.true_seconds or tuple(job.seconds for job in self.jobs)
+
+    def relative_to(self, seconds: float) -> "Instance":
+        """The same queue with its times counted from `seconds`."""
+        return replace(self, jobs=tuple(job.relative_to(seconds) for job in self.jobs)) if seconds else self
 
     def fleet(self, nodes: int) -> Fleet:
         return Fleet(nodes=nodes, types=self.types, slots=self.slots, quotas=self.quotas)

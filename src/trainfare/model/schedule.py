@@ -1,4 +1,4 @@
-"""What was done with a queue: which job had which GPUs when, which nodes were paid for how long."""
+"""A schedule: which job had which GPUs at what time, which nodes were paid for, and what it cost."""
 
 from dataclasses import dataclass, replace
 
@@ -7,7 +7,7 @@ from trainfare.model.queue import Delays, Fleet, Job
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rental:
-    """One node from being rented to being given back, or taken back."""
+    """One node from being rented until it is released or reclaimed."""
 
     node: int
     type: str
@@ -18,9 +18,13 @@ class Rental:
 
     def __post_init__(self) -> None:
         if not self.start_seconds <= self.end_seconds or self.ready_seconds < self.start_seconds:
-            raise ValueError(f"node {self.node} is rented from {self.start_seconds} to {self.end_seconds}")
+            raise ValueError(
+                f"node {self.node} is rented from {self.start_seconds} to {self.end_seconds} and ready at "
+                f"{self.ready_seconds}: a rental must not end or be ready before it starts"
+            )
 
-    def since(self, seconds: float) -> "Rental":
+    def relative_to(self, seconds: float) -> "Rental":
+        """The same rental with its times counted from `seconds`."""
         return replace(
             self,
             start_seconds=self.start_seconds - seconds,
@@ -30,70 +34,74 @@ class Rental:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
-    """One job at one place: from being put there to ending, being moved, being stopped or losing its node."""
+class Allocation:
+    """The GPUs of one job over one span of time, until it ends, migrates, is preempted or loses its node."""
 
     job: str
     nodes: tuple[int, ...]
     gpus: int
-    """On each of these nodes."""
+    """GPUs on each of these nodes."""
     start_seconds: float
-    works_from_seconds: float
-    """Before it, the node boots, and the job is restored."""
+    work_start_seconds: float
+    """When the job makes progress; before that the node boots or the job is restored."""
     end_seconds: float
     done_before: float
     done_after: float
-    """Less than what it had reached, where a reclaimed node lost the rest."""
+    """The fraction that is done afterwards; if the node was reclaimed, without the work that was lost."""
 
     def __post_init__(self) -> None:
-        if not self.start_seconds <= self.end_seconds or self.works_from_seconds < self.start_seconds:
-            raise ValueError(f"{self.job} runs from {self.start_seconds} to {self.end_seconds}")
+        if not self.start_seconds <= self.end_seconds or self.work_start_seconds < self.start_seconds:
+            raise ValueError(
+                f"job {self.job} has GPUs from {self.start_seconds} to {self.end_seconds} and works from "
+                f"{self.work_start_seconds}: an allocation must not end or work before it starts"
+            )
 
-    def since(self, seconds: float) -> "Stretch":
+    def relative_to(self, seconds: float) -> "Allocation":
+        """The same allocation with its times counted from `seconds`."""
         return replace(
             self,
             start_seconds=self.start_seconds - seconds,
-            works_from_seconds=self.works_from_seconds - seconds,
+            work_start_seconds=self.work_start_seconds - seconds,
             end_seconds=self.end_seconds - seconds,
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """Which job ran where and when, as a simulation or a queue of real runs left it."""
+    """Which job ran where and when, in a simulation or in a queue of real runs."""
 
     policy: str
     fleet: Fleet
     jobs: tuple[Job, ...]
     true_seconds: tuple[tuple[float, ...], ...]
-    """What each job truly takes on each slot, in the order of `jobs` and of `fleet.slots`."""
+    """The true time of each job on each slot, in the order of `jobs` and of `fleet.slots`."""
     delays: Delays
     rentals: tuple[Rental, ...]
-    stretches: tuple[Stretch, ...]
+    allocations: tuple[Allocation, ...]
     """In the order of their start."""
     ended_seconds: tuple[tuple[str, float], ...]
-    """(job, moment), in the order of their ends."""
+    """(job, moment), in the order of the ends."""
     decision_seconds: tuple[float, ...] = ()
-    """How long each decision took to make."""
+    """The computing time of each decision."""
     gaps: tuple[float, ...] = ()
-    """What was certified of each decision that has a bound: usd / bound - 1."""
+    """The certified gap, usd / bound - 1, of each decision that has a bound."""
 
-    def since(self, seconds: float) -> "Schedule":
-        """The same schedule with second 0 so much later; what was submitted before that, at 0."""
+    def relative_to(self, seconds: float) -> "Schedule":
+        """The same schedule with its times counted from `seconds`; a job submitted before that is submitted at 0."""
         if not seconds:
             return self
         return replace(
             self,
-            jobs=tuple(job.since(seconds) for job in self.jobs),
-            rentals=tuple(rental.since(seconds) for rental in self.rentals),
-            stretches=tuple(stretch.since(seconds) for stretch in self.stretches),
+            jobs=tuple(job.relative_to(seconds) for job in self.jobs),
+            rentals=tuple(rental.relative_to(seconds) for rental in self.rentals),
+            allocations=tuple(allocation.relative_to(seconds) for allocation in self.allocations),
             ended_seconds=tuple((name, moment - seconds) for name, moment in self.ended_seconds),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What a schedule came to."""
+class ScheduleOutcome:
+    """The cost and the measures of one schedule."""
 
     policy: str
     jobs: int
@@ -105,13 +113,13 @@ class Outcome:
     makespan_seconds: float
     """From the first submission to the last end."""
     mean_completion_seconds: float
-    """From submission to end."""
+    """The mean time from a job's submission to its end."""
     p99_completion_seconds: float
     node_hours: float
     gpu_use: float
-    """The part of the GPU time paid for in which a job had the GPU and got on."""
-    moves: int
-    """How often a job that had begun went on elsewhere, or with another number of GPUs."""
+    """The fraction of the paid GPU time in which a job had the GPU and made progress."""
+    migrations: int
+    """How often a job that had begun continued on other nodes, or with another number of GPUs."""
     preemptions: int
     """How often a job was stopped and had to wait."""
     reclaims: int

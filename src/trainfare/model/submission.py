@@ -1,4 +1,4 @@
-"""A training that somebody has put into the queue of a team, as it was asked for."""
+"""A training that a user has submitted to the team's queue, as it was requested."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,24 +8,24 @@ from trainfare.model.checks import require_aware, require_not_negative, require_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """What is to be trained, by when, and what lateness costs.
+    """What to train, by when, and the price of lateness.
 
-    A fact: how long it takes where is believed anew whenever the queue is planned. Late by h hours it costs
-    `late_usd_per_hour`·h; of zero, the deadline is a wish that costs nothing to miss.
+    It states the request only: its time on each machine is estimated again whenever the queue is planned. A training
+    that ends h hours late costs `late_usd_per_hour`·h; if that is zero, missing the deadline costs nothing.
     """
 
     id: str
     profile_ids: tuple[str, ...]
     """Profiles of one program, the leading one first."""
     program: str
-    """What a person would call it."""
+    """The name of the program for people."""
     submitted_at: datetime
     epochs: int | None = None
-    """None: what its program and its profile tell."""
+    """None: as many as its program and its profile say."""
     iterations_per_epoch: int | None = None
-    """Where the program does not tell."""
+    """Stated by the user where the profile does not know it."""
     most_gpus: int | None = None
-    """GPUs of one machine that it can share its work among; None: one, and all where a profile saw it use several."""
+    """The most GPUs of one machine that it can use. None: one, or all if a profile has run on several."""
     deadline_at: datetime | None = None
     late_usd_per_hour: float = 0.0
     user: str = ""
@@ -37,7 +37,7 @@ class Submission:
         for profile_id in self.profile_ids:
             require_text(profile_id=profile_id)
         if len(set(self.profile_ids)) < len(self.profile_ids):
-            raise ValueError(f"a profile stands twice in {', '.join(self.profile_ids)}")
+            raise ValueError(f"profile_ids must not name a profile twice, got {', '.join(self.profile_ids)}")
         require_unicode(user=self.user)
         require_aware(submitted_at=self.submitted_at)
         require_positive(epochs=self.epochs, iterations_per_epoch=self.iterations_per_epoch, most_gpus=self.most_gpus)

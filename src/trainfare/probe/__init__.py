@@ -1,24 +1,25 @@
-"""Runs inside the user's process; standard library only, imports nothing of ours.
+"""Code that runs inside the user's process. It uses the standard library only and imports nothing of trainfare.
 
-site/sitecustomize.py   how Python comes here: this folder is first on PYTHONPATH
-boot.py                 reads what is wanted, waits for a framework to be imported
-imports.py              calls back once a module has been imported
-recorder.py             events as JSON lines, cheaply
-loop.py                 iterations, waits, validations: what a training loop shows, whatever its framework
-fast_path.py            ordinary iterations, noted cheaply and told to the loop together
-clocks.py               when work was done, also on a device that runs behind
-torch_hooks.py          where PyTorch is listened to; another framework is another file and a line in boot.py
-torch_facts.py          what is read off its models, optimizers, schedulers and loaders
-torch_schedule.py       the learning rate of epochs to come
-torch_noise.py          gradient noise, if it is asked for
-operations.py           kinds of operators, equal ones together, kernels out of a compiler's graph
-torch_operations.py, jax_operations.py, tensorflow_operations.py, keras_operations.py   what one iteration computes
-lightning_hooks.py, transformers_hooks.py, accelerate_hooks.py   what libraries on PyTorch know beside it
-listening.py            what the listeners of all frameworks share: who speaks, what is written when
-keras_hooks.py, keras2_hooks.py, tensorflow_hooks.py, jax_hooks.py   where those are listened to
-pure.py                 which functions of the program may be called unasked
+site/sitecustomize.py   the entry point: its folder is first on PYTHONPATH, so Python imports it at start-up
+boot.py                 reads the options from the environment and waits for a framework to be imported
+import_hooks.py         calls back once a module has been imported
+recorder.py             writes events as JSON lines
+loop.py                 iterations, waits for data and validations of a training loop of any framework
+fast_path.py            collects ordinary iterations cheaply and hands them to the loop in one call
+clocks.py               the moments at which work was done, also on a device that runs asynchronously
+stop.py                 decides when measuring ends, and ends the program
+listener.py             base class of the listeners of all frameworks
+torch_hooks.py          the hooks into PyTorch; another framework is another file and a line in boot.py
+torch_facts.py          facts read from PyTorch's models, optimizers, schedulers and loaders
+torch_schedule.py       the learning rates of epochs to come
+torch_gradient_noise.py, torch_operator_times.py   optional measurements after the others
+operations.py           kinds of operators, a tally of equal operators, kernels of a compiler's graph
+torch_operations.py, jax_operations.py, tensorflow_operations.py, keras_operations.py   the operators of one iteration
+lightning_hooks.py, transformers_hooks.py, accelerate_hooks.py   facts that libraries on top of PyTorch add
+keras_hooks.py, keras2_hooks.py, tensorflow_hooks.py, jax_hooks.py   the hooks into the other frameworks
+pure.py                 tells which functions of the program are pure, so that calling them has no side effect
 network.py              bytes that this process sent and received
 
 The user's Python may be older than ours (3.9) and need not have `trainfare`: the files find each other through
-`importlib`, and annotations are never evaluated. docs/profiling.md says what is recorded.
+`importlib`, and annotations are never evaluated. docs/profiling.md lists what is recorded.
 """

@@ -1,4 +1,4 @@
-"""What accelerate does around the loop that PyTorch shows: it divides the loss, and saves all state at once."""
+"""The hooks into accelerate, which divides the loss and saves all state in one call."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 
 def listen(
     accelerate: ModuleType,
-    recorder: Recorder,  # noqa: ARG001 # PyTorch's listener records
+    recorder: Recorder,  # noqa: ARG001 # the listener of PyTorch records
     *,
-    stop: Callable[[], Stop],  # noqa: ARG001 # and stops
+    new_stop: Callable[[], Stop],  # noqa: ARG001 # and stops
     trace: bool,  # noqa: ARG001 # and traces
 ) -> None:
-    """`accelerate` is the module of the class `Accelerator`."""
-    listener = importlib.import_module(f"{__package__}.torch_hooks").Listener.current
+    """Install the hooks; `accelerate` is the module of the class `Accelerator`."""
+    listener = importlib.import_module(f"{__package__}.torch_hooks").TorchListener.current
     if listener is None:
         return
     accelerator: Any = accelerate.Accelerator
     backward = accelerator.backward
-    whole = listener.guarded(listener.loss_scaled)
+    note_unscaled_loss = listener.guarded(listener.loss_scaled)
 
     @functools.wraps(backward)
     def watched(accelerator: Any, loss: Any, **options: Any) -> Any:
-        whole(loss)
+        note_unscaled_loss(loss)
         return backward(accelerator, loss, **options)
 
     accelerator.backward = watched
-    accelerator.save_state = listener.saving(accelerator.save_state)
+    accelerator.save_state = listener.timing_checkpoint(accelerator.save_state)

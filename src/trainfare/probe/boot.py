@@ -1,4 +1,4 @@
-"""Starts the probe: reads what is wanted from the environment and waits for a framework to be imported."""
+"""Starts the probe: reads its options from the environment and waits for a framework to be imported."""
 
 from __future__ import annotations
 
@@ -34,68 +34,76 @@ LISTENERS = {
     "jax": "jax_hooks",
     "optax": "jax_hooks",
 }
-"""The module whose import we wait for → our file that listens to it. A module inside a package is that of a library
-which is built on a framework; it is not noted as one."""
+"""The module whose import is awaited → the file of the probe that hooks into it. A dotted name belongs to a library
+that is built on a framework; its import is not recorded as that of a framework."""
 
-ONLY_NOTED = ("paddle", "mxnet")
-"""Frameworks without a listener: that they were imported explains why no iteration was seen."""
+UNSUPPORTED_FRAMEWORKS = ("paddle", "mxnet")
+"""Frameworks without a listener. Their import is recorded because it explains why no iteration was seen."""
 
 
 def start(environ: Mapping[str, str]) -> None:
-    """Nothing happens in a process that no profiler started."""
+    """Install the probe in this process; does nothing in a process that no profiler started."""
     path = environ.get(EVENTS)
     if not path:
         return
     recorder: Recorder = sibling("recorder").Recorder(path)
     recorder.add("python", version=platform.python_version(), argv=getattr(sys, "orig_argv", [])[:20])
     recorder.flush()
-    wanted = int(environ.get(ITERATIONS, "0")) or None
+    iterations = int(environ.get(ITERATIONS, "0")) or None
     trace = environ.get(OPERATIONS, "1") == "1"
     by_loss = environ.get(BY_LOSS) == "1"
-    also = {"gradient_noise": environ.get(GRADIENT_NOISE) == "1", "operator_times": environ.get(OPERATOR_TIMES) == "1"}
+    extras = {
+        "gradient_noise": environ.get(GRADIENT_NOISE) == "1",
+        "operator_times": environ.get(OPERATOR_TIMES) == "1",
+    }
 
-    def stop() -> Stop:
-        """A new one for each loop: a forked child counts its own iterations."""
-        fresh: Stop = sibling("stop").Stop(path, wanted, by_loss=by_loss, **also)
-        return fresh
+    def new_stop() -> Stop:
+        """A new Stop for each loop: a forked child counts its own iterations."""
+        stop: Stop = sibling("stop").Stop(path, iterations, by_loss=by_loss, **extras)
+        return stop
 
-    place(recorder, stop, trace=trace)
+    install_hooks(recorder, new_stop, trace=trace)
 
 
-def place(
+def install_hooks(
     recorder: Recorder,
-    stop: Callable[[], Stop],
+    new_stop: Callable[[], Stop],
     *,
     trace: bool,
-    placed: Callable[[Any], None] = lambda _listener: None,
+    on_listener: Callable[[Any], None] = lambda _listener: None,
 ) -> Callable[[ModuleType], None]:
-    """Wait for frameworks to be imported and listen to them; returns what then happens, for those that already are."""
+    """Hook into each framework once it is imported.
+
+    Returns the function that is called with each imported module, to be used for modules that are imported already.
+    `on_listener` gets each listener that was installed.
+    """
 
     def imported(module: ModuleType) -> None:
         name = module.__name__
         note_import(recorder, module)
         if name not in LISTENERS:
             return
-        closed, recorder.closed = recorder.closed, False  # between two measurements hooks are placed all the same
+        closed, recorder.closed = recorder.closed, False  # hooks are also installed between two measurements
         try:
-            placed(sibling(LISTENERS[name]).listen(module, recorder, stop=stop, trace=trace))
-        except Exception:  # noqa: BLE001 # a framework that we misread must still train
+            on_listener(sibling(LISTENERS[name]).listen(module, recorder, new_stop=new_stop, trace=trace))
+        except Exception:  # noqa: BLE001 # a framework that the probe does not understand must still train
             recorder.trouble(f"listening to {name}")
         finally:
             if closed:
                 recorder.close()
 
-    sibling("imports").after_import((*LISTENERS, *ONLY_NOTED), imported)
+    sibling("import_hooks").after_import((*LISTENERS, *UNSUPPORTED_FRAMEWORKS), imported)
     os.register_at_fork(after_in_child=recorder.forget)
     return imported
 
 
 def note_import(recorder: Recorder, module: ModuleType) -> None:
+    """Record the import of a framework; libraries on top of one, which have dotted names, are not recorded."""
     if "." not in module.__name__:
         recorder.add("import", name=module.__name__, version=str(getattr(module, "__version__", "")))
         recorder.flush()
 
 
 def sibling(name: str) -> ModuleType:
-    """A file of this folder, under whatever name the folder was imported."""
+    """A module of this folder, under whatever package name the folder was imported."""
     return importlib.import_module(f"{__package__}.{name}")

@@ -1,9 +1,11 @@
-"""FastPath iterations: nothing is due before a moment and a count that are known beforehand.
+"""The fast path for ordinary iterations, at which the probe has nothing to write, trace or decide.
 
-Most iterations are the same few calls: a batch from the pass that trains, a backward pass, a step. They are noted here
-in one small object and told to the Loop together, when something else happens or something is due. Between two
-iterations the caches of the processor have forgotten us, so that what costs is every object that is touched, and not
-what is done with it: noting an iteration takes a half of what telling it takes.
+Most iterations are the same few calls: a batch from the loader that trains, a backward pass, a step. The hooks note
+them in one small object and hand them to the Loop in one call, when something else happens or something is due. The
+moment and the number of iterations before which nothing is due are known beforehand.
+
+Between two iterations the processor's caches no longer hold the probe's data, so the cost of a hook is the number of
+objects that it touches. Noting an iteration here takes half as long as passing it to the Loop.
 """
 
 from __future__ import annotations
@@ -13,53 +15,57 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trainfare.probe.loop import Loop, Pass
+    from trainfare.probe.loop import DataPass, Loop
 
 
 def no_ref() -> None:
-    """In the place of a weak reference."""
+    """Stands for a dead weak reference: calling it returns None."""
 
 
 class FastPath:
     """What a listener notes between two iterations at which there is more to do."""
 
     __slots__ = (
-        "batches", "given", "inside", "left", "loss", "of", "on", "one", "rows", "start", "until", "waited", "whole",
+        "active", "batches", "batches_given", "data_pass", "deadline", "in_backward", "iterations_left", "loss",
+        "optimizer_ref", "rows", "start", "unscaled_loss", "waited",
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self.on = False
-        self.until = 0.0
-        self.left = 0.0
-        """Iterations that may still be calm."""
-        self.of: Callable[[], Any] = no_ref
+        self.active = False
+        self.deadline = 0.0
+        """The moment at which something is due."""
+        self.iterations_left = 0.0
+        """The number of iterations that may still take the fast path."""
+        self.optimizer_ref: Callable[[], Any] = no_ref
         """The optimizer whose step ends an iteration."""
-        self.one: Pass | None = None
-        """The pass that trains, where there is a loader."""
+        self.data_pass: DataPass | None = None
+        """The pass that trains, if there is a loader."""
         self.start: Any = None
         self.waited = 0.0
         self.batches = 0
         self.loss: Any = None
-        self.whole: Any = None
-        """The loss before it is divided for accumulation or multiplied for half precision, calm or not."""
-        self.inside = False
-        """A backward pass is going on."""
-        self.given = 0
-        """Batches in all these iterations."""
+        self.unscaled_loss: Any = None
+        """The loss before it is divided for accumulation or multiplied for half precision; also used outside the fast
+        path."""
+        self.in_backward = False
+        """A backward pass is running."""
+        self.batches_given = 0
+        """The number of batches in all iterations noted here."""
         self.rows: list[tuple[Any, Any, float, int, float | None, Any]] = []
 
-    def begin(self, loop: Loop, of: Callable[[], Any], until: float, left: float) -> None:
-        """After an iteration was told to the Loop, if nothing is open there."""
+    def begin(self, loop: Loop, optimizer_ref: Callable[[], Any], deadline: float, iterations_left: float) -> None:
+        """Enter the fast path after an iteration was passed to the Loop, unless something is open there."""
         passes = loop.training_passes
-        if len(passes) > 1 or loop.evaluating or left < 1:
+        if len(passes) > 1 or loop.evaluating or iterations_left < 1:
             return
-        self.one = passes[0] if passes else None
+        self.data_pass = passes[0] if passes else None
         self.start = loop.start
-        self.of, self.until, self.left, self.on = of, until, left, True
+        self.optimizer_ref, self.deadline = optimizer_ref, deadline
+        self.iterations_left, self.active = iterations_left, True
 
     def end(self, loop: Loop) -> None:
-        """Tell the Loop all that was noted, also of the iteration that is not over."""
-        self.on = self.inside = False
+        """Leave the fast path: hand everything to the Loop, including the iteration that is not over."""
+        self.active = self.in_backward = False
         rows, self.rows = self.rows, []
-        loop.take(rows, self.one, self.given, self.waited, self.batches, self.loss)
-        self.one, self.loss, self.waited, self.batches, self.given = None, None, 0.0, 0, 0
+        loop.add_iterations(rows, self.data_pass, self.batches_given, self.waited, self.batches, self.loss)
+        self.data_pass, self.loss, self.waited, self.batches, self.batches_given = None, None, 0.0, 0, 0

@@ -1,17 +1,17 @@
-"""Where plain JAX, with or without optax, is listened to.
+"""The hooks into plain JAX, with or without optax.
 
-step boundary    the end of a call of a compiled function in whose tracing `optax.apply_updates` was called; or that
-                 call itself, where it is not compiled. A program that never calls it: a function that takes a gradient
+step boundary    the end of a call of a compiled function that called `optax.apply_updates` while it was traced; or that
+                 call itself if it is not compiled. In a program that never calls it: a function that takes a gradient
 steps of a call  the lengths of the `lax.scan` and `lax.fori_loop` around the update
 times            JAX returns before the work is done: a thread waits for one small result of each step and notes when it
                  is ready. Nothing in the loop waits
-loss             a number with a fraction among what the step returns
+loss             a scalar float in the result of the step
 validation       calls of other compiled functions, if they come between some iterations but not between most
 compilation      `jax.monitoring`
-operations       `jax_operations.py`, from the jaxpr of the step; asked for when measuring is over
+operations       `jax_operations.py`, from the jaxpr of the step, read when measuring is over
 """
 
-# ruff: noqa: SLF001 # what is watched belongs to the listener
+# ruff: noqa: SLF001 # wrapped functions and listener belong together
 from __future__ import annotations
 
 import functools
@@ -26,41 +26,44 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from trainfare.probe.listening import Listener, loss_in, read_number, versions_of
-    from trainfare.probe.loop import Pass
+    from trainfare.probe.listener import Listener, find_loss, imported_versions, read_number
+    from trainfare.probe.loop import DataPass
     from trainfare.probe.recorder import Recorder
     from trainfare.probe.stop import Stop
 else:
-    _listening = importlib.import_module(f"{__package__}.listening")
-    Listener, loss_in = _listening.Listener, _listening.loss_in
-    read_number, versions_of = _listening.read_number, _listening.versions_of
+    _listener = importlib.import_module(f"{__package__}.listener")
+    Listener, find_loss = _listener.Listener, _listener.find_loss
+    read_number, imported_versions = _listener.read_number, _listener.imported_versions
 
 UPDATE, GRADIENT = 2, 1
+"""The role of a compiled function: it updates parameters, or only takes a gradient; 0 is neither."""
 
-BELIEVED_GRADIENTS = 20
-"""After so many gradients without `optax.apply_updates` a program that has imported optax is believed to update its
-parameters itself; less would mistake one that accumulates gradients."""
+CONFIRMING_GRADIENTS = 20
+"""After this many gradients without `optax.apply_updates`, a program that has imported optax is taken to update its
+parameters itself. A smaller number would misjudge a program that accumulates gradients."""
 
-LOWERING_SECONDS = 20.0
-"""A program that took longer to trace and lower is not asked for its operations: it might be traced again."""
+MAX_LOWERING_SECONDS = 20.0
+"""The operations are not read if tracing and lowering took longer than this: the step might be traced again."""
 
-SCHEDULED = 1000
-"""The learning rate of so many steps is asked of a schedule."""
+MAX_SCHEDULED_STEPS = 1000
+"""The learning rate of a schedule is computed for at most this many steps."""
 
 
-def listen(module: ModuleType, recorder: Recorder, *, stop: Callable[[], Stop], trace: bool) -> JaxListener | None:
-    """Called once jax, and once optax, has been imported."""
+def listen(module: ModuleType, recorder: Recorder, *, new_stop: Callable[[], Stop], trace: bool) -> JaxListener | None:
+    """Install the hooks; called once jax has been imported, and again once optax has."""
     if module.__name__ == "optax":
         if JaxListener.current is not None:
             JaxListener.current.guarded(JaxListener.current.watch_optax)(module)
         return None
-    listener = JaxListener.current = JaxListener(module, recorder, stop=stop, trace=trace)
-    listener.place(listener.watch_compiled, listener.watch_gradients, listener.watch_loops, listener.watch_compilation)
+    listener = JaxListener.current = JaxListener(module, recorder, new_stop=new_stop, trace=trace)
+    listener.install(
+        listener.watch_compiled, listener.watch_gradients, listener.watch_loops, listener.watch_compilation
+    )
     return listener
 
 
-def updated(optimizer: Any) -> None:
-    """An optimizer of Keras was applied, outside `fit`."""
+def optimizer_applied(optimizer: Any) -> None:
+    """Called by the hooks into Keras when an optimizer was applied outside `fit`."""
     listener = JaxListener.current
     if listener is not None:
         variables = [variable.value for variable in optimizer._trainable_variables]
@@ -68,26 +71,26 @@ def updated(optimizer: Any) -> None:
         listener.guarded(listener.update_made)(variables, variables)
 
 
-class Compiled:
-    """What `jax.jit` returned, telling of its calls; all else is the function's own."""
+class CompiledFunction:
+    """Wraps what `jax.jit` returned and reports its calls; every other attribute is that of the function."""
 
     def __init__(self, listener: JaxListener, function: Any) -> None:
         functools.update_wrapper(self, function)
         self._function = function
         self._listener = listener
         self._began, self._ended = listener.guarded(listener.call_began), listener.guarded(listener.call_ended)
-        self._told = listener.guarded(listener.keras_step_called)
+        self._keras_step_called = listener.guarded(listener.keras_step_called)
         self.role = 0
         self.steps = 1
-        self.of_keras = getattr(function, "__name__", None) == "train_step"
+        self.is_keras_step = getattr(function, "__name__", None) == "train_step"
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         listener = self._listener
         begun = None if listener.calling else self._began()
         if begun is None:
-            if self.of_keras and listener.silent:
-                self.of_keras = False
-                self._told(self, args, options)
+            if self.is_keras_step and listener.muted:
+                self.is_keras_step = False
+                self._keras_step_called(self, args, options)
             return self._function(*args, **options)
         try:
             result = self._function(*args, **options)
@@ -104,50 +107,52 @@ class Compiled:
 
 
 class JaxListener(Listener):
+    """Updates a Loop from the hooks into JAX."""
+
     framework = "jax"
     current: JaxListener | None = None
 
-    def __init__(self, module: ModuleType, recorder: Recorder, *, stop: Callable[[], Stop], trace: bool) -> None:
+    def __init__(self, module: ModuleType, recorder: Recorder, *, new_stop: Callable[[], Stop], trace: bool) -> None:
         self.calling = False
-        self._traced = 0
+        self._traced_role = 0
         self._traced_steps: int | None = 1
-        self._lengths: list[int | None] = []
+        self._loop_lengths: list[int | None] = []
         self._updates = False
         self._compile_seconds = self._lower_seconds = 0.0
         self._cache_requests = self._cache_hits = 0
-        self._making = 0
+        self._optimizers_being_made = 0
         self._optimizer: str | None = None
-        self._rate: Any = None
+        self._optimizer_rate: Any = None
         self._schedules: dict[int, tuple[str, Any]] = {}
         self._parameters: dict[str, Any] = {}
-        super().__init__(module, recorder, stop=stop, trace=trace)
+        super().__init__(module, recorder, new_stop=new_stop, trace=trace)
 
     def begin(self) -> None:
         super().begin()
-        self._begun: float | None = None
+        self._iteration_start: float | None = None
         self._loss: Any = None
         self._last_loss: Any = None
-        self._step: tuple[Compiled, Any, Any] | None = None
-        self._keras_step: tuple[Compiled, Any, Any] | None = None
-        self._batch: int | None = None
-        self._pass: Pass | None = None
-        self._others: dict[int, _Other] = {}
+        self._step: tuple[CompiledFunction, Any, Any] | None = None
+        self._keras_step: tuple[CompiledFunction, Any, Any] | None = None
+        self._found_batch_size: int | None = None
+        self._pass: DataPass | None = None
+        self._other_functions: dict[int, _OtherFunction] = {}
         self._last_mark: Any = None
 
-    # Where the hooks go.
+    # Installing the hooks.
 
     def watch_compiled(self) -> None:
         for name in ("jit", "pmap"):
             make = getattr(self.module, name)
-            setattr(self.module, name, self._making_compiled(make))
+            setattr(self.module, name, self._wrapping_compiled(make))
 
-    def _making_compiled(self, make: Callable[..., Any]) -> Callable[..., Any]:
+    def _wrapping_compiled(self, make: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(make)
         def watched(*args: Any, **options: Any) -> Any:
             made = make(*args, **options)
-            if not args and "fun" not in options:  # only options: it makes a decorator
-                return lambda function: Compiled(self, made(function))
-            return Compiled(self, made)
+            if not args and "fun" not in options:  # with options only, it returns a decorator
+                return lambda function: CompiledFunction(self, made(function))
+            return CompiledFunction(self, made)
 
         return watched
 
@@ -187,13 +192,13 @@ class JaxListener(Listener):
         @functools.wraps(loop)
         def watched(*args: Any, **options: Any) -> Any:
             try:
-                self._lengths.append(length({**dict(zip(names, args)), **options}))  # noqa: B905 # Python 3.9
-            except Exception:  # noqa: BLE001 # a length that only the device knows
-                self._lengths.append(None)
+                self._loop_lengths.append(length({**dict(zip(names, args)), **options}))  # noqa: B905 # Python 3.9
+            except Exception:  # noqa: BLE001 # the length is known only on the device
+                self._loop_lengths.append(None)
             try:
                 return loop(*args, **options)
             finally:
-                self._lengths.pop()
+                self._loop_lengths.pop()
 
         setattr(self.module.lax, name, watched)
 
@@ -229,27 +234,27 @@ class JaxListener(Listener):
             if not callable(make) or isinstance(make, type):
                 continue
             if where == "optax._src.alias":
-                setattr(optax, name, self._making_optimizer(name, make))
+                setattr(optax, name, self._wrapping_optimizer(name, make))
             elif name.endswith(("_schedule", "_schedules")) and "optax" in where:
-                setattr(optax, name, self._making_schedule(name, make))
+                setattr(optax, name, self._wrapping_schedule(name, make))
 
-    def _making_optimizer(self, name: str, make: Callable[..., Any]) -> Callable[..., Any]:
+    def _wrapping_optimizer(self, name: str, make: Callable[..., Any]) -> Callable[..., Any]:
         named = self.guarded(self.name_optimizer)
 
         @functools.wraps(make)
         def watched(*args: Any, **options: Any) -> Any:
-            self._making += 1
+            self._optimizers_being_made += 1
             try:
                 made = make(*args, **options)
             finally:
-                self._making -= 1
-            if not self._making:
+                self._optimizers_being_made -= 1
+            if not self._optimizers_being_made:
                 named(name, args[0] if args else options.get("learning_rate"))
             return made
 
         return watched
 
-    def _making_schedule(self, name: str, make: Callable[..., Any]) -> Callable[..., Any]:
+    def _wrapping_schedule(self, name: str, make: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(make)
         def watched(*args: Any, **options: Any) -> Any:
             schedule = make(*args, **options)
@@ -258,174 +263,174 @@ class JaxListener(Listener):
 
         return watched
 
-    # What they tell.
+    # What the hooks call.
 
     def name_optimizer(self, name: str, rate: Any) -> None:
-        self._optimizer, self._rate = name, rate
+        self._optimizer, self._optimizer_rate = name, rate
 
     def call_began(self) -> float | None:
-        """None where it is of no interest: in another thread, or in a program of which Keras speaks."""
-        if self.silent or threading.current_thread() is not threading.main_thread():
+        """The moment of the call; None for a call in another thread, or in a program that Keras records."""
+        if self.muted or threading.current_thread() is not threading.main_thread():
             return None
         self.calling = True
-        self._traced = 0
-        self.clock.look()
+        self._traced_role = 0
+        self.clock.poll()
         return time.monotonic()
 
-    def call_ended(self, function: Compiled, begun: float, args: Any, options: Any, result: Any) -> None:
-        if self._traced > function.role:
-            function.role = self._traced
-        if self._traced == UPDATE:
-            function.steps = self._known_steps()
-        loss = loss_in(result)
-        shown = loss if loss is not None else _smallest(self.module, result)
-        if shown is None or isinstance(shown, self.module.core.Tracer):
-            return  # nothing was computed: it is being traced by somebody else
+    def call_ended(self, function: CompiledFunction, begun: float, args: Any, options: Any, result: Any) -> None:
+        if self._traced_role > function.role:
+            function.role = self._traced_role
+        if self._traced_role == UPDATE:
+            function.steps = self._steps_of_call()
+        loss = find_loss(result)
+        small_result = loss if loss is not None else _smallest_array(self.module, result)
+        if small_result is None or isinstance(small_result, self.module.core.Tracer):
+            return  # nothing was computed: it is being traced inside another function
         if not function.role:
-            self._other_called(function, begun, shown)
+            self._other_called(function, begun, small_result)
             return
-        if self._begun is None:
-            self._begun = begun
+        if self._iteration_start is None:
+            self._iteration_start = begun
         self._loss = self._last_loss = loss
         if self._step is None or self._step[0].role < function.role:
-            self._step = (function, *_shapes(self.module, (args, options)))
-            self._batch = _batch_size(self.module, args, options, result, function.steps)
+            self._step = (function, *_abstract_arguments(self.module, (args, options)))
+            self._found_batch_size = _batch_size(self.module, args, options, result, function.steps)
         if function.role == UPDATE or not self._updates:
-            self._boundary(function.steps, shown, _losses(self.module, result, function.steps))
+            self._end_iteration(function.steps, small_result, _step_losses(self.module, result, function.steps))
 
-    def _known_steps(self) -> int:
+    def _steps_of_call(self) -> int:
         if self._traced_steps is None:
             self.note("steps run in a loop of unknown length: each call counts as one iteration")
         return self._traced_steps or 1
 
     def _gradient_began(self) -> float | None:
-        if self.silent:
+        if self.muted:
             return None
         if self.calling:
-            self._traced = max(self._traced, GRADIENT)
+            self._traced_role = max(self._traced_role, GRADIENT)
             return None
         return time.monotonic()
 
     def _gradient_ended(self, begun: float, result: Any) -> None:
-        """One that is not compiled."""
-        shown = _smallest(self.module, result)
-        if shown is None or isinstance(shown, self.module.core.Tracer):
+        """A gradient that is not compiled was taken."""
+        small_result = _smallest_array(self.module, result)
+        if small_result is None or isinstance(small_result, self.module.core.Tracer):
             return
-        if self._begun is None:
-            self._begun = begun
-        self._loss = self._last_loss = loss_in(result)
+        if self._iteration_start is None:
+            self._iteration_start = begun
+        self._loss = self._last_loss = find_loss(result)
         if not self._updates:
-            self._boundary(1, shown, None)
+            self._end_iteration(1, small_result, None)
 
     def update_made(self, params: Any, result: Any) -> None:
-        if self.silent:
+        if self.muted:
             return
         leaves = self.module.tree_util.tree_leaves(params)
         if not self._parameters:
             self._parameters = _parameter_facts(leaves)
         if not self._updates:
             self._updates = True
-            if self.loop.count:  # gradients were taken for iterations, and nothing is told yet
-                kept = self.first_start, self._last_loss, self._step, self._batch
+            if self.loop.count:  # gradients were counted as iterations, and nothing is recorded yet
+                state = self.first_start, self._last_loss, self._step, self._found_batch_size
                 self.begin()
-                self._begun, self._loss, self._step, self._batch = kept
+                self._iteration_start, self._loss, self._step, self._found_batch_size = state
         if self.calling:
-            self._traced = UPDATE
-            self._traced_steps = None if None in self._lengths else math.prod(self._lengths)  # type: ignore[arg-type] # no None
+            self._traced_role = UPDATE
+            self._traced_steps = None if None in self._loop_lengths else math.prod(self._loop_lengths)  # type: ignore[arg-type] # no None
             return
-        shown = _smallest(self.module, result)
-        if shown is not None and not isinstance(shown, self.module.core.Tracer):
-            self._boundary(1, shown, None)
+        small_result = _smallest_array(self.module, result)
+        if small_result is not None and not isinstance(small_result, self.module.core.Tracer):
+            self._end_iteration(1, small_result, None)
 
-    def _other_called(self, function: Compiled, begun: float, shown: Any) -> None:
-        self.together_end = None
+    def _other_called(self, function: CompiledFunction, begun: float, small_result: Any) -> None:
+        self.multi_step_end = None
         if not self.loop.count:
             return
-        other = self._others.setdefault(id(function), _Other())
-        other.count(self.loop.count)
-        if not other.ordinary(self.loop.count):
-            other.called(self.loop.count, (begun, self._last_mark), self.clock.when_ready(shown))
+        other = self._other_functions.setdefault(id(function), _OtherFunction())
+        other.count_gap(self.loop.count)
+        if not other.is_ordinary(self.loop.count):
+            other.add_call(self.loop.count, (begun, self._last_mark), self.clock.when_ready(small_result))
 
-    # What follows from it.
+    # Iterations.
 
-    def _boundary(self, steps: int, shown: Any, losses: Any) -> None:
-        self.speak()
-        begun = self._begun if self._begun is not None else time.monotonic()
-        self.start_at(begun)
+    def _end_iteration(self, steps: int, small_result: Any, losses: Any) -> None:
+        self.claim_process()
+        begun = self._iteration_start if self._iteration_start is not None else time.monotonic()
+        self.set_first_start(begun)
         loss, self._loss = self._loss, None
         if steps > 1:
-            value = read_number(shown)
-            self.steps_together(begun, steps, losses if losses is not None else None if loss is None else value)
+            value = read_number(small_result)
+            self.multi_step_call_ended(begun, steps, losses if losses is not None else None if loss is None else value)
             return
-        mark = self._last_mark = self.clock.when_ready(shown)
-        self.step(mark if loss is shown else loss, mark)
-        self._begun = None
+        mark = self._last_mark = self.clock.when_ready(small_result)
+        self.step(mark if loss is small_result else loss, mark)
+        self._iteration_start = None
         self.iteration_ended()
 
     @property
-    def believed(self) -> bool:
-        waiting = not self._updates and "optax" in sys.modules and self.loop.count < BELIEVED_GRADIENTS
+    def training_confirmed(self) -> bool:
+        waiting = not self._updates and "optax" in sys.modules and self.loop.count < CONFIRMING_GRADIENTS
         return not waiting or self.stop.due(self.loop.count)
 
     def learning_rate(self) -> float | None:
-        return float(self._rate) if self._updates and isinstance(self._rate, (int, float)) else None
+        return float(self._optimizer_rate) if self._updates and isinstance(self._optimizer_rate, (int, float)) else None
 
     def before_step(self) -> None:
-        if self._pass is None and self._batch is not None:
-            facts = {"batch_size": self._batch, "samples": None, "length": None, "waits": False}
+        if self._pass is None and self._found_batch_size is not None:
+            facts = {"batch_size": self._found_batch_size, "samples": None, "length": None, "waits": False}
             self._pass = self.new_pass(self, self, facts, self.first_start)
         if self._pass is not None:
             self.loop.batch_given(self._pass, 0.0)
 
-    # What is written.
+    # Output.
 
     def loss_value(self, loss: Any) -> float | None:
         return loss if isinstance(loss, float) else super().loss_value(loss)
 
     def write_facts(self) -> None:
-        rate = self._rate
+        rate = self._optimizer_rate
         schedule = self._schedules.get(id(rate), (getattr(rate, "__qualname__", "").partition(".")[0], None))[0]
         self.recorder.add(
             "model",
             framework="jax",
             framework_version=str(self.module.__version__),
-            # One that was made and is never used says nothing.
+            # An optimizer that was made and is never used is not recorded.
             optimizer=self._optimizer if self._updates else None,
             schedule=schedule if self._updates and callable(rate) else None,
             **self._parameters,
             **device_facts(),
         )
-        if self._batch is not None:
-            self.recorder.add("loader", batch_size=self._batch, samples=None, length=None, waits=False)
-        self.recorder.add("versions", versions=versions_of("jaxlib", "optax", "flax", "equinox", "numpy"))
+        if self._found_batch_size is not None:
+            self.recorder.add("loader", batch_size=self._found_batch_size, samples=None, length=None, waits=False)
+        self.recorder.add("versions", versions=imported_versions("jaxlib", "optax", "flax", "equinox", "numpy"))
 
     def write(self) -> None:
         count = self.loop.count
-        for other in self._others.values():
-            if other.rare(count):
+        for other in self._other_functions.values():
+            if other.is_rare(count):
                 self._write_windows(other, before=count)
         super().write()
 
-    def _write_windows(self, other: _Other, *, before: float) -> None:
-        """Of the gaps before that one; what is not done yet waits."""
-        for gap in sorted(other.spans.keys() - other.told):
+    def _write_windows(self, other: _OtherFunction, *, before: float) -> None:
+        """Record its windows in the gaps before that one, except those whose work is not done yet."""
+        for gap in sorted(other.spans.keys() - other.written_gaps):
             (called, last), end = other.spans[gap]
             if gap >= before or end.seconds is None:
                 continue
-            other.told.add(gap)
-            # Called while the device was still at work on the iterations before. Where all cores are busy the end
-            # of those may be noticed only after its own: then it began when it was called.
+            other.written_gaps.add(gap)
+            # It was called while the device was still working on earlier iterations. Where all cores are busy, the end
+            # of those may be noticed only after its own end: then it is taken to begin when it was called.
             begun = called if last is None or last.seconds is None else max(called, last.seconds)
             start = begun if begun < end.seconds else called
             self.recorder.add("window", start=start, end=max(start, end.seconds), after=gap)
 
-    def last_facts(self) -> None:
+    def write_final_facts(self) -> None:
         count = self.loop.count
-        for other in self._others.values():
-            if not other.ordinary(count):
+        for other in self._other_functions.values():
+            if not other.is_ordinary(count):
                 self._write_windows(other, before=math.inf)
-        if self._updates and callable(self._rate):
-            values = [float(self._rate(step)) for step in range(min(count, SCHEDULED))]
+        if self._updates and callable(self._optimizer_rate):
+            values = [float(self._optimizer_rate(step)) for step in range(min(count, MAX_SCHEDULED_STEPS))]
             self.recorder.add("learning_rates", values=values)
         write_compilation(self.recorder)
         if self.trace:
@@ -440,54 +445,54 @@ class JaxListener(Listener):
         if self._keras_step is not None:
             self._write_operations_of(self._keras_step, recorder)
 
-    def _write_operations_of(self, step: tuple[Compiled, Any, Any], recorder: Recorder) -> None:
-        """From the jaxpr of its last compilation, which JAX still has."""
-        if self._lower_seconds > LOWERING_SECONDS:
+    def _write_operations_of(self, step: tuple[CompiledFunction, Any, Any], recorder: Recorder) -> None:
+        """Record the operations from the jaxpr of its last compilation, which JAX still holds."""
+        if self._lower_seconds > MAX_LOWERING_SECONDS:
             return
         function, args, options = step
         operations: Any = importlib.import_module(f"{__package__}.jax_operations")
         jaxpr = function._function.trace(*args, **options).jaxpr
         recorder.add("operations", **operations.operations_of(jaxpr, steps=function.steps))
 
-    def keras_step_called(self, function: Compiled, args: Any, options: Any) -> None:
-        """What a model of Keras is trained with, though Keras speaks."""
-        self._keras_step = (function, *_shapes(self.module, (args, options)))
+    def keras_step_called(self, function: CompiledFunction, args: Any, options: Any) -> None:
+        """Note the step with which a model of Keras is trained, which Keras itself records."""
+        self._keras_step = (function, *_abstract_arguments(self.module, (args, options)))
 
     def device_bytes(self) -> int | None:
         return device_bytes()
 
 
-class _Other:
-    """A compiled function that does not train, and when it ran: from its first to its last call in each gap between
-    two iterations."""
+class _OtherFunction:
+    """A compiled function that does not train, and the times of its calls: from the first to the last call in each gap
+    between two iterations."""
 
     def __init__(self) -> None:
         self.spans: dict[int, tuple[Any, Any]] = {}
         self.gaps = 0
-        """In which it was called; those of an ordinary one have no spans."""
-        self.last: int | None = None
-        self.told: set[int] = set()
-        """Gaps that are written already."""
+        """The number of gaps in which it was called; the gaps of an ordinary function have no spans."""
+        self.last_gap: int | None = None
+        self.written_gaps: set[int] = set()
+        """The gaps whose window is recorded already."""
 
-    def count(self, gap: int) -> None:
-        self.gaps += gap != self.last
-        self.last = gap
+    def count_gap(self, gap: int) -> None:
+        self.gaps += gap != self.last_gap
+        self.last_gap = gap
 
-    def called(self, gap: int, start: Any, end: Any) -> None:
+    def add_call(self, gap: int, start: Any, end: Any) -> None:
         first = self.spans.get(gap)
         self.spans[gap] = (start if first is None else first[0], end)
 
-    def ordinary(self, gaps: int) -> bool:
-        """It runs in most gaps, so it belongs to the iterations."""
+    def is_ordinary(self, gaps: int) -> bool:
+        """It runs in most gaps, so it is part of the iterations."""
         return self.gaps > max(2, gaps / 2)
 
-    def rare(self, gaps: int) -> bool:
-        """So much so that it need not be waited for the end to know that it validates."""
+    def is_rare(self, gaps: int) -> bool:
+        """It runs so rarely that it is certainly a validation, before measuring is over."""
         return self.gaps <= gaps / 4
 
 
 def write_compilation(recorder: Recorder) -> None:
-    """What XLA took so far in this process, and whether it found code of an earlier run."""
+    """Record the seconds that XLA compiled so far in this process, and whether its cache was warm."""
     listener = JaxListener.current
     if listener is None or not listener._compile_seconds:
         return
@@ -529,14 +534,14 @@ def _parameter_facts(leaves: list[Any]) -> dict[str, Any]:
     }
 
 
-def _smallest(jax: Any, result: Any) -> Any:
-    """A result that is cheap to hold until it is ready."""
+def _smallest_array(jax: Any, result: Any) -> Any:
+    """The smallest array of a result, which is cheap to hold until it is ready."""
     leaves = [leaf for leaf in jax.tree_util.tree_leaves(result) if isinstance(leaf, jax.Array)]
     return min(leaves, key=lambda leaf: math.prod(leaf.shape), default=None)
 
 
-def _losses(jax: Any, result: Any, steps: int) -> list[float | None] | None:
-    """One for each step of a loop inside the call, if it returns them."""
+def _step_losses(jax: Any, result: Any, steps: int) -> list[float | None] | None:
+    """The losses of all steps of a loop inside the call, if it returns them."""
     if steps < 2:
         return None
     for leaf in jax.tree_util.tree_leaves(result if not isinstance(result, tuple) else list(result)):
@@ -545,9 +550,11 @@ def _losses(jax: Any, result: Any, steps: int) -> list[float | None] | None:
     return None
 
 
-def _shapes(jax: Any, arguments: Any) -> Any:
+def _abstract_arguments(jax: Any, arguments: Any) -> Any:
+    """The arguments with every array replaced by its shape and dtype."""
+
     def shape_of(leaf: Any) -> Any:
-        # With the weakness of its type it is the same to JAX as the argument itself, and nothing is traced again.
+        # With its weak type it is the same to JAX as the argument itself, so nothing is traced again.
         weak = bool(getattr(leaf, "weak_type", False))
         return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=weak) if hasattr(leaf, "dtype") else leaf
 
@@ -555,8 +562,8 @@ def _shapes(jax: Any, arguments: Any) -> Any:
 
 
 def _batch_size(jax: Any, args: Any, options: Any, result: Any, steps: int) -> int | None:
-    """The first dimension that all data have in common. Data is what is given to a step and not given back."""
-    returned = [_shapes_of(jax, part) for part in _parts(result)]
+    """The first dimension that all data have in common. Data are the arguments of a step that it does not return."""
+    returned = [_shapes_of(jax, part) for part in _result_parts(result)]
     given: list[tuple[tuple[int, ...], str]] = []
     for argument in (*args, *options.values()):
         shapes = _shapes_of(jax, argument)
@@ -569,11 +576,11 @@ def _batch_size(jax: Any, args: Any, options: Any, result: Any, steps: int) -> i
     return sizes.pop() if len(sizes) == 1 else None
 
 
-def _parts(result: Any) -> list[Any]:
-    """What a step returned, whole and out of its tuples; those with names are states and stay whole."""
+def _result_parts(result: Any) -> list[Any]:
+    """The result of a step and the items of its tuples; a named tuple is a state and stays in one piece."""
     if not isinstance(result, tuple) or hasattr(result, "_fields"):
         return [result]
-    return [result, *(part for item in result for part in _parts(item))]
+    return [result, *(part for item in result for part in _result_parts(item))]
 
 
 def _shapes_of(jax: Any, tree: Any) -> list[tuple[tuple[int, ...], str]]:

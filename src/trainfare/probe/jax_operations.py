@@ -1,10 +1,10 @@
-"""What one step of JAX computes, read from its jaxpr: nothing is run, and a step that was compiled is not traced again.
+"""The operators of one step of JAX, read from its jaxpr: nothing is run, and a compiled step is not traced again.
 
-A jaxpr is what JAX has before XLA optimises it. XLA makes one kernel of neighbouring pointwise operators, so here they
-are one operation as well; reshapes and transposes are free. Backward is what JAX itself calls transposed. What takes
-a gradient and is no part of the backward pass updates the weights.
+A jaxpr is the program before XLA optimises it. XLA fuses neighbouring pointwise operators into one kernel, so here they
+are one operation as well; reshapes and transposes are free. The backward pass consists of the operators that JAX itself
+names transposed. An operator that reads a gradient outside the backward pass updates the weights.
 
-A loop counts its body as often as it runs; one of unknown length once. Of branches the one with most work counts.
+The body of a loop counts as often as it runs, once if the length is unknown. Of several branches the heaviest counts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         POINTWISE,
         REDUCTION,
         Graph,
-        Node,
+        OperatorNode,
         Value,
     )
 else:
@@ -43,47 +43,49 @@ else:
         operations.POINTWISE,
         operations.REDUCTION,
     )
-    Graph, Node, Value = operations.Graph, operations.Node, operations.Value
+    Graph, OperatorNode, Value = operations.Graph, operations.OperatorNode, operations.Value
 
 _VIEWS = {"reshape", "squeeze", "expand_dims", "transpose", "copy", "copy_p", "stop_gradient", "optimization_barrier"}
 _COPIES = {"gather", "dynamic_slice", "dynamic_update_slice", "concatenate", "pad", "slice", "rev", "split"}
-_ALONE = {"scatter", "scatter-add", "sort", "top_k", "cumsum", "cumlogsumexp", "cumprod", "cummax", "fft"}
+_NEVER_FUSED = {"scatter", "scatter-add", "sort", "top_k", "cumsum", "cumlogsumexp", "cumprod", "cummax", "fft"}
 _POOLS = ("reduce_window", "select_and_scatter", "select_and_gather")
 
 
 def operations_of(closed: Any, *, steps: int = 1) -> dict[str, Any]:
-    """Of a ClosedJaxpr: rows, and what forward keeps for backward. Of several steps in a loop those of one."""
-    reader = _Reader(steps)
+    """The rows and the activation bytes of a ClosedJaxpr; of one step, if it runs several steps in a loop."""
+    reader = _JaxprReader(steps)
     graph = Graph()
     inner = closed.jaxpr
     known: dict[Any, Value] = {}
     for variable in (*inner.constvars, *inner.invars):
         known[variable] = _value(variable.aval)
     graph.outputs = reader.read(graph, inner, known, FORWARD)
-    tally, kept = graph.tally()
-    return {"operations": tally.rows(), "activation_bytes": kept}
+    tally, activation_bytes = graph.tally()
+    return {"operations": tally.rows(), "activation_bytes": activation_bytes}
 
 
 def write_keras(recorder: Any, _model: Any, _batch_size: int | None) -> None:
-    """Of `fit`."""
+    """Record the operations of the step with which `fit` trains."""
     hooks: Any = importlib.import_module(f"{__package__}.jax_hooks")
     if hooks.JaxListener.current is not None:
         hooks.JaxListener.current.write_keras_operations(recorder)
 
 
-class _Reader:
+class _JaxprReader:
+    """Converts a jaxpr into a Graph."""
+
     def __init__(self, steps: int) -> None:
         self._steps = steps
-        self._deadline = time.monotonic() + operations.COUNTING_SECONDS
+        self._deadline = time.monotonic() + operations.MAX_COUNTING_SECONDS
         self._convolutions: dict[tuple[Any, ...], tuple[float, Any]] = {}
-        """Those of the forward pass, by the shapes of image, filter and result."""
+        """The convolutions of the forward pass, by the shapes of image, filter and result."""
 
     def read(self, graph: Graph, jaxpr: Any, known: dict[Any, Value], part: str) -> list[Value]:
-        """Adds the equations to the graph; the values of the results."""
+        """Add the equations to the graph and return the values of the results."""
         for equation in jaxpr.eqns:
             if time.monotonic() > self._deadline:
-                raise TimeoutError(f"counting took more than {operations.COUNTING_SECONDS} s")
-            # A literal is a number in the program, not a tensor.
+                raise TimeoutError(f"counting took more than {operations.MAX_COUNTING_SECONDS} s")
+            # A literal is a constant of the program, not a tensor.
             inputs = [known[v] for v in equation.invars if not hasattr(v, "val") and v in known]
             outputs = self._equation(graph, equation, inputs, known, self._part(equation, inputs, part))
             known.update(zip(equation.outvars, outputs))  # noqa: B905 # `strict` is newer than the user's Python may be
@@ -95,7 +97,7 @@ class _Reader:
         stack = str(equation.source_info.name_stack)
         if "transpose(" in stack:
             return BACKWARD
-        return OPTIMIZER if any(value.after for value in inputs) and "jvp(" not in stack else FORWARD
+        return OPTIMIZER if any(value.depends_on_backward for value in inputs) and "jvp(" not in stack else FORWARD
 
     def _equation(
         self, graph: Graph, equation: Any, inputs: list[Value], known: dict[Any, Value], part: str
@@ -106,9 +108,9 @@ class _Reader:
             pairs = zip(equation.outvars, inputs)  # noqa: B905 # as above
             return [_value(variable.aval, view_of=value) for variable, value in pairs]
         if name in ("broadcast_in_dim", "iota"):
-            # Never a kernel: whoever takes it makes it again.
+            # Never a kernel of its own: each consumer computes it again.
             (variable,) = equation.outvars
-            return [_value(variable.aval, view_of=inputs[0]) if inputs else _nothing(variable.aval)]
+            return [_value(variable.aval, view_of=inputs[0]) if inputs else _empty_value(variable.aval)]
         looping = name in ("scan", "while", "cond")
         if bodies and not looping and not name.startswith(("scatter", "reduce", "custom_lin")):
             return self._inlined(graph, equation, bodies[0], known, part)
@@ -117,8 +119,10 @@ class _Reader:
             self._loop(graph, equation, bodies, inputs, outputs, part)
             return outputs
         kind, flops, details = self._work(equation, outputs, part)
-        fuses = kind in (POINTWISE, REDUCTION, COPY) and name not in _ALONE and not name.startswith(_POOLS)
-        graph.nodes.append(Node(name, kind, inputs, outputs, part=part, flops=flops, fuses=fuses, **details))
+        can_fuse = kind in (POINTWISE, REDUCTION, COPY) and name not in _NEVER_FUSED and not name.startswith(_POOLS)
+        graph.nodes.append(
+            OperatorNode(name, kind, inputs, outputs, part=part, flops=flops, can_fuse=can_fuse, **details)
+        )
         return outputs
 
     def _inlined(self, graph: Graph, equation: Any, body: Any, known: dict[Any, Value], part: str) -> list[Value]:
@@ -137,15 +141,15 @@ class _Reader:
         graphs = []
         for body in bodies:
             inner = getattr(body, "jaxpr", body)
-            one = Graph()
+            inner_graph = Graph()
             values = {variable: _value(variable.aval) for variable in (*inner.constvars, *inner.invars)}
-            one.outputs = self.read(one, inner, values, part)
-            graphs.append(one)
-        heaviest = max(graphs, key=lambda one: (one.flops, len(one.nodes)))
+            inner_graph.outputs = self.read(inner_graph, inner, values, part)
+            graphs.append(inner_graph)
+        heaviest = max(graphs, key=lambda inner_graph: (inner_graph.flops, len(inner_graph.nodes)))
         count = _length(equation)
         if self._steps > 1 and self._steps % count == 0 and heaviest.updates:
             count = 1
-        node = Node(equation.primitive.name, COPY, inputs, outputs, part=part, body=heaviest, count=count)
+        node = OperatorNode(equation.primitive.name, COPY, inputs, outputs, part=part, body=heaviest, count=count)
         graph.nodes.append(node)
 
     def _work(self, equation: Any, outputs: list[Value], part: str) -> tuple[str, float, dict[str, Any]]:
@@ -159,13 +163,13 @@ class _Reader:
             return CONVOLUTION, flops, {"convolution": shape}
         if name.startswith(("reduce_", "arg", *_POOLS)) and name != "reduce_precision":
             return REDUCTION, 0.0, {}
-        return (COPY if name in _COPIES or name in _ALONE else POINTWISE), 0.0, {}
+        return (COPY if name in _COPIES or name in _NEVER_FUSED else POINTWISE), 0.0, {}
 
     def _convolution(self, equation: Any, part: str) -> tuple[float, Any]:
-        """FLOPs, and the shape as forward has it.
+        """The FLOPs, and the shape of the forward convolution.
 
-        The backward pass is made of convolutions too, of images between whose pixels zeros are put: they are known
-        by the shapes that they share with one of the forward pass, and each takes as much as that.
+        The backward pass consists of convolutions too, of images with zeros between their pixels. They are recognised
+        by the shapes that they share with a convolution of the forward pass, and each takes as many FLOPs as that.
         """
         image, weight = (tuple(v.aval.shape) for v in equation.invars[:2])
         out = tuple(equation.outvars[0].aval.shape)
@@ -177,14 +181,14 @@ class _Reader:
         groups, dilation = params["feature_group_count"], tuple(params["lhs_dilation"])
         transposed = any(step > 1 for step in dilation)
         filters = weight[numbers.rhs_spec[0]]
-        seen_by_each = math.prod(weight) // max(1, filters)
+        filter_size = math.prod(weight) // max(1, filters)
         if transposed:
             flops = 2.0 * math.prod(image) * math.prod(weight[axis] for axis in numbers.rhs_spec[2:]) * filters / groups
         else:
-            flops = 2.0 * math.prod(out) * seen_by_each
-        shape = operations.convolution(
-            inward=image[numbers.lhs_spec[1]],
-            outward=filters,
+            flops = 2.0 * math.prod(out) * filter_size
+        shape = operations.convolution_shape(
+            channels_in=image[numbers.lhs_spec[1]],
+            channels_out=filters,
             kernel=[weight[axis] for axis in numbers.rhs_spec[2:]],
             stride=dilation if transposed else params["window_strides"],
             plane=[out[axis] for axis in numbers.out_spec[2:]],
@@ -199,19 +203,19 @@ class _Reader:
 
 
 def _bodies(equation: Any) -> list[Any]:
-    """The jaxprs that it runs; of a `while` the body alone."""
+    """The jaxprs that an equation runs; for a `while` only the body."""
     params = equation.params
     if equation.primitive.name == "while":
         return [params["body_jaxpr"]]
-    values = (one for value in params.values() for one in (value if isinstance(value, (tuple, list)) else (value,)))
-    return [one for one in values if hasattr(one, "eqns") or hasattr(getattr(one, "jaxpr", None), "eqns")]
+    values = (item for value in params.values() for item in (value if isinstance(value, (tuple, list)) else (value,)))
+    return [item for item in values if hasattr(item, "eqns") or hasattr(getattr(item, "jaxpr", None), "eqns")]
 
 
 def _length(equation: Any) -> int:
     return int(equation.params["length"]) if equation.primitive.name == "scan" else 1
 
 
-def _nothing(aval: Any) -> Value:
+def _empty_value(aval: Any) -> Value:
     value = _value(aval)
     value.itemsize = 0
     return value

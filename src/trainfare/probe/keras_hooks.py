@@ -1,17 +1,17 @@
-"""Where Keras is listened to, on any of its backends.
+"""The hooks into Keras, on any of its backends.
 
 start, epochs, validation data         `Model.fit`
 epoch and batch boundaries, loss       `CallbackList`, which `fit` calls on its own thread
 data set, batch size                   `EpochIterator`, which `fit` and `evaluate` make
 validation                             `Model.evaluate`
 checkpoints                            `Model.save`, `Model.save_weights`
-loops of the program's own             `Model.train_on_batch`; `Optimizer.apply` is told to the backend's listener
+training loops of the program's own    `Model.train_on_batch`; `Optimizer.apply` notifies the listener of the backend
 
 No callback is added: one that overrides `on_train_batch_end` would make Keras wait for the device at every batch.
-Keras reports the mean loss of the epoch so far, weighted by batch sizes; the loss of one batch follows from two.
+Keras reports the mean loss of the epoch so far, weighted by batch sizes; the loss of one batch follows from two means.
 """
 
-# ruff: noqa: SLF001 # Keras has no public name for what `fit` keeps of itself
+# ruff: noqa: SLF001 # Keras has no public name for the state of `fit`
 from __future__ import annotations
 
 import functools
@@ -27,82 +27,83 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from trainfare.probe.listening import Listener, versions_of
-    from trainfare.probe.loop import Pass
+    from trainfare.probe.listener import Listener, imported_versions
+    from trainfare.probe.loop import DataPass
     from trainfare.probe.recorder import Recorder
     from trainfare.probe.stop import Stop
 else:
-    _listening = importlib.import_module(f"{__package__}.listening")
-    Listener, versions_of = _listening.Listener, _listening.versions_of
+    _listener = importlib.import_module(f"{__package__}.listener")
+    Listener, imported_versions = _listener.Listener, _listener.imported_versions
 
-PLANNED_EPOCHS = 1000
-"""So many at most is a schedule asked for; each time takes some 0.2 ms."""
+MAX_PLANNED_EPOCHS = 1000
+"""The learning rate is computed for at most this many epochs; each takes about 0.2 ms."""
 
-LAST_VALIDATION_SECONDS = 60.0
-"""When measuring ends before any validation was seen, one is let run; but no longer than this."""
-
-
-def listen(keras: ModuleType, recorder: Recorder, *, stop: Callable[[], Stop], trace: bool) -> KerasListener:
-    """Called once keras has been imported."""
-    return placed(KerasListener(keras, recorder, stop=stop, trace=trace))
+MAX_LAST_VALIDATION_SECONDS = 60.0
+"""If measuring ends before any validation was seen, one is run, but for no longer than this."""
 
 
-def placed(listener: KerasListener) -> KerasListener:
-    listener.place(
+def listen(keras: ModuleType, recorder: Recorder, *, new_stop: Callable[[], Stop], trace: bool) -> KerasListener:
+    """Install the hooks; called once keras has been imported."""
+    return install_keras_hooks(KerasListener(keras, recorder, new_stop=new_stop, trace=trace))
+
+
+def install_keras_hooks(listener: KerasListener) -> KerasListener:
+    """Install all hooks of this listener and return it."""
+    listener.install(
         listener.watch_fit,
         listener.watch_epochs,
         listener.watch_batches,
         listener.watch_data,
         listener.watch_validation,
         listener.watch_saves,
-        listener.watch_single_batches,
+        listener.watch_train_on_batch,
         listener.watch_updates,
     )
     return listener
 
 
-class _Mean:
-    """The mean loss of an epoch up to a batch, from which the loss of that batch (or of a few) is had."""
+class _RunningMean:
+    """The mean loss of an epoch up to a batch, from which the loss of that batch, or of a few, is computed."""
 
-    __slots__ = ("_before", "_known", "_raw", "_sample_count", "_samples")
+    __slots__ = ("_previous", "_raw", "_sample_count", "_samples", "_value")
 
-    def __init__(self, raw: Any, samples: int, before: _Mean | None) -> None:
+    def __init__(self, raw: Any, samples: int, previous: _RunningMean | None) -> None:
         self._raw = raw
         self._samples = samples
-        self._before = before
-        self._sample_count: int = samples + (before._sample_count if before is not None else 0)
-        self._known: float | None = None
+        self._previous = previous
+        self._sample_count: int = samples + (previous._sample_count if previous is not None else 0)
+        self._value: float | None = None
 
     def mean(self, read: Callable[[Any], float | None]) -> float | None:
         if self._raw is not None:
-            self._known, self._raw = read(self._raw), None
-        return self._known
+            self._value, self._raw = read(self._raw), None
+        return self._value
 
-    def of_last(self, read: Callable[[Any], float | None]) -> float | None:
-        mean, before = self.mean(read), self._before
-        if before is None or mean is None:
+    def last_batch_loss(self, read: Callable[[Any], float | None]) -> float | None:
+        mean, previous = self.mean(read), self._previous
+        if previous is None or mean is None:
             return mean
-        earlier, self._before = before.mean(read), None
+        earlier, self._previous = previous.mean(read), None
         if earlier is None:
             return None
         return earlier + (mean - earlier) * self._sample_count / self._samples
 
 
 class _Fit:
-    """The outermost `fit` that runs, noticed whether anybody measures or not: a callback may begin to inside it."""
+    """The outermost running `fit`. It is also noted while nothing is measured: a callback may begin measuring in it."""
 
     __slots__ = ("data", "epochs", "first_epoch", "model", "validates")
 
-    def __init__(self, model: Any, asked: dict[str, Any]) -> None:
+    def __init__(self, model: Any, arguments: dict[str, Any]) -> None:
         self.model = model
         self.data: Any = None
-        self.validates = asked.get("validation_data") is not None or bool(asked.get("validation_split"))
-        self.first_epoch: int = asked.get("initial_epoch") or 0
-        self.epochs: int = asked.get("epochs", 1) - self.first_epoch
+        self.validates = arguments.get("validation_data") is not None or bool(arguments.get("validation_split"))
+        self.first_epoch: int = arguments.get("initial_epoch") or 0
+        self.epochs: int = arguments.get("epochs", 1) - self.first_epoch
 
 
-class _Planned:
-    """What a schedule of learning rates is asked with: read when the first epoch begins."""
+class _SchedulePlan:
+    """The arguments with which a learning-rate schedule is evaluated, read when the first epoch begins."""
 
     __slots__ = ("epochs", "first_epoch", "length", "steps_before")
 
@@ -114,6 +115,8 @@ class _Planned:
 
 
 class KerasListener(Listener):
+    """Updates a Loop from the hooks into Keras."""
+
     framework = "keras"
 
     _fit: _Fit | None = None
@@ -122,55 +125,55 @@ class KerasListener(Listener):
     def begin(self) -> None:
         super().begin()
         operations: Any = importlib.import_module(f"{__package__}.keras_operations")
-        self._operations = operations.KerasOperations(self.backend, self.recorder, self.loop, wanted=self.trace)
+        self._operations = operations.KerasOperations(self.backend, self.recorder, self.loop, trace=self.trace)
         self._model: Any = None
         self._fits = 0
         self._epoch = 0
-        self._pass: Pass | None = None
-        self._facts: dict[str, Any] = {}
-        self._mean: _Mean | None = None
+        self._pass: DataPass | None = None
+        self._data_facts: dict[str, Any] = {}
+        self._epoch_mean: _RunningMean | None = None
         self._last_batch = -1
         self._epoch_start: float | None = None
-        self._asked_at: float | None = None
+        self._requested_at: float | None = None
         self._waited = 0.0
-        self._rate: float | None = None
+        self._epoch_rate: float | None = None
         self._first_rate: float | None = None
         self._schedule: str | None = None
-        self._scheduled: Any = None
-        self._by_step = False
-        self._planned: _Planned | None = None
+        self._schedule_function: Any = None
+        self._schedule_by_step = False
+        self._schedule_plan: _SchedulePlan | None = None
         self._device = "cpu"
         self._validated = False
-        self._validation_told = False
+        self._validation_written = False
         self._evaluations = 0
-        self._saves = 0
+        self._open_saves = 0
         self._save_start: Any = None
         self._ending_since: float | None = None
-        self._cuda = False
+        self._on_cuda = False
 
-    # Where Keras 2 differs (`keras2_hooks.py`).
+    # What `keras2_hooks.py` overrides for Keras 2.
 
     @property
     def backend(self) -> str:
         return str(self.module.config.backend())
 
     def data_facts(self, iterator: Any) -> dict[str, Any]:
-        return _data_facts(iterator)
+        return _epoch_iterator_facts(iterator)
 
     def first_batch_size(self) -> int | None:
-        """As it was seen when the first batch was made, of data that does not tell."""
+        """The size of the first batch, for data that does not tell its batch size."""
         return getattr(self._data.data_adapter, "_trainfare_size", None)
 
     def number(self, value: Any) -> float | None:
-        """Of a variable or a result of the backend, when it has it at hand."""
+        """The number in a variable or a result of the backend, without waiting for it."""
         return _number(getattr(value, "value", value))
 
-    # Where the hooks go.
+    # Installing the hooks.
 
     def watch_fit(self) -> None:
         model: Any = self.module.Model
         fit = model.fit
-        began, ended = self.always(self._fit_began), self.always(self._fit_ended)
+        began, ended = self.guarded_always(self._fit_began), self.guarded_always(self._fit_ended)
 
         @functools.wraps(fit)
         def watched(model: Any, *args: Any, **options: Any) -> Any:
@@ -232,7 +235,7 @@ class KerasListener(Listener):
 
     def watch_data(self) -> None:
         iterators: Any = importlib.import_module("keras.src.trainers.epoch_iterator").EpochIterator
-        iterators.__init__ = self.noticing_data(iterators.__init__)
+        iterators.__init__ = self.noting_data(iterators.__init__)
 
         adapters: Any = importlib.import_module("keras.src.trainers.data_adapters.py_dataset_adapter")
         standardize = adapters.PyDatasetAdapter._standardize_batch
@@ -245,8 +248,8 @@ class KerasListener(Listener):
 
         adapters.PyDatasetAdapter._standardize_batch = watched_batch
 
-    def noticing_data(self, make: Callable[..., None]) -> Callable[..., None]:
-        made = self.always(self._data_made)
+    def noting_data(self, make: Callable[..., None]) -> Callable[..., None]:
+        made = self.guarded_always(self._data_made)
 
         @functools.wraps(make)
         def watched(iterator: Any, *args: Any, **options: Any) -> None:
@@ -288,10 +291,10 @@ class KerasListener(Listener):
         for name in ("save", "save_weights"):
             setattr(model, name, watched(getattr(model, name)))
 
-    def watch_single_batches(self) -> None:
+    def watch_train_on_batch(self) -> None:
         model: Any = self.module.Model
         train = model.train_on_batch
-        began, ended = self.guarded(self._single_began), self.guarded(self._single_ended)
+        began, ended = self.guarded(self._train_on_batch_began), self.guarded(self._train_on_batch_ended)
 
         @functools.wraps(train)
         def watched(model: Any, *args: Any, **options: Any) -> Any:
@@ -303,35 +306,35 @@ class KerasListener(Listener):
         model.train_on_batch = watched
 
     def watch_updates(self) -> None:
-        """A loop of the program's own: the listener of the backend knows what an update inside it means."""
+        """Notify the listener of the backend of updates in a training loop of the program's own."""
         optimizers: Any = importlib.import_module("keras.src.optimizers.base_optimizer").BaseOptimizer
         apply = optimizers.apply
         if self.backend in ("tensorflow", "jax"):
-            optimizers.apply = self.telling_backend(apply)
+            optimizers.apply = self.notifying_backend(apply)
 
-    def telling_backend(self, apply: Callable[..., Any]) -> Callable[..., Any]:
-        told = self.guarded(_told_to(self.backend))
+    def notifying_backend(self, apply: Callable[..., Any]) -> Callable[..., Any]:
+        notify = self.guarded(_notify_backend(self.backend))
 
         @functools.wraps(apply)
         def watched(optimizer: Any, *args: Any, **options: Any) -> Any:
             result = apply(optimizer, *args, **options)
             if not self._depth:
-                told(optimizer)
+                notify(optimizer)
             return result
 
         return watched
 
-    # What they tell.
+    # What the hooks call.
 
     def _fit_began(self, fit: Any, model: Any, args: Any, options: dict[str, Any]) -> None:
         self._depth += 1
         if self._depth == 1:
             if not self.recorder.closed:
-                self.speak()
+                self.claim_process()
             self._fit = _Fit(model, inspect.signature(fit).bind(model, *args, **options).arguments)
 
     def _fit_ended(self) -> None:
-        self._depth = max(0, self._depth - 1)  # of a `fit` that began before us nothing was counted
+        self._depth = max(0, self._depth - 1)  # a `fit` that began before the hooks were installed was not counted
         if not self._depth:
             self._model = self._fit = None
 
@@ -339,25 +342,25 @@ class KerasListener(Listener):
     def _data(self) -> Any:
         return None if self._fit is None else self._fit.data
 
-    def _mine(self, callbacks: Any) -> bool:
-        """Those of the outermost `fit`; a callback may train or validate another model."""
-        return self._model is not None and getattr(callbacks, "model", None) is self._model and not self.silent
+    def _is_ours(self, callbacks: Any) -> bool:
+        """The callbacks belong to the outermost `fit`; a callback may train or validate another model."""
+        return self._model is not None and getattr(callbacks, "model", None) is self._model and not self.muted
 
     def _data_made(self, iterator: Any) -> None:
         if self._fit is None:
             return
         if self._fit.data is None:
             self._fit.data = iterator
-        elif not self._validation_told and self.loop.count and not self.recorder.closed and not self.silent:
-            self._validation_told = True
+        elif not self._validation_written and self.loop.count and not self.recorder.closed and not self.muted:
+            self._validation_written = True
             self.recorder.add("validation", **self.data_facts(iterator))
 
     def _training_began(self, callbacks: Any) -> None:
         fit = self._fit
         if fit is None or getattr(callbacks, "model", None) is not fit.model or self._depth > 1:
             return
-        self.speak()
-        if self.silent:
+        self.claim_process()
+        if self.muted:
             return
         self._fits += 1
         self._model = fit.model
@@ -365,14 +368,14 @@ class KerasListener(Listener):
         stopping = next((one for one in callbacks.callbacks if isinstance(one, kinds.EarlyStopping)), None)
         rate, schedulers = _rate_of(self._model), (kinds.LearningRateScheduler, kinds.ReduceLROnPlateau)
         scheduler = next((one for one in callbacks.callbacks if isinstance(one, schedulers)), None)
-        self._by_step = _is_schedule(rate)
-        if self._by_step:
-            self._schedule, self._scheduled = type(rate).__name__, rate
+        self._schedule_by_step = _is_schedule(rate)
+        if self._schedule_by_step:
+            self._schedule, self._schedule_function = type(rate).__name__, rate
         elif scheduler is not None:
-            self._schedule, self._scheduled = type(scheduler).__name__, getattr(scheduler, "schedule", None)
+            self._schedule, self._schedule_function = type(scheduler).__name__, getattr(scheduler, "schedule", None)
         self.recorder.add(
             "plan",
-            # A program that calls `fit` again and again has a loop of its own around it.
+            # A program that calls `fit` repeatedly has an epoch loop of its own around it.
             epochs=fit.epochs if self._fits == 1 else None,
             early_stopping=None
             if stopping is None
@@ -380,57 +383,57 @@ class KerasListener(Listener):
         )
 
     def _epoch_began(self, callbacks: Any) -> None:
-        if not self._mine(callbacks) or self._data is None:
+        if not self._is_ours(callbacks) or self._data is None:
             return
-        self._facts = self._facts_of_training()
-        self._rate = self._learning_rate()
-        if self._planned is None and self._scheduled is not None and self._fit is not None:
+        self._data_facts = self._training_data_facts()
+        self._epoch_rate = self._read_learning_rate()
+        if self._schedule_plan is None and self._schedule_function is not None and self._fit is not None:
             steps = self.number(_inner(self._model.optimizer).iterations)
-            self._planned = _Planned(self._fit, self._facts["length"], int(steps or 0))
-            self._first_rate = self._rate
-        self._mean, self._last_batch = None, -1
+            self._schedule_plan = _SchedulePlan(self._fit, self._data_facts["length"], int(steps or 0))
+            self._first_rate = self._epoch_rate
+        self._epoch_mean, self._last_batch = None, -1
         self._epoch += 1
         self._epoch_start = time.monotonic()
-        self.together_end = None
-        self._pass = self.new_pass(self._data, self._data, self._facts)
+        self.multi_step_end = None
+        self._pass = self.new_pass(self._data, self._data, self._data_facts)
         self.loop.pass_started(self._pass)
-        self._asked_at = time.monotonic()
+        self._requested_at = time.monotonic()
 
-    def _facts_of_training(self) -> dict[str, Any]:
+    def _training_data_facts(self) -> dict[str, Any]:
         facts = self.data_facts(self._data)
-        # On TensorFlow the batch is fetched inside the compiled step.
+        # On TensorFlow the batch is fetched inside the compiled step, so the wait is unknown.
         facts["waits"] = self.backend != "tensorflow"
         return facts
 
     def _batch_given(self) -> None:
-        if self._asked_at is not None:
-            self._waited = time.monotonic() - self._asked_at
+        if self._requested_at is not None:
+            self._waited = time.monotonic() - self._requested_at
 
     def _batch_ended(self, callbacks: Any, batch: int, logs: Any) -> None:
-        if not self._mine(callbacks) or self._pass is None:
+        if not self._is_ours(callbacks) or self._pass is None:
             return
         if self._ending_since is not None:
             self.end()
-        length = self._facts.get("length")
+        length = self._data_facts.get("length")
         last = batch if length is None else min(batch, length - 1)
         count = max(1, last - self._last_batch)
         loss = self._loss_of(logs, count)
         self._last_batch = last
-        if count == 1 and self._together == 1:
+        if count == 1 and self._steps_per_call == 1:
             self._one_step(loss)
         else:
             if loss is not None:
                 loss.mean(self.loss_value)  # waits for the device
-            self.steps_together(self._epoch_start or 0.0, count, loss)
-        self._asked_at = time.monotonic()
+            self.multi_step_call_ended(self._epoch_start or 0.0, count, loss)
+        self._requested_at = time.monotonic()
 
     def _test_batch_ended(self) -> None:
         since = self._ending_since
-        if since is not None and time.monotonic() - since > LAST_VALIDATION_SECONDS:
+        if since is not None and time.monotonic() - since > MAX_LAST_VALIDATION_SECONDS:
             self.end()
 
     def _epoch_ended(self, callbacks: Any, logs: Any) -> None:
-        if not self._mine(callbacks) or self._pass is None:
+        if not self._is_ours(callbacks) or self._pass is None:
             return
         self._end_pass()
         if self._ending_since is not None:
@@ -447,14 +450,14 @@ class KerasListener(Listener):
 
     def _validation_began(self) -> None:
         self._evaluations += 1
-        if self._evaluations == 1 and self.loop.count and not self.silent:
-            self.clock.settle()
+        if self._evaluations == 1 and self.loop.count and not self.muted:
+            self.clock.synchronize()
             self._end_pass()
             self.loop.mode_changed(training=False)
 
     def _validation_ended(self, error: BaseException | None) -> None:
         self._evaluations = max(0, self._evaluations - 1)
-        if self._evaluations or not self.loop.count or self.silent:
+        if self._evaluations or not self.loop.count or self.muted:
             return
         if error is None:
             self.loop.mode_changed(training=True)
@@ -463,33 +466,33 @@ class KerasListener(Listener):
                 self.end()
 
     def _save_began(self) -> None:
-        self._saves += 1
-        if self._saves == 1:
-            self.clock.settle()
+        self._open_saves += 1
+        if self._open_saves == 1:
+            self.clock.synchronize()
             self._save_start = self.clock.mark()
 
     def _save_ended(self) -> None:
-        self._saves = max(0, self._saves - 1)
-        if not self._saves and not self.silent:
-            self.loop.saved(self._save_start)
+        self._open_saves = max(0, self._open_saves - 1)
+        if not self._open_saves and not self.muted:
+            self.loop.checkpoint_saved(self._save_start)
 
-    def _single_began(self, model: Any, args: Any, options: dict[str, Any]) -> None:
-        if self._depth or self.silent:
+    def _train_on_batch_began(self, model: Any, args: Any, options: dict[str, Any]) -> None:
+        if self._depth or self.muted:
             return
-        self.speak()
-        self._depth += 1  # an update inside it is not one of a loop of the program's own
+        self.claim_process()
+        self._depth += 1  # an update inside it does not belong to a loop of the program's own
         if self._pass is None:
             self._model = model
             batch = args[0] if args else options.get("x")
             shape = getattr(batch, "shape", None)
-            self._facts = {"batch_size": int(shape[0]) if shape else None, "samples": None, "length": None}
-            self._facts["waits"] = False
-            self._rate = self._learning_rate()
-            self._pass = self.new_pass(model, model, self._facts)
+            self._data_facts = {"batch_size": int(shape[0]) if shape else None, "samples": None, "length": None}
+            self._data_facts["waits"] = False
+            self._epoch_rate = self._read_learning_rate()
+            self._pass = self.new_pass(model, model, self._data_facts)
             self.loop.pass_started(self._pass)
 
-    def _single_ended(self, model: Any) -> None:
-        if not self._depth or self.silent or self._pass is None:
+    def _train_on_batch_ended(self, model: Any) -> None:
+        if not self._depth or self.muted or self._pass is None:
             return
         self._depth -= 1
         if self._ending_since is not None:
@@ -497,33 +500,33 @@ class KerasListener(Listener):
         self._model = model
         self._one_step(None)
 
-    # What follows from it.
+    # Iterations.
 
-    def _loss_of(self, logs: Any, count: int) -> _Mean | None:
+    def _loss_of(self, logs: Any, count: int) -> _RunningMean | None:
         raw = (logs or {}).get("loss")
-        if raw is None or _has_own_step(self._model, self.module):
-            return None  # what a step of the program's own reports need not be the mean of the epoch
+        if raw is None or _overrides_train_step(self._model, self.module):
+            return None  # an overridden train_step may report something other than the mean of the epoch
         if hasattr(raw, "detach"):
             raw = raw.detach()
-        size = self._facts.get("batch_size") or 1
+        size = self._data_facts.get("batch_size") or 1
         samples = size * count
-        total, before = self._facts.get("samples"), self._mean
-        if total is not None and self._facts.get("batch_size"):
-            seen = before._sample_count if before is not None else 0
+        total, previous = self._data_facts.get("samples"), self._epoch_mean
+        if total is not None and self._data_facts.get("batch_size"):
+            seen = previous._sample_count if previous is not None else 0
             samples = max(1, min(samples, total - seen))
-        self._mean = _Mean(raw, samples, before)
-        return self._mean
+        self._epoch_mean = _RunningMean(raw, samples, previous)
+        return self._epoch_mean
 
-    def _one_step(self, loss: _Mean | None) -> None:
+    def _one_step(self, loss: _RunningMean | None) -> None:
         backend = self.backend
         if self._operations.tracing:
             self._operations.end()
             if self.stop.due(self.loop.count):
-                self.enough_measured()
+                self.target_reached()
                 return
             self.recorder.add("traced", n=self.loop.count + 1)
         if backend == "jax" and loss is not None:
-            # On the other backends the callbacks have read the loss, or the device is the CPU, or has its own clock.
+            # On the other backends the callbacks have read the loss, or the device is the CPU or has its own clock.
             loss._raw = self.clock.when_ready(loss._raw)
             self.step(loss, loss._raw)
         else:
@@ -535,23 +538,23 @@ class KerasListener(Listener):
             self._operations.begin_early()
 
     def _use_clock_of_device(self) -> None:
-        self._cuda = _device_facts("torch")["device"] == "cuda"
-        if self._cuda:
+        self._on_cuda = _device_facts("torch")["device"] == "cuda"
+        if self._on_cuda:
             self.loop.clock = importlib.import_module(f"{__package__}.clocks").CudaClock(sys.modules["torch"])
 
     @property
     def idle(self) -> bool:
-        return self.clock.idle and not self._cuda
+        return self.clock.idle and not self._on_cuda
 
     def before_step(self) -> None:
         if self._pass is not None:
             self.loop.batch_given(self._pass, self._waited)
 
     def learning_rate(self) -> float | None:
-        return self._rate
+        return self._epoch_rate
 
-    def enough_measured(self) -> None:
-        """One validation is let run where none was seen: `fit` ends its epoch early for it."""
+    def target_reached(self) -> None:
+        """Run one validation if none was seen, by ending the epoch of `fit` early; then end."""
         if self._operations.begin():
             self.write()
             return
@@ -568,11 +571,11 @@ class KerasListener(Listener):
         if self._pass is not None and self._data is not None and not self._pass.ended:
             self.loop.pass_ended(self._pass)
 
-    # What is written.
+    # Output.
 
     def loss_value(self, loss: Any) -> float | None:
         read = super().loss_value
-        return loss.of_last(read) if isinstance(loss, _Mean) else read(loss)
+        return loss.last_batch_loss(read) if isinstance(loss, _RunningMean) else read(loss)
 
     def write_facts(self) -> None:
         model, backend = self._model, self.backend
@@ -593,38 +596,40 @@ class KerasListener(Listener):
             optimizer_bytes=sum(math.prod(v.shape) * _itemsize(v.dtype) for v in states),
             **device,
         )
-        if self._data is not None and self._facts.get("batch_size") is None:
-            self._facts["batch_size"] = self.first_batch_size()
-        self.recorder.add("loader", **self._facts)
-        self._operations.noticed(model, self._facts.get("batch_size"))
-        self.recorder.add("versions", versions=versions_of(backend, "numpy"))
+        if self._data is not None and self._data_facts.get("batch_size") is None:
+            self._data_facts["batch_size"] = self.first_batch_size()
+        self.recorder.add("loader", **self._data_facts)
+        self._operations.set_model(model, self._data_facts.get("batch_size"))
+        self.recorder.add("versions", versions=imported_versions(backend, "numpy"))
 
-    def _learning_rate(self) -> float | None:
-        """Read between epochs, when every backend has the variables at hand."""
+    def _read_learning_rate(self) -> float | None:
+        """The learning rate, read between epochs, when every backend has the variables ready."""
         rate = _rate_of(self._model)
         return self.number(rate) if rate is not None and not _is_schedule(rate) else None
 
-    def last_facts(self) -> None:
+    def write_final_facts(self) -> None:
         self.guarded(self._write_scheduled_rates)()
         self.guarded(self._operations.write)()
         if self.backend == "jax":
             importlib.import_module(f"{__package__}.jax_hooks").write_compilation(self.recorder)
 
     def _write_scheduled_rates(self) -> None:
-        """Those of a schedule, which is a function of the number of the step: of the steps so far, and of the first
-        step of each epoch that is planned."""
-        plan, rate = self._planned, self._scheduled
+        """Record the rates of a schedule, which is a function of the step or the epoch: those of the steps so far, and
+        those at the first step of each planned epoch."""
+        plan, rate = self._schedule_plan, self._schedule_function
         if plan is None or rate is None or self._fits > 1:
             return
-        if self._by_step:
+        if self._schedule_by_step:
             done, length = plan.steps_before, plan.length
             values = [self.number(rate(done + step)) for step in range(min(self.loop.count, 1000))]
             self.recorder.add("learning_rates", values=values)
             if length is None:
                 return
-            planned = [self.number(rate(done + epoch * length)) for epoch in range(min(plan.epochs, PLANNED_EPOCHS))]
+            planned = [
+                self.number(rate(done + epoch * length)) for epoch in range(min(plan.epochs, MAX_PLANNED_EPOCHS))
+            ]
         else:
-            planned = _played(rate, plan, self._first_rate)
+            planned = _replay_schedule(rate, plan, self._first_rate)
         if planned and None not in planned:
             self.recorder.add("learning_rate_plan", values=planned)
 
@@ -632,24 +637,27 @@ class KerasListener(Listener):
         return _device_bytes(self.backend) if self._device == "cuda" else None
 
 
-def _told_to(backend: str) -> Callable[[Any], None]:
-    """Looked up at each call: the listener of a backend may come after Keras."""
+def _notify_backend(backend: str) -> Callable[[Any], None]:
+    """A function that notifies the hooks of the backend of an update.
 
-    def updated(optimizer: Any) -> None:
+    They are looked up at each call, because the backend may be imported after Keras.
+    """
+
+    def notify(optimizer: Any) -> None:
         hooks = sys.modules.get(f"{__package__}.{backend}_hooks")
         if hooks is not None:
-            hooks.updated(optimizer)
+            hooks.optimizer_applied(optimizer)
 
-    return updated
+    return notify
 
 
 def _inner(optimizer: Any) -> Any:
-    """Of a `LossScaleOptimizer`, the one that it scales for."""
+    """The optimizer inside a `LossScaleOptimizer`; any other optimizer itself."""
     return getattr(optimizer, "inner_optimizer", optimizer)
 
 
 def _rate_of(model: Any) -> Any:
-    """A variable, or a schedule."""
+    """The learning rate of the model's optimizer: a variable or a schedule."""
     optimizer = _inner(getattr(model, "optimizer", None))
     rate = getattr(optimizer, "_learning_rate", None)
     return getattr(optimizer, "learning_rate", None) if rate is None else rate
@@ -659,50 +667,50 @@ def _is_schedule(rate: Any) -> bool:
     return callable(rate) and not hasattr(rate, "assign")
 
 
-def _played(schedule: Any, plan: _Planned, rate: float | None) -> list[float | None]:
-    """The rates of all epochs by the function of a `LearningRateScheduler`, where it may be called unasked; it was
-    called for the first epoch."""
-    computes = importlib.import_module(f"{__package__}.pure").computes
-    if rate is None or not isinstance(schedule, types.FunctionType) or not computes(schedule):
+def _replay_schedule(schedule: Any, plan: _SchedulePlan, rate: float | None) -> list[float | None]:
+    """The rates of all epochs by the function of a `LearningRateScheduler`, if it is pure; the program itself has
+    called it for the first epoch."""
+    is_pure = importlib.import_module(f"{__package__}.pure").is_pure
+    if rate is None or not isinstance(schedule, types.FunctionType) or not is_pure(schedule):
         return []
     rates: list[float | None] = [rate]
     takes_rate = schedule.__code__.co_argcount > 1
-    for epoch in range(plan.first_epoch + 1, plan.first_epoch + min(plan.epochs, PLANNED_EPOCHS)):
+    for epoch in range(plan.first_epoch + 1, plan.first_epoch + min(plan.epochs, MAX_PLANNED_EPOCHS)):
         rate = float(schedule(epoch, rate) if takes_rate else schedule(epoch))
         rates.append(rate)
     return rates
 
 
-def _has_own_step(model: Any, keras: ModuleType) -> bool:
+def _overrides_train_step(model: Any, keras: ModuleType) -> bool:
     return type(model).train_step is not keras.Model.train_step
 
 
-def _data_facts(iterator: Any) -> dict[str, Any]:
-    """What an `EpochIterator` knows of its data; a `tf.data` pipeline also knows how it was batched."""
+def _epoch_iterator_facts(iterator: Any) -> dict[str, Any]:
+    """Batch size, samples and length of the data of an `EpochIterator`, or of its `tf.data` pipeline."""
     adapter = iterator.data_adapter
     size = adapter.batch_size or getattr(adapter, "_trainfare_size", None)
     length, samples = iterator.num_batches, None
     dataset = getattr(adapter, "_dataset", None)
     if dataset is not None and hasattr(dataset, "element_spec"):
         hooks = importlib.import_module(f"{__package__}.tensorflow_hooks")
-        size, samples = hooks.batching_of(dataset, size)
+        size, samples = hooks.dataset_batching(dataset, size)
     elif size and length and adapter.num_batches == length:
         samples = _samples(adapter, length, size)
     return {"batch_size": None if size is None else int(size), "samples": samples, "length": length}
 
 
 def _samples(adapter: Any, length: int, size: int) -> int | None:
-    """Only an adapter that knows its last batch knows them."""
+    """The samples of an epoch; None unless the adapter knows the size of its last batch."""
     try:
         if adapter.has_partial_batch is None:
             return None
         return (length - 1) * size + (adapter.partial_batch_size or size)
-    except NotImplementedError:  # as Keras says that an adapter does not know
+    except NotImplementedError:  # the adapter does not know
         return None
 
 
 def leading_dimension(batch: Any) -> int | None:
-    """Of the first array in a batch, which may be an array, or arrays in tuples, lists and dictionaries."""
+    """The first dimension of the first array in a batch of arrays in tuples, lists and dictionaries."""
     while isinstance(batch, (tuple, list, dict)) and batch:
         batch = next(iter(batch.values())) if isinstance(batch, dict) else batch[0]
     shape = getattr(batch, "shape", None)
@@ -710,7 +718,7 @@ def leading_dimension(batch: Any) -> int | None:
 
 
 def _number(value: Any) -> float | None:
-    """As JSON can hold it."""
+    """The value as a finite float, which JSON can hold; else None."""
     try:
         number = float(value.detach() if hasattr(value, "detach") else value)
     except (TypeError, ValueError):

@@ -1,7 +1,7 @@
 """The operations of one step of a Keras model, on any backend.
 
 On TensorFlow and JAX they are read from what the backend has compiled, when measuring is over. On PyTorch operators are
-seen only as they run: in one more iteration, or in an early one where nobody knows when the program ends.
+seen only as they run: in one more iteration, or in an early one if the number of iterations is not known.
 """
 
 from __future__ import annotations
@@ -16,21 +16,24 @@ if TYPE_CHECKING:
     from trainfare.probe.recorder import Recorder
 
 TRACE_AFTER = 5
-"""Iterations, where one is traced before the end is known: libraries are loaded and memory is allocated by then."""
+"""Iterations before the traced one, if the number of iterations to measure is not known: by then libraries are loaded
+and memory is allocated."""
 
 
 class KerasOperations:
-    def __init__(self, backend: str, recorder: Recorder, loop: Loop, *, wanted: bool) -> None:
+    """Traces one iteration on PyTorch, or reads the compiled step on the other backends."""
+
+    def __init__(self, backend: str, recorder: Recorder, loop: Loop, *, trace: bool) -> None:
         self._backend = backend
         self._recorder = recorder
         self._loop = loop
-        self._wanted = wanted
+        self._pending = trace
         self._tracer: Any = None
         self._model: Any = lambda: None
         self._batch_size: int | None = None
 
-    def noticed(self, model: Any, batch_size: int | None) -> None:
-        """What is trained; it may be gone when measuring ends."""
+    def set_model(self, model: Any, batch_size: int | None) -> None:
+        """Note the model that is trained by a weak reference: it may be deleted before measuring ends."""
         self._model, self._batch_size = weakref.ref(model), batch_size
 
     @property
@@ -38,21 +41,21 @@ class KerasOperations:
         return self._tracer is not None
 
     def begin(self) -> bool:
-        """Whether the next iteration is traced."""
-        if not self._wanted or self._backend != "torch":
+        """Begin to trace; False if the next iteration is not traced."""
+        if not self._pending or self._backend != "torch":
             return False
-        self._wanted = False
+        self._pending = False
         operations: Any = importlib.import_module(f"{__package__}.torch_operations")
         try:
             self._tracer = operations.Tracer(sys.modules["torch"], lambda: not self._loop.evaluating)
             self._tracer.enter()
-        except Exception:  # noqa: BLE001 # the times are measured: go without the operations
+        except Exception:  # noqa: BLE001 # the times are measured: continue without the operations
             self._recorder.trouble("keras: tracing")
             self._tracer = None
         return self._tracer is not None
 
     def begin_early(self) -> None:
-        if self._loop.count >= TRACE_AFTER and not self._loop.between_passes:
+        if self._loop.count >= TRACE_AFTER and not self._loop.near_pass_end:
             self.begin()
 
     def end(self) -> None:
@@ -63,9 +66,9 @@ class KerasOperations:
             self._recorder.trouble("keras: tracing")
 
     def write(self) -> None:
-        """Those that need no iteration of their own."""
+        """Record the operations of backends that need no iteration of their own."""
         model = self._model()
-        if not self._wanted or self._backend not in ("tensorflow", "jax") or model is None:
+        if not self._pending or self._backend not in ("tensorflow", "jax") or model is None:
             return
         self._recorder.flush()  # reading them may take seconds
         operations: Any = importlib.import_module(f"{__package__}.{self._backend}_operations")

@@ -1,7 +1,7 @@
-"""What Lightning's trainer knows beyond the loop that PyTorch shows: its plan, its metrics, its checkpoints.
+"""The hooks into Lightning's trainer: its plan, its metrics and its checkpoints.
 
-Times come from `torch_hooks.py`. Nothing is added to the trainer's callbacks: the one function that calls them is
-watched, so a program that lists or saves them sees its own only.
+Times come from `torch_hooks.py`. No callback is added to the trainer: the function that calls the callbacks is
+wrapped, so a program that lists or saves them sees only its own.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ def listen(
     trainer: ModuleType,
     recorder: Recorder,
     *,
-    stop: Callable[[], Stop],  # noqa: ARG001 # PyTorch's listener stops
+    new_stop: Callable[[], Stop],  # noqa: ARG001 # the listener of PyTorch stops
     trace: bool,  # noqa: ARG001 # and traces
 ) -> None:
-    """`trainer` is the module of the class; it comes as `lightning.pytorch` and as `pytorch_lightning`."""
-    listener = importlib.import_module(f"{__package__}.torch_hooks").Listener.current
+    """Install the hooks; `trainer` is the module of the class, of `lightning.pytorch` or of `pytorch_lightning`."""
+    listener = importlib.import_module(f"{__package__}.torch_hooks").TorchListener.current
     if listener is None:
         return
     calls: Any = importlib.import_module(trainer.__name__.rpartition(".")[0] + ".call")
@@ -34,20 +34,20 @@ def listen(
     call_all = calls._call_callback_hooks  # noqa: SLF001 # there is no public place that sees every hook
 
     @functools.wraps(call_all)
-    def call_and_tell(trainer: Any, hook_name: str, *args: Any, **options: Any) -> Any:
+    def call_and_record(trainer: Any, hook_name: str, *args: Any, **options: Any) -> Any:
         result = call_all(trainer, hook_name, *args, **options)
-        # The end of an epoch is called twice, the second time when all metrics are there.
+        # The end of an epoch is called twice, the second time when all metrics are complete.
         if hook_name in watched and options.get("monitoring_callbacks") is not False:
             watched[hook_name](recorder, trainer)
         return result
 
-    calls._call_callback_hooks = call_and_tell  # noqa: SLF001 # as above
-    known: Any = trainer
-    known.Trainer.save_checkpoint = listener.saving(known.Trainer.save_checkpoint)
+    calls._call_callback_hooks = call_and_record  # noqa: SLF001 # as above
+    module: Any = trainer
+    module.Trainer.save_checkpoint = listener.timing_checkpoint(module.Trainer.save_checkpoint)
 
 
 def _write_plan(recorder: Recorder, trainer: Any) -> None:
-    stopping = next((one for one in trainer.callbacks if _is(one, "EarlyStopping")), None)
+    stopping = next((one for one in trainer.callbacks if _has_class_named(one, "EarlyStopping")), None)
     recorder.add(
         "plan",
         epochs=_limit(trainer.max_epochs),
@@ -62,9 +62,9 @@ def _write_epoch(recorder: Recorder, trainer: Any) -> None:
 
 
 def _limit(value: int | None) -> int | None:
-    """Lightning writes -1 for none."""
+    """The limit, or None: Lightning writes -1 for no limit."""
     return value if value is not None and value > 0 else None
 
 
-def _is(thing: Any, name: str) -> bool:
-    return any(kind.__name__ == name for kind in type(thing).__mro__)
+def _has_class_named(thing: Any, name: str) -> bool:
+    return any(cls.__name__ == name for cls in type(thing).__mro__)

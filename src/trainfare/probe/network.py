@@ -1,8 +1,8 @@
-"""What this process sent to other processes over TCP.
+"""The bytes that this process sent and received over TCP.
 
-The kernel counts bytes for each connection (`TCP_INFO`), so that, unlike the counters of an interface, no other
-process is in the figure and loopback counts as a network does. What goes through shared memory, NVLink or InfiniBand is
-not seen, nor is a connection that was closed before it was looked at.
+The kernel counts bytes for each connection (`TCP_INFO`). Unlike the counters of a network interface, these include no
+other process, and they include loopback. Traffic through shared memory, NVLink or InfiniBand is not counted, nor is a
+connection that was closed before it was read.
 """
 
 from __future__ import annotations
@@ -11,37 +11,42 @@ import os
 import socket
 import struct
 
-_ACKED_AND_RECEIVED = 120
-"""Where `tcpi_bytes_acked` and `tcpi_bytes_received` stand in `struct tcp_info` of Linux 4.1 and later."""
+_BYTE_COUNTS_OFFSET = 120
+"""The offset of `tcpi_bytes_acked` and `tcpi_bytes_received` in `struct tcp_info` of Linux 4.1 and later."""
 
 
 def tcp_bytes() -> tuple[int, int] | None:
-    """Sent and received since each connection, open now, was made; None where the kernel does not tell."""
+    """The bytes sent and received over the connections that are open now, since each was made.
+
+    None where the kernel does not report them.
+    """
     if not hasattr(socket, "TCP_INFO"):
         return None
     try:
-        descriptors = os.listdir("/proc/self/fd")  # noqa: PTH208 # pathlib would cost as much as the asking
+        descriptors = os.listdir("/proc/self/fd")  # noqa: PTH208 # pathlib would take as long as the system call
     except OSError:
         return None
-    sockets = {name: descriptor for descriptor in descriptors if (name := _name(descriptor)).startswith("socket:")}
-    counts = [found for descriptor in sockets.values() if (found := _bytes_of(int(descriptor))) is not None]
+    sockets = {
+        name: descriptor for descriptor in descriptors if (name := _link_target(descriptor)).startswith("socket:")
+    }
+    counts = [found for descriptor in sockets.values() if (found := _connection_bytes(int(descriptor))) is not None]
     return sum(sent for sent, _ in counts), sum(received for _, received in counts)
 
 
-def _name(descriptor: str) -> str:
+def _link_target(descriptor: str) -> str:
     try:
         return os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 # as above
-    except OSError:  # closed meanwhile
+    except OSError:  # closed in the meantime
         return ""
 
 
-def _bytes_of(descriptor: int) -> tuple[int, int] | None:
+def _connection_bytes(descriptor: int) -> tuple[int, int] | None:
     try:
         with socket.socket(fileno=os.dup(descriptor)) as connection:
-            facts = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
-    except OSError:  # closed meanwhile, or no TCP
+            info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+    except OSError:  # closed in the meantime, or not TCP
         return None
-    if len(facts) < _ACKED_AND_RECEIVED + 16:
+    if len(info) < _BYTE_COUNTS_OFFSET + 16:
         return None
-    acked, received = struct.unpack_from("QQ", facts, _ACKED_AND_RECEIVED)
+    acked, received = struct.unpack_from("QQ", info, _BYTE_COUNTS_OFFSET)
     return int(acked), int(received)

@@ -1,7 +1,8 @@
-"""Whether a function or a scheduler of the program may be called without the program's knowing: only where it computes.
+"""Tells whether a function or a scheduler of the program is pure, so that calling it without the program's knowledge
+has no effect.
 
-On the safe side: every name that it reads must be a number, a word with which numbers are computed, or a function of
-which the same is true.
+The check is conservative: every name that the function reads must be a number, a word of arithmetic, or a function
+that is pure itself.
 """
 
 from __future__ import annotations
@@ -11,73 +12,77 @@ import functools
 import types
 from typing import Any
 
-LARGEST = 10_000
-"""What holds more things than that is not looked through."""
+MAX_ITEMS = 10_000
+"""Larger collections are not inspected."""
 
 _TRUSTED = ("torch.optim.", "transformers.optimization.", "math.")
-"""Whatever they hold computes and does nothing else."""
-_COMPUTING = {
+"""Everything in these modules is taken to be pure."""
+_ARITHMETIC_NAMES = {
     "ValueError", "abs", "append", "arange", "bool", "ceil", "clip", "cos", "enumerate", "exp", "float", "floor", "get",
     "int", "interp", "isinstance", "items", "len", "list", "log", "max", "maximum", "min", "minimum", "param_groups",
     "pi", "pow", "power", "range", "round", "sin", "sqrt", "sum", "super", "tanh", "tuple", "zip",
 }  # fmt: skip
-"""Names with which numbers are computed; another might do something."""
+"""Names that only compute numbers; any other name might have a side effect."""
 _MODULES = {"math", "numpy", "torch", "keras", "keras.ops", "tf_keras", "tensorflow"}
-_CHANGES = ("STORE_GLOBAL", "STORE_DEREF", "STORE_SUBSCR", "DELETE_", "IMPORT_")
-_CHANGES_ITSELF = ("STORE_ATTR", "RAISE_VARARGS")
-"""What the method of a scheduler may do to the copy, and a function that computes a factor has no cause to do."""
+_SIDE_EFFECTS = ("STORE_GLOBAL", "STORE_DEREF", "STORE_SUBSCR", "DELETE_", "IMPORT_")
+_ATTRIBUTE_EFFECTS = ("STORE_ATTR", "RAISE_VARARGS")
+"""A method of a scheduler may do these to its copy; a function that computes a factor has no reason to."""
 
 
 def is_plain(value: Any) -> bool:
-    """Numbers, words and functions that compute, however nested."""
+    """The value consists of numbers, strings and pure functions, at any depth."""
     if isinstance(value, dict):
         value = [*value.keys(), *value.values()]
     if isinstance(value, (list, tuple, set)):
-        return len(value) < LARGEST and all(map(is_plain, value))
+        return len(value) < MAX_ITEMS and all(map(is_plain, value))
     if value is None or isinstance(value, (bool, int, float, str)):
         return True
     if hasattr(value, "untyped_storage"):
         return bool(value.numel() == 1 and value.device.type == "cpu")
-    return computes(value)
+    return is_pure(value)
 
 
-def computes(function: Any, scheduler: Any = None) -> bool:
-    """Nothing else: every name in it is a number, or a function of which the same is true."""
+def is_pure(function: Any, scheduler: Any = None) -> bool:
+    """The function only computes: every name in it is a number or a pure function. `scheduler` owns a method."""
     if isinstance(function, functools.partial):
-        return computes(function.func) and is_plain(function.args) and is_plain(function.keywords)
+        return is_pure(function.func) and is_plain(function.args) and is_plain(function.keywords)
     if isinstance(function, types.MethodType):
         return is_trusted(type(function.__self__))
     if not isinstance(function, types.FunctionType) or is_trusted(function):
         return is_trusted(function)
-    codes = _codes(function.__code__)
-    changes = _CHANGES if scheduler is not None else (*_CHANGES, *_CHANGES_ITSELF)
-    if any(one.opname.startswith(changes) for code in codes for one in dis.get_instructions(code)):
+    codes = _nested_code(function.__code__)
+    side_effects = _SIDE_EFFECTS if scheduler is not None else (*_SIDE_EFFECTS, *_ATTRIBUTE_EFFECTS)
+    if any(instruction.opname.startswith(side_effects) for code in codes for instruction in dis.get_instructions(code)):
         return False
     names = {name for code in codes for name in code.co_names}
     cells = zip(function.__code__.co_freevars, function.__closure__ or ())  # noqa: B905 # `strict` is newer than the user's Python may be
-    found = {name: function.__globals__[name] for name in names if name in function.__globals__}
-    found.update((name, cell.cell_contents) for name, cell in cells if name != "__class__")
-    held = [*found.values(), *(function.__defaults__ or ())]
+    referenced = {name: function.__globals__[name] for name in names if name in function.__globals__}
+    referenced.update((name, cell.cell_contents) for name, cell in cells if name != "__class__")
+    held = [*referenced.values(), *(function.__defaults__ or ())]
     if "append" in names and any(isinstance(value, (list, dict, set)) for value in held):
         return False
-    options = [vars(value) for value in found.values() if _holds_options(value)]
-    own = set() if scheduler is None else {*vars(scheduler), *dir(type(scheduler))}
+    options = [vars(value) for value in referenced.values() if _holds_options(value)]
+    own_names = set() if scheduler is None else {*vars(scheduler), *dir(type(scheduler))}
     return all(
         value is function or is_plain(value) or _holds_options(value) or getattr(value, "__name__", "") in _MODULES
         for value in held
     ) and all(
-        name in found or name in _COMPUTING or name in own or any(is_plain(held.get(name, print)) for held in options)
+        name in referenced
+        or name in _ARITHMETIC_NAMES
+        or name in own_names
+        or any(is_plain(held.get(name, print)) for held in options)
         for name in names
     )
 
 
-def _codes(code: types.CodeType) -> list[types.CodeType]:
-    """With what is inside it: comprehensions and functions."""
-    return [code, *(one for inner in code.co_consts if isinstance(inner, types.CodeType) for one in _codes(inner))]
+def _nested_code(code: types.CodeType) -> list[types.CodeType]:
+    """The code object with those inside it: comprehensions and functions."""
+    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    return [code, *(nested for one in inner for nested in _nested_code(one))]
 
 
 def _holds_options(value: Any) -> bool:
-    """`args.decay`: each option that is read is looked at by its name."""
+    """The value holds options, like `args` in `args.decay`: each option that is read is checked by its name."""
     return type(value).__name__ in ("Namespace", "SimpleNamespace") or (
         hasattr(value, "__dataclass_fields__") and hasattr(value, "__dict__") and not isinstance(value, type)
     )

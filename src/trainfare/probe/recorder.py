@@ -1,4 +1,4 @@
-"""Events as JSON lines, appended to one file by every process that trains."""
+"""Writes events as JSON lines, appended to one file by every process that trains."""
 
 from __future__ import annotations
 
@@ -11,29 +11,31 @@ import traceback
 from typing import Any
 
 FLUSH_SECONDS = 0.2
-"""What a kill -9 may lose; a flush costs some 0.1 ms, so this is 0.05 % of the time."""
+"""Events of this many seconds may be lost by a kill -9. A flush takes about 0.1 ms, which is 0.05 % of the time."""
 
 
 class Recorder:
-    """Keeps events in memory and appends them rarely, each time in one write: lines of two processes never mix."""
+    """Buffers events in memory and appends them rarely, each time in one write, so that lines of two processes never
+    mix."""
 
     def __init__(self, path: str) -> None:
-        self.speaker: str | None = None
-        """The framework in which training was seen first: one may train inside another, and only one counts."""
+        self.active_framework: str | None = None
+        """The framework in which training was seen first. One framework may train inside another; only this one
+        records."""
         self.closed = False
         self.plan: dict[str, Any] = {}
-        """What the program said of how long it will train."""
+        """The facts of the last `plan` event: for how long the program means to train."""
         self._path = path
         self._events: list[dict[str, Any]] = []
         self._troubles: set[str] = set()
         self._flushed_at = 0.0
-        self._cut_off = False
-        """The last line is not whole: the disk was full."""
-        self._complained = False
+        self._line_cut_off = False
+        """The last line is incomplete because the disk was full."""
+        self._failure_reported = False
 
     def open(self, path: str) -> None:
-        """For another measurement in the same process."""
-        self._path, self._events, self._troubles, self.closed, self.speaker = path, [], set(), False, None
+        """Start another measurement in the same process."""
+        self._path, self._events, self._troubles, self.closed, self.active_framework = path, [], set(), False, None
         self.plan = {}
 
     def close(self) -> None:
@@ -47,7 +49,7 @@ class Recorder:
         self._events.append({"event": event, "pid": os.getpid(), "time": time.monotonic(), **facts})
 
     def trouble(self, where: str) -> None:
-        """Report the exception being handled, once a place: a hook that fails, fails every time."""
+        """Record the exception being handled, once per place: a hook that fails, fails every time."""
         if where not in self._troubles:
             self._troubles.add(where)
             self.add("trouble", where=where, what=traceback.format_exc(limit=-6)[-4000:])
@@ -55,7 +57,7 @@ class Recorder:
 
     @property
     def due_at(self) -> float:
-        """When to write again."""
+        """The moment from which on the next flush is due."""
         return self._flushed_at + FLUSH_SECONDS
 
     @property
@@ -71,30 +73,30 @@ class Recorder:
         try:
             file = os.open(self._path, os.O_WRONLY | os.O_APPEND)  # never created: the profiler made it
             try:
-                # A line of its own ends one that was cut off.
-                written = os.write(file, b"\n" + lines if self._cut_off else lines)
-                self._cut_off = written < len(lines)
+                # A line break ends a line that was cut off.
+                written = os.write(file, b"\n" + lines if self._line_cut_off else lines)
+                self._line_cut_off = written < len(lines)
             finally:
                 os.close(file)
         except FileNotFoundError:
-            return  # the profiler has gone and its folder with it; the program goes on
+            return  # the profiler and its folder are gone; the program goes on
         except OSError as error:
-            self._complain(error)
+            self._report_failure(error)
 
-    def _complain(self, error: OSError) -> None:
-        """Once, where the program's own messages go: there is no other way left to be heard."""
-        if self._complained:
+    def _report_failure(self, error: OSError) -> None:
+        """Print the failure once to stderr, because the event file cannot be written."""
+        if self._failure_reported:
             return
-        self._complained = True
+        self._failure_reported = True
         try:
-            sys.stderr.write(f"trainfare: the probe cannot write what it sees to {self._path}: {error.strerror}\n")
-        except Exception:  # noqa: BLE001 # the program may have closed its stderr, or put anything in its place
+            sys.stderr.write(f"trainfare: the probe cannot write its events to {self._path}: {error.strerror}\n")
+        except Exception:  # noqa: BLE001 # the program may have closed or replaced its stderr
             return
 
     def forget(self) -> None:
-        """A forked child does not repeat what its parent has not yet written."""
+        """Drop unwritten events in a forked child: its parent writes them."""
         self._events = []
-        self.speaker = None
+        self.active_framework = None
 
 
 def _line(event: dict[str, Any]) -> str:
@@ -105,7 +107,7 @@ def _line(event: dict[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """JSON has no NaN and no infinity: they become null."""
+    """The value with NaN and infinity, which JSON does not have, replaced by None."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):

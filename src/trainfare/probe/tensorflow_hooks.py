@@ -1,11 +1,12 @@
-"""Where loops over `tf.GradientTape` are listened to; `Model.fit` is Keras's own matter.
+"""The hooks into training loops over `tf.GradientTape`; `keras_hooks.py` handles `Model.fit`.
 
-step boundary     `Optimizer.apply` of Keras, told by its listener. Inside a `tf.function` no Python runs at each call:
-                  there it is the end of the outermost call of a function in whose making an optimizer was applied
-steps of a call   the optimizer's own count: a function may hold the whole loop
+step boundary     `Optimizer.apply` of Keras, which notifies this listener. Inside a `tf.function` no Python runs at
+                  each call: there it is the end of the outermost call of a function that applied an optimizer while
+                  it was traced
+steps of a call   the optimizer's own count: a function may contain the whole loop
 loss              the target of `GradientTape.gradient`, or what the function returns
 data, waits       the iterator of a `tf.data.Dataset`; a pass in which nothing is applied is a validation
-operations        `tensorflow_operations.py`, from the graphs of such functions
+operations        `tensorflow_operations.py`, from the graphs of these functions
 checkpoints       `tf.train.Checkpoint.save` and `write`
 """
 
@@ -25,48 +26,52 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from trainfare.probe.listening import Listener, loss_in, versions_of
-    from trainfare.probe.loop import Pass
+    from trainfare.probe.listener import Listener, find_loss, imported_versions
+    from trainfare.probe.loop import DataPass
     from trainfare.probe.recorder import Recorder
     from trainfare.probe.stop import Stop
 else:
-    _listening = importlib.import_module(f"{__package__}.listening")
-    Listener, loss_in, versions_of = _listening.Listener, _listening.loss_in, _listening.versions_of
+    _listener = importlib.import_module(f"{__package__}.listener")
+    Listener, find_loss, imported_versions = _listener.Listener, _listener.find_loss, _listener.imported_versions
 
-ROUNDS_WITHOUT_FIRST = 20
-"""After so many updates by other optimizers the one that began the rounds is believed to be out of use."""
+MAX_ROUNDS_WITHOUT_FIRST = 20
+"""After this many updates by other optimizers, the optimizer that ended the iterations is taken to be out of use."""
 
 
-def listen(tensorflow: ModuleType, recorder: Recorder, *, stop: Callable[[], Stop], trace: bool) -> TensorflowListener:
-    """Called once tensorflow has been imported."""
-    listener = TensorflowListener(tensorflow, recorder, stop=stop, trace=trace)
+def listen(
+    tensorflow: ModuleType, recorder: Recorder, *, new_stop: Callable[[], Stop], trace: bool
+) -> TensorflowListener:
+    """Install the hooks; called once tensorflow has been imported."""
+    listener = TensorflowListener(tensorflow, recorder, new_stop=new_stop, trace=trace)
     TensorflowListener.current = listener
-    listener.place(listener.watch_functions, listener.watch_tapes, listener.watch_datasets, listener.watch_saves)
+    listener.install(listener.watch_functions, listener.watch_tapes, listener.watch_datasets, listener.watch_saves)
     return listener
 
 
-def updated(optimizer: Any) -> None:
-    """An optimizer of Keras was applied, outside `fit`."""
+def optimizer_applied(optimizer: Any) -> None:
+    """Called by the hooks into Keras when an optimizer was applied outside `fit`."""
     if TensorflowListener.current is not None:
-        TensorflowListener.current.updated(optimizer)
+        TensorflowListener.current.optimizer_applied(optimizer)
 
 
 class TensorflowListener(Listener):
+    """Updates a Loop from the hooks into TensorFlow."""
+
     framework = "tensorflow"
     current: TensorflowListener | None = None
 
     def begin(self) -> None:
         super().begin()
-        self._calling: Any = None
+        self._called_function: Any = None
         self._traced_update = False
-        self._training: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._first: Any = None
-        self._others = 0
-        self._applied = 0
+        self._training_functions: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._boundary_optimizer: Any = None
+        self._other_steps = 0
+        self._applied_count = 0
         self._loss: Any = None
         self._gpu: bool | None = None
 
-    # Where the hooks go.
+    # Installing the hooks.
 
     def watch_functions(self) -> None:
         path = "tensorflow.python.eager.polymorphic_function.polymorphic_function"
@@ -76,13 +81,13 @@ class TensorflowListener(Listener):
 
         @functools.wraps(call)
         def watched(function: Any, *args: Any, **options: Any) -> Any:
-            begun = None if self._calling is not None else began(function)
+            begun = None if self._called_function is not None else began(function)
             if begun is None:
                 return call(function, *args, **options)
             try:
                 result = call(function, *args, **options)
             finally:
-                self._calling = None
+                self._called_function = None
             ended(function, begun, result)
             return result
 
@@ -133,63 +138,63 @@ class TensorflowListener(Listener):
     def watch_saves(self) -> None:
         checkpoints: Any = self.module.train.Checkpoint
         for name in ("save", "write"):
-            setattr(checkpoints, name, self.saving(getattr(checkpoints, name)))
+            setattr(checkpoints, name, self.timing_checkpoint(getattr(checkpoints, name)))
 
-    # What they tell.
+    # What the hooks call.
 
     def _call_began(self, function: Any) -> float | None:
-        """None where it is of no interest: inside another, in another thread, or in a loop that Keras speaks of."""
-        if self.silent or self.module.inside_function() or threading.current_thread() is not threading.main_thread():
+        """The moment of the call; None for one inside another, in another thread, or in a loop that Keras records."""
+        if self.muted or self.module.inside_function() or threading.current_thread() is not threading.main_thread():
             return None
-        self._calling = function
+        self._called_function = function
         self._traced_update = False
         return time.monotonic()
 
     def _call_ended(self, function: Any, begun: float, result: Any) -> None:
         if self._traced_update:
-            self._training.add(function)
-        elif function not in self._training:
+            self._training_functions.add(function)
+        elif function not in self._training_functions:
             return
-        loss = loss_in(result)
+        loss = find_loss(result)
         self._loss = loss if loss is not None else self._loss
-        self.start_at(begun)
-        self._boundary(begun)
+        self.set_first_start(begun)
+        self._end_iteration(begun)
 
     def _tape_entered(self) -> None:
-        if not self.silent and not self.module.inside_function():
-            self.start_at(time.monotonic())
+        if not self.muted and not self.module.inside_function():
+            self.set_first_start(time.monotonic())
 
     def _gradient_taken(self, target: Any) -> None:
-        if not self.silent and hasattr(target, "numpy"):
-            self._loss = loss_in(target)
+        if not self.muted and hasattr(target, "numpy"):
+            self._loss = find_loss(target)
 
-    def updated(self, optimizer: Any) -> None:
-        if self.silent:
+    def optimizer_applied(self, optimizer: Any) -> None:
+        if self.muted:
             return
         if self.module.inside_function():
-            if self._calling is not None and not self._traced_update:
+            if self._called_function is not None and not self._traced_update:
                 self._traced_update = True
-                if self._first is None:
-                    self._first = optimizer
+                if self._boundary_optimizer is None:
+                    self._boundary_optimizer = optimizer
                     with self.module.init_scope():
-                        self._applied = _count(optimizer)
+                        self._applied_count = _applications(optimizer)
             return
         if not self.module.executing_eagerly():
             return
-        if self._first is None or self._others >= ROUNDS_WITHOUT_FIRST:
-            self._first = optimizer
-            self._applied = _count(optimizer) - 1
-        self._others = 0 if optimizer is self._first else self._others + 1
-        if optimizer is self._first:
-            self._boundary(time.monotonic())
+        if self._boundary_optimizer is None or self._other_steps >= MAX_ROUNDS_WITHOUT_FIRST:
+            self._boundary_optimizer = optimizer
+            self._applied_count = _applications(optimizer) - 1
+        self._other_steps = 0 if optimizer is self._boundary_optimizer else self._other_steps + 1
+        if optimizer is self._boundary_optimizer:
+            self._end_iteration(time.monotonic())
 
     def _iterator_made(self, iterator: Any, dataset: Any) -> None:
-        if self.silent or dataset is None or self.module.inside_function():
+        if self.muted or dataset is None or self.module.inside_function():
             return
         facts = getattr(dataset, "_trainfare_facts", None)
         if facts is None:
-            # Once for each: it runs a few small graphs.
-            size, samples = batching_of(dataset, None)
+            # Only once per data set: it runs a few small graphs.
+            size, samples = dataset_batching(dataset, None)
             length = int(dataset.cardinality())
             facts = {"batch_size": size, "samples": samples, "length": length if length > 0 else None}
             dataset._trainfare_facts = facts
@@ -197,51 +202,51 @@ class TensorflowListener(Listener):
         self.loop.pass_started(iterator._trainfare_pass)
 
     def _batch_asked(self, iterator: Any) -> float:
-        one: Pass | None = getattr(iterator, "_trainfare_pass", None)
-        if one is not None and not self.silent:
-            self.loop.batch_asked(one)
+        data_pass: DataPass | None = getattr(iterator, "_trainfare_pass", None)
+        if data_pass is not None and not self.muted:
+            self.loop.batch_asked(data_pass)
         return time.monotonic()
 
     def _batch_given(self, iterator: Any, asked_at: float) -> None:
-        one: Pass | None = getattr(iterator, "_trainfare_pass", None)
-        if one is not None and not self.silent:
-            self.loop.batch_given(one, time.monotonic() - asked_at)
-            self.together_end = None
+        data_pass: DataPass | None = getattr(iterator, "_trainfare_pass", None)
+        if data_pass is not None and not self.muted:
+            self.loop.batch_given(data_pass, time.monotonic() - asked_at)
+            self.multi_step_end = None
 
     def _pass_ended(self, iterator: Any) -> None:
-        one: Pass | None = getattr(iterator, "_trainfare_pass", None)
-        if one is not None and not self.silent:
-            self.loop.pass_ended(one)
+        data_pass: DataPass | None = getattr(iterator, "_trainfare_pass", None)
+        if data_pass is not None and not self.muted:
+            self.loop.pass_ended(data_pass)
 
-    # What follows from it.
+    # Iterations.
 
-    def _boundary(self, begun: float) -> None:
-        self.speak()
+    def _end_iteration(self, begun: float) -> None:
+        self.claim_process()
         if self._gpu is None:
             self._gpu = device_facts()["device"] != "cpu"
         if self._gpu:
-            # A GPU runs behind, and TensorFlow has no event that could be placed between two steps.
+            # A GPU runs asynchronously, and TensorFlow has no event that could be placed between two steps.
             self.module.test.experimental.sync_devices()
-        applied = _count(self._first)
-        count, self._applied = max(1, applied - self._applied), applied
+        applied = _applications(self._boundary_optimizer)
+        count, self._applied_count = max(1, applied - self._applied_count), applied
         loss, self._loss = self._loss, None
-        if count == 1 and self._together == 1:
+        if count == 1 and self._steps_per_call == 1:
             self.step(loss)
             self.iteration_ended()
         else:
-            self.steps_together(begun, count, loss)
+            self.multi_step_call_ended(begun, count, loss)
 
     def learning_rate(self) -> float | None:
-        rate = getattr(_inner(self._first), "_learning_rate", None)
+        rate = getattr(_inner(self._boundary_optimizer), "_learning_rate", None)
         if rate is None or not hasattr(rate, "assign") or self._gpu:
             return None
         return float(rate.numpy())
 
-    # What is written.
+    # Output.
 
     def write_facts(self) -> None:
-        optimizer = _inner(self._first)
-        # Those of Keras 2 do not keep them: `keras2_hooks.py` does.
+        optimizer = _inner(self._boundary_optimizer)
+        # An optimizer of Keras 2 does not keep its variables: `keras2_hooks.py` notes them.
         variables = list(getattr(optimizer, "_trainable_variables", None) or optimizer._trainfare_variables)
         states = optimizer.variables() if callable(optimizer.variables) else optimizer.variables
         rate = getattr(optimizer, "_learning_rate", None)
@@ -257,19 +262,19 @@ class TensorflowListener(Listener):
             optimizer_bytes=sum(map(_bytes, states)),
             **device_facts(),
         )
-        for one in self.loop.training_passes:
-            self.recorder.add("loader", **one.facts)
-        self.recorder.add("versions", versions=versions_of("keras", "numpy"))
+        for data_pass in self.loop.training_passes:
+            self.recorder.add("loader", **data_pass.facts)
+        self.recorder.add("versions", versions=imported_versions("keras", "numpy"))
 
-    def last_facts(self) -> None:
-        if self.trace and self._training:
+    def write_final_facts(self) -> None:
+        if self.trace and self._training_functions:
             self.recorder.flush()  # reading them may take seconds
             self.guarded(self._write_operations)()
 
     def _write_operations(self) -> None:
         operations: Any = importlib.import_module(f"{__package__}.tensorflow_operations")
-        size = next((one.facts.get("batch_size") for one in self.loop.training_passes), None)
-        operations.write(self.recorder, list(self._training), size)
+        size = next((data_pass.facts.get("batch_size") for data_pass in self.loop.training_passes), None)
+        operations.write(self.recorder, list(self._training_functions), size)
 
     def device_bytes(self) -> int | None:
         return device_bytes() if self._gpu else None
@@ -289,8 +294,8 @@ def device_bytes() -> int | None:
     return int(sys.modules["tensorflow"].config.experimental.get_memory_info("GPU:0")["peak"])
 
 
-def batching_of(dataset: Any, size: int | None) -> tuple[int | None, int | None]:
-    """Batch size and samples of one pass, from how the pipeline was built."""
+def dataset_batching(dataset: Any, size: int | None) -> tuple[int | None, int | None]:
+    """Batch size and samples of one pass, from the way the pipeline was built; None for what is unknown."""
     batched = dataset
     while batched is not None and not hasattr(batched, "_batch_size"):
         batched = getattr(batched, "_input_dataset", None)
@@ -303,7 +308,7 @@ def batching_of(dataset: Any, size: int | None) -> tuple[int | None, int | None]
         samples -= samples % size
     length = int(dataset.cardinality())
     if length >= 0 and length != math.ceil(samples / size):
-        return size, None  # only a part of it is taken
+        return size, None  # only a part of the data set is used
     return size, samples
 
 
@@ -311,7 +316,7 @@ def _inner(optimizer: Any) -> Any:
     return getattr(optimizer, "inner_optimizer", optimizer)
 
 
-def _count(optimizer: Any) -> int:
+def _applications(optimizer: Any) -> int:
     return int(_inner(optimizer).iterations.numpy())
 
 

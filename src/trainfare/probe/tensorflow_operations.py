@@ -1,11 +1,13 @@
-"""What one step of TensorFlow computes, read from the graph of the function that makes it: nothing is run or traced.
+"""The operators of one step of TensorFlow, read from the graph of the function that runs it: nothing is run or traced.
 
-The graph of a `tf.function` often does not know the batch size, so its shapes are inferred once more, in a graph of our
-own, with the size that was seen. Calls of functions are followed, also into those that XLA compiles: there neighbouring
-pointwise operators become one kernel, so they are one operation here. Operators whose results nobody takes are not run.
+The graph of a `tf.function` often does not know the batch size, so its shapes are inferred again in a separate graph,
+with the batch size that was observed. Calls of functions are followed, also into those that XLA compiles: there
+neighbouring pointwise operators become one kernel, so they are one operation here. Operators whose results are not used
+are not run.
 
-part    `GradientTape` names what it makes. What takes a gradient and is no part of the backward pass updates weights
-loops   count their body as often as their condition says, if it says so; a loop around the update counts once
+part    `GradientTape` names the operators that it makes. An operator that reads a gradient outside the backward pass
+        updates the weights
+loops   the body counts as often as the condition says, if it can be read; a loop around the update counts once
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
         REDUCTION,
         RNN,
         Graph,
-        Node,
+        OperatorNode,
         Value,
     )
 else:
@@ -42,13 +44,13 @@ else:
     BACKWARD, CONVOLUTION, COPY = operations.BACKWARD, operations.CONVOLUTION, operations.COPY
     EMBEDDING, FORWARD, MATMUL, NORM = operations.EMBEDDING, operations.FORWARD, operations.MATMUL, operations.NORM
     OPTIMIZER, POINTWISE, REDUCTION = operations.OPTIMIZER, operations.POINTWISE, operations.REDUCTION
-    RNN, Graph, Node, Value = operations.RNN, operations.Graph, operations.Node, operations.Value
+    RNN, Graph, OperatorNode, Value = operations.RNN, operations.Graph, operations.OperatorNode, operations.Value
 
-SMALL = 64
-"""So few whole numbers are shapes and counters, which the host works on."""
+MAX_HOST_ELEMENTS = 64
+"""A tensor of up to this many integers is a shape or a counter, which the host computes."""
 
-MOST_TRACES = 3
-"""Of one function so many are read."""
+MAX_TRACES = 3
+"""The number of traces of one function that are read."""
 
 _CALLS = ("PartitionedCall", "StatefulPartitionedCall", "TPUPartitionedCall", "RemoteCall")
 _VIEWS = {
@@ -67,7 +69,15 @@ _REDUCTIONS = {
     "LogSoftmax", "SparseSoftmaxCrossEntropyWithLogits", "SoftmaxCrossEntropyWithLogits", "Cumsum", "TopKV2",
     "InTopKV2", "EuclideanNorm",
 }  # fmt: skip
-_ALONE = {"ScatterNd", "TensorScatterUpdate", "TensorScatterAdd", "UnsortedSegmentSum", "Cumsum", "TopKV2", "InTopKV2"}
+_NEVER_FUSED = {
+    "ScatterNd",
+    "TensorScatterUpdate",
+    "TensorScatterAdd",
+    "UnsortedSegmentSum",
+    "Cumsum",
+    "TopKV2",
+    "InTopKV2",
+}
 _SKIPPED = {"NoOp", "Assert", "Placeholder", "PlaceholderWithDefault", "VarIsInitializedOp", "ControlTrigger"}
 
 
@@ -86,39 +96,40 @@ _ARITHMETIC: dict[str, Callable[..., int]] = {
 
 
 class UnknownSizeError(ValueError):
-    """The size of a product cannot be told: operations without it would be wrong."""
+    """The size of a product is unknown: operations without it would be wrong."""
 
 
 def write(recorder: Any, functions: Iterable[Any], batch_size: int | None, *, compiled: bool = False) -> None:
-    """The operations of functions that together make one step, as far as they were traced by the program."""
+    """Record the operations of functions that together make one step, if the program has traced them."""
     rows: list[dict[str, Any]] = []
-    kept = 0
+    activation_bytes = 0
     try:
         for function in functions:
             graphs = [concrete.graph for concrete in function._list_all_concrete_functions()]  # noqa: SLF001 # no public name
-            found = [operations_of(graph, batch_size, compiled=compiled) for graph in graphs[:MOST_TRACES]]
+            found = [operations_of(graph, batch_size, compiled=compiled) for graph in graphs[:MAX_TRACES]]
             if found:
-                # A function is traced again for other shapes: a small last batch, say.
+                # A function is traced again for other shapes, such as a small last batch.
                 heaviest = max(found, key=lambda one: sum(row["flops"] * row["count"] for row in one["operations"]))
                 rows += heaviest["operations"]
-                kept += heaviest["activation_bytes"]
+                activation_bytes += heaviest["activation_bytes"]
     except UnknownSizeError:
         return
     if rows:
-        recorder.add("operations", operations=rows, activation_bytes=kept)
+        recorder.add("operations", operations=rows, activation_bytes=activation_bytes)
 
 
 def write_keras(recorder: Any, model: Any, batch_size: int | None) -> None:
-    """Of `fit`. Without a GPU Keras does not let XLA compile; with one it would, unless a layer forbids it."""
+    """Record the operations of `fit`. Without a GPU Keras does not compile with XLA; with one it would, unless a layer
+    does not support it."""
     if hasattr(model, "supports_jit"):
         compiled = importlib.import_module("keras.src.trainers.trainer").model_supports_jit(model)
     else:
-        compiled = model.jit_compile  # in Keras 2 it must be asked for
+        compiled = model.jit_compile  # an option of compile() in Keras 2
     write(recorder, functions_in(model.train_function)[:1], batch_size, compiled=bool(compiled))
 
 
 def functions_in(step: Any, depth: int = 4) -> list[Any]:
-    """The `tf.function`s in the closures of a step, as Keras makes it, that were called."""
+    """The `tf.function`s that were called, in the closures of a step made by Keras."""
     if hasattr(step, "_list_all_concrete_functions"):
         return [step] if step._list_all_concrete_functions() else []  # noqa: SLF001 # no public name
     found: list[Any] = []
@@ -131,38 +142,40 @@ def functions_in(step: Any, depth: int = 4) -> list[Any]:
 
 
 def operations_of(func_graph: Any, batch_size: int | None, *, compiled: bool = False) -> dict[str, Any]:
-    """Of a FuncGraph: rows, and what forward keeps for backward."""
-    reader = _Reader(batch_size)
+    """The rows and the activation bytes of a FuncGraph."""
+    reader = _FuncGraphReader(batch_size)
     graph = Graph()
     graph.outputs += reader.read(graph, func_graph, None, FORWARD, compiled=compiled)
-    tally, kept = graph.tally()
-    return {"operations": tally.rows(), "activation_bytes": kept}
+    tally, activation_bytes = graph.tally()
+    return {"operations": tally.rows(), "activation_bytes": activation_bytes}
 
 
-class _Reader:
+class _FuncGraphReader:
+    """Converts a FuncGraph into a Graph."""
+
     def __init__(self, batch_size: int | None) -> None:
         self._tf: Any = sys.modules["tensorflow"]
         self._batch = batch_size
-        self._deadline = time.monotonic() + operations.COUNTING_SECONDS
+        self._deadline = time.monotonic() + operations.MAX_COUNTING_SECONDS
         self._variables: dict[int, Value] = {}
-        """What lies behind a resource, by the value of its handle."""
+        """The tensor of a resource variable, by the storage of its handle."""
         self._handles: list[Value] = []
-        self._counts: dict[int, int] = {}
-        """Numbers that are known, such as how often a loop has run, by their values."""
+        self._known_numbers: dict[int, int] = {}
+        """Known integers, such as the count of a loop, by the storage of their value."""
 
     def read(
         self, graph: Graph, func_graph: Any, given: list[Value] | None, part: str, *, compiled: bool
     ) -> list[Value]:
-        """Adds the operators to the graph; the values of the results."""
+        """Add the operators to the graph and return the values of the results."""
         values: dict[int, Value] = {}
-        shapes = _Shapes(self._tf, func_graph, self._batch)
+        shapes = _InferredShapes(self._tf, func_graph, self._batch)
         for place, tensor in enumerate(func_graph.inputs):
             value = None if given is None or place >= len(given) else given[place]
-            shapes.give(tensor, None if value is None or value.itemsize == 0 else value.shape)
+            shapes.set_input(tensor, None if value is None or value.itemsize == 0 else value.shape)
             values[id(tensor)] = self._value(tensor, shapes) if value is None else value
-        for op in _live(func_graph):
+        for op in _live_operators(func_graph):
             if time.monotonic() > self._deadline:
-                raise TimeoutError(f"counting took more than {operations.COUNTING_SECONDS} s")
+                raise TimeoutError(f"counting took more than {operations.MAX_COUNTING_SECONDS} s")
             if op.type in ("Placeholder", "PlaceholderWithDefault") and id(op.outputs[0]) in values:
                 continue
             inputs = [values[id(tensor)] for tensor in op.inputs]
@@ -171,18 +184,18 @@ class _Reader:
         return [values[id(tensor)] for tensor in func_graph.outputs if id(tensor) in values]
 
     def _op(
-        self, graph: Graph, op: Any, inputs: list[Value], shapes: _Shapes, outer: str, *, compiled: bool
+        self, graph: Graph, op: Any, inputs: list[Value], shapes: _InferredShapes, outer: str, *, compiled: bool
     ) -> list[Value]:
         part = _part(op, inputs, outer)
         bodies = _functions_of(op)
         if bodies and part == OPTIMIZER:
-            part = FORWARD  # what is inside tells for itself
+            part = FORWARD  # the operators inside have their own parts
         if op.type in _CALLS and bodies:
             body = bodies[0]
             inner = compiled or bool(op.node_def.attr["_XlaMustCompile"].b)
             results = self.read(graph, body, inputs, part, compiled=inner)
             for tensor, value in zip(op.outputs, results):  # noqa: B905 # as above
-                shapes.make(tensor, value.shape)
+                shapes.set_shape(tensor, value.shape)
             return results
         shapes.infer(op)
         if bodies:
@@ -192,9 +205,9 @@ class _Reader:
         if op.type.startswith(("Assign", "ResourceApply", "ResourceScatter", "ResourceSparseApply")):
             return self._assignment(graph, op, inputs, part, compiled=compiled)
         outputs = [self._value(tensor, shapes) for tensor in op.outputs]
-        if op.type in _SKIPPED or op.type == "Const" or not outputs or _for_host(op, outputs):
-            outputs = [_nothing(value) if _is_small(value) else value for value in outputs]
-            self._note_number(op, inputs, outputs)
+        if op.type in _SKIPPED or op.type == "Const" or not outputs or _runs_on_host(op, outputs):
+            outputs = [_empty_value(value) if _is_small(value) else value for value in outputs]
+            self._note_known_number(op, inputs, outputs)
             return outputs
         if op.type in _VIEWS or (compiled and op.type == "Transpose"):
             return [
@@ -205,7 +218,7 @@ class _Reader:
             first = inputs[0] if inputs and inputs[0].itemsize and op.type in ("BroadcastTo", "Tile") else None
             value = outputs[0]
             return [
-                _nothing(value) if first is None else Value(value.shape, value.dtype, value.itemsize, view_of=first)
+                _empty_value(value) if first is None else Value(value.shape, value.dtype, value.itemsize, view_of=first)
             ]
         self._add(graph, op, inputs, outputs, part, compiled=compiled)
         return outputs
@@ -216,33 +229,37 @@ class _Reader:
         kind, flops, details = _work(op, inputs, outputs, part)
         read = inputs
         if kind == EMBEDDING:
-            # Only the rows that are taken are read: as much as comes out.
+            # Only the selected rows of the table are read: as many bytes as the output has.
             table = self._variables.get(id(inputs[0].storage), inputs[0])
             read = [Value(outputs[0].shape, table.dtype, table.itemsize), *read[1:]]
-        light = kind in (POINTWISE, REDUCTION, COPY) and op.type not in _ALONE and "Pool" not in op.type
+        memory_bound = kind in (POINTWISE, REDUCTION, COPY) and op.type not in _NEVER_FUSED and "Pool" not in op.type
         graph.nodes.append(
-            Node(op.type, kind, read, outputs, part=part, flops=flops, fuses=compiled and light, **details)
+            OperatorNode(
+                op.type, kind, read, outputs, part=part, flops=flops, can_fuse=compiled and memory_bound, **details
+            )
         )
 
     def _assignment(self, graph: Graph, op: Any, inputs: list[Value], part: str, *, compiled: bool) -> list[Value]:
         given = [value for value in inputs if value.itemsize]
         handles = [value for value in inputs if value.dtype == "resource"]
-        self._handles += handles  # alive: they are known by their ids
+        self._handles += handles  # keeps them alive, because they are identified by their ids
         if op.type == "AssignVariableOp":
-            graph.outputs += given  # it takes the tensor's place and moves nothing
+            graph.outputs += given  # the variable takes over the tensor; no bytes are moved
             self._variables.update({id(handles[0].storage): value for value in given})
             return []
         changed = [self._variables.get(id(handle.storage), given[-1]) for handle in handles] if given else []
         made = [Value(value.shape, value.dtype, value.itemsize) for value in changed]
         update = OPTIMIZER if op.type.startswith("Resource") else part
-        node = Node(op.type, POINTWISE, [*changed, *given], made, part=update, fuses=compiled, stays=True)
+        node = OperatorNode(
+            op.type, POINTWISE, [*changed, *given], made, part=update, can_fuse=compiled, has_side_effects=True
+        )
         graph.nodes.append(node)
         graph.outputs += made
-        # Whoever reads the variable from now on reads what was made of it.
+        # Later reads of the variable see its new value.
         self._variables.update({id(handle.storage): value for handle, value in zip(handles, made)})  # noqa: B905 # as above
         return []
 
-    def _variable(self, handle: Value, tensor: Any, shapes: _Shapes) -> Value:
+    def _variable(self, handle: Value, tensor: Any, shapes: _InferredShapes) -> Value:
         known = self._variables.get(id(handle.storage))
         if known is None:
             known = self._variables[id(handle.storage)] = self._value(tensor, shapes)
@@ -255,16 +272,16 @@ class _Reader:
         op: Any,
         bodies: list[Any],
         inputs: list[Value],
-        shapes: _Shapes,
+        shapes: _InferredShapes,
         part: str,
         *,
         compiled: bool,
     ) -> list[Value]:
-        """A loop, branches, or a data set with a function: what is heaviest in it."""
+        """Add the heaviest body of a loop, of branches, or of a data set with a function."""
         outputs = [self._value(tensor, shapes) for tensor in op.outputs]
         updates = any(map(_updates, bodies))
         if op.type.endswith(("Dataset", "DatasetV2")) and not updates:
-            return outputs  # the host's, and not part of the step
+            return outputs  # runs on the host and is not part of the step
         looping = op.type in ("While", "StatelessWhile")
         given: list[Value] | None = (
             inputs if looping else inputs[1:] if op.type in ("If", "StatelessIf", "Case") else None
@@ -279,14 +296,18 @@ class _Reader:
             count = self._length(_function(op, "cond"), inputs) or 1
             for value in outputs:
                 if value.dtype in ("int32", "int64") and not value.shape:
-                    self._counts[id(value.storage)] = count
+                    self._known_numbers[id(value.storage)] = count
                     self._handles.append(value)
         heaviest = max(graphs, key=lambda one: one.flops)
-        graph.nodes.append(Node(op.type, COPY, inputs, outputs, part=part, stays=updates, body=heaviest, count=count))
+        graph.nodes.append(
+            OperatorNode(
+                op.type, COPY, inputs, outputs, part=part, has_side_effects=updates, body=heaviest, count=count
+            )
+        )
         return outputs
 
     def _length(self, condition: Any, inputs: list[Value]) -> int | None:
-        """From conditions like `counter < bound`, counted from zero."""
+        """The number of rounds by a condition like `counter < bound` with a counter from zero; None if unknown."""
         bounds = []
         places = {id(tensor): place for place, tensor in enumerate(condition.inputs)}
         for op in condition.get_operations():
@@ -294,55 +315,55 @@ class _Reader:
                 bound = op.inputs[1]
                 number = self._tf.get_static_value(bound)
                 if number is None and id(bound) in places:
-                    number = self._counts.get(id(inputs[places[id(bound)]].storage))
+                    number = self._known_numbers.get(id(inputs[places[id(bound)]].storage))
                 if number is not None and int(number) > 0:
                     bounds.append(int(number))
         return min(bounds, default=None)
 
-    def _note_number(self, op: Any, inputs: list[Value], outputs: list[Value]) -> None:
-        """Of whole numbers, from which lengths of loops are computed."""
+    def _note_known_number(self, op: Any, inputs: list[Value], outputs: list[Value]) -> None:
+        """Note the value of an integer scalar, from which lengths of loops are computed, if it is known."""
         if len(outputs) != 1 or outputs[0].shape or outputs[0].dtype not in ("int32", "int64", "bool"):
             return
-        known = [self._counts.get(id(value.storage)) for value in inputs]
+        known = [self._known_numbers.get(id(value.storage)) for value in inputs]
         number = self._tf.get_static_value(op.outputs[0])
         if number is None and op.type in _ARITHMETIC and None not in known:
             number = _ARITHMETIC[op.type](*known)
         if number is not None:
-            self._counts[id(outputs[0].storage)] = int(number)
+            self._known_numbers[id(outputs[0].storage)] = int(number)
             self._handles.append(outputs[0])
 
-    def _value(self, tensor: Any, shapes: _Shapes) -> Value:
+    def _value(self, tensor: Any, shapes: _InferredShapes) -> Value:
         dtype = tensor.dtype.base_dtype
         if dtype.name in ("resource", "variant", "string"):
             return Value((), dtype.name, 0)
-        return Value(shapes.of(tensor), dtype.name, dtype.size)
+        return Value(shapes.shape_of(tensor), dtype.name, dtype.size)
 
 
-class _Shapes:
-    """Shapes of a function's tensors, inferred with the batch size where the function does not know it."""
+class _InferredShapes:
+    """The shapes of a function's tensors, inferred with the batch size if the function does not know it."""
 
     def __init__(self, tf: Any, func_graph: Any, batch: int | None) -> None:
         self._tf = tf
         self._batch = batch
         self._graph = tf.Graph()
-        self._known = all(t.shape.is_fully_defined() for op in func_graph.get_operations() for t in op.outputs)
-        self._ours: dict[int, Any] = {}
+        self._fully_defined = all(t.shape.is_fully_defined() for op in func_graph.get_operations() for t in op.outputs)
+        self._inferred: dict[int, Any] = {}
 
-    def give(self, tensor: Any, shape: tuple[int, ...] | None) -> None:
-        if not self._known:
-            self.make(tensor, shape if shape is not None and tensor.shape.is_compatible_with(shape) else None)
+    def set_input(self, tensor: Any, shape: tuple[int, ...] | None) -> None:
+        if not self._fully_defined:
+            self.set_shape(tensor, shape if shape is not None and tensor.shape.is_compatible_with(shape) else None)
 
-    def make(self, tensor: Any, shape: tuple[int, ...] | None) -> None:
-        """One of which only the shape is known."""
-        if not self._known:
+    def set_shape(self, tensor: Any, shape: tuple[int, ...] | None) -> None:
+        """Set the shape of a tensor by a placeholder."""
+        if not self._fully_defined:
             found = self._with_batch(tensor.shape) if shape is None else shape
             if found is not None and not tensor.shape.is_compatible_with(found):
                 found = self._with_batch(tensor.shape)
             with self._graph.as_default(), self._tf.device(None):
-                self._ours[id(tensor)] = self._tf.compat.v1.placeholder(tensor.dtype.base_dtype, found)
+                self._inferred[id(tensor)] = self._tf.compat.v1.placeholder(tensor.dtype.base_dtype, found)
 
     def infer(self, op: Any) -> None:
-        if self._known or not op.outputs:
+        if self._fully_defined or not op.outputs:
             return
         opaque = ("resource", "variant", "string")
         plain = not any(t.dtype.base_dtype.name in opaque for t in (*op.inputs, *op.outputs))
@@ -351,22 +372,22 @@ class _Shapes:
                 raise ValueError(op.type)
             attributes = {n: a for n, a in op.node_def.attr.items() if not n.startswith("_")}
             types = [t.dtype.base_dtype for t in op.outputs]
-            inputs = [self._ours[id(t)] for t in op.inputs]
+            inputs = [self._inferred[id(t)] for t in op.inputs]
             with self._graph.as_default():
                 made = self._graph._create_op_internal(op.type, inputs, types, attrs=attributes)  # noqa: SLF001 # `create_op` is deprecated
         except (ValueError, KeyError, TypeError, self._tf.errors.OpError):
             for tensor in op.outputs:
-                self.make(tensor, None)
+                self.set_shape(tensor, None)
             return
-        for tensor, ours in zip(op.outputs, made.outputs):  # noqa: B905 # as above
-            self._ours[id(tensor)] = ours
+        for tensor, inferred in zip(op.outputs, made.outputs):  # noqa: B905 # as above
+            self._inferred[id(tensor)] = inferred
 
-    def of(self, tensor: Any) -> tuple[int, ...]:
-        """Unknown sizes are −1."""
-        ours = tensor.shape if self._known else self._ours[id(tensor)].shape
-        if ours.rank is None:
+    def shape_of(self, tensor: Any) -> tuple[int, ...]:
+        """The shape of a tensor; unknown sizes are −1."""
+        inferred = tensor.shape if self._fully_defined else self._inferred[id(tensor)].shape
+        if inferred.rank is None:
             return (-1,)
-        shape = self._with_batch(ours)
+        shape = self._with_batch(inferred)
         return tuple(-1 if size is None else int(size) for size in shape or ())
 
     def _with_batch(self, shape: Any) -> list[int | None] | None:
@@ -376,9 +397,9 @@ class _Shapes:
         return [self._batch if size is None and not axis else size for axis, size in enumerate(sizes)]
 
 
-def _live(func_graph: Any) -> list[Any]:
-    """Those that are run, for a result or for an effect, each after what it takes. That is not always the order in
-    which they were made: a loop is given more inputs when its gradient is taken."""
+def _live_operators(func_graph: Any) -> list[Any]:
+    """The operators that are run, for a result or a side effect, each after its inputs. That is not always the order
+    in which they were made: a loop is given more inputs when its gradient is taken."""
     waiting = [*func_graph.control_outputs, *(tensor.op for tensor in func_graph.outputs)]
     order = {id(op): place for place, op in enumerate(func_graph.get_operations())}
     waiting.sort(key=lambda op: -order[id(op)])
@@ -403,7 +424,7 @@ def _function(op: Any, name: str) -> Any:
 
 
 def _functions_of(op: Any) -> list[Any]:
-    """The graphs of the functions that it runs; of a loop its body alone."""
+    """The graphs of the functions that an operator runs; for a loop only the body."""
     if op.type in ("While", "StatelessWhile"):
         return [_function(op, "body")]
     names = []
@@ -426,27 +447,27 @@ def _part(op: Any, inputs: list[Value], outer: str) -> str:
         return outer
     if "gradient_tape/" in op.name or op.name.startswith("gradients/"):
         return BACKWARD
-    if not any(value.after for value in inputs):
+    if not any(value.depends_on_backward for value in inputs):
         return FORWARD
-    # A few gradients are made without its name; an update is no product.
+    # A few gradients do not have the name of the tape; an update is never a product.
     return BACKWARD if op.type in _PRODUCTS else OPTIMIZER
 
 
 def _is_small(value: Value) -> bool:
-    return value.elements <= SMALL
+    return value.elements <= MAX_HOST_ELEMENTS
 
 
-def _nothing(value: Value) -> Value:
+def _empty_value(value: Value) -> Value:
     return Value(value.shape, value.dtype, 0)
 
 
-def _for_host(op: Any, outputs: list[Value]) -> bool:
-    whole = all("int" in value.dtype or value.dtype == "bool" for value in outputs)
-    return op.type in ("Shape", "ShapeN", "Size", "Rank") or (whole and all(map(_is_small, outputs)))
+def _runs_on_host(op: Any, outputs: list[Value]) -> bool:
+    all_integers = all("int" in value.dtype or value.dtype == "bool" for value in outputs)
+    return op.type in ("Shape", "ShapeN", "Size", "Rank") or (all_integers and all(map(_is_small, outputs)))
 
 
 def _work(op: Any, inputs: list[Value], outputs: list[Value], part: str) -> tuple[str, float, dict[str, Any]]:
-    """Kind, FLOPs and what else an Operation has."""
+    """The kind, the FLOPs and the other fields of an Operation."""
     name = op.type
     product = _PRODUCTS.get(name)
     if product is not None:
@@ -470,29 +491,29 @@ Work = tuple[str, float, dict[str, Any]]
 
 def _matmul(op: Any, inputs: list[Value], outputs: list[Value], _part: str) -> Work:
     attributes = op.node_def.attr
-    turned = attributes["transpose_a"].b or attributes["adj_x"].b
-    return MATMUL, 2.0 * outputs[0].elements * inputs[0].shape[-2 if turned else -1], {}
+    transposed_first = attributes["transpose_a"].b or attributes["adj_x"].b
+    return MATMUL, 2.0 * outputs[0].elements * inputs[0].shape[-2 if transposed_first else -1], {}
 
 
 def _einsum(op: Any, inputs: list[Value], _outputs: list[Value], _part: str) -> Work:
-    """As many multiply-adds as there are combinations of its letters."""
+    """One multiply-add for each combination of the indices."""
     terms = op.node_def.attr["equation"].s.decode().partition("->")[0].split(",")
     sizes: dict[str, int] = {}
     for term, value in zip(terms, inputs):  # noqa: B905 # as above
-        before, dots, after = term.partition("...")
+        before, dots, depends_on_backward = term.partition("...")
         shape = list(value.shape)
         for place, letter in enumerate(before):
             sizes[letter] = shape[place]
-        for place, letter in enumerate(reversed(after)):
+        for place, letter in enumerate(reversed(depends_on_backward)):
             sizes[letter] = shape[-1 - place]
         if dots:
-            hidden = math.prod(shape[len(before) : len(shape) - len(after)])
+            hidden = math.prod(shape[len(before) : len(shape) - len(depends_on_backward)])
             sizes["..."] = max(hidden, sizes.get("...", 1))
     return MATMUL, 2.0 * math.prod(sizes.values()), {}
 
 
 def _convolution(op: Any, inputs: list[Value], outputs: list[Value], part: str) -> Work:
-    """Each output sees one filter of its group; both gradients take as much as forward."""
+    """Each output element uses one filter of its group; both gradients take as many FLOPs as forward."""
     name = op.type
     if "BackpropInput" in name:
         image, weight, out = outputs[0].shape, inputs[1].shape, inputs[2].shape
@@ -505,23 +526,23 @@ def _convolution(op: Any, inputs: list[Value], outputs: list[Value], part: str) 
     last = not attributes["data_format"].s.decode().startswith("NC")
     axes = slice(1, -1) if last else slice(2, None)
     channel = -1 if last else 1
-    seen_by_each = math.prod(weight[:-2]) * (1 if depthwise else weight[-2])
-    # The opposite pass of a transposed convolution: forward in TensorFlow is a gradient of the other, and back.
+    filter_size = math.prod(weight[:-2]) * (1 if depthwise else weight[-2])
+    # TensorFlow computes a transposed convolution as the input gradient of a convolution, and its gradient as one.
     transposed = "BackpropInput" in name if part == FORWARD else "Backprop" not in name and part == BACKWARD
     groups = weight[-2] if depthwise else max(1, image[channel] // max(1, weight[-2]))
-    inward, outward, plane = image[channel], out[channel], out[axes]
+    channels_in, channels_out, plane = image[channel], out[channel], out[axes]
     if transposed:
-        inward, outward, plane = outward, inward, image[axes]
-    shape = operations.convolution(
-        inward=inward,
-        outward=outward,
+        channels_in, channels_out, plane = channels_out, channels_in, image[axes]
+    shape = operations.convolution_shape(
+        channels_in=channels_in,
+        channels_out=channels_out,
         kernel=weight[:-2],
         stride=[attributes["strides"].list.i[axis] for axis in range(len(image))][axes],
         plane=plane,
         groups=groups,
         transposed=transposed,
     )
-    return CONVOLUTION, 2.0 * math.prod(out) * seen_by_each, {"convolution": shape}
+    return CONVOLUTION, 2.0 * math.prod(out) * filter_size, {"convolution": shape}
 
 
 def _cudnn_rnn(op: Any, inputs: list[Value], _outputs: list[Value], _part: str) -> Work:

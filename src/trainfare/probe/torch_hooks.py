@@ -1,22 +1,22 @@
-"""Where PyTorch is listened to.
+"""The hooks into PyTorch.
 
 step boundary, optimizer, parameters   the global hooks of `torch.optim.Optimizer.step`
 loss                                   `torch.autograd.backward`, `GradScaler.scale`
-batches, waits, data set               `_BaseDataLoaderIter`, patched rather than wrapped: subclasses work
+batches, waits, data set               `_BaseDataLoaderIter`, patched rather than wrapped, so that subclasses work
 validation                             a pass that does not train; `Module.train` and `eval`
 checkpoints                            `torch.save`
-schedule of the learning rate          the making of a scheduler
-compilation, bytes sent                asked for at the end: `torch._dynamo` counts, the kernel counts
+learning-rate schedule                 the constructors of the schedulers
+compilation, bytes sent                read at the end: `torch._dynamo` counts, the kernel counts
 
-What is read off the things that the hooks are given is in `torch_facts.py`.
+The functions that read facts from the objects passed to the hooks are in `torch_facts.py`.
 
-A program that never made a `torch.optim.Optimizer` updates its weights itself: there an iteration ends with each
-backward pass. Where optimizers step inside the backward pass it ends with that pass.
+A program that never makes a `torch.optim.Optimizer` updates its weights itself: there an iteration ends with each
+backward pass. Where optimizers step inside the backward pass, an iteration ends with that pass.
 
-Not used: the global forward hook, which costs 9–16 %, breaks graphs of `torch.compile` and makes it warn.
+The global forward hook is not used: it costs 9–16 %, breaks graphs of `torch.compile` and makes it warn.
 
-Most iterations are calm (`fast_path.py`): there each hook takes a short way, one function deep. In all others it takes the
-long way, through the methods of the Listener, which tells the Loop.
+Most iterations take the fast path (`fast_path.py`): each hook is one function deep. All others take the slow path,
+through the methods of TorchListener, which updates the Loop.
 """
 
 # ruff: noqa: SLF001 # PyTorch has no public name for what a loader's iterator knows
@@ -35,18 +35,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from trainfare.probe import listening, torch_facts
+    from trainfare.probe import torch_facts
     from trainfare.probe.clocks import CudaClock, HostClock
     from trainfare.probe.fast_path import FastPath, no_ref
-    from trainfare.probe.loop import Loop, Pass
+    from trainfare.probe.listener import Listener
+    from trainfare.probe.loop import DataPass, Loop
     from trainfare.probe.recorder import Recorder
     from trainfare.probe.stop import Stop
-    from trainfare.probe.torch_noise import Noise
+    from trainfare.probe.torch_gradient_noise import GradientNoise
     from trainfare.probe.torch_operations import Tracer
     from trainfare.probe.torch_operator_times import OperatorTimes
-    from trainfare.probe.torch_schedule import Schedule
+    from trainfare.probe.torch_schedule import SchedulerReplay
 else:
-    listening = importlib.import_module(f"{__package__}.listening")
+    Listener = importlib.import_module(f"{__package__}.listener").Listener
     torch_facts = importlib.import_module(f"{__package__}.torch_facts")
     _clocks = importlib.import_module(f"{__package__}.clocks")
     _fast_path = importlib.import_module(f"{__package__}.fast_path")
@@ -54,26 +55,27 @@ else:
     CudaClock, HostClock = _clocks.CudaClock, _clocks.HostClock
 
 TRACE_DELAYS = 3
-"""So many iterations are let pass rather than trace one at the end of an epoch."""
+"""Tracing is put off by up to this many iterations, to avoid tracing one at the end of an epoch."""
 
 TRACE_AFTER = 5
-"""Iterations, where one is traced before the end is known: libraries are loaded and memory is allocated by then."""
+"""Iterations before the traced one, where the number of iterations to measure is not known: by then libraries are
+loaded and memory is allocated."""
 
 NETWORK_SECONDS = 2.0
-"""Asking the kernel for the bytes of every connection takes some 0.2 ms."""
+"""Time between two readings of the bytes of every connection, each of which takes about 0.2 ms."""
 
-BELIEVED_BACKWARDS = 3
-"""After so many backward passes without any optimizer the program is believed to have none."""
+CONFIRMING_BACKWARDS = 3
+"""After this many backward passes without any optimizer the program is taken to update its weights itself."""
 
-ROUNDS_WITHOUT_FIRST = 20
-"""After so many steps of other optimizers the one that began the rounds is believed to be out of use."""
+MAX_ROUNDS_WITHOUT_FIRST = 20
+"""After this many steps of other optimizers, the optimizer that ended the iterations is taken to be out of use."""
 
 
-def listen(torch: ModuleType, recorder: Recorder, *, stop: Callable[[], Stop], trace: bool) -> Listener:
-    """Called once torch has been imported."""
-    listener = Listener(torch, recorder, stop=stop, trace=trace)
-    Listener.current = listener
-    listener.place(
+def listen(torch: ModuleType, recorder: Recorder, *, new_stop: Callable[[], Stop], trace: bool) -> TorchListener:
+    """Install the hooks; called once torch has been imported."""
+    listener = TorchListener(torch, recorder, new_stop=new_stop, trace=trace)
+    TorchListener.current = listener
+    listener.install(
         listener.watch_steps,
         listener.watch_losses,
         listener.watch_loaders,
@@ -84,45 +86,47 @@ def listen(torch: ModuleType, recorder: Recorder, *, stop: Callable[[], Stop], t
     return listener
 
 
-class Listener(listening.Listener):
-    framework = "torch"
-    current: Listener | None = None
-    """For the listeners of libraries that are built on PyTorch."""
+class TorchListener(Listener):
+    """Updates a Loop from the hooks into PyTorch."""
 
-    def __init__(self, module: ModuleType, recorder: Recorder, *, stop: Callable[[], Stop], trace: bool) -> None:
-        self._calm = FastPath()
+    framework = "torch"
+    current: TorchListener | None = None
+    """The installed listener, for the hooks into libraries that are built on PyTorch."""
+
+    def __init__(self, module: ModuleType, recorder: Recorder, *, new_stop: Callable[[], Stop], trace: bool) -> None:
+        self._fast_path = FastPath()
         self._optimizer_made = False
         self._schedulers: weakref.WeakSet[Any] = weakref.WeakSet()
-        super().__init__(module, recorder, stop=stop, trace=trace)
+        super().__init__(module, recorder, new_stop=new_stop, trace=trace)
 
     def begin(self) -> None:
-        self._calm.__init__()  # type: ignore[misc]  # the hooks hold it
+        self._fast_path.__init__()  # type: ignore[misc]  # the hooks hold this object
         super().begin()
-        self._first: Callable[[], Any] = no_ref
-        self._others = 0
+        self._boundary_optimizer: Callable[[], Any] = no_ref
+        self._other_steps = 0
         self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._device = "cpu"
         self._tracer: Tracer | None = None
         self._traced = False
-        self._delays = 0
+        self._trace_delays = 0
         self._network_at = 0.0
         self._backward_depth = 0
-        self._stepped_inside: Any = None
+        self._stepped_in_backward: Any = None
         self._stepping = self._step_has_loss = False
-        self._leaves: list[Any] = []
-        self._noise: Noise | None = None
-        self._noise_wanted = self.stop.gradient_noise
-        self._times: OperatorTimes | None = None
-        self._times_wanted = self.stop.operator_times
-        self._schedule: tuple[Callable[[], Any], Schedule | None] = (no_ref, None)
+        self._loss_leaves: list[Any] = []
+        self._noise: GradientNoise | None = None
+        self._noise_pending = self.stop.gradient_noise
+        self._operator_times: OperatorTimes | None = None
+        self._times_pending = self.stop.operator_times
+        self._replay: tuple[Callable[[], Any], SchedulerReplay | None] = (no_ref, None)
 
     def new_clock(self) -> Any:
         return HostClock()
 
     @property
     def loop(self) -> Loop:
-        """Whoever touches it finds it up to date."""
-        self._end_calm()
+        """The Loop, brought up to date by leaving the fast path."""
+        self._leave_fast_path()
         return self._loop
 
     @loop.setter
@@ -131,19 +135,19 @@ class Listener(listening.Listener):
 
     @property
     def idle(self) -> bool:
-        """Reading a loss does not wait for a device, or has to."""
+        """Losses may be read now: on the CPU without waiting, or because the profiler needs them."""
         return self._device == "cpu" or self.stop.by_loss
 
-    def _end_calm(self) -> None:
-        if self._calm.on:
-            self._backward_depth += self._calm.inside
-            self._calm.end(self._loop)
+    def _leave_fast_path(self) -> None:
+        if self._fast_path.active:
+            self._backward_depth += self._fast_path.in_backward
+            self._fast_path.end(self._loop)
 
-    def come_late(self) -> None:
-        """Into a program that runs already: it may have made its optimizers before anybody watched."""
+    def assume_started(self) -> None:
+        """The program runs already and may have made its optimizers before the hooks were installed."""
         self._optimizer_made = True
 
-    # Where the hooks go.
+    # Installing the hooks.
 
     def watch_steps(self) -> None:
         optimizer: Any = importlib.import_module("torch.optim.optimizer")
@@ -168,20 +172,22 @@ class Listener(listening.Listener):
         optimizer.Optimizer.zero_grad = first_clear
         optimizer.Optimizer.__init__ = first_made
         started, ended = self.guarded(self._step_started), self.guarded(self._step_ended)
-        calm = self._calm
+        fast = self._fast_path
 
         def step_started(which: Any, args: Any, options: Any) -> None:
-            if not calm.on or options or (len(args) > 1 and args[1] is not None):  # a closure: it trains in the step
+            if (
+                not fast.active or options or (len(args) > 1 and args[1] is not None)
+            ):  # a closure trains inside the step
                 started(which, args, options)
 
         def step_ended(which: Any, args: Any, options: Any) -> None:
-            if calm.on and not calm.inside and which is calm.of():
+            if fast.active and not fast.in_backward and which is fast.optimizer_ref():
                 now = monotonic()
                 rate = which.param_groups[0].get("lr")
-                if now < calm.until and calm.left > 0 and type(rate) is float:
-                    calm.rows.append((calm.start, now, calm.waited, calm.batches, rate, calm.loss))
-                    calm.start, calm.loss, calm.waited, calm.batches = now, None, 0.0, 0
-                    calm.left -= 1
+                if now < fast.deadline and fast.iterations_left > 0 and type(rate) is float:
+                    fast.rows.append((fast.start, now, fast.waited, fast.batches, rate, fast.loss))
+                    fast.start, fast.loss, fast.waited, fast.batches = now, None, 0.0, 0
+                    fast.iterations_left -= 1
                     return
             ended(which, args, options)
 
@@ -191,26 +197,26 @@ class Listener(listening.Listener):
     def watch_losses(self) -> None:
         autograd = self.module.autograd
         backward = autograd.backward
-        seen = self.guarded(self._backward_started)
-        done = self.guarded(self._backward_ended)
-        calm, tensor = self._calm, self.module.Tensor
+        backward_started = self.guarded(self._backward_started)
+        backward_ended = self.guarded(self._backward_ended)
+        fast, tensor = self._fast_path, self.module.Tensor
 
         @functools.wraps(backward)
         def watched(tensors: Any, *args: Any, **options: Any) -> Any:
-            if calm.on and not calm.inside and type(tensors) is tensor and tensors.numel() == 1:
-                whole, calm.whole = calm.whole, None
-                # On a CPU the number is there, and reading it takes less time than keeping the tensor.
-                calm.loss = (tensors if whole is None else whole).item()
-                calm.inside = True
+            if fast.active and not fast.in_backward and type(tensors) is tensor and tensors.numel() == 1:
+                unscaled, fast.unscaled_loss = fast.unscaled_loss, None
+                # On a CPU the number is ready, and reading it takes less time than keeping the tensor.
+                fast.loss = (tensors if unscaled is None else unscaled).item()
+                fast.in_backward = True
             else:
-                seen(tensors)
+                backward_started(tensors)
             try:
                 return backward(tensors, *args, **options)
             finally:
-                if calm.on:
-                    calm.inside = False
+                if fast.active:
+                    fast.in_backward = False
                 else:
-                    done()
+                    backward_ended()
 
         autograd.backward = watched
 
@@ -230,7 +236,7 @@ class Listener(listening.Listener):
         begin, following = iterators.__init__, iterators.__next__
         made, asked = self.guarded(self._iterator_made), self.guarded(self._batch_asked)
         given, ended = self.guarded(self._batch_given), self.guarded(self._pass_ended)
-        calm = self._calm
+        fast = self._fast_path
 
         @functools.wraps(begin)
         def watched_init(iterator: Any, loader: Any) -> None:
@@ -239,16 +245,16 @@ class Listener(listening.Listener):
 
         @functools.wraps(following)
         def watched_next(iterator: Any) -> Any:
-            if calm.on and iterator._num_yielded and getattr(iterator, "_trainfare_pass", self) is calm.one:
+            if fast.active and iterator._num_yielded and getattr(iterator, "_trainfare_pass", self) is fast.data_pass:
                 asked_at = monotonic()
                 try:
                     batch = following(iterator)
                 except StopIteration:
                     ended(iterator)
                     raise
-                calm.waited += monotonic() - asked_at
-                calm.batches += 1
-                calm.given += 1
+                fast.waited += monotonic() - asked_at
+                fast.batches += 1
+                fast.batches_given += 1
                 return batch
             asked(iterator)
             asked_at = monotonic()
@@ -277,80 +283,83 @@ class Listener(listening.Listener):
 
     def watch_saves(self) -> None:
         torch: Any = self.module
-        torch.save = torch.serialization.save = self.saving(torch.save)
+        torch.save = torch.serialization.save = self.timing_checkpoint(torch.save)
 
     def watch_schedules(self) -> None:
         schedulers: Any = importlib.import_module("torch.optim.lr_scheduler")
-        made = self.always(self._schedulers.add)
-        # The others call the first.
+        made = self.guarded_always(self._schedulers.add)
+        # The other schedulers call the constructor of LRScheduler.
         for name in ("LRScheduler", "ReduceLROnPlateau", "SequentialLR", "ChainedScheduler"):
             scheduler = getattr(schedulers, name, None)
             if scheduler is not None:
-                scheduler.__init__ = _then(scheduler.__init__, made)
+                scheduler.__init__ = _calling_after(scheduler.__init__, made)
 
-    # What they tell.
+    # What the hooks call.
 
     def _gradients_cleared(self) -> None:
         self.loop.gradients_cleared()
 
     def _first_optimizer_made(self) -> None:
         self._optimizer_made = True
-        if 0 < self.loop.count < BELIEVED_BACKWARDS:
-            self.begin()  # what went before was no training, or is not told yet
+        if 0 < self.loop.count < CONFIRMING_BACKWARDS:
+            self.begin()  # earlier backward passes were not training, or are not recorded yet
 
     def _iterator_made(self, iterator: Any, loader: Any) -> None:
         self._pass_started(iterator, loader, torch_facts.loader_facts(loader))
 
     def _pass_started(self, iterator: Any, loader: Any, facts: dict[str, Any]) -> None:
-        iterator._trainfare_pass = one = self.new_pass(iterator, loader, facts, self.clock.mark())
-        self.loop.pass_started(one)
+        iterator._trainfare_pass = data_pass = self.new_pass(iterator, loader, facts, self.clock.mark())
+        self.loop.pass_started(data_pass)
 
     def _batch_asked(self, iterator: Any) -> None:
-        one: Pass | None = getattr(iterator, "_trainfare_pass", None)
-        if one is None:
-            return  # made before anybody listened
-        if one.given and not iterator._num_yielded:
-            # Persistent workers: the loader uses its iterator again.
-            self._pass_started(iterator, one.loader(), one.facts)
+        data_pass: DataPass | None = getattr(iterator, "_trainfare_pass", None)
+        if data_pass is None:
+            return  # made before the hooks were installed
+        if data_pass.batches_given and not iterator._num_yielded:
+            # With persistent workers the loader uses its iterator again.
+            self._pass_started(iterator, data_pass.loader(), data_pass.facts)
         else:
-            self.loop.batch_asked(one)
+            self.loop.batch_asked(data_pass)
 
     def _batch_given(self, iterator: Any, batch: Any, waited: float) -> None:
-        one: Pass | None = getattr(iterator, "_trainfare_pass", None)
-        if one is None:
+        data_pass: DataPass | None = getattr(iterator, "_trainfare_pass", None)
+        if data_pass is None:
             return
-        self.loop.batch_given(one, waited)
-        if one.given == 1 and one.facts["batch_size"] is None:
-            one.facts["batch_size"] = torch_facts.leading_dimension(batch)
+        self.loop.batch_given(data_pass, waited)
+        if data_pass.batches_given == 1 and data_pass.facts["batch_size"] is None:
+            data_pass.facts["batch_size"] = torch_facts.leading_dimension(batch)
 
     def _pass_ended(self, iterator: Any) -> None:
-        one: Pass | None = getattr(iterator, "_trainfare_pass", None)
-        if one is not None:
-            self.loop.pass_ended(one)
+        data_pass: DataPass | None = getattr(iterator, "_trainfare_pass", None)
+        if data_pass is not None:
+            self.loop.pass_ended(data_pass)
 
     def _mode_changed(self, training: bool) -> None:
-        if training and self._calm.on:
-            return  # it trains
+        if training and self._fast_path.active:
+            return  # only training takes the fast path
         self.loop.mode_changed(training=training)
 
     def loss_scaled(self, outputs: Any) -> None:
-        """Before it is divided for accumulation or multiplied for half precision; the first to tell has it whole."""
-        if self._calm.whole is None and isinstance(outputs, self.module.Tensor) and outputs.numel() == 1:
-            self._calm.whole = outputs
+        """Note the loss before it is divided for accumulation or multiplied for half precision.
+
+        Several libraries may call this for one loss; the first call has the unscaled value.
+        """
+        if self._fast_path.unscaled_loss is None and isinstance(outputs, self.module.Tensor) and outputs.numel() == 1:
+            self._fast_path.unscaled_loss = outputs
 
     def _backward_started(self, tensors: Any) -> None:
         loop = self.loop
         self._backward_depth += 1
-        loss = tensors if self._calm.whole is None else self._calm.whole
-        self._calm.whole = None
+        loss = tensors if self._fast_path.unscaled_loss is None else self._fast_path.unscaled_loss
+        self._fast_path.unscaled_loss = None
         if not isinstance(loss, self.module.Tensor):
             loss = loss[0] if len(loss) == 1 else None
-        # A backward pass inside another belongs to a checkpointed part of the model and starts at no loss.
+        # A backward pass inside another one belongs to a checkpointed part of the model and does not start at the loss.
         if loss is not None and (self._backward_depth > 1 or loss.numel() != 1):
             loss = None
-        if not self._optimizer_made and not self._leaves and loss is not None:
-            self._leaves = torch_facts.leaves_of(loss)
-        # A closure may be called again and again inside one step: the first loss is that of the iteration.
+        if not self._optimizer_made and not self._loss_leaves and loss is not None:
+            self._loss_leaves = torch_facts.leaves_of(loss)
+        # A closure may be called several times inside one step: its first loss is that of the iteration.
         if self._stepping and self._step_has_loss:
             loss = None
         self._step_has_loss = self._stepping
@@ -364,61 +373,61 @@ class Listener(listening.Listener):
             self._tracer.backward_ended()
         if self._backward_depth:
             return
-        if self._stepped_inside is not None:
-            optimizer, self._stepped_inside = self._stepped_inside, None
-            self._boundary(optimizer)
-        elif not self._optimizer_made and (self.loop.fed or not self.loop.training_passes):
-            # Where there is a loader, a second backward pass on the same batch belongs to the same iteration.
-            self._boundary(None)
+        if self._stepped_in_backward is not None:
+            optimizer, self._stepped_in_backward = self._stepped_in_backward, None
+            self._end_iteration(optimizer)
+        elif not self._optimizer_made and (self.loop.has_new_batch or not self.loop.training_passes):
+            # With a loader, a second backward pass on the same batch belongs to the same iteration.
+            self._end_iteration(None)
 
     def _step_started(self, optimizer: Any, args: Any, options: Any) -> None:
         self._stepping, self._step_has_loss = True, False
         self.loop.step_started()
         if self._noise is not None:
-            if optimizer is self._first():
-                self._noise.take()
-            self._noise.hide(optimizer)
+            if optimizer is self._boundary_optimizer():
+                self._noise.add_gradient()
+            self._noise.hide_gradients(optimizer)
         if self._tracer is not None:
             closure = options.get("closure") or (args[1] if len(args) > 1 else None)
             self._tracer.step_started(closure=closure is not None)
 
     def _step_ended(self, optimizer: Any, _args: Any, _options: Any) -> None:
         self._stepping = False
-        if self._calm.inside:
-            self._end_calm()
+        if self._fast_path.in_backward:
+            self._leave_fast_path()
         if self._noise is not None:
-            self._noise.show()
+            self._noise.restore_gradients()
         if self._tracer is not None:
             self._tracer.step_ended()
         if self._backward_depth:
             self._optimizers.add(optimizer)
-            self._stepped_inside = optimizer
-            if self._first() is None:
-                self._first = weakref.ref(optimizer)
+            self._stepped_in_backward = optimizer
+            if self._boundary_optimizer() is None:
+                self._boundary_optimizer = weakref.ref(optimizer)
         elif self._ends_iteration(optimizer):
-            self._boundary(optimizer)
+            self._end_iteration(optimizer)
 
-    # What follows from it.
+    # Iterations.
 
     def _ends_iteration(self, optimizer: Any) -> bool:
-        """Of several optimizers, the one that steps first in each round ends the iteration."""
-        first = self._first()
+        """True for the optimizer that steps first in each round of several: its step ends the iteration."""
+        first = self._boundary_optimizer()
         if optimizer is first:
-            self._others = 0
+            self._other_steps = 0
             return True
         self._optimizers.add(optimizer)
-        self._others += 1
-        if first is None or self._others > ROUNDS_WITHOUT_FIRST:
-            self._first, self._others = weakref.ref(optimizer), 0
+        self._other_steps += 1
+        if first is None or self._other_steps > MAX_ROUNDS_WITHOUT_FIRST:
+            self._boundary_optimizer, self._other_steps = weakref.ref(optimizer), 0
             return True
         return False
 
-    def _boundary(self, optimizer: Any) -> None:
-        """The end of an iteration; without an optimizer where the program updates its weights itself."""
-        if self.silent:
+    def _end_iteration(self, optimizer: Any) -> None:
+        """An iteration ended; `optimizer` is None where the program updates its weights itself."""
+        if self.muted:
             return
-        self.speak()
-        if self.stop.tried:
+        self.claim_process()
+        if self.stop.ignored:
             self.end()
         if self._tracer is not None:
             self._end_trace()
@@ -428,104 +437,106 @@ class Listener(listening.Listener):
         if self.stop.due(self.loop.count):
             self.loop.skip_iteration()
         else:
-            self._iteration_ended(optimizer)
+            self._record_iteration(optimizer)
         if self.stop.due(self.loop.count):
-            self.enough_measured()
+            self.target_reached()
         elif self._trace_is_due():
             self._begin_trace()
         else:
-            self._calm_down()
+            self._enter_fast_path()
 
-    def _calm_down(self) -> None:
-        """Where an iteration need only be noted: on the CPU, once all is told that is told of the first ones."""
-        waiting_to_trace = self.stop.open_ended and self._trace_is_wanted
-        told = self._facts_written and self.loop.count > 1
-        if told and self._first() is not None and self._device == "cpu" and not waiting_to_trace:
+    def _enter_fast_path(self) -> None:
+        """Take the fast path on the CPU, once the facts of the first iterations are recorded."""
+        waiting_to_trace = self.stop.open_ended and self._trace_pending
+        started = self._facts_written and self.loop.count > 1
+        if started and self._boundary_optimizer() is not None and self._device == "cpu" and not waiting_to_trace:
             moment, count = self.stop.not_before
-            self._others = 0
-            until = min(moment, self.recorder.due_at)
-            self._calm.begin(self._loop, self._first, until, count - 1 - self._loop.count)
+            self._other_steps = 0
+            deadline = min(moment, self.recorder.due_at)
+            self._fast_path.begin(self._loop, self._boundary_optimizer, deadline, count - 1 - self._loop.count)
 
     @property
-    def _trace_is_wanted(self) -> bool:
+    def _trace_pending(self) -> bool:
         return self.trace and not self._traced
 
     def _trace_is_due(self) -> bool:
-        """A program of which no_ref knows when it is stopped may end by itself first: it is traced early."""
-        early = self.stop.open_ended and self._trace_is_wanted and self.loop.count >= TRACE_AFTER
-        return early and not self.loop.between_passes
+        """Trace early where the stop is open-ended, because the program may end by itself before it."""
+        early = self.stop.open_ended and self._trace_pending and self.loop.count >= TRACE_AFTER
+        return early and not self.loop.near_pass_end
 
-    def _iteration_ended(self, optimizer: Any) -> None:
+    def _record_iteration(self, optimizer: Any) -> None:
         loop = self.loop
         if not loop.count:
             self._device = next((str(p.device.type) for p in self._parameters()), "cpu")
             if self._device == "cuda":
                 self.clock = loop.clock = CudaClock(self.module)
         loop.step_ended(torch_facts.learning_rate_of(optimizer))
-        if not self._optimizer_made and loop.count < BELIEVED_BACKWARDS:
+        if not self._optimizer_made and loop.count < CONFIRMING_BACKWARDS:
             return
         if not self._facts_written:
             self._finish_in_children()
             self._facts_written = True
             self.write_facts()
         elif loop.count == 2:
-            self._write_model()  # again: some optimizers of a round step only now
+            self._write_model()  # once more: some optimizers of a round step only now
         elif not self.recorder.due:
             return
         self.write()
         loop.restart_clock()
 
     def _parameters(self) -> list[Any]:
-        """Those that are trained: of all optimizers, or that the gradient of the loss flows to."""
-        return torch_facts.parameters_of(self._optimizers) or self._leaves
+        """The trained parameters: those of all optimizers, or else those that the gradient of the loss reaches."""
+        return torch_facts.parameters_of(self._optimizers) or self._loss_leaves
 
     def _finish_in_children(self) -> None:
-        """A process of `multiprocessing` ends without `atexit`."""
+        """Register `finish` in a process of `multiprocessing`, which ends without calling `atexit`."""
         processes = sys.modules.get("multiprocessing.process")
         if processes is not None and processes.parent_process() is not None:
             importlib.import_module("multiprocessing.util").Finalize(None, self.finish, exitpriority=1)
 
-    def enough_measured(self) -> None:
+    def target_reached(self) -> None:
         self.write()
-        if self._noise_wanted:
-            self.guarded(self._look_at_noise)()
+        if self._noise_pending:
+            self.guarded(self._measure_noise)()
         if self._noise is not None:
             return
-        if self._times_wanted:
-            self.guarded(self._look_at_operators)()
-        if self._times is not None:
+        if self._times_pending:
+            self.guarded(self._measure_operator_times)()
+        if self._operator_times is not None:
             return
-        if not self._trace_is_wanted:
+        if not self._trace_pending:
             self.end()
-        if self.loop.between_passes and self._delays < TRACE_DELAYS:
-            self._delays += 1
+        if self.loop.near_pass_end and self._trace_delays < TRACE_DELAYS:
+            self._trace_delays += 1
             return
         self._begin_trace()
 
-    def _look_at_noise(self) -> None:
-        """Over some more iterations, from the second on: the gradients of this one have been used."""
-        optimizer = self._first()
+    def _measure_noise(self) -> None:
+        """Measure the gradient noise over some more iterations, from the next one on."""
+        optimizer = self._boundary_optimizer()
         if self._noise is None and optimizer is not None:
-            noises = importlib.import_module(f"{__package__}.torch_noise")
-            self._noise = noises.Noise(self.module, optimizer, alone=not torch_facts.is_spread(self.module))
+            noises = importlib.import_module(f"{__package__}.torch_gradient_noise")
+            self._noise = noises.GradientNoise(
+                self.module, optimizer, alone=not torch_facts.is_distributed(self.module)
+            )
         if self._noise is not None and not self._noise.enough():
             return
-        noise, self._noise, self._noise_wanted = self._noise, None, False
+        noise, self._noise, self._noise_pending = self._noise, None, False
         value = None if noise is None else noise.value()
         if value is None:
-            self.note("gradient noise: the mean gradient cannot be told from the noise of a few batches")
+            self.note("gradient noise: the mean gradient cannot be distinguished from the noise of a few batches")
         self.recorder.add("gradient_noise", value=value)
 
-    def _look_at_operators(self) -> None:
-        """Over some more iterations, each from boundary to boundary."""
-        if self._times is None:
-            self._times_wanted = False  # whatever happens, it is not tried again
+    def _measure_operator_times(self) -> None:
+        """Measure operator times over some more iterations, each from boundary to boundary."""
+        if self._operator_times is None:
+            self._times_pending = False  # not tried again if this fails
             module = importlib.import_module(f"{__package__}.torch_operator_times")
-            self._times = module.OperatorTimes(self.module)
-            self._times_wanted = True
-        elif self._times.enough():
-            times, self._times, self._times_wanted = self._times, None, False
-            self.recorder.add("operator_times", **times.leave())
+            self._operator_times = module.OperatorTimes(self.module)
+            self._times_pending = True
+        elif self._operator_times.enough():
+            times, self._operator_times, self._times_pending = self._operator_times, None, False
+            self.recorder.add("operator_times", **times.stop())
 
     def _begin_trace(self) -> None:
         operations = importlib.import_module(f"{__package__}.torch_operations")
@@ -533,7 +544,7 @@ class Listener(listening.Listener):
         try:
             self._tracer = operations.Tracer(self.module, lambda: not self.loop.evaluating)
             self._tracer.enter()
-        except Exception:  # noqa: BLE001 # the times are measured: go without the operations
+        except Exception:  # noqa: BLE001 # the times are measured: continue without the operations
             self.recorder.trouble("tracing")
             self._tracer = None
             if self.stop.due(self.loop.count):
@@ -548,7 +559,7 @@ class Listener(listening.Listener):
         except Exception:  # noqa: BLE001 # as above
             self.recorder.trouble("tracing")
 
-    # What is written.
+    # Output.
 
     def write(self) -> None:
         if self.loop.count > 1 and time.monotonic() - self._network_at >= NETWORK_SECONDS:
@@ -557,12 +568,12 @@ class Listener(listening.Listener):
 
     def write_facts(self) -> None:
         self._write_model()
-        self.guarded(self._copy_schedule)()
-        for one in self.loop.training_passes:
-            self.recorder.add("loader", **one.facts)
+        self.guarded(self._copy_scheduler)()
+        for data_pass in self.loop.training_passes:
+            self.recorder.add("loader", **data_pass.facts)
         self.recorder.add("versions", versions=torch_facts.versions(self.module))
 
-    def last_facts(self) -> None:
+    def write_final_facts(self) -> None:
         self._write_network()
         compilation = torch_facts.compilation_facts()
         if compilation is not None:
@@ -572,21 +583,21 @@ class Listener(listening.Listener):
     def _write_model(self) -> None:
         facts = torch_facts.model_facts(self.module, self._parameters(), self._optimizers, device=self._device)
         if facts is not None:
-            optimizer = self._first()
+            optimizer = self._boundary_optimizer()
             name = None if optimizer is None else type(optimizer).__name__
             scheduler = torch_facts.scheduler_of(optimizer, self._schedulers)
             schedule = None if scheduler is None else type(scheduler).__name__
             self.recorder.add("model", optimizer=name, schedule=schedule, **facts)
 
-    def _copy_schedule(self) -> None:
-        """Now, before the program steps it for the first time."""
-        scheduler = torch_facts.scheduler_of(self._first(), self._schedulers)
+    def _copy_scheduler(self) -> None:
+        """Copy the scheduler before the program steps it for the first time."""
+        scheduler = torch_facts.scheduler_of(self._boundary_optimizer(), self._schedulers)
         if scheduler is not None:
             schedules = importlib.import_module(f"{__package__}.torch_schedule")
-            self._schedule = (weakref.ref(scheduler), schedules.Schedule(scheduler))
+            self._replay = (weakref.ref(scheduler), schedules.SchedulerReplay(scheduler))
 
     def _write_schedule(self) -> None:
-        scheduler, schedule = self._schedule
+        scheduler, schedule = self._replay
         if schedule is None or scheduler() is None:
             return
         loop, plan = self.loop, self.recorder.plan
@@ -604,8 +615,8 @@ class Listener(listening.Listener):
             self.recorder.add("learning_rate_plan", values=rates)
 
     def _write_network(self) -> None:
-        """Only where several processes train one model: else it is not training that sends."""
-        if not torch_facts.is_spread(self.module) or self.module.distributed.get_world_size() < 2:
+        """Record the bytes sent if several processes train one model; otherwise it is not training that sends."""
+        if not torch_facts.is_distributed(self.module) or self.module.distributed.get_world_size() < 2:
             return
         self._network_at = time.monotonic()
         counts = importlib.import_module(f"{__package__}.network").tcp_bytes()
@@ -619,7 +630,7 @@ class Listener(listening.Listener):
         return loss if type(loss) is float else float(loss.item())
 
 
-def _then(make: Callable[..., None], made: Callable[[Any], None]) -> Callable[..., None]:
+def _calling_after(make: Callable[..., None], made: Callable[[Any], None]) -> Callable[..., None]:
     @functools.wraps(make)
     def watched(thing: Any, *args: Any, **options: Any) -> None:
         make(thing, *args, **options)

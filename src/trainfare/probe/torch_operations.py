@@ -1,15 +1,15 @@
-"""What one iteration of PyTorch computes: for each operator its kind, dtype, FLOPs, bytes and shapes.
+"""The operators of one iteration of PyTorch: kind, dtype, FLOPs, bytes and shapes of each.
 
-A `TorchDispatchMode` sees every operator that reaches a device, forward, backward and in the optimizer. FLOPs are
-those of products (matrices, convolutions, attention, recurrent layers), a multiply-add being two; other operators
-are bound by memory and have none. Bytes are all that is read plus all that is written; views move nothing.
+A `TorchDispatchMode` sees every operator that reaches a device, in the forward pass, the backward pass and the
+optimizer. FLOPs are those of products (matrices, convolutions, attention, recurrent layers), a multiply-add counting
+two; other operators are bound by memory and have none. Bytes are those read plus those written; views move nothing.
 
-part       backward where autograd runs a node; optimizer in a step, and where gradients are switched off after a
-           backward pass (an update by hand, clipping); else forward
+part       backward while autograd runs a node; optimizer in a step, and where gradients are switched off after a
+           backward pass (a manual update, clipping); otherwise forward
 recurrent  a call of `nn.LSTM`, `nn.GRU` or `nn.RNN` is one operation, as it is one kernel with cuDNN; its backward
-           pass is told by the numbers that autograd gives to the nodes made in that call
+           pass is recognised by the sequence numbers of the autograd nodes made in that call
 
-PyTorch's own counter is not used: its figure for the backward of a grouped convolution is wrong by `groups`.
+PyTorch's own FLOP counter is not used: its figure for the backward pass of a grouped convolution is wrong by `groups`.
 """
 
 # ruff: noqa: SLF001 # PyTorch has no public name for schemas and storages
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
         COPY,
         EMBEDDING,
         FORWARD,
+        HALF_PRECISION,
         MATMUL,
         NORM,
         OPTIMIZER,
         POINTWISE,
         REDUCTION,
         RNN,
-        SHORT,
         Tally,
     )
 else:
@@ -52,10 +52,10 @@ else:
     )
     EMBEDDING, FORWARD, MATMUL, NORM = operations.EMBEDDING, operations.FORWARD, operations.MATMUL, operations.NORM
     OPTIMIZER, POINTWISE, REDUCTION = operations.OPTIMIZER, operations.POINTWISE, operations.REDUCTION
-    RNN, SHORT, Tally = operations.RNN, operations.SHORT, operations.Tally
+    RNN, HALF_PRECISION, Tally = operations.RNN, operations.HALF_PRECISION, operations.Tally
 
-MOST_IN_LIST = 4
-"""An argument that is a longer list of tensors (those of a whole model, in an optimizer) is told without shapes."""
+MAX_LIST_LENGTH = 4
+"""A longer list of tensors, such as all parameters in an optimizer, is recorded without shapes."""
 
 _MATMULS = {"mm", "addmm", "bmm", "baddbmm", "mv", "addmv", "dot", "vdot", "addbmm", "_addmm_activation"}
 _COPIES = {
@@ -75,11 +75,11 @@ _NO_TRAFFIC = {
     "_nested_tensor_size", "_unsafe_view", "sym_size", "sym_stride", "sym_numel",
 }  # fmt: skip
 _WRITE_ONLY = {"copy_", "fill_", "zero_", "_foreach_copy_", "_foreach_zero_", "normal_", "uniform_", "bernoulli_"}
-"""In place, but what was there before is not read."""
+"""Operators in place that do not read the previous content."""
 
 
 def kind_of(name: str) -> str:
-    """The kind of an operator by its name without overload, `addmm` or `native_layer_norm_backward`."""
+    """The kind of an operator by its name without overload, such as `addmm` or `native_layer_norm_backward`."""
     if name in _MATMULS:
         return MATMUL
     if "attention" in name:
@@ -98,7 +98,7 @@ def kind_of(name: str) -> str:
 
 
 def flops_of(name: str, args: Any, out: Any) -> float:
-    """Two for each multiply-add of a product; 0 for an operator that is none."""
+    """The FLOPs of an operator: two per multiply-add of a product, 0 for an operator that is not a product."""
     formula = _FORMULAS.get(name)
     if formula is None and "scaled_dot_product" in name:
         formula = _attention_backward if name.endswith("backward") else _attention
@@ -115,26 +115,26 @@ def _addmm(args: Any, out: Any) -> float:
 
 
 def _convolution(args: Any, out: Any) -> float:
-    """Each output sees one filter of its group; of a transposed convolution each input does."""
+    """Each output element uses one filter of its group; in a transposed convolution each input element does."""
     image, weight, transposed = args[0], args[1], args[6]
     return float(2 * math.prod(weight.shape[1:]) * math.prod((image if transposed else out).shape))
 
 
 def _convolution_backward(args: Any, _out: Any) -> float:
-    """As much as forward for the gradient of the image, and again for that of the weight, where wanted."""
-    gradient, image, weight, transposed, wanted = args[0], args[1], args[2], args[7], args[10]
+    """As many as forward for the gradient of the image, and again for that of the weight, if they are computed."""
+    gradient, image, weight, transposed, output_mask = args[0], args[1], args[2], args[7], args[10]
     forward = _convolution((image, weight, None, None, None, None, transposed), gradient)
-    return forward * (bool(wanted[0]) + bool(wanted[1]))
+    return forward * (bool(output_mask[0]) + bool(output_mask[1]))
 
 
 def _attention(args: Any, _out: Any) -> float:
-    """Query × keys and weights × values, of shapes (…, length, width); a causal mask is not taken off."""
+    """Query × keys and weights × values, of shapes (…, length, width); a causal mask is not subtracted."""
     query, key, value = args[0], args[1], args[2]
     return float(2 * math.prod(query.shape[:-1]) * key.shape[-2] * (query.shape[-1] + value.shape[-1]))
 
 
 def _attention_backward(args: Any, _out: Any) -> float:
-    """Five products: scores again, and the gradients of values, weights, query and key."""
+    """Five products: the scores again, and the gradients of values, weights, query and key."""
     query, key, value = args[1], args[2], args[3]
     pairs = math.prod(query.shape[:-1]) * key.shape[-2]
     return float(2 * pairs * (3 * query.shape[-1] + 2 * value.shape[-1]))
@@ -175,17 +175,17 @@ _FORMULAS: dict[str, Callable[[Any, Any], float]] = {
 }
 
 
-def convolution_of(name: str, args: Any, outputs: list[Any]) -> dict[str, Any] | None:
-    """Its shape, as forward has it, of a convolution or of its backward pass."""
+def convolution_shape_of(name: str, args: Any, outputs: list[Any]) -> dict[str, Any] | None:
+    """The shape of the forward convolution, from a convolution or its backward pass; None for other operators."""
     if name == "convolution_backward":
         out, image, weight, stride, transposed, groups = args[0], args[1], args[2], args[4], args[7], args[9]
     elif name in ("convolution", "_convolution"):
         out, image, weight, stride, transposed, groups = outputs[0], args[0], args[1], args[3], args[6], args[8]
     else:
         return None
-    found: dict[str, Any] | None = operations.convolution(
-        inward=image.shape[1],
-        outward=out.shape[1],
+    found: dict[str, Any] | None = operations.convolution_shape(
+        channels_in=image.shape[1],
+        channels_out=out.shape[1],
         kernel=weight.shape[2:],
         stride=stride,
         plane=out.shape[2:],
@@ -196,10 +196,10 @@ def convolution_of(name: str, args: Any, outputs: list[Any]) -> dict[str, Any] |
 
 
 def norm_of(name: str, args: Any) -> tuple[str, int] | None:
-    """The kind of a norm and how many elements it takes together, forward or backward."""
+    """The kind of a norm and the number of elements it normalises together, forward or backward; None for others."""
     if "batch_norm" in name:
         shape = args[0].shape
-        # `instance_norm` puts its samples among the channels. A batch of one has nothing else to take together.
+        # `instance_norm` moves the samples into the channels. For a batch of one the two norms are the same.
         return "instance" if shape[0] == 1 else "batch", math.prod(shape) // max(1, shape[1])
     if name in ("native_layer_norm", "native_layer_norm_backward", "_fused_rms_norm", "_fused_rms_norm_backward"):
         over = args[2] if name.endswith("backward") else args[1]
@@ -211,6 +211,7 @@ def norm_of(name: str, args: Any) -> tuple[str, int] | None:
 
 
 def softmax_row(name: str, args: Any) -> int | None:
+    """The length of a row of a softmax, forward or backward; None for other operators."""
     if name in ("_softmax", "_log_softmax"):
         return int(args[0].shape[args[1]]) if args[0].dim() else None
     if name in ("_softmax_backward_data", "_log_softmax_backward_data"):
@@ -224,92 +225,92 @@ class Tracer:
     def __init__(self, torch: ModuleType, counting: Callable[[], bool]) -> None:
         self._torch = torch
         self._counting = counting
-        self._mode = _mode(self)
+        self._dispatch_mode = _dispatch_mode(self)
         self._tally = Tally()
         self._seconds = 0.0
-        self._schemas: dict[Any, _Schema | None] = {}
-        self._alive: dict[int, tuple[Any, int]] = {}
-        self._kept_bytes = 0
-        self._in_step = self._in_backward = self._closure = self._had_backward = False
-        self._shortened = False
-        """An autocast was seen to run something in less than float32."""
-        self._under_autocast: set[int] = set()
-        self._next_number = getattr(torch.autograd, "_get_sequence_nr", lambda: 0)
-        self._recurrent = _Recurrent(torch)
+        self._schemas: dict[Any, _OperatorSchema | None] = {}
+        self._live_storages: dict[int, tuple[Any, int]] = {}
+        self._activation_bytes = 0
+        self._in_step = self._in_backward = self._step_has_closure = self._had_backward = False
+        self._autocast_lowered = False
+        """Autocast ran at least one operator in less than float32."""
+        self._autocast_node_numbers: set[int] = set()
+        self._sequence_number = getattr(torch.autograd, "_get_sequence_nr", lambda: 0)
+        self._recurrent = _RecurrentCalls(torch)
         self._current_node = getattr(torch._C, "_current_autograd_node", lambda: None)
         self._error: Exception | None = None
-        self._eagerly: Any = None
+        self._eager_stance: Any = None
 
     def enter(self) -> None:
         if "torch._dynamo" in sys.modules and hasattr(self._torch.compiler, "set_stance"):
-            # A compiled function launches kernels that no dispatcher sees: let this one iteration run eagerly.
-            self._eagerly = self._torch.compiler.set_stance("force_eager")
+            # A compiled function launches kernels that the dispatcher does not see: run this one iteration eagerly.
+            self._eager_stance = self._torch.compiler.set_stance("force_eager")
         self._recurrent.enter()
-        self._mode.__enter__()
+        self._dispatch_mode.__enter__()
 
     def leave(self) -> dict[str, Any]:
-        """The facts; raises what went wrong while counting."""
-        self._mode.__exit__(None, None, None)
+        """Stop counting; returns the facts, or raises the error that occurred while counting."""
+        self._dispatch_mode.__exit__(None, None, None)
         self._recurrent.leave()
-        if self._eagerly is not None:
-            self._eagerly.__exit__(None, None, None)
+        if self._eager_stance is not None:
+            self._eager_stance.__exit__(None, None, None)
         if self._error is not None:
             raise self._error
-        self._recurrent.tell(self._tally)
+        self._recurrent.add_to(self._tally)
         rows = self._tally.rows()
-        if not self._shortened:
+        if not self._autocast_lowered:
             for row in rows:
                 row.pop("autocast", None)
-        return {"operations": rows, "activation_bytes": self._kept_bytes, "seconds": self._seconds}
+        return {"operations": rows, "activation_bytes": self._activation_bytes, "seconds": self._seconds}
 
     def step_started(self, *, closure: bool = False) -> None:
-        """With a closure the forward and the backward pass run inside the step, with gradients enabled."""
-        self._in_step, self._closure = True, closure
+        """A step begins; with a closure the forward and the backward pass run inside it, with gradients enabled."""
+        self._in_step, self._step_has_closure = True, closure
 
     def step_ended(self) -> None:
         self._in_step = False
 
     def _part(self, node: Any, flops: float) -> str:
         backward = self._in_backward or node is not None
-        if self._in_step and (not self._closure or not (backward or self._torch.is_grad_enabled())):
+        if self._in_step and (not self._step_has_closure or not (backward or self._torch.is_grad_enabled())):
             return OPTIMIZER
         if backward:
             if not self._had_backward:
-                self._note_kept()
+                self._note_activations()
             self._had_backward = True
             return BACKWARD
-        by_hand = self._had_backward and not flops and not self._torch.is_grad_enabled()
-        return OPTIMIZER if by_hand else FORWARD
+        manual_update = self._had_backward and not flops and not self._torch.is_grad_enabled()
+        return OPTIMIZER if manual_update else FORWARD
 
     def backward_started(self) -> None:
         self._in_backward = True
-        self._note_kept()
+        self._note_activations()
 
-    def _note_kept(self) -> None:
-        """What the forward pass made and still holds when the backward pass starts is what that needs."""
-        kept = sum(size for storage, size in self._alive.values() if not storage.expired())
-        self._kept_bytes = max(self._kept_bytes, kept)
+    def _note_activations(self) -> None:
+        """Note the activations: storages made by the forward pass that are alive when the backward pass starts."""
+        alive = sum(size for storage, size in self._live_storages.values() if not storage.expired())
+        self._activation_bytes = max(self._activation_bytes, alive)
 
     def backward_ended(self) -> None:
         self._in_backward = False
 
-    def saw(self, func: Any, args: Any, kwargs: dict[str, Any], out: Any) -> None:
+    def record(self, func: Any, args: Any, kwargs: dict[str, Any], out: Any) -> None:
         if self._error is not None or not self._counting():
             return
         start = time.perf_counter()
         try:
             self._count(func, args, kwargs, out)
-        except Exception as error:  # noqa: BLE001 # an operator that we misread must still run
+        except Exception as error:  # noqa: BLE001 # an operator that the probe misreads must still run
             self._error = error
         self._seconds += time.perf_counter() - start
-        if self._seconds > operations.COUNTING_SECONDS:
-            self._error = TimeoutError(f"counting took more than {operations.COUNTING_SECONDS} s")
+        if self._seconds > operations.MAX_COUNTING_SECONDS:
+            self._error = TimeoutError(f"counting took more than {operations.MAX_COUNTING_SECONDS} s")
 
     def _count(self, func: Any, args: Any, kwargs: dict[str, Any], out: Any) -> None:
         schema = self._schemas.get(func)
         if schema is None:
-            schema = self._schemas[func] = _Schema(func)
-        if schema.moves_nothing:
+            schema = self._schemas[func] = _OperatorSchema(func)
+        if schema.moves_no_bytes:
             return
         outputs = list(_tensors(out))
         read, written = schema.traffic(args, kwargs, outputs)
@@ -320,53 +321,54 @@ class Tracer:
         node = self._current_node()
         part = self._part(node, flops)
         if part == FORWARD:
-            self._note_storages(outputs)
+            self._note_live_storages(outputs)
         kind = OPTIMIZER if part == OPTIMIZER else schema.kind
-        moved = float(sum(map(_bytes, read)) + sum(map(_bytes, written)))
+        bytes_moved = float(sum(map(_bytes, read)) + sum(map(_bytes, written)))
         if schema.name == "embedding":
-            # Only the rows that are taken are read: as much as comes out.
-            moved -= max(0, _bytes(args[0]) - _bytes(outputs[0]))
-        # The first tensor that computes: indices and masks do not say in what the work is done.
+            # Only the selected rows of the table are read: as many bytes as the output has.
+            bytes_moved -= max(0, _bytes(args[0]) - _bytes(outputs[0]))
+        # The first floating-point tensor: indices and masks do not determine the dtype of the computation.
         first = next((t for t in tensors if t.is_floating_point()), tensors[0])
         dtype = self._dtype(first, kind)
-        if part != OPTIMIZER and self._recurrent.took(node, dtype, flops, moved):
+        if part != OPTIMIZER and self._recurrent.claims(node, dtype, flops, bytes_moved):
             return
         norm, row = norm_of(schema.name, args) or (None, softmax_row(schema.name, args))
         self._tally.add(
             kind,
             dtype,
             flops,
-            moved,
+            bytes_moved,
             name=schema.full_name,
             part=part,
-            inputs=schema.shapes_read(args, kwargs),
-            outputs=[] if isinstance(out, list) and len(out) > MOST_IN_LIST else [tuple(t.shape) for t in outputs],
-            convolution=convolution_of(schema.name, args, outputs),
+            inputs=schema.input_shapes(args, kwargs),
+            outputs=[] if isinstance(out, list) and len(out) > MAX_LIST_LENGTH else [tuple(t.shape) for t in outputs],
+            convolution=convolution_shape_of(schema.name, args, outputs),
             norm=norm,
             row=row,
-            autocast=self._kept_long(node, dtype, part) and schema.name != "_to_copy",
+            autocast=self._autocast_kept_float32(node, dtype, part) and schema.name != "_to_copy",
         )
 
-    def _kept_long(self, node: Any, dtype: str, part: str) -> bool:
-        """Autocast ends before the backward pass, which is known by the numbers of the nodes that it made."""
-        long = dtype in ("float32", "tf32")
+    def _autocast_kept_float32(self, node: Any, dtype: str, part: str) -> bool:
+        """The operator runs in float32 under autocast. Autocast ends before the backward pass, so there the nodes that
+        were made under it are recognised by their sequence numbers."""
+        is_float32 = dtype in ("float32", "tf32")
         if node is not None:
-            return long and part == BACKWARD and node._sequence_nr() in self._under_autocast
-        # The only question about autocast that is also answered inside an operator that autocast runs itself.
-        inside = self._torch.autocast_increment_nesting() > 1
+            return is_float32 and part == BACKWARD and node._sequence_nr() in self._autocast_node_numbers
+        # The only query for autocast that also works inside an operator that autocast runs itself.
+        under_autocast = self._torch.autocast_increment_nesting() > 1
         self._torch.autocast_decrement_nesting()
-        if not inside or part != FORWARD:
+        if not under_autocast or part != FORWARD:
             return False
-        self._under_autocast.add(self._next_number() - 1)
-        self._shortened = self._shortened or dtype.startswith(SHORT)
-        return long
+        self._autocast_node_numbers.add(self._sequence_number() - 1)
+        self._autocast_lowered = self._autocast_lowered or dtype.startswith(HALF_PRECISION)
+        return is_float32
 
-    def _note_storages(self, outputs: list[Any]) -> None:
+    def _note_live_storages(self, outputs: list[Any]) -> None:
         reference: Any = importlib.import_module("torch.multiprocessing.reductions").StorageWeakRef
         for tensor in outputs:
             if tensor.layout is self._torch.strided:
                 storage = tensor.untyped_storage()
-                self._alive[storage._cdata] = (reference(storage), storage.nbytes())
+                self._live_storages[storage._cdata] = (reference(storage), storage.nbytes())
 
     def _dtype(self, tensor: Any, kind: str) -> str:
         name = str(tensor.dtype).replace("torch.", "")
@@ -377,16 +379,17 @@ class Tracer:
         return name
 
 
-class _Recurrent:
-    """Calls of recurrent layers: what runs in each is one operation forward and one backward."""
+class _RecurrentCalls:
+    """Calls of recurrent layers: all operators in one call are one operation forward and one backward."""
 
     NAMES = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 
     def __init__(self, torch: ModuleType) -> None:
         self._functions: Any = importlib.import_module("torch._VF")
-        self._number = getattr(torch.autograd, "_get_sequence_nr", lambda: 0)
+        self._sequence_number = getattr(torch.autograd, "_get_sequence_nr", lambda: 0)
         self._calls: list[list[Any]] = []
-        """Name, the numbers of autograd's nodes made in it, and the work: dtype, FLOPs and bytes of each part."""
+        """Name, first and last sequence number of the autograd nodes, and the work: dtype, FLOPs and bytes of each
+        part."""
         self._call: list[Any] | None = None
 
     def enter(self) -> None:
@@ -395,23 +398,23 @@ class _Recurrent:
 
     def leave(self) -> None:
         for name in self.NAMES:
-            vars(self._functions).pop(name, None)  # behind it is what the module finds by itself
+            vars(self._functions).pop(name, None)  # uncovers the attribute that the module resolves itself
 
     def _watched(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def watched(*args: Any, **options: Any) -> Any:
-            before, start = self._call, self._number()
+            before, start = self._call, self._sequence_number()
             self._call = [name, start, None, {}]
             self._calls.append(self._call)
             try:
                 return function(*args, **options)
             finally:
-                self._call[2] = self._number()
+                self._call[2] = self._sequence_number()
                 self._call = before
 
         return watched
 
-    def took(self, node: Any, dtype: str, flops: float, moved: float) -> bool:
-        """It belongs to such a call."""
+    def claims(self, node: Any, dtype: str, flops: float, bytes_moved: float) -> bool:
+        """True if the operator belongs to a call of a recurrent layer; its work is then added to that call."""
         call, part = self._call, FORWARD
         if node is not None:
             number, part = node._sequence_nr(), BACKWARD
@@ -422,17 +425,17 @@ class _Recurrent:
         if known is None:
             known = call[3][part] = [dtype, 0.0, 0.0]
         known[1] += flops
-        known[2] += moved
+        known[2] += bytes_moved
         return True
 
-    def tell(self, tally: Tally) -> None:
+    def add_to(self, tally: Tally) -> None:
         for name, _, _, work in self._calls:
-            for part, (dtype, flops, moved) in work.items():
-                tally.add(RNN, dtype, flops, moved, name=f"torch.{name}", part=part)
+            for part, (dtype, flops, bytes_moved) in work.items():
+                tally.add(RNN, dtype, flops, bytes_moved, name=f"torch.{name}", part=part)
 
 
-class _Schema:
-    """What an operator's signature says of reading and writing."""
+class _OperatorSchema:
+    """Which arguments an operator reads and writes, by its signature."""
 
     def __init__(self, func: Any) -> None:
         schema = func._schema
@@ -440,7 +443,7 @@ class _Schema:
         self.full_name = schema.name.replace("::", ".")
         self.kind = kind_of(self.name)
         returns_view = any(r.alias_info is not None and not r.alias_info.is_write for r in schema.returns)
-        self.moves_nothing = returns_view or self.name in _NO_TRAFFIC
+        self.moves_no_bytes = returns_view or self.name in _NO_TRAFFIC
         writes = [argument.alias_info is not None and argument.alias_info.is_write for argument in schema.arguments]
         self._names = [argument.name for argument in schema.arguments]
         self._writes = dict(zip(self._names, writes))  # noqa: B905 # `strict` is newer than the user's Python may be
@@ -451,7 +454,7 @@ class _Schema:
         }
 
     def traffic(self, args: Any, kwargs: dict[str, Any], outputs: list[Any]) -> tuple[list[Any], list[Any]]:
-        """The tensors read and those written; one that is changed in place is both."""
+        """The tensors read and the tensors written; one that is changed in place is in both."""
         read: list[Any] = []
         written: list[Any] = []
         for name, value in (*zip(self._names, args), *kwargs.items()):  # noqa: B905 # as above
@@ -463,20 +466,20 @@ class _Schema:
         changed = {id(tensor) for tensor in written}
         return read, written + [tensor for tensor in outputs if id(tensor) not in changed]
 
-    def shapes_read(self, args: Any, kwargs: dict[str, Any]) -> list[tuple[int, ...]]:
+    def input_shapes(self, args: Any, kwargs: dict[str, Any]) -> list[tuple[int, ...]]:
         shapes: list[tuple[int, ...]] = []
         for name, value in (*zip(self._names, args), *kwargs.items()):  # noqa: B905 # as above
             if name not in self._overwrites:
                 tensors = list(_tensors(value))
-                shapes += [tuple(t.shape) for t in tensors] if len(tensors) <= MOST_IN_LIST else []
+                shapes += [tuple(t.shape) for t in tensors] if len(tensors) <= MAX_LIST_LENGTH else []
         return shapes
 
 
-def _mode(tracer: Tracer) -> Any:
+def _dispatch_mode(tracer: Tracer) -> Any:
     def dispatch(_self: Any, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
-        tracer.saw(func, args, kwargs, out)
+        tracer.record(func, args, kwargs, out)
         return out
 
     base: Any = importlib.import_module("torch.utils._python_dispatch").TorchDispatchMode
@@ -492,7 +495,7 @@ def _tensors(value: Any) -> Iterable[Any]:
 
 
 def _bytes(tensor: Any) -> int:
-    """What lies in memory: an expanded tensor is read once, a sparse one has only its values."""
+    """The bytes in memory: an expanded tensor is read once, a sparse one has only its values."""
     if tensor.is_sparse:
         tensor = tensor._values()
     elif str(tensor.layout) != "torch.strided":

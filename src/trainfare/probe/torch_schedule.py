@@ -1,11 +1,11 @@
-"""The learning rate at the start of each epoch that a PyTorch program would train, as its scheduler has it.
+"""The learning rate at the start of each epoch that a PyTorch program would train, by replaying its scheduler.
 
-A copy of the scheduler is taken when the first iteration has ended and played forward when measuring is over. The copy
-has an optimizer that is none: groups with the same numbers and without parameters. It is stepped as often as the
-program stepped its own, once an epoch or once an iteration.
+The scheduler is copied when the first iteration has ended, and the copy is stepped forward when measuring is over. The
+copy has a stub in place of the optimizer: parameter groups with the same numbers and without parameters. It is stepped
+as often as the program stepped its own scheduler, once per epoch or once per iteration.
 
-Nothing is played that could be noticed by the program: a scheduler that needs a metric, holds more than numbers, or
-calls code of the program's that might do anything but compute has no plan.
+A scheduler is not replayed if the program could notice it: one that needs a metric, holds more than numbers, or calls
+code of the program that may have side effects.
 """
 
 # ruff: noqa: SLF001 # PyTorch has no public name for the parts of a scheduler
@@ -25,18 +25,19 @@ if TYPE_CHECKING:
 else:
     pure = importlib.import_module(f"{__package__}.pure")
 
-EPOCHS = 400
-"""So many are played where the program does not say how many it trains."""
+DEFAULT_EPOCHS = 400
+"""Epochs replayed if the number of epochs is not known."""
 
-SECONDS = 0.5
-"""Playing may take so long; a schedule that takes longer has no plan."""
+MAX_SECONDS = 0.5
+"""A replay that takes longer than this is given up."""
 
-STEPS = 20_000
-"""More than these are not stepped through but computed, where the scheduler has a formula: 0.1 s on a slow CPU."""
+MAX_STEPS = 20_000
+"""Beyond this many steps the rates are computed by the formula of the scheduler, if it has one. Stepping through them
+takes 0.1 s on a slow CPU."""
 
 
-class _NoOptimizer:
-    """As much of an optimizer as a scheduler touches."""
+class _OptimizerStub:
+    """The part of an optimizer that a scheduler uses."""
 
     def __init__(self, optimizer: Any) -> None:
         self.param_groups = [
@@ -47,63 +48,64 @@ class _NoOptimizer:
         self._opt_called = True
 
     def step(self) -> None:
-        """Never called; schedulers look whether one of them has wrapped it."""
+        """Never called; schedulers check whether one of them has wrapped it."""
 
-    step._wrapped_by_lr_sched = step._with_counter = True  # type: ignore[attr-defined]  # as PyTorch marks it, now and before
+    step._wrapped_by_lr_sched = step._with_counter = True  # type: ignore[attr-defined]  # as current and older versions of PyTorch mark it
 
 
-class Schedule:
-    """One scheduler as it was at the end of the first iteration."""
+class SchedulerReplay:
+    """A copy of one scheduler as it was at the end of the first iteration, to be stepped forward."""
 
     def __init__(self, scheduler: Any) -> None:
         self._copy: Any = None
-        self._from = 0
-        if not _harmless(scheduler):
+        self._first_step = 0
+        if not _is_safe_to_replay(scheduler):
             return
-        self._optimizer = _NoOptimizer(scheduler.optimizer)
+        self._optimizer = _OptimizerStub(scheduler.optimizer)
         self._copy = copy.deepcopy(scheduler, {id(scheduler.optimizer): self._optimizer})
-        self._from = scheduler.last_epoch
+        self._first_step = scheduler.last_epoch
 
     def rates(self, *, steps: int, iterations: int, passes: int, length: int | None, epochs: int | None) -> list[float]:
-        """At the start of each epoch; empty where it cannot be told.
+        """The learning rates at the start of each epoch; empty if they are unknown.
 
-        `steps` were made by the program in `iterations` and as many whole `passes`; an epoch has `length` iterations.
+        The program stepped its scheduler `steps` times in `iterations` iterations and `passes` complete passes over the
+        data; an epoch has `length` iterations.
         """
-        per_epoch = _steps_an_epoch(steps - self._from, iterations, passes, length)
+        per_epoch = _steps_per_epoch(steps - self._first_step, iterations, passes, length)
         if self._copy is None or per_epoch is None:
             return []
-        count = epochs or EPOCHS
+        count = epochs or DEFAULT_EPOCHS
         total = getattr(self._copy, "total_steps", None)
         if isinstance(total, int):
             count = min(count, math.ceil(total / per_epoch))
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                play = self._stepped if per_epoch * count <= STEPS else self._computed
-                rates = play(per_epoch, count)
-        except Exception:  # noqa: BLE001 # whatever it is, there is no plan then
+                replay = self._stepped if per_epoch * count <= MAX_STEPS else self._computed
+                rates = replay(per_epoch, count)
+        except Exception:  # noqa: BLE001 # a scheduler that fails is not replayed
             return []
-        # A line that crosses zero was not meant to be followed any further.
-        good = next((n for n, rate in enumerate(rates) if not 0 <= rate < math.inf), len(rates))
-        return rates[:good]
+        # A schedule that goes below zero was not meant to be used that far.
+        valid = next((n for n, rate in enumerate(rates) if not 0 <= rate < math.inf), len(rates))
+        return rates[:valid]
 
     def _stepped(self, per_epoch: int, count: int) -> list[float]:
-        until = time.monotonic() + SECONDS
+        deadline = time.monotonic() + MAX_SECONDS
         rates = [self._rate()]
         for _ in range(count - 1):
             for _ in range(per_epoch):
                 self._copy.step()
             rates.append(self._rate())
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 return []
         return rates
 
     def _computed(self, per_epoch: int, count: int) -> list[float]:
-        until = time.monotonic() + SECONDS
+        deadline = time.monotonic() + MAX_SECONDS
         rates = [self._rate()]
         for epoch in range(1, count):
-            rates.append(_rate_after(self._copy, self._from + epoch * per_epoch))
-            if time.monotonic() > until:
+            rates.append(_rate_after(self._copy, self._first_step + epoch * per_epoch))
+            if time.monotonic() > deadline:
                 return []
         return rates
 
@@ -111,21 +113,22 @@ class Schedule:
         return float(self._optimizer.param_groups[0]["lr"])
 
 
-def _steps_an_epoch(steps: int, iterations: int, passes: int, length: int | None) -> int | None:
-    """One, unless it was stepped more often than epochs ended; then as often an iteration as it was."""
+def _steps_per_epoch(steps: int, iterations: int, passes: int, length: int | None) -> int | None:
+    """Scheduler steps per epoch: one, unless it was stepped more often than epochs ended; then in proportion to the
+    iterations. None if unknown."""
     if steps <= passes + 1 and (passes or steps < max(2, iterations)):
         return 1
     if length is None or iterations < 1:
         return None
-    an_iteration = steps / iterations
-    whole = round(an_iteration)
-    if whole and abs(an_iteration - whole) * iterations <= 2:  # the first or the last may be missing
-        return whole * length
-    return max(1, round(an_iteration * length))
+    steps_per_iteration = steps / iterations
+    rounded = round(steps_per_iteration)
+    if rounded and abs(steps_per_iteration - rounded) * iterations <= 2:  # the first or the last step may be missing
+        return rounded * length
+    return max(1, round(steps_per_iteration * length))
 
 
 def _rate_after(scheduler: Any, steps: int) -> float:
-    """By the formula of the scheduler, without the steps between."""
+    """The learning rate after `steps` steps by the formula of the scheduler, without stepping through them."""
     kind = type(scheduler).__name__
     if kind == "SequentialLR":
         part = bisect.bisect_right(scheduler._milestones, steps)
@@ -143,15 +146,15 @@ def _rate_after(scheduler: Any, steps: int) -> float:
     return float(scheduler.get_lr()[0])
 
 
-def _harmless(scheduler: Any) -> bool:
-    """Playing a copy of it changes nothing but the copy."""
+def _is_safe_to_replay(scheduler: Any) -> bool:
+    """Stepping a copy of the scheduler changes nothing but the copy."""
     if type(scheduler).__name__ == "ReduceLROnPlateau" or not isinstance(getattr(scheduler, "last_epoch", None), int):
         return False
     state = [value for name, value in vars(scheduler).items() if name not in ("optimizer", "_schedulers")]
-    kinds = [kind for kind in type(scheduler).__mro__ if kind is not object and not pure.is_trusted(kind)]
-    methods = [method for kind in kinds for name, method in vars(kind).items() if name != "__init__"]
+    classes = [kind for kind in type(scheduler).__mro__ if kind is not object and not pure.is_trusted(kind)]
+    methods = [method for kind in classes for name, method in vars(kind).items() if name != "__init__"]
     return (
         pure.is_plain(state)
-        and all(pure.computes(method, scheduler) for method in methods if isinstance(method, types.FunctionType))
-        and all(map(_harmless, getattr(scheduler, "_schedulers", ())))
+        and all(pure.is_pure(method, scheduler) for method in methods if isinstance(method, types.FunctionType))
+        and all(map(_is_safe_to_replay, getattr(scheduler, "_schedulers", ())))
     )

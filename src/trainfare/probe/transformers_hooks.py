@@ -1,6 +1,6 @@
-"""What the Trainer of Hugging Face knows beyond the loop that PyTorch shows: its plan, its metrics, its checkpoints.
+"""The hooks into the Trainer of Hugging Face: its plan, its metrics and its checkpoints.
 
-Times come from `torch_hooks.py`. Nothing is added to the trainer's callbacks: their handler is watched.
+Times come from `torch_hooks.py`. No callback is added to the trainer: the handler of its callbacks is wrapped.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ def listen(
     trainer: ModuleType,
     recorder: Recorder,
     *,
-    stop: Callable[[], Stop],  # noqa: ARG001 # PyTorch's listener stops
+    new_stop: Callable[[], Stop],  # noqa: ARG001 # the listener of PyTorch stops
     trace: bool,  # noqa: ARG001 # and traces
 ) -> None:
-    """`trainer` is the module of the class."""
-    listener = importlib.import_module(f"{__package__}.torch_hooks").Listener.current
+    """Install the hooks; `trainer` is the module of the class."""
+    listener = importlib.import_module(f"{__package__}.torch_hooks").TorchListener.current
     if listener is None:
         return
     module: Any = trainer
@@ -35,16 +35,16 @@ def listen(
     call_all = handler.call_event
 
     @functools.wraps(call_all)
-    def call_and_tell(handler: Any, event: str, args: Any, state: Any, control: Any, **facts: Any) -> Any:
+    def call_and_record(handler: Any, event: str, args: Any, state: Any, control: Any, **facts: Any) -> Any:
         if event == "on_evaluate":
             epoch(recorder, state, facts.get("metrics"))
         result = call_all(handler, event, args, state, control, **facts)
-        if event == "on_train_begin":  # afterwards: a callback of ours may begin to measure in it
+        if event == "on_train_begin":  # last, because TransformersCallback may begin a measurement in it
             plan(recorder, args, handler.callbacks)
         return result
 
-    handler.call_event = call_and_tell
-    module.Trainer._save_checkpoint = listener.saving(module.Trainer._save_checkpoint)  # noqa: SLF001 # saves all of it
+    handler.call_event = call_and_record
+    module.Trainer._save_checkpoint = listener.timing_checkpoint(module.Trainer._save_checkpoint)  # noqa: SLF001 # saves the whole state
 
 
 def _write_plan(recorder: Recorder, args: Any, callbacks: list[Any]) -> None:
@@ -62,7 +62,7 @@ def _write_plan(recorder: Recorder, args: Any, callbacks: list[Any]) -> None:
 
 
 def _write_epoch(recorder: Recorder, state: Any, metrics: dict[str, Any] | None) -> None:
-    """An evaluation in the middle of an epoch is that epoch's, until a later one comes."""
+    """Record the metrics of an epoch. An evaluation in the middle of an epoch counts until a later one replaces it."""
     if not metrics or not state.epoch:
         return
     values = {name: float(value) for name, value in metrics.items() if isinstance(value, (int, float))}

@@ -347,11 +347,11 @@ def _epoch(loader: Event, batches: Sequence[int], processes: int) -> dict[str, A
     taken = median(batches) if batches else 0
     size, length = loader.get("batch_size"), loader.get("length")
     if not loader or taken < 1:
-        return {"batch_size": size, "samples": loader.get("samples") or None, "iterations_per_epoch": None}
+        return {"micro_batch_size": size, "samples": loader.get("samples") or None, "iterations_per_epoch": None}
     accumulated = round(taken)
     return {
-        "batch_size": size,
-        "global_batch_size": size * accumulated * processes if size else None,
+        "micro_batch_size": size,
+        "accumulation_steps": accumulated,
         "samples": loader.get("samples") or None,
         "iterations_per_epoch": -(-length // accumulated) if length else None,
     }

@@ -30,7 +30,7 @@ from trainfare.model.program import Program
 from trainfare.probe import boot
 from trainfare.probe.stop import TOLD_SUFFIX
 from trainfare.profiler.command import flag_that_keeps_us_out
-from trainfare.profiler.enough import STEADY, Until, UntilStable
+from trainfare.profiler.stopping import STEADY, Until, UntilStable
 from trainfare.profiler.events import Event, parse_events, profile_of
 from trainfare.profiler.output import Log, Pump
 from trainfare.profiler.processes import end_all, hold_shell, is_running

@@ -77,8 +77,8 @@ def sensible_batch_sizes(profiles: Sequence[Profile], scope: Scope) -> tuple[int
     two and four times as large ones. No batch is larger than the data set."""
     if scope.batch_sizes and not scope.any_batch_size:
         return scope.batch_sizes
-    profiled = dict.fromkeys(profile.whole_batch_size for profile in profiles)
-    told = all(batch_option(p.program, p.batch_size) is not None for p in profiles)
+    profiled = dict.fromkeys(profile.effective_batch_size for profile in profiles)
+    told = all(batch_option(p.program, p.micro_batch_size) is not None for p in profiles)
     if not (told or scope.any_batch_size):
         return tuple(profiled)
     samples = next((profile.samples for profile in profiles if profile.samples), None)

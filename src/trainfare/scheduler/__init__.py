@@ -1,1 +1,1 @@
-"""Which jobs run where and when: policies, the simulator that plays them, and what no schedule can beat."""
+"""Which jobs run where and when: policies, the simulator that runs them, and lower bounds on the cost."""

@@ -1,4 +1,4 @@
-"""A fleet and a queue as arrays: jobs × slots, so that a policy reckons with whole columns."""
+"""A fleet and a queue as arrays of jobs × slots, so that policies compute with complete columns."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -6,44 +6,44 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trainfare.model.queue import Fleet, State
+from trainfare.model.queue import Fleet, Instance, State
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-SEEN_ENOUGH = 0.01
-"""A job whose progress is believed more than its prediction has done at least this part of its work."""
+MIN_OBSERVED_FRACTION = 0.01
+"""From this fraction of its work on, a job's observed progress corrects its prediction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotTable:
-    """What is known of every slot of a fleet, in the order of `Fleet.slots`."""
+    """The slots of a fleet as arrays, in the order of `Fleet.slots`."""
 
     type: "NDArray[np.int64]"
-    """The place of its type in `Fleet.types`."""
+    """The index of the slot's type in `Fleet.types`."""
     gpus: "NDArray[np.int64]"
-    """On each node."""
+    """GPUs on each node."""
     nodes: "NDArray[np.int64]"
     type_gpus: "NDArray[np.int64]"
-    """What its type has."""
+    """GPUs of a complete node of the type."""
     usd_per_second: "NDArray[np.float64]"
-    """Of the whole node, or of all nodes of a gang."""
+    """The price of the complete node, or of all nodes of a gang."""
     fraction: "NDArray[np.float64]"
-    """frac = nodes · g / G: of how many nodes it takes the GPUs."""
+    """frac = nodes · g / G: the number of nodes whose GPUs the slot takes."""
     share: "NDArray[np.float64]"
-    """share = c · g / G: what its GPUs cost a second, when others pay for the rest of the node."""
+    """share = c · g / G: the price of the slot's GPUs a second, if other jobs pay for the rest of the node."""
 
 
 @lru_cache(maxsize=32)
 def slot_table(fleet: Fleet) -> SlotTable:
-    place = {each.name: number for number, each in enumerate(fleet.types)}
-    kinds = [fleet.types[place[slot.type]] for slot in fleet.slots]
+    index = {each.name: number for number, each in enumerate(fleet.types)}
+    types = [fleet.types[index[slot.type]] for slot in fleet.slots]
     gpus = np.array([slot.gpus for slot in fleet.slots])
     nodes = np.array([slot.nodes for slot in fleet.slots])
-    type_gpus = np.array([kind.gpus for kind in kinds])
-    price = np.array([kind.usd_per_second for kind in kinds]) * nodes
+    type_gpus = np.array([each.gpus for each in types])
+    price = np.array([each.usd_per_second for each in types]) * nodes
     return SlotTable(
-        type=np.array([place[slot.type] for slot in fleet.slots]),
+        type=np.array([index[slot.type] for slot in fleet.slots]),
         gpus=gpus,
         nodes=nodes,
         type_gpus=type_gpus,
@@ -53,8 +53,8 @@ def slot_table(fleet: Fleet) -> SlotTable:
     )
 
 
-def remaining(state: State) -> "NDArray[np.float64]":
-    """Seconds that each job still works on each slot, by its prediction: t · (1 - done). The papers' reckoning."""
+def remaining_seconds(state: State) -> "NDArray[np.float64]":
+    """Jobs × slots: the predicted time of the work that is left, t · (1 - done), as the papers compute it."""
     if not state.jobs:
         return np.empty((0, len(state.fleet.slots)))
     left = np.array([1 - queued.done for queued in state.jobs])
@@ -62,26 +62,36 @@ def remaining(state: State) -> "NDArray[np.float64]":
     return table
 
 
-def corrected_remaining(state: State, *, quantile: float = 0.0) -> "NDArray[np.float64]":
-    """As `remaining`, with a job's times multiplied by how wrong they have proved:
+def corrected_remaining_seconds(state: State, *, quantile: float = 0.0) -> "NDArray[np.float64]":
+    """Like `remaining_seconds`, with the times of each job multiplied by its observed prediction error:
 
         factor = expected_done / done        once 1 % is done; until then exp(quantile · log_error)
 
-    A job that works twice as slowly as predicted has done half of what was expected, and needs twice the rest. On a
-    kind of GPU on which 1 % of it was done, what was seen there counts; on others, what was seen on all together.
+    A job that is twice as slow as predicted has done half of what was expected and needs twice the time for the rest.
+    On a kind of GPU on which at least 1 % of the job was done, the factor is the one observed there; on other kinds it
+    is the factor over all GPUs together.
     """
     if not state.jobs:
-        return remaining(state)
-    kinds = np.array([state.fleet.type_of(slot.type).gpu for slot in state.fleet.slots])
-    factors = np.empty((len(state.jobs), len(kinds)))
+        return remaining_seconds(state)
+    slot_gpus = np.array([state.fleet.type_of(slot.type).gpu for slot in state.fleet.slots])
+    factors = np.empty((len(state.jobs), len(slot_gpus)))
     for row, each in zip(factors, state.jobs, strict=True):
-        row[:] = _factor(each.done, each.expected_done) or np.exp(quantile * each.job.log_error)
-        for gpu, done, expected_done in each.seen if len(each.seen) > 1 else ():
-            if own := _factor(done, expected_done):
-                row[kinds == gpu] = own
-    return remaining(state) * factors
+        row[:] = _error_factor(each.done, each.expected_done) or np.exp(quantile * each.job.log_error)
+        for gpu, done, expected_done in each.progress_by_gpu if len(each.progress_by_gpu) > 1 else ():
+            if own := _error_factor(done, expected_done):
+                row[slot_gpus == gpu] = own
+    return remaining_seconds(state) * factors
 
 
-def _factor(done: float, expected_done: float) -> float | None:
-    """None while too little is done, or what was done was never expected: it was done elsewhere."""
-    return expected_done / done if done >= SEEN_ENOUGH and expected_done > 0 else None
+def _error_factor(done: float, expected_done: float) -> float | None:
+    """None while too little is done, or if nothing was expected to be done on this kind of GPU."""
+    return expected_done / done if done >= MIN_OBSERVED_FRACTION and expected_done > 0 else None
+
+
+def min_node_seconds(instance: Instance) -> float:
+    """Σ_j min_k frac_k·t_jk: the least node time that the jobs need, frac_k the fraction of a node that slot k takes.
+
+    The load of N nodes is this / (N · the time over which jobs are submitted).
+    """
+    fraction = slot_table(instance.fleet(1)).fraction
+    return float(sum((fraction * np.array(seconds)).min() for seconds in instance.actual_seconds))

@@ -6,7 +6,7 @@ from typing import get_args
 import pytest
 
 from tests.makers import make_profile
-from tests.profiler.past.samples import SAMPLES
+from tests.profiler.past_runs.samples import SAMPLES
 from trainfare.app.profiling.import_run import KINDS, NEEDED, Kind, import_run, not_known
 from trainfare.app.profiling.profiles import list_profiles, show_profile
 from trainfare.app.recommending.recommend import recommend

@@ -13,7 +13,7 @@ import pytest
 
 from trainfare.app.profiling.profile import ProfilingFailed, profile, wanted_end
 from trainfare.errors import NotFoundError, StoreError, UsageError
-from trainfare.profiler.enough import STEADY, UntilEpochs, UntilStable, UntilSteady
+from trainfare.profiler.stopping import STEADY, UntilEpochs, UntilStable, UntilSteady
 from trainfare.settings import Settings
 from trainfare.store.open import open_history
 

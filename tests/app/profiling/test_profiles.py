@@ -109,7 +109,7 @@ def test_importing_brings_back_what_was_removed(settings: Settings, file: Path) 
 @pytest.mark.parametrize("removed", [False, True])
 def test_another_profile_under_a_taken_id_is_refused(settings: Settings, file: Path, removed: bool) -> None:
     with open_history(settings.store) as history:
-        history.add_profile(replace(make_profile(), batch_size=1))
+        history.add_profile(replace(make_profile(), micro_batch_size=1))
         if removed:
             history.remove_profile("p7k2")
     with pytest.raises(UsageError, match="another profile p7k2"):

@@ -28,7 +28,7 @@ def test_each_batch_size_has_its_profile_and_one_that_fails_loses_no_other(setti
     shown: list[Trial] = []
     trials = series(settings, batch_sizes=[4, 512, 16], batch_flag="--batch-size {}", on_trial=shown.append)
     assert [trial.batch_size for trial in trials] == [4, 512, 16]
-    assert [trial.profile and trial.profile.batch_size for trial in trials] == [4, None, 16]
+    assert [trial.profile and trial.profile.micro_batch_size for trial in trials] == [4, None, 16]
     assert trials[1].failure is not None
     assert "out of memory" in trials[1].failure
     assert tuple(shown) == trials

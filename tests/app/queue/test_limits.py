@@ -8,15 +8,15 @@ import pytest
 from tests.scheduler.makers import K80, make_job, random_instance
 from trainfare.app.queue.simulate import bound_queue, compare_policies, generate_instance, simulate_queue
 from trainfare.errors import InfeasibleError, UsageError
-from trainfare.model.queue import Decision, Instance, NodePlan, Slot, State, every_slot
-from trainfare.scheduler.legal import violations
+from trainfare.model.queue import Decision, Instance, NodePlan, Slot, State, single_node_slots
+from trainfare.scheduler.legal import schedule_violations
 from trainfare.scheduler.policies.first_principles import fifo
 
-WHOLE = (*every_slot(K80), Slot("NC24", 4, 3))
+WHOLE = (*single_node_slots(K80), Slot("NC24", 4, 3))
 
 
 def queue(*jobs: object, **changes: object) -> Instance:
-    made = Instance(types=K80, slots=every_slot(K80), jobs=(make_job("good"), *jobs))  # type: ignore[arg-type] # wrong fields are what is tried
+    made = Instance(types=K80, slots=single_node_slots(K80), jobs=(make_job("good"), *jobs))  # type: ignore[arg-type] # wrong fields are what is tried
     return replace(made, **changes)  # type: ignore[arg-type] # wrong fields are what is tried
 
 
@@ -39,7 +39,7 @@ def test_numbers_that_no_reckoning_bears_leave_their_job_out(bad: object, words:
 
 
 def test_a_job_that_no_node_can_take_is_left_out_and_the_others_go_on() -> None:
-    gang = replace(make_job("gang"), seconds=(*(math.inf for _ in every_slot(K80)), 3600.0))
+    gang = replace(make_job("gang"), seconds=(*(math.inf for _ in single_node_slots(K80)), 3600.0))
     good = replace(make_job("good"), seconds=(*make_job().seconds, 900.0))
     found = simulate_queue(queue(jobs=(gang, good), slots=WHOLE), nodes=2, policy="greedy")
     assert [name for name, _ in found.schedule.ended_seconds] == ["good"]
@@ -153,13 +153,13 @@ def test_a_policy_that_fails_is_said_alone_and_left_out_of_a_comparison(
 @pytest.mark.parametrize("mode", ["paper", "real"])
 def test_ties_of_all_kinds_are_scheduled_legally(policy: str, mode: str) -> None:
     twins = (*K80, *(replace(each, name=f"{each.name} twin") for each in K80))
-    slots = every_slot(twins)
+    slots = single_node_slots(twins)
     jobs = tuple(
         replace(make_job(f"j {i}", deadline_seconds=0.0, late_usd_per_second=0.0), seconds=(60.0,) * len(slots))
         for i in range(5)
     )
     found = simulate_queue(Instance(types=twins, slots=slots, jobs=jobs), nodes=2, policy=policy, mode=mode)  # type: ignore[arg-type] # wrong fields are what is tried
-    assert violations(found.schedule) == ()
+    assert schedule_violations(found.schedule) == ()
     assert len(found.schedule.ended_seconds) == 5
 
 

@@ -10,7 +10,7 @@ from trainfare.app.queue import plan as queue_plan
 from trainfare.app.queue.plan import plan_queue, state_now, time_left
 from trainfare.errors import InfeasibleError, NotFoundError
 from trainfare.model.queue import Decision, State
-from trainfare.scheduler.legal import unfit, violations
+from trainfare.scheduler.legal import decision_violations, schedule_violations
 from trainfare.scheduler.policies.first_principles import fifo
 from trainfare.settings import read_settings
 
@@ -26,7 +26,7 @@ def test_a_plan_says_what_runs_what_waits_and_what_it_costs() -> None:
     assert first.begins_at == plan.made_at
     assert second.begins_at == pytest.approx(first.ends_at, abs=timedelta(seconds=1))
     assert plan.schedule is not None
-    assert violations(plan.schedule) == ()
+    assert schedule_violations(plan.schedule) == ()
     assert plan.outcome is not None
     assert plan.bound_usd is not None
     assert plan.outcome.total_usd >= plan.bound_usd > 0
@@ -44,8 +44,8 @@ def test_every_plan_is_legal_and_what_runs_now_is_what_was_decided(policy: str) 
     plan = plan_queue(machines=[T4X4, A10G], nodes=2, policy=policy, quotas=[("u0", 2)], spot=policy == "greedy")
     assert plan.schedule is not None
     assert plan.table.instance is not None
-    assert violations(plan.schedule) == ()
-    assert unfit(state_now(plan.table, plan.table.instance, nodes=2), plan.decision) == ()
+    assert schedule_violations(plan.schedule) == ()
+    assert decision_violations(state_now(plan.table, plan.table.instance, nodes=2), plan.decision) == ()
     running = {name: gpus for node in plan.decision.nodes for name, gpus in node.jobs}
     assert running
     assert {each.training.submission.id: each.slot.gpus for each in plan.jobs if each.node is not None} == running

@@ -12,8 +12,8 @@ from tests.scheduler.makers import K80, make_job, random_instance
 from trainfare.app.queue.schedule_records import compared_record, simulated_record
 from trainfare.app.queue.simulate import (
     REAL,
-    Simulated,
-    Watched,
+    SimulationReport,
+    SimulationProgress,
     bound_queue,
     compare_policies,
     generate_instance,
@@ -21,15 +21,15 @@ from trainfare.app.queue.simulate import (
 )
 from trainfare.errors import InfeasibleError, NotFoundError, UsageError
 from trainfare.measurements.instances import read_instance, write_instance
-from trainfare.model.queue import Delays, Instance, Slot, every_slot
-from trainfare.scheduler.evaluate import outcome
-from trainfare.scheduler.legal import violations
+from trainfare.model.queue import Delays, Instance, Slot, single_node_slots
+from trainfare.scheduler.evaluate import evaluate
+from trainfare.scheduler.legal import schedule_violations
 
 QUEUE = random_instance(7, jobs=6, load=4)
 
 
 def instance(**changes: object) -> Instance:
-    made = Instance(types=K80, slots=every_slot(K80), jobs=(make_job("j1"), make_job("j2")))
+    made = Instance(types=K80, slots=single_node_slots(K80), jobs=(make_job("j1"), make_job("j2")))
     return replace(made, **changes)  # type: ignore[arg-type] # fields by name, wrong ones too
 
 
@@ -42,8 +42,8 @@ def test_a_folder_and_the_instance_in_it_come_to_the_same(tmp_path: Path) -> Non
 
 def test_the_outcome_is_that_of_the_schedule_which_is_legal_and_above_the_bound() -> None:
     found = simulate_queue(QUEUE, nodes=2, policy="greedy")
-    assert violations(found.schedule) == ()
-    assert replace(outcome(found.schedule), decision_p50_seconds=0) == replace(found.outcome, decision_p50_seconds=0)
+    assert schedule_violations(found.schedule) == ()
+    assert replace(evaluate(found.schedule), decision_p50_seconds=0) == replace(found.outcome, decision_p50_seconds=0)
     assert found.gap is not None
     assert found.gap >= 0
     assert found.outcome.decision_p99_seconds > 0
@@ -81,7 +81,7 @@ def test_with_an_error_jobs_truly_take_another_time_by_the_seed() -> None:
 
 
 def test_one_watches_how_far_it_is() -> None:
-    seen: list[Watched] = []
+    seen: list[SimulationProgress] = []
     simulate_queue(QUEUE, nodes=2, policy="greedy", watch=seen.append)
     assert seen[0].ended == 0
     assert all(each.waiting + each.running + each.ended <= each.jobs == 6 for each in seen)
@@ -118,15 +118,15 @@ def test_a_queue_without_jobs_is_said() -> None:
 
 
 def test_a_job_that_can_never_run_is_named_before_anything_is_simulated() -> None:
-    alone = tuple(math.inf for _ in every_slot(K80))
+    alone = tuple(math.inf for _ in single_node_slots(K80))
     gang = replace(make_job("gang"), seconds=(*alone, 3600.0))
-    queue = instance(slots=(*every_slot(K80), Slot("NC24", 4, 3)), jobs=(gang,))
+    queue = instance(slots=(*single_node_slots(K80), Slot("NC24", 4, 3)), jobs=(gang,))
     with pytest.raises(InfeasibleError, match=r"job gang is left out: it can never run, .* with 2 nodes"):
         simulate_queue(queue, nodes=2, policy="greedy")
     mine = instance(jobs=(make_job("mine", user="ann"),), quotas=(("ann", 0),))
     with pytest.raises(InfeasibleError, match="quota of 0 GPUs that ann has"):
         simulate_queue(mine, nodes=2, policy="greedy")
-    none = tuple(replace(each, most=0) for each in K80)
+    none = tuple(replace(each, max_nodes=0) for each in K80)
     with pytest.raises(InfeasibleError, match="job j1 is left out: it can never run"):
         bound_queue(instance(types=none), nodes=2)
 
@@ -139,7 +139,7 @@ def test_jobs_that_lose_their_nodes_for_ever_are_no_traceback(monkeypatch: pytes
 
 
 def test_policies_are_compared_cheapest_first_and_each_is_told_at_once() -> None:
-    told: list[Simulated] = []
+    told: list[SimulationReport] = []
     found = compare_policies(QUEUE, nodes=2, policies=["fifo", "greedy", "FIFO", "edf"], on_finished=told.append)
     totals = [each.outcome.total_usd for each in found.simulated]
     assert [each.outcome.policy for each in told] == ["fifo", "greedy", "edf"]
@@ -148,7 +148,7 @@ def test_policies_are_compared_cheapest_first_and_each_is_told_at_once() -> None
 
 
 def test_a_typo_among_policies_is_found_before_the_first_one_runs() -> None:
-    told: list[Simulated] = []
+    told: list[SimulationReport] = []
     with pytest.raises(NotFoundError, match="Did you mean edf"):
         compare_policies(QUEUE, nodes=2, policies=["fifo", "edff"], on_finished=told.append)
     assert told == []
@@ -222,7 +222,7 @@ def test_a_queue_that_cannot_be_made_is_said_with_what_to_do(asked: dict[str, ob
 def test_spot_gangs_and_quotas_go_through_a_whole_simulation(policy: str) -> None:
     queue = generate_instance(nodes=3, jobs=4, spot=True, gangs=True, users=2, quota_gpus=6, error=0.2, seed=1)
     found = simulate_queue(queue, nodes=3, policy=policy, mode="real")
-    assert violations(found.schedule) == ()
+    assert schedule_violations(found.schedule) == ()
     assert found.outcome.total_usd >= found.bound.usd
 
 
@@ -249,9 +249,9 @@ def test_a_record_has_the_outcome_and_every_job_and_is_plain_json() -> None:
     assert record["gap"] == pytest.approx(record["total_usd"] / record["lower_bound_usd"] - 1)
     assert (
         sum(
-            stretch["gpus"] * (stretch["end_s"] - stretch["start_s"])
+            allocation["gpus"] * (allocation["end_s"] - allocation["start_s"])
             for job in record["jobs"]
-            for stretch in job["stretches"]
+            for allocation in job["stretches"]
         )
         > 0
     )

@@ -63,7 +63,7 @@ def test_a_program_never_seen_on_several_gpus_gets_one_unless_told() -> None:
 
 def test_a_program_seen_on_several_gpus_may_have_all() -> None:
     four = Host(name="h", gpu="Tesla T4", gpus=4, vm_type=T4X4)
-    keep(on_a_t4(), on_a_t4(id="p8", host=four, world_size=4, batch_size=16, global_batch_size=64))
+    keep(on_a_t4(), on_a_t4(id="p8", host=four, world_size=4, micro_micro_batch_size=16))
     submitted("s1", profile_ids=("p7k2", "p8"))
     table = queue_table(machines=[T4X4])
     assert table.instance is not None
@@ -71,7 +71,7 @@ def test_a_program_seen_on_several_gpus_may_have_all() -> None:
 
 
 def test_a_batch_is_not_shared_by_more_gpus_than_it_has_samples() -> None:
-    keep(on_a_t4(batch_size=2))
+    keep(on_a_t4(micro_batch_size=2))
     submitted("s1", most_gpus=4)
     table = queue_table(machines=[T4X4])
     assert table.instance is not None
@@ -120,7 +120,7 @@ def test_your_own_machine_is_one_and_needs_no_boot() -> None:
     submitted("s1")
     table = queue_table(machines=["own/bench"])
     assert table.instance is not None
-    assert [(kind.name, kind.gpus, kind.most) for kind in table.instance.types] == [("own/bench", 2, 1)]
+    assert [(kind.name, kind.gpus, kind.max_nodes) for kind in table.instance.types] == [("own/bench", 2, 1)]
     assert (table.delays.boot_seconds, table.delays.restart_seconds) == (0.0, 2.0)  # its program's own start
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.measurements.test_job_traces import THROUGHPUT, TRACE
 from trainfare.app.queue.simulate import simulate_queue
-from trainfare.app.queue.trace import Imported, import_trace, least_node_seconds
+from trainfare.app.queue.trace import TraceImport, import_trace, least_node_seconds
 from trainfare.errors import UsageError
 from trainfare.measurements.instances import read_instance
 
@@ -20,7 +20,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def imported(folder: Path, **options: object) -> Imported:
+def imported(folder: Path, **options: object) -> TraceImport:
     return import_trace(folder / "a.trace", folder / "throughput.csv", **options)  # type: ignore[arg-type] # options by name
 
 

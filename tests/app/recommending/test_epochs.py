@@ -155,7 +155,12 @@ def test_an_epoch_whose_loss_is_no_number_is_refused() -> None:
 def known(size: int, settles: float, **changes: Any) -> Profile:
     """A run that was seen whole."""
     return make_profile(
-        id=f"p{size}", batch_size=size, epochs=80, samples=50_000, curve=halving(80, round(settles / 6)), **changes
+        id=f"p{size}",
+        micro_batch_size=size,
+        epochs=80,
+        samples=50_000,
+        curve=halving(80, round(settles / 6)),
+        **changes,
     )
 
 
@@ -181,7 +186,7 @@ def test_a_batch_size_that_was_profiled_is_answered_by_its_profile() -> None:
 
 
 def test_what_is_not_sure_at_one_batch_size_is_less_sure_at_another() -> None:
-    keep(make_profile(id="p1", batch_size=64, epochs=100, samples=50_000, learning_rate_plan=EXPONENTIAL))
+    keep(make_profile(id="p1", micro_batch_size=64, epochs=100, samples=50_000, learning_rate_plan=EXPONENTIAL))
     report = epochs(["p1"], batch_size=128)
     needed, answer = report.profiles[0].needed, report.answer
     assert None not in (needed.low, needed.high, answer.low, answer.high)

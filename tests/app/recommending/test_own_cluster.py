@@ -16,7 +16,10 @@ TRAINING = ("initialisation", "first iteration", "steady iterations", "validatio
 @pytest.fixture(autouse=True)
 def kept() -> None:
     profile = make_profile(
-        host=Host(name="there", vm_type="aws/g4dn.xlarge"), samples=64_000, iterations_per_epoch=1000, batch_size=64
+        host=Host(name="there", vm_type="aws/g4dn.xlarge"),
+        samples=64_000,
+        iterations_per_epoch=1000,
+        micro_batch_size=64,
     )
     with open_history(read_settings().store) as history:
         history.add_profile(profile)

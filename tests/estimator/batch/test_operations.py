@@ -61,7 +61,7 @@ def network(b: int, *, width: int = 64, tokens: int = 8) -> tuple[Operation, ...
 
 
 def traced(b: int, **options: Any) -> Profile:
-    return make_profile(batch_size=b, operations=network(b, **options))
+    return make_profile(micro_batch_size=b, operations=network(b, **options))
 
 
 def sums(operations: tuple[Operation, ...]) -> dict[str, tuple[float, float]]:
@@ -98,13 +98,13 @@ def test_a_table_is_never_read_more_than_once() -> None:
         return op("embedding", inputs=((1000, 64), (b, 32)), outputs=((b, 32, 64),), bytes=moved)
 
     for known, asked in ((16, 256), (256, 16), (64, 32)):
-        (found,) = operations_at([make_profile(batch_size=known, operations=(looked_up(known),))], asked)
+        (found,) = operations_at([make_profile(micro_batch_size=known, operations=(looked_up(known),))], asked)
         assert found.bytes == pytest.approx(looked_up(asked).bytes)
 
 
 def test_products_without_shapes_read_their_weights_whatever_the_batch() -> None:
     recurrent = Operation(kind="rnn", dtype="float32", flops=1e9, bytes=1e6 + 64 * 1e5, part="forward")
-    profile = make_profile(batch_size=64, operations=(recurrent,), gradient_bytes=10**6)
+    profile = make_profile(micro_batch_size=64, operations=(recurrent,), gradient_bytes=10**6)
     (found,) = operations_at([profile], 128)
     assert found.flops == pytest.approx(2e9)
     assert found.bytes == pytest.approx(1e6 + 128 * 1e5)
@@ -115,7 +115,7 @@ def test_two_batches_need_no_guess() -> None:
 
     def odd(b: int) -> Profile:
         one = op("pointwise", inputs=((7, 7),), outputs=((7, 7),), name="odd", bytes=5e5 + 300.0 * b)
-        return make_profile(batch_size=b, operations=(one, *network(b)))
+        return make_profile(micro_batch_size=b, operations=(one, *network(b)))
 
     found = operations_at([odd(16), odd(64)], 512)
     assert found[0].bytes == pytest.approx(5e5 + 300 * 512)
@@ -129,7 +129,7 @@ def test_a_known_batch_is_told_as_it_was_traced() -> None:
 
 def test_operations_of_nothing_is_an_error() -> None:
     with pytest.raises(ValueError, match="operations and a batch size"):
-        operations_at([make_profile(batch_size=None), make_profile(operations=())], 64)
+        operations_at([make_profile(micro_batch_size=None), make_profile(operations=())], 64)
     with pytest.raises(ValueError, match="positive"):
         operations_at([traced(16)], 0)
 
@@ -144,7 +144,7 @@ def test_more_samples_are_never_less_work(known: int, one: int, other: int) -> N
 
 def test_ten_batches_of_five_hundred_operations_take_no_time() -> None:
     operations = tuple(one for width in range(64, 64 + 36) for one in network(64, width=4 * width))
-    profile = make_profile(batch_size=64, operations=operations)
+    profile = make_profile(micro_batch_size=64, operations=operations)
     began = time.process_time()
     at = operations_by_batch([profile])
     for batch in range(100, 110):
@@ -184,7 +184,7 @@ def trace(make: Any, batch_size: int) -> Profile:
         for row in rows
     )
     weights = 4 * sum(p.numel() for p in model.parameters())
-    return make_profile(batch_size=batch_size, operations=operations, gradient_bytes=weights)
+    return make_profile(micro_batch_size=batch_size, operations=operations, gradient_bytes=weights)
 
 
 def _convolution(facts: Any) -> Convolution | None:

@@ -13,7 +13,7 @@ from trainfare.model.bill import Billing, Terms
 from trainfare.model.interval import Interval
 from trainfare.model.machine import VmType
 from trainfare.model.profile import Profile
-from trainfare.model.split import Move
+from trainfare.model.split import Migration
 from trainfare.units import BYTES_PER_GIB
 
 GIB = BYTES_PER_GIB
@@ -36,7 +36,7 @@ def make_slice() -> VmType:
     return make_vm_type(provider="local", name="half", gpu=None, gpus=0, vcpus=0.5)
 
 
-def moved(first: Side, second: Side, profile: Profile = PLAIN, rates: Rates | None = None) -> Move:
+def moved(first: Side, second: Side, profile: Profile = PLAIN, rates: Rates | None = None) -> Migration:
     checkpoints = checkpoints_of(profile, iterations_per_epoch=23)
     return migration_between(first, second, profile=profile, checkpoints=checkpoints, rates=rates or Rates())
 

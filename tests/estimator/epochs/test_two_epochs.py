@@ -34,7 +34,7 @@ def epochs_of(
     """A profile whose epochs took these seconds."""
     return make_profile(
         host=Host(name="there", vm_type=machine),
-        batch_size=batch_size,
+        micro_batch_size=batch_size,
         init_seconds=init,
         curve=tuple(Epoch(number=number, seconds=each) for number, each in enumerate(curve, start=1)),
         **changes,

@@ -50,7 +50,7 @@ def on_gpu(gpu: str = "T4", seconds: float = 0.1, batch: int = 64, **changes: ob
         "host": Host(name="h", gpu=gpu, gpus=1, vm_type=f"aws/with-{gpu}"),
         "iteration_seconds": (1.0, *[seconds] * 9),
         "loss": (),
-        "batch_size": batch,
+        "micro_batch_size": batch,
         "operations": operations(batch),
     }
     return make_profile(**(fields | changes))
@@ -119,7 +119,7 @@ def test_a_gpu_that_was_measured_in_another_machine_tells_of_itself_alone() -> N
 def test_of_several_batches_on_a_gpu_the_nearest_is_moved() -> None:
     found = believed(on_gpu(seconds=0.1, batch=32), on_gpu(seconds=0.3, batch=256), on=machine("V100"), batch=128)
     assert found is not None
-    assert found.iteration.profile.batch_size == 256
+    assert found.iteration.profile.micro_batch_size == 256
 
 
 def test_a_profile_of_a_cpu_never_anchors_the_speed_of_a_gpu() -> None:

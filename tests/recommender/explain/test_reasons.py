@@ -242,7 +242,9 @@ def test_iterations_that_the_program_counts_are_told_as_epochs() -> None:
 
 def test_a_scaled_time_says_from_where_it_was_moved() -> None:
     scaled = replace(CHEAP, basis="scaled")
-    there = make_profile(host=Host(name="h", gpu="T4", gpus=1, vm_type="aws/g4dn.xlarge"), device="cuda", batch_size=32)
+    there = make_profile(
+        host=Host(name="h", gpu="T4", gpus=1, vm_type="aws/g4dn.xlarge"), device="cuda", micro_batch_size=32
+    )
     assert "on this machine type at batch size 32" in said(case(scaled, profile=there))
     elsewhere = make_profile(host=Host(name="h", gpu="V100", gpus=1, vm_type="aws/p3.2xlarge"), device="cuda")
     assert "on V100 and moved to T4" in said(case(scaled, profile=elsewhere))

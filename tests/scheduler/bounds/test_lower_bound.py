@@ -10,14 +10,14 @@ from scipy.optimize import linprog
 
 from tests.scheduler.makers import AZURE, K80, make_job, random_instance
 from tests.scheduler.published import NAMES, NODES, published, published_costs
-from trainfare.model.queue import Delays, Instance, Job, NodeType, Slot, every_slot
+from trainfare.model.queue import Delays, Instance, Job, NodeType, Slot, single_node_slots
 from trainfare.scheduler.bounds.fleet_prices import value
 from trainfare.scheduler.bounds.lower_bound import lower_bound
 from trainfare.scheduler.bounds.lower_bound import lower_bound as bounds
 from trainfare.scheduler.bounds.priced_job import priced_job
-from trainfare.scheduler.evaluate import outcome
+from trainfare.scheduler.evaluate import evaluate
 from trainfare.scheduler.policies.registry import POLICIES, policy
-from trainfare.scheduler.simulation.generate import Setting, generate
+from trainfare.scheduler.simulation.generate import QueueSetting, generate
 from trainfare.scheduler.simulation.simulate import simulate
 from trainfare.scheduler.tables import slot_table
 
@@ -34,12 +34,12 @@ def _few_rounds(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest)
 
 
 def instance_of(*jobs: Job, types: tuple[NodeType, ...] = K80, gangs: tuple[Slot, ...] = ()) -> Instance:
-    return Instance(types=types, slots=every_slot(types) + gangs, jobs=jobs)
+    return Instance(types=types, slots=single_node_slots(types) + gangs, jobs=jobs)
 
 
 def cost(instance: Instance, name: str, nodes: int, delays: Delays | None = None) -> float:
     played = simulate(instance, policy(name), name=name, nodes=nodes, delays=delays or Delays())
-    return outcome(played).total_usd
+    return evaluate(played).total_usd
 
 
 @pytest.mark.parametrize("name", sorted(POLICIES))
@@ -54,7 +54,7 @@ def test_no_policy_costs_less(name: str, seed: int, load: float) -> None:
 @settings(max_examples=6, deadline=None)
 @given(seed=SEEDS, most=st.integers(1, 2), load=st.sampled_from([0.3, 3.0]))
 def test_it_holds_where_few_can_be_had_of_what_is_cheap(name: str, seed: int, most: int, load: float) -> None:
-    cheap = replace(K80[1], name="own", usd_per_hour=0.1, most=most)
+    cheap = replace(K80[1], name="own", usd_per_hour=0.1, max_nodes=most)
     instance = random_instance(seed, jobs=4, types=(*K80, cheap), load=load)
     assert lower_bound(instance, 3).usd <= cost(instance, name, 3)
 
@@ -74,7 +74,7 @@ def test_it_holds_with_delays_and_wrong_predictions(seed: int) -> None:
 @settings(max_examples=4, deadline=None)
 @given(seed=SEEDS, name=st.sampled_from(["fifo", "greedy", "trainfare"]))
 def test_it_holds_with_spot_gangs_and_quotas(seed: int, name: str) -> None:
-    setting = Setting(
+    setting = QueueSetting(
         nodes=3, jobs=5, load=2.0, users=2, quota_gpus=6, gang_nodes=(2,), spot_discount=0.6, log_error=0.2
     )
     instance = generate(setting, seed)
@@ -217,7 +217,7 @@ def test_a_limit_of_a_type_counts() -> None:
         make_job(f"j{n}", types=(slow, fast), hours=1, speed={"V100": 4.0}, deadline_seconds=3600) for n in range(12)
     ]
     free = instance_of(*jobs, types=(slow, fast))
-    tight = replace(free, types=(slow, replace(fast, most=1)))
+    tight = replace(free, types=(slow, replace(fast, max_nodes=1)))
     assert lower_bound(tight, 12).usd > 1.5 * lower_bound(free, 12).usd
     assert lower_bound(tight, 12).usd <= cost(tight, "greedy", 12)
 
@@ -232,7 +232,7 @@ def test_a_quota_counts_for_its_user_alone() -> None:
 @pytest.mark.parametrize("limit", ["type", "quota"])
 def test_where_a_job_can_never_run_no_schedule_costs_anything_finite(limit: str) -> None:
     instance = instance_of(make_job(types=NC6, user="ada"), types=NC6)
-    none = replace(NC6[0], most=0)
+    none = replace(NC6[0], max_nodes=0)
     barred = replace(instance, types=(none,)) if limit == "type" else replace(instance, quotas=(("ada", 0),))
     assert lower_bound(barred, 2).usd == math.inf
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tests.scheduler.makers import K80, make_fleet, make_job, make_state
 from tests.scheduler.scripted import plan
-from trainfare.model.queue import Decision, Node, NodePlan, Queued, Slot, State
-from trainfare.scheduler.legal import unfit
-from trainfare.scheduler.packing.matching import matched
+from trainfare.model.queue import Decision, RentedNode, NodePlan, QueuedJob, Slot, State
+from trainfare.scheduler.legal import decision_violations
+from trainfare.scheduler.packing.matching import match_to_rented_nodes
 
 FLEET = make_fleet(8, gangs=(Slot("NC12", 2, 2), Slot("NC24", 4, 2)))
 
@@ -20,14 +20,14 @@ FLEET = make_fleet(8, gangs=(Slot("NC12", 2, 2), Slot("NC24", 4, 2)))
 def running(*plans: NodePlan, ready: Sequence[float] = ()) -> State:
     """A state in which these plans are carried out, on nodes 0, 1, …; jobs j0 … j9 exist."""
     nodes = tuple(
-        Node(id=number, type=each.type, rented_seconds=0, ready_seconds=ready[number] if ready else 0)
+        RentedNode(id=number, type=each.type, rented_seconds=0, ready_seconds=ready[number] if ready else 0)
         for number, each in enumerate(plans)
     )
     jobs = []
     for name in (f"j{number}" for number in range(10)):
         where = [(number, gpus) for number, each in enumerate(plans) for job, gpus in each.jobs if job == name]
         job = replace(make_job(name), seconds=(*make_job().seconds, 900.0, 600.0))
-        jobs.append(Queued(job=job, nodes=tuple(n for n, _ in where), gpus=where[0][1] if where else 0))
+        jobs.append(QueuedJob(job=job, nodes=tuple(n for n, _ in where), gpus=where[0][1] if where else 0))
     return make_state(jobs, FLEET, nodes=nodes, now_seconds=100)
 
 
@@ -44,13 +44,13 @@ def stay(state: State, plans: Sequence[NodePlan]) -> int:
 def test_the_same_plan_in_another_order_moves_nobody() -> None:
     state = running(plan("NC12", ("j0", 1), ("j1", 1)), plan("NC6", ("j2", 1)), plan("NC12", ("j3", 2)))
     plans = (plan("NC12", ("j3", 2)), plan("NC12", ("j1", 1), ("j0", 1)), plan("NC6", ("j2", 1)))
-    assert [each.node for each in matched(state, plans)] == [2, 0, 1]
+    assert [each.node for each in match_to_rented_nodes(state, plans)] == [2, 0, 1]
 
 
 def test_the_node_goes_to_those_of_whom_more_stay() -> None:
     state = running(plan("NC24", ("j0", 1), ("j1", 1), ("j2", 1), ("j3", 1)))
     plans = (plan("NC24", ("j0", 1)), plan("NC24", ("j1", 1), ("j2", 1)))
-    assert [each.node for each in matched(state, plans)] == [None, 0]
+    assert [each.node for each in match_to_rented_nodes(state, plans)] == [None, 0]
 
 
 def test_of_equally_many_those_stay_who_have_begun() -> None:
@@ -58,52 +58,55 @@ def test_of_equally_many_those_stay_who_have_begun() -> None:
     begun = replace(state, jobs=(state.jobs[0], replace(state.jobs[1], done=0.1), *state.jobs[2:]))
     plans = (plan("NC24", ("j0", 1)), plan("NC24", ("j1", 1)))
     for each in (plans, plans[::-1]):
-        assert [one.node for one in matched(begun, each) if one.jobs == (("j1", 1),)] == [0]
+        assert [one.node for one in match_to_rented_nodes(begun, each) if one.jobs == (("j1", 1),)] == [0]
 
 
 def test_other_gpus_are_no_reason_to_stay() -> None:
     state = running(plan("NC24", ("j0", 1), ("j1", 1)))
     plans = (plan("NC24", ("j0", 2)), plan("NC24", ("j1", 1)))
-    assert [each.node for each in matched(state, plans)] == [None, 0]
+    assert [each.node for each in match_to_rented_nodes(state, plans)] == [None, 0]
 
 
 def test_a_node_of_another_type_is_not_used() -> None:
     state = running(plan("NC24", ("j0", 1)))
-    assert matched(state, (plan("NC12", ("j0", 1)),))[0].node is None
+    assert match_to_rented_nodes(state, (plan("NC12", ("j0", 1)),))[0].node is None
 
 
 def test_a_node_that_is_on_is_reused_rather_than_another_booted() -> None:
     state = running(plan("NC12", ("j0", 1)), plan("NC12", ("j1", 1)))
-    assert {each.node for each in matched(state, (plan("NC12", ("j2", 1)), plan("NC12", ("j3", 2))))} == {0, 1}
+    assert {each.node for each in match_to_rented_nodes(state, (plan("NC12", ("j2", 1)), plan("NC12", ("j3", 2))))} == {
+        0,
+        1,
+    }
 
 
 def test_the_node_that_is_ready_first_is_reused_first_and_by_who_has_jobs() -> None:
     state = running(plan("NC12"), plan("NC12"), ready=(400, 50))
-    assert [each.node for each in matched(state, (plan("NC12"), plan("NC12", ("j3", 2))))] == [0, 1]
+    assert [each.node for each in match_to_rented_nodes(state, (plan("NC12"), plan("NC12", ("j3", 2))))] == [0, 1]
 
 
 def test_a_gang_keeps_its_nodes() -> None:
     gang = (plan("NC12", ("j0", 2)), plan("NC12", ("j0", 2)))
     state = running(plan("NC12", ("j1", 1)), *gang)
-    found = matched(state, (*gang, plan("NC12", ("j1", 1), ("j2", 1))))
+    found = match_to_rented_nodes(state, (*gang, plan("NC12", ("j1", 1), ("j2", 1))))
     assert {found[0].node, found[1].node} == {1, 2}
     assert found[2].node == 0
 
 
 def test_a_gang_that_becomes_one_node_is_no_reason_to_stay() -> None:
     state = running(plan("NC12", ("j0", 2)), plan("NC12", ("j0", 2)))
-    assert stay(state, matched(state, (plan("NC12", ("j0", 2)),))) == 0
+    assert stay(state, match_to_rented_nodes(state, (plan("NC12", ("j0", 2)),))) == 0
 
 
 def test_a_node_that_is_named_stays_named() -> None:
     state = running(plan("NC12", ("j0", 1)), plan("NC12", ("j1", 1)))
-    found = matched(state, (plan("NC12", ("j0", 1)), plan("NC12", ("j1", 1), node=0)))
+    found = match_to_rented_nodes(state, (plan("NC12", ("j0", 1)), plan("NC12", ("j1", 1), node=0)))
     assert [each.node for each in found] == [1, 0]
 
 
 def test_nothing_planned_and_nothing_rented() -> None:
-    assert matched(running(plan("NC12", ("j0", 1))), ()) == ()
-    assert matched(running(), (plan("NC12", ("j0", 1)),)) == (plan("NC12", ("j0", 1)),)
+    assert match_to_rented_nodes(running(plan("NC12", ("j0", 1))), ()) == ()
+    assert match_to_rented_nodes(running(), (plan("NC12", ("j0", 1)),)) == (plan("NC12", ("j0", 1)),)
 
 
 def any_plans(rng: np.random.Generator, *, most: int) -> tuple[NodePlan, ...]:
@@ -139,8 +142,8 @@ def every_match(state: State, plans: Sequence[NodePlan]) -> list[tuple[NodePlan,
 def test_no_other_match_lets_more_stay_or_boots_fewer(seed: int) -> None:
     rng = np.random.default_rng(seed)
     state, plans = running(*any_plans(rng, most=4)), any_plans(rng, most=4)
-    found = matched(state, plans)
+    found = match_to_rented_nodes(state, plans)
     assert [(each.type, each.jobs) for each in found] == [(each.type, each.jobs) for each in plans]
-    assert unfit(state, Decision(nodes=found)) == ()
+    assert decision_violations(state, Decision(nodes=found)) == ()
     best = max((stay(state, each), sum(one.node is not None for one in each)) for each in every_match(state, plans))
     assert (stay(state, found), sum(one.node is not None for one in found)) == best

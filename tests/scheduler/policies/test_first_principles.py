@@ -8,8 +8,8 @@ import pytest
 
 from tests.scheduler.makers import K80, make_fleet, make_job, make_state, random_instance
 from tests.scheduler.small_states import gang_state, quota_state, random_state
-from trainfare.model.queue import Decision, Job, Node, NodePlan, NodeType, Queued, Slot, State
-from trainfare.scheduler.legal import unfit, violations
+from trainfare.model.queue import Decision, Job, RentedNode, NodePlan, NodeType, QueuedJob, Slot, State
+from trainfare.scheduler.legal import decision_violations, schedule_violations
 from trainfare.scheduler.policies.first_principles import edf, fifo, priority
 from trainfare.scheduler.simulation.simulate import simulate
 
@@ -56,8 +56,8 @@ def test_job_that_cannot_be_in_time_takes_the_fastest_setup() -> None:
 
 
 def test_running_job_keeps_its_node_whatever_comes() -> None:
-    node = Node(id=7, type="NC6", rented_seconds=0, ready_seconds=0)
-    running = Queued(job=make_job("running", deadline_seconds=1.0), done=0.5, expected_done=0.5, nodes=(7,), gpus=1)
+    node = RentedNode(id=7, type="NC6", rented_seconds=0, ready_seconds=0)
+    running = QueuedJob(job=make_job("running", deadline_seconds=1.0), done=0.5, expected_done=0.5, nodes=(7,), gpus=1)
     urgent = make_job("urgent", deadline_seconds=2.0, late_usd_per_second=1.0)
     for each in POLICIES.values():
         decision = each(make_state([running, urgent], make_fleet(1), now_seconds=HOUR / 2, nodes=(node,)))
@@ -65,13 +65,13 @@ def test_running_job_keeps_its_node_whatever_comes() -> None:
 
 
 def test_node_whose_job_ended_is_used_again() -> None:
-    node = Node(id=7, type="NC6", rented_seconds=0, ready_seconds=0)
+    node = RentedNode(id=7, type="NC6", rented_seconds=0, ready_seconds=0)
     (plan,) = fifo(make_state([make_job()], make_fleet(1), nodes=(node,))).nodes
     assert plan.node == 7
 
 
 def test_limited_type_gives_way_to_the_next_setup() -> None:
-    types = (replace(K80[0], most=1), *K80[1:])
+    types = (replace(K80[0], max_nodes=1), *K80[1:])
     decision = fifo(make_state([make_job("a"), make_job("b")], make_fleet(2, types)))
     assert sorted(plan.type for plan in decision.nodes) == ["NC12", "NC6"]
 
@@ -100,16 +100,16 @@ def test_nothing_to_do_is_nothing_rented(name: str) -> None:
 def test_decisions_can_be_carried_out(name: str, maker: Callable[[int], State]) -> None:
     for seed in range(30):
         state = maker(seed)
-        assert unfit(state, POLICIES[name](state)) == ()
+        assert decision_violations(state, POLICIES[name](state)) == ()
 
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_nobody_is_ever_moved(name: str) -> None:
     schedule = simulate(random_instance(3, jobs=12, load=4.0), POLICIES[name], name=name, nodes=2)
-    assert violations(schedule) == ()
+    assert schedule_violations(schedule) == ()
     places: dict[str, set[tuple[tuple[int, ...], int]]] = {}
-    for stretch in schedule.stretches:
-        places.setdefault(stretch.job, set()).add((stretch.nodes, stretch.gpus))
+    for allocation in schedule.allocations:
+        places.setdefault(allocation.job, set()).add((allocation.nodes, allocation.gpus))
     assert {len(each) for each in places.values()} == {1}
 
 

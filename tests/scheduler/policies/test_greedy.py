@@ -11,20 +11,41 @@ import pytest
 from tests.scheduler.makers import AZURE, K80, make_fleet, make_job, make_state, random_instance
 from tests.scheduler.published import published
 from tests.scheduler.small_states import gang_state, quota_state, random_jobs, random_state
-from trainfare.model.queue import Decision, Fleet, Job, Node, NodePlan, NodeType, Queued, Slot, State, every_slot
-from trainfare.scheduler.legal import unfit, violations
-from trainfare.scheduler.packing.setups import by_pressure, preferences
-from trainfare.scheduler.policies.greedy import fill, finished, greedy, greedy_nodes, idle_given, shrunk
+from trainfare.model.queue import (
+    Decision,
+    Fleet,
+    Job,
+    RentedNode,
+    NodePlan,
+    NodeType,
+    QueuedJob,
+    Slot,
+    State,
+    single_node_slots,
+)
+from trainfare.scheduler.legal import decision_violations, schedule_violations
+from trainfare.scheduler.packing.slot_preferences import rows_by_pressure, slot_preferences
+from trainfare.scheduler.policies.greedy import (
+    fill_free_gpus,
+    complete_plans,
+    greedy,
+    greedy_plans,
+    give_idle_gpus,
+    shrink_nodes,
+)
 from trainfare.scheduler.simulation.simulate import simulate
-from trainfare.scheduler.tables import remaining
+from trainfare.scheduler.tables import remaining_seconds
 
 HOUR = 3600.0
 DAY = 24 * HOUR
 
 
-def _nodes(state: State, *, gifts: int | None = 0) -> list[tuple[str, dict[str, int]]]:
+def _nodes(state: State, *, max_recipients: int | None = 0) -> list[tuple[str, dict[str, int]]]:
     """What Greedy plans, without idle GPUs given away unless asked for."""
-    return [(plan.type, dict(plan.jobs)) for plan in greedy_nodes(state, remaining(state), gifts=gifts)]
+    return [
+        (plan.type, dict(plan.jobs))
+        for plan in greedy_plans(state, remaining_seconds(state), max_recipients=max_recipients)
+    ]
 
 
 _Nodes = list[tuple[str, dict[str, int]]]
@@ -44,7 +65,7 @@ class _Plain:
         nodes: _Nodes = []
         for job in sorted(self.left, key=lambda job: self.deadlines[job] - min(self.left[job])):
             self.place(job, nodes)
-        nodes = [self.shrunk(*node) for node in nodes]
+        nodes = [self.shrink_nodes(*node) for node in nodes]
         self.give(nodes)
         return nodes
 
@@ -68,7 +89,7 @@ class _Plain:
                 nodes.append((max(family, key=lambda each: each.gpus).name, {job: gpus}))
                 return
 
-    def shrunk(self, kind: str, held: dict[str, int]) -> tuple[str, dict[str, int]]:
+    def shrink_nodes(self, kind: str, held: dict[str, int]) -> tuple[str, dict[str, int]]:
         used = sum(held.values())
         family = [each for each in self.types.values() if each.gpu == self.types[kind].gpu]
         small = [each for each in family if each.gpus in (used, used + 1)]
@@ -91,11 +112,11 @@ class _Plain:
 def test_greedy_is_what_its_rules_say(seed: int) -> None:
     rng = np.random.default_rng(seed)
     jobs = [
-        Queued(job=job, done=float(rng.uniform(0, 0.9)))
+        QueuedJob(job=job, done=float(rng.uniform(0, 0.9)))
         for job in random_instance(seed, jobs=int(rng.integers(1, 40)), types=AZURE, load=8).jobs
     ]
     state = make_state(jobs, make_fleet(int(rng.integers(1, 12)), AZURE), now_seconds=float(rng.uniform(0, 2 * HOUR)))
-    assert _nodes(state, gifts=1) == _Plain(state).nodes()
+    assert _nodes(state, max_recipients=1) == _Plain(state).nodes()
 
 
 class TestRules:
@@ -111,7 +132,7 @@ class TestRules:
     def test_job_goes_where_it_leaves_least_free(self) -> None:
         """Three GPUs, two GPUs and then one: it fills the node with three."""
         types = (K80[2],)
-        fleet = Fleet(nodes=3, types=types, slots=every_slot(types))
+        fleet = Fleet(nodes=3, types=types, slots=single_node_slots(types))
 
         def only(name: str, gpus: int, deadline: float) -> Job:
             seconds = tuple(HOUR if g == gpus else math.inf for g in (1, 2, 3, 4))
@@ -144,7 +165,7 @@ class TestRules:
 class TestEdges:
     def test_nothing_to_do_is_nothing_rented(self) -> None:
         assert greedy(make_state([])) == Decision(nodes=())
-        assert greedy_nodes(make_state([]), remaining(make_state([]))) == []
+        assert greedy_plans(make_state([]), remaining_seconds(make_state([]))) == []
 
     def test_single_job_has_its_cheapest_machine(self) -> None:
         assert _nodes(make_state([make_job()])) == [("NC6", {"j1": 1})]
@@ -157,25 +178,25 @@ class TestEdges:
         assert _nodes(state) == [("NC12", {"a": 1, "b": 1})]
 
     def test_running_jobs_stay_on_their_nodes(self) -> None:
-        node = Node(id=3, type="NC6", rented_seconds=0, ready_seconds=0)
-        running = Queued(job=make_job(), done=0.1, expected_done=0.1, nodes=(3,), gpus=1)
+        node = RentedNode(id=3, type="NC6", rented_seconds=0, ready_seconds=0)
+        running = QueuedJob(job=make_job(), done=0.1, expected_done=0.1, nodes=(3,), gpus=1)
         assert [plan.node for plan in greedy(make_state([running], nodes=(node,))).nodes] == [3]
 
 
 class TestLimits:
     def test_limited_type_is_never_exceeded_and_the_next_is_used(self) -> None:
-        types = (K80[0], K80[1], replace(K80[2], most=1))
+        types = (K80[0], K80[1], replace(K80[2], max_nodes=1))
         jobs = [make_job(f"j{number}", deadline_seconds=1.0) for number in range(3)]
         assert sorted(kind for kind, _ in _nodes(make_state(jobs, make_fleet(3, types)))) == ["NC12", "NC12", "NC24"]
 
     def test_limit_holds_for_the_smaller_type_of_a_shrunk_node(self) -> None:
-        types = (replace(K80[0], most=0), *K80[1:])
+        types = (replace(K80[0], max_nodes=0), *K80[1:])
         assert _nodes(make_state([make_job()], make_fleet(1, types))) == [("NC12", {"j1": 1})]
 
     def test_user_has_no_more_gpus_than_the_quota_not_even_idle_ones(self) -> None:
         fleet = make_fleet(2, (K80[2],), quotas=(("ann", 1),))
         jobs = [make_job("a", types=(K80[2],), user="ann"), make_job("b", types=(K80[2],), user="ann")]
-        assert _nodes(make_state(jobs, fleet), gifts=None) == [("NC24", {"a": 1})]
+        assert _nodes(make_state(jobs, fleet), max_recipients=None) == [("NC24", {"a": 1})]
 
     def test_gang_needs_its_nodes_new_and_whole(self) -> None:
         types = (NodeType(name="NC6", gpu="K80", gpus=1, usd_per_hour=0.5),)
@@ -195,7 +216,7 @@ class TestLimits:
         assert _nodes(make_state([job], fleet)) == [("NC6", {"g": 1})]
 
     def test_spot_that_runs_out_gives_way_to_machines_on_demand(self) -> None:
-        spot = NodeType(name="spot", gpu="K80", gpus=1, usd_per_hour=0.2, reclaims_per_hour=0.05, most=1)
+        spot = NodeType(name="spot", gpu="K80", gpus=1, usd_per_hour=0.2, reclaims_per_hour=0.05, max_nodes=1)
         types = (spot, K80[0])
         jobs = [make_job(name, types=types) for name in "ab"]
         assert [kind for kind, _ in _nodes(make_state(jobs, make_fleet(2, types)))] == ["spot", "NC6"]
@@ -203,20 +224,24 @@ class TestLimits:
     def test_machine_on_demand_is_never_shrunk_to_spot(self) -> None:
         spot = NodeType(name="spot", gpu="K80", gpus=1, usd_per_hour=0.2, reclaims_per_hour=0.05)
         state = make_state([make_job(types=(spot, *K80))], make_fleet(2, (spot, *K80)))
-        plans = shrunk(state, [NodePlan(type="NC24", jobs=(("j1", 1),))], remaining(state))
+        plans = shrink_nodes(state, [NodePlan(type="NC24", jobs=(("j1", 1),))], remaining_seconds(state))
         assert [plan.type for plan in plans] == ["NC6"]
 
     @pytest.mark.parametrize("maker", [random_state, gang_state, quota_state], ids=["plain", "gangs", "quotas"])
     def test_decisions_can_be_carried_out(self, maker: Callable[[int], State]) -> None:
         for seed in range(60):
             state = maker(seed)
-            left = remaining(state)
-            for nodes in (greedy(state).nodes, greedy_nodes(state, left, gifts=None), finished(state, [], left)):
-                assert unfit(state, Decision(nodes=tuple(nodes))) == ()
+            left = remaining_seconds(state)
+            for nodes in (
+                greedy(state).nodes,
+                greedy_plans(state, left, max_recipients=None),
+                complete_plans(state, [], left),
+            ):
+                assert decision_violations(state, Decision(nodes=tuple(nodes))) == ()
 
     def test_whole_queue_is_worked_off_within_the_rules(self) -> None:
         schedule = simulate(random_instance(1, jobs=15, types=AZURE, load=6), greedy, name="greedy", nodes=2)
-        assert violations(schedule) == ()
+        assert schedule_violations(schedule) == ()
         assert len(schedule.ended_seconds) == 15
 
 
@@ -234,9 +259,10 @@ def test_names_do_not_matter() -> None:
         state = random_state(seed)
         new_names = {each.job.id: new.job.id for each, new in zip(state.jobs, _renamed(state).jobs, strict=True)}
         expected = [
-            (f"x-{kind}", {new_names[job]: gpus for job, gpus in held.items()}) for kind, held in _nodes(state, gifts=1)
+            (f"x-{kind}", {new_names[job]: gpus for job, gpus in held.items()})
+            for kind, held in _nodes(state, max_recipients=1)
         ]
-        assert _nodes(_renamed(state), gifts=1) == expected
+        assert _nodes(_renamed(state), max_recipients=1) == expected
 
 
 class TestPieces:
@@ -246,61 +272,67 @@ class TestPieces:
         jobs = [make_job(name, types=types, deadline_seconds=hours * HOUR) for name, hours in deadlines.items()]
         state = make_state(jobs, make_fleet(2, types))
         planned = NodePlan(type="NC6", jobs=(("planned", 1),))
-        assert fill(state, [planned], remaining(state)) == [planned, NodePlan(type="NC6", jobs=(("tight", 1),))]
+        assert fill_free_gpus(state, [planned], remaining_seconds(state)) == [
+            planned,
+            NodePlan(type="NC6", jobs=(("tight", 1),)),
+        ]
 
     def test_fill_uses_idle_gpus_of_planned_nodes(self) -> None:
         state = make_state([make_job("a"), make_job("b")], make_fleet(1))
-        plans = fill(state, [NodePlan(type="NC24", jobs=(("a", 2),))], remaining(state))
+        plans = fill_free_gpus(state, [NodePlan(type="NC24", jobs=(("a", 2),))], remaining_seconds(state))
         assert plans == [NodePlan(type="NC24", jobs=(("a", 2), ("b", 1)))]
 
     def test_fill_from_nothing_is_greedy_before_shrinking(self) -> None:
         state = make_state(random_instance(5, jobs=9, types=AZURE, load=9).jobs, make_fleet(3, AZURE))
-        left = remaining(state)
-        assert shrunk(state, fill(state, [], left), left) == greedy_nodes(state, left, gifts=0)
+        left = remaining_seconds(state)
+        assert shrink_nodes(state, fill_free_gpus(state, [], left), left) == greedy_plans(state, left, max_recipients=0)
 
     def test_shrunk_node_holds_the_same_jobs_and_costs_no_more(self) -> None:
         state = make_state([make_job("a"), make_job("b")], make_fleet(1))
-        (plan,) = shrunk(state, [NodePlan(type="NC24", jobs=(("a", 1), ("b", 1)))], remaining(state))
+        (plan,) = shrink_nodes(state, [NodePlan(type="NC24", jobs=(("a", 1), ("b", 1)))], remaining_seconds(state))
         assert plan == NodePlan(type="NC12", jobs=(("a", 1), ("b", 1)))
 
     def test_full_node_is_not_shrunk(self) -> None:
         state = make_state([make_job("a")], make_fleet(1))
         planned = [NodePlan(type="NC12", jobs=(("a", 2),))]
-        assert shrunk(state, planned, remaining(state)) == planned
+        assert shrink_nodes(state, planned, remaining_seconds(state)) == planned
 
     def test_idle_gpus_go_to_the_job_that_gains_most_on_every_node(self) -> None:
         state = make_state([make_job("short"), make_job("long", hours=8), make_job("other")], make_fleet(2))
         planned = [NodePlan(type="NC24", jobs=(("short", 1), ("long", 1))), NodePlan(type="NC12", jobs=(("other", 1),))]
-        left = remaining(state)
-        assert [dict(plan.jobs) for plan in idle_given(state, planned, left)] == [{"short": 1, "long": 3}, {"other": 2}]
-        assert [dict(plan.jobs) for plan in idle_given(state, planned, left, gifts=1)] == [
+        left = remaining_seconds(state)
+        assert [dict(plan.jobs) for plan in give_idle_gpus(state, planned, left)] == [
+            {"short": 1, "long": 3},
+            {"other": 2},
+        ]
+        assert [dict(plan.jobs) for plan in give_idle_gpus(state, planned, left, max_recipients=1)] == [
             {"short": 1, "long": 3},
             {"other": 1},
         ]
 
     def test_idle_gpus_that_would_slow_a_job_down_stay_idle(self) -> None:
-        fleet = Fleet(nodes=1, types=(K80[1],), slots=every_slot((K80[1],)))
+        fleet = Fleet(nodes=1, types=(K80[1],), slots=single_node_slots((K80[1],)))
         job = Job(
             id="a", submitted_seconds=0, deadline_seconds=DAY, late_usd_per_second=0.1, seconds=(HOUR, 1.1 * HOUR)
         )
         state = make_state([job], fleet)
         planned = [NodePlan(type="NC12", jobs=(("a", 1),))]
-        assert idle_given(state, planned, remaining(state)) == planned
+        assert give_idle_gpus(state, planned, remaining_seconds(state)) == planned
 
     def test_corrected_times_change_the_choice(self) -> None:
         state = make_state([make_job(hours=4, deadline_seconds=5 * HOUR)])
-        assert greedy_nodes(state, remaining(state))[0].type == "NC6"
-        assert greedy_nodes(state, 2 * remaining(state))[0].type == "NC12"
+        assert greedy_plans(state, remaining_seconds(state))[0].type == "NC6"
+        assert greedy_plans(state, 2 * remaining_seconds(state))[0].type == "NC12"
 
     def test_preferences_are_in_time_by_cost_then_late_by_time(self) -> None:
         state = make_state([make_job(hours=4, deadline_seconds=2.5 * HOUR)])
-        slots = [state.fleet.slots[place] for place in preferences(state, remaining(state))[0]]
+        slots = [state.fleet.slots[place] for place in slot_preferences(state, remaining_seconds(state))[0]]
         assert slots[:4] == [Slot("NC12", 2), Slot("NC24", 4), Slot("NC24", 3), Slot("NC24", 2)]
         assert {slot.gpus for slot in slots[4:]} == {1}
 
     def test_jobs_of_equal_pressure_stay_in_the_order_of_submission(self) -> None:
         state = make_state([make_job(name) for name in "abc"])
-        assert by_pressure(state, remaining(state)).tolist() == [0, 1, 2]
+        assert rows_by_pressure(state, remaining_seconds(state)).tolist() == [0, 1, 2]
 
 
 def test_a_thousand_nodes_and_four_thousand_jobs_take_a_moment() -> None:
@@ -309,8 +341,8 @@ def test_a_thousand_nodes_and_four_thousand_jobs_take_a_moment() -> None:
     queue = published("10-100-0-high")
     jobs = random_jobs(rng, queue.fleet(1000), 4000)
     state = make_state(jobs, queue.fleet(1000))
-    left = remaining(state)
+    left = remaining_seconds(state)
     begun = time.process_time()
-    nodes = greedy_nodes(state, left)
+    nodes = greedy_plans(state, left)
     assert time.process_time() - begun < 0.15
     assert len(nodes) == 1000

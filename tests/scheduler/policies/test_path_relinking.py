@@ -8,11 +8,11 @@ from tests.scheduler.makers import AZURE, make_job, make_state, random_instance
 from tests.scheduler.policies.test_random_greedy import crowded
 from tests.scheduler.small_states import gang_state, quota_state, random_state
 from trainfare.model.queue import Decision, State
-from trainfare.scheduler.legal import unfit, violations
-from trainfare.scheduler.packing.layout import layout_of
+from trainfare.scheduler.legal import decision_violations, schedule_violations
+from trainfare.scheduler.packing.layout import layout_from_plans
 from trainfare.scheduler.policies import path_relinking as searching
 from trainfare.scheduler.policies.path_relinking import path_relinking
-from trainfare.scheduler.policies.random_greedy import Builder, random_greedy
+from trainfare.scheduler.policies.random_greedy import LayoutBuilder, random_greedy
 from trainfare.scheduler.pricing.objective import decision_usd
 from trainfare.scheduler.simulation.simulate import simulate
 
@@ -20,17 +20,17 @@ from trainfare.scheduler.simulation.simulate import simulate
 @pytest.mark.parametrize("seed", range(4))
 def test_worth_no_less_than_random_greedy_and_nobody_later(seed: int) -> None:
     state = crowded(seed)
-    builder = Builder(state)
+    builder = LayoutBuilder(state)
     before, found = random_greedy(state).nodes, path_relinking(state).nodes
     assert builder.worth_of(found) >= builder.worth_of(before) * (1 - 1e-9)
-    lateness = [builder.lateness_usd(layout_of(state, builder.board, each)) for each in (found, before)]
+    lateness = [builder.lateness_usd(layout_from_plans(state, builder.board, each)) for each in (found, before)]
     assert lateness[0] <= lateness[1] * (1 + 1e-9)
 
 
 def test_search_finds_something_that_chance_does_not() -> None:
     gains = [
-        Builder(state).worth_of(path_relinking(state).nodes)
-        > 1.001 * Builder(state).worth_of(random_greedy(state).nodes)
+        LayoutBuilder(state).worth_of(path_relinking(state).nodes)
+        > 1.001 * LayoutBuilder(state).worth_of(random_greedy(state).nodes)
         for state in map(crowded, range(4))
     ]
     assert any(gains)
@@ -78,9 +78,9 @@ def test_job_that_is_late_anyway_runs() -> None:
 @pytest.mark.parametrize("maker", [random_state, gang_state, quota_state], ids=["plain", "gangs", "quotas"])
 def test_decisions_can_be_carried_out(maker: Callable[[int], State]) -> None:
     for seed in range(8):
-        assert unfit(maker(seed), path_relinking(maker(seed))) == ()
+        assert decision_violations(maker(seed), path_relinking(maker(seed))) == ()
 
 
 def test_whole_queue_is_worked_off_within_the_rules() -> None:
     instance = random_instance(2, jobs=6, types=AZURE, load=6)
-    assert violations(simulate(instance, path_relinking, name="path_relinking", nodes=2)) == ()
+    assert schedule_violations(simulate(instance, path_relinking, name="path_relinking", nodes=2)) == ()

@@ -14,16 +14,27 @@ from hypothesis import strategies as st
 from tests.scheduler.every_decision import every_decision
 from tests.scheduler.makers import AZURE, K80, make_fleet, make_job, make_state
 from tests.scheduler.small_states import gang_state, quota_state, random_state
-from trainfare.model.queue import Decision, Fleet, Job, Node, NodePlan, NodeType, Queued, Slot, State, every_slot
-from trainfare.scheduler.legal import unfit
+from trainfare.model.queue import (
+    Decision,
+    Fleet,
+    Job,
+    RentedNode,
+    NodePlan,
+    NodeType,
+    QueuedJob,
+    Slot,
+    State,
+    single_node_slots,
+)
+from trainfare.scheduler.legal import decision_violations
 from trainfare.scheduler.packing.pack import pack
 from trainfare.scheduler.packing.pack import pack as packing
-from trainfare.scheduler.packing.pattern_model import patterns_of
-from trainfare.scheduler.packing.pattern_plans import plans_of
+from trainfare.scheduler.packing.pattern_model import node_patterns
+from trainfare.scheduler.packing.pattern_plans import plans_from_packing
 from trainfare.scheduler.policies.patterns import patterns
 from trainfare.scheduler.policies.per_node import per_node
-from trainfare.scheduler.pricing.objective import decision_usd, slots_given
-from trainfare.scheduler.tables import remaining, slot_table
+from trainfare.scheduler.pricing.objective import decision_usd, assigned_slots
+from trainfare.scheduler.tables import remaining_seconds, slot_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,7 +53,7 @@ def least_usd(state: State) -> float:
 def test_optimum_is_that_of_trying_every_decision(seed: int) -> None:
     state = random_state(seed)
     found = patterns(state)
-    assert unfit(state, found) == ()
+    assert decision_violations(state, found) == ()
     assert found.usd == pytest.approx(decision_usd(state, found.nodes))
     assert found.usd == pytest.approx(least_usd(state), rel=1e-5)
     assert found.bound_usd is not None
@@ -54,7 +65,7 @@ def test_optimum_is_that_of_trying_every_decision(seed: int) -> None:
 def test_gangs_are_found(seed: int) -> None:
     state = gang_state(seed)
     found = patterns(state)
-    assert unfit(state, found) == ()
+    assert decision_violations(state, found) == ()
     assert found.usd == pytest.approx(least_usd(state), rel=1e-5)
 
 
@@ -62,7 +73,7 @@ def test_gangs_are_found(seed: int) -> None:
 def test_quotas_and_limits_of_types_are_kept(seed: int) -> None:
     state = quota_state(seed)
     found = patterns(state)
-    assert unfit(state, found) == ()
+    assert decision_violations(state, found) == ()
     assert found.usd == pytest.approx(least_usd(state), rel=1e-5)
 
 
@@ -88,7 +99,7 @@ def test_names_and_order_of_jobs_do_not_matter() -> None:
 def test_queue_of_hundreds_is_decided_with_a_bound() -> None:
     state = busy_state(0, nodes=30, jobs=200)
     found = patterns(state)
-    assert unfit(state, found) == ()
+    assert decision_violations(state, found) == ()
     assert found.usd == pytest.approx(found.bound_usd, rel=2e-6)
 
 
@@ -131,13 +142,18 @@ def test_running_jobs_stay_when_nothing_is_better() -> None:
 
 def test_patterns_are_the_partitions_of_the_gpus() -> None:
     eight = (NodeType(name="big", gpu="A", gpus=8, usd_per_hour=1.0),)
-    assert [len(patterns_of(make_fleet(types=types))) for types in (K80[:1], K80[1:2], K80[2:], eight)] == [1, 2, 5, 22]
+    assert [len(node_patterns(make_fleet(types=types))) for types in (K80[:1], K80[1:2], K80[2:], eight)] == [
+        1,
+        2,
+        5,
+        22,
+    ]
 
 
 def test_patterns_leave_no_room_for_another_part() -> None:
     kind = NodeType(name="big", gpu="A", gpus=7, usd_per_hour=1.0)
     fleet = Fleet(nodes=2, types=(kind,), slots=(Slot("big", 2), Slot("big", 4), Slot("big", 7, 2)))
-    found = [(pattern.parts, pattern.nodes) for pattern in patterns_of(fleet)]
+    found = [(pattern.parts, pattern.nodes) for pattern in node_patterns(fleet)]
     assert sorted(found) == [(((0, 3),), 1), (((1, 1), (0, 1)), 1), (((2, 1),), 2)]
 
 
@@ -163,13 +179,13 @@ def assert_packed_best(state: State, seed: int) -> None:
     rows = {queued.job.id: row for row, queued in enumerate(state.jobs)}
 
     def usd(nodes: tuple[NodePlan, ...]) -> float:
-        given = slots_given(state, nodes)
+        given = assigned_slots(state, nodes)
         saved = sum(wait_usd[rows[job]] - job_usd[rows[job], slot] for job, slot in given.items())
         return float(wait_usd.sum() - saved + sum(prices[plan.type] for plan in nodes))
 
     found = pack(state.fleet, job_usd, wait_usd, node_usd, users=[each.job.user for each in state.jobs])
-    nodes = plans_of(state, found)
-    assert unfit(state, Decision(nodes=nodes)) == ()
+    nodes = plans_from_packing(state, found)
+    assert decision_violations(state, Decision(nodes=nodes)) == ()
     assert usd(nodes) == pytest.approx(found.usd)
     assert found.usd == pytest.approx(min(usd(nodes) for nodes in every_decision(state)), rel=1e-5)
     assert found.bound_usd <= found.usd
@@ -178,7 +194,7 @@ def assert_packed_best(state: State, seed: int) -> None:
 def random_prices(state: State, seed: int) -> "tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]":
     rng = np.random.default_rng(seed)
     shape = (len(state.jobs), len(state.fleet.slots))
-    job_usd = np.where(np.isfinite(remaining(state)), rng.uniform(1, 5, shape), np.inf)
+    job_usd = np.where(np.isfinite(remaining_seconds(state)), rng.uniform(1, 5, shape), np.inf)
     return job_usd, rng.uniform(2, 8, shape[0]), rng.uniform(0, 2, len(state.fleet.types))
 
 
@@ -198,10 +214,10 @@ def test_job_waits_where_no_slot_is_better() -> None:
     ("jobs", "quotas"), [(160, ()), (160, (("ann", 9), ("bob", 4))), (700, (("ann", 31),))], ids=str
 )
 def test_rounding_loses_little_and_keeps_every_limit(jobs: int, quotas: tuple[tuple[str, int], ...]) -> None:
-    kinds = (*AZURE[:2], replace(AZURE[2], most=jobs // 40), *AZURE[3:])
+    kinds = (*AZURE[:2], replace(AZURE[2], max_nodes=jobs // 40), *AZURE[3:])
     state = busy_state(1, nodes=jobs // 5, jobs=jobs, types=kinds, gangs=(Slot("NV24", 4, 2),), quotas=quotas)
     found = pack(state.fleet, *look_alike_prices(state), users=[each.job.user for each in state.jobs], gap=1e-4)
-    assert unfit(state, Decision(nodes=plans_of(state, found))) == ()
+    assert decision_violations(state, Decision(nodes=plans_from_packing(state, found))) == ()
     assert found.bound_usd <= found.usd <= found.bound_usd * (1 + 1e-3)
 
 
@@ -226,11 +242,11 @@ def test_prices_that_make_no_sense_are_refused() -> None:
 
 def test_jobs_that_share_a_node_go_on_sharing_it() -> None:
     kinds = K80[2:]
-    jobs = [Queued(job=make_job(f"j{number}", types=kinds), nodes=(number % 3,), gpus=2) for number in range(6)]
-    nodes = tuple(Node(id=number, type="NC24", rented_seconds=0, ready_seconds=0) for number in range(3))
+    jobs = [QueuedJob(job=make_job(f"j{number}", types=kinds), nodes=(number % 3,), gpus=2) for number in range(6)]
+    nodes = tuple(RentedNode(id=number, type="NC24", rented_seconds=0, ready_seconds=0) for number in range(3))
     state = make_state(jobs, make_fleet(3, kinds), nodes=nodes)
     prices = np.where(slot_table(state.fleet).gpus == 2, 1.0, 9.0)
-    plans = plans_of(state, pack(state.fleet, np.tile(prices, (6, 1)), np.full(6, 5.0), np.ones(1)))
+    plans = plans_from_packing(state, pack(state.fleet, np.tile(prices, (6, 1)), np.full(6, 5.0), np.ones(1)))
     assert {frozenset(job for job, _ in plan.jobs) for plan in plans} == {
         frozenset(pair) for pair in (("j0", "j3"), ("j1", "j4"), ("j2", "j5"))
     }
@@ -247,7 +263,7 @@ def busy_state(
 ) -> State:
     """More jobs than fit, with deadlines that some can keep; a gang is as fast as its GPUs are many."""
     rng = np.random.default_rng(seed)
-    fleet = Fleet(nodes=nodes, types=types, slots=every_slot(types) + gangs, quotas=quotas)
+    fleet = Fleet(nodes=nodes, types=types, slots=single_node_slots(types) + gangs, quotas=quotas)
     made = []
     for number in range(jobs):
         base, power = float(rng.uniform(2000, 15_000)), float(rng.uniform(0.5, 0.95))
@@ -262,14 +278,14 @@ def busy_state(
             seconds=seconds,
             user=str(rng.choice(["ann", "bob", "eve"])),
         )
-        made.append(Queued(job=job, done=float(rng.uniform(0, 0.8))))
+        made.append(QueuedJob(job=job, done=float(rng.uniform(0, 0.8))))
     return make_state(made, fleet, now_seconds=1000)
 
 
 def look_alike_prices(state: State) -> "tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]":
     """What a look-ahead might say of the next quarter of an hour: the rest costs its share, waiting somewhat more."""
     rng = np.random.default_rng(0)
-    left, slots = remaining(state), slot_table(state.fleet)
+    left, slots = remaining_seconds(state), slot_table(state.fleet)
     cheapest = (slots.share[None, :] * left).min(axis=1)
     job_usd = (cheapest * rng.uniform(0.8, 1.5, len(left)))[:, None] * (1 - np.minimum(1, 900 / left))
     late = 0.005 * np.maximum(0, left - 1.5 * left.min(axis=1, keepdims=True)) * 0.1
@@ -280,7 +296,7 @@ def look_alike_prices(state: State) -> "tuple[NDArray[np.float64], NDArray[np.fl
 def carried_out(state: State, decision: Decision) -> State:
     """A moment later: the nodes are rented and the jobs run there."""
     nodes = tuple(
-        Node(id=number, type=plan.type, rented_seconds=1000, ready_seconds=1000)
+        RentedNode(id=number, type=plan.type, rented_seconds=1000, ready_seconds=1000)
         for number, plan in enumerate(decision.nodes)
     )
     where = {job: (number, gpus) for number, plan in enumerate(decision.nodes) for job, gpus in plan.jobs}

@@ -11,7 +11,7 @@ from tests.scheduler.every_decision import every_decision
 from tests.scheduler.makers import K80, make_fleet, make_job, make_state
 from tests.scheduler.small_states import gang_state, quota_state, random_state
 from trainfare.model.queue import State
-from trainfare.scheduler.legal import unfit
+from trainfare.scheduler.legal import decision_violations
 from trainfare.scheduler.policies.greedy import greedy
 from trainfare.scheduler.policies.per_node import per_node
 from trainfare.scheduler.pricing.objective import decision_usd
@@ -27,7 +27,7 @@ def least_usd(state: State) -> float:
 def test_optimum_is_that_of_trying_every_decision(seed: int) -> None:
     state = random_state(seed)
     found = per_node(state)
-    assert unfit(state, found) == ()
+    assert decision_violations(state, found) == ()
     assert found.usd is not None
     assert found.usd == pytest.approx(decision_usd(state, found.nodes))
     assert found.usd == pytest.approx(least_usd(state), rel=1e-5)
@@ -39,7 +39,7 @@ def test_optimum_is_that_of_trying_every_decision(seed: int) -> None:
 def test_gangs_are_found(seed: int) -> None:
     state = gang_state(seed)
     found = per_node(state)
-    assert unfit(state, found) == ()
+    assert decision_violations(state, found) == ()
     assert found.usd == pytest.approx(least_usd(state), rel=1e-5)
 
 
@@ -47,7 +47,7 @@ def test_gangs_are_found(seed: int) -> None:
 def test_quotas_and_limits_of_types_are_kept(seed: int) -> None:
     state = quota_state(seed)
     found = per_node(state)
-    assert unfit(state, found) == ()
+    assert decision_violations(state, found) == ()
     assert found.usd == pytest.approx(least_usd(state), rel=1e-5)
 
 
@@ -74,7 +74,7 @@ def test_time_limit_gives_best_found_no_dearer_than_greedy_with_its_bound() -> N
     ]
     state = make_state(jobs, make_fleet(6, K80))
     found = per_node(state, seconds=0.5)
-    assert unfit(state, found) == ()
+    assert decision_violations(state, found) == ()
     assert found.usd is not None
     assert found.bound_usd is not None
     assert found.bound_usd <= found.usd <= decision_usd(state, greedy(state).nodes)

@@ -8,13 +8,13 @@ import pytest
 from tests.scheduler.makers import AZURE, K80, make_fleet, make_job, make_state, random_instance
 from tests.scheduler.small_states import gang_state, quota_state, random_state
 from trainfare.model.queue import Decision, Job, NodePlan, Slot, State
-from trainfare.scheduler.legal import unfit, violations
-from trainfare.scheduler.packing.layout import layout_of
-from trainfare.scheduler.policies.greedy import greedy_nodes
-from trainfare.scheduler.policies.random_greedy import FEWEST_RUNS, RUNS, Builder, random_greedy, runs_for
+from trainfare.scheduler.legal import decision_violations, schedule_violations
+from trainfare.scheduler.packing.layout import layout_from_plans
+from trainfare.scheduler.policies.greedy import greedy_plans
+from trainfare.scheduler.policies.random_greedy import FEWEST_RUNS, RUNS, LayoutBuilder, random_greedy, runs_for
 from trainfare.scheduler.pricing.objective import decision_usd
 from trainfare.scheduler.simulation.simulate import simulate
-from trainfare.scheduler.tables import remaining
+from trainfare.scheduler.tables import remaining_seconds
 
 HOUR = 3600.0
 
@@ -37,21 +37,21 @@ def test_worth_is_work_by_what_it_costs_to_the_end() -> None:
     plans = [NodePlan(type="NC24", jobs=(("a", 2), ("b", 1)))]
     a = 4 * HOUR / (2.25 * 2 * 2 / 3)
     b = 2 * HOUR / (2.25 * 2 * 1 / 3 + 0.001 * HOUR)
-    assert Builder(state).worth_of(plans) == pytest.approx(a + b)
+    assert LayoutBuilder(state).worth_of(plans) == pytest.approx(a + b)
 
 
 def test_gang_is_counted_once_and_pays_all_its_nodes() -> None:
     fleet = make_fleet(2, K80[:1], gangs=(Slot("NC6", 1, 2),))
     job = Job(id="g", submitted_seconds=0, deadline_seconds=math.inf, late_usd_per_second=0.0, seconds=(2 * HOUR, HOUR))
     plans = [NodePlan(type="NC6", jobs=(("g", 1),))] * 2
-    assert Builder(make_state([job], fleet)).worth_of(plans) == pytest.approx(2 * HOUR / (2 * 0.56))
+    assert LayoutBuilder(make_state([job], fleet)).worth_of(plans) == pytest.approx(2 * HOUR / (2 * 0.56))
 
 
 def test_lateness_is_that_of_the_papers_cost() -> None:
     for seed in range(10):
         state = random_state(seed)
-        builder, plans = Builder(state), greedy_nodes(state, remaining(state))
-        made = layout_of(state, builder.board, plans)
+        builder, plans = LayoutBuilder(state), greedy_plans(state, remaining_seconds(state))
+        made = layout_from_plans(state, builder.board, plans)
         prices = {each.name: each.usd_per_second for each in state.fleet.types}
         seconds = {builder.board.ids[row]: builder.board.left[row][slot] for row, slot in made.given.items()}
         rent = sum(prices[plan.type] * min(seconds[job] for job, _ in plan.jobs) for plan in plans)
@@ -61,18 +61,18 @@ def test_lateness_is_that_of_the_papers_cost() -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_worth_no_less_than_greedy_and_nobody_later(seed: int) -> None:
     state = crowded(seed)
-    builder = Builder(state)
-    plain, found = greedy_nodes(state, remaining(state), gifts=None), random_greedy(state).nodes
+    builder = LayoutBuilder(state)
+    plain, found = greedy_plans(state, remaining_seconds(state), gifts=None), random_greedy(state).nodes
     assert builder.worth_of(found) >= builder.worth_of(plain) * (1 - 1e-9)
-    lateness = [builder.lateness_usd(layout_of(state, builder.board, each)) for each in (found, plain)]
+    lateness = [builder.lateness_usd(layout_from_plans(state, builder.board, each)) for each in (found, plain)]
     assert lateness[0] <= lateness[1] * (1 + 1e-9)
 
 
 def test_chance_finds_something_that_greedy_does_not() -> None:
     states = [crowded(seed) for seed in range(6)]
     gains = [
-        Builder(state).worth_of(random_greedy(state).nodes)
-        > 1.001 * Builder(state).worth_of(greedy_nodes(state, remaining(state), gifts=None))
+        LayoutBuilder(state).worth_of(random_greedy(state).nodes)
+        > 1.001 * LayoutBuilder(state).worth_of(greedy_plans(state, remaining_seconds(state), gifts=None))
         for state in states
     ]
     assert any(gains)
@@ -103,9 +103,9 @@ def test_job_that_is_late_anyway_runs() -> None:
 @pytest.mark.parametrize("maker", [random_state, gang_state, quota_state], ids=["plain", "gangs", "quotas"])
 def test_decisions_can_be_carried_out(maker: Callable[[int], State]) -> None:
     for seed in range(12):
-        assert unfit(maker(seed), random_greedy(maker(seed))) == ()
+        assert decision_violations(maker(seed), random_greedy(maker(seed))) == ()
 
 
 def test_whole_queue_is_worked_off_within_the_rules() -> None:
     instance = random_instance(2, jobs=8, types=AZURE, load=6)
-    assert violations(simulate(instance, random_greedy, name="random_greedy", nodes=2)) == ()
+    assert schedule_violations(simulate(instance, random_greedy, name="random_greedy", nodes=2)) == ()

@@ -12,32 +12,43 @@ from hypothesis import strategies as st
 from tests.scheduler.makers import AZURE, K80, make_fleet, make_job, make_state, random_instance
 from tests.scheduler.published import NODES, published, published_costs
 from tests.scheduler.small_states import gang_state, quota_state, random_state
-from trainfare.model.queue import Decision, Delays, Instance, Job, Node, NodePlan, NodeType, Queued, State, every_slot
-from trainfare.model.schedule import Outcome
+from trainfare.model.queue import (
+    Decision,
+    Delays,
+    Instance,
+    Job,
+    RentedNode,
+    NodePlan,
+    NodeType,
+    QueuedJob,
+    State,
+    single_node_slots,
+)
+from trainfare.model.schedule import ScheduleOutcome
 from trainfare.scheduler.bounds.lower_bound import lower_bound
-from trainfare.scheduler.evaluate import outcome
-from trainfare.scheduler.highs import NoOptimum
-from trainfare.scheduler.legal import unfit, violations
-from trainfare.scheduler.policies.greedy import greedy, greedy_nodes
+from trainfare.scheduler.evaluate import evaluate
+from trainfare.scheduler.highs import SolverError
+from trainfare.scheduler.legal import decision_violations, schedule_violations
+from trainfare.scheduler.policies.greedy import greedy, greedy_plans
 from trainfare.scheduler.policies.registry import Policy
 from trainfare.scheduler.policies.trainfare import CAUTION, trainfare
-from trainfare.scheduler.pricing.lookahead import Costs, LookAhead
-from trainfare.scheduler.pricing.offers import offers, seconds_until_end
-from trainfare.scheduler.pricing.score import plan_of
-from trainfare.scheduler.pricing.worth_renting import worth_renting
-from trainfare.scheduler.simulation.generate import Setting, generate
+from trainfare.scheduler.pricing.lookahead import DecisionCosts, LookAhead
+from trainfare.scheduler.pricing.available_slots import available_slots, seconds_until_end
+from trainfare.scheduler.pricing.score import candidate_plan
+from trainfare.scheduler.pricing.profitable_nodes import drop_unprofitable_nodes
+from trainfare.scheduler.simulation.generate import QueueSetting, generate
 from trainfare.scheduler.simulation.simulate import simulate
-from trainfare.scheduler.tables import corrected_remaining, remaining
+from trainfare.scheduler.tables import corrected_remaining_seconds, remaining_seconds
 
 SLOW_TO_MOVE = Delays(boot_seconds=120, checkpoint_seconds=30, restart_seconds=60, checkpoint_every_seconds=600)
 
 seeds = st.integers(0, 2**32 - 1)
 
 
-def comes_to(instance: Instance, policy: Policy, *, nodes: int = 2, delays: Delays | None = None) -> Outcome:
+def comes_to(instance: Instance, policy: Policy, *, nodes: int = 2, delays: Delays | None = None) -> ScheduleOutcome:
     schedule = simulate(instance, policy, name="tried", nodes=nodes, delays=delays or Delays())
-    assert violations(schedule) == ()
-    return outcome(schedule)
+    assert schedule_violations(schedule) == ()
+    return evaluate(schedule)
 
 
 def has(decision: Decision, job: str) -> tuple[str, int] | None:
@@ -47,11 +58,11 @@ def has(decision: Decision, job: str) -> tuple[str, int] | None:
 
 def greedy_score(state: State) -> float:
     """Of Greedy's decision, by the look-ahead with its own first end."""
-    left = corrected_remaining(state, quantile=CAUTION)
-    offered = offers(state)
-    plan = plan_of(state, offered, greedy_nodes(state, left))
-    first_end = plan.first_end_seconds(seconds_until_end(offered, left))
-    return plan.usd(LookAhead(state, offered, left).costs(first_end))
+    left = corrected_remaining_seconds(state, quantile=CAUTION)
+    available = available_slots(state)
+    plan = candidate_plan(state, available, greedy_plans(state, left))
+    first_end = plan.first_end_seconds(seconds_until_end(available, left))
+    return plan.usd(LookAhead(state, available, left).costs(first_end))
 
 
 # what always holds
@@ -76,7 +87,7 @@ def test_a_queue_is_worked_off_legally_where_moving_takes_time(seed: int) -> Non
 def test_every_decision_can_be_carried_out(kind: object, delays: Delays, seed: int) -> None:
     assert callable(kind)
     state = replace(kind(seed), delays=delays)
-    assert unfit(state, trainfare(state)) == ()
+    assert decision_violations(state, trainfare(state)) == ()
 
 
 @settings(max_examples=20, deadline=None)
@@ -164,13 +175,15 @@ def test_a_job_for_which_the_quota_is_too_small_waits_and_the_others_run() -> No
 # moves
 
 
-def running(job: str, node: int, gpus: int, *, done: float = 0.5) -> Queued:
+def running(job: str, node: int, gpus: int, *, done: float = 0.5) -> QueuedJob:
     made = make_job(job, hours=8, power=0.95, deadline_seconds=3.3 * 3600)
-    return Queued(job=made, done=done, expected_done=done, nodes=(node,), gpus=gpus)
+    return QueuedJob(job=made, done=done, expected_done=done, nodes=(node,), gpus=gpus)
 
 
-def rented(*types: str) -> tuple[Node, ...]:
-    return tuple(Node(id=number, type=kind, rented_seconds=0, ready_seconds=0) for number, kind in enumerate(types))
+def rented(*types: str) -> tuple[RentedNode, ...]:
+    return tuple(
+        RentedNode(id=number, type=kind, rented_seconds=0, ready_seconds=0) for number, kind in enumerate(types)
+    )
 
 
 def test_jobs_that_keep_their_gpus_stay_on_their_nodes() -> None:
@@ -213,7 +226,7 @@ def test_a_job_without_time_to_lose_goes_where_nothing_is_taken_back() -> None:
 
 # one own machine beside what can be rented
 
-OWN = (*K80, NodeType(name="own", gpu="K80", gpus=2, usd_per_hour=0.1, most=1))
+OWN = (*K80, NodeType(name="own", gpu="K80", gpus=2, usd_per_hour=0.1, max_nodes=1))
 
 
 def wants_own(name: str, *, deadline_hours: float = math.inf, submitted_seconds: float = 0) -> Job:
@@ -228,7 +241,7 @@ def wants_own(name: str, *, deadline_hours: float = math.inf, submitted_seconds:
 
 
 def with_own(jobs: Sequence[Job]) -> Instance:
-    return Instance(types=OWN, slots=every_slot(OWN), jobs=tuple(jobs))
+    return Instance(types=OWN, slots=single_node_slots(OWN), jobs=tuple(jobs))
 
 
 @pytest.mark.parametrize("delays", [Delays(), SLOW_TO_MOVE], ids=["free moves", "slow moves"])
@@ -267,10 +280,10 @@ def test_nobody_waits_whose_quota_leaves_no_time_for_it(quota: int, deadline_hou
     """Three jobs of three GPU hours each; by the look-ahead nothing is gained now."""
     jobs = [replace(wants_own(f"a{n}", deadline_hours=deadline_hours), user="ann") for n in range(3)]
     state = make_state(jobs, make_fleet(3, OWN, quotas=(("ann", quota),)))
-    left, offered = remaining(state), offers(state)
-    plan = plan_of(state, offered, [NodePlan(type="NC6", jobs=(("a0", 1),))])
-    costs = Costs(job_usd=np.ones(left.shape), wait_usd=np.ones(3), node_usd=np.ones(len(OWN)))
-    assert bool(worth_renting(state, left, plan, costs, packed=0)) == rented
+    left, available = remaining_seconds(state), available_slots(state)
+    plan = candidate_plan(state, available, [NodePlan(type="NC6", jobs=(("a0", 1),))])
+    costs = DecisionCosts(job_usd=np.ones(left.shape), wait_usd=np.ones(3), node_usd=np.ones(len(OWN)))
+    assert bool(drop_unprofitable_nodes(state, left, plan, costs, packed=0)) == rented
 
 
 def test_what_was_submitted_long_ago_is_run_whatever_it_costs() -> None:
@@ -286,11 +299,11 @@ def test_what_was_submitted_long_ago_is_run_whatever_it_costs() -> None:
 @given(seeds)
 def test_every_decision_where_types_are_few_can_be_carried_out_and_runs_something(seed: int) -> None:
     state = random_state(seed)
-    few = tuple(replace(each, most=1) if number % 2 else each for number, each in enumerate(state.fleet.types))
+    few = tuple(replace(each, max_nodes=1) if number % 2 else each for number, each in enumerate(state.fleet.types))
     waiting = tuple(replace(each, nodes=(), gpus=0) for each in state.jobs)
     state = replace(state, fleet=replace(state.fleet, types=few), nodes=(), jobs=waiting)
     decision = trainfare(state)
-    assert unfit(state, decision) == ()
+    assert decision_violations(state, decision) == ()
     assert not state.jobs or decision.nodes
 
 
@@ -298,12 +311,12 @@ def test_every_decision_where_types_are_few_can_be_carried_out_and_runs_somethin
 
 
 def test_cheaper_than_greedy_near_full_load() -> None:
-    instance = generate(Setting(nodes=4, jobs=16, load=1.0), 0)
+    instance = generate(QueueSetting(nodes=4, jobs=16, load=1.0), 0)
     assert comes_to(instance, trainfare, nodes=4).total_usd < comes_to(instance, greedy, nodes=4).total_usd
 
 
 def test_cheaper_than_greedy_where_moving_takes_time_and_moves_less() -> None:
-    instance = generate(Setting(nodes=4, jobs=16, load=0.6), 0)
+    instance = generate(QueueSetting(nodes=4, jobs=16, load=0.6), 0)
     ours = comes_to(instance, trainfare, nodes=4, delays=SLOW_TO_MOVE)
     theirs = comes_to(instance, greedy, nodes=4, delays=SLOW_TO_MOVE)
     assert ours.total_usd < theirs.total_usd
@@ -311,7 +324,7 @@ def test_cheaper_than_greedy_where_moving_takes_time_and_moves_less() -> None:
 
 
 def test_cheaper_than_greedy_with_predictions_that_are_wrong_by_a_fifth() -> None:
-    instance = generate(Setting(nodes=4, jobs=16, load=0.8, log_error=0.2), 0)
+    instance = generate(QueueSetting(nodes=4, jobs=16, load=0.8, log_error=0.2), 0)
     assert comes_to(instance, trainfare, nodes=4).total_usd < comes_to(instance, greedy, nodes=4).total_usd
 
 
@@ -326,20 +339,20 @@ def test_a_published_queue_costs_less_than_the_papers_report_and_is_near_the_bou
 
 
 def test_a_thousand_nodes_are_packed_within_a_hundredth_of_the_bound() -> None:
-    instance = generate(Setting(nodes=1000, jobs=2000), 0)
+    instance = generate(QueueSetting(nodes=1000, jobs=2000), 0)
     done = np.random.default_rng(0).choice([0, 0.3, 0.6], len(instance.jobs)).tolist()
-    jobs = [Queued(job=job, done=part, expected_done=part) for job, part in zip(instance.jobs, done, strict=True)]
+    jobs = [QueuedJob(job=job, done=part, expected_done=part) for job, part in zip(instance.jobs, done, strict=True)]
     state = make_state(jobs, instance.fleet(1000), now_seconds=instance.jobs[-1].submitted_seconds)
     decision = trainfare(state)
     assert decision.usd is not None
     assert decision.bound_usd is not None
-    assert unfit(state, decision) == ()
+    assert decision_violations(state, decision) == ()
     assert decision.usd <= 1.01 * decision.bound_usd
 
 
 def test_where_the_solver_gives_up_greedy_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     def gives_up(*_: object, **__: object) -> None:
-        raise NoOptimum("too far apart")
+        raise SolverError("too far apart")
 
     monkeypatch.setattr("trainfare.scheduler.policies.trainfare.pack", gives_up)
     state = make_state([make_job("a"), make_job("b")])

@@ -10,19 +10,26 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from tests.scheduler.makers import AZURE, K80, make_fleet, make_job, make_state
-from trainfare.model.queue import Delays, Node, NodePlan, NodeType, Queued, Slot, State
-from trainfare.scheduler.packing.arrange import arranged
-from trainfare.scheduler.packing.matching import matched
+from trainfare.model.queue import Delays, RentedNode, NodePlan, NodeType, QueuedJob, Slot, State
+from trainfare.scheduler.packing.arrange import arrange_nodes
+from trainfare.scheduler.packing.matching import match_to_rented_nodes
 from trainfare.scheduler.packing.pattern_model import Packing, Pattern
-from trainfare.scheduler.pricing.arrivals import arrivals_per_second, believed_arrivals_per_second
+from trainfare.scheduler.pricing.arrivals import arrivals_per_second, expected_arrivals_per_second
 from trainfare.scheduler.pricing.capacity_prices import DEARER_LATER, capacity_prices
 from trainfare.scheduler.pricing.lookahead import LookAhead
 from trainfare.scheduler.pricing.next_event import next_event
-from trainfare.scheduler.pricing.offers import offers, slots_now, where_possible
-from trainfare.scheduler.pricing.outlook import EDGES, Parts, Work, busy_seconds, parts_of, period_starts
-from trainfare.scheduler.pricing.reclaims import with_reclaims
+from trainfare.scheduler.pricing.available_slots import available_slots, current_slots, feasible_seconds
+from trainfare.scheduler.pricing.periods import (
+    EDGES,
+    PeriodParts,
+    RemainingWork,
+    busy_seconds,
+    split_periods,
+    period_starts,
+)
+from trainfare.scheduler.pricing.reclaims import expected_seconds_with_reclaims
 from trainfare.scheduler.pricing.value import values
-from trainfare.scheduler.tables import SlotTable, remaining, slot_table
+from trainfare.scheduler.tables import SlotTable, remaining_seconds, slot_table
 
 STARTS = period_starts(10_000.0)
 PRICES = np.array([[0.0, 1e-4, 3e-4, 2e-4, 1e-4, 1e-4, 5e-5, 5e-5, 5e-5]] * 6)
@@ -30,16 +37,18 @@ PRICES[1] *= 3
 """Types × periods: one type has a price of its own."""
 
 
-def some_work(seed: int, jobs: int = 3) -> tuple[Work, SlotTable]:
+def some_work(seed: int, jobs: int = 3) -> tuple[RemainingWork, SlotTable]:
     rng = np.random.default_rng(seed)
     slots = slot_table(make_fleet(2, AZURE))
     hours, power = rng.uniform(0.5, 8, (jobs, 1)), rng.uniform(0.5, 1, (jobs, 1))
     seconds = 3600 * hours / slots.gpus**power * np.where(slots.type < 3, 1.0, rng.uniform(0.7, 1.4, (jobs, 1)))
-    return Work(seconds=seconds, due=rng.uniform(-5000, 60_000, jobs), weight=rng.uniform(0.003, 0.015, jobs)), slots
+    return RemainingWork(
+        seconds=seconds, due=rng.uniform(-5000, 60_000, jobs), weight=rng.uniform(0.003, 0.015, jobs)
+    ), slots
 
 
 def cheapest_completion(
-    work: Work, job: int, parts: Parts, slots: SlotTable, prices: np.ndarray, left: float, at: float
+    work: RemainingWork, job: int, parts: PeriodParts, slots: SlotTable, prices: np.ndarray, left: float, at: float
 ) -> float:
     """V of one job by linear programming, without the lateness that has passed."""
     costs, speeds, where = [], [], []
@@ -64,7 +73,7 @@ def cheapest_completion(
 @given(st.integers(0, 2**32 - 1))
 def test_value_is_the_cheapest_completion(seed: int) -> None:
     work, slots = some_work(seed, jobs=2)
-    parts = parts_of(work, STARTS)
+    parts = split_periods(work, STARTS)
     at, left = 2500.0, np.array([[0.3, 1.0], [0.05, 0.7]])
     found = values(work, parts, slots, PRICES).usd(left, at)
     passed = work.weight * np.maximum(at - np.maximum(work.due, 0), 0)
@@ -78,7 +87,7 @@ def test_value_is_the_cheapest_completion(seed: int) -> None:
 @given(st.integers(0, 2**32 - 1), st.floats(0, 50_000))
 def test_value_grows_with_what_is_left_ever_faster(seed: int, at: float) -> None:
     work, slots = some_work(seed)
-    usd = values(work, parts_of(work, STARTS), slots, PRICES).usd(np.tile(np.linspace(0, 1.5, 16), (3, 1)), at)
+    usd = values(work, split_periods(work, STARTS), slots, PRICES).usd(np.tile(np.linspace(0, 1.5, 16), (3, 1)), at)
     steps = np.diff(usd, axis=1)
     assert (steps > 0).all()
     assert (np.diff(steps, axis=1) >= -1e-9 * usd.max()).all()
@@ -86,15 +95,15 @@ def test_value_grows_with_what_is_left_ever_faster(seed: int, at: float) -> None
 
 def test_value_of_nothing_left_is_the_lateness_that_has_passed() -> None:
     work, slots = some_work(0)
-    work = Work(seconds=work.seconds, due=np.array([1000.0, 90_000.0, -500.0]), weight=work.weight)
-    usd = values(work, parts_of(work, STARTS), slots, PRICES).usd(np.zeros((3, 1)), 3000.0)
+    work = RemainingWork(seconds=work.seconds, due=np.array([1000.0, 90_000.0, -500.0]), weight=work.weight)
+    usd = values(work, split_periods(work, STARTS), slots, PRICES).usd(np.zeros((3, 1)), 3000.0)
     assert usd[:, 0] == pytest.approx(work.weight * [2000.0, 0.0, 3000.0])
 
 
 def test_a_job_without_a_deadline_is_never_late() -> None:
     work, slots = some_work(0)
-    work = Work(seconds=work.seconds, due=np.full(3, math.inf), weight=work.weight)
-    usd = values(work, parts_of(work, STARTS), slots, np.zeros((6, 9))).usd(np.ones((3, 1)), 0.0)
+    work = RemainingWork(seconds=work.seconds, due=np.full(3, math.inf), weight=work.weight)
+    usd = values(work, split_periods(work, STARTS), slots, np.zeros((6, 9))).usd(np.ones((3, 1)), 0.0)
     assert usd[:, 0] == pytest.approx((slots.share * work.seconds).min(axis=1))
 
 
@@ -102,8 +111,8 @@ def test_a_job_without_a_deadline_is_never_late() -> None:
 
 
 def price_of(state: State) -> np.ndarray:
-    left = remaining(state)
-    work = Work(
+    left = remaining_seconds(state)
+    work = RemainingWork(
         seconds=left,
         due=np.array([each.job.deadline_seconds for each in state.jobs]) - state.now_seconds,
         weight=np.array([each.job.late_usd_per_second for each in state.jobs]),
@@ -125,7 +134,7 @@ def test_a_node_that_all_want_at_once_has_a_price() -> None:
     assert (one[:, 0] > 10 * many[:, 0]).all()
 
 
-OWN = (*K80, NodeType(name="own", gpu="K80", gpus=2, usd_per_hour=0.1, most=1))
+OWN = (*K80, NodeType(name="own", gpu="K80", gpus=2, usd_per_hour=0.1, max_nodes=1))
 
 
 def owned(count: int, *, deadline_seconds: float = 1e6, nodes: int = 10) -> State:
@@ -148,7 +157,7 @@ def test_a_machine_of_which_there_is_one_costs_nothing_more_where_there_is_time_
 
 def test_periods_go_on_until_a_limited_machine_could_have_done_all() -> None:
     state = owned(20)
-    busy = busy_seconds(state.fleet, slot_table(state.fleet), remaining(state))
+    busy = busy_seconds(state.fleet, slot_table(state.fleet), remaining_seconds(state))
     assert busy == pytest.approx(20 * 4 * 3600 / 2**0.75)
     starts = period_starts(3600.0, busy_seconds=busy)
     assert starts[-1] >= busy
@@ -162,8 +171,8 @@ def test_periods_go_on_until_a_limited_machine_could_have_done_all() -> None:
 def test_belief_in_arrivals_decays_while_none_come() -> None:
     state = make_state([make_job(f"j{number}") for number in range(20)], now_seconds=100)
     later = replace(state, now_seconds=1e6)
-    assert believed_arrivals_per_second(state) == pytest.approx(0.7 * arrivals_per_second(state))
-    assert believed_arrivals_per_second(later) == pytest.approx(0.7 * 2 / 1e6)
+    assert expected_arrivals_per_second(state) == pytest.approx(0.7 * arrivals_per_second(state))
+    assert expected_arrivals_per_second(later) == pytest.approx(0.7 * 2 / 1e6)
 
 
 @given(st.floats(0, 1), st.floats(0, 1e6))
@@ -188,31 +197,31 @@ def test_without_arrivals_the_next_event_is_the_first_end() -> None:
 DELAYS = Delays(boot_seconds=100, checkpoint_seconds=30, restart_seconds=60)
 
 
-def half_done(job: str, *, node: int, gpus: int) -> Queued:
-    return Queued(job=make_job(job), done=0.5, expected_done=0.5, nodes=(node,), gpus=gpus)
+def half_done(job: str, *, node: int, gpus: int) -> QueuedJob:
+    return QueuedJob(job=make_job(job), done=0.5, expected_done=0.5, nodes=(node,), gpus=gpus)
 
 
 def test_a_job_stands_idle_everywhere_but_where_it_is() -> None:
-    on = Node(id=7, type="NC12", rented_seconds=0, ready_seconds=0)
+    on = RentedNode(id=7, type="NC12", rented_seconds=0, ready_seconds=0)
     state = make_state([half_done("a", node=7, gpus=2)], nodes=(on,), delays=DELAYS)
-    offered = offers(state)
+    available = available_slots(state)
     here = state.fleet.slots.index(Slot("NC12", 2))
     count = len(state.fleet.slots)
-    assert slots_now(state).tolist() == [here]
-    assert offered.idle_seconds[0, here] == 0
-    assert set(np.delete(offered.idle_seconds[0, :count], here)) == {90}
-    assert set(offered.idle_seconds[0, count:]) == {190}
+    assert current_slots(state).tolist() == [here]
+    assert available.idle_seconds[0, here] == 0
+    assert set(np.delete(available.idle_seconds[0, :count], here)) == {90}
+    assert set(available.idle_seconds[0, count:]) == {190}
 
 
 def test_a_job_that_has_not_begun_only_waits_for_the_boot() -> None:
-    offered = offers(make_state([make_job()], delays=DELAYS))
-    assert set(offered.idle_seconds[0, : len(K80) + 4]) == {0}
-    assert set(offered.idle_seconds[0, len(K80) + 4 :]) == {100}
+    available = available_slots(make_state([make_job()], delays=DELAYS))
+    assert set(available.idle_seconds[0, : len(K80) + 4]) == {0}
+    assert set(available.idle_seconds[0, len(K80) + 4 :]) == {100}
 
 
 def test_without_delays_the_fleet_is_offered_as_it_is() -> None:
     state = make_state([make_job()])
-    assert offers(state).fleet is state.fleet
+    assert available_slots(state).fleet is state.fleet
 
 
 def test_slots_over_a_quota_or_a_limit_are_impossible() -> None:
@@ -221,19 +230,19 @@ def test_slots_over_a_quota_or_a_limit_are_impossible() -> None:
         replace(job, seconds=(*job.seconds, 100.0)) for job in (make_job("a", user="ann"), make_job("b", user="bob"))
     ]
     state = make_state(jobs, fleet)
-    possible = np.isfinite(where_possible(state, remaining(state)))
+    possible = np.isfinite(feasible_seconds(state, remaining_seconds(state)))
     assert possible[0].tolist() == [slot.gpus <= 2 and slot.nodes == 1 for slot in fleet.slots]
     assert possible[1].tolist() == [slot.nodes == 1 for slot in fleet.slots]
 
 
 def test_jobs_that_share_a_node_go_on_sharing_it() -> None:
-    nodes = tuple(Node(id=number, type="NC24", rented_seconds=0, ready_seconds=0) for number in (0, 1))
+    nodes = tuple(RentedNode(id=number, type="NC24", rented_seconds=0, ready_seconds=0) for number in (0, 1))
     jobs = [half_done("a", node=0, gpus=2), half_done("b", node=1, gpus=2)]
     jobs += [half_done("c", node=1, gpus=2), half_done("d", node=0, gpus=2)]
     state = make_state(jobs, nodes=nodes, delays=DELAYS)
     two = state.fleet.slots.index(Slot("NC24", 2))
     packing = Packing(slots=np.full(4, two), nodes=((Pattern(2, ((two, 2),)), 2),), usd=0, bound_usd=0)
-    assert set(matched(state, arranged(state, offers(state), packing))) == {
+    assert set(match_to_rented_nodes(state, arrange_nodes(state, available_slots(state), packing))) == {
         NodePlan(type="NC24", jobs=(("a", 2), ("d", 2)), node=0),
         NodePlan(type="NC24", jobs=(("b", 2), ("c", 2)), node=1),
     }
@@ -244,7 +253,7 @@ def test_jobs_that_share_a_node_go_on_sharing_it() -> None:
 
 def test_a_slot_that_is_faster_leaves_less_to_pay() -> None:
     state = make_state([make_job(hours=8, deadline_seconds=4 * 3600)])
-    ahead = LookAhead(state, offers(state), remaining(state))
+    ahead = LookAhead(state, available_slots(state), remaining_seconds(state))
     costs = ahead.costs(1000.0)
     of_largest = [place for place, slot in enumerate(state.fleet.slots) if slot.type == "NC24"]
     assert (np.diff(costs.job_usd[0, of_largest]) < 0).all()
@@ -254,7 +263,7 @@ def test_a_slot_that_is_faster_leaves_less_to_pay() -> None:
 def test_where_a_job_cannot_run_it_costs_infinitely_much() -> None:
     job = make_job()
     state = make_state([replace(job, seconds=(math.inf, *job.seconds[1:]))])
-    costs = LookAhead(state, offers(state), remaining(state)).costs(1000.0)
+    costs = LookAhead(state, available_slots(state), remaining_seconds(state)).costs(1000.0)
     assert np.isinf(costs.job_usd[0]).tolist() == [True] + [False] * 6
 
 
@@ -263,7 +272,7 @@ def test_where_a_job_cannot_run_it_costs_infinitely_much() -> None:
 
 def test_no_reclaims_no_difference() -> None:
     left = np.array([[100.0, math.inf]])
-    assert with_reclaims(left, np.zeros(2), DELAYS) is left
+    assert expected_seconds_with_reclaims(left, np.zeros(2), DELAYS) is left
 
 
 @pytest.mark.parametrize("every", [60.0, 600.0, math.inf], ids=str)
@@ -272,11 +281,13 @@ def test_expected_time_with_reclaims_is_that_of_many_tries(every: float) -> None
     rate, work = 1 / 900, 1200.0
     rng = np.random.default_rng(0)
     took = np.zeros(4000)
-    stretches = max(round(work / every), 1) if math.isfinite(every) else 1
+    allocations = max(round(work / every), 1) if math.isfinite(every) else 1
     for number in range(len(took)):
-        for _ in range(stretches):
-            while (until := rng.exponential(1 / rate)) < work / stretches:
+        for _ in range(allocations):
+            while (until := rng.exponential(1 / rate)) < work / allocations:
                 took[number] += until
-            took[number] += work / stretches
+            took[number] += work / allocations
     delays = Delays(checkpoint_every_seconds=every)
-    assert with_reclaims(np.array([[work]]), np.array([rate]), delays)[0, 0] == pytest.approx(took.mean(), rel=0.05)
+    assert expected_seconds_with_reclaims(np.array([[work]]), np.array([rate]), delays)[0, 0] == pytest.approx(
+        took.mean(), rel=0.05
+    )

@@ -8,10 +8,10 @@ import pytest
 
 from tests.scheduler.makers import AZURE, K80, make_fleet, make_job, make_state
 from tests.scheduler.small_states import gang_state, random_state
-from trainfare.model.queue import Job, NodePlan, Queued, Slot, State
-from trainfare.scheduler.policies.greedy import greedy_nodes
-from trainfare.scheduler.pricing.objective import decision_usd, late_usd, postponed_usd, slots_given
-from trainfare.scheduler.tables import remaining
+from trainfare.model.queue import Job, NodePlan, QueuedJob, Slot, State
+from trainfare.scheduler.policies.greedy import greedy_plans
+from trainfare.scheduler.pricing.objective import decision_usd, late_usd, postponed_usd, assigned_slots
+from trainfare.scheduler.tables import remaining_seconds
 
 HOUR = 3600.0
 
@@ -39,7 +39,7 @@ def _by_hand(state: State, nodes: list[NodePlan]) -> float:
 @pytest.mark.parametrize("maker", [random_state, gang_state], ids=["plain", "gangs"])
 def test_cost_is_the_formula(maker: Callable[[int], State], seed: int) -> None:
     state = maker(seed)
-    nodes = greedy_nodes(state, remaining(state))
+    nodes = greedy_plans(state, remaining_seconds(state))
     assert decision_usd(state, nodes) == pytest.approx(_by_hand(state, nodes))
 
 
@@ -66,26 +66,26 @@ def test_waiting_is_free_where_even_the_slowest_slot_is_in_time() -> None:
 def test_job_without_a_deadline_is_never_late() -> None:
     state = make_state([make_job(deadline_seconds=math.inf)])
     assert decision_usd(state, []) == 0
-    assert late_usd(state, remaining(state)).max() == 0
+    assert late_usd(state, remaining_seconds(state)).max() == 0
 
 
 def test_slots_on_which_a_job_cannot_run_do_not_count_as_its_worst() -> None:
     times = (HOUR, *[math.inf] * (len(make_fleet().slots) - 1))
     job = Job(id="j1", submitted_seconds=0, deadline_seconds=1800, late_usd_per_second=0.01, seconds=times)
     state = make_state([job])
-    assert postponed_usd(state, remaining(state)).tolist() == [pytest.approx(100 * 18)]
-    assert np.isinf(late_usd(state, remaining(state))[0, 1:]).all()
+    assert postponed_usd(state, remaining_seconds(state)).tolist() == [pytest.approx(100 * 18)]
+    assert np.isinf(late_usd(state, remaining_seconds(state))[0, 1:]).all()
 
 
 def test_progress_shortens_what_is_paid() -> None:
-    state = make_state([Queued(job=make_job(hours=2), done=0.75)])
+    state = make_state([QueuedJob(job=make_job(hours=2), done=0.75)])
     assert decision_usd(state, [NodePlan(type="NC6", jobs=(("j1", 1),))]) == pytest.approx(0.28)
 
 
 def test_other_remaining_times_may_be_given() -> None:
     state = make_state([make_job(hours=2)])
     nodes = [NodePlan(type="NC6", jobs=(("j1", 1),))]
-    assert decision_usd(state, nodes, 2 * remaining(state)) == pytest.approx(2 * decision_usd(state, nodes))
+    assert decision_usd(state, nodes, 2 * remaining_seconds(state)) == pytest.approx(2 * decision_usd(state, nodes))
 
 
 def test_empty_node_is_paid_until_something_ends() -> None:
@@ -101,7 +101,7 @@ def test_gang_pays_all_its_nodes() -> None:
     job = Job(id="j1", submitted_seconds=0, deadline_seconds=HOUR, late_usd_per_second=0.01, seconds=seconds)
     state = make_state([job], fleet)
     nodes = [NodePlan(type="NC24", jobs=(("j1", 4),))] * 2
-    assert slots_given(state, nodes) == {"j1": len(fleet.slots) - 1}
+    assert assigned_slots(state, nodes) == {"j1": len(fleet.slots) - 1}
     assert decision_usd(state, nodes) == pytest.approx(4.5)
 
 

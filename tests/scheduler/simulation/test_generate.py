@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainfare.model.queue import Instance, Slot
-from trainfare.scheduler.simulation.generate import AZURE, IN_HOUSE, Setting, generate
+from trainfare.scheduler.simulation.generate import AZURE, IN_HOUSE, QueueSetting, generate
 
-TEN = Setting(nodes=10)
+TEN = QueueSetting(nodes=10)
 
 
 def seconds_of(instance: Instance) -> dict[Slot, np.ndarray]:
@@ -62,21 +62,21 @@ def test_types_of_one_gpu_take_equally_long() -> None:
 
 @pytest.mark.parametrize("load", [0.25, 1.0, 1.5])
 def test_the_load_is_the_work_over_the_time_of_all_nodes(load: float) -> None:
-    instance = generate(Setting(nodes=10, jobs=2000, load=load), 0)
+    instance = generate(QueueSetting(nodes=10, jobs=2000, load=load), 0)
     of = seconds_of(instance)
     work = np.min([of[slot] * slot.gpus / {"6": 1, "1": 2, "2": 4}[slot.type[2]] for slot in instance.slots], axis=0)
     assert work.sum() / (10 * instance.jobs[-1].submitted_seconds) == pytest.approx(load, rel=0.08)
 
 
 def test_another_load_is_the_same_queue_at_another_pace() -> None:
-    high, low = generate(Setting(nodes=10, load=1.0), 0), generate(Setting(nodes=10, load=0.25), 0)
+    high, low = generate(QueueSetting(nodes=10, load=1.0), 0), generate(QueueSetting(nodes=10, load=0.25), 0)
     assert gaps_of(low) == pytest.approx(4 * gaps_of(high))
     assert [job.seconds for job in low.jobs] == [job.seconds for job in high.jobs]
 
 
 def test_gaps_have_the_mean_and_spread_that_are_asked_for() -> None:
-    exponential = gaps_of(generate(Setting(nodes=1, jobs=4000, mean_gap_seconds=30), 0))
-    poisson = gaps_of(generate(Setting(nodes=1, jobs=4000, mean_gap_seconds=30, arrivals="poisson"), 0))
+    exponential = gaps_of(generate(QueueSetting(nodes=1, jobs=4000, mean_gap_seconds=30), 0))
+    poisson = gaps_of(generate(QueueSetting(nodes=1, jobs=4000, mean_gap_seconds=30, arrivals="poisson"), 0))
     assert (exponential.mean(), exponential.std()) == pytest.approx((30, 30), rel=0.1)
     assert (poisson.mean(), poisson.std()) == pytest.approx((30, math.sqrt(30)), rel=0.1)
 
@@ -120,7 +120,7 @@ def test_in_house_servers_join_the_fleet() -> None:
 
 
 def test_no_jobs_is_an_empty_queue() -> None:
-    assert generate(Setting(nodes=2, jobs=0), 0).jobs == ()
+    assert generate(QueueSetting(nodes=2, jobs=0), 0).jobs == ()
 
 
 @pytest.mark.parametrize(
@@ -130,4 +130,4 @@ def test_no_jobs_is_an_empty_queue() -> None:
 )
 def test_a_setting_that_makes_no_sense_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong)).split("_")[0]):
-        Setting(**{"nodes": 1, **wrong})  # type: ignore[arg-type] # wrong fields are what is tried
+        QueueSetting(**{"nodes": 1, **wrong})  # type: ignore[arg-type] # wrong fields are what is tried

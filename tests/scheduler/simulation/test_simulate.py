@@ -11,22 +11,33 @@ from hypothesis import strategies as st
 
 from tests.scheduler.makers import AZURE, K80, make_job
 from tests.scheduler.scripted import ONE, SPOT, TWO, anyhow, as_it_is, near, plan, timed_job, told
-from trainfare.model.queue import Decision, Delays, Instance, Job, NodePlan, NodeType, Queued, Slot, State, every_slot
-from trainfare.model.schedule import Schedule, Stretch
-from trainfare.scheduler.evaluate import outcome
-from trainfare.scheduler.legal import violations
+from trainfare.model.queue import (
+    Decision,
+    Delays,
+    Instance,
+    Job,
+    NodePlan,
+    NodeType,
+    QueuedJob,
+    Slot,
+    State,
+    single_node_slots,
+)
+from trainfare.model.schedule import Schedule, Allocation
+from trainfare.scheduler.evaluate import evaluate
+from trainfare.scheduler.legal import schedule_violations
 from trainfare.scheduler.policies.registry import Policy
-from trainfare.scheduler.running import restore_seconds
+from trainfare.scheduler.execution import restore_seconds
 from trainfare.scheduler.simulation import simulate as simulate_file
-from trainfare.scheduler.simulation.simulate import NeverDone, Watch, simulate
+from trainfare.scheduler.simulation.simulate import UnfinishedJobsError, Watch, simulate
 
 TYPES = (ONE, TWO)
-SLOTS = every_slot(TYPES)  # one (1), two (1), two (2)
+SLOTS = single_node_slots(TYPES)  # one (1), two (1), two (2)
 A = timed_job("a", 1000, 1000, 500)
 
 
 def queue(*jobs: Job, types: tuple[NodeType, ...] = TYPES, slots: tuple[Slot, ...] = ()) -> Instance:
-    return Instance(types=types, slots=slots or every_slot(types), jobs=jobs)
+    return Instance(types=types, slots=slots or single_node_slots(types), jobs=jobs)
 
 
 class How(TypedDict, total=False):
@@ -38,7 +49,7 @@ class How(TypedDict, total=False):
 
 def run(instance: Instance, policy: Policy, *, watch: Watch | None = None, **how: Unpack[How]) -> Schedule:
     schedule = simulate(instance, policy, name="told", nodes=2, watch=watch, **how)
-    assert violations(schedule) == ()
+    assert schedule_violations(schedule) == ()
     return schedule
 
 
@@ -47,7 +58,7 @@ def ends(schedule: Schedule) -> dict[str, float]:
 
 
 def spans(schedule: Schedule) -> list[tuple[str, float, float, float]]:
-    return [(each.job, each.start_seconds, each.works_from_seconds, each.end_seconds) for each in schedule.stretches]
+    return [(each.job, each.start_seconds, each.work_start_seconds, each.end_seconds) for each in schedule.allocations]
 
 
 def moments(schedule_of: Instance, policy: Policy, **how: Unpack[How]) -> list[float]:
@@ -62,14 +73,14 @@ def moments(schedule_of: Instance, policy: Policy, **how: Unpack[How]) -> list[f
 def test_a_job_alone_is_paid_from_its_submission_to_its_end() -> None:
     schedule = run(queue(replace(A, submitted_seconds=100)), told({100: (plan("one", ("a", 1)),)}))
     assert ends(schedule) == {"a": 1100}
-    assert outcome(schedule).rental_usd == near(1.0)
+    assert evaluate(schedule).rental_usd == near(1.0)
 
 
 def test_a_node_is_paid_whole_until_its_last_job_ends() -> None:
     jobs = (A, timed_job("b", 400, 400, 200))
     schedule = run(queue(*jobs), told({0: (plan("two", ("a", 1), ("b", 1)),)}))
     assert ends(schedule) == {"b": 400, "a": 1000}
-    assert outcome(schedule).rental_usd == near(2.0)
+    assert evaluate(schedule).rental_usd == near(2.0)
 
 
 def test_progress_goes_with_the_job_from_slot_to_slot() -> None:
@@ -79,7 +90,7 @@ def test_progress_goes_with_the_job_from_slot_to_slot() -> None:
         tick_seconds=400,
     )
     assert ends(schedule) == {"a": near(400 + 0.6 * 500)}
-    assert [each.done_before for each in schedule.stretches] == [0, near(0.4)]
+    assert [each.done_before for each in schedule.allocations] == [0, near(0.4)]
     assert [each.type for each in schedule.rentals] == ["one", "two"]
 
 
@@ -158,7 +169,7 @@ def test_true_times_rule_and_predictions_are_what_is_expected() -> None:
 def test_a_boot_is_waited_for_and_paid() -> None:
     schedule = run(queue(A), told({0: (plan("one", ("a", 1)),)}), delays=Delays(boot_seconds=120))
     assert spans(schedule) == [("a", 0, 120, 1120)]
-    assert outcome(schedule).rental_usd == near(1.12)
+    assert evaluate(schedule).rental_usd == near(1.12)
 
 
 SLOW = Delays(boot_seconds=50, checkpoint_seconds=10, restart_seconds=20)
@@ -202,7 +213,7 @@ def test_a_job_that_stays_is_not_touched_by_what_comes_beside_it() -> None:
 
 def test_what_a_move_costs_follows_from_how_the_job_stands() -> None:
     def cost(**how: object) -> float:
-        return restore_seconds(Queued(job=A, **how), SLOW)  # type: ignore[arg-type] # fields by name
+        return restore_seconds(QueuedJob(job=A, **how), SLOW)  # type: ignore[arg-type] # fields by name
 
     assert cost() == cost(nodes=(1,), gpus=1) == cost(stopped=True) == 0
     assert cost(done=0.5, nodes=(1,), gpus=1) == cost(done=0.5, stopped=True) == 30
@@ -241,21 +252,21 @@ def test_a_reclaimed_job_falls_back_to_what_it_saved() -> None:
     waits = seen[1].jobs[0]
     assert (waits.done, waits.saved, waits.stopped) == (near(saved), near(saved), False)
     assert waits.expected_done == near(saved)  # the prediction was right, and still is
-    again = schedule.stretches[1]
-    assert again.works_from_seconds == near(LIFE + 50 + 20)  # no checkpoint
-    assert again.end_seconds == near(again.works_from_seconds + (1 - saved) * 1000)
-    assert outcome(schedule).reclaims == 1
+    again = schedule.allocations[1]
+    assert again.work_start_seconds == near(LIFE + 50 + 20)  # no checkpoint
+    assert again.end_seconds == near(again.work_start_seconds + (1 - saved) * 1000)
+    assert evaluate(schedule).reclaims == 1
 
 
 def test_a_job_that_saved_nothing_begins_again() -> None:
     schedule = run(queue(S, types=SPOTS), spot_then_sure(), delays=SLOW, seed=7)
-    assert schedule.stretches[1].done_before == 0
-    assert schedule.stretches[1].works_from_seconds == near(LIFE + 50)
+    assert schedule.allocations[1].done_before == 0
+    assert schedule.allocations[1].work_start_seconds == near(LIFE + 50)
 
 
 def test_on_demand_nodes_stay() -> None:
     schedule = run(queue(S, types=SPOTS), told({0: (plan("one", ("a", 1)),)}))
-    assert outcome(schedule).reclaims == 0
+    assert evaluate(schedule).reclaims == 0
 
 
 def life(seed: int, *kinds: str) -> float:
@@ -289,7 +300,7 @@ def test_a_gang_stops_when_one_of_its_nodes_goes() -> None:
     schedule = run(queue(job, types=SPOTS, slots=slots), policy, seed=7)
     gone = min(LIFE, 600 * float(np.random.default_rng((7, 1)).exponential()))
     assert gone < 500
-    assert schedule.stretches[0].nodes == (0, 1)
+    assert schedule.allocations[0].nodes == (0, 1)
     assert [each.end_seconds for each in schedule.rentals[:2]] == [near(gone)] * 2
     assert [each.reclaimed for each in schedule.rentals[:2]].count(True) == 1
     assert schedule.ended_seconds[0][1] == near(gone + 1000)
@@ -305,20 +316,20 @@ def test_an_unfit_decision_is_the_fault_of_a_policy_by_name() -> None:
 
 @pytest.mark.parametrize("tick_seconds", [None, 60.0], ids=["no tick", "tick"])
 def test_a_job_that_is_never_placed_is_an_error_and_no_endless_wait(tick_seconds: float | None) -> None:
-    with pytest.raises(NeverDone, match=r"told leaves jobs unfinished for ever: a; "):
+    with pytest.raises(UnfinishedJobsError, match=r"told leaves jobs unfinished for ever: a; "):
         run(queue(A), told({}), tick_seconds=tick_seconds)
 
 
 def test_nodes_that_never_stay_long_enough_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulate_file, "IN_VAIN", 100)
     instance = queue(timed_job("a", 1e6), types=(SPOT,))
-    with pytest.raises(NeverDone, match="100 decisions"):
+    with pytest.raises(UnfinishedJobsError, match="100 decisions"):
         run(instance, lambda _: Decision(nodes=(plan("spot", ("a", 1)),)))
 
 
 def test_moving_faster_than_restoring_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulate_file, "IN_VAIN", 100)
-    with pytest.raises(NeverDone):
+    with pytest.raises(UnfinishedJobsError):
         run(queue(A), lambda _: Decision(nodes=(plan("one", ("a", 1)),)), delays=SLOW, tick_seconds=40)
 
 
@@ -332,7 +343,7 @@ def test_a_tick_of_no_time_is_refused() -> None:
 
 def test_an_empty_queue_needs_no_decision() -> None:
     schedule = run(queue(), told({}), clock=lambda: 0.0)
-    assert (schedule.rentals, schedule.stretches, schedule.decision_seconds) == ((), (), ())
+    assert (schedule.rentals, schedule.allocations, schedule.decision_seconds) == ((), (), ())
 
 
 def test_decisions_are_timed_by_the_clock_that_is_given() -> None:
@@ -369,7 +380,7 @@ def test_who_watches_sees_counts_and_may_stop_it() -> None:
 
 # What holds of every simulation
 
-MIXED = (*K80, NodeType(name="spot", gpu="K80", gpus=2, usd_per_hour=0.4, reclaims_per_hour=0.5, most=2))
+MIXED = (*K80, NodeType(name="spot", gpu="K80", gpus=2, usd_per_hour=0.4, reclaims_per_hour=0.5, max_nodes=2))
 GANGS = (Slot("NC12", 2, 2), Slot("NC6", 1, 3))
 REAL = Delays(boot_seconds=120, checkpoint_seconds=30, restart_seconds=60, checkpoint_every_seconds=600)
 
@@ -377,7 +388,7 @@ REAL = Delays(boot_seconds=120, checkpoint_seconds=30, restart_seconds=60, check
 def mixed_instance(seed: int, *, jobs: int = 6) -> Instance:
     """Gangs, spot, users with quotas, slots on which a job cannot run, and predictions that are wrong."""
     rng = np.random.default_rng(seed)
-    slots = every_slot(MIXED) + GANGS
+    slots = single_node_slots(MIXED) + GANGS
     moments = np.sort(rng.uniform(0, 7200, jobs)) * rng.integers(0, 2, jobs).cumsum().clip(0, 1)
     made = []
     for number in range(jobs):
@@ -416,7 +427,7 @@ seeds = given(st.integers(0, 2**32 - 1), st.booleans())
 @seeds
 @settings(max_examples=60, deadline=None)
 def test_whatever_a_policy_decides_the_schedule_could_have_happened(seed: int, real: bool) -> None:
-    assert violations(simulated(seed, real=real)) == ()
+    assert schedule_violations(simulated(seed, real=real)) == ()
 
 
 @seeds
@@ -430,7 +441,7 @@ def test_the_same_seed_gives_the_same_schedule(seed: int, real: bool) -> None:
 def test_names_of_jobs_make_no_difference(seed: int, real: bool) -> None:
     instance = mixed_instance(seed)
     renamed = replace(instance, jobs=tuple(replace(job, id=f"other {job.id[::-1]}") for job in instance.jobs))
-    one, other = (outcome(simulated(seed, real=real, instance=each)) for each in (instance, renamed))
+    one, other = (evaluate(simulated(seed, real=real, instance=each)) for each in (instance, renamed))
     assert one == other
 
 
@@ -441,10 +452,10 @@ def test_names_of_nodes_make_no_difference(seed: int, real: bool) -> None:
     renamed = replace(
         schedule,
         rentals=tuple(replace(each, node=1000 - each.node) for each in schedule.rentals),
-        stretches=tuple(replace(each, nodes=tuple(1000 - n for n in each.nodes)) for each in schedule.stretches),
+        allocations=tuple(replace(each, nodes=tuple(1000 - n for n in each.nodes)) for each in schedule.allocations),
     )
-    assert violations(renamed) == ()
-    assert outcome(renamed) == outcome(schedule)
+    assert schedule_violations(renamed) == ()
+    assert evaluate(renamed) == evaluate(schedule)
 
 
 @seeds
@@ -453,11 +464,11 @@ def test_rent_covers_the_share_of_every_gpu_that_was_used(seed: int, real: bool)
     schedule = simulated(seed, real=real)
     kinds = {each.node: schedule.fleet.type_of(each.type) for each in schedule.rentals}
 
-    def share_usd(each: Stretch) -> float:
+    def share_usd(each: Allocation) -> float:
         kind = kinds[each.nodes[0]]
         return kind.usd_per_second * each.gpus / kind.gpus * len(each.nodes) * (each.end_seconds - each.start_seconds)
 
-    assert outcome(schedule).rental_usd >= sum(map(share_usd, schedule.stretches)) * (1 - 1e-9)
+    assert evaluate(schedule).rental_usd >= sum(map(share_usd, schedule.allocations)) * (1 - 1e-9)
 
 
 @seeds
@@ -465,7 +476,7 @@ def test_rent_covers_the_share_of_every_gpu_that_was_used(seed: int, real: bool)
 def test_twice_the_prices_are_twice_the_rent_and_the_same_lateness(seed: int, real: bool) -> None:
     instance = mixed_instance(seed)
     dear = replace(instance, types=tuple(replace(kind, usd_per_hour=2 * kind.usd_per_hour) for kind in MIXED))
-    one, other = (outcome(simulated(seed, real=real, instance=each)) for each in (instance, dear))
+    one, other = (evaluate(simulated(seed, real=real, instance=each)) for each in (instance, dear))
     assert other.rental_usd == near(2 * one.rental_usd)
     assert other.tardiness_usd == one.tardiness_usd
 
@@ -475,9 +486,9 @@ def test_what_a_job_has_done_is_seen_apart_for_each_kind_of_gpu() -> None:
     job = make_job(types=AZURE, hours=2.0)
     truth = tuple(
         seconds * (2.0 if slot.type.startswith("NV") else 1.0)
-        for seconds, slot in zip(job.seconds, every_slot(AZURE), strict=True)
+        for seconds, slot in zip(job.seconds, single_node_slots(AZURE), strict=True)
     )
-    instance = Instance(types=AZURE, slots=every_slot(AZURE), jobs=(job,), true_seconds=(truth,))
+    instance = Instance(types=AZURE, slots=single_node_slots(AZURE), jobs=(job,), true_seconds=(truth,))
     states: list[State] = []
 
     def moves_once(state: State) -> Decision:

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
-from trainfare.app.profiling.in_code import InCode
+from trainfare.app.profiling.in_process import InCode
 from trainfare.errors import UsageError
 from trainfare.model.profile import Profile
 from trainfare.settings import Settings

@@ -9,11 +9,11 @@ from trainfare.app.ids import new_id
 from trainfare.app.profiling.save import machine_called
 from trainfare.errors import UsageError
 from trainfare.model.profile import Profile
-from trainfare.profiler.past import csv_table, hf, keras_csv, mlflow, tensorboard, wandb
-from trainfare.profiler.past.csv_table import TimeIs
-from trainfare.profiler.past.logged import Axis, Logged, Stated
-from trainfare.profiler.past.names import is_validation
-from trainfare.profiler.past.profile import profile_of
+from trainfare.profiler.past_runs import csv_table, hf, keras_csv, mlflow, tensorboard, wandb
+from trainfare.profiler.past_runs.csv_table import TimeIs
+from trainfare.profiler.past_runs.run_log import Axis, Logged, Stated
+from trainfare.profiler.past_runs.metric_names import is_validation
+from trainfare.profiler.past_runs.build_profile import profile_of
 from trainfare.settings import Settings, read_settings
 from trainfare.store.history import AlreadyKept
 from trainfare.store.open import open_history
@@ -128,7 +128,7 @@ def not_known(profile: Profile) -> dict[str, str]:
                 len(profile.iteration_seconds) >= _FEWEST_TIMES,
             ),
             ("machine it ran on", "--on aws/g5.xlarge", profile.host.vm_type),
-            ("batch size", "--batch-size N", profile.batch_size),
+            ("batch size", "--batch-size N", profile.micro_batch_size),
             ("iterations an epoch", "--iterations-per-epoch N, or --samples N", _knows_epoch(profile)),
             ("epochs to train", "--epochs N", profile.epochs),
             ("program", '--command "python train.py"', len(profile.program.command) > 1),
@@ -148,7 +148,7 @@ def _time_remedy(profile: Profile) -> str:
 
 
 def _knows_epoch(profile: Profile) -> bool:
-    return bool(profile.iterations_per_epoch or (profile.samples and profile.batch_size))
+    return bool(profile.iterations_per_epoch or (profile.samples and profile.micro_batch_size))
 
 
 def _words(command: str | None) -> tuple[str, ...]:

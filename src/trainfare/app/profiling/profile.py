@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, overload
 
-from trainfare.app.profiling.in_code import InCode
+from trainfare.app.profiling.in_process import InCode
 from trainfare.app.profiling.save import FEWEST_ITERATIONS, keep, this_machine
 from trainfare.clouds.slices import is_slice, slice_for
 from trainfare.errors import ProgramError, UsageError
@@ -15,7 +15,7 @@ from trainfare.model.machine import VmType
 from trainfare.model.profile import Profile
 from trainfare.model.program import Program
 from trainfare.probe import boot
-from trainfare.profiler.enough import PATIENCE, STEADY, Until, UntilEpochs, UntilStable, UntilSteady
+from trainfare.profiler.stopping import PATIENCE, STEADY, Until, UntilEpochs, UntilStable, UntilSteady
 from trainfare.profiler.events import of_leading_process, what_was_seen
 from trainfare.profiler.measure import Measured, Progress, measure
 from trainfare.profiler.workspace import Workspace, workspace

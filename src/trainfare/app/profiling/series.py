@@ -25,11 +25,11 @@ class Trial:
     @property
     def remark(self) -> str | None:
         """A batch size that the program did not take up."""
-        if self.profile is None or self.batch_size is None or self.profile.batch_size is None:
+        if self.profile is None or self.batch_size is None or self.profile.micro_batch_size is None:
             return None
-        if self.batch_size in (self.profile.batch_size, self.profile.global_batch_size):
+        if self.batch_size in (self.profile.micro_batch_size, self.profile.effective_batch_size):
             return None
-        return f"asked for batch size {self.batch_size}, the program took {self.profile.batch_size}"
+        return f"asked for batch size {self.batch_size}, the program took {self.profile.micro_batch_size}"
 
 
 def profile_series(

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from trainfare.errors import InfeasibleError, UsageError
 from trainfare.model.queue import Instance, Job, NodeType, Slot
-from trainfare.scheduler.simulation.simulate import CannotDecide, NeverDone
+from trainfare.scheduler.simulation.simulate import PolicyError, UnfinishedJobsError
 
 SHORTEST_SECONDS, LONGEST_SECONDS = 1e-3, 1e10
 """A thousandth of a second, and 300 years; Unix time is within."""
@@ -106,7 +106,9 @@ class _Rooms:
     def __init__(self, instance: Instance, nodes: int) -> None:
         self._nodes = nodes
         self._slots = instance.slots
-        self._most = {each.name: nodes if each.most is None else min(nodes, each.most) for each in instance.types}
+        self._most = {
+            each.name: nodes if each.max_nodes is None else min(nodes, each.max_nodes) for each in instance.types
+        }
         self._quotas = dict(instance.quotas)
 
     def why_not(self, job: Job) -> str | None:
@@ -162,10 +164,10 @@ def policies_may_fail() -> Iterator[None]:
     """A policy that leaves jobs for ever, or that cannot decide, is told to the user."""
     try:
         yield
-    except NeverDone as error:
+    except UnfinishedJobsError as error:
         raise InfeasibleError(
             f"{error}. They lose their nodes before anything is saved, or the policy gives them none: let them save "
             "themselves (--mode real --checkpoint-every 10min), give more nodes, or take another policy."
         ) from error
-    except CannotDecide as error:
+    except PolicyError as error:
         raise InfeasibleError(f"{str(error).rstrip('.?')}. Take another policy, as --policy greedy.") from error

@@ -11,16 +11,16 @@ from trainfare.store.open import open_history
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class QueueListing:
     """The oldest first; and a sentence for each that is damaged and therefore left out."""
 
     submissions: tuple[Submission, ...]
     damaged: tuple[str, ...]
 
 
-def list_queue(*, settings: Settings | None = None) -> Waiting:
+def list_queue(*, settings: Settings | None = None) -> QueueListing:
     with open_history((settings or read_settings()).store) as history:
-        return Waiting(submissions=history.submissions(), damaged=history.damaged)
+        return QueueListing(submissions=history.submissions(), damaged=history.damaged)
 
 
 def withdraw_jobs(submission_ids: Sequence[str], *, settings: Settings | None = None) -> tuple[str, ...]:

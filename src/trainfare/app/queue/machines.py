@@ -67,7 +67,7 @@ def usual_offers(
 def _estimates(fare: Workload, most_gpus: int, today: date) -> list[Estimate]:
     """Of every machine that stays and that it fits on, with one of its GPUs and with as many as it can use."""
     profiles = fare.believer.profiles
-    size = fare.leading.profiles[0].whole_batch_size
+    size = fare.leading.profiles[0].effective_batch_size
     found = candidates(
         (offer for offer in fare.catalog.offers if offer.market in RENTED),
         profiles,

@@ -15,14 +15,14 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from trainfare.app.queue.limits import policies_may_fail
-from trainfare.app.queue.times import QueueTable, Training, Unplanned, queue_table
+from trainfare.app.queue.times import QueueTable, Training, UnplannedJob, queue_table
 from trainfare.errors import UsageError
 from trainfare.model.estimate import Estimate
-from trainfare.model.queue import Arrivals, Decision, Instance, Queued, Slot, State
-from trainfare.model.schedule import Outcome, Schedule, Stretch
+from trainfare.model.queue import ArrivalStatistics, Decision, Instance, QueuedJob, Slot, State
+from trainfare.model.schedule import ScheduleOutcome, Schedule, Allocation
 from trainfare.scheduler.bounds.lower_bound import lower_bound
-from trainfare.scheduler.evaluate import outcome
-from trainfare.scheduler.policies.registry import OURS, Policy
+from trainfare.scheduler.evaluate import evaluate
+from trainfare.scheduler.policies.registry import DEFAULT_POLICY, Policy
 from trainfare.scheduler.policies.registry import policy as policy_of
 from trainfare.scheduler.simulation.simulate import decided, simulate
 from trainfare.settings import Settings, read_settings
@@ -80,12 +80,12 @@ class QueuePlan:
     """In the order of their submission."""
     schedule: Schedule | None
     """The projection; its second 0 is `table.zero_at`. None where nothing can be planned, as of the two that follow."""
-    outcome: Outcome | None
+    outcome: ScheduleOutcome | None
     bound_usd: float | None
     """No schedule of these jobs on so many of these machines costs less, if the predictions are right."""
 
     @property
-    def unplanned(self) -> tuple[Unplanned, ...]:
+    def unplanned(self) -> tuple[UnplannedJob, ...]:
         return self.table.unplanned
 
     @property
@@ -102,7 +102,7 @@ class QueuePlan:
 
         if self.schedule is None or self.outcome is None:
             raise UsageError("nothing is planned, so there is nothing to draw.")
-        drawn = self.schedule.since((self.made_at - self.table.zero_at).total_seconds())
+        drawn = self.schedule.relative_to((self.made_at - self.table.zero_at).total_seconds())
         wide, narrow = (
             gantt_figure(drawn, self.outcome, bound_usd=self.bound_usd, width=width, since=NOW)
             for width in (WIDE, NARROW)
@@ -114,7 +114,7 @@ def plan_queue(
     *,
     machines: Sequence[str] = (),
     nodes: int | None = None,
-    policy: str = OURS,
+    policy: str = DEFAULT_POLICY,
     spot: bool = False,
     quotas: Sequence[tuple[str, int]] = (),
     settings: Settings | None = None,
@@ -159,7 +159,7 @@ def plan_queue(
         decision=decision,
         jobs=tuple(_planned_jobs(table, state, decision, schedule)),
         schedule=schedule,
-        outcome=outcome(schedule),
+        outcome=evaluate(schedule),
         bound_usd=lower_bound(table.instance, count).usd,
     )
 
@@ -171,8 +171,8 @@ def state_now(table: QueueTable, instance: Instance, *, nodes: int) -> State:
     return State(
         now_seconds=(table.now - table.zero_at).total_seconds(),
         fleet=instance.fleet(nodes),
-        jobs=tuple(Queued(job=job) for job in instance.jobs),
-        arrivals=Arrivals(
+        jobs=tuple(QueuedJob(job=job) for job in instance.jobs),
+        arrivals=ArrivalStatistics(
             jobs=len(submitted),
             last_seconds=max(submitted),
             mean_shortest_seconds=math.fsum(shortest) / len(shortest),
@@ -198,21 +198,21 @@ def _tick_seconds(instance: Instance, nodes: int) -> float:
 
 
 def _planned_jobs(table: QueueTable, state: State, decision: Decision, schedule: Schedule) -> Iterator[PlannedJob]:
-    stretches: dict[str, list[Stretch]] = {job.id: [] for job in schedule.jobs}
-    for stretch in schedule.stretches:
-        stretches[stretch.job].append(stretch)
+    allocations: dict[str, list[Allocation]] = {job.id: [] for job in schedule.jobs}
+    for allocation in schedule.allocations:
+        allocations[allocation.job].append(allocation)
     kinds = {rental.node: rental.type for rental in schedule.rentals}
     nodes = {name: number for number, plan in enumerate(decision.nodes) for name, _ in plan.jobs}
     ended = dict(schedule.ended_seconds)
     for training, job in zip(table.trainings, schedule.jobs, strict=True):
-        first = stretches[job.id][0]
+        first = allocations[job.id][0]
         planned = _planned(
             training,
             slot=Slot(kinds[first.nodes[0]], first.gpus, len(first.nodes)),
             node=nodes.get(job.id),
             begins_at=_moment(table.zero_at, first.start_seconds),
             ends_at=_moment(table.zero_at, ended[job.id]),
-            moves=sum((a.nodes, a.gpus) != (b.nodes, b.gpus) for a, b in pairwise(stretches[job.id])),
+            moves=sum((a.nodes, a.gpus) != (b.nodes, b.gpus) for a, b in pairwise(allocations[job.id])),
             table=table,
             log_error=job.log_error,
         )
@@ -283,7 +283,7 @@ def _why_waiting(planned: PlannedJob, state: State, decision: Decision) -> str:
     if len(decision.nodes) >= fleet.nodes:
         return "the only node is taken" if fleet.nodes == 1 else f"all {fleet.nodes} nodes are taken"
     rented = Counter(plan.type for plan in decision.nodes)
-    if all(each.most is not None and rented[each.name] >= each.most for each in fleet.types):
+    if all(each.max_nodes is not None and rented[each.name] >= each.max_nodes for each in fleet.types):
         return "every machine is taken"
     if planned.late_seconds:
         return "the policy holds it back, though it will be late"

@@ -8,7 +8,7 @@ from trainfare.model.submission import Submission
 
 if TYPE_CHECKING:
     from trainfare.app.queue.plan import PlannedJob, QueuePlan
-    from trainfare.app.queue.submit import Submitted
+    from trainfare.app.queue.submit import SubmissionResult
 
 
 def submission_record(submission: Submission) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def _machines(plan: "QueuePlan") -> list[dict[str, Any]]:
             "market": offer.market,
             "usd_per_hour": each.usd_per_hour,
             "reclaims_per_hour": each.reclaims_per_hour,
-            "most": each.most,
+            "most": each.max_nodes,
         }
         for each in plan.table.instance.types
         for offer in (plan.table.offers[each.name],)

@@ -4,13 +4,13 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from trainfare.model.queue import Instance, Job
-from trainfare.model.schedule import Outcome, Schedule, Stretch
+from trainfare.model.schedule import ScheduleOutcome, Schedule, Allocation
 
 if TYPE_CHECKING:
-    from trainfare.app.queue.simulate import Bounded, Compared, Simulated
+    from trainfare.app.queue.simulate import BoundReport, PolicyComparison, SimulationReport
 
 
-def simulated_record(found: "Simulated") -> dict[str, Any]:
+def simulated_record(found: "SimulationReport") -> dict[str, Any]:
     """The outcome, what became of each job, and what was paid for."""
     return {
         **_in_sum(found),
@@ -20,7 +20,7 @@ def simulated_record(found: "Simulated") -> dict[str, Any]:
     }
 
 
-def compared_record(found: "Compared") -> dict[str, Any]:
+def compared_record(found: "PolicyComparison") -> dict[str, Any]:
     """The outcome of each policy, the cheapest first."""
     first = found.simulated[0]
     return {
@@ -32,7 +32,7 @@ def compared_record(found: "Compared") -> dict[str, Any]:
     }
 
 
-def bound_record(found: "Bounded") -> dict[str, Any]:
+def bound_record(found: "BoundReport") -> dict[str, Any]:
     return {
         "lower_bound_usd": found.bound.usd,
         "each_job_alone_usd": found.bound.each_usd,
@@ -78,18 +78,18 @@ def job_records(schedule: Schedule) -> list[dict[str, Any]]:
     """In the order of their submission."""
     ended = dict(schedule.ended_seconds)
     types = {rental.node: rental.type for rental in schedule.rentals}
-    stretches: dict[str, list[Stretch]] = {job.id: [] for job in schedule.jobs}
-    for stretch in schedule.stretches:
-        stretches[stretch.job].append(stretch)
-    return [_job_record(job, ended.get(job.id), stretches[job.id], types) for job in schedule.jobs]
+    allocations: dict[str, list[Allocation]] = {job.id: [] for job in schedule.jobs}
+    for allocation in schedule.allocations:
+        allocations[allocation.job].append(allocation)
+    return [_job_record(job, ended.get(job.id), allocations[job.id], types) for job in schedule.jobs]
 
 
-def _job_record(job: Job, end: float | None, stretches: list[Stretch], types: dict[int, str]) -> dict[str, Any]:
+def _job_record(job: Job, end: float | None, allocations: list[Allocation], types: dict[int, str]) -> dict[str, Any]:
     late = max(0.0, end - job.deadline_seconds) if end is not None else 0.0
     return {
         "job": job.id,
         "submitted_s": job.submitted_seconds,
-        "started_s": stretches[0].start_seconds if stretches else None,
+        "started_s": allocations[0].start_seconds if allocations else None,
         "ended_s": end,
         "deadline_s": finite(job.deadline_seconds),
         "late_s": late,
@@ -97,7 +97,7 @@ def _job_record(job: Job, end: float | None, stretches: list[Stretch], types: di
         "stretches": [
             {
                 "start_s": each.start_seconds,
-                "works_from_s": each.works_from_seconds,
+                "works_from_s": each.work_start_seconds,
                 "end_s": each.end_seconds,
                 "vm_type": types[each.nodes[0]],
                 "nodes": list(each.nodes),
@@ -105,12 +105,12 @@ def _job_record(job: Job, end: float | None, stretches: list[Stretch], types: di
                 "done_before": each.done_before,
                 "done_after": each.done_after,
             }
-            for each in stretches
+            for each in allocations
         ],
     }
 
 
-def _in_sum(found: "Simulated") -> dict[str, Any]:
+def _in_sum(found: "SimulationReport") -> dict[str, Any]:
     delays = found.schedule.delays
     return {
         "policy": found.outcome.policy,
@@ -131,7 +131,7 @@ def finite(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def outcome_record(found: Outcome) -> dict[str, Any]:
+def outcome_record(found: ScheduleOutcome) -> dict[str, Any]:
     """Seconds end in `_s`, as in the files of an instance."""
     return {
         "job_count": found.jobs,

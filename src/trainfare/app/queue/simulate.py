@@ -24,12 +24,12 @@ from trainfare.app.queue.limits import (
 from trainfare.errors import InfeasibleError, NotFoundError, UsageError
 from trainfare.measurements.instances import read_instance
 from trainfare.model.queue import Delays, Instance
-from trainfare.model.schedule import Outcome, Schedule
-from trainfare.scheduler.bounds.lower_bound import Bound, lower_bound
-from trainfare.scheduler.evaluate import outcome
-from trainfare.scheduler.policies.registry import OURS, POLICIES, Policy, registered
+from trainfare.model.schedule import ScheduleOutcome, Schedule
+from trainfare.scheduler.bounds.lower_bound import LowerBound, lower_bound
+from trainfare.scheduler.evaluate import evaluate
+from trainfare.scheduler.policies.registry import DEFAULT_POLICY, POLICIES, Policy, canonical_policy_name
 from trainfare.scheduler.policies.registry import policy as policy_of
-from trainfare.scheduler.simulation.generate import Setting, generate, with_error
+from trainfare.scheduler.simulation.generate import QueueSetting, generate, with_prediction_error
 from trainfare.scheduler.simulation.simulate import simulate
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Circumstances(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
+class SimulationProgress:
     """How far a simulation is."""
 
     policy: str
@@ -84,17 +84,17 @@ class Watched:
     jobs: int
 
 
-Watch = Callable[[Watched], None]
+Watch = Callable[[SimulationProgress], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Simulated:
+class SimulationReport:
     """What one policy made of a queue."""
 
     schedule: Schedule
-    outcome: Outcome
+    outcome: ScheduleOutcome
     mode: Mode
-    bound: Bound
+    bound: LowerBound
     """No schedule of this queue costs less."""
     left_out: tuple[str, ...]
     """A sentence for each job of the folder that could not be read."""
@@ -117,10 +117,10 @@ class Simulated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class PolicyComparison:
     """What several policies made of one queue, the cheapest first."""
 
-    simulated: tuple[Simulated, ...]
+    simulated: tuple[SimulationReport, ...]
     skipped: tuple[tuple[str, str], ...]
     """(policy, why it was not run)"""
 
@@ -130,7 +130,7 @@ class Compared:
         from trainfare.figures.look import NARROW, WIDE
         from trainfare.figures.schedule_costs import policies_figure
 
-        wanted = [registered(name) for name in policies] or [self.simulated[0].outcome.policy, REFERENCE]
+        wanted = [canonical_policy_name(name) for name in policies] or [self.simulated[0].outcome.policy, REFERENCE]
         drawn = [each for each in self.simulated if each.outcome.policy in wanted]
         wide, narrow = (
             policies_figure(
@@ -145,10 +145,10 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounded:
+class BoundReport:
     """What no schedule of a queue is below."""
 
-    bound: Bound
+    bound: LowerBound
     jobs: int
     nodes: int
     left_out: tuple[str, ...]
@@ -158,14 +158,14 @@ def simulate_queue(
     instance: Queue = None,
     *,
     nodes: int,
-    policy: str = OURS,
+    policy: str = DEFAULT_POLICY,
     watch: Watch | None = None,
     **circumstances: Unpack[Circumstances],
-) -> Simulated:
+) -> SimulationReport:
     """What `policy` makes of the queue in a folder, of an instance, or of the store, on at most `nodes` nodes."""
     decide = policy_of(policy)
     queue = _queue(instance, nodes, circumstances)
-    return _simulated(queue, registered(policy), decide, lower_bound(queue.instance, nodes), watch)
+    return _simulated(queue, canonical_policy_name(policy), decide, lower_bound(queue.instance, nodes), watch)
 
 
 def compare_policies(
@@ -174,11 +174,11 @@ def compare_policies(
     nodes: int,
     policies: Sequence[str] = (),
     watch: Watch | None = None,
-    on_finished: Callable[[Simulated], None] = lambda _: None,
+    on_finished: Callable[[SimulationReport], None] = lambda _: None,
     **circumstances: Unpack[Circumstances],
-) -> Compared:
+) -> PolicyComparison:
     """The same queue under each of these policies, all when none is named; `on_finished` hears of each at once."""
-    names = list(dict.fromkeys(registered(name) for name in policies)) or list(POLICIES)
+    names = list(dict.fromkeys(canonical_policy_name(name) for name in policies)) or list(POLICIES)
     skipped = []
     if not policies and nodes > SMALL_NODES:
         names.remove("per_node")
@@ -200,17 +200,17 @@ def compare_policies(
     return compared(found, skipped)
 
 
-def compared(found: Sequence[Simulated], skipped: Sequence[tuple[str, str]] = ()) -> Compared:
-    return Compared(
+def compared(found: Sequence[SimulationReport], skipped: Sequence[tuple[str, str]] = ()) -> PolicyComparison:
+    return PolicyComparison(
         simulated=tuple(sorted(found, key=lambda each: each.outcome.total_usd)),
         skipped=tuple(skipped),
     )
 
 
-def bound_queue(instance: Queue = None, *, nodes: int, settings: "Settings | None" = None) -> Bounded:
+def bound_queue(instance: Queue = None, *, nodes: int, settings: "Settings | None" = None) -> BoundReport:
     """What no schedule of the queue on at most `nodes` nodes is below."""
     queue = _queue(instance, nodes, {"settings": settings})
-    return Bounded(
+    return BoundReport(
         bound=lower_bound(queue.instance, nodes),
         jobs=len(queue.instance.jobs),
         nodes=nodes,
@@ -255,7 +255,7 @@ def generate_instance(
     if into is not None:
         require_free(Path(into), force=force)
     try:
-        setting = Setting(
+        setting = QueueSetting(
             nodes=nodes,
             jobs=jobs,
             load=1.0 if load is None else load,
@@ -275,7 +275,7 @@ def generate_instance(
     return instance
 
 
-def _generated(setting: Setting, seed: int) -> Instance:
+def _generated(setting: QueueSetting, seed: int) -> Instance:
     """Made, if its last job comes within times that can be reckoned with."""
     try:
         with np.errstate(over="ignore"):
@@ -321,13 +321,13 @@ def _queue(instance: Queue, nodes: int, circumstances: Circumstances) -> _Queue:
         raise UsageError("there are no jobs in this queue: add some to its jobs.csv, and their times to times.csv.")
     if (error := circumstances.get("error")) is not None:
         require_error(error)
-        instance = with_error(instance, error, seed)
+        instance = with_prediction_error(instance, error, seed)
     instance, too_much = schedulable(instance, nodes)
     tick = circumstances.get("tick_seconds")
     require_tick(tick, instance, nodes)
     start = start_seconds(instance.jobs)
     return _Queue(
-        instance=instance.since(start),
+        instance=instance.relative_to(start),
         start_seconds=start,
         nodes=nodes,
         mode=mode,
@@ -373,12 +373,16 @@ def _require_mode(mode: str, circumstances: Circumstances) -> None:
             raise UsageError(f"{name} of {seconds:g} s is longer than can be reckoned with: give a time, as 2min.")
 
 
-def _simulated(queue: _Queue, name: str, decide: Policy, bound: Bound, watch: Watch | None) -> Simulated:
+def _simulated(queue: _Queue, name: str, decide: Policy, bound: LowerBound, watch: Watch | None) -> SimulationReport:
     jobs = len(queue.instance.jobs)
 
     def tell(now: float, waiting: int, running: int, ended: int) -> None:
         if watch is not None:
-            watch(Watched(policy=name, now_seconds=now, waiting=waiting, running=running, ended=ended, jobs=jobs))
+            watch(
+                SimulationProgress(
+                    policy=name, now_seconds=now, waiting=waiting, running=running, ended=ended, jobs=jobs
+                )
+            )
 
     with policies_may_fail():
         schedule = simulate(
@@ -392,9 +396,9 @@ def _simulated(queue: _Queue, name: str, decide: Policy, bound: Bound, watch: Wa
             clock=time.perf_counter,
             watch=tell,
         )
-    return Simulated(
-        schedule=schedule.since(-queue.start_seconds),
-        outcome=outcome(schedule),
+    return SimulationReport(
+        schedule=schedule.relative_to(-queue.start_seconds),
+        outcome=evaluate(schedule),
         mode=queue.mode,
         bound=bound,
         left_out=queue.left_out,

@@ -28,7 +28,7 @@ FARTHEST = timedelta(days=3653)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Submitted:
+class SubmissionResult:
     """What was put into the queue, and what should be known of it."""
 
     submission: Submission
@@ -45,7 +45,7 @@ def submit_job(
     late_usd_per_hour: float | None = None,
     user: str | None = None,
     settings: Settings | None = None,
-) -> Submitted:
+) -> SubmissionResult:
     """Puts the training of the named profiles, or of the newest, into the queue.
 
     `gpus` says among how many GPUs of one machine it can share its work. `deadline` is a moment (without a time zone,
@@ -84,7 +84,7 @@ def submit_job(
         )
         history.add_submission(submission)
     said = late_usd_per_hour is not None
-    return Submitted(submission=submission, remarks=tuple(_remarks(submission, fare, weight_said=said)))
+    return SubmissionResult(submission=submission, remarks=tuple(_remarks(submission, fare, weight_said=said)))
 
 
 def _remarks(submission: Submission, fare: Workload, *, weight_said: bool) -> Iterator[str]:

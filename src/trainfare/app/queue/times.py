@@ -29,7 +29,7 @@ from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 from trainfare.model.offer import Offer
 from trainfare.model.profile import Profile
-from trainfare.model.queue import Delays, Instance, Job, NodeType, Slot, every_slot
+from trainfare.model.queue import Delays, Instance, Job, NodeType, Slot, single_node_slots
 from trainfare.model.submission import Submission
 from trainfare.recommender.candidates import uses_several_gpus
 from trainfare.settings import Settings, read_settings
@@ -48,7 +48,7 @@ ALIKE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unplanned:
+class UnplannedJob:
     """What waits and cannot be planned, and why."""
 
     submission: Submission
@@ -94,7 +94,7 @@ class QueueTable:
     offers: Mapping[str, Offer]
     """By the name of a node type."""
     delays: Delays
-    unplanned: tuple[Unplanned, ...]
+    unplanned: tuple[UnplannedJob, ...]
     damaged: tuple[str, ...]
     remarks: tuple[str, ...]
 
@@ -108,7 +108,7 @@ class QueueTable:
                 else "nothing waits in the store's queue: name another with --instance DIR, or submit a training "
                 "first: trainfare schedule submit PROFILE --deadline 6h"
             )
-        return self.instance.since((self.now - self.zero_at).total_seconds())
+        return self.instance.relative_to((self.now - self.zero_at).total_seconds())
 
 
 @gc_paused()
@@ -140,7 +140,7 @@ def queue_table(
     left, types = table.possible()
     runs = {each.submission.id for each in left}
     unplanned += [
-        Unplanned(submission=each.submission, why=table.why_not(each))
+        UnplannedJob(submission=each.submission, why=table.why_not(each))
         for each in trainings
         if each.submission.id not in runs
     ]
@@ -159,7 +159,7 @@ def queue_table(
     )
 
 
-def _trainings(history: History, settings: Settings) -> tuple[list[Training], list[Unplanned]]:
+def _trainings(history: History, settings: Settings) -> tuple[list[Training], list[UnplannedJob]]:
     """Jobs of the same profiles lean on the same beliefs."""
     fares: dict[tuple[object, ...], Workload] = {}
     trainings, unplanned = [], []
@@ -171,7 +171,7 @@ def _trainings(history: History, settings: Settings) -> tuple[list[Training], li
                 fares[key] = _fare(history, submission, settings)
             trainings.append(Training(submission=submission, fare=_as_long(fares[key], submission.epochs)))
         except TrainfareError as error:
-            unplanned.append(Unplanned(submission=submission, why=str(error).rstrip(".")))
+            unplanned.append(UnplannedJob(submission=submission, why=str(error).rstrip(".")))
     return trainings, unplanned
 
 
@@ -271,7 +271,7 @@ class _Times:
         return min(training.most_gpus, self.quotas.get(training.submission.user, NO_LIMIT))
 
     def _estimate(self, training: Training) -> None:
-        name, size = training.submission.id, training.leading.whole_batch_size
+        name, size = training.submission.id, training.leading.effective_batch_size
         wanted = {}
         for kind, offer in self.offers.items():
             most = min(self.most_gpus(training), max(1, offer.vm_type.gpus))
@@ -305,7 +305,7 @@ def _instance(
 ) -> Instance:
     types = _node_types(table, trainings, names)
     used = {slot for _, slot in table.estimates}
-    slots = tuple(slot for slot in every_slot(types) if slot in used)
+    slots = tuple(slot for slot in single_node_slots(types) if slot in used)
     jobs = tuple(_job(table, training, slots, ready=(now - zero).total_seconds(), zero=zero) for training in trainings)
     return Instance(types=types, slots=slots, jobs=jobs, quotas=tuple(quotas))
 
@@ -333,7 +333,7 @@ def _node_types(table: _Times, trainings: Sequence[Training], names: Sequence[st
                 gpus=gpus,
                 usd_per_hour=offer.usd_per_hour,
                 reclaims_per_hour=interruptions_on(offer).per_hour.value if offer.market == "spot" else 0.0,
-                most=1 if offer.market == "own" else None,
+                max_nodes=1 if offer.market == "own" else None,
             )
         )
     return tuple(types)

@@ -15,7 +15,7 @@ from trainfare.scheduler.tables import slot_table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Imported:
+class TraceImport:
     """The queue of a trace, and a sentence for each job of it that cannot be scheduled."""
 
     instance: Instance
@@ -64,7 +64,7 @@ def import_trace(
     seed: int = 0,
     error: float = 0.0,
     force: bool = False,
-) -> Imported:
+) -> TraceImport:
     """The queue of a trace in gavel's form, its first `jobs` alone where wanted; with `into`, written there too.
 
     True times are steps / measured steps a second. Machines, their prices, deadlines and what lateness costs are those
@@ -91,4 +91,4 @@ def import_trace(
         raise UsageError(f"there are no jobs in {trace}: name a file with a job a line.")
     if into is not None:
         write_queue(Path(into), read.instance)
-    return Imported(instance=read.instance, left_out=read.left_out)
+    return TraceImport(instance=read.instance, left_out=read.left_out)

@@ -44,7 +44,7 @@ def choose(search: Search, asked: Question) -> Choice:
     if limited or asked.legs:
         in_legs = _in_legs(search.fare, asked, relied.ordered, tuple(rest))
     ordered = relied.ordered if asked.early is None else _in_time(in_legs, relied.ordered, asked)
-    if not ordered and (in_legs is None or in_legs.legs is None):
+    if not ordered and (in_legs is None or in_legs.split is None):
         raise _nothing_keeps(goal, may, kept, search.estimates)
     risk = relied.risk if ordered[:1] == relied.ordered[:1] else None
     if goal.deadline_seconds is not None:  # spot counts only where it was looked into
@@ -77,15 +77,15 @@ def _in_legs(
         return plan_split(fare, (*ordered, *rest), asked.goal, early=asked.early)
     if ordered and asked.early is None and ordered[0].candidate.offer.market == "spot":
         why_not = "under a deadline no legs are planned on spot: how long one waits is looked into of one machine alone"
-        return SplitAdvice(legs=None, alone=ordered[0], reasons=(why_not,))
+        return SplitAdvice(split=None, single_machine=ordered[0], reasons=(why_not,))
     steady = [e for e in (*ordered, *rest) if e.candidate.offer.market != "spot"]
     return plan_split(fare, steady, asked.goal, early=asked.early) if steady else None
 
 
 def _in_time(in_legs: SplitAdvice | None, ordered: Sequence[Estimate], asked: Question) -> tuple[Estimate, ...]:
     """The one machine that also has the early figure in time; of the others nobody has looked."""
-    alone = None if in_legs is None else in_legs.alone
-    if alone is None and in_legs is not None and in_legs.legs is None:
+    alone = None if in_legs is None else in_legs.single_machine
+    if alone is None and in_legs is not None and in_legs.split is None:
         raise InfeasibleError(f"no machine alone {_early_words(asked)}, and {in_legs.reasons[0]}.")
     if alone is None:
         return ()

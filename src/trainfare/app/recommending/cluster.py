@@ -344,7 +344,7 @@ def _remarks(found: "Forecast | str | None", rated: Sequence[Rated], types: Sequ
         for each in rated
         if each.trained is None and each.worker.name not in silent
     ]
-    size = found.profile.batch_size
+    size = found.profile.micro_batch_size
     batch = f"batch of {size}" if size else "batch"
     guessed = found.fare.leading.length.guessed
     return (

@@ -28,7 +28,7 @@ from trainfare.model.interval import Interval
 from trainfare.model.offer import Candidate, Offer
 from trainfare.model.plan import Goal
 from trainfare.model.profile import Profile
-from trainfare.profiler.enough import PATIENCE, Stability, stability_of
+from trainfare.profiler.stopping import PATIENCE, Stability, stability_of
 from trainfare.recommender.crossovers import Stretch, stretches
 from trainfare.settings import Settings, read_settings
 from trainfare.store.history import History
@@ -102,7 +102,7 @@ def compare(
         overheads=None,
         settings=settings,
     )
-    wanted = list(dict.fromkeys(Candidate(offer=o, nodes=1, batch_size=p.batch_size) for p, o in priced))
+    wanted = list(dict.fromkeys(Candidate(offer=o, nodes=1, batch_size=p.effective_batch_size) for p, o in priced))
     once, twice = (fare.on_a_line(wanted, number) for number in (1, 2))
     baseline = min((offer for _, offer in priced), key=lambda o: o.usd_per_hour).vm_type.key
     return Comparison(
@@ -142,8 +142,10 @@ def _until_stable(profiles: Sequence[Profile], usd_per_hour: dict[str, float], p
     """The runs that were trained until stable tell how many epochs are needed; two epochs how long they take."""
     points = {p.id: seen for p in profiles if (seen := stability_of(p, patience)) is not None and seen.over}
     stable = [p for p in profiles if p.id in points]
-    sizes = {p.batch_size for p in stable}
-    short = [p for p in profiles if p not in stable and len(complete_epochs(p)) >= 2 and p.batch_size in sizes]
+    sizes = {p.effective_batch_size for p in stable}
+    short = [
+        p for p in profiles if p not in stable and len(complete_epochs(p)) >= 2 and p.effective_batch_size in sizes
+    ]
     if not stable:
         return None
     return UntilStable(
@@ -157,7 +159,7 @@ def _cost_benefit(
     stable: Sequence[Profile], short: Sequence[Profile], points: Mapping[str, Stability], usd_per_hour: dict[str, float]
 ) -> tuple[CostBenefit, ...]:
     """Nothing where a batch size has no stabilisation point, or was trained until stable on several machines."""
-    first = {p.global_batch_size or p.batch_size or 0: points[p.id] for p in stable}
+    first = {p.effective_batch_size or 0: points[p.id] for p in stable}
     epochs = {size: point.stable_from_epoch for size, point in first.items() if point.stable_from_epoch}
     machines = {p.host.vm_type for p in stable}
     if len(epochs) < len(first) or len(machines) != 1:

@@ -18,7 +18,7 @@ from trainfare.estimator.epochs.needed import epochs_needed
 from trainfare.estimator.epochs.stabilisation import patience_epoch, settled_epoch
 from trainfare.model.epochs import EpochsAnswer
 from trainfare.model.profile import Profile
-from trainfare.profiler.enough import (
+from trainfare.profiler.stopping import (
     PATIENCE,
     complete_epochs,
     is_better_higher,
@@ -136,7 +136,7 @@ def profile_epochs(
         declared, plan = end, plan[:end]
     whole = declared is not None and len(plan) == declared
     needed = _not_of_the_diverged(profile, seen, epochs_needed(values, higher=higher, run=declared, plan=plan))
-    batch_size = _global_batch_size(profile)
+    batch_size = profile.effective_batch_size
     needed = replace(needed, batch_size=batch_size)
     length = max(declared, len(values)) if declared else None
     usable = len(values) and unusable(values, higher=higher) is None
@@ -316,10 +316,6 @@ def _stabilised(curve: Curve | None, run: int | None) -> Stabilised | None:
         patience=patience_epoch(curve.values, higher=curve.higher, patience=PATIENCE),
         eye=None if (place := stabilisation_point(curve.values, PATIENCE)) is None else place + 1,
     )
-
-
-def _global_batch_size(profile: Profile) -> int | None:
-    return profile.global_batch_size or (profile.batch_size * profile.world_size if profile.batch_size else None)
 
 
 def _profiles(history: History, profile_ids: Sequence[str]) -> tuple[Profile, ...]:

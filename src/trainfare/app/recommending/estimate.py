@@ -58,7 +58,7 @@ def estimate(
     with open_history(settings.store) as history:
         profiles = profiles_asked(history, [profile_id] if profile_id else [])
     fare = gather(
-        profiles[:1] + tuple(p for p in profiles[1:] if p.batch_size == profiles[0].batch_size),
+        profiles[:1] + tuple(p for p in profiles[1:] if p.effective_batch_size == profiles[0].effective_batch_size),
         decide=partial(decide_epochs, epochs),
         iterations_per_epoch=iterations_per_epoch,
         overheads=overheads,
@@ -67,7 +67,7 @@ def estimate(
     listed = fare.catalog.find(on)
     offers = (*listed, *fare.catalog.committed(listed[0].vm_type.key))
     offer = _offer(offers, region=region, spot=spot, reserved=reserved, today=today)
-    size = profiles[0].whole_batch_size if batch_size is None else batch_size
+    size = profiles[0].effective_batch_size if batch_size is None else batch_size
     candidate = Candidate(
         offer=offer,
         nodes=nodes,
@@ -126,7 +126,7 @@ def _shared(estimate: Estimate, fare: Workload) -> Iterator[str]:
             f"the batch of {candidate.batch_size} is shared by {workers} GPUs, which add up their gradients in every "
             f"iteration: {estimate.iteration_seconds.value:.3g} s; the program must be started for that (torchrun, DDP)"
         )
-    if candidate.batch_size != fare.leading.profiles[0].whole_batch_size and estimate.epochs_interval is None:
+    if candidate.batch_size != fare.leading.profiles[0].effective_batch_size and estimate.epochs_interval is None:
         yield (
             "as many epochs are assumed at this batch size as at the one that was profiled, and larger batches often "
             "need more: trainfare epochs says how many"

@@ -95,8 +95,9 @@ class Forecast:
         return self.fare.believer.believe(vm_type, nodes=n, gpus=vm_type.gpus, batch_size=size)
 
     def _whole_batch(self, name: str, n: int) -> int | None:
-        size = self.profile.batch_size
-        return None if size is None else size * n * max(1, self.vm_types[name].gpus)
+        size = self.profile.micro_batch_size
+        passes = self.profile.accumulation_steps
+        return None if size is None else size * passes * n * max(1, self.vm_types[name].gpus)
 
     def _served(self, name: str, alone: Belief, server: Server, n: int) -> Interval:
         """An iteration of a server that waits for all, as all-reduce does: the training stays the same."""

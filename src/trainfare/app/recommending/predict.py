@@ -79,7 +79,7 @@ def predict(
         profiles = profiles_asked(history, profile_ids)
     catalog = open_catalog(settings)
     vm_type = _machine(catalog, on)
-    size = profiles[0].whole_batch_size if batch_size is None else batch_size
+    size = profiles[0].effective_batch_size if batch_size is None else batch_size
     gpus = gpus_used(vm_type, gpus, nodes, size)
     believer = StepTimePredictor(
         profiles,

@@ -172,7 +172,7 @@ def _measure(following: Probe, leading: Profile, settings: Settings, profiling: 
 
 def _reaches(candidate: Candidate, leading: Profile) -> bool:
     """Whether a door leads there: today to slices of this machine, at the batch size that the command says."""
-    as_profiled = candidate.batch_size in (None, leading.whole_batch_size)
+    as_profiled = candidate.batch_size in (None, leading.effective_batch_size)
     return is_slice(candidate.offer.vm_type) and candidate.nodes == 1 and as_profiled
 
 

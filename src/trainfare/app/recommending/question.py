@@ -8,7 +8,7 @@ from trainfare.errors import UsageError
 from trainfare.model.bill import Overheads
 from trainfare.model.plan import Goal
 from trainfare.model.scope import Scope
-from trainfare.model.split import Early
+from trainfare.model.split import EarlyTarget
 
 EVERYTHING = Scope()
 
@@ -18,7 +18,7 @@ class Asked(TypedDict, total=False):
 
     scope: Scope
     epochs: int | None
-    early: Early | None
+    early: EarlyTarget | None
     legs: bool
     baseline: str | None
     iterations_per_epoch: int | None
@@ -37,7 +37,7 @@ class Question:
     goal: Goal
     scope: Scope = EVERYTHING
     epochs: int | None = None
-    early: Early | None = None
+    early: EarlyTarget | None = None
     legs: bool = False
     baseline: str | None = None
     iterations_per_epoch: int | None = None

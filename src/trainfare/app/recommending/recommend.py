@@ -150,7 +150,7 @@ def _plan(searched: Search, asked: Question, found: Choice) -> Plan:
     at_knee = knee(found.front)
     ordered = found.ordered[: 1 + RUNNERS_UP]
     whole = {id(e.candidate): e for e in fare.estimate([e.candidate for e in (*ordered, *found.front)])}
-    in_legs = None if found.legs is None or not (asked.legs or not ordered) else found.legs.legs
+    in_legs = None if found.legs is None or not (asked.legs or not ordered) else found.legs.split
     first = whole[id(ordered[0].candidate)] if ordered else _first_leg(in_legs)
     topics = grouped(_case(searched, asked, found, first))
     return Plan(
@@ -172,7 +172,7 @@ def _plan(searched: Search, asked: Question, found: Choice) -> Plan:
 def _first_leg(legs: SplitPlan | None) -> Estimate:
     if legs is None:
         raise ValueError("a plan has a machine or legs")
-    return legs.legs[0].estimate
+    return legs.segments[0].estimate
 
 
 def _case(searched: Search, asked: Question, found: Choice, chosen: Estimate) -> Case:
@@ -214,15 +214,15 @@ def _case(searched: Search, asked: Question, found: Choice, chosen: Estimate) ->
 
 def _legs_sentences(asked: Question, found: Choice) -> tuple[str, ...]:
     """Said where they win; where they do not, only to who asked for them."""
-    if found.legs is None or (found.legs.legs is None and not asked.legs):
+    if found.legs is None or (found.legs.split is None and not asked.legs):
         return ()
-    if found.legs.legs is None or asked.legs or not found.ordered:
+    if found.legs.split is None or asked.legs or not found.ordered:
         return found.legs.reasons
     return (f"{found.legs.reasons[0]}; so it is planned only with --legs",)
 
 
 def _batch_epochs(fare: Workload, chosen: Estimate) -> str | None:
-    size, profiled = chosen.candidate.batch_size, fare.leading.profiles[0].whole_batch_size
+    size, profiled = chosen.candidate.batch_size, fare.leading.profiles[0].effective_batch_size
     answer = fare.epochs_at.get(size) if size is not None else None
     if answer is None or answer.low is None or answer.high is None:
         return None

@@ -27,7 +27,7 @@ class Search:
 
 
 def search(fare: Workload, profiles: Sequence[Profile], scope: Scope, epochs: int | None, now: datetime) -> Search:
-    if scope.batch_sizes and profiles[0].batch_size is None:
+    if scope.batch_sizes and profiles[0].effective_batch_size is None:
         raise UsageError(f"nobody knows the batch size of profile {profiles[0].id}, so no other can be asked for.")
     sizes = sensible_batch_sizes(profiles, scope)
     if not (epochs and len(sizes) == len(scope.batch_sizes) == 1):  # what is stated is of the one that is asked for
@@ -82,7 +82,7 @@ def _shape(candidate: Candidate) -> tuple[int, int | None, int | None]:
 def _is_safe(estimate: Estimate, fare: Workload, scope: Scope) -> bool:
     """A batch size that nobody asked for is proposed only where it surely fits in memory."""
     size = estimate.candidate.batch_size
-    if size in scope.batch_sizes or any(group.profiles[0].whole_batch_size == size for group in fare.groups):
+    if size in scope.batch_sizes or any(group.profiles[0].effective_batch_size == size for group in fare.groups):
         return True
     return estimate.memory is not None and estimate.memory.verdict == "fits"
 

@@ -97,10 +97,10 @@ class Workload:
     def at(self, batch_size: int | None) -> AtOneBatchSize:
         """What would be trained at a batch size of all GPUs together; one that was not profiled is like the leading
         one, but for the number of its iterations."""
-        found = next((g for g in self.groups if g.profiles[0].whole_batch_size == batch_size), None)
+        found = next((g for g in self.groups if g.profiles[0].effective_batch_size == batch_size), None)
         if found is not None:
             return found
-        known = self.leading.profiles[0].whole_batch_size
+        known = self.leading.profiles[0].effective_batch_size
         if batch_size is None or known is None:
             return self.leading
         return _at_other_batch(self.leading, known, batch_size, self.epochs_at.get(batch_size))
@@ -162,7 +162,7 @@ def gather(
     """`decide` says how long a profile with so many iterations an epoch is to be trained."""
     groups: dict[int | None, list[Profile]] = {}
     for profile in profiles:
-        groups.setdefault(profile.whole_batch_size, []).append(profile)
+        groups.setdefault(profile.effective_batch_size, []).append(profile)
     if iterations_per_epoch is not None:
         _require_at_least_one("iterations an epoch", iterations_per_epoch)
         if len(groups) > 1:
@@ -229,7 +229,7 @@ def _require_at_least_one(name: str, number: int) -> None:
 
 
 def _what_ran(profile: Profile) -> tuple[object, ...]:
-    return profile.program.command, profile.batch_size
+    return profile.program.command, profile.effective_batch_size
 
 
 def _is_repeat(profile: Profile, first: Profile) -> bool:
@@ -266,7 +266,7 @@ def _at_other_batch(group: AtOneBatchSize, known: int, batch_size: int, answer: 
 
 def _known_epochs(group: AtOneBatchSize) -> KnownEpochs | None:
     profile, length = group.profiles[0], group.length
-    if profile.whole_batch_size is None:
+    if profile.effective_batch_size is None:
         return None
     between = length.epochs_interval or Interval.exactly(length.epochs)
     told = EpochsAnswer(
@@ -276,7 +276,7 @@ def _known_epochs(group: AtOneBatchSize) -> KnownEpochs | None:
         low=between.low,
         high=between.high,
     )
-    return KnownEpochs.of(told, profile.whole_batch_size, profile.gradient_noise)
+    return KnownEpochs.of(told, profile.effective_batch_size, profile.gradient_noise)
 
 
 def _whole_interval(answer: EpochsAnswer, whole: int) -> Interval | None:
@@ -287,7 +287,7 @@ def _whole_interval(answer: EpochsAnswer, whole: int) -> Interval | None:
 def _iterations_per_epoch(profile: Profile) -> int:
     if profile.iterations_per_epoch:
         return profile.iterations_per_epoch
-    if profile.samples and (batch_size := profile.global_batch_size or profile.batch_size):
+    if profile.samples and (batch_size := profile.effective_batch_size):
         return math.ceil(profile.samples / batch_size)
     if profile.planned_iterations:
         # It never speaks of epochs: all of it is one.

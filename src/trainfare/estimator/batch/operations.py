@@ -53,8 +53,8 @@ def operations_by_batch(profiles: Sequence[Profile]) -> Callable[[int], tuple[Op
     """
     by_batch: dict[int, Profile] = {}
     for profile in profiles:
-        if profile.batch_size is not None and profile.operations:
-            by_batch.setdefault(profile.batch_size, profile)
+        if profile.micro_batch_size is not None and profile.operations:
+            by_batch.setdefault(profile.micro_batch_size, profile)
     if not by_batch:
         raise ValueError("operations at another batch size need a profile with operations and a batch size")
     known = sorted(by_batch)
@@ -145,7 +145,7 @@ def _laws(profile: Profile, other: Profile | None) -> list[_Law]:
 
 
 def _by_shapes(profile: Profile) -> list[_Law]:
-    batch = profile.batch_size
+    batch = profile.micro_batch_size
     if batch is None:
         raise ValueError("a profile without a batch size does not tell what carries it")
     reader = _Shapes(profile.operations, batch)

@@ -23,7 +23,7 @@ from trainfare.model.bill import Terms
 from trainfare.model.interval import Interval
 from trainfare.model.offer import Candidate
 from trainfare.model.profile import Profile
-from trainfare.model.split import MigrationPart, Move
+from trainfare.model.split import MigrationPart, Migration
 from trainfare.units import BYTES_PER_GIB, SECONDS_PER_HOUR, format_duration
 
 TRANSFER_FACTOR = 3.0
@@ -75,7 +75,7 @@ class Side:
 
 def migration_between(
     first: Side, second: Side, *, profile: Profile, checkpoints: Checkpoints, rates: Rates = USUAL
-) -> Move:
+) -> Migration:
     """From the first machine to the second, with the checkpoint of that program."""
     known = checkpoint_bytes(profile)
     size = UNKNOWN_BYTES if known is None else Interval.within_factor(known, SIZE_FACTOR)
@@ -84,7 +84,7 @@ def migration_between(
     upload = _copied(size) if same_disk else _sent(size, rates.upload)
     download = ALREADY_THERE if same_disk else _sent(size, rates.download)
     restore = _at_rate(size, READ_BYTES_PER_SECOND, factor=READ_FACTOR, least=LEAST_READ_SECONDS)
-    return Move(
+    return Migration(
         checkpoint=checkpoint,
         upload=upload,
         download=download,

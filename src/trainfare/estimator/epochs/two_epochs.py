@@ -227,7 +227,7 @@ def _machine(profile: Profile) -> str:
 
 
 def _batch_size(profile: Profile) -> int:
-    size = profile.global_batch_size or profile.batch_size
+    size = profile.effective_batch_size
     if size is None:
         raise UsageError(
             f"profile {profile.id} does not know its batch size, and epochs are compared by batch size. "

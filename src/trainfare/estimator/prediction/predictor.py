@@ -117,7 +117,7 @@ class StepTimePredictor:
         self._models: dict[str | None, tuple[tuple[str, ...], StepModel]] = {}
         self._steps: dict[int | None, dict[str, StepSeconds]] = {}
         self._traced = tuple(p for p in self.profiles if p.operations)
-        sized = any(p.batch_size is not None for p in self._traced)
+        sized = any(p.micro_batch_size is not None for p in self._traced)
         self._sized = operations_by_batch(self._traced) if sized else None
         self._iterations: dict[tuple[object, ...], Iteration | None] = {}
         self._beliefs: dict[tuple[object, ...], Belief | None] = {}
@@ -150,12 +150,15 @@ class StepTimePredictor:
     def _iteration(self, vm_type: VmType, nodes: int, gpus: int, batch_size: int | None) -> Iteration | None:
         workers = nodes * gpus
         there = [p for p in self._measured_on(vm_type) if p.world_size == workers and nodes == 1]
-        exact = [p for p in there if batch_size is None or p.whole_batch_size == batch_size]
+        exact = [p for p in there if batch_size is None or p.effective_batch_size == batch_size]
         if exact:
             return _measured(exact)
+        # The number of accumulated passes stays as profiled: what changes is how many samples each has.
+        passes = self.profiles[0].accumulation_steps
+        per_pass = None if batch_size is None else max(1, round(batch_size / passes))
         if workers == 1:
-            return self._alone(vm_type, batch_size)
-        return self._together(vm_type, nodes, gpus, batch_size)
+            return self._alone(vm_type, per_pass)
+        return self._together(vm_type, nodes, gpus, per_pass)
 
     def _times_of(self, profile: Profile) -> StepTimes:
         if profile.id not in self._times:
@@ -188,7 +191,7 @@ class StepTimePredictor:
     def _on_slice(self, vm_type: VmType, batch_size: int | None) -> Iteration | None:
         """More or fewer cores of a machine that was measured."""
         cores = self._cores_of(vm_type.key)
-        alike = [p for p in self.profiles if batch_size is None or p.whole_batch_size == batch_size]
+        alike = [p for p in self.profiles if batch_size is None or _per_pass(p) == batch_size]
         seen = seen_on(alike, self._cores_of) if cores else ()
         if not seen or not cores:
             return None
@@ -207,7 +210,7 @@ class StepTimePredictor:
 
     def _other_batch(self, there: Sequence[Profile], vm_type: VmType, batch_size: int) -> Iteration | None:
         """Measured on that machine type, but at other batch sizes."""
-        known = [(p.batch_size, self._times_of(p).later.value) for p in there if p.batch_size is not None]
+        known = [(p.micro_batch_size, self._times_of(p).later.value) for p in there if p.micro_batch_size is not None]
         if not known:
             return None
         gpu = vm_type.gpu
@@ -232,7 +235,7 @@ class StepTimePredictor:
         """One profile a GPU, that of the nearest batch, the nearest of all first; where the GPU itself was measured, in
         another machine, that alone."""
         found: dict[str, _Elsewhere] = {}
-        for profile in sorted(self.profiles, key=lambda p: _apart(p.batch_size, batch_size)):
+        for profile in sorted(self.profiles, key=lambda p: _apart(p.micro_batch_size, batch_size)):
             source = self._source(profile)
             if source is not None and source.name not in found and profile.steady_iteration_seconds:
                 measured = self._times_of(profile).later
@@ -244,7 +247,7 @@ class StepTimePredictor:
         """Measured on other GPUs: moved by its operations or by its timed operators, whichever is surer; only where
         neither is known, by what other programs gain alone. The wait for data goes by the batch."""
         leading = known[0]
-        sized = leading.profile.batch_size
+        sized = leading.profile.micro_batch_size
         at = batch_size or sized
         ways = (self._by_operations(known, target, at), self._by_operators(leading, target, at))
         told = [way for way in ways if way is not None]
@@ -258,7 +261,7 @@ class StepTimePredictor:
         if calibration is None or not traced:
             return None
         there = self._corrected(target, at)
-        foretold = [(self._corrected(one.gpu, one.profile.batch_size), one.device) for one in traced]
+        foretold = [(self._corrected(one.gpu, one.profile.micro_batch_size), one.device) for one in traced]
         if traced[0].gpu.name == target.name:
             here, device = foretold[0]
             seconds = Interval.within_factor(device * there.seconds / here.seconds, calibration.same_gpu_factor)
@@ -286,7 +289,7 @@ class StepTimePredictor:
     def _by_operators(self, known: _Elsewhere, target: Gpu, at: int | None) -> Iteration | None:
         """Each operator's measured time by itself, where they were measured."""
         profile, source = known.profile, known.gpu
-        if self._calibration is None or not profile.operator_seconds or at is None or at != profile.batch_size:
+        if self._calibration is None or not profile.operator_seconds or at is None or at != profile.micro_batch_size:
             return None
         timed = OperatorProfile(
             program=profile.program.name,
@@ -314,10 +317,11 @@ class StepTimePredictor:
         profile, key = known[0].profile, tuple(one.profile.id for one in known)
         if key not in self._movers:
             timed = [
-                Timed(gpu=one.gpu, seconds=one.device, batch_size=float(one.profile.batch_size or 1)) for one in known
+                Timed(gpu=one.gpu, seconds=one.device, batch_size=float(one.profile.micro_batch_size or 1))
+                for one in known
             ]
             self._movers[key] = Mover(timed, profile.dtype or "float32", self._calibration.programs)
-        found = self._movers[key].to(target, batch_size=float(at or profile.batch_size or 1))
+        found = self._movers[key].to(target, batch_size=float(at or profile.micro_batch_size or 1))
         return Iteration(
             seconds=Interval(value=found.seconds, low=found.low, high=found.high),
             basis="scaled",
@@ -327,11 +331,11 @@ class StepTimePredictor:
 
     def _extrapolated(self, target: Gpu, batch_size: int | None) -> Iteration | None:
         calibration = self._calibration
-        ordered = sorted(self._traced, key=lambda p: p.batch_size != batch_size)
+        ordered = sorted(self._traced, key=lambda p: p.micro_batch_size != batch_size)
         leading = next((p for p in ordered if p.steady_iteration_seconds), None)
         if leading is None or calibration is None:
             return None
-        step = self._step(target, batch_size or leading.batch_size)
+        step = self._step(target, batch_size or leading.micro_batch_size)
         corrections = calibration.corrections
         factor = calibration.extrapolated_factor(step, target.name)
         leans_on = calibration.behind(target.name)
@@ -339,7 +343,7 @@ class StepTimePredictor:
             factor = math.exp(math.hypot(math.log(factor), math.log(FOREIGN_FACTOR)))
             leans_on += (f"kernels are taken to be PyTorch's; {leading.framework} may fuse them, so it is less sure",)
         seconds = step.seconds * corrections.factor(target.name, leading.program.name)
-        grown = batch_size / leading.batch_size if batch_size and leading.batch_size else 1.0
+        grown = batch_size / leading.micro_batch_size if batch_size and leading.micro_batch_size else 1.0
         return _with_wait(
             Iteration(
                 seconds=Interval.within_factor(seconds, factor),
@@ -399,11 +403,11 @@ class StepTimePredictor:
         """The batch of all is shared out; gradients are added up around a ring."""
         workers = nodes * gpus
         leading = self.profiles[0]
-        size = batch_size or leading.whole_batch_size
+        size = batch_size or _per_pass(leading)
         if self._calibration is None or vm_type.gpu is None or size is None or size < workers:
             return None
         own = max(1, round(per_gpu_batch(size, gpus=workers)))
-        there = [p for p in self._measured_on(vm_type) if p.world_size == 1 and p.batch_size == own]
+        there = [p for p in self._measured_on(vm_type) if p.world_size == 1 and p.micro_batch_size == own]
         alone = _measured(there) if there else self._alone(vm_type, own)
         if alone is None:
             return None
@@ -456,14 +460,14 @@ class StepTimePredictor:
 
     def _ring(self, vm_type: VmType) -> RingFit | None:
         """What the program's own steps there say of its gradients, where it ran on one GPU and on several."""
-        there = [p for p in self._measured_on(vm_type) if p.batch_size is not None]
+        there = [p for p in self._measured_on(vm_type) if p.micro_batch_size is not None]
         if not {1} < {p.world_size for p in there}:
             return None
         return fit_ring(
             [
                 MeasuredStep(
                     placement=Placement(nodes=1, gpus=p.world_size),
-                    batch_size=float(p.batch_size or 1),
+                    batch_size=float(p.micro_batch_size or 1),
                     seconds=self._times_of(p).later.value,
                 )
                 for p in there
@@ -519,12 +523,12 @@ class StepTimePredictor:
         there = [p for p in self._measured_on(vm_type) if p.world_size == 1]
         if any(_what(p) == _what(profile) for p in there):
             return 1.0
-        as_profiled = self._alone(vm_type, profile.batch_size)
+        as_profiled = self._alone(vm_type, profile.micro_batch_size)
         return (as_profiled or iteration).seconds.value / measured.later.value
 
 
 def _measured(runs: Sequence[Profile]) -> Iteration:
-    at = f" at batch size {runs[0].batch_size}" if runs[0].batch_size else ""
+    at = f" at batch size {runs[0].effective_batch_size}" if runs[0].effective_batch_size else ""
     ids = ", ".join(run.id for run in runs)
     return Iteration(
         seconds=measured_times(*runs).later,
@@ -537,7 +541,7 @@ def _measured(runs: Sequence[Profile]) -> Iteration:
 
 def _held_share(there: Sequence[Profile], gpu: Gpu | None, batch_size: int) -> float | None:
     """Of the GPU's memory, at that batch size; None where nobody knows."""
-    need = memory_need(there[0], batch_size=batch_size, others=there) if gpu is not None else None
+    need = memory_need(there[0], micro_batch_size=batch_size, others=there) if gpu is not None else None
     return None if need is None or gpu is None else need.tensors_gib / gpu.memory_gib
 
 
@@ -560,8 +564,13 @@ def _parts(step: StepSeconds) -> tuple[Part, ...]:
     return tuple(sorted((part for part in (*classes, host) if part.seconds > 0), key=lambda part: -part.seconds))
 
 
+def _per_pass(profile: Profile) -> int | None:
+    """Samples that all processes together take through one forward pass."""
+    return None if profile.micro_batch_size is None else profile.micro_batch_size * profile.world_size
+
+
 def _what(profile: Profile) -> tuple[object, ...]:
-    return profile.batch_size, profile.world_size
+    return profile.micro_batch_size, profile.world_size
 
 
 def _apart(one: int | None, other: int | None) -> float:

@@ -1,6 +1,6 @@
-"""Python imports this at start because its folder is first on PYTHONPATH.
+"""The entry point of the probe: Python imports it at start-up because its folder is first on PYTHONPATH.
 
-It starts the probe, leaves `sys.path` as it would have been, and then runs the `sitecustomize` that it shadows.
+It removes its folder from `sys.path`, starts the probe and then runs the `sitecustomize` that it shadows.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import importlib.util
 import os
 import sys
 
-_HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 # pathlib would cost every start 10 ms
+_HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 # importing pathlib would add 10 ms to every start
 
 
 def _start_probe() -> None:
@@ -39,6 +39,6 @@ def _run_shadowed() -> None:
 sys.path[:] = [entry for entry in sys.path if entry != _HERE]
 try:
     _start_probe()
-except Exception as error:  # noqa: BLE001 # whatever is wrong with the probe, the program must start
+except Exception as error:  # noqa: BLE001 # the program must start even if the probe fails
     sys.stderr.write(f"trainfare: the probe could not start: {error!r}\n")
 _run_shadowed()

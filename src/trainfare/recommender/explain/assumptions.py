@@ -29,9 +29,9 @@ def _length(case: Case) -> Iterator[str]:
     profile = case.profile
     if case.planned_iterations is not None and case.iterations_per_epoch is not None:
         yield f"the program counts in iterations: {_in_epochs(case.planned_iterations, case.iterations_per_epoch)}"
-    if profile.samples and profile.batch_size and profile.batch_size > profile.samples:
+    if profile.samples and (profile.effective_batch_size or 0) > profile.samples:
         yield (
-            f"a batch of {profile.batch_size} is larger than the data set of {profile.samples} samples: "
+            f"a batch of {profile.effective_batch_size} is larger than the data set of {profile.samples} samples: "
             "an epoch is one iteration"
         )
     if case.guessed_epochs is not None:

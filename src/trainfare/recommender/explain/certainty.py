@@ -53,7 +53,9 @@ def _scaled_from(estimate: Estimate, profile: Profile) -> str:
     vm_type = estimate.candidate.offer.vm_type
     if profile.host.vm_type == vm_type.key:
         gpus = "" if profile.world_size == 1 else f" on {profile.world_size} GPUs"
-        return f"on this machine type at batch size {profile.batch_size}{gpus}, and moved to what is asked for"
+        return (
+            f"on this machine type at batch size {profile.effective_batch_size}{gpus}, and moved to what is asked for"
+        )
     if vm_type.gpu is None:
         taken = profile.host.vm_type or "all of it"
         return f"on {taken} and moved to this slice by the work of an iteration and the cores it kept busy"

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trainfare.scheduler.bounds.priced_job import PricedJob, cheapest
-from trainfare.scheduler.highs import Model, NoOptimum, solve
+from trainfare.scheduler.highs import LinearModel, SolverError, solve
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -76,7 +76,7 @@ def best_prices(
             low, high = np.maximum(best - width, 0), best + width
         try:
             reachable, duals = _mixture(ways, capacity, low, high)
-        except NoOptimum:  # dollars too far apart for the solver; every price is valid, so the best so far is
+        except SolverError:  # dollars too far apart for the solver; every price is valid, so the best so far is
             break
         if reachable - most <= enough * abs(most):
             break
@@ -103,7 +103,7 @@ def _mixture(ways: Sequence[_Ways], capacity: "Numbers", low: "Numbers", high: "
     part = np.concatenate([each.use for each in ways]) / capacity.ravel()
     way, limit = np.nonzero(part)
     every, spare = np.arange(limits), mixed + np.arange(limits)
-    model = Model(
+    model = LinearModel(
         usd=np.concatenate([*(each.usd for each in ways), (high * capacity).ravel(), -(low * capacity).ravel()]),
         low=np.zeros(mixed + 2 * limits),
         high=np.full(mixed + 2 * limits, np.inf),

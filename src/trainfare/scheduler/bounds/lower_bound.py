@@ -63,7 +63,7 @@ ROUNDING = 1e-7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bound:
+class LowerBound:
     """What a queue costs at least; infinite where a job can never run on these nodes."""
 
     usd: float
@@ -94,13 +94,13 @@ class _Queue:
         return of_job
 
 
-def lower_bound(instance: Instance, nodes: int) -> Bound:
+def lower_bound(instance: Instance, nodes: int) -> LowerBound:
     """Of the cost of every schedule of `instance` on at most `nodes` nodes."""
     queue = _queue(instance, nodes)
     if not queue.jobs:
-        return Bound(usd=0.0, each_usd=0.0, fluid_usd=0.0)
+        return LowerBound(usd=0.0, each_usd=0.0, fluid_usd=0.0)
     if not np.isfinite(queue.seconds).any(axis=1).all():
-        return Bound(usd=math.inf, each_usd=math.inf, fluid_usd=math.inf)
+        return LowerBound(usd=math.inf, each_usd=math.inf, fluid_usd=math.inf)
     edges = _edges(queue)
     free = np.zeros((len(queue.limits), len(edges) - 1))
     each = value(_priced(queue, edges), free, free)
@@ -108,13 +108,13 @@ def lower_bound(instance: Instance, nodes: int) -> Bound:
     edges, prices = _prices(_sample(queue) if large else queue, edges)
     jobs, capacity = _priced(queue, edges), _capacity(queue, edges)
     fluid = max(each, *(value(jobs, capacity, prices * part) for part in (PARTS if large else (1.0,))))
-    return Bound(usd=fluid * (1 - ROUNDING), each_usd=each * (1 - ROUNDING), fluid_usd=fluid * (1 - ROUNDING))
+    return LowerBound(usd=fluid * (1 - ROUNDING), each_usd=each * (1 - ROUNDING), fluid_usd=fluid * (1 - ROUNDING))
 
 
 def _queue(instance: Instance, nodes: int) -> _Queue:
     fleet = instance.fleet(nodes)
     table = slot_table(fleet)
-    most = np.array([nodes if each.most is None else min(each.most, nodes) for each in fleet.types])
+    most = np.array([nodes if each.max_nodes is None else min(each.max_nodes, nodes) for each in fleet.types])
     limited = np.flatnonzero((most > 0) & (most < nodes))
     quotas = {user: gpus for user, gpus in fleet.quotas if any(job.user == user for job in instance.jobs)}
     gpus = table.gpus * table.nodes

@@ -1,1 +1,1 @@
-"""Which jobs share which node."""
+"""Packing: which jobs share which node."""

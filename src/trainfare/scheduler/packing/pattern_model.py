@@ -1,15 +1,15 @@
-"""Jobs on nodes that are counted by pattern, not one by one: the linear model, its prices and its bound.
+"""The linear model of jobs on nodes that are counted by pattern, with its prices and its bound.
 
 A pattern p divides the GPUs of a node of type v among slots: a_pk of its parts are slot k. A gang is a pattern too: n_p
-whole nodes with one part. With m_p nodes (gangs) of each pattern and y_jk = 1 where job j has slot k:
+complete nodes with one part. With m_p nodes (gangs) of each pattern and y_jk = 1 where job j has slot k:
 
     minimise   Σ_jk usd_jk y_jk + Σ_j wait_j (1 - Σ_k y_jk) + Σ_p usd_p m_p
     job j      Σ_k y_jk ≤ 1                     slot k    Σ_j y_jk ≤ Σ_p a_pk m_p      (= where it must be filled)
-    nodes      Σ_p n_p m_p ≤ N                  type v    Σ_{p of v} n_p m_p ≤ most_v
+    nodes      Σ_p n_p m_p ≤ N                  type v    Σ_{p of v} n_p m_p ≤ max_v
     user u     Σ_{j of u, k} GPUs_k y_jk ≤ quota_u
 
-Only m need be whole: for fixed m the rows of jobs and slots are those of a transportation problem, whose vertices are
-whole. Quotas break this: the y of their users are whole columns then. A part may stay empty, so only patterns to
+Only m must be integer: for fixed m the rows of jobs and slots are those of a transportation problem, whose vertices are
+integer. Quotas break this, so the y of their users are integer columns too. A part may stay empty, so only patterns to
 which no part can be added are needed: 5 for four GPUs, 22 for eight.
 """
 
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trainfare.model.queue import Fleet
-from trainfare.scheduler.highs import Model
+from trainfare.scheduler.highs import LinearModel
 from trainfare.scheduler.tables import slot_table
 
 if TYPE_CHECKING:
@@ -31,45 +31,45 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """How the GPUs of a node are divided; or that several whole nodes go to one job."""
+    """A division of the GPUs of a node into slots, or several complete nodes for one job."""
 
     type: int
-    """The place of its type in `Fleet.types`."""
+    """The index of its type in `Fleet.types`."""
     parts: tuple[tuple[int, int], ...]
-    """(place in `Fleet.slots`, how many)."""
+    """(index in `Fleet.slots`, number of parts)."""
     nodes: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Packing:
-    """Which slot each job has, and the nodes that carry them."""
+    """The slot of each job, and the number of nodes of each pattern."""
 
     slots: "NDArray[np.int64]"
-    """Per job the place of its slot in `Fleet.slots` (in another role, so many times their number later), or -1: it
-    waits."""
+    """For each job the index of its slot in `Fleet.slots`, or -1 if it waits. In role r the index is r times the number
+    of slots larger."""
     nodes: tuple[tuple[Pattern, int], ...]
-    """Pattern and how many nodes, or gangs, are of it; every one is used."""
+    """Each pattern with its number of nodes, or gangs; every one is used."""
     usd: float
     bound_usd: float
     """No packing costs less."""
 
 
 @lru_cache(maxsize=32)
-def patterns_of(fleet: Fleet) -> tuple[Pattern, ...]:
-    """Every way to divide a node of each type to which no part can be added, and every gang."""
+def node_patterns(fleet: Fleet) -> tuple[Pattern, ...]:
+    """All divisions of a node of each type to which no part can be added, and all gangs."""
     found = []
-    for place, kind in enumerate(fleet.types):
-        own = [(number, slot) for number, slot in enumerate(fleet.slots) if slot.type == kind.name]
-        single = sorted(((slot.gpus, number) for number, slot in own if slot.nodes == 1), reverse=True)
-        for parts in _divisions(kind.gpus, tuple(gpus for gpus, _ in single)):
+    for index, node_type in enumerate(fleet.types):
+        slots = [(number, slot) for number, slot in enumerate(fleet.slots) if slot.type == node_type.name]
+        single = sorted(((slot.gpus, number) for number, slot in slots if slot.nodes == 1), reverse=True)
+        for parts in _divisions(node_type.gpus, tuple(gpus for gpus, _ in single)):
             counted = tuple((number, parts.count(gpus)) for gpus, number in single if gpus in parts)
-            found.append(Pattern(place, counted))
-        found += [Pattern(place, ((number, 1),), slot.nodes) for number, slot in own if slot.nodes > 1]
+            found.append(Pattern(index, counted))
+        found += [Pattern(index, ((number, 1),), slot.nodes) for number, slot in slots if slot.nodes > 1]
     return tuple(found)
 
 
 def _divisions(gpus: int, sizes: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Multisets of the sizes (falling) of sum ≤ gpus to which none of them can be added."""
+    """The multisets of the sizes (falling) with sum ≤ gpus to which no size can be added."""
 
     def grow(left: int, first: int, parts: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
         for number in range(first, len(sizes)):
@@ -83,10 +83,10 @@ def _divisions(gpus: int, sizes: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 
 
 class PatternModel:
-    """The model above. Its rows: jobs, slots, nodes, types, users. Column (j, k) is the number j · K + k.
+    """The model above. Its rows are jobs, slots, nodes, types, users. Column (j, k) has the number j · K + k.
 
-    The slots of `patterns` and of `job_usd` may be those of the fleet several times over, in different roles: a role is
-    as many columns as the fleet has slots. `filled` are the slots without empty parts.
+    `patterns` and `job_usd` may list the slots of the fleet several times, in different roles: each role has as many
+    columns as the fleet has slots. `filled` marks the slots that must not have empty parts.
     """
 
     def __init__(
@@ -105,88 +105,88 @@ class PatternModel:
         self.jobs, self.slots = job_usd.shape
         self.gain = wait_usd[:, None] - job_usd
         self.filled = np.zeros(self.slots, dtype=bool) if filled is None else filled
-        self.kind = np.array([each.type for each in self.patterns])
+        self.pattern_type = np.array([each.type for each in self.patterns])
         self.pattern_nodes = np.array([float(each.nodes) for each in self.patterns])
         self.parts = np.zeros((self.slots, len(self.patterns)))
         for number, pattern in enumerate(self.patterns):
             for slot, count in pattern.parts:
                 self.parts[slot, number] = count
-        self.most = np.array(
-            [float(fleet.nodes if each.most is None else min(each.most, fleet.nodes)) for each in fleet.types]
+        self.max_nodes = np.array(
+            [float(fleet.nodes if each.max_nodes is None else min(each.max_nodes, fleet.nodes)) for each in fleet.types]
         )
         self._limit(users)
 
     def _limit(self, users: Sequence[str]) -> None:
-        """Whose jobs have a quota, and the columns that are worth having and within the limits by themselves."""
+        """Sets the quotas, and the columns that can lower the cost and are within the limits on their own."""
         table = slot_table(self.fleet)
         roles = self.slots // len(self.fleet.slots)
         self.slot_gpus = np.tile((table.gpus * table.nodes).astype(float), roles)
         quotas = dict(self.fleet.quotas)
         if len(users) != self.jobs and (users or quotas):
-            raise ValueError(f"whose are these {self.jobs} jobs? There are quotas, and {len(users)} users")
-        places = {user: place for place, user in enumerate(quotas)}
-        self.quotas = np.array([float(most) for most in quotas.values()])
-        self.user = np.array([places.get(user, -1) for user in users] or [-1] * self.jobs, dtype=np.int64)
+            raise ValueError(f"the fleet has quotas, so each of the {self.jobs} jobs needs a user, got {len(users)} users")
+        index = {user: number for number, user in enumerate(quotas)}
+        self.quotas = np.array([float(gpus) for gpus in quotas.values()])
+        self.user = np.array([index.get(user, -1) for user in users] or [-1] * self.jobs, dtype=np.int64)
         self.limited = self.user >= 0
-        most_gpus = np.append(self.quotas, math.inf)[self.user]  # -1, no quota: the last
-        there = np.tile(table.nodes <= self.most[table.type], roles) & self.parts.any(axis=1)
-        fits = there[None, :] & (self.slot_gpus <= most_gpus[:, None])
+        job_quota = np.append(self.quotas, math.inf)[self.user]  # -1, no quota: the last
+        exists = np.tile(table.nodes <= self.max_nodes[table.type], roles) & self.parts.any(axis=1)
+        fits = exists[None, :] & (self.slot_gpus <= job_quota[:, None])
         useful = (self.gain > 0) | (self.filled[None, :] & np.isfinite(self.gain))
         self.columns = np.flatnonzero(useful & fits)
 
-    def model(self, columns: "NDArray[np.int64]", *, whole: bool = False, least_nodes: int = 0) -> Model:
-        """The model with these columns of y, then all of m; `whole`: what must be whole is."""
+    def model(self, columns: "NDArray[np.int64]", *, integer: bool = False, min_nodes: int = 0) -> LinearModel:
+        """The model with these columns of y, then all of m; `integer`: with the integer columns declared."""
         job, slot = np.divmod(columns, self.slots)
         count, patterns = len(columns), np.arange(len(self.patterns))
         at_slot, at_part = self.jobs, np.nonzero(self.parts)
         at_nodes = at_slot + self.slots
-        at_type, at_user = at_nodes + 1, at_nodes + 1 + len(self.most)
+        at_type, at_user = at_nodes + 1, at_nodes + 1 + len(self.max_nodes)
         limited = np.flatnonzero(self.limited[job])
-        rows = (job, at_slot + slot, at_slot + at_part[0], np.full(len(patterns), at_nodes), at_type + self.kind)
-        places = (np.arange(count), np.arange(count), count + at_part[1], count + patterns, count + patterns)
+        rows = (job, at_slot + slot, at_slot + at_part[0], np.full(len(patterns), at_nodes), at_type + self.pattern_type)
+        entry_columns = (np.arange(count), np.arange(count), count + at_part[1], count + patterns, count + patterns)
         weights = (np.ones(count), np.ones(count), -self.parts[at_part], self.pattern_nodes, self.pattern_nodes)
         high = np.concatenate([np.ones(self.jobs), np.zeros(self.slots), self.limits()])
         low = np.full(len(high), -math.inf)
         low[at_slot:at_nodes][self.filled] = 0.0
-        low[at_nodes] = least_nodes
-        return Model(
+        low[at_nodes] = min_nodes
+        return LinearModel(
             usd=np.concatenate([-self.gain[job, slot], self.pattern_usd]),
             low=np.zeros(count + len(patterns)),
-            high=np.concatenate([np.ones(count), self.most_of()]),
+            high=np.concatenate([np.ones(count), self.max_pattern_counts()]),
             row_low=low,
             row_high=high,
             rows=np.concatenate([*rows, at_user + self.user[job[limited]]]),
-            columns=np.concatenate([*places, limited]),
+            columns=np.concatenate([*entry_columns, limited]),
             coefficients=np.concatenate([*weights, self.slot_gpus[slot[limited]]]),
-            whole=np.concatenate([self.limited[job], np.ones(len(patterns), dtype=bool)]) if whole else None,
+            integer=np.concatenate([self.limited[job], np.ones(len(patterns), dtype=bool)]) if integer else None,
             constant_usd=float(self.wait_usd.sum()),
         )
 
     def limits(self) -> "NDArray[np.float64]":
         """The right-hand sides of nodes, types and users."""
-        return np.concatenate([[float(self.fleet.nodes)], self.most, self.quotas])
+        return np.concatenate([[float(self.fleet.nodes)], self.max_nodes, self.quotas])
 
-    def most_of(self) -> "NDArray[np.float64]":
-        """How often each pattern can be taken."""
-        most: NDArray[np.float64] = np.floor(self.most[self.kind] / self.pattern_nodes)
-        return most
+    def max_pattern_counts(self) -> "NDArray[np.float64]":
+        """The largest possible m of each pattern."""
+        largest: NDArray[np.float64] = np.floor(self.max_nodes[self.pattern_type] / self.pattern_nodes)
+        return largest
 
     def lagrange(self, duals: "NDArray[np.float64]") -> "tuple[NDArray[np.float64], float]":
-        """The reduced cost of every y (jobs × slots, infinite where there is no such column), and a bound. Prices are
-        -duals, of all rows but those of jobs:
+        """The reduced cost of every y (jobs × slots, infinite where there is no such column), and a lower bound. The
+        prices are -duals of all rows except those of jobs:
 
             reduced_jk = usd_jk - wait_j + λ_k + θ_u GPUs_k        reduced_p = usd_p + n_p (ν + μ_v) - Σ_k λ_k a_pk
             bound = Σ_j wait_j + Σ_j min(0, min_k reduced_jk) + Σ_p min(0, reduced_p) max m_p
-                    - ν N - Σ_v μ_v most_v - Σ_u θ_u quota_u
+                    - ν N - Σ_v μ_v max_v - Σ_u θ_u quota_u
 
-        It holds for any prices ≥ 0, whether the LP that made them had all columns or not, and wherever parts may stay
-        empty. A slot for which the LP had no column has no price there: each λ_k is raised as long as no reduced_p
-        falls below 0, which only lifts the bound.
+        The bound holds for any prices ≥ 0, whether or not their LP had all columns, wherever parts may stay empty. A
+        slot without a column in the LP has no price there: each λ_k is raised as long as no reduced_p falls below 0,
+        which can only raise the bound.
         """
         price = np.maximum(0.0, -duals[self.jobs :])
         slot, nodes = price[: self.slots], price[self.slots]
-        types, users = np.split(price[self.slots + 1 :], [len(self.most)])
-        pattern = self.pattern_usd + self.pattern_nodes * (nodes + types[self.kind]) - slot @ self.parts
+        types, users = np.split(price[self.slots + 1 :], [len(self.max_nodes)])
+        pattern = self.pattern_usd + self.pattern_nodes * (nodes + types[self.pattern_type]) - slot @ self.parts
         for number, parts in enumerate(self.parts):
             has = parts > 0
             if not has.any():
@@ -199,11 +199,11 @@ class PatternModel:
         priced = slot[None, :] - self.gain + quota[:, None] * self.slot_gpus[None, :]
         reduced.ravel()[self.columns] = priced.ravel()[self.columns]
         best = float(np.minimum(0.0, reduced.min(axis=1, initial=0.0)).sum())
-        least = float(np.minimum(0.0, pattern) @ self.most_of()) - float(price[self.slots :] @ self.limits())
+        least = float(np.minimum(0.0, pattern) @ self.max_pattern_counts()) - float(price[self.slots :] @ self.limits())
         return reduced, float(self.wait_usd.sum()) + best + least
 
     def packing(self, columns: "NDArray[np.int64]", values: "NDArray[np.float64]", bound_usd: float) -> Packing:
-        """From whole y and m, in the order of `model`. Nodes on which nothing stands are left out."""
+        """The packing of integer y and m, in the order of `model`, without nodes that no job uses."""
         y, m = values[: len(columns)], np.round(values[len(columns) :])
         job, slot = np.divmod(columns[y > 0.5], self.slots)
         slots = np.full(self.jobs, -1)

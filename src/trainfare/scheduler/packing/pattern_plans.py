@@ -1,34 +1,34 @@
-"""From a packing, which counts nodes, to nodes with jobs on them."""
+"""The nodes of a packing with the jobs on them; a packing itself only counts nodes by pattern."""
 
 from collections.abc import Iterable
 
-from trainfare.model.queue import NodePlan, Queued, Slot, State
+from trainfare.model.queue import NodePlan, QueuedJob, Slot, State
 from trainfare.scheduler.packing.pattern_model import Packing, Pattern
 
-_BySlot = dict[int, list[str]]
-"""The place of a slot → the jobs that have it."""
+_JobsBySlot = dict[int, list[str]]
+"""The index of a slot → the jobs that have it."""
 
 
-def plans_of(state: State, packing: Packing) -> tuple[NodePlan, ...]:
-    """The nodes of a packing with the jobs on them; `packing.slots` stands in the order of `state.jobs`.
+def plans_from_packing(state: State, packing: Packing) -> tuple[NodePlan, ...]:
+    """The nodes of a packing with the jobs on them; `packing.slots` is in the order of `state.jobs`.
 
-    Which jobs share a node is open where they have the same slots. Those that share one now and have the same GPUs of
-    the same type again are put together where a pattern has room for them, so that they need not move: node by node,
-    the largest company first, each on the pattern that keeps most of it. Where slots stand several times over, in
-    different roles, each part goes to a job in its role. Which rented node a planned one is, `matching.py` says.
+    Jobs with the same slot are interchangeable. Jobs that share a node now and have the same GPUs of the same type
+    again are put together where a pattern has room for them, so that they need not migrate: node by node, the largest
+    group first, each on the pattern that keeps most of it. Where slots are listed several times, in different roles,
+    each part goes to a job in its role. `matching.py` decides which rented node a planned node is.
     """
-    standing: _BySlot = {}
+    jobs_by_slot: _JobsBySlot = {}
     for queued, slot in zip(state.jobs, packing.slots.tolist(), strict=True):
-        standing.setdefault(slot, []).append(queued.job.id)
-    nodes = _companies_placed(packing, _companies(state, packing))
-    placed = {job for _, here in nodes for jobs in here.values() for job in jobs}
-    rest = {slot: [job for job in reversed(jobs) if job not in placed] for slot, jobs in standing.items()}
+        jobs_by_slot.setdefault(slot, []).append(queued.job.id)
+    nodes = _place_groups(packing, _groups_that_can_stay(state, packing))
+    placed = {job for _, group in nodes for jobs in group.values() for job in jobs}
+    rest = {slot: [job for job in reversed(jobs) if job not in placed] for slot, jobs in jobs_by_slot.items()}
     plans: list[NodePlan] = []
     slots = state.fleet.slots
-    for pattern, here in nodes:
+    for pattern, group in nodes:
         on_node: list[tuple[str, int]] = []
         for slot, parts in pattern.parts:
-            jobs, others = list(here.get(slot, ())), rest.get(slot, [])
+            jobs, others = list(group.get(slot, ())), rest.get(slot, [])
             while others and len(jobs) < parts:
                 jobs.append(others.pop())
             on_node += [(job, slots[slot % len(slots)].gpus) for job in jobs]
@@ -36,33 +36,34 @@ def plans_of(state: State, packing: Packing) -> tuple[NodePlan, ...]:
     return tuple(plans)
 
 
-def _companies(state: State, packing: Packing) -> list[_BySlot]:
-    """The jobs that could stay where they are, node by node; gangs are alone anyway."""
+def _groups_that_can_stay(state: State, packing: Packing) -> list[_JobsBySlot]:
+    """The jobs that can stay where they are, node by node; gangs have no neighbours."""
     slots = state.fleet.slots
-    kinds = {node.id: node.type for node in state.nodes}
-    found: dict[int, _BySlot] = {}
+    node_types = {node.id: node.type for node in state.nodes}
+    found: dict[int, _JobsBySlot] = {}
     for queued, slot in zip(state.jobs, packing.slots.tolist(), strict=True):
-        if slot >= 0 and _could_stay(queued, slots[slot % len(slots)], kinds):
+        if slot >= 0 and _can_stay(queued, slots[slot % len(slots)], node_types):
             found.setdefault(queued.nodes[0], {}).setdefault(slot, []).append(queued.job.id)
     return list(found.values())
 
 
-def _could_stay(queued: Queued, slot: Slot, kinds: dict[int, str]) -> bool:
-    return len(queued.nodes) == slot.nodes == 1 and queued.gpus == slot.gpus and kinds.get(queued.nodes[0]) == slot.type
+def _can_stay(queued: QueuedJob, slot: Slot, node_types: dict[int, str]) -> bool:
+    same_gpus = len(queued.nodes) == slot.nodes == 1 and queued.gpus == slot.gpus
+    return same_gpus and node_types.get(queued.nodes[0]) == slot.type
 
 
-def _companies_placed(packing: Packing, companies: Iterable[_BySlot]) -> list[tuple[Pattern, _BySlot]]:
-    """Every node of the packing, with those who stay together there."""
+def _place_groups(packing: Packing, groups: Iterable[_JobsBySlot]) -> list[tuple[Pattern, _JobsBySlot]]:
+    """Every node of the packing, with the jobs that stay together there."""
     left = dict(packing.nodes)
-    nodes: list[tuple[Pattern, _BySlot]] = []
-    for company in sorted(companies, key=lambda each: -sum(map(len, each.values()))):
-        kept = {pattern: _kept(pattern, company) for pattern, count in left.items() if count}
-        best = max(kept, key=lambda pattern: sum(map(len, kept[pattern].values())), default=None)
-        if best is not None and any(kept[best].values()):
-            nodes.append((best, kept[best]))
+    nodes: list[tuple[Pattern, _JobsBySlot]] = []
+    for group in sorted(groups, key=lambda each: -sum(map(len, each.values()))):
+        fitting = {pattern: _fitting_jobs(pattern, group) for pattern, count in left.items() if count}
+        best = max(fitting, key=lambda pattern: sum(map(len, fitting[pattern].values())), default=None)
+        if best is not None and any(fitting[best].values()):
+            nodes.append((best, fitting[best]))
             left[best] -= 1
     return nodes + [(pattern, {}) for pattern, count in left.items() for _ in range(count)]
 
 
-def _kept(pattern: Pattern, company: _BySlot) -> _BySlot:
-    return {slot: company[slot][:parts] for slot, parts in pattern.parts if slot in company}
+def _fitting_jobs(pattern: Pattern, group: _JobsBySlot) -> _JobsBySlot:
+    return {slot: group[slot][:parts] for slot, parts in pattern.parts if slot in group}

@@ -8,11 +8,11 @@ had; if there is none it waits, and the next may go ahead of it.
 
 from collections.abc import Callable
 
-from trainfare.model.queue import Decision, NodePlan, Queued, State
-from trainfare.scheduler.packing.layout import Board, layout_of
-from trainfare.scheduler.packing.matching import matched
-from trainfare.scheduler.packing.setups import preferences
-from trainfare.scheduler.tables import remaining
+from trainfare.model.queue import Decision, NodePlan, QueuedJob, State
+from trainfare.scheduler.packing.layout import PackingContext, layout_from_plans
+from trainfare.scheduler.packing.matching import match_to_rented_nodes
+from trainfare.scheduler.packing.slot_preferences import slot_preferences
+from trainfare.scheduler.tables import remaining_seconds
 
 
 def fifo(state: State) -> Decision:
@@ -30,18 +30,18 @@ def priority(state: State) -> Decision:
     return _one_each(state, lambda each: -each.job.late_usd_per_second)
 
 
-def _one_each(state: State, turn: Callable[[Queued], float]) -> Decision:
-    left = remaining(state)
-    made = layout_of(state, Board(state, left), _running(state))
-    waiting = [row for row in range(len(state.jobs)) if row not in made.given]
-    order = preferences(state, left)
+def _one_each(state: State, turn: Callable[[QueuedJob], float]) -> Decision:
+    remaining = remaining_seconds(state)
+    made = layout_from_plans(state, PackingContext(state, remaining), _running(state))
+    waiting = [row for row in range(len(state.jobs)) if row not in made.assigned]
+    order = slot_preferences(state, remaining)
     for row in sorted(waiting, key=lambda row: turn(state.jobs[row])):
         if len(made.types) >= state.fleet.nodes:
             break
         for slot in order[row].tolist():
             if made.open_own(row, slot):
                 break
-    return Decision(nodes=matched(state, made.plans()))
+    return Decision(nodes=match_to_rented_nodes(state, made.plans()))
 
 
 def _running(state: State) -> list[NodePlan]:

@@ -14,7 +14,7 @@ published totals of FIFO, EDF, Priority and Greedy to the digits printed (`tests
 With step 4 for every node that has idle GPUs, not only for one, the four published instances come 0.2 to 0.7 % cheaper.
 
 A gang needs that many nodes at once, whole and new. No step gives a job a slot on which it cannot run, or goes over
-`NodeType.most` or a quota. The four steps are here one by one too, on any remaining times `left` (jobs × slots,
+`NodeType.max_nodes` or a quota. The four steps are here one by one too, on any remaining times `left` (jobs × slots,
 seconds), for policies that build on them.
 """
 
@@ -22,10 +22,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from trainfare.model.queue import Decision, NodePlan, State
-from trainfare.scheduler.packing.layout import Board, Layout, layout_of
-from trainfare.scheduler.packing.matching import matched
-from trainfare.scheduler.packing.setups import by_pressure, preferences
-from trainfare.scheduler.tables import remaining
+from trainfare.scheduler.packing.layout import PackingContext, Layout, layout_from_plans
+from trainfare.scheduler.packing.matching import match_to_rented_nodes
+from trainfare.scheduler.packing.slot_preferences import rows_by_pressure, slot_preferences
+from trainfare.scheduler.tables import remaining_seconds
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,56 +33,56 @@ if TYPE_CHECKING:
 
 
 def greedy(state: State) -> Decision:
-    return Decision(nodes=matched(state, greedy_nodes(state, remaining(state))))
+    return Decision(nodes=match_to_rented_nodes(state, greedy_plans(state, remaining_seconds(state))))
 
 
-def greedy_nodes(state: State, left: "NDArray[np.float64]", *, gifts: int | None = 1) -> list[NodePlan]:
+def greedy_plans(state: State, remaining: "NDArray[np.float64]", *, max_recipients: int | None = 1) -> list[NodePlan]:
     """All four steps. `gifts`: how many jobs receive idle GPUs in step 4; None: one on every node that has some."""
-    made = Layout(Board(state, left))
-    _fill(state, made, left)
+    made = Layout(PackingContext(state, remaining))
+    _fill(state, made, remaining)
     made.shrink()
-    made.give_idle(jobs=gifts)
+    made.give_idle(jobs=max_recipients)
     return made.plans()
 
 
-def fill(state: State, plans: Sequence[NodePlan], left: "NDArray[np.float64]") -> list[NodePlan]:
+def fill_free_gpus(state: State, plans: Sequence[NodePlan], remaining: "NDArray[np.float64]") -> list[NodePlan]:
     """Steps 1 and 2 for the jobs that `plans` leaves waiting: what is planned stays, the others use what is free."""
-    made = layout_of(state, Board(state, left), plans)
-    _fill(state, made, left)
+    made = layout_from_plans(state, PackingContext(state, remaining), plans)
+    _fill(state, made, remaining)
     return made.plans()
 
 
-def shrunk(state: State, plans: Sequence[NodePlan], left: "NDArray[np.float64]") -> list[NodePlan]:
+def shrink_nodes(state: State, plans: Sequence[NodePlan], remaining: "NDArray[np.float64]") -> list[NodePlan]:
     """Step 3."""
-    made = layout_of(state, Board(state, left), plans)
+    made = layout_from_plans(state, PackingContext(state, remaining), plans)
     made.shrink()
     return made.plans()
 
 
-def idle_given(
-    state: State, plans: Sequence[NodePlan], left: "NDArray[np.float64]", *, gifts: int | None = None
+def give_idle_gpus(
+    state: State, plans: Sequence[NodePlan], remaining: "NDArray[np.float64]", *, max_recipients: int | None = None
 ) -> list[NodePlan]:
     """Step 4, on every node; or only for the `gifts` jobs that gain most."""
-    made = layout_of(state, Board(state, left), plans)
-    made.give_idle(jobs=gifts)
+    made = layout_from_plans(state, PackingContext(state, remaining), plans)
+    made.give_idle(jobs=max_recipients)
     return made.plans()
 
 
-def finished(state: State, plans: Sequence[NodePlan], left: "NDArray[np.float64]") -> list[NodePlan]:
+def complete_plans(state: State, plans: Sequence[NodePlan], remaining: "NDArray[np.float64]") -> list[NodePlan]:
     """`fill`, `shrunk` and `idle_given` on every node, one after the other."""
-    made = layout_of(state, Board(state, left), plans)
-    _fill(state, made, left)
+    made = layout_from_plans(state, PackingContext(state, remaining), plans)
+    _fill(state, made, remaining)
     made.shrink()
     made.give_idle(jobs=None)
     return made.plans()
 
 
-def _fill(state: State, made: Layout, left: "NDArray[np.float64]") -> None:
+def _fill(state: State, made: Layout, remaining: "NDArray[np.float64]") -> None:
     if not state.jobs or made.full():
         return
-    order = preferences(state, left)
-    for row in by_pressure(state, left).tolist():
-        if row not in made.given:
+    order = slot_preferences(state, remaining)
+    for row in rows_by_pressure(state, remaining).tolist():
+        if row not in made.assigned:
             made.place(row, order[row].tolist())
             if made.full():
                 return

@@ -17,8 +17,8 @@ goal goes to the end of the order, one that waits here and runs there to its beg
 from collections.abc import Iterator, Sequence
 
 from trainfare.model.queue import Decision, State
-from trainfare.scheduler.packing.matching import matched
-from trainfare.scheduler.policies.random_greedy import Builder, Built, runs_for
+from trainfare.scheduler.packing.matching import match_to_rented_nodes
+from trainfare.scheduler.policies.random_greedy import LayoutBuilder, BuiltLayout, runs_for
 from trainfare.scheduler.pricing.objective import decision_usd
 
 ELITE = 5
@@ -32,19 +32,19 @@ def path_relinking(state: State) -> Decision:
     search = _Search(state)
     best = search.best()
     plans = best.layout.plans()
-    return Decision(nodes=matched(state, plans), usd=decision_usd(state, plans))
+    return Decision(nodes=match_to_rented_nodes(state, plans), usd=decision_usd(state, plans))
 
 
 class _Search:
     """The search for one state; it counts what it builds and stops when that is enough."""
 
     def __init__(self, state: State) -> None:
-        self._builder = Builder(state)
+        self._builder = LayoutBuilder(state)
         self._jobs = len(state.jobs)
         self._builds_left = PLACED_JOBS // self._jobs
         self._choices = [_in_time(self._builder, row) for row in range(self._jobs)]
 
-    def best(self) -> Built:
+    def best(self) -> BuiltLayout:
         best, *others = [self._improved(each) for each in self._elite()]
         for other in others:
             if other.better_than(best):
@@ -56,75 +56,75 @@ class _Search:
                         best = met
         return best
 
-    def _elite(self) -> list[Built]:
+    def _elite(self) -> list[BuiltLayout]:
         """What the randomised greedy takes, and then the others by worth."""
         builder = self._builder
-        runs = [builder.built(order, slots) for order, slots in builder.draws(runs_for(self._jobs))]
+        runs = [builder.build(order, slots) for order, slots in builder.draws(runs_for(self._jobs))]
         first = runs[0]
         for each in runs:
             if each.better_than(first):
                 first = each
         found = {_written(first): first}
-        for each in sorted(runs, key=lambda each: -each.worth):
+        for each in sorted(runs, key=lambda each: -each.work_per_usd):
             found.setdefault(_written(each), each)
             if len(found) > ELITE:
                 break
         return list(found.values())
 
-    def _built(self, order: Sequence[int], first: dict[int, int]) -> Built:
-        """As `Builder.built`, each job trying `first` before its preferred slots."""
+    def _built(self, order: Sequence[int], first: dict[int, int]) -> BuiltLayout:
+        """As `LayoutBuilder.built`, each job trying `first` before its preferred slots."""
         self._builds_left -= 1
         preferred = self._builder.preferred
         slots = [[first[row], *preferred[row]] if row in first else preferred[row] for row in range(self._jobs)]
-        return self._builder.built(order, slots)
+        return self._builder.build(order, slots)
 
-    def _improved(self, begun: Built) -> Built:
+    def _improved(self, begun: BuiltLayout) -> BuiltLayout:
         best = begun
         for row in self._builder.pressing:
             for slot in self._choices[row]:
                 if self._builds_left <= 0:
                     return best
-                given = best.layout.given
-                if given.get(row) != slot:
-                    tried = self._built(best.order, {**given, row: slot})
+                assigned = best.layout.assigned
+                if assigned.get(row) != slot:
+                    tried = self._built(best.order, {**assigned, row: slot})
                     if tried.better_than(best):
                         best = tried
         return best
 
-    def _between(self, start: Built, goal: Built) -> Iterator[Built]:
+    def _between(self, start: BuiltLayout, goal: BuiltLayout) -> Iterator[BuiltLayout]:
         """All that is met, or looked at, on the way from start to goal."""
         here = start
-        ahead = [row for row in range(self._jobs) if start.layout.given.get(row) != goal.layout.given.get(row)]
+        ahead = [row for row in range(self._jobs) if start.layout.assigned.get(row) != goal.layout.assigned.get(row)]
         while ahead and self._builds_left >= len(ahead):
             steps = [(self._step(here, goal, row), row) for row in ahead]
             yield from (step for step, _ in steps)
-            here, taken = max(steps, key=lambda step: step[0].worth)
+            here, taken = max(steps, key=lambda step: step[0].work_per_usd)
             ahead.remove(taken)
 
-    def _step(self, here: Built, goal: Built, row: int) -> Built:
+    def _step(self, here: BuiltLayout, goal: BuiltLayout, row: int) -> BuiltLayout:
         """`here`, with this job as it is in the goal."""
-        first, order = dict(here.layout.given), here.order
-        runs_there = row in goal.layout.given
+        first, order = dict(here.layout.assigned), here.order
+        runs_there = row in goal.layout.assigned
         if not runs_there or row not in first:
             others = [each for each in order if each != row]
             order = [row, *others] if runs_there else [*others, row]
         first.pop(row, None)
         if runs_there:
-            first[row] = goal.layout.given[row]
+            first[row] = goal.layout.assigned[row]
         return self._built(order, first)
 
 
-def _written(built: Built) -> tuple[tuple[int, int], ...]:
-    return tuple(sorted(built.layout.given.items()))
+def _written(build: BuiltLayout) -> tuple[tuple[int, int], ...]:
+    return tuple(sorted(build.layout.assigned.items()))
 
 
-def _in_time(builder: Builder, row: int) -> list[int]:
+def _in_time(builder: LayoutBuilder, row: int) -> list[int]:
     """The slots on which the job ends in time, one of each family and number of GPUs: the rest makes no difference, as
     the type of a node follows from what is on it."""
-    kinds, state = builder.board.kinds, builder.state
+    fleet, state = builder.context.fleet, builder.state
     found: dict[tuple[int, int, int], int] = {}
     for slot in builder.preferred[row]:
-        if state.now_seconds + builder.board.left[row][slot] <= state.jobs[row].job.deadline_seconds:
-            alike = (kinds.family[kinds.slot_type[slot]], kinds.slot_gpus[slot], kinds.slot_nodes[slot])
+        if state.now_seconds + builder.context.remaining[row][slot] <= state.jobs[row].job.deadline_seconds:
+            alike = (fleet.family[fleet.slot_type[slot]], fleet.slot_gpus[slot], fleet.slot_nodes[slot])
             found.setdefault(alike, slot)
     return list(found.values())

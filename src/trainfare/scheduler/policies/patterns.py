@@ -22,33 +22,33 @@ from dataclasses import replace
 import numpy as np
 
 from trainfare.model.queue import Decision, Fleet, State
-from trainfare.scheduler.packing.matching import matched
-from trainfare.scheduler.packing.pack import exactly
-from trainfare.scheduler.packing.pattern_model import Pattern, PatternModel, patterns_of
-from trainfare.scheduler.packing.pattern_plans import plans_of
+from trainfare.scheduler.packing.matching import match_to_rented_nodes
+from trainfare.scheduler.packing.pack import pack_exactly
+from trainfare.scheduler.packing.pattern_model import Pattern, PatternModel, node_patterns
+from trainfare.scheduler.packing.pattern_plans import plans_from_packing
 from trainfare.scheduler.pricing.objective import decision_usd, late_usd, postponed_usd
-from trainfare.scheduler.tables import remaining, slot_table
+from trainfare.scheduler.tables import remaining_seconds, slot_table
 
 
 def patterns(state: State, *, gap: float = 1e-6, seconds: float | None = None) -> Decision:
     """The cheapest decision by `decision_usd` among those that run a job at all; `seconds` limits branch and bound."""
     if not state.jobs:
         return Decision(nodes=(), usd=0.0, bound_usd=0.0)
-    left = remaining(state)
-    late = late_usd(state, left)
-    rent = np.where(np.isfinite(left), left * slot_table(state.fleet).usd_per_second[None, :], np.inf)
+    remaining = remaining_seconds(state)
+    late = late_usd(state, remaining)
+    rent = np.where(np.isfinite(remaining), remaining * slot_table(state.fleet).usd_per_second[None, :], np.inf)
     problem = PatternModel(
         state.fleet,
         paying := _with_payer(state.fleet),
         job_usd=np.hstack([late + rent, late]),
-        wait_usd=postponed_usd(state, left),
+        wait_usd=postponed_usd(state, remaining),
         pattern_usd=np.zeros(len(paying)),
         users=[each.job.user for each in state.jobs],
-        filled=np.arange(2 * left.shape[1]) < left.shape[1],
+        filled=np.arange(2 * remaining.shape[1]) < remaining.shape[1],
     )
-    can_run = bool((problem.columns % problem.slots < left.shape[1]).any())
-    packing = exactly(problem, gap=gap, seconds=seconds, least_nodes=int(can_run))
-    nodes = matched(state, plans_of(state, packing))
+    can_run = bool((problem.columns % problem.slots < remaining.shape[1]).any())
+    packing = pack_exactly(problem, gap=gap, seconds=seconds, least_nodes=int(can_run))
+    nodes = match_to_rented_nodes(state, plans_from_packing(state, packing))
     usd = decision_usd(state, nodes)
     return Decision(nodes=nodes, usd=usd, bound_usd=min(packing.bound_usd, usd))
 
@@ -64,6 +64,6 @@ def _with_payer(fleet: Fleet) -> tuple[Pattern, ...]:
                 *((slots + k, count - (k == payer)) for k, count in pattern.parts if count > (k == payer)),
             ),
         )
-        for pattern in patterns_of(fleet)
+        for pattern in node_patterns(fleet)
         for payer, _ in pattern.parts
     )

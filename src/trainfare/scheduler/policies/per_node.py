@@ -26,11 +26,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trainfare.model.queue import Decision, NodePlan, State
-from trainfare.scheduler.highs import Model, solve
-from trainfare.scheduler.packing.matching import matched
+from trainfare.scheduler.highs import LinearModel, solve
+from trainfare.scheduler.packing.matching import match_to_rented_nodes
 from trainfare.scheduler.policies.greedy import greedy
-from trainfare.scheduler.pricing.objective import decision_usd, late_usd, postponed_usd, slots_given
-from trainfare.scheduler.tables import SlotTable, remaining, slot_table
+from trainfare.scheduler.pricing.objective import decision_usd, late_usd, postponed_usd, assigned_slots
+from trainfare.scheduler.tables import SlotTable, remaining_seconds, slot_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,7 +45,7 @@ def per_node(state: State, *, gap: float = 1e-6, seconds: float = 10.0) -> Decis
         usd = decision_usd(state, ())
         return Decision(nodes=(), usd=usd, bound_usd=usd)
     found = solve(_model(state, columns), gap=gap, seconds=seconds, start=_start(state, columns))
-    nodes = matched(state, _plans(state, columns, found.values))
+    nodes = match_to_rented_nodes(state, _plans(state, columns, found.values))
     usd = decision_usd(state, nodes)
     return Decision(nodes=nodes, usd=usd, bound_usd=min(max(found.bound_usd, 0.0), usd))
 
@@ -66,10 +66,12 @@ class _Columns:
     @staticmethod
     def of(state: State) -> "_Columns":
         slots, fleet = slot_table(state.fleet), state.fleet
-        most = np.array([fleet.nodes if each.most is None else min(each.most, fleet.nodes) for each in fleet.types])
+        most = np.array(
+            [fleet.nodes if each.max_nodes is None else min(each.max_nodes, fleet.nodes) for each in fleet.types]
+        )
         quotas = dict(fleet.quotas)
         quota = np.array([quotas.get(each.job.user, np.inf) for each in state.jobs])
-        fits = np.isfinite(remaining(state)) & (slots.nodes <= most[slots.type])[None, :]
+        fits = np.isfinite(remaining_seconds(state)) & (slots.nodes <= most[slots.type])[None, :]
         fits &= (slots.gpus * slots.nodes)[None, :] <= quota[:, None]
         single = np.argwhere(np.repeat((fits & (slots.nodes == 1))[:, None, :], fleet.nodes, axis=1))
         gang = fits & (slots.nodes > 1)
@@ -109,7 +111,7 @@ class _Rows:
         self.coefficients.append(np.broadcast_to(np.asarray(weight, dtype=np.float64), rows.shape))
 
 
-def _model(state: State, columns: _Columns) -> Model:
+def _model(state: State, columns: _Columns) -> LinearModel:
     slots = slot_table(state.fleet)
     rows = _Rows()
     _jobs_and_gangs(state, columns, slots, rows)
@@ -118,16 +120,16 @@ def _model(state: State, columns: _Columns) -> Model:
     end = columns.starts[-1]
     whole = np.ones(end, dtype=bool)
     whole[columns.starts[2] : columns.starts[3]] = False  # z
-    left = remaining(state)
-    wait, late = postponed_usd(state, left), late_usd(state, left)
-    rent = left * slots.usd_per_second[None, :]
+    remaining = remaining_seconds(state)
+    wait, late = postponed_usd(state, remaining), late_usd(state, remaining)
+    rent = remaining * slots.usd_per_second[None, :]
     usd = np.zeros(end)
     _, x, z, q, u, _ = columns.starts
     job, _, slot = columns.x.T
     usd[x:z], usd[z:q] = late[job, slot] - wait[job], rent[job, slot]
     job, slot = columns.q.T
     usd[q:u] = late[job, slot] + rent[job, slot] - wait[job]
-    return Model(
+    return LinearModel(
         usd=usd,
         low=np.zeros(end),
         high=np.ones(end),
@@ -188,9 +190,9 @@ def _limits(state: State, columns: _Columns, slots: SlotTable, rows: _Rows) -> N
     y, x, z, q, u, _ = columns.starts
     rows.add(np.full(columns.nodes, rows.block(1, 1.0, np.inf)), np.arange(columns.nodes), 1)
     for number, kind in enumerate(state.fleet.types):
-        if kind.most is not None:
+        if kind.max_nodes is not None:
             of_type = y + np.arange(columns.nodes) * columns.types + number
-            rows.add(np.full(columns.nodes, rows.block(1, -np.inf, kind.most)), of_type, 1)
+            rows.add(np.full(columns.nodes, rows.block(1, -np.inf, kind.max_nodes)), of_type, 1)
     gpus = (slots.gpus * slots.nodes).astype(float)
     users = np.array([each.job.user for each in state.jobs])
     for user, most in state.fleet.quotas:
@@ -205,15 +207,15 @@ def _limits(state: State, columns: _Columns, slots: SlotTable, rows: _Rows) -> N
 
 def _start(state: State, columns: _Columns) -> "NDArray[np.float64]":
     """Greedy's decision as values of the columns, nodes in the order that the model wants."""
-    left, places = remaining(state), {kind.name: place for place, kind in enumerate(state.fleet.types)}
+    remaining, places = remaining_seconds(state), {kind.name: place for place, kind in enumerate(state.fleet.types)}
     rows = {each.job.id: row for row, each in enumerate(state.jobs)}
     plans = sorted((plan for plan in greedy(state).nodes if plan.jobs), key=lambda plan: -places[plan.type])
-    given = slots_given(state, plans)
-    stands = {(rows[job], node, given[job]) for node, plan in enumerate(plans) for job, _ in plan.jobs}
+    assigned = assigned_slots(state, plans)
+    stands = {(rows[job], node, assigned[job]) for node, plan in enumerate(plans) for job, _ in plan.jobs}
     firsts = set()
     for node, plan in enumerate(plans):
-        first = min((job for job, _ in plan.jobs), key=lambda job: left[rows[job], given[job]])
-        firsts.add((rows[first], node, given[first]))
+        first = min((job for job, _ in plan.jobs), key=lambda job: remaining[rows[job], assigned[job]])
+        firsts.add((rows[first], node, assigned[first]))
     values = np.zeros(columns.starts[-1])
     y, x, z, q, u, end = columns.starts
     values[: len(plans)] = 1

@@ -28,11 +28,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trainfare.model.queue import Decision, NodePlan, State
-from trainfare.scheduler.packing.layout import Board, Layout, layout_of
-from trainfare.scheduler.packing.matching import matched
-from trainfare.scheduler.packing.setups import by_pressure, preferences
+from trainfare.scheduler.packing.layout import PackingContext, Layout, layout_from_plans
+from trainfare.scheduler.packing.matching import match_to_rented_nodes
+from trainfare.scheduler.packing.slot_preferences import rows_by_pressure, slot_preferences
 from trainfare.scheduler.pricing.objective import decision_usd, late_usd, postponed_usd
-from trainfare.scheduler.tables import remaining, slot_table
+from trainfare.scheduler.tables import remaining_seconds, slot_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,77 +49,77 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Built:
+class BuiltLayout:
     """One way to fill the nodes, what it is worth and what lateness it costs."""
 
     order: Sequence[int]
     """Rows of the jobs, in the order in which they were placed."""
     layout: Layout
-    worth: float
+    work_per_usd: float
     lateness_usd: float
 
-    def better_than(self, other: "Built") -> bool:
+    def better_than(self, other: "BuiltLayout") -> bool:
         """Worth more, and no later."""
-        return self.worth > other.worth * (1 + ROUNDING) and self.lateness_usd <= other.lateness_usd + ROUNDING * (
-            1 + other.lateness_usd
-        )
+        return self.work_per_usd > other.work_per_usd * (
+            1 + ROUNDING
+        ) and self.lateness_usd <= other.lateness_usd + ROUNDING * (1 + other.lateness_usd)
 
 
-class Builder:
+class LayoutBuilder:
     """Fills nodes for one state in any order of jobs and slots, and says what that is worth."""
 
     def __init__(self, state: State) -> None:
         self.state = state
-        self.left = remaining(state)
-        self.board = Board(state, self.left)
-        self.preferred: list[list[int]] = preferences(state, self.left).tolist()
-        self.pressing: list[int] = by_pressure(state, self.left).tolist()
-        self._late: list[list[float]] = late_usd(state, self.left).tolist()
-        self._waits: list[float] = postponed_usd(state, self.left).tolist()
+        self.remaining = remaining_seconds(state)
+        self.context = PackingContext(state, self.remaining)
+        self.preferred: list[list[int]] = slot_preferences(state, self.remaining).tolist()
+        self.pressing: list[int] = rows_by_pressure(state, self.remaining).tolist()
+        self._late: list[list[float]] = late_usd(state, self.remaining).tolist()
+        self._waits: list[float] = postponed_usd(state, self.remaining).tolist()
         self._all_wait: float = sum(self._waits)
-        self._longest: list[float] = np.where(np.isfinite(self.left), self.left, 0.0).max(axis=1).tolist()
+        self._longest: list[float] = np.where(np.isfinite(self.remaining), self.remaining, 0.0).max(axis=1).tolist()
 
-    def built(self, order: Sequence[int], slots: Sequence[Iterable[int]]) -> Built:
+    def build(self, order: Sequence[int], slots: Sequence[Iterable[int]]) -> BuiltLayout:
         """Jobs in this order, each on the first of its slots that can be had; then shrunk, idle GPUs given."""
-        layout = Layout(self.board)
+        layout = Layout(self.context)
         for row in order:
             layout.place(row, slots[row])
             if layout.full():
                 break
         layout.shrink()
         layout.give_idle(jobs=None)
-        return Built(order, layout, self.worth(layout), self.lateness_usd(layout))
+        return BuiltLayout(order, layout, self.work_per_usd(layout), self.lateness_usd(layout))
 
-    def worth(self, layout: Layout) -> float:
+    def work_per_usd(self, layout: Layout) -> float:
         """The formula at the top. A gang pays all its nodes."""
-        kinds, given = self.board.kinds, layout.given
+        fleet, assigned = self.context.fleet, layout.assigned
         total = 0.0
         for number, rows in zip(layout.types, layout.rows, strict=True):
-            used = sum([kinds.slot_gpus[given[row]] for row in rows])
+            used = sum([fleet.slot_gpus[assigned[row]] for row in rows])
             for row in rows:
-                slot = given[row]
-                many = kinds.slot_nodes[slot]
-                part = kinds.slot_gpus[slot] / used * many
-                cost = kinds.usd_per_second[number] * self.board.left[row][slot] * part + self._late[row][slot]
+                slot = assigned[row]
+                many = fleet.slot_nodes[slot]
+                part = fleet.slot_gpus[slot] / used * many
+                cost = fleet.usd_per_second[number] * self.context.remaining[row][slot] * part + self._late[row][slot]
                 total += self._longest[row] / cost / many
         return total
 
-    def worth_of(self, plans: Sequence[NodePlan]) -> float:
-        return self.worth(layout_of(self.state, self.board, plans))
+    def work_per_usd_of(self, plans: Sequence[NodePlan]) -> float:
+        return self.work_per_usd(layout_from_plans(self.state, self.context, plans))
 
     def lateness_usd(self, layout: Layout) -> float:
-        return self._all_wait + sum([self._late[row][slot] - self._waits[row] for row, slot in layout.given.items()])
+        return self._all_wait + sum([self._late[row][slot] - self._waits[row] for row, slot in layout.assigned.items()])
 
     def draws(self, runs: int) -> Iterator[tuple[list[int], list[list[int]]]]:
         """(order, slots by row), the first as Greedy has them."""
-        state, left = self.state, self.left
+        state, remaining = self.state, self.remaining
         yield self.pressing, self.preferred
         rng = np.random.default_rng((state.arrivals.jobs, int(state.now_seconds), len(state.jobs)))
         deadlines = np.array([each.job.deadline_seconds for each in state.jobs])
-        shortest = left.min(axis=1)
+        shortest = remaining.min(axis=1)
         pressure = state.now_seconds + shortest - deadlines
-        in_time = np.isfinite(left) & (state.now_seconds + left <= deadlines[:, None])
-        cost = np.log(np.where(in_time, slot_table(state.fleet).usd_per_second * left, left))
+        in_time = np.isfinite(remaining) & (state.now_seconds + remaining <= deadlines[:, None])
+        cost = np.log(np.where(in_time, slot_table(state.fleet).usd_per_second * remaining, remaining))
         for _ in range(1, runs):
             noise = rng.normal(0.0, ORDER_NOISE, len(shortest)) * shortest
             # Sorting by log cost less a Gumbel variable draws without replacement with probability ∝ cost^-PICKY.
@@ -135,11 +135,11 @@ def runs_for(jobs: int) -> int:
 def random_greedy(state: State) -> Decision:
     if not state.jobs:
         return Decision(nodes=())
-    builder = Builder(state)
-    runs = (builder.built(order, slots) for order, slots in builder.draws(runs_for(len(state.jobs))))
+    builder = LayoutBuilder(state)
+    runs = (builder.build(order, slots) for order, slots in builder.draws(runs_for(len(state.jobs))))
     best = next(runs)
     for each in runs:
         if each.better_than(best):
             best = each
     plans = best.layout.plans()
-    return Decision(nodes=matched(state, plans), usd=decision_usd(state, plans))
+    return Decision(nodes=match_to_rented_nodes(state, plans), usd=decision_usd(state, plans))

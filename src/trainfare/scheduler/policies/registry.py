@@ -21,10 +21,10 @@ POLICIES: dict[str, str] = {
 }
 """Name → the file of this room that has a function of that name."""
 
-OURS = "trainfare"
+DEFAULT_POLICY = "trainfare"
 
 
-def registered(name: str) -> str:
+def canonical_policy_name(name: str) -> str:
     """The policy's name as it stands in the register: `PathRelinking` and `path-relinking` are `path_relinking`.
 
     An unknown one is a NotFoundError with the nearest that there is.
@@ -38,7 +38,7 @@ def registered(name: str) -> str:
 
 def policy(name: str) -> Policy:
     """The policy of that name."""
-    known = registered(name)
+    known = canonical_policy_name(name)
     found: Policy = getattr(import_module(f"trainfare.scheduler.policies.{POLICIES[known]}"), known)
     return found
 

@@ -27,19 +27,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trainfare.model.queue import Decision, NodePlan, State
-from trainfare.scheduler.highs import NoOptimum
-from trainfare.scheduler.packing.arrange import arranged
-from trainfare.scheduler.packing.matching import matched
+from trainfare.scheduler.highs import SolverError
+from trainfare.scheduler.packing.arrange import arrange_nodes
+from trainfare.scheduler.packing.matching import match_to_rented_nodes
 from trainfare.scheduler.packing.pack import pack
 from trainfare.scheduler.packing.pattern_model import Packing
-from trainfare.scheduler.policies.greedy import fill, finished, greedy_nodes, idle_given
-from trainfare.scheduler.pricing.lookahead import Costs, LookAhead
-from trainfare.scheduler.pricing.offers import offers, seconds_until_end, where_possible
-from trainfare.scheduler.pricing.outlook import limited_types
-from trainfare.scheduler.pricing.reclaims import reclaims_per_second, with_reclaims
-from trainfare.scheduler.pricing.score import Plan, plan_of
-from trainfare.scheduler.pricing.worth_renting import worth_renting
-from trainfare.scheduler.tables import corrected_remaining
+from trainfare.scheduler.policies.greedy import fill_free_gpus, complete_plans, greedy_plans, give_idle_gpus
+from trainfare.scheduler.pricing.lookahead import DecisionCosts, LookAhead
+from trainfare.scheduler.pricing.available_slots import available_slots, seconds_until_end, feasible_seconds
+from trainfare.scheduler.pricing.periods import limited_types
+from trainfare.scheduler.pricing.reclaims import reclaims_per_second, expected_seconds_with_reclaims
+from trainfare.scheduler.pricing.score import CandidatePlan, candidate_plan
+from trainfare.scheduler.pricing.profitable_nodes import drop_unprofitable_nodes
+from trainfare.scheduler.tables import corrected_remaining_seconds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,25 +57,27 @@ def trainfare(state: State) -> Decision:
 
     Where prices or times lie so far apart that the solver gives up, Greedy decides, and nothing is certified.
     """
-    left = where_possible(state, corrected_remaining(state, quantile=CAUTION))
-    able = np.asarray(np.isfinite(left).any(axis=1))
+    remaining = feasible_seconds(state, corrected_remaining_seconds(state, quantile=CAUTION))
+    able = np.asarray(np.isfinite(remaining).any(axis=1))
     if not able.any():
         return Decision(nodes=(), usd=0.0, bound_usd=0.0)
     runnable = replace(state, jobs=tuple(each for each, can in zip(state.jobs, able.tolist(), strict=True) if can))
     try:
-        search = _Search(runnable, left[able])
+        search = _Search(runnable, remaining[able])
         best = min(search.candidates(), key=lambda each: each.usd)
         bound_usd = search.bound_usd(best.first_end_seconds)
-    except NoOptimum:
-        return Decision(nodes=matched(state, greedy_nodes(runnable, left[able])))
-    return Decision(nodes=matched(state, best.plan.nodes), usd=best.usd, bound_usd=min(best.usd, bound_usd))
+    except SolverError:
+        return Decision(nodes=match_to_rented_nodes(state, greedy_plans(runnable, remaining[able])))
+    return Decision(
+        nodes=match_to_rented_nodes(state, best.plan.nodes), usd=best.usd, bound_usd=min(best.usd, bound_usd)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Scored:
+class ScoredCandidate:
     """A plan, and its score with F = `first_end_seconds`."""
 
-    plan: Plan
+    plan: CandidatePlan
     usd: float
     first_end_seconds: float
 
@@ -83,24 +85,24 @@ class Scored:
 class _Search:
     """Candidates for one decision, and the bounds that were proved on the way."""
 
-    def __init__(self, state: State, left: "NDArray[np.float64]") -> None:
+    def __init__(self, state: State, remaining: "NDArray[np.float64]") -> None:
         self.state = state
-        self.left = left
+        self.remaining = remaining
         self.limited = bool(limited_types(state.fleet))
-        self.expected = with_reclaims(left, reclaims_per_second(state.fleet), state.delays)
-        self.offered = offers(state)
-        self.ends = seconds_until_end(self.offered, self.left)
-        self.ahead = LookAhead(state, self.offered, self.left)
+        self.expected = expected_seconds_with_reclaims(remaining, reclaims_per_second(state.fleet), state.delays)
+        self.available = available_slots(state)
+        self.ends = seconds_until_end(self.available, self.remaining)
+        self.ahead = LookAhead(state, self.available, self.remaining)
         self.users = [each.job.user for each in state.jobs]
         self._bounds: dict[float, float] = {}
 
-    def candidates(self) -> list[Scored]:
+    def candidates(self) -> list[ScoredCandidate]:
         """Greedy's, then that of each pass."""
-        plan = self._plan(greedy_nodes(self.state, self.left))
+        plan = self._plan(greedy_plans(self.state, self.remaining))
         if len(self.state.jobs) > MANY:
             first_end = plan.first_end_seconds(self.ends)
             return [self._scored(each, first_end) for each in (plan, self._packed(first_end))]
-        found: list[Scored] = []
+        found: list[ScoredCandidate] = []
         while math.isfinite(first_end := plan.first_end_seconds(self.ends)):
             found.append(self._scored(plan, first_end))
             if first_end in self._bounds or len(found) > PASSES:
@@ -113,25 +115,25 @@ class _Search:
             self._packed(first_end)
         return self._bounds[first_end]
 
-    def _scored(self, plan: Plan, first_end: float) -> Scored:
-        return Scored(plan=plan, usd=plan.usd(self.ahead.costs(first_end)), first_end_seconds=first_end)
+    def _scored(self, plan: CandidatePlan, first_end: float) -> ScoredCandidate:
+        return ScoredCandidate(plan=plan, usd=plan.usd(self.ahead.costs(first_end)), first_end_seconds=first_end)
 
-    def _packed(self, first_end: float) -> Plan:
+    def _packed(self, first_end: float) -> CandidatePlan:
         costs = self.ahead.costs(first_end)
         packing = self._pack(costs)
         self._bounds[first_end] = packing.bound_usd
         if self.limited and not packing.nodes:  # it costs a boot to begin now, and will cost it later
             packing = self._pack(costs, least_nodes=1)
-        packed = arranged(self.state, self.offered, packing)
+        packed = arrange_nodes(self.state, self.available, packing)
         plan = self._plan(self._finished(packed))
         if not self.limited:
             return plan
-        worth = worth_renting(self.state, self.left, plan, costs, packed=len(packed))
+        worth = drop_unprofitable_nodes(self.state, self.remaining, plan, costs, packed=len(packed))
         return self._plan(worth) if worth else plan
 
-    def _pack(self, costs: Costs, *, least_nodes: int = 0) -> Packing:
+    def _pack(self, costs: DecisionCosts, *, least_nodes: int = 0) -> Packing:
         return pack(
-            self.offered.fleet,
+            self.available.fleet,
             costs.job_usd,
             costs.wait_usd,
             costs.node_usd,
@@ -141,12 +143,12 @@ class _Search:
         )
 
     def _finished(self, nodes: Sequence[NodePlan]) -> list[NodePlan]:
-        if not self.offered.twice:
-            return finished(self.state, nodes, self.expected)
+        if not self.available.separates_new_nodes:
+            return complete_plans(self.state, nodes, self.expected)
         # on nodes that are on: a job that keeps its slot goes on, one that changes it restarts
-        until_end = self.offered.idle_seconds[:, : self.left.shape[1]] + self.expected
-        return idle_given(self.state, fill(self.state, nodes, until_end), until_end)
+        until_end = self.available.idle_seconds[:, : self.remaining.shape[1]] + self.expected
+        return give_idle_gpus(self.state, fill_free_gpus(self.state, nodes, until_end), until_end)
 
-    def _plan(self, nodes: Sequence[NodePlan]) -> Plan:
-        known = matched(self.state, nodes) if self.offered.twice else tuple(nodes)
-        return plan_of(self.state, self.offered, known)
+    def _plan(self, nodes: Sequence[NodePlan]) -> CandidatePlan:
+        known = match_to_rented_nodes(self.state, nodes) if self.available.separates_new_nodes else tuple(nodes)
+        return candidate_plan(self.state, self.available, known)

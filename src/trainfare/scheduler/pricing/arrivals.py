@@ -21,7 +21,7 @@ def arrivals_per_second(state: State) -> float:
     return seen.jobs / (state.now_seconds + spread) if state.now_seconds + spread > 0 else 0.0
 
 
-def believed_arrivals_per_second(state: State) -> float:
+def expected_arrivals_per_second(state: State) -> float:
     """λ_a: what is counted on from now."""
     rate = arrivals_per_second(state)
     silent_seconds = state.now_seconds - state.arrivals.last_seconds

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trainfare.model.queue import State
-from trainfare.scheduler.highs import Model, solve
-from trainfare.scheduler.pricing.outlook import EDGES, Work, limited_types, parts_of
+from trainfare.scheduler.highs import LinearModel, solve
+from trainfare.scheduler.pricing.periods import EDGES, RemainingWork, limited_types, split_periods
 from trainfare.scheduler.tables import SlotTable
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ LITTLE = 0.02
 
 
 def capacity_prices(
-    state: State, work: Work, slots: SlotTable, starts: "NDArray[np.float64]", arrivals: float
+    state: State, work: RemainingWork, slots: SlotTable, starts: "NDArray[np.float64]", arrivals: float
 ) -> "NDArray[np.float64]":
     """π, $ per node-second, types × periods; the slots' share is h · share_k (value.py), `arrivals` is λ."""
     mean = float(starts[1]) / EDGES[1]
@@ -60,7 +60,7 @@ def capacity_prices(
     return prices
 
 
-def _sample(work: Work) -> "NDArray[np.int64]":
+def _sample(work: RemainingWork) -> "NDArray[np.int64]":
     jobs = len(work.due)
     most = SAMPLE if jobs <= MANY else SAMPLE_OF_MANY
     order = np.argsort(work.due, kind="stable")
@@ -85,7 +85,7 @@ def _worth_a_column(slots: SlotTable, seconds: "NDArray[np.float64]", limited: C
 
 
 def _fluid(
-    work: Work,
+    work: RemainingWork,
     starts: "NDArray[np.float64]",
     slots: SlotTable,
     room: "NDArray[np.float64]",
@@ -93,7 +93,7 @@ def _fluid(
 ) -> "NDArray[np.float64]":
     """The dual prices of each period's room, $ per node-second, not negative: of all nodes, then of each limited type,
     which may have that part of the room."""
-    parts = parts_of(work, starts)
+    parts = split_periods(work, starts)
     length = parts.end - parts.start
     usable = _worth_a_column(slots, work.seconds, limited)
     job, part, slot = np.nonzero(usable[:, None, :] & (length > 0)[:, :, None])
@@ -106,7 +106,7 @@ def _fluid(
     of_type = [np.flatnonzero(slots.type[slot] == number) for number in limited]
     period = [parts.period[job, part], *(parts.period[job[some], part[some]] for some in of_type)]
     scale = float(starts[1])
-    model = Model(
+    model = LinearModel(
         usd=usd * scale,
         low=np.zeros(len(job)),
         high=np.full(len(job), np.inf),

@@ -29,13 +29,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trainfare.model.queue import State
-from trainfare.scheduler.pricing.arrivals import arrivals_per_second, believed_arrivals_per_second
+from trainfare.scheduler.pricing.arrivals import arrivals_per_second, expected_arrivals_per_second
 from trainfare.scheduler.pricing.capacity_prices import capacity_prices
 from trainfare.scheduler.pricing.next_event import next_event
-from trainfare.scheduler.pricing.offers import Offers
-from trainfare.scheduler.pricing.outlook import busy_seconds, parts_of, period_starts, work_of
-from trainfare.scheduler.pricing.reclaims import Reclaims, reclaims_per_second, unsaved_part, with_reclaims
-from trainfare.scheduler.pricing.value import OVERHEAD, GoesOn, rents, same_times, values
+from trainfare.scheduler.pricing.available_slots import AvailableSlots
+from trainfare.scheduler.pricing.periods import busy_seconds, split_periods, period_starts, remaining_work
+from trainfare.scheduler.pricing.reclaims import (
+    ReclaimRisk,
+    reclaims_per_second,
+    unsaved_fraction,
+    expected_seconds_with_reclaims,
+)
+from trainfare.scheduler.pricing.value import OVERHEAD, ContinuationCost, rents, first_slot_with_same_times, values
 from trainfare.scheduler.tables import slot_table
 
 if TYPE_CHECKING:
@@ -43,7 +48,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Costs:
+class DecisionCosts:
     """The score's terms, for one belief of when things change next."""
 
     job_usd: "NDArray[np.float64]"
@@ -56,47 +61,51 @@ class Costs:
 class LookAhead:
     """Prices and values as of now; `left` is what is left of each job on each slot of the state's fleet, in seconds."""
 
-    def __init__(self, state: State, offered: Offers, left: "NDArray[np.float64]") -> None:
+    def __init__(self, state: State, available: AvailableSlots, left: "NDArray[np.float64]") -> None:
         rates = reclaims_per_second(state.fleet)
         slots = slot_table(state.fleet)
         starts = period_starts(
             state.arrivals.mean_shortest_seconds or float(left.min(axis=1).mean()),
             busy_seconds=busy_seconds(state.fleet, slots, left),
         )
-        self._work = work_of(state, with_reclaims(left, rates, state.delays))
+        self._work = remaining_work(state, expected_seconds_with_reclaims(left, rates, state.delays))
         dear = replace(slots, share=OVERHEAD * slots.share)
         prices = capacity_prices(state, self._work, dear, starts, arrivals_per_second(state))
-        self._values = values(self._work, parts_of(self._work, starts), dear, prices)
-        self._arrivals = believed_arrivals_per_second(state)
-        self._share = slots.share[offered.slot]
-        self._type_usd = np.array([each.usd_per_second for each in offered.fleet.types])
+        self._values = values(self._work, split_periods(self._work, starts), dear, prices)
+        self._arrivals = expected_arrivals_per_second(state)
+        self._share = slots.share[available.slot]
+        self._type_usd = np.array([each.usd_per_second for each in available.fleet.types])
         # without delays, slots that differ in nothing but their price are reckoned once
-        first = np.arange(len(offered.slot)) if offered.twice else same_times(np.vstack([left, rates]))
+        first = (
+            np.arange(len(available.slot))
+            if available.separates_new_nodes
+            else first_slot_with_same_times(np.vstack([left, rates]))
+        )
         kinds, self._kind = np.unique(first, return_inverse=True)
-        slot = offered.slot[kinds]
-        self._times, self._idle = left[:, slot], offered.idle_seconds[:, kinds]
+        slot = available.slot[kinds]
+        self._times, self._idle = left[:, slot], available.idle_seconds[:, kinds]
         self._expected_ends = self._work.seconds[:, slot] + self._idle
         shortest = left.min(axis=1, keepdims=True)
         delays = state.delays
         moved = (delays.checkpoint_seconds + delays.restart_seconds) / shortest
-        self._waits = 1 + offered.restore_seconds[:, None] / shortest
-        self._moved = moved if offered.twice else None
-        self._goes_on = GoesOn(starts, rents(dear, prices)[slot])
-        self._reclaims = Reclaims(
+        self._waits = 1 + available.restore_seconds[:, None] / shortest
+        self._moved = moved if available.separates_new_nodes else None
+        self._goes_on = ContinuationCost(starts, rents(dear, prices)[slot])
+        self._reclaims = ReclaimRisk(
             rates=rates[slot],
             restart=delays.restart_seconds / shortest,
-            unsaved=np.where(offered.here[:, None] == slot, unsaved_part(state)[:, None], 0.0),
+            unsaved=np.where(available.current_slot[:, None] == slot, unsaved_fraction(state)[:, None], 0.0),
             saves_every_seconds=delays.checkpoint_every_seconds,
         )
-        self._known: dict[float, Costs] = {}
+        self._known: dict[float, DecisionCosts] = {}
 
-    def costs(self, first_end_seconds: float) -> Costs:
+    def costs(self, first_end_seconds: float) -> DecisionCosts:
         """As above, F = `first_end_seconds`."""
         if first_end_seconds not in self._known:
             self._known[first_end_seconds] = self._costs(first_end_seconds)
         return self._known[first_end_seconds]
 
-    def _costs(self, first_end_seconds: float) -> Costs:
+    def _costs(self, first_end_seconds: float) -> DecisionCosts:
         event = next_event(self._arrivals, first_end_seconds)
         ends = self._times + self._idle
         usd, rebate, wait = np.zeros(ends.shape), np.zeros(ends.shape), np.zeros(len(ends))
@@ -106,7 +115,7 @@ class LookAhead:
             rebate += chance * np.maximum(tau - ends, 0.0)
             wait += chance * self._values.usd(self._waits, tau)[:, 0]
         job_usd = usd[:, self._kind] - self._share * rebate[:, self._kind]
-        return Costs(
+        return DecisionCosts(
             job_usd=np.where(np.isfinite(ends)[:, self._kind], job_usd, np.inf),
             wait_usd=wait,
             node_usd=self._type_usd * event.mean_seconds,

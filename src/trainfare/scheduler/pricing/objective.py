@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trainfare.model.queue import Fleet, NodePlan, Slot, State
-from trainfare.scheduler.tables import remaining
+from trainfare.scheduler.tables import remaining_seconds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,55 +29,55 @@ POSTPONED = 100.0
 """How many times its worst lateness a waiting job is charged (the papers' penalty)."""
 
 
-def late_usd(state: State, left: "NDArray[np.float64]") -> "NDArray[np.float64]":
+def late_usd(state: State, remaining: "NDArray[np.float64]") -> "NDArray[np.float64]":
     """Jobs × slots: w_j · max(0, now + t_jk - d_j), with t = `left`; infinite where the job cannot run."""
     deadlines = np.array([each.job.deadline_seconds for each in state.jobs])
     weights = np.array([each.job.late_usd_per_second for each in state.jobs])
-    runs = np.isfinite(left)
-    late = np.maximum(0.0, state.now_seconds + np.where(runs, left, 0.0) - deadlines[:, None])
+    runs = np.isfinite(remaining)
+    late = np.maximum(0.0, state.now_seconds + np.where(runs, remaining, 0.0) - deadlines[:, None])
     usd: NDArray[np.float64] = np.where(runs, weights[:, None] * late, math.inf)
     return usd
 
 
-def postponed_usd(state: State, left: "NDArray[np.float64]") -> "NDArray[np.float64]":
+def postponed_usd(state: State, remaining: "NDArray[np.float64]") -> "NDArray[np.float64]":
     """Per job: 100 · w_j · max(0, now + max_k t_jk - d_j), the max over the slots where it can run."""
-    late = late_usd(state, left)
+    late = late_usd(state, remaining)
     worst: NDArray[np.float64] = POSTPONED * np.max(np.where(np.isfinite(late), late, 0.0), axis=1, initial=0.0)
     return worst
 
 
 @lru_cache(maxsize=32)
-def slot_places(fleet: Fleet) -> dict[Slot, int]:
+def slot_indices(fleet: Fleet) -> dict[Slot, int]:
     """The place of each slot in `Fleet.slots`."""
     return {slot: place for place, slot in enumerate(fleet.slots)}
 
 
-def slots_given(state: State, nodes: Sequence[NodePlan]) -> dict[str, int]:
+def assigned_slots(state: State, nodes: Sequence[NodePlan]) -> dict[str, int]:
     """Job id → the place of the slot that it is given; a job on several nodes has one slot of so many nodes."""
     stands: dict[str, list[tuple[str, int]]] = {}
     for plan in nodes:
         for job, gpus in plan.jobs:
             stands.setdefault(job, []).append((plan.type, gpus))
-    places = slot_places(state.fleet)
-    given = {}
+    places = slot_indices(state.fleet)
+    assigned = {}
     for job, at in stands.items():
         slot = Slot(*at[0], len(at))
         if slot not in places or len(set(at)) > 1:
             raise ValueError(f"{job} is put on {at}, which is no slot of the fleet")
-        given[job] = places[slot]
-    return given
+        assigned[job] = places[slot]
+    return assigned
 
 
-def decision_usd(state: State, nodes: Sequence[NodePlan], left: "NDArray[np.float64] | None" = None) -> float:
+def decision_usd(state: State, nodes: Sequence[NodePlan], remaining: "NDArray[np.float64] | None" = None) -> float:
     """The cost of a decision as above; `left` (jobs × slots, seconds) replaces the papers' remaining times."""
-    table = remaining(state) if left is None else left
+    table = remaining_seconds(state) if remaining is None else remaining
     rows = {each.job.id: row for row, each in enumerate(state.jobs)}
-    given = slots_given(state, nodes)
-    seconds = {job: float(table[rows[job], slot]) for job, slot in given.items()}
+    assigned = assigned_slots(state, nodes)
+    seconds = {job: float(table[rows[job], slot]) for job, slot in assigned.items()}
     first = min(seconds.values(), default=0.0)
     prices = {each.name: each.usd_per_second for each in state.fleet.types}
     rent = sum(prices[plan.type] * min((seconds[job] for job, _ in plan.jobs), default=first) for plan in nodes)
     late, waits = late_usd(state, table), postponed_usd(state, table)
-    running = sum(float(late[rows[job], slot]) for job, slot in given.items())
-    waiting = sum(float(waits[row]) for job, row in rows.items() if job not in given)
+    running = sum(float(late[rows[job], slot]) for job, slot in assigned.items())
+    waiting = sum(float(waits[row]) for job, row in rows.items() if job not in assigned)
     return rent + running + waiting

@@ -25,7 +25,7 @@ _HOPELESS = 50.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Reclaims:
+class ReclaimRisk:
     """Which slots may be lost before the next event, and what that undoes. Parts are of what is left of a job."""
 
     rates: "NDArray[np.float64]"
@@ -56,23 +56,25 @@ def reclaims_per_second(fleet: Fleet) -> "NDArray[np.float64]":
     return np.array([rates[slot.type] * slot.nodes for slot in fleet.slots])
 
 
-def with_reclaims(left: "NDArray[np.float64]", rates: "NDArray[np.float64]", delays: Delays) -> "NDArray[np.float64]":
+def expected_seconds_with_reclaims(
+    remaining: "NDArray[np.float64]", rates: "NDArray[np.float64]", delays: Delays
+) -> "NDArray[np.float64]":
     """Jobs × slots: the seconds that are expected when nodes are taken back at these rates."""
     if not rates.any():
-        return left
-    stretch = np.minimum(delays.checkpoint_every_seconds, np.where(np.isfinite(left), left, 1.0)) * rates
-    again = np.expm1(np.minimum(stretch, _HOPELESS)) / np.where(stretch > 0, stretch, 1.0)
+        return remaining
+    allocation = np.minimum(delays.checkpoint_every_seconds, np.where(np.isfinite(remaining), remaining, 1.0)) * rates
+    again = np.expm1(np.minimum(allocation, _HOPELESS)) / np.where(allocation > 0, allocation, 1.0)
     lost = rates * (delays.boot_seconds + delays.restart_seconds)
-    expected: NDArray[np.float64] = left * (np.where(stretch > 0, again, 1.0) + lost)
+    expected: NDArray[np.float64] = remaining * (np.where(allocation > 0, again, 1.0) + lost)
     return expected
 
 
-def unsaved_part(state: State) -> "NDArray[np.float64]":
+def unsaved_fraction(state: State) -> "NDArray[np.float64]":
     """Per job: what a reclaim now would undo, as a part of what is left of it."""
     return np.array([(each.done - each.saved) / (1 - each.done) if each.nodes else 0.0 for each in state.jobs])
 
 
-def at_risk_seconds(state: State) -> float:
+def reclaim_loss_seconds(state: State) -> float:
     """What one reclaim costs a job: half of what lies between two saves (of t̄, where nothing is saved), and a restart
     on a new node. Nothing where no type is reclaimed.
     """

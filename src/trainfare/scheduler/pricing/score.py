@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trainfare.model.queue import NodePlan, State
-from trainfare.scheduler.pricing.lookahead import Costs
-from trainfare.scheduler.pricing.objective import slots_given
-from trainfare.scheduler.pricing.offers import Offers
+from trainfare.scheduler.pricing.lookahead import DecisionCosts
+from trainfare.scheduler.pricing.objective import assigned_slots
+from trainfare.scheduler.pricing.available_slots import AvailableSlots
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,7 +25,7 @@ WAITS = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Plan:
+class CandidatePlan:
     """Nodes with jobs, and as arrays: where each job of the state stands, and how many nodes there are of each type."""
 
     nodes: tuple[NodePlan, ...]
@@ -39,37 +39,39 @@ class Plan:
         runs = np.flatnonzero(self.slots != WAITS)
         return float(ends[runs, self.slots[runs]].min()) if len(runs) else math.inf
 
-    def usd(self, costs: Costs) -> float:
+    def usd(self, costs: DecisionCosts) -> float:
         runs = self.slots != WAITS
         running = costs.job_usd[runs, self.slots[runs]].sum()
         return float(running + costs.wait_usd[~runs].sum() + self.types @ costs.node_usd)
 
 
-def plan_of(state: State, offered: Offers, nodes: Sequence[NodePlan]) -> Plan:
+def candidate_plan(state: State, available: AvailableSlots, nodes: Sequence[NodePlan]) -> CandidatePlan:
     """With delays, `nodes` are matched already: what stays, what is on and what is new is read from their numbers.
 
     A job that keeps its slot on another node that is on counts as if that node were new: too dear by the boot.
     """
-    given = slots_given(state, nodes)
-    slots = np.array([given.get(each.job.id, WAITS) for each in state.jobs], dtype=np.int64)
+    assigned = assigned_slots(state, nodes)
+    slots = np.array([assigned.get(each.job.id, WAITS) for each in state.jobs], dtype=np.int64)
     places = {each.name: place for place, each in enumerate(state.fleet.types)}
     types = np.array([places[each.type] for each in nodes], dtype=np.int64)
-    if offered.twice:
+    if available.separates_new_nodes:
         new = np.array([each.node is None for each in nodes], dtype=bool)
         types += np.where(new, len(places), 0)
-        slots += np.where((slots != WAITS) & _counts_as_new(state, offered, nodes, slots), len(state.fleet.slots), 0)
-    return Plan(nodes=tuple(nodes), slots=slots, types=np.bincount(types, minlength=len(offered.fleet.types)))
+        slots += np.where((slots != WAITS) & _counts_as_new(state, available, nodes, slots), len(state.fleet.slots), 0)
+    return CandidatePlan(
+        nodes=tuple(nodes), slots=slots, types=np.bincount(types, minlength=len(available.fleet.types))
+    )
 
 
 def _counts_as_new(
-    state: State, offered: Offers, nodes: Sequence[NodePlan], slots: "NDArray[np.int64]"
+    state: State, available: AvailableSlots, nodes: Sequence[NodePlan], slots: "NDArray[np.int64]"
 ) -> "NDArray[np.bool_]":
     stands: dict[str, list[int | None]] = {}
     for plan in nodes:
         for job, _ in plan.jobs:
             stands.setdefault(job, []).append(plan.node)
     moved = []
-    for queued, slot, here in zip(state.jobs, slots, offered.here, strict=True):
+    for queued, slot, here in zip(state.jobs, slots, available.current_slot, strict=True):
         at = stands.get(queued.job.id, [])
         moved.append(None in at or (slot == here and set(at) != set(queued.nodes)))
     return np.array(moved, dtype=bool)

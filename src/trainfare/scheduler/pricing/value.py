@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trainfare.scheduler.pricing.outlook import Parts, Work
+from trainfare.scheduler.pricing.periods import PeriodParts, RemainingWork
 from trainfare.scheduler.tables import SlotTable
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _NEVER = 1e30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Values:
+class ValueFunctions:
     """Jobs × segments, by price: what can be done of each job in which time, and for how much."""
 
     price: "NDArray[np.float64]"
@@ -59,7 +59,7 @@ class Values:
         return usd
 
 
-class GoesOn:
+class ContinuationCost:
     """What the same slot costs from one moment to another: the integral of its rent and capacity price over time."""
 
     def __init__(self, starts: "NDArray[np.float64]", rent: "NDArray[np.float64]") -> None:
@@ -80,7 +80,7 @@ class GoesOn:
         return self._paid[self._slot, period] + self._rent[self._slot, period] * since
 
 
-def same_times(seconds: "NDArray[np.float64]") -> "NDArray[np.int64]":
+def first_slot_with_same_times(seconds: "NDArray[np.float64]") -> "NDArray[np.int64]":
     """Slot → the first slot on which every job takes equally long: they differ in price alone."""
     first: dict[bytes, int] = {}
     columns = np.ascontiguousarray(seconds.T)
@@ -93,9 +93,9 @@ def rents(slots: SlotTable, prices: "NDArray[np.float64]") -> "NDArray[np.float6
     return usd
 
 
-def values(work: Work, parts: Parts, slots: SlotTable, prices: "NDArray[np.float64]") -> Values:
+def values(work: RemainingWork, parts: PeriodParts, slots: SlotTable, prices: "NDArray[np.float64]") -> ValueFunctions:
     """The segments of every job; `prices` are π, $ per node-second, types × periods."""
-    first = same_times(work.seconds)
+    first = first_slot_with_same_times(work.seconds)
     kinds = np.unique(first)
     rent = rents(slots, prices)
     cheapest = np.array([rent[first == kind].min(axis=0) for kind in kinds])
@@ -111,7 +111,7 @@ def values(work: Work, parts: Parts, slots: SlotTable, prices: "NDArray[np.float
     order = np.argsort(slope, axis=1, kind="stable")
     order = order[:, : max(int((slope < _NEVER).sum(axis=1).max()), 1)]
     part = order // steps
-    return Values(
+    return ValueFunctions(
         price=np.take_along_axis(slope, order, axis=1),
         speed=np.take_along_axis(gain, order, axis=1),
         start=np.take_along_axis(parts.start, part, axis=1),

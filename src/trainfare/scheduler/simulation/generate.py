@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from trainfare.model.checks import require_not_negative, require_positive
-from trainfare.model.queue import Instance, Job, NodeType, Slot, every_slot
+from trainfare.model.queue import Instance, Job, NodeType, Slot, single_node_slots
 from trainfare.scheduler.tables import slot_table
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ GANG_POWER = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class QueueSetting:
     """What kind of queue: how many nodes, how many jobs come how fast, and what else is tried."""
 
     nodes: int
@@ -100,11 +100,11 @@ class Setting:
             raise ValueError(f"a gang has at least two nodes, got {self.gang_nodes}")
 
 
-def generate(setting: Setting, seed: int) -> Instance:
+def generate(setting: QueueSetting, seed: int) -> Instance:
     """The queue of that setting and seed; the same each time."""
     count = JOBS_PER_NODE * setting.nodes if setting.jobs is None else setting.jobs
     types = (*setting.types, *_twins(setting))
-    slots = every_slot(types) + _gangs(setting, types)
+    slots = single_node_slots(types) + _gangs(setting, types)
     instance = Instance(types=types, slots=slots, jobs=(), quotas=_quotas(setting))
     if not count:
         return instance
@@ -127,10 +127,10 @@ def generate(setting: Setting, seed: int) -> Instance:
         for number in range(count)
     )
     instance = replace(instance, jobs=jobs)
-    return with_error(instance, setting.log_error, seed) if setting.log_error else instance
+    return with_prediction_error(instance, setting.log_error, seed) if setting.log_error else instance
 
 
-def with_error(instance: Instance, log_error: float, seed: int) -> Instance:
+def with_prediction_error(instance: Instance, log_error: float, seed: int) -> Instance:
     """Every job truly takes exp(σ·z) times what is predicted, wherever it runs, z normal and its own; σ is known."""
     factors = np.exp(log_error * _rng(seed, 5).standard_normal(len(instance.jobs)))
     return replace(
@@ -151,13 +151,13 @@ def _user(number: int) -> str:
     return f"user{number}"
 
 
-def _quotas(setting: Setting) -> tuple[tuple[str, int], ...]:
+def _quotas(setting: QueueSetting) -> tuple[tuple[str, int], ...]:
     if setting.quota_gpus is None:
         return ()
     return tuple((_user(number), setting.quota_gpus) for number in range(setting.users))
 
 
-def _twins(setting: Setting) -> tuple[NodeType, ...]:
+def _twins(setting: QueueSetting) -> tuple[NodeType, ...]:
     if not setting.spot_discount:
         return ()
     return tuple(
@@ -171,7 +171,7 @@ def _twins(setting: Setting) -> tuple[NodeType, ...]:
     )
 
 
-def _gangs(setting: Setting, types: tuple[NodeType, ...]) -> tuple[Slot, ...]:
+def _gangs(setting: QueueSetting, types: tuple[NodeType, ...]) -> tuple[Slot, ...]:
     largest = {each.gpu: max(like.gpus for like in types if like.gpu == each.gpu) for each in types}
     return tuple(
         Slot(each.name, each.gpus, nodes)
@@ -195,7 +195,7 @@ def _seconds(types: tuple[NodeType, ...], slots: tuple[Slot, ...], jobs: int, rn
     return seconds
 
 
-def _submissions(setting: Setting, instance: Instance, seconds: "Numbers", rng: np.random.Generator) -> "Numbers":
+def _submissions(setting: QueueSetting, instance: Instance, seconds: "Numbers", rng: np.random.Generator) -> "Numbers":
     """The first at zero."""
     fraction = slot_table(instance.fleet(setting.nodes)).fraction
     by_load = float((fraction * seconds).min(axis=1).mean()) / (setting.nodes * setting.load)

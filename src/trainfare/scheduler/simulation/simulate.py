@@ -14,27 +14,27 @@ from collections.abc import Callable
 import numpy as np
 
 from trainfare.model.checks import require_positive
-from trainfare.model.queue import Decision, Delays, Instance, Node, State
+from trainfare.model.queue import Decision, Delays, Instance, RentedNode, State
 from trainfare.model.schedule import Schedule
-from trainfare.scheduler.legal import unfit
+from trainfare.scheduler.legal import decision_violations
 from trainfare.scheduler.policies.registry import Policy
-from trainfare.scheduler.running import Floor, rounding_seconds
+from trainfare.scheduler.execution import Execution, time_tolerance_seconds
 
 IN_VAIN = 1000
 """After so many decisions in a row in which no job came, ended, or got further than it had ever been, it is given up:
 nodes are reclaimed before anything is saved, or a policy moves jobs faster than they are restored."""
 
 
-class NeverDone(ValueError):
+class UnfinishedJobsError(ValueError):
     """A policy and a queue that do not come to an end."""
 
-    def __init__(self, policy: str, why: str, floor: Floor) -> None:
+    def __init__(self, policy: str, why: str, floor: Execution) -> None:
         names = floor.unfinished()
         shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         super().__init__(f"{policy} leaves jobs unfinished for ever: {shown}; {why}")
 
 
-class CannotDecide(ValueError):
+class PolicyError(ValueError):
     """A policy that fails, or decides what cannot be done: its own fault."""
 
 
@@ -57,12 +57,12 @@ def simulate(
     """What comes of the queue when `policy` decides, on at most `nodes` nodes.
 
     `clock` times the decisions; without it they are not timed. A decision that cannot be made, or not be carried out,
-    is CannotDecide. Jobs that would never end are NeverDone.
+    is PolicyError. Jobs that would never end are UnfinishedJobsError.
     """
     require_positive(tick_seconds=tick_seconds)
     fleet = instance.fleet(nodes)
     truth = instance.true_seconds or tuple(job.seconds for job in instance.jobs)
-    floor = Floor(fleet, delays, {job.id: times for job, times in zip(instance.jobs, truth, strict=True)})
+    floor = Execution(fleet, delays, {job.id: times for job, times in zip(instance.jobs, truth, strict=True)})
     events = _Events(instance, floor, tick_seconds=tick_seconds, seed=seed)
     took: list[float] = []
     gaps: list[float] = []
@@ -75,17 +75,17 @@ def simulate(
         decision = decided(policy, state, name)
         if clock:
             took.append(clock() - begun)
-        if wrong := unfit(state, decision):
-            raise CannotDecide(f"{name} decided at {now:g} s what cannot be done: {'; '.join(wrong)}")
+        if wrong := decision_violations(state, decision):
+            raise PolicyError(f"{name} decided at {now:g} s what cannot be done: {'; '.join(wrong)}")
         events.decided(now, floor.carry_out(decision, now))
         if events.in_vain > IN_VAIN:
-            raise NeverDone(name, f"{IN_VAIN} decisions up to {now:g} s brought none of them further", floor)
+            raise UnfinishedJobsError(name, f"{IN_VAIN} decisions up to {now:g} s brought none of them further", floor)
         gaps.extend(_gap(decision))
         if watch:
             running = len(floor.placements)
             watch(now, len(floor.unfinished()) - running, running, len(floor.ended))
     if not events.over:
-        raise NeverDone(name, f"after {events.now:g} s nothing would happen any more", floor)
+        raise UnfinishedJobsError(name, f"after {events.now:g} s nothing would happen any more", floor)
     floor.close(events.now)
     return Schedule(
         policy=name,
@@ -94,7 +94,7 @@ def simulate(
         true_seconds=truth,
         delays=delays,
         rentals=tuple(sorted(floor.rentals, key=lambda rental: rental.node)),
-        stretches=tuple(sorted(floor.stretches, key=lambda stretch: stretch.start_seconds)),
+        allocations=tuple(sorted(floor.allocations, key=lambda allocation: allocation.start_seconds)),
         ended_seconds=tuple(floor.ended),
         decision_seconds=tuple(took),
         gaps=tuple(gaps),
@@ -102,11 +102,11 @@ def simulate(
 
 
 def decided(policy: Policy, state: State, name: str) -> Decision:
-    """What the policy says; that it fails, as over numbers that no model bears, is CannotDecide."""
+    """What the policy says; that it fails, as over numbers that no model bears, is PolicyError."""
     try:
         return policy(state)
     except (ValueError, ArithmeticError, RecursionError) as error:
-        raise CannotDecide(f"{name} cannot decide at {state.now_seconds:g} s: {error}") from error
+        raise PolicyError(f"{name} cannot decide at {state.now_seconds:g} s: {error}") from error
 
 
 def _gap(decision: Decision) -> tuple[float, ...]:
@@ -119,7 +119,7 @@ def _gap(decision: Decision) -> tuple[float, ...]:
 class _Events:
     """What happens next, and what then becomes of the floor."""
 
-    def __init__(self, instance: Instance, floor: Floor, *, tick_seconds: float | None, seed: int) -> None:
+    def __init__(self, instance: Instance, floor: Execution, *, tick_seconds: float | None, seed: int) -> None:
         self.now = 0.0
         self._floor = floor
         self._to_come = instance.jobs
@@ -153,7 +153,7 @@ class _Events:
         """Ends come before reclaims: a job that ends as its node goes has ended."""
         self.now = now
         self._floor.end_jobs(now)
-        latest = now + rounding_seconds(now)
+        latest = now + time_tolerance_seconds(now)
         for node in [node for node, moment in self._reclaims.items() if moment <= latest]:
             del self._reclaims[node]
             self._floor.reclaim(node, now)
@@ -162,7 +162,7 @@ class _Events:
             self._submitted += 1
         self._floor.submit(self._to_come[first : self._submitted])
 
-    def decided(self, now: float, fresh: tuple[Node, ...]) -> None:
+    def decided(self, now: float, fresh: tuple[RentedNode, ...]) -> None:
         self._last_decision = now
         progress = (self._submitted, self._floor.furthest)
         self.in_vain = self.in_vain + 1 if progress == self._last_progress else 0
