@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from trainfare.estimator.cost.bill import Charges
 from trainfare.estimator.estimate import estimate_all
 from trainfare.estimator.prediction.predictor import StepTimePredictor
-from trainfare.estimator.step.repeats import SHIPPED, Noise, repeated
+from trainfare.estimator.step.repeats import ITERATION_NOISE, RunNoise, repeat_interval
 from trainfare.model.bill import Billing, Overheads, Terms
 from trainfare.model.interval import Interval
 from trainfare.model.machine import Host, VmType
@@ -103,7 +103,7 @@ def read_settings(folder: Path) -> list[Setting]:
     ]
 
 
-def fit(settings: list[Setting]) -> Noise:
+def fit(settings: list[Setting]) -> RunNoise:
     """The most likely S, β and ν₀: the variance of k runs over s₀² follows F(k − 1, ν₀)."""
     from scipy.optimize import minimize
     from scipy.stats import f
@@ -118,20 +118,20 @@ def fit(settings: list[Setting]) -> Noise:
         return -float(np.sum(f.logpdf(ratio, logs.shape[1] - 1, np.exp(p[2])) - 2 * log_s0))
 
     found = minimize(unlikely, [-4.4, -0.3, 1.0], method="Nelder-Mead").x
-    return Noise(
+    return RunNoise(
         scale=CAUTION * math.exp(found[0]),
         exponent=float(found[1]),
         degrees=math.exp(found[2]),
-        stays=SHIPPED.stays,
+        stays=ITERATION_NOISE.stays,
     )
 
 
-def judged(of: str, settings: list[Setting], noise: Noise, known: int, rng: np.random.Generator) -> Row:
+def judged(of: str, settings: list[Setting], noise: RunNoise, known: int, rng: np.random.Generator) -> Row:
     inside, widths = [], []
     for setting in settings:
         for i, truth in enumerate(setting.seconds):
             others = rng.permutation([t for j, t in enumerate(setting.seconds) if j != i])[:known]
-            found = repeated([[float(t)] for t in others], noise=noise)
+            found = repeat_interval([[float(t)] for t in others], noise=noise)
             inside.append(found.low <= truth <= found.high)
             widths.append(math.sqrt(found.high / found.low))
     return Row(of=of, known=known, n=len(inside), inside=fmean(inside), factor=median(widths))

@@ -25,7 +25,7 @@ from pathlib import Path
 from statistics import median
 
 from trainfare.app.recommending.split import plan_split
-from trainfare.app.recommending.workload import Length, Workload, gather
+from trainfare.app.recommending.workload import TrainingLength, Workload, build_workload
 from trainfare.measurements.cnn_on_ec2 import read_latencies
 from trainfare.model.interval import Interval
 from trainfare.model.machine import Host, VmType
@@ -119,14 +119,14 @@ def _row(what: str, of: int, savings: Sequence[float], kept: int) -> Row:
 def _measured(programs: Sequence[Times], hours: float) -> Row:
     of, kept, savings = 0, 0, []
     for times in programs:
-        fare = _fare(times, hours)
-        estimates = fare.estimate([Candidate(offer=o, nodes=1, batch_size=BATCH_SIZE) for o in _offers(fare, times)])
+        workload = _fare(times, hours)
+        estimates = workload.estimate([Candidate(offer=o, nodes=1, batch_size=BATCH_SIZE) for o in _offers(workload, times)])
         soonest = min(e.seconds.high for e in estimates)
         latest = min(estimates, key=lambda e: e.usd.value).seconds.high
         for share in DEADLINES if latest > 1.05 * soonest else ():
             goal = Goal(deadline_seconds=soonest + share * (latest - soonest))
             inside = in_order(within(estimates, goal), goal)
-            legs = plan_split(fare, (*inside, *(e for e in estimates if e not in inside)), goal).split
+            legs = plan_split(workload, (*inside, *(e for e in estimates if e not in inside)), goal).split
             of += 1
             if legs is not None and legs.single_machine is not None:
                 savings.append(1 - legs.usd.value / legs.single_machine.usd.value)
@@ -134,8 +134,8 @@ def _measured(programs: Sequence[Times], hours: float) -> Row:
     return _row(f"measured, {hours} h on the slowest", of, savings, kept)
 
 
-def _offers(fare: Workload, times: Times) -> list[Offer]:
-    on_demand = [offer for offer in fare.catalog.offers if offer.market == "on_demand"]
+def _offers(workload: Workload, times: Times) -> list[Offer]:
+    on_demand = [offer for offer in workload.catalog.offers if offer.market == "on_demand"]
     return [min((o for o in on_demand if o.vm_type.key == machine), key=lambda o: o.usd_per_hour) for machine in times]
 
 
@@ -143,9 +143,9 @@ def _fare(times: Times, hours: float) -> Workload:
     iterations = max(1, round(hours * 3600 / EPOCHS / max(times.values())))
     profiles = [_profile(machine, seconds, iterations) for machine, seconds in times.items()]
     nowhere = "/nonexistent"
-    return gather(
+    return build_workload(
         profiles,
-        decide=lambda _profile, _iterations: Length(epochs=EPOCHS),
+        decide=lambda _profile, _iterations: TrainingLength(epochs=EPOCHS),
         iterations_per_epoch=None,
         overheads=None,
         settings=Settings(store=nowhere, machines=f"{nowhere}/machines.toml", prices=f"{nowhere}/prices"),

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from benchmarks.slices import slice_offers
 from trainfare.app.profiling.profile import profile
-from trainfare.app.recommending.workload import Length, Workload, gather
+from trainfare.app.recommending.workload import TrainingLength, Workload, build_workload
 from trainfare.clouds.local import LocalDoor
 from trainfare.estimator.cost.checkpoints import checkpoints_of
 from trainfare.estimator.cost.migration import Side, migration_between
@@ -86,9 +86,9 @@ def main() -> None:
         program.mkdir()
         for file in FILES:
             shutil.copy(EXAMPLES / file, program / file)
-        fare = _fare(folder, program, options.epochs)
-        legs = [_leg(fare, "one", options.after), _leg(fare, "half", options.epochs - options.after)]
-        move = _move(fare, *legs)
+        workload = _fare(folder, program, options.epochs)
+        legs = [_leg(workload, "one", options.after), _leg(workload, "half", options.epochs - options.after)]
+        move = _move(workload, *legs)
         door = LocalDoor(folder / "machines", list(slice_offers(SLICES).values()))
         alone = _run(door, "one", program, options.epochs)
         first = _run(door, "one", program, options.epochs, until=options.after, keep=folder / "kept")
@@ -116,25 +116,25 @@ def _fare(folder: Path, program: Path, epochs: int) -> Workload:
         profile(command, directory=program, on=f"local/{name}", settings=settings, epochs=2, trace_operations=False)
         for name in SLICES
     ]
-    return gather(
+    return build_workload(
         profiles,
-        decide=lambda _profile, _iterations: Length(epochs=epochs),
+        decide=lambda _profile, _iterations: TrainingLength(epochs=epochs),
         iterations_per_epoch=None,
         overheads=None,
         settings=settings,
     )
 
 
-def _leg(fare: Workload, name: str, epochs: int) -> Estimate:
-    offer = next(offer for offer in fare.catalog.offers if offer.vm_type.key == f"local/{name}")
-    (estimate,) = fare.estimate([Candidate(offer=offer, nodes=1, batch_size=BATCH_SIZE)], epochs)
+def _leg(workload: Workload, name: str, epochs: int) -> Estimate:
+    offer = next(offer for offer in workload.catalog.offers if offer.vm_type.key == f"local/{name}")
+    (estimate,) = workload.estimate([Candidate(offer=offer, nodes=1, batch_size=BATCH_SIZE)], epochs)
     return estimate
 
 
-def _move(fare: Workload, first: Estimate, second: Estimate) -> Migration:
-    profile = next(p for p in fare.believer.profiles if p.id == first.profile_id)
-    sides = (Side(candidate=e.candidate, terms=fare.charges.terms(e.candidate.offer)) for e in (first, second))
-    checkpoints = checkpoints_of(profile, iterations_per_epoch=fare.leading.iterations_per_epoch)
+def _move(workload: Workload, first: Estimate, second: Estimate) -> Migration:
+    profile = next(p for p in workload.predictor.profiles if p.id == first.profile_id)
+    sides = (Side(candidate=e.candidate, terms=workload.charges.terms(e.candidate.offer)) for e in (first, second))
+    checkpoints = checkpoints_of(profile, iterations_per_epoch=workload.leading.iterations_per_epoch)
     return migration_between(*sides, profile=profile, checkpoints=checkpoints)
 
 

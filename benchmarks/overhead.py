@@ -148,7 +148,7 @@ def rounds(target: float, seconds: float) -> dict[str, Any]:
 
 def clocked_writes() -> list[float]:
     """The seconds of every write of the probe from now on."""
-    listener: Any = sys.modules["_trainfare_probe.torch_hooks"].Listener
+    listener: Any = sys.modules["_trainfare_probe.torch_hooks"].TorchListener
     write, seconds = listener.write, []
 
     def clocked(self: Any) -> None:

@@ -25,13 +25,13 @@ machines = {offer.vm_type.key: offer.vm_type for offer in load_offers() if offer
 calibration = from_json(shipped_calibration())
 known = profile()
 started = time.perf_counter()
-believer = StepTimePredictor([known], calibration=calibration, targets=[m.gpu for m in machines.values()])
+predictor = StepTimePredictor([known], calibration=calibration, targets=[m.gpu for m in machines.values()])
 count = 0
 for power in range(10):
     for machine in machines.values():
         for nodes, share in ((1, 1), (1, 2), (1, 4), (2, 4), (4, 4), (8, 4)):
             gpus = max(1, machine.gpus * share // 4) if nodes == 1 else machine.gpus
-            count += believer.believe(machine, nodes=nodes, gpus=gpus, batch_size=64 * 2**power) is not None
+            count += predictor.believe(machine, nodes=nodes, gpus=gpus, batch_size=64 * 2**power) is not None
 print(json.dumps({"seconds": time.perf_counter() - started, "predictions": count, "machines": len(machines)}))
 """
 

@@ -1,6 +1,6 @@
 """Whether two machines can be told apart as often as is said: predicted order against measured order.
 
-    python -m benchmarks.told_apart --data DIR [--json]
+    python -m benchmarks.is_ranking_certain --data DIR [--json]
 
 DIR holds the table of ten CNNs on K80, M60, T4 and V100 (`cnn_on_ec2`). Each step, profiled on one machine type, is
 predicted for the three others with its whole family left out of the fit (as `benchmarks.accuracy other_vm` does), and

@@ -13,6 +13,7 @@ from trainfare.model.offer import Candidate, Offer
 from trainfare.model.plan import Goal, Plan
 from trainfare.model.profile import Operation, Profile
 from trainfare.model.program import Program
+from trainfare.model.reason import text_reason
 from trainfare.model.run import Observation, Run
 from trainfare.model.submission import Submission
 
@@ -124,7 +125,7 @@ def make_plan(**changes: Any) -> Plan:
         "chosen": make_estimate(),
         "runners_up": (make_estimate(usd=Interval.within_factor(0.7, 2)),),
         "considered": 2,
-        "reasons": ("cheapest of 2 candidates",),
+        "reasons": (text_reason("why", "cheapest of 2 candidates"),),
     }
     return Plan(**(fields | changes))
 

@@ -12,6 +12,7 @@ from trainfare.model.offer import Candidate, Offer
 from trainfare.model.plan import Goal, Plan
 from trainfare.model.profile import EarlyStopping, Epoch, Operation, Profile
 from trainfare.model.program import Program
+from trainfare.model.reason import Reason
 from trainfare.model.run import Observation, Run
 from trainfare.model.submission import Submission
 
@@ -186,6 +187,18 @@ def estimates(draw: st.DrawFn) -> Estimate:
     )
 
 
+scalars = (
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | texts | st.floats(allow_nan=False, allow_infinity=False)
+)
+records = st.dictionaries(texts, scalars, max_size=3)
+reasons = st.builds(
+    Reason,
+    code=texts,
+    values=st.dictionaries(texts, scalars | records | st.lists(scalars | records, max_size=3).map(tuple), max_size=3),
+    arguments=records,
+)
+
+
 @st.composite
 def plans(draw: st.DrawFn) -> Plan:
     chosen = draw(estimates())
@@ -197,7 +210,7 @@ def plans(draw: st.DrawFn) -> Plan:
         chosen=chosen,
         runners_up=tuple(runners_up),
         considered=1 + len(runners_up),
-        reasons=tuple(draw(st.lists(texts, min_size=1, max_size=3))),
+        reasons=tuple(draw(st.lists(reasons, min_size=1, max_size=3))),
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 SRC = Path(__file__).parents[1] / "src" / "trainfare"
 
 FLOORS = (
-    ("cli", "web"),
+    ("cli", "web", "queue", "profiles", "plans", "calibrations"),
     ("app",),
     ("papers",),
     ("views", "figures", "settings"),
@@ -17,7 +17,7 @@ FLOORS = (
     ("estimator",),
     ("profiler", "catalog", "measurements", "clouds", "store"),
     ("model",),
-    ("errors", "units", "probe", "agent"),
+    ("errors", "units", "probe", "agent", "_public"),
 )
 FLOOR_OF = {room: number for number, floor in enumerate(FLOORS) for room in floor}
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from benchmarks.accuracy.judged import Judged
 from benchmarks.accuracy.page import as_table
 from trainfare.app.profiling.profile import profile
-from trainfare.estimator.step.slices import OnSlice, seen_on, times_on
+from trainfare.estimator.step.slices import SliceMeasurement, slice_measurements, predict_step_times
 from trainfare.model.document import from_json, to_json
 from trainfare.model.interval import Interval
 from trainfare.model.profile import Profile
@@ -137,7 +137,7 @@ def predictions(profiles: Sequence[Profile]) -> Iterator[Row]:
     for each in profiles:
         by_program.setdefault((each.framework, each.batch_size), []).append(each)
     for (framework, size), its in by_program.items():
-        seen = {p.host.vm_type or "": (p, on) for p, on in seen_on(its, _cores)}
+        seen = {p.host.vm_type or "": (p, on) for p, on in slice_measurements(its, _cores)}
         for asked, (truth, there) in seen.items():
             others = [name for name in seen if name != asked]
             sets = [(name,) for name in others] + ([tuple(others)] if len(others) > 1 else [])
@@ -145,8 +145,8 @@ def predictions(profiles: Sequence[Profile]) -> Iterator[Row]:
                 yield from _rows(f"{framework} at {size}", [seen[name] for name in known], truth, there)
 
 
-def _rows(program: str, known: Sequence[tuple[Profile, OnSlice]], truth: Profile, there: OnSlice) -> Iterator[Row]:
-    times = times_on(there.slice, known)
+def _rows(program: str, known: Sequence[tuple[Profile, SliceMeasurement]], truth: Profile, there: SliceMeasurement) -> Iterator[Row]:
+    times = predict_step_times(there.slice, known)
     nearest, its = min(known, key=lambda k: abs(k[1].slice.cores - there.slice.cores))
     ratio = its.slice.cores / there.slice.cores
     for what, predicted, true, near in (

@@ -14,7 +14,7 @@ from trainfare.app.figures import Figure, all_of, batches_of, epochs_of, fare_of
 from trainfare.errors import UsageError
 from trainfare.figures.time_cost import fare_figure
 from trainfare.model.plan import Goal
-from trainfare.recommender.crossovers import stretches
+from trainfare.recommender.crossovers import winning_ranges
 
 CHEAP, FAST = estimate("g4dn.xlarge", hours=4, usd=2), estimate("p3.2xlarge", hours=1.5, usd=5)
 SPEC = fare_figure([CHEAP, FAST], chosen=CHEAP, front=[FAST, CHEAP], named=named)
@@ -100,7 +100,7 @@ def test_all_views_of_a_plan_in_one_file(tmp_path: Path) -> None:
         estimate("g4dn.xlarge", hours=0.9, usd=0.5, epochs=2),
         estimate("p3.2xlarge", hours=0.7, usd=2.4, epochs=2),
     ]
-    won = [stretches(once, twice, Goal(kind=kind)) for kind in ("fastest", "cheapest")]
+    won = [winning_ranges(once, twice, Goal(kind=kind)) for kind in ("fastest", "cheapest")]
     sizes = [estimate("g4dn.xlarge", hours=100 / size, usd=50 / size, batch_size=size) for size in (32, 64, 128)]
     figure = all_of(
         [

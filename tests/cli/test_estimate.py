@@ -61,7 +61,7 @@ def test_the_cheapest_region_is_taken_unless_one_is_named() -> None:
     keep(make_profile())
     cheapest = run_json("--on", "g5.xlarge")
     assert cheapest["usd_per_hour"] == min(
-        line.usd_per_hour for line in trainfare.show_machine("g5.xlarge").lines if line.usd_per_hour
+        line.usd_per_hour for line in trainfare.catalog.machine("g5.xlarge").lines if line.usd_per_hour
     )
     assert run_json("--on", "g5.xlarge", "--region", "EU-WEST-1")["region"] == "eu-west-1"
 
@@ -180,7 +180,7 @@ def test_a_time_that_ran_backwards_is_not_imported(tmp_path: Any) -> None:
     file = tmp_path / "p.json"
     file.write_text(json.dumps(document))
     with pytest.raises(UsageError, match="iteration_seconds must be positive, got -4"):
-        trainfare.import_profile(str(file))
+        trainfare.profiles.load(str(file))
 
 
 def test_a_plan_of_before_there_were_bills_is_read_and_shown() -> None:
@@ -205,4 +205,4 @@ def test_a_bill_is_kept_with_its_plan() -> None:
     keep(make_profile())
     plan = trainfare.recommend(epochs=3).plan
     assert plan.chosen.bill is not None
-    assert trainfare.show_plan(plan.id) == plan
+    assert trainfare.plans.show(plan.id) == plan

@@ -15,7 +15,7 @@ from trainfare.cli.profile import stability_line
 from trainfare.cli.profile_screen import file_lines, progress_line
 from trainfare.model.profile import Epoch
 from trainfare.profiler.stopping import STEADY, Stability, UntilEpochs, UntilStable
-from trainfare.profiler.measure import Progress
+from trainfare.profiler.measure import MeasurementProgress
 from trainfare.profiler.workspace import Changes, Workspace
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
@@ -219,39 +219,39 @@ def test_a_folder_that_vanishes_is_said(tmp_path: Path) -> None:
     assert "Traceback" not in result.stderr
 
 
-def make_progress(count: int = 12, **changes: object) -> Progress:
+def make_progress(count: int = 12, **changes: object) -> MeasurementProgress:
     seen = make_profile(
         iteration_seconds=(1.0, *[0.214] * (count - 1)),
         **{"loss": (), **changes.pop("facts", {})},  # type: ignore[dict-item]  # fields by name
     )
     fields: dict[str, object] = {
-        "seen": seen,
-        "iterations_wanted": 50,
-        "until": STEADY,
+        "profile": seen,
+        "target_iterations": 50,
+        "stopping_rule": STEADY,
         "seconds": 8.0,
         "framework": "torch",
         "stopping": False,
     }
-    return Progress(**(fields | changes))  # type: ignore[arg-type]  # the test names its fields
+    return MeasurementProgress(**(fields | changes))  # type: ignore[arg-type]  # the test names its fields
 
 
 def test_progress_says_what_is_still_unknown() -> None:
     assert progress_line(make_progress()) == "12 of 50 iterations · 214 ms ± 0 %"
-    assert progress_line(make_progress(iterations_wanted=None)) == "12 iterations · 214 ms ± 0 % (2 % wanted)"
+    assert progress_line(make_progress(target_iterations=None)) == "12 iterations · 214 ms ± 0 % (2 % wanted)"
     unknown = progress_line(make_progress(facts={"validation_seconds": (), "batch_size": None}))
     assert unknown.endswith("not seen yet: batch size, validation")
-    assert progress_line(make_progress(seen=None)) == "waiting for the first iteration · 8 s"
-    assert progress_line(make_progress(seen=None, framework=None)) == "starting · 8 s"
+    assert progress_line(make_progress(profile=None)) == "waiting for the first iteration · 8 s"
+    assert progress_line(make_progress(profile=None, framework=None)) == "starting · 8 s"
     assert "enough" in progress_line(make_progress(stopping=True))
 
 
 def test_progress_of_epochs() -> None:
     curve = (Epoch(number=1, seconds=2.0, loss=3.0), Epoch(number=2, seconds=2.0, loss=2.5))
-    epochs = make_progress(iterations_wanted=None, until=UntilEpochs(epochs=3), facts={"curve": curve})
+    epochs = make_progress(target_iterations=None, stopping_rule=UntilEpochs(epochs=3), facts={"curve": curve})
     assert progress_line(epochs).startswith("2 of 3 epochs · 12 iterations · 214 ms")
-    stable = make_progress(iterations_wanted=None, until=UntilStable(), facts={"curve": curve})
+    stable = make_progress(target_iterations=None, stopping_rule=UntilStable(), facts={"curve": curve})
     assert progress_line(stable).startswith("epoch 2 · training loss 2.5, best 2.5 at epoch 2 · 214 ms")
-    nothing = make_progress(iterations_wanted=None, until=UntilStable(), facts={"iterations_per_epoch": None})
+    nothing = make_progress(target_iterations=None, stopping_rule=UntilStable(), facts={"iterations_per_epoch": None})
     assert progress_line(nothing).endswith("not seen yet: the length of an epoch")
 
 
@@ -275,7 +275,7 @@ def test_a_training_that_may_still_get_better_is_not_called_stable() -> None:
         last=0.3,
         best=0.25,
         best_epoch=4,
-        over=False,
+        patience_exhausted=False,
         stable_from_epoch=3,
         stable_from_iteration=None,
     )

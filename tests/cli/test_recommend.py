@@ -64,7 +64,7 @@ def test_every_offer_is_estimated_and_one_is_chosen() -> None:
     ]
     rentable = {
         (line.vm_type.key, market)
-        for line in trainfare.list_offers().lines
+        for line in trainfare.catalog.offers().lines
         for market, price in (("on_demand", line.usd_per_hour), ("spot", line.spot_usd_per_hour))
         if price is not None and line.vm_type.gpu is not None and line.vm_type.gpu.vendor in ("nvidia", "amd")
     }

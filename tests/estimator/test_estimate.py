@@ -29,8 +29,8 @@ def estimates(
     profiles: list[Profile], *candidates: Candidate, epochs: int = 10, between: tuple[int, int] | None = None
 ) -> tuple[Estimate, ...]:
     interval = Interval(value=epochs, low=between[0], high=between[1]) if between else None
-    believer = StepTimePredictor(profiles, gpu_called=GPUS.get, calibration=shipped_coefficients())
-    return estimate_all(believer, candidates, iterations_per_epoch=23, epochs=epochs, epochs_interval=interval)
+    predictor = StepTimePredictor(profiles, gpu_called=GPUS.get, calibration=shipped_coefficients())
+    return estimate_all(predictor, candidates, iterations_per_epoch=23, epochs=epochs, epochs_interval=interval)
 
 
 def test_a_profile_taken_on_the_machine_makes_it_measured() -> None:

@@ -7,7 +7,7 @@ from trainfare.figures.epochs import MOST_LINES, epochs_figure
 from trainfare.figures.look import Spec
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Goal
-from trainfare.recommender.crossovers import stretches
+from trainfare.recommender.crossovers import winning_ranges
 
 GPUS = ("T4", "V100", "A10G", "L4", "A100", "H100", "B200", "K80")
 
@@ -32,8 +32,8 @@ def figure(*pairs: tuple[Estimate, Estimate], epochs: int = 20, chosen: int = 0,
         twice,
         chosen=once[chosen].candidate,
         epochs=epochs,
-        fastest=stretches(once, twice, Goal(kind="fastest")),
-        cheapest=stretches(once, twice, Goal(kind="cheapest")),
+        fastest=winning_ranges(once, twice, Goal(kind="fastest")),
+        cheapest=winning_ranges(once, twice, Goal(kind="cheapest")),
         named=named,
         width=width,
     )

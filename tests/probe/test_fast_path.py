@@ -1,4 +1,4 @@
-"""Iterations that are only noted are told as if each had been told at once."""
+"""Iterations on the fast path are recorded exactly as iterations that are passed to the Loop one by one."""
 
 import os
 import signal
@@ -16,7 +16,9 @@ from trainfare.probe.recorder import FLUSH_SECONDS
 from trainfare.profiler.events import parse_events
 from trainfare.profiler.measure import PROBE_SITE
 
-NEVER_CALM = "import sys, torch\nsys.modules['_trainfare_probe.fast_path'].FastPath.begin = lambda self, *args: None\n"
+WITHOUT_FAST_PATH = (
+    "import sys, torch\nsys.modules['_trainfare_probe.fast_path'].FastPath.begin = lambda self, *args: None\n"
+)
 
 SETUP = """
 import torch
@@ -41,7 +43,7 @@ for epoch in range(4):
         optimizer.param_groups[0]["lr"] *= 0.99
 """,
     "validates": """
-held = DataLoader(data, batch_size=40)
+validation = DataLoader(data, batch_size=40)
 for epoch in range(4):
     for n, batch in enumerate(DataLoader(data, batch_size=8)):
         back(batch)
@@ -49,7 +51,7 @@ for epoch in range(4):
         if n % 4 == 3:
             model.eval()
             with torch.no_grad():
-                for other in held: model(other[0])
+                for other in validation: model(other[0])
             model.train()
 """,
     "accumulates": """
@@ -58,7 +60,7 @@ for epoch in range(4):
         back(batch, 3)
         if n % 3 == 0: optimizer.step()
 """,
-    "breaks off": """
+    "leaves each epoch early": """
 loader = DataLoader(data, batch_size=8)
 for epoch in range(6):
     for n, batch in enumerate(loader):
@@ -79,7 +81,7 @@ for epoch in range(3):
         back(batch); optimizer.step()
         back(batch); other.step()
 """,
-    "closure now and then": """
+    "closure in some steps": """
 for epoch in range(3):
     for n, batch in enumerate(DataLoader(data, batch_size=8)):
         if n % 5 == 4: optimizer.step(lambda: back(batch))
@@ -97,7 +99,7 @@ for epoch in range(3):
 for n in range(30):
     back(data[:8]); optimizer.step()
 """,
-    "steps inside": """
+    "steps in the backward pass": """
 optimizers = {p: torch.optim.SGD([p], lr=0.1) for p in model.parameters()}
 for p in model.parameters():
     p.register_post_accumulate_grad_hook(lambda p: optimizers[p].step())
@@ -112,16 +114,16 @@ def environment(events: Path) -> dict[str, str]:
     return {"PYTHONPATH": str(PROBE_SITE), boot.EVENTS: str(events), boot.ITERATIONS: "1000", boot.OPERATIONS: "0"}
 
 
-def told(program: str, events: Path) -> dict[str, Any]:
+def recorded(program: str, events: Path) -> dict[str, Any]:
     subprocess.run([sys.executable, "-c", program], env=environment(events), check=True, timeout=120)
     found = parse_events(events.read_bytes())
     iterations = [event for event in found if event["event"] == "iteration"]
-    starts_at_the_end_before = sum(b["start"] == a["end"] for a, b in pairwise(iterations))
+    contiguous = sum(b["start"] == a["end"] for a, b in pairwise(iterations))
     return {
         "iterations": [(event["n"], event["batches"], event["learning_rate"]) for event in iterations],
         "waits": [event["wait"] > 0 for event in iterations],
         "losses": [value for event in found if event["event"] == "losses" for value in event["values"]],
-        "in a row": starts_at_the_end_before > len(iterations) - 6,  # where the probe writes, it is left out
+        "contiguous": contiguous > len(iterations) - 6,  # the time in which the probe writes is left out
         **{
             kind: sum(event["event"] == kind for event in found)
             for kind in ("pass", "pass_end", "window", "trouble", "loader", "validation")
@@ -130,14 +132,14 @@ def told(program: str, events: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_calm_or_not_the_same_is_told(name: str, tmp_path: Path) -> None:
-    calm = told(SETUP + PROGRAMS[name], tmp_path / "calm")
-    assert calm == told(NEVER_CALM + SETUP + PROGRAMS[name], tmp_path / "not")
-    assert calm["trouble"] == 0
-    assert len(calm["iterations"]) >= 12
+def test_the_same_is_recorded_with_and_without_the_fast_path(name: str, tmp_path: Path) -> None:
+    fast = recorded(SETUP + PROGRAMS[name], tmp_path / "fast")
+    assert fast == recorded(WITHOUT_FAST_PATH + SETUP + PROGRAMS[name], tmp_path / "slow")
+    assert fast["trouble"] == 0
+    assert len(fast["iterations"]) >= 12
 
 
-def test_program_that_is_killed_keeps_what_was_seen_until_just_before(tmp_path: Path) -> None:
+def test_killed_program_loses_less_than_a_second_of_events(tmp_path: Path) -> None:
     endless = SETUP + "import time\nwhile True:\n    back(data[:8]); optimizer.step(); time.sleep(0.002)\n"
     events = tmp_path / "events"
     process = subprocess.Popen([sys.executable, "-c", endless], env=environment(events))

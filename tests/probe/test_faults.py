@@ -1,4 +1,4 @@
-"""Whatever goes wrong around the probe, the program trains on, and what is wrong is said."""
+"""If something around the probe fails, the program goes on training and the failure is reported."""
 
 import os
 import subprocess
@@ -50,27 +50,27 @@ def iterations_in(events: Path) -> int:
     return sum(event["event"] == "iteration" for event in parse_events(events.read_bytes()))
 
 
-def test_full_disk_is_said_once_and_training_goes_on() -> None:
+def test_full_disk_is_reported_once_and_training_goes_on() -> None:
     result = train(TRAIN + "print(float(weight.detach()[0]) < 1)", Path("/dev/full"))
     assert (result.returncode, result.stdout) == (0, "True\n")
     assert result.stderr == ("trainfare: the probe cannot write its events to /dev/full: No space left on device\n")
 
 
-def test_events_that_may_not_be_written_are_said_once_and_training_goes_on(tmp_path: Path) -> None:
-    """A folder in the place of the file: not even root may write to it."""
+def test_unwritable_event_file_is_reported_once_and_training_goes_on(tmp_path: Path) -> None:
+    """The path is a folder, to which not even root can write."""
     result = train(TRAIN + "print('trained')", tmp_path)
     assert (result.returncode, result.stdout) == (0, "trained\n")
     assert result.stderr.count("the probe cannot write its events") == 1
 
 
-def test_complaint_of_a_program_without_stderr_is_dropped() -> None:
+def test_failure_is_not_reported_to_a_closed_stderr() -> None:
     result = train(
         "import sys\nsys.stderr.close()\nsys.stderr = None\n" + TRAIN + "print('trained')", Path("/dev/full")
     )
     assert (result.returncode, result.stdout) == (0, "trained\n")
 
 
-def test_profiler_that_has_gone_is_not_missed(tmp_path: Path) -> None:
+def test_training_goes_on_silently_after_the_profiler_has_gone(tmp_path: Path) -> None:
     result = train(TRAIN + "print('trained')", tmp_path / "gone" / "events")
     assert (result.returncode, result.stdout, result.stderr) == (0, "trained\n", "")
 
@@ -83,13 +83,13 @@ def test_program_that_closes_its_output_and_swallows_the_stop_is_ended(events: P
     assert (result.returncode, iterations_in(events)) == (0, 3)
 
 
-def test_program_that_changes_directory_is_seen(events: Path, tmp_path: Path) -> None:
+def test_program_that_changes_directory_is_recorded(events: Path, tmp_path: Path) -> None:
     result = train(f"import os\nos.chdir({str(tmp_path)!r})\n" + TRAIN, events)
     assert (result.returncode, result.stderr, iterations_in(events)) == (0, "", 6)
 
 
-def test_child_that_is_forked_in_the_middle_counts_its_own(events: Path) -> None:
-    """The parent trains on; the child trains too and is seen by its own process id."""
+def test_forked_child_counts_its_own_iterations(events: Path) -> None:
+    """Parent and child both go on training; the events of the child have its own process id."""
     program = TRAIN + "import os\nchild = os.fork()\nfor _ in range(3):\n"
     program += "    optimizer.zero_grad()\n    weight.square().sum().backward()\n    optimizer.step()\n"
     program += "if child:\n    os.waitpid(child, 0)\n"
@@ -105,23 +105,23 @@ def test_child_that_is_forked_in_the_middle_counts_its_own(events: Path) -> None
 @pytest.mark.parametrize(
     "place", ["_step_started", "_step_ended", "_backward_started", "_backward_ended", "write", "_save_started"]
 )
-def test_hook_that_fails_is_told_and_never_reaches_the_program(place: str, events: Path) -> None:
+def test_failing_hook_is_recorded_and_never_breaks_the_program(place: str, events: Path) -> None:
     breaking = (
         "import sys, io, torch\n"
-        "def broken(*args): raise LookupError('ours')\n"
-        f"sys.modules['_trainfare_probe.torch_hooks'].Listener.{place} = broken\n"
+        "def broken(*args): raise LookupError('broken hook')\n"
+        f"sys.modules['_trainfare_probe.torch_hooks'].TorchListener.{place} = broken\n"
     )
-    listener = "sys.modules['_trainfare_probe.torch_hooks'].Listener.current"
+    listener = "sys.modules['_trainfare_probe.torch_hooks'].TorchListener.current"
     program = f"{breaking}for watch in ('steps', 'losses', 'saves'): getattr({listener}, 'watch_' + watch)()\n{TRAIN}"
     result = train(program + "torch.save(weight, io.BytesIO())\nprint('trained')", events)
     assert (result.returncode, result.stdout, result.stderr) == (0, "trained\n", "")
     troubles = [event["what"] for event in parse_events(events.read_bytes()) if event["event"] == "trouble"]
     assert troubles
-    assert all("ours" in trouble for trouble in troubles)
+    assert all("broken hook" in trouble for trouble in troubles)
 
 
-def test_environment_without_trainfare_is_seen(events: Path, tmp_path: Path) -> None:
-    """Another virtual environment, which has PyTorch and nothing of ours."""
+def test_program_in_an_environment_without_trainfare_is_recorded(events: Path, tmp_path: Path) -> None:
+    """Another virtual environment, which has PyTorch and not trainfare."""
     venv.create(tmp_path / "other", with_pip=False, symlinks=True)
     packages = next((tmp_path / "other").glob("lib/python3*/site-packages"))
     for name in Path(torch.__file__).parents[1].iterdir():
@@ -136,7 +136,7 @@ def test_environment_without_trainfare_is_seen(events: Path, tmp_path: Path) -> 
 
 @pytest.mark.skipif(not OTHER_PYTHONS, reason="no other Python is installed")
 @pytest.mark.parametrize("python", OTHER_PYTHONS, ids=lambda python: python.parts[-3])
-def test_other_pythons_start_silently_with_every_file_of_the_probe(python: Path, events: Path) -> None:
+def test_other_pythons_import_every_file_of_the_probe_silently(python: Path, events: Path) -> None:
     imports = (
         "import importlib, pathlib, sys\n"
         "package = sys.modules['_trainfare_probe']\n"

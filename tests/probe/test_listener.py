@@ -1,4 +1,4 @@
-"""What the listeners of Keras, TensorFlow and JAX share, without any of them."""
+"""The parts that the listeners of Keras, TensorFlow and JAX share, without these frameworks."""
 
 import threading
 import time
@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from trainfare.probe.clocks import ReadyClock
-from trainfare.probe.keras_hooks import _Mean
-from trainfare.probe.listener import loss_in, spread
+from trainfare.probe.keras_hooks import _RunningMean
+from trainfare.probe.listener import evenly_spaced_ends, find_loss
 
 
 class Result:
-    """A number on a device, ready when it is told."""
+    """A number on a device, ready when the test sets `ready`."""
 
     shape = ()
 
@@ -39,38 +39,38 @@ def test_mark_is_the_moment_at_which_the_result_was_ready() -> None:
     assert not clock.idle
     time.sleep(0.02)
     result.ready.set()
-    clock.settle()
+    clock.synchronize()
     seconds = clock.seconds(mark)
     assert seconds is not None
     assert seconds - mark.called >= 0.02
     assert mark.value == 2.5
 
 
-def test_result_that_was_given_away_was_ready() -> None:
+def test_deleted_result_counts_as_ready() -> None:
     clock = ReadyClock()
     mark = clock.when_ready("deleted")
-    clock.settle()
+    clock.synchronize()
     assert clock.seconds(mark) is not None
     assert mark.value is None
 
 
-def test_clock_gives_the_marks_that_were_put() -> None:
+def test_clock_returns_the_marks_that_were_put_first() -> None:
     clock = ReadyClock()
     clock.put(1.0, 2.0)
     assert [clock.mark(), clock.mark()] == [1.0, 2.0]
     assert clock.mark() == pytest.approx(time.monotonic(), abs=1)
 
 
-def test_steps_of_one_call_last_equally_long() -> None:
-    assert spread(1.0, 3.0, 4) == [1.5, 2.0, 2.5, 3.0]
-    assert spread(1.0, 3.0, 1) == [3.0]
+def test_steps_of_one_call_have_equal_lengths() -> None:
+    assert evenly_spaced_ends(1.0, 3.0, 4) == [1.5, 2.0, 2.5, 3.0]
+    assert evenly_spaced_ends(1.0, 3.0, 1) == [3.0]
 
 
-def test_loss_of_a_batch_is_had_from_two_means() -> None:
-    first = _Mean(2.0, 10, None)
-    second = _Mean(3.0, 10, first)
-    third = _Mean(2.8, 5, second)
-    assert [mean.of_last(float) for mean in (first, second, third)] == pytest.approx([2.0, 4.0, 2.0])
+def test_loss_of_a_batch_follows_from_two_running_means() -> None:
+    first = _RunningMean(2.0, 10, None)
+    second = _RunningMean(3.0, 10, first)
+    third = _RunningMean(2.8, 5, second)
+    assert [mean.last_batch_loss(float) for mean in (first, second, third)] == pytest.approx([2.0, 4.0, 2.0])
 
 
 @pytest.mark.parametrize(
@@ -86,5 +86,5 @@ def test_loss_of_a_batch_is_had_from_two_means() -> None:
         (None, False),
     ],
 )
-def test_loss_is_a_number_with_a_fraction_among_what_a_step_returns(result: Any, found: bool) -> None:
-    assert (loss_in(result) is not None) == found
+def test_loss_is_a_scalar_float_in_the_result_of_a_step(result: Any, found: bool) -> None:
+    assert (find_loss(result) is not None) == found

@@ -1,3 +1,5 @@
+"""The bytes that a process sent and received."""
+
 import socket
 
 import pytest
@@ -8,7 +10,7 @@ from trainfare.probe.network import tcp_bytes
 def test_bytes_of_a_connection_are_counted_at_both_ends() -> None:
     before = tcp_bytes()
     if before is None:
-        pytest.skip("the kernel does not tell what a connection sent")
+        pytest.skip("the kernel does not report the bytes of a connection")
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as near:
         far, _ = server.accept()
         with far, near.dup():

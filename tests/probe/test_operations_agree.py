@@ -1,4 +1,4 @@
-"""One network in three frameworks: the FLOPs of a training step are those of the closed form in each."""
+"""One network in three frameworks: the FLOPs of a training step equal the closed form in each."""
 # mypy: ignore-errors
 
 import os
@@ -121,8 +121,8 @@ def flops(facts: Facts, part: str) -> float:
     return sum(row["flops"] * row["count"] for row in facts["operations"] if row["part"] == part)
 
 
-def test_cnn(framework: str) -> None:
-    """Backward is twice forward, but for the gradient of the image, which nobody wants."""
+def test_flops_of_a_cnn_equal_the_closed_form(framework: str) -> None:
+    """Backward is twice forward, except for the gradient of the image, which is not computed."""
     facts = STEPS[framework]("cnn")
     assert flops(facts, "forward") == CNN_CONVOLUTION + CNN_DENSE
     assert flops(facts, "backward") == CNN_CONVOLUTION + 2 * CNN_DENSE
@@ -132,7 +132,7 @@ def test_cnn(framework: str) -> None:
     assert convolutions == [shape, shape]
 
 
-def test_mlp(framework: str) -> None:
+def test_flops_of_an_mlp_equal_the_closed_form(framework: str) -> None:
     facts = STEPS[framework]("mlp")
     assert flops(facts, "forward") == MLP_FIRST + MLP_SECOND
     assert flops(facts, "backward") == MLP_FIRST + 2 * MLP_SECOND
@@ -145,7 +145,7 @@ def test_each_weight_is_updated_by_one_kernel_where_xla_compiles() -> None:
     assert sorted(row["bytes"] for row in updates) == [5 * 4 * 32 * 5, 5 * 4 * 20 * 32]
 
 
-def test_one_step_of_a_scan_is_told() -> None:
+def test_operations_of_a_scan_are_those_of_one_step() -> None:
     jax = pytest.importorskip("jax")
     from trainfare.probe.jax_operations import operations_of
 
@@ -162,7 +162,7 @@ def test_one_step_of_a_scan_is_told() -> None:
 
 
 @pytest.mark.parametrize(("groups", "stride"), [(1, 1), (1, 2), (2, 1), (2, 2), (8, 1), (8, 2)], ids=str)
-def test_jax_knows_its_convolutions_again_in_the_backward_pass(groups: int, stride: int) -> None:
+def test_jax_recognises_convolutions_in_the_backward_pass(groups: int, stride: int) -> None:
     jax = pytest.importorskip("jax")
     from trainfare.probe.jax_operations import operations_of
 
@@ -182,7 +182,7 @@ def test_jax_knows_its_convolutions_again_in_the_backward_pass(groups: int, stri
     assert flops(facts, "backward") == pytest.approx(2 * flops(facts, "forward"), rel=0.02)
 
 
-def test_loop_of_tensorflow_counts_as_often_as_it_runs_each_way() -> None:
+def test_loop_of_tensorflow_counts_as_often_as_it_runs_forward_and_backward() -> None:
     tf = pytest.importorskip("tensorflow")
     from trainfare.probe.tensorflow_operations import operations_of
 
@@ -203,7 +203,7 @@ def test_loop_of_tensorflow_counts_as_often_as_it_runs_each_way() -> None:
     assert flops(facts, "backward") == 2 * 7 * one
 
 
-def test_size_of_a_product_that_nobody_knows_is_said() -> None:
+def test_product_of_unknown_size_is_an_error() -> None:
     tf = pytest.importorskip("tensorflow")
     from trainfare.probe.tensorflow_operations import UnknownSizeError, operations_of
 

@@ -1,4 +1,4 @@
-"""Which functions of a program may be called unasked."""
+"""Functions of a program that are pure, and functions that are not."""
 
 import math
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trainfare.probe.pure import computes
+from trainfare.probe.pure import is_pure
 
 FACTOR = 0.5
 calls: list[int] = []
@@ -25,11 +25,11 @@ def by_numpy(epoch: int) -> float:
     return float(np.exp(-epoch))
 
 
-def of(step: float) -> Callable[[int], float]:
+def power_of(step: float) -> Callable[[int], float]:
     return lambda epoch: step**epoch
 
 
-def counts(epoch: int) -> float:
+def appends(epoch: int) -> float:
     calls.append(epoch)
     return 0.1
 
@@ -39,18 +39,18 @@ def draws(epoch: int) -> float:
 
 
 def writes(epoch: int) -> float:
-    global FACTOR  # noqa: PLW0603 # what it is about
+    global FACTOR  # noqa: PLW0603 # the side effect under test
     FACTOR = 0.4
     return FACTOR
 
 
-def remembers(epoch: int, seen: list[int] = []) -> float:  # noqa: B006 # what it is about
+def remembers(epoch: int, seen: list[int] = []) -> float:  # noqa: B006 # the side effect under test
     seen.append(epoch)
     return 0.1
 
 
-def tells(epoch: int) -> float:
-    print(epoch)  # noqa: T201 # what it is about
+def prints(epoch: int) -> float:
+    print(epoch)  # noqa: T201 # the side effect under test
     return 0.1
 
 
@@ -59,14 +59,16 @@ class Counter:
         return 0.1
 
 
-@pytest.mark.parametrize("function", [halved, cosine, by_numpy, of(0.9)])
-def test_what_only_reckons_may_be_called(function: Callable[..., float]) -> None:
-    assert computes(function)
+@pytest.mark.parametrize("function", [halved, cosine, by_numpy, power_of(0.9)])
+def test_function_that_only_computes_is_pure(function: Callable[..., float]) -> None:
+    assert is_pure(function)
 
 
-HELD: Any = Counter()
+CALLABLE: Any = Counter()
 
 
-@pytest.mark.parametrize("function", [counts, remembers, draws, writes, tells, HELD, HELD.__call__, of(HELD), len])
-def test_what_does_or_holds_anything_else_may_not(function: Callable[..., float]) -> None:
-    assert not computes(function)
+@pytest.mark.parametrize(
+    "function", [appends, remembers, draws, writes, prints, CALLABLE, CALLABLE.__call__, power_of(CALLABLE), len]
+)
+def test_function_with_side_effects_or_unknown_values_is_not_pure(function: Callable[..., float]) -> None:
+    assert not is_pure(function)

@@ -1,3 +1,5 @@
+"""Events are written as JSON lines, and nothing that the recorder does disturbs the program."""
+
 import json
 from pathlib import Path
 
@@ -23,14 +25,14 @@ def test_events_are_written_as_lines(path: Path) -> None:
     assert lines[1]["rows"] == [[1.5, None]]
 
 
-def test_what_is_not_a_number_becomes_null(path: Path) -> None:
+def test_nan_and_infinity_become_null(path: Path) -> None:
     recorder = Recorder(str(path))
     recorder.add("losses", values=[0.5, float("nan"), float("inf")])
     recorder.flush()
     assert json.loads(path.read_text())["values"] == [0.5, None, None]
 
 
-def test_trouble_is_told_once_a_place(path: Path) -> None:
+def test_trouble_is_recorded_once_per_place(path: Path) -> None:
     recorder = Recorder(str(path))
     for _ in range(3):
         try:
@@ -42,14 +44,14 @@ def test_trouble_is_told_once_a_place(path: Path) -> None:
     assert "ValueError: no" in json.loads(lines[0])["what"]
 
 
-def test_profiler_that_has_gone_does_not_disturb(tmp_path: Path) -> None:
+def test_missing_event_file_is_not_created(tmp_path: Path) -> None:
     recorder = Recorder(str(tmp_path / "nowhere" / "events.jsonl"))
     recorder.add("one")
     recorder.flush()
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_child_forgets_what_its_parent_has_not_written(path: Path) -> None:
+def test_forked_child_drops_the_unwritten_events_of_its_parent(path: Path) -> None:
     recorder = Recorder(str(path))
     recorder.add("one")
     recorder.forget()

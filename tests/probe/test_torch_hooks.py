@@ -1,4 +1,4 @@
-"""Where PyTorch is listened to; what it then sees is in tests/profiler/test_measure.py."""
+"""The hooks into PyTorch and the CUDA clock; tests/profiler/test_measure.py tests what the hooks record."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ BREAK = """
 import sys
 import torch
 hooks = sys.modules["_trainfare_probe.torch_hooks"]
-hooks.Listener._write_model = lambda self: 1 / 0
+hooks.TorchListener._write_model = lambda self: 1 / 0
 weight = torch.nn.Parameter(torch.ones(4))
 optimizer = torch.optim.SGD([weight], lr=0.01)
 for _ in range(4):
@@ -25,7 +25,7 @@ print("trained")
 """
 
 
-def test_hook_that_fails_does_not_reach_the_program(tmp_path: Path) -> None:
+def test_failing_hook_is_recorded_and_does_not_break_the_program(tmp_path: Path) -> None:
     events = tmp_path / "events"
     events.touch()
     environment = {
@@ -39,7 +39,7 @@ def test_hook_that_fails_does_not_reach_the_program(tmp_path: Path) -> None:
     assert ["ZeroDivisionError" in trouble["what"] for trouble in troubles] == [True]
 
 
-def test_without_a_profiler_nothing_is_touched(tmp_path: Path) -> None:
+def test_probe_does_nothing_without_a_profiler(tmp_path: Path) -> None:
     check = "import sys; print([name for name in sys.modules if 'trainfare' in name and 'boot' not in name])"
     environment = {"PYTHONPATH": str(PROBE_SITE)}
     result = subprocess.run(
@@ -50,7 +50,7 @@ def test_without_a_profiler_nothing_is_touched(tmp_path: Path) -> None:
 
 
 class Stream:
-    """A GPU as far as a clock sees one: events get their moment when the work before them is done."""
+    """A simulated CUDA stream: events get their moment when the work before them is done."""
 
     def __init__(self) -> None:
         self.milliseconds = 0.0
@@ -81,11 +81,11 @@ class Stream:
             def elapsed_time(self, other: Any) -> float:
                 return float(other.at - self.at)
 
-        torch.cuda = SimpleNamespace(Event=Event, synchronize=self.done)  # type: ignore[attr-defined]  # as torch has
+        torch.cuda = SimpleNamespace(Event=Event, synchronize=self.done)  # type: ignore[attr-defined]  # a module has no fixed attributes
         return torch
 
 
-def test_moment_on_a_gpu_is_known_once_the_gpu_has_come_to_it() -> None:
+def test_moment_on_a_gpu_is_known_once_the_gpu_has_reached_it() -> None:
     stream = Stream()
     before = time.monotonic()
     clock = CudaClock(stream.torch())

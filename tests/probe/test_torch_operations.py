@@ -1,4 +1,4 @@
-"""FLOPs and bytes of small nets whose figures are known."""
+"""FLOPs and bytes of small networks with known figures."""
 # mypy: allow-untyped-calls
 
 from collections.abc import Callable
@@ -98,7 +98,7 @@ def test_lstm_multiplies_every_token_by_every_weight() -> None:
 
 @pytest.mark.parametrize(("layer", "gates"), [(nn.GRU, 3), (nn.RNN, 1)])
 def test_recurrent_layer_is_one_operation_each_way(layer: Any, gates: int) -> None:
-    """The gradient of the state before the first step is not wanted, which is given and not learnt."""
+    """The gradient of the initial state is not computed, because it is not learnt."""
     facts = forward_and_backward(layer(8, 16), torch.randn(7, BATCH, 8, requires_grad=True))
     forward, backward = [row for row in facts["operations"] if row["kind"] == "rnn"]
     products = 2 * 7 * BATCH * gates * 16 * (8 + 16)
@@ -115,8 +115,8 @@ def test_recurrent_functions_are_as_before_the_trace() -> None:
     assert "gru" not in vars(torch._VF)
 
 
-def test_parts_are_told_apart() -> None:
-    """The last layer is updated by hand."""
+def test_parts_are_distinguished() -> None:
+    """The program updates the last layer itself."""
     last = nn.Linear(16, 3)
     model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), last)
     optimizer = torch.optim.SGD(model[0].parameters(), lr=0.1)
@@ -139,7 +139,7 @@ def test_parts_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize("transposed", [False, True])
-def test_shape_of_a_convolution_is_told_forward_and_backward(transposed: bool) -> None:
+def test_shape_of_a_convolution_is_recorded_forward_and_backward(transposed: bool) -> None:
     make: Any = nn.ConvTranspose2d if transposed else nn.Conv2d
     facts = forward_and_backward(make(8, 4, kernel_size=(2, 4), stride=2, groups=4), torch.randn(BATCH, 8, 10, 12))
     expected = {"channels_in": 8, "channels_out": 4, "kernel": [2, 4], "stride": [2, 2], "groups": 4}
@@ -157,19 +157,19 @@ def test_shape_of_a_convolution_is_told_forward_and_backward(transposed: bool) -
         (nn.LayerNorm([5, 5]), "layer", 25),
     ],
 )
-def test_norms_tell_their_kind_and_what_they_take_together(layer: nn.Module, norm: str, row: int) -> None:
+def test_norms_record_their_kind_and_the_elements_normalised_together(layer: nn.Module, norm: str, row: int) -> None:
     facts = forward_and_backward(layer, torch.randn(BATCH, 8, 5, 5, requires_grad=True))
-    told = {(o["part"], o["norm"], o["row"]) for o in facts["operations"] if o["kind"] == "norm"}
-    assert told == {("forward", norm, row), ("backward", norm, row)}
+    recorded = {(o["part"], o["norm"], o["row"]) for o in facts["operations"] if o["kind"] == "norm"}
+    assert recorded == {("forward", norm, row), ("backward", norm, row)}
 
 
-def test_softmax_tells_its_row() -> None:
+def test_softmax_records_the_length_of_its_row() -> None:
     logits = torch.randn(BATCH, 7, 3, requires_grad=True)
     facts = traced(lambda _: logits.softmax(1).square().sum().backward())
     assert named(facts, "_softmax")["row"] == named(facts, "_softmax_backward_data")["row"] == 7
 
 
-def test_shapes_are_told_but_not_those_of_long_lists() -> None:
+def test_shapes_are_recorded_except_those_of_long_lists() -> None:
     image, weights = torch.randn(2, 3), [torch.randn(4) for _ in range(5)]
     facts = traced(lambda _: (image @ image.t(), torch._foreach_add(weights, 1.0)))
     product, added = facts["operations"]
@@ -178,14 +178,14 @@ def test_shapes_are_told_but_not_those_of_long_lists() -> None:
     assert "outputs" not in added
 
 
-def test_embedding_reads_the_rows_that_it_takes() -> None:
+def test_embedding_reads_only_the_selected_rows() -> None:
     table, tokens = nn.Embedding(1000, 16), torch.zeros(10, dtype=torch.int64)
     facts = traced(lambda _: table(tokens))
     assert named(facts, "embedding")["bytes"] == 10 * 8 + 2 * 10 * 16 * 4
 
 
-def test_what_autocast_keeps_in_float32_is_marked_forward_and_backward() -> None:
-    """The cosine stays as its input is; the operator outside the context is not marked."""
+def test_operator_that_autocast_keeps_in_float32_is_marked_forward_and_backward() -> None:
+    """The cosine keeps the dtype of its input; an operator outside the context is not marked."""
     given = torch.randn(BATCH, 8, requires_grad=True)
 
     def iteration(_tracer: Tracer) -> None:
@@ -202,14 +202,14 @@ def test_what_autocast_keeps_in_float32_is_marked_forward_and_backward() -> None
     assert not any(row.get("autocast") for row in rows if row["name"] in ("aten.exp", "aten.mm"))
 
 
-def test_autocast_that_shortens_nothing_marks_nothing() -> None:
+def test_disabled_autocast_marks_nothing() -> None:
     given = torch.randn(BATCH, 8)
     with torch.autocast("cpu", enabled=False):
         rows = traced(lambda _: given.exp())["operations"]
     assert not any(row.get("autocast") for row in rows)
 
 
-def test_autocast_shows_in_the_dtype() -> None:
+def test_dtype_is_that_of_autocast() -> None:
     model = nn.Linear(32, 16)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         facts = traced(lambda _: model(torch.randn(BATCH, 32)))
@@ -226,7 +226,7 @@ def test_addition_in_place_reads_two_and_writes_one() -> None:
     assert work(traced(lambda _: a.add_(b))) == [("pointwise", "float32", 0.0, 1200.0, 1)]
 
 
-def test_copying_does_not_read_what_it_overwrites() -> None:
+def test_copy_does_not_read_its_target() -> None:
     a, b = torch.randn(100), torch.randn(100)
     assert work(traced(lambda _: a.copy_(b))) == [("copy", "float32", 0.0, 800.0, 1)]
 
@@ -258,7 +258,7 @@ def test_steps_of_an_optimizer_are_a_kind_of_their_own() -> None:
     assert sum(row["bytes"] * row["count"] for row in rows) == 8 * 400
 
 
-def test_activations_are_what_forward_keeps_for_backward() -> None:
+def test_activations_are_the_tensors_that_backward_needs() -> None:
     """ReLU keeps its output, the second layer its input, which is the same tensor; sigmoid keeps its output."""
     model = nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 16), nn.Sigmoid())
     inputs = torch.randn(BATCH, 8)
@@ -271,13 +271,13 @@ def test_activations_are_what_forward_keeps_for_backward() -> None:
         loss.backward()
         tracer.backward_ended()
 
-    kept = traced(iteration)["activation_bytes"]
-    assert kept == pytest.approx(BATCH * (64 + 16) * 4, abs=64)
+    activation_bytes = traced(iteration)["activation_bytes"]
+    assert activation_bytes == pytest.approx(BATCH * (64 + 16) * 4, abs=64)
 
 
-def test_what_cannot_be_counted_runs_all_the_same() -> None:
+def test_operator_that_cannot_be_counted_still_runs() -> None:
     tracer = Tracer(torch, lambda: True)
-    tracer._count = None  # type: ignore[assignment,method-assign]  # whatever goes wrong inside
+    tracer._count = None  # type: ignore[assignment,method-assign]  # makes counting fail
     tracer.enter()
     total = torch.ones(3).sum()
     with pytest.raises(TypeError):
@@ -329,5 +329,5 @@ def test_nothing_is_counted_while_paused() -> None:
         ("_foreach_addcdiv_", "pointwise"),
     ],
 )
-def test_kinds(name: str, kind: str) -> None:
+def test_kind_follows_from_the_name(name: str, kind: str) -> None:
     assert kind_of(name) == kind

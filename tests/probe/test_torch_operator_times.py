@@ -1,4 +1,4 @@
-"""PyTorch's profiler, looked at after a program was measured: which operator takes how long."""
+"""The times of operators, measured by PyTorch's profiler after the iterations."""
 
 import sys
 from statistics import median
@@ -25,15 +25,15 @@ def profiled(*, operator_times: bool) -> Profile:
     return profile_from(measured)
 
 
-def test_operators_are_timed_after_the_iterations_and_change_none_of_them() -> None:
+def test_operators_are_timed_after_the_measured_iterations() -> None:
     profile = profiled(operator_times=True)
     assert len(profile.iteration_seconds) == 6
     assert profile.operations
-    assert not profile.operator_seconds  # there is no device beside the host
+    assert not profile.operator_seconds  # the host is the only device
     assert any("addmm" in name or "conv" in name for name in profile.operator_host_seconds)
-    # Slowed by the profiler, but of the size of an iteration: they are of one, not of five.
+    # Slowed by the profiler, but of the order of one iteration, not of five.
     assert sum(profile.operator_host_seconds.values()) < 20 * median(profile.steady_iteration_seconds) + 0.05
 
 
-def test_operators_are_not_timed_unless_it_is_asked_for() -> None:
+def test_operators_are_timed_only_on_request() -> None:
     assert not profiled(operator_times=False).operator_host_seconds

@@ -1,4 +1,4 @@
-"""Schedules played forward, in the same process as the schedulers that they were copied from."""
+"""Schedulers replayed, in the same process as the schedulers that they were copied from."""
 
 import argparse
 import functools
@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.optim import lr_scheduler as schedulers
 
-from trainfare.probe.torch_schedule import STEPS, Schedule, _rate_after, _steps_an_epoch
+from trainfare.probe.torch_schedule import MAX_STEPS, SchedulerReplay, _rate_after, _steps_per_epoch
 
 SEEN: list[int] = []
 FACTOR = 0.9
@@ -41,36 +41,36 @@ KINDS: dict[str, Callable[[torch.optim.Optimizer], Any]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_computed_rate_is_that_of_so_many_steps(kind: str) -> None:
+def test_computed_rate_equals_the_rate_after_stepping(kind: str) -> None:
     optimizer = make_optimizer()
-    real, played = KINDS[kind](optimizer), Schedule(KINDS[kind](make_optimizer()))._copy
+    real, replayed = KINDS[kind](optimizer), SchedulerReplay(KINDS[kind](make_optimizer()))._copy
     optimizer.step()
     for steps in range(1, 450):
         real.step()
         if steps % 7 == 0:
-            assert _rate_after(played, steps) == pytest.approx(optimizer.param_groups[0]["lr"], rel=1e-9, abs=1e-12)
+            assert _rate_after(replayed, steps) == pytest.approx(optimizer.param_groups[0]["lr"], rel=1e-9, abs=1e-12)
 
 
-def test_long_schedule_is_computed_and_not_stepped_through() -> None:
+def test_long_schedule_is_computed_by_its_formula() -> None:
     optimizer = make_optimizer()
     total = 90 * 5000
-    schedule = Schedule(schedulers.OneCycleLR(optimizer, 0.4, total_steps=total))
-    assert total > STEPS
+    schedule = SchedulerReplay(schedulers.OneCycleLR(optimizer, 0.4, total_steps=total))
+    assert total > MAX_STEPS
     rates = schedule.rates(steps=19, iterations=19, passes=0, length=5000, epochs=None)
     assert len(rates) == 90
     assert max(rates) == pytest.approx(0.4, rel=1e-3)
 
 
-def test_original_is_left_as_it_was() -> None:
+def test_replay_does_not_change_the_original() -> None:
     optimizer = make_optimizer()
     scheduler = KINDS["sequential"](optimizer)
     before, groups = repr(scheduler.state_dict()), repr(optimizer.param_groups)
-    Schedule(scheduler).rates(steps=0, iterations=10, passes=0, length=None, epochs=100)
+    SchedulerReplay(scheduler).rates(steps=0, iterations=10, passes=0, length=None, epochs=100)
     assert (repr(scheduler.state_dict()), repr(optimizer.param_groups)) == (before, groups)
 
 
-def test_line_that_crosses_zero_ends_there() -> None:
-    schedule = Schedule(schedulers.LambdaLR(make_optimizer(), lambda epoch: 1 - epoch / 10))
+def test_schedule_ends_before_a_negative_rate() -> None:
+    schedule = SchedulerReplay(schedulers.LambdaLR(make_optimizer(), lambda epoch: 1 - epoch / 10))
     rates = schedule.rates(steps=0, iterations=10, passes=0, length=None, epochs=None)
     assert rates == pytest.approx([0.1 * (1 - n / 10) for n in range(11)])
 
@@ -80,7 +80,7 @@ def remembers(epoch: int) -> float:
     return 1.0
 
 
-def says(epoch: int) -> float:
+def prints(epoch: int) -> float:
     print(epoch)  # noqa: T201 # what a program might do
     return 1.0
 
@@ -105,18 +105,18 @@ OPTIONS = argparse.Namespace(decay=0.5, hook=print)
     "factor",
     [
         remembers,
-        says,
+        prints,
         calls_another,
         Counts(),
         lambda epoch: OPTIONS.hook(epoch) or 1.0,
         lambda epoch: float(torch.rand(1)) * epoch,
-        functools.partial(says),
+        functools.partial(prints),
     ],
 )
-def test_function_that_may_do_more_than_compute_is_not_played(factor: Any) -> None:
+def test_function_that_is_not_pure_is_not_replayed(factor: Any) -> None:
     scheduler = schedulers.LambdaLR(make_optimizer(), lambda _: 1.0)
     scheduler.lr_lambdas = [factor] * 2
-    assert Schedule(scheduler).rates(steps=0, iterations=10, passes=0, length=None, epochs=9) == []
+    assert SchedulerReplay(scheduler).rates(steps=0, iterations=10, passes=0, length=None, epochs=9) == []
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ def test_function_that_may_do_more_than_compute_is_not_played(factor: Any) -> No
         functools.partial(lambda epoch, rate: rate**epoch, rate=0.5),
     ],
 )
-def test_function_that_computes_is_played(factor: Any) -> None:
-    schedule = Schedule(schedulers.LambdaLR(make_optimizer(), factor))
+def test_pure_function_is_replayed(factor: Any) -> None:
+    schedule = SchedulerReplay(schedulers.LambdaLR(make_optimizer(), factor))
     rates = schedule.rates(steps=0, iterations=10, passes=0, length=None, epochs=9)
     assert rates == pytest.approx([0.1 * factor(n) for n in range(9)])
 
@@ -140,15 +140,15 @@ def test_function_that_computes_is_played(factor: Any) -> None:
     [
         (0, 24, 0, 1),  # not stepped yet
         (2, 24, 2, 1),  # at the end of each epoch
-        (1, 24, 2, 1),  # the last not yet
+        (1, 24, 2, 1),  # the last epoch not yet
         (24, 24, 2, 12),  # with each iteration
         (23, 24, 0, 12),
-        (12, 24, 0, 6),  # with every other
+        (12, 24, 0, 6),  # with every second iteration
     ],
 )
-def test_schedule_is_stepped_as_often_as_the_program_does(steps: int, iterations: int, passes: int, found: int) -> None:
-    assert _steps_an_epoch(steps, iterations, passes, 12) == found
+def test_steps_per_epoch_follow_the_steps_of_the_program(steps: int, iterations: int, passes: int, found: int) -> None:
+    assert _steps_per_epoch(steps, iterations, passes, 12) == found
 
 
-def test_schedule_by_iteration_has_no_epochs_where_their_length_is_unknown() -> None:
-    assert _steps_an_epoch(24, 24, 0, None) is None
+def test_steps_per_epoch_are_unknown_without_the_length_of_an_epoch() -> None:
+    assert _steps_per_epoch(24, 24, 0, None) is None

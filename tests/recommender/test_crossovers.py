@@ -6,7 +6,7 @@ from tests.makers import make_candidate, make_estimate, make_offer, make_vm_type
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 from trainfare.model.plan import Goal
-from trainfare.recommender.crossovers import Stretch, stretches
+from trainfare.recommender.crossovers import WinningRange, winning_ranges
 
 Line = tuple[int, int]
 """Dollars before the first epoch, and for each: whole numbers, so that sums are exact."""
@@ -24,11 +24,11 @@ def estimates(lines: list[Line], epochs: int) -> list[Estimate]:
     ]
 
 
-def walked(lines: list[Line]) -> tuple[Stretch, ...]:
-    return stretches(estimates(lines, 1), estimates(lines, 2), CHEAPEST)
+def walked(lines: list[Line]) -> tuple[WinningRange, ...]:
+    return winning_ranges(estimates(lines, 1), estimates(lines, 2), CHEAPEST)
 
 
-def cost(lines: list[Line], stretch: Stretch, epochs: int) -> int:
+def cost(lines: list[Line], stretch: WinningRange, epochs: int) -> int:
     fixed, each = lines[int(stretch.estimate.candidate.offer.vm_type.name[1:])]
     return fixed + each * epochs
 
@@ -53,7 +53,7 @@ def test_a_slow_start_wins_only_when_there_is_enough_to_run() -> None:
 def test_time_decides_when_the_fastest_is_wanted() -> None:
     slow, fast = (make_estimate(seconds=Interval.exactly(s)) for s in (20.0, 10.0))
     twice = [make_estimate(seconds=Interval.exactly(s)) for s in (30.0, 19.0)]
-    (stretch,) = stretches([slow, fast], twice, Goal(kind="fastest"))
+    (stretch,) = winning_ranges([slow, fast], twice, Goal(kind="fastest"))
     assert stretch.estimate is fast
 
 
@@ -63,4 +63,4 @@ def test_one_machine_is_best_everywhere() -> None:
 
 def test_estimates_of_different_candidates_are_not_mixed_up() -> None:
     with pytest.raises(ValueError, match="zip"):
-        stretches(estimates([(1, 1)], 1), [], CHEAPEST)
+        winning_ranges(estimates([(1, 1)], 1), [], CHEAPEST)

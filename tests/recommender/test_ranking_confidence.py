@@ -11,7 +11,7 @@ from trainfare.model.estimate import Estimate, Phase
 from trainfare.model.interval import Interval
 from trainfare.model.plan import Goal
 from trainfare.recommender.choose import IdealPoint, ideal_point, score
-from trainfare.recommender.ranking_confidence import likelihood, told_apart
+from trainfare.recommender.ranking_confidence import likelihood, is_ranking_certain
 
 CHEAPEST, FASTEST = Goal(kind="cheapest"), Goal(kind="fastest")
 Z = 1.6448536269514722
@@ -73,7 +73,7 @@ def test_it_is_as_often_right_as_it_says(ratio: float) -> None:
 def test_the_same_gpu_believed_in_the_same_way_is_told_apart_by_a_cent() -> None:
     a, b = of("A", usd=1.00), of("A", usd=1.01)
     assert sure(a, b) == 1
-    assert told_apart(a, b, CHEAPEST, least=ideal_point([a, b]))
+    assert is_ranking_certain(a, b, CHEAPEST, least=ideal_point([a, b]))
 
 
 def at(estimate: Estimate, **changes: object) -> Estimate:
@@ -153,5 +153,5 @@ def test_the_goal_says_what_is_compared() -> None:
 def test_a_threefold_cost_is_told_apart_though_the_intervals_overlap() -> None:
     a, b = of("A", usd=1), of("B", usd=3)
     assert a.usd.overlaps(b.usd)
-    assert told_apart(a, b, CHEAPEST, least=ideal_point([a, b]))
-    assert not told_apart(a, b, CHEAPEST, confidence=0.99, least=ideal_point([a, b]))
+    assert is_ranking_certain(a, b, CHEAPEST, least=ideal_point([a, b]))
+    assert not is_ranking_certain(a, b, CHEAPEST, confidence=0.99, least=ideal_point([a, b]))

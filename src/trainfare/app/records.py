@@ -14,6 +14,7 @@ from trainfare.model.profile import Profile
 from trainfare.model.split import SplitPlan
 from trainfare.profiler.stopping import PATIENCE, stability_of
 from trainfare.recommender.choose import best_per_machine
+from trainfare.views.reasons import sentence
 
 if TYPE_CHECKING:
     from trainfare.app.profiling.series import Trial
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from trainfare.app.recommending.estimate import Estimation
     from trainfare.app.recommending.predict import PredictionReport
     from trainfare.app.recommending.recommend import Recommendation
-    from trainfare.recommender.crossovers import Stretch
+    from trainfare.recommender.crossovers import WinningRange
 
 
 def profile_record(profile: Profile) -> dict[str, Any]:
@@ -79,8 +80,8 @@ def comparison_record(found: "Comparison") -> dict[str, Any]:
             for standings in found.by_iterations.values()
             for standing in standings
         ],
-        "fastest": [stretch_record(stretch) for stretch in found.fastest],
-        "cheapest": [stretch_record(stretch) for stretch in found.cheapest],
+        "fastest": [winning_range_record(stretch) for stretch in found.fastest],
+        "cheapest": [winning_range_record(stretch) for stretch in found.cheapest],
         "until_stable": None
         if found.until_stable is None
         else {
@@ -92,7 +93,7 @@ def comparison_record(found: "Comparison") -> dict[str, Any]:
     }
 
 
-def stretch_record(stretch: "Stretch") -> dict[str, Any]:
+def winning_range_record(stretch: "WinningRange") -> dict[str, Any]:
     candidate = stretch.estimate.candidate
     return {
         "from_epochs": stretch.first,
@@ -156,10 +157,11 @@ def plan_record(plan: Plan) -> dict[str, Any]:
         "epochs": plan.chosen.epochs,
         "considered": plan.considered,
         "chosen": estimate_record(plan.chosen),
-        "reasons": list(plan.reasons),
+        "reasons": [sentence(reason) for reason in plan.reasons],
+        "reason_data": [asdict(reason) for reason in plan.reasons],
         "front": [estimate_record(estimate) for estimate in plan.front],
         "knee": None if plan.knee is None else estimate_record(plan.knee),
-        "legs": None if plan.legs is None else split_record(plan.legs),
+        "legs": None if plan.split is None else split_record(plan.split),
         "spot_risk": None if plan.spot_risk is None else asdict(plan.spot_risk),
         "estimates": [estimate_record(estimate) for estimate in (plan.chosen, *plan.runners_up)],
     }

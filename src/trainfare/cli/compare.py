@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from trainfare.app.recommending.compare import Comparison, UntilStable
     from trainfare.model.estimate import Estimate
-    from trainfare.recommender.crossovers import Stretch
+    from trainfare.recommender.crossovers import WinningRange
 
 
 def compare(
@@ -83,7 +83,7 @@ def _print(found: "Comparison") -> None:
     out().print(" · ".join([*notes, *found.remarks]), style="dim", soft_wrap=False)
 
 
-def _winners(goal: str, found: "Sequence[Stretch]") -> "Iterator[str]":
+def _winners(goal: str, found: "Sequence[WinningRange]") -> "Iterator[str]":
     words = []
     for stretch in found:
         where = _machine(stretch.estimate)

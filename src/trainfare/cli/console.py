@@ -53,7 +53,7 @@ def print_points(sentences: Iterable[str]) -> None:
         out().print("\n".join(lines), markup=False)
 
 
-TOPIC_WORDS = {"what would change it": "change"}
+TOPIC_WORDS = {"certainty": "certainty", "changes": "change"}
 """Topics that are too long for the margin."""
 
 

@@ -1,35 +1,84 @@
-"""The command `trainfare`. Each command is parse → one app call → render, in the file of its name."""
+"""The command `trainfare`. Each command is parse → one app call → render, in the file of its name.
+
+A command's file is imported when that command is run, so `trainfare --help` starts quickly and command files import at
+their top what they need.
+"""
 
 import os
 import sys
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from trainfare import __version__
-from trainfare.cli import catalog, plans, profiles, schedule
-from trainfare.cli.calibrate import calibrate
-from trainfare.cli.cluster import cluster
-from trainfare.cli.compare import compare
-from trainfare.cli.epochs import epochs
-from trainfare.cli.estimate import estimate
-from trainfare.cli.past import import_
-from trainfare.cli.predict import predict
-from trainfare.cli.probe import probe
-from trainfare.cli.profile import profile
-from trainfare.cli.recommend import recommend
-from trainfare.cli.reproduce import reproduce
-from trainfare.cli.settings import settings
+from trainfare.cli.arguments import spell_error
 from trainfare.errors import TrainfareError
 
+COMMANDS = {
+    "profile": ("trainfare.cli.profile:profile", "Measure a few iterations of a program."),
+    "import": ("trainfare.cli.past:import_", "Make a profile of a past run, without a rerun."),
+    "recommend": ("trainfare.cli.recommend:recommend", "Which machine to train on: how long, how much, how sure."),
+    "probe": ("trainfare.cli.probe:probe", "What to measure next, and measure it."),
+    "compare": ("trainfare.cli.compare:compare", "The machines that a program was measured on, side by side."),
+    "cluster": ("trainfare.cli.cluster:cluster", "How many workers behind a parameter server."),
+    "estimate": ("trainfare.cli.estimate:estimate", "How long and how much on one machine."),
+    "predict": ("trainfare.cli.predict:predict", "One iteration on a machine that was not measured."),
+    "epochs": ("trainfare.cli.epochs:epochs", "How many epochs a program needs."),
+    "schedule": ("trainfare.cli.schedule:app", "A queue of jobs: submit, plan, simulate, compare."),
+    "profiles": ("trainfare.cli.profiles:app", "Stored profiles: list, show, remove, import."),
+    "plans": ("trainfare.cli.plans:app", "Stored plans: list, show."),
+    "catalog": ("trainfare.cli.catalog:app", "Machines and GPUs: list, show, import prices."),
+    "calibrate": ("trainfare.cli.calibrate:calibrate", "Fit the prediction to your own measurements."),
+    "reproduce": ("trainfare.cli.reproduce:reproduce", "Recompute the published tables."),
+    "settings": ("trainfare.cli.settings:settings", "Show the settings and where each was set."),
+}
+"""Name → where the command is, and its line in the help."""
 
-class _Commands(TyperGroup):
-    """Lists commands alone, so that help fits a screen: the few options stand in the first line, and the manual has
-    those for completion."""
+CONTEXT = {"profile": {"allow_interspersed_args": False}}
+"""Settings of single commands: what follows `--` belongs to the program."""
+
+
+class LazyCommand(TyperCommand):
+    """A name and a line of help; the command itself is imported by `load`."""
+
+    def __init__(self, name: str, target: str, help_line: str) -> None:
+        super().__init__(name=name, help=help_line)
+        self.target = target
+
+    def load(self) -> Any:
+        module, _, attribute = self.target.partition(":")
+        found = getattr(import_module(module), attribute)
+        if isinstance(found, typer.Typer):
+            found.rich_markup_mode = None
+            group = typer.main.get_group(found)
+            group.name = self.name
+            return group
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+        alone.command(self.name, context_settings=CONTEXT.get(self.name or ""))(found)
+        return typer.main.get_command(alone)
+
+
+class LazyGroup(TyperGroup):
+    """Imports a command when it is run. Its help lists commands alone, so that it fits a screen: the few options stand
+    in the first line, and the manual has those for completion."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        for name, (target, help_line) in COMMANDS.items():
+            self.commands[name] = LazyCommand(name, target, help_line)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        found = self.commands.get(cmd_name)
+        return found.load() if isinstance(found, LazyCommand) else found
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         self.format_commands(ctx, formatter)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help_line) for name, (_, help_line) in COMMANDS.items()])
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Here and not as Typer's `options_metavar`, which groups below would inherit without having the option."""
@@ -38,7 +87,7 @@ class _Commands(TyperGroup):
 
 app = typer.Typer(
     name="trainfare",
-    cls=_Commands,
+    cls=LazyGroup,
     help="Which machine should I train on? Start: trainfare profile -- python train.py",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -62,32 +111,14 @@ def main(
     pass
 
 
-app.command(context_settings={"allow_interspersed_args": False})(profile)
-app.command("import")(import_)
-app.command()(recommend)
-app.command()(probe)
-app.command()(compare)
-app.command()(cluster)
-app.command()(estimate)
-app.command()(predict)
-app.command()(epochs)
-app.add_typer(schedule.app, name="schedule")
-app.add_typer(profiles.app, name="profiles")
-app.add_typer(plans.app, name="plans")
-app.add_typer(catalog.app, name="catalog")
-app.command()(calibrate)
-app.command()(reproduce)
-app.command()(settings)
-
-
 def run() -> None:
-    """Entry point: errors the user can act on become one paragraph and an exit code, never a traceback."""
-    from trainfare.cli.console import print_error
-
+    """Run the command: an error the user can act on becomes one paragraph and an exit code, never a traceback."""
     try:
         app()
     except TrainfareError as error:
-        print_error(str(error))
+        from trainfare.cli.console import print_error  # loads rich, which a command that succeeds may not need
+
+        print_error(spell_error(error))
         sys.exit(error.exit_code)
     except BrokenPipeError:
         # The reader of our stdout has gone (`trainfare catalog list | head`): nothing more to say.

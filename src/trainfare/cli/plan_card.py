@@ -9,6 +9,7 @@ from trainfare.model.plan import Plan
 from trainfare.recommender.explain.reasons import machine_words
 from trainfare.recommender.split.reasons import epochs_words
 from trainfare.units import format_age, format_duration, format_usd
+from trainfare.views.reasons import sentence
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -29,15 +30,12 @@ def print_plan(plan: Plan, lines: Sequence[Estimate], *, notes: Sequence[str] = 
     """`lines` are the estimates to show in the table, `notes` what to say under it."""
     from rich.text import Text
 
-    from trainfare.cli.console import out, print_points, print_topics
+    from trainfare.cli.console import out, print_topics
 
     for line in _answer(plan):
         out().print(Text.assemble(*line), soft_wrap=False)
     out().print()
-    if plan.topics:
-        print_topics(plan.topics, plan.reasons)
-    else:
-        print_points(plan.reasons)
+    print_topics([reason.topic for reason in plan.reasons], [sentence(reason) for reason in plan.reasons])
     out().print()
     out().print(_table(plan, lines))
     marks = ["✔ chosen", *(["● on the Pareto front"] if any(_mark(plan, e) == "●" for e in lines) else [])]
@@ -47,7 +45,7 @@ def print_plan(plan: Plan, lines: Sequence[Estimate], *, notes: Sequence[str] = 
 
 
 def _answer(plan: Plan) -> Iterator[list[str | tuple[str, str]]]:
-    if plan.legs is None:
+    if plan.split is None:
         yield ["Train on  ", *answer(plan.chosen)]
         if plan.spot_risk is not None:
             backed = plan.spot_risk.with_fallback
@@ -56,10 +54,10 @@ def _answer(plan: Plan) -> Iterator[list[str | tuple[str, str]]]:
                 (f"{format_usd(backed.usd)} on the mean", "bold"),
             ]
         return
-    first, second = plan.legs.segments
+    first, second = plan.split.segments
     yield [f"Train  {epochs_words(first)} on  ", *machines(first.estimate)]
     yield [f"then   {epochs_words(second)} on  ", *machines(second.estimate)]
-    yield ["in all  ", *spread(plan.legs.seconds, plan.legs.usd)]
+    yield ["in all  ", *spread(plan.split.seconds, plan.split.usd)]
 
 
 def _table(plan: Plan, lines: Sequence[Estimate]) -> "Table":

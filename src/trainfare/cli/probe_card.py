@@ -56,12 +56,12 @@ def beginning_line(probe: Probe) -> str:
 
 
 def step_line(step: "Step") -> str:
-    from trainfare.profiler.stopping import steady
+    from trainfare.profiler.stopping import steady_interval
 
     name = machine_words(step.probe.candidate.offer)
     if step.profile is None:
         return f"{name}: {step.failure}"
-    middle = steady(step.profile)
+    middle = steady_interval(step.profile)
     each = "" if middle is None else f", {format_duration(middle.value)} an iteration"
     best = f"; best now: {machine_words(step.chosen.candidate.offer)}" if step.chosen else ""
     failed = f" ({step.failure})" if step.failure else ""

@@ -199,7 +199,7 @@ def _print_table(trials: "Sequence[Trial]") -> None:
     from rich.table import Table
 
     from trainfare.cli.console import out
-    from trainfare.profiler.stopping import steady
+    from trainfare.profiler.stopping import steady_interval
     from trainfare.units import format_duration, format_large
 
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
@@ -211,7 +211,7 @@ def _print_table(trials: "Sequence[Trial]") -> None:
         if one is None:
             table.add_row(str(batch or "–"), "failed", *["–"] * 5)
             continue
-        middle, samples = steady(one), one.effective_batch_size
+        middle, samples = steady_interval(one), one.effective_batch_size
         peak = one.peak_device_bytes or one.peak_host_bytes
         table.add_row(
             str(batch or "–"),
@@ -251,7 +251,7 @@ def stability_line(stability: "Stability") -> str:
         return f"{best} · too few epochs to say where it is stable"
     at = "" if stability.stable_from_iteration is None else f" (iteration {stability.stable_from_iteration})"
     from_where = f"stable from epoch {stability.stable_from_epoch}{at} on"
-    return f"{best} · {from_where}" + ("" if stability.over else ", but it may still get better")
+    return f"{best} · {from_where}" + ("" if stability.patience_exhausted else ", but it may still get better")
 
 
 def _ending(profile: "Profile", asked: Asked) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from trainfare.model.interval import Interval
     from trainfare.model.profile import Profile
-    from trainfare.profiler.measure import Progress
+    from trainfare.profiler.measure import MeasurementProgress
     from trainfare.profiler.workspace import Workspace
 
 _PLAIN_SECONDS = 10.0
@@ -64,7 +64,7 @@ class Screen:
             sys.stderr.buffer.flush()
             self._at_line_start = chunk.endswith(b"\n")
 
-    def progress(self, progress: "Progress") -> None:
+    def progress(self, progress: "MeasurementProgress") -> None:
         if self._quiet:
             return
         with self._lock:
@@ -116,25 +116,25 @@ def file_lines(place: "Workspace") -> list[str]:
     return lines
 
 
-def progress_line(progress: "Progress") -> str:
+def progress_line(progress: "MeasurementProgress") -> str:
     """What was measured and what is still unknown."""
-    from trainfare.profiler.stopping import UntilSteady, steady
+    from trainfare.profiler.stopping import UntilSteady, steady_interval
     from trainfare.units import format_duration
 
-    seen = progress.seen
+    seen = progress.profile
     if seen is None:
         waiting = "waiting for the first iteration" if progress.framework else "starting"
         return f"{waiting} · {format_duration(progress.seconds)}"
     parts = [_how_far(progress, seen)]
     if progress.stopping:
         return f"{parts[0]} · enough, the program is ending"
-    if (middle := steady(seen)) is not None:
+    if (middle := steady_interval(seen)) is not None:
         known = len(seen.steady_iteration_seconds) >= _FEWEST_KNOWN
         parts.append(format_duration(middle.value) + (f" ± {uncertainty_of(middle)}" if known else " each"))
-        if known and progress.iterations_wanted is None and isinstance(progress.until, UntilSteady):
-            parts[-1] += f" ({100 * progress.until.within:g} % wanted)"
+        if known and progress.target_iterations is None and isinstance(progress.stopping_rule, UntilSteady):
+            parts[-1] += f" ({100 * progress.stopping_rule.tolerance:g} % wanted)"
     facts: dict[str, object] = {"batch size": seen.effective_batch_size, "validation": seen.validation_seconds}
-    if not isinstance(progress.until, UntilSteady):
+    if not isinstance(progress.stopping_rule, UntilSteady):
         facts["the length of an epoch"] = seen.iterations_per_epoch or seen.curve
     unknown = [name for name, known in facts.items() if not known]
     if unknown:
@@ -142,13 +142,13 @@ def progress_line(progress: "Progress") -> str:
     return " · ".join(parts)
 
 
-def _how_far(progress: "Progress", seen: "Profile") -> str:
+def _how_far(progress: "MeasurementProgress", seen: "Profile") -> str:
     from trainfare.profiler.stopping import UntilEpochs, UntilStable, complete_epochs, stability_of
 
     iterations = f"{progress.iterations} iteration{'s' if progress.iterations != 1 else ''}"
-    if progress.iterations_wanted is not None:
-        return f"{progress.iterations} of {progress.iterations_wanted} iterations"
-    match progress.until:
+    if progress.target_iterations is not None:
+        return f"{progress.iterations} of {progress.target_iterations} iterations"
+    match progress.stopping_rule:
         case UntilEpochs(epochs=epochs):
             return f"{len(complete_epochs(seen))} of {epochs} epochs · {iterations}"
         case UntilStable(patience=patience):
@@ -167,6 +167,6 @@ def _columns() -> int:
 
 
 def uncertainty_of(interval: "Interval") -> str:
-    from trainfare.profiler.stopping import uncertainty
+    from trainfare.profiler.stopping import relative_uncertainty
 
-    return f"{100 * uncertainty(interval):.2g} %"
+    return f"{100 * relative_uncertainty(interval):.2g} %"

@@ -22,7 +22,7 @@ from trainfare.model.offer import Candidate, Offer
 from trainfare.model.profile import Profile
 from trainfare.units import BYTES_PER_GIB, format_duration
 
-__all__ = ["STARTING", "estimate_all", "estimate_in_brief"]
+__all__ = ["STARTING", "estimate_all", "estimate_totals"]
 
 PLAIN = Charges()
 
@@ -48,7 +48,7 @@ class Training:
 
 
 def estimate_all(
-    believer: StepTimePredictor,
+    predictor: StepTimePredictor,
     candidates: Sequence[Candidate],
     *,
     iterations_per_epoch: float,
@@ -77,7 +77,7 @@ def estimate_all(
 
     with_words: dict[int, Timing] = {}
     estimates = []
-    for brief, timing, belief in _Estimating(believer, training).of(candidates):
+    for brief, timing, belief in _Estimating(predictor, training).of(candidates):
         if id(timing) not in with_words:
             phases = tuple(_told(timing, belief, brief.candidate, training))
             with_words[id(timing)] = timing._replace(phases=phases)
@@ -85,8 +85,8 @@ def estimate_all(
     return tuple(estimates)
 
 
-def estimate_in_brief(
-    believer: StepTimePredictor,
+def estimate_totals(
+    predictor: StepTimePredictor,
     candidates: Sequence[Candidate],
     *,
     iterations_per_epoch: float,
@@ -99,7 +99,7 @@ def estimate_in_brief(
     training = Training(
         iterations_per_epoch=iterations_per_epoch, epochs=epochs, epochs_interval=epochs_interval, charges=charges
     )
-    return tuple(brief for brief, _, _ in _Estimating(believer, training).of(candidates))
+    return tuple(brief for brief, _, _ in _Estimating(predictor, training).of(candidates))
 
 
 class _Rented(NamedTuple):
@@ -114,12 +114,12 @@ class _Rented(NamedTuple):
 class _Estimating:
     """Many candidates for one training; what several of them share is worked out once.
 
-    Beliefs and profiles stay as long as the believer, and offers as long as the candidates: so what is the same thing
+    Beliefs and profiles stay as long as the predictor, and offers as long as the candidates: so what is the same thing
     is known by its `id`, which is quicker than to compare all that is in it.
     """
 
-    def __init__(self, believer: StepTimePredictor, training: Training) -> None:
-        self._believer = believer
+    def __init__(self, predictor: StepTimePredictor, training: Training) -> None:
+        self._believer = predictor
         self._training = training
         self._rented: dict[int, _Rented] = {}
         self._starts: dict[tuple[str, bool], Start] = {}

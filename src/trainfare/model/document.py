@@ -40,9 +40,56 @@ def _profile_with_micro_batch_size(document: Document) -> Document:
     return lifted
 
 
+MIGRATION_PARTS = ("checkpoint", "upload", "download", "restore")
+_TOPICS = {"sure?": "certainty", "what would change it": "changes", "charged": "charges", "assumed": "assumptions"}
+
+
+def _plan_with_reason_data(document: Document) -> Document:
+    """Version 2 of a plan: each reason is a Reason instead of a sentence and a topic in a second list, and `legs` is
+    called `split`."""
+    lifted = {name: value for name, value in document.items() if name not in ("topics", "legs")}
+    sentences = document.get("reasons") or []
+    topics = document.get("topics") or ["why"] * len(sentences)
+    if len(topics) != len(sentences):
+        raise ValueError(f"this plan cannot be read: it has {len(sentences)} reasons and {len(topics)} topics")
+    lifted["reasons"] = [
+        {"topic": _TOPICS.get(topic, topic), "code": "text", "values": {"text": sentence}}
+        for topic, sentence in zip(topics, sentences, strict=True)
+    ]
+    split = document.get("legs")
+    lifted["split"] = _split_with_segments(split) if isinstance(split, dict) else split
+    return lifted
+
+
+def _split_with_segments(split: Document) -> Document:
+    """Version 2 of a split plan: `legs` are called `segments`, `move` is called `migration`, `instead_of` is called
+    `single_machine`, `reached` is called `early_target`, and `found` of a part of the migration is called `basis`."""
+    renamed = {
+        "legs": "segments",
+        "move": "migration",
+        "instead_of": "single_machine",
+        "reached": "early_target",
+        "early": "target",
+        "found": "basis",
+    }
+
+    def rename(record: Document) -> Document:
+        return {renamed.get(name, name): value for name, value in record.items()}
+
+    lifted = rename(split)
+    migration, early_target = lifted.get("migration"), lifted.get("early_target")
+    if isinstance(migration, dict):
+        parts = {name: rename(part) for name in MIGRATION_PARTS if isinstance(part := migration.get(name), dict)}
+        lifted["migration"] = {**migration, **parts}
+    if isinstance(early_target, dict):
+        lifted["early_target"] = rename(early_target)
+    return lifted
+
+
 _UPGRADES: dict[tuple[str, int], Callable[[Document], Document]] = {
     **{(kind, 1): _unchanged for kind in KINDS},
     ("profile", 1): _profile_with_micro_batch_size,
+    ("plan", 1): _plan_with_reason_data,
 }
 """(kind, version) → the same document one version later."""
 

@@ -1,4 +1,4 @@
-"""What was asked for, and what is recommended."""
+"""A goal, and the plan that is recommended for it."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,6 +6,7 @@ from typing import Literal
 
 from trainfare.model.checks import require_aware, require_positive, require_text
 from trainfare.model.estimate import Estimate
+from trainfare.model.reason import Reason
 from trainfare.model.split import SplitPlan
 from trainfare.model.spot import SpotRisk
 
@@ -14,7 +15,7 @@ GoalKind = Literal["cheapest", "fastest", "weighted"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A figure of the validation that the training is to reach: `accuracy` of 0.9."""
+    """A validation metric and the value that the training must reach: `accuracy` of 0.9."""
 
     metric: str
     value: float
@@ -25,24 +26,24 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """What the user wants least of, money, time or a weighted sum of the two, and within which limits.
+    """The objective to minimise, cost, time or a weighted sum of the two, and the limits to respect.
 
-    A limit holds when it does so at the upper end of the interval that has the stated confidence.
+    A candidate is within a limit if the upper end of its interval, at the stated confidence, is within it.
     """
 
     kind: GoalKind = "cheapest"
     weight_time: float | None = None
-    """w of w·time/least time + (1 − w)·cost/least cost; only where the kind is weighted."""
+    """w in w·time/least time + (1 − w)·cost/least cost; set only if `kind` is weighted."""
     deadline_seconds: float | None = None
     budget_usd: float | None = None
     confidence: float = 0.9
     target: Target | None = None
-    """Trained until this is reached, in place of a number of epochs."""
+    """Train until this value is reached, instead of for a number of epochs."""
 
     def __post_init__(self) -> None:
         require_positive(deadline_seconds=self.deadline_seconds, budget_usd=self.budget_usd)
         if (self.kind == "weighted") != (self.weight_time is not None):
-            raise ValueError("a weight of time belongs to the goal weighted, and to no other")
+            raise ValueError("weight_time must be given for the goal weighted, and for no other")
         if self.weight_time is not None and not 0 <= self.weight_time <= 1:
             raise ValueError(f"weight_time must lie between 0 and 1, got {self.weight_time}")
         if not 0 < self.confidence < 1:
@@ -59,32 +60,27 @@ class Plan:
     chosen: Estimate
     runners_up: tuple[Estimate, ...]
     considered: int
-    """How many candidates were estimated."""
-    reasons: tuple[str, ...]
-    topics: tuple[str, ...] = ()
-    """What each reason is about: `why`, `sure?`, …; none in plans of before."""
+    """The number of candidates that were estimated."""
+    reasons: tuple[Reason, ...]
     front: tuple[Estimate, ...] = ()
-    """Of all that may be chosen, those that nothing else beats in time and in cost, the fastest first. Plans of before
-    there were fronts have none."""
+    """The Pareto front in time and cost of the eligible candidates, the fastest first. Old plans have none."""
     knee: Estimate | None = None
-    """Of the front, where a little more speed begins to cost much."""
-    legs: SplitPlan | None = None
-    """Where the training is to begin on one machine and end on another. `chosen` is then the best machine alone, or
-    the first leg's where no machine alone keeps the limits."""
+    """The point of the front from which more speed costs much more."""
+    split: SplitPlan | None = None
+    """A plan to train the first epochs on one machine and the rest on another. `chosen` is then the best single
+    machine, or the machine of the first segment if no single machine is within the limits."""
     spot_risk: SpotRisk | None = None
-    """Where the chosen machine is on spot and there is a deadline."""
+    """The risk of missing the deadline, if the chosen machine is on spot and there is a deadline."""
 
     def __post_init__(self) -> None:
         require_text(id=self.id)
         require_aware(made_at=self.made_at)
         require_positive(considered=self.considered)
         if not self.reasons:
-            raise ValueError("a plan without a reason is a rank")
-        if self.topics and len(self.topics) != len(self.reasons):
-            raise ValueError(f"{len(self.reasons)} reasons have {len(self.topics)} topics")
+            raise ValueError("a plan needs at least one reason")
         if self.chosen in self.runners_up:
             raise ValueError("the chosen estimate cannot be its own runner-up")
         if self.considered < 1 + len(self.runners_up):
             raise ValueError(f"{self.considered} considered, but {1 + len(self.runners_up)} are named")
         if self.knee is not None and self.knee not in self.front:
-            raise ValueError("the knee is one of the front")
+            raise ValueError("the knee must be on the front")

@@ -1,4 +1,7 @@
-"""A training in legs: the first epochs on one machine, the rest on another (what Sanghvi calls phases)."""
+"""A split plan: the first epochs on one machine, then a migration, then the other epochs on another machine.
+
+Sanghvi calls the two segments of such a training its phases.
+"""
 
 import math
 from dataclasses import dataclass
@@ -8,46 +11,47 @@ from trainfare.model.checks import require_not_negative, require_positive, requi
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 
-Found = Literal["measured", "assumed", "stated", "nothing"]
-"""How a part of a move is known: seen in the profile, an assumption, what the user says, or there is nothing to do."""
+MigrationBasis = Literal["measured", "assumed", "stated", "nothing"]
+"""How the time of one part of a migration is known: measured in the profile, assumed, stated by the user, or zero
+because there is nothing to do."""
 
 Quantity = Literal["usd", "seconds", "score"]
-"""What a goal wants least of; the score is that of a weighted goal, which has no unit."""
+"""The quantity that a goal minimises; `score` is the weighted sum of a weighted goal and has no unit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationPart:
-    """How long a part of a move takes, how that is known, and how it comes about with its numbers."""
+    """The time of one part of a migration, how it is known, and the calculation in words."""
 
     seconds: Interval
-    found: Found
+    basis: MigrationBasis
     how: str
 
     def __post_init__(self) -> None:
         require_text(how=self.how)
-        if self.found == "nothing" and self.seconds.high:
-            raise ValueError(f"{self.seconds.high} s are not nothing")
+        if self.basis == "nothing" and self.seconds.high:
+            raise ValueError(f"a part with nothing to do takes 0 s, not {self.seconds.high} s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
-    """What lies between two legs: the state of the training goes from one machine to the other.
+class Migration:
+    """The transfer of a training's state from one machine to another, between two segments.
 
-    Boot, setup, initialisation and first iteration on the second machine are in the Estimate of its leg; so is, in that
-    of the first, a checkpoint that the program writes by itself.
+    Boot, setup, initialisation and first iteration on the second machine are in the Estimate of the second segment. A
+    checkpoint that the program writes by itself is in the Estimate of the first segment.
     """
 
     checkpoint: MigrationPart
     upload: MigrationPart
     download: MigrationPart
     restore: MigrationPart
-    """To read the checkpoint into memory."""
+    """Reading the checkpoint into memory."""
     bytes: Interval | None
-    """Of the checkpoint; None where nobody knows how large the model is."""
+    """The size of the checkpoint; None if the size of the model is unknown."""
     machine_usd: Interval
-    """For the time that both machines take for it."""
+    """The rent of both machines during the migration."""
     transfer_usd: Interval
-    """For what leaves the provider or the region."""
+    """The price of the bytes that leave the provider or the region."""
 
     @property
     def parts(self) -> dict[str, MigrationPart]:
@@ -69,7 +73,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """What a leg is foreseen to do to a metric."""
+    """The value of a metric before a segment, and its expected value after it."""
 
     metric: str
     before: float
@@ -81,20 +85,24 @@ class Progress:
             raise ValueError(f"{self.metric} must be finite, got {self.before} and {self.after}")
 
     @property
-    def gained(self) -> float:
-        """Whichever way is better."""
+    def change(self) -> float:
+        """The size of the change, without its sign."""
         return abs(self.after - self.before)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """Epochs `first_epoch` to `last_epoch` on one machine; the Estimate is of these alone, boot and setup included."""
+    """Epochs `first_epoch` to `last_epoch` on one machine.
+
+    The Estimate covers only these epochs; it includes the boot and the setup of the machine.
+    """
 
     first_epoch: int
     last_epoch: int
     estimate: Estimate
     delta: float | None = None
-    """Sanghvi's Δ of an epoch here, against the machine with the cheapest epochs: speed-up / fold of cost."""
+    """Sanghvi's Δ of one epoch on this machine, relative to the machine with the cheapest epochs: speed-up / cost ratio.
+    """
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
@@ -109,16 +117,17 @@ class Segment:
         return self.last_epoch - self.first_epoch + 1
 
     @property
-    def gained_per_usd(self) -> float | None:
-        """Of the metric, for each dollar of this leg."""
-        return None if self.progress is None else self.progress.gained / self.estimate.usd.value
+    def change_per_usd(self) -> float | None:
+        """The change of the metric per dollar spent on this segment."""
+        return None if self.progress is None else self.progress.change / self.estimate.usd.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Early:
-    """A figure that is wanted before the training ends: `loss` of 0.5, after two hours at the latest.
+class EarlyTarget:
+    """A value of a metric that is needed before the training ends: a `loss` of 0.5, after two hours at the latest.
 
-    Without a time, as soon as the goal has it: the time that a goal weighs is then the time until there.
+    Without a time limit it is needed as soon as possible: the goal then weighs the time until the target is reached
+    instead of the total time.
     """
 
     metric: str
@@ -133,13 +142,13 @@ class Early:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reached:
-    """When the early figure is there."""
+class EarlyTargetEstimate:
+    """When an early target is expected to be reached."""
 
-    early: Early
+    target: EarlyTarget
     epochs: Interval
     seconds: Interval
-    """From the start of the first machine; its high end is for the most epochs."""
+    """Since the start of the first machine; the high end is for the largest number of epochs."""
 
     def __post_init__(self) -> None:
         require_positive(epochs=self.epochs.low)
@@ -147,50 +156,53 @@ class Reached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saving:
-    """How much less than the best single machine, of what the goal wants least of; surely more than nothing."""
+    """The quantity that the goal minimises, on the best single machine minus in the split plan."""
 
     quantity: Quantity
     amount: Interval
     share: float
-    """Of what the single machine takes."""
+    """The saving as a share of the quantity on the single machine."""
 
     def __post_init__(self) -> None:
         require_positive(amount=self.amount.value)
         require_not_negative(share=self.share)
         if self.share > 1:
-            raise ValueError(f"nobody saves {self.share:.0%}")
+            raise ValueError(f"a saving cannot exceed 100%, got {self.share:.0%}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitPlan:
-    """The legs in order, the move between them, and all of it together."""
+    """Two segments in order, the migration between them, and the total time and cost."""
 
-    legs: tuple[Segment, ...]
-    move: Move
+    segments: tuple[Segment, ...]
+    migration: Migration
     seconds: Interval
     usd: Interval
-    instead_of: Estimate | None = None
-    """The best single machine; None where none keeps the limits."""
+    single_machine: Estimate | None = None
+    """The best single machine; None if none is within the limits."""
     saving: Saving | None = None
-    reached: Reached | None = None
-    """Where a figure is wanted early."""
+    early_target: EarlyTargetEstimate | None = None
 
     def __post_init__(self) -> None:
-        if len(self.legs) != 2:
-            raise ValueError(f"a training with one move has two legs, not {len(self.legs)}")
-        first, second = self.legs
+        if len(self.segments) != 2:
+            raise ValueError(f"a split plan has two segments, not {len(self.segments)}")
+        first, second = self.segments
         if (first.first_epoch, second.first_epoch) != (1, first.last_epoch + 1):
-            raise ValueError(f"leg 2 goes on after epoch {first.last_epoch}, not with {second.first_epoch}")
+            raise ValueError(
+                f"the segments must follow each other from epoch 1: the first is epochs {first.first_epoch} to "
+                f"{first.last_epoch}, the second starts with epoch {second.first_epoch}"
+            )
         if first.estimate.candidate == second.estimate.candidate:
-            raise ValueError("two legs on one machine are one")
-        if (self.instead_of is None) != (self.saving is None):
-            raise ValueError("a saving is against a single machine")
-        for name, total, move in (("seconds", self.seconds, self.move.seconds), ("usd", self.usd, self.move.usd)):
-            added = sum(getattr(leg.estimate, name).value for leg in self.legs) + move.value
+            raise ValueError("the two segments must be on different machines")
+        if (self.single_machine is None) != (self.saving is None):
+            raise ValueError("a saving and the single machine it refers to must be given together")
+        migration = self.migration
+        for name, total, part in (("seconds", self.seconds, migration.seconds), ("usd", self.usd, migration.usd)):
+            added = sum(getattr(segment.estimate, name).value for segment in self.segments) + part.value
             if not math.isclose(total.value, added, rel_tol=1e-6):
-                raise ValueError(f"legs and move add up to {added} {name}, not to {total.value}")
+                raise ValueError(f"segments and migration add up to {added} {name}, not to {total.value}")
 
     @property
     def split_after(self) -> int:
         """The last epoch on the first machine."""
-        return self.legs[0].last_epoch
+        return self.segments[0].last_epoch

@@ -1,8 +1,8 @@
-"""Starts the program under the probe and turns its raw samples into a Profile.
+"""Runs a program under the probe and turns its events into a Profile; imports past runs.
 
-command.py   what can be said of a command before it runs      measure.py    the door: one run under the probe
-enough.py    when enough was seen (pure)                        workspace.py  where it runs: a copy of its folder
-output.py    what the program prints: shown, kept in part       processes.py  nothing of it is left running
-events.py    the probe's events → a Profile (pure)              host.py       this machine, as it describes itself
-here.py      the probe in a process that measures itself        past/         what past runs left behind → a Profile
+measure.py      one run of the program under the probe       workspace.py   a copy of the folder in which it runs
+stopping.py     the rules that end a measurement (pure)       processes.py   ends every process that it started
+events.py       the probe's events → a Profile (pure)         output.py      its output: shown, stored in part
+command.py      the words of its command                      host.py        the machine that it runs on
+in_process.py   the probe in a process that measures itself   past_runs/     logs of past runs → a Profile
 """

@@ -1,4 +1,4 @@
-"""What can be said of a command before it runs."""
+"""Reads and edits the words of a command before it runs."""
 
 import re
 import shlex
@@ -8,10 +8,10 @@ from pathlib import PurePath
 _PYTHON = re.compile(r"(python|pypy)[0-9.]*")
 
 
-def flag_that_keeps_us_out(command: Sequence[str]) -> str | None:
-    """The option with which Python ignores PYTHONPATH or `sitecustomize`, and with it the probe; None if there is none.
+def probe_blocking_flag(command: Sequence[str]) -> str | None:
+    """The option that makes Python ignore PYTHONPATH or `sitecustomize` and so the probe; None if there is none.
 
-    Only what stands on the command line is seen: a script may still start `python -I` itself.
+    Only the command line is checked: a script may still start `python -I` itself.
     """
     words = list(command)
     python = next((i for i, word in enumerate(words) if _PYTHON.fullmatch(PurePath(word).name)), None)
@@ -38,16 +38,16 @@ def option_words(template: str) -> tuple[str, ...]:
     try:
         words = tuple(shlex.split(template))
     except ValueError as error:
-        raise ValueError(f"{template!r} cannot be taken apart: {error}") from None
+        raise ValueError(f"{template!r} cannot be split into words: {error}") from None
     if not 1 <= len(words) <= 2 or template.count("{}") != 1 or "{}" not in words[-1] or words[0] == "{}":
         raise ValueError(f"{template!r} must be an option with one {{}} for its value, such as '--batch-size {{}}'")
     return words
 
 
 def with_option(command: Sequence[str], template: str, value: int) -> tuple[str, ...]:
-    """The command with that option set: in place of the value that it has, or added at the end.
+    """The command with the option set: its present value replaced, or the option added at the end.
 
-    `--batch-size 64` and `--batch-size=64` are the same option, whichever way it is written.
+    `--batch-size 64` and `--batch-size=64` are the same option.
     """
     words = option_words(template)
     before, _, after = words[-1].partition("{}")

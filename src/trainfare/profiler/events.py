@@ -28,10 +28,10 @@ Span = tuple[float, float]
 
 _FRAMEWORKS = {"torch": "pytorch"}
 _DEVICES = ("cpu", "cuda", "mps", "xpu", "tpu")
-_ITERATION = ("start", "end", "wait", "batches", "learning_rate")
-_SHORTEST_SECONDS = 1e-9
+_ITERATION_FIELDS = ("start", "end", "wait", "batches", "learning_rate")
+_MIN_SECONDS = 1e-9
 """The resolution of the clock: an iteration is never shorter."""
-FEWEST_VALIDATIONS = 3
+MIN_VALIDATIONS = 3
 
 
 def parse_events(text: bytes) -> list[Event]:
@@ -45,32 +45,32 @@ def parse_events(text: bytes) -> list[Event]:
         if not isinstance(event, dict) or not isinstance(event.get("event"), str):
             continue
         if event["event"] == "iterations":
-            events += _iterations(event)
+            events += _unpack_iterations(event)
         elif event["event"] == "losses":
-            events.append({**event, "values": _numbers(event)})
+            events.append({**event, "values": _unpack_doubles(event)})
         else:
             events.append(event)
     return events
 
 
-def _iterations(event: Event) -> list[Event]:
+def _unpack_iterations(event: Event) -> list[Event]:
     """The probe writes iterations together, to be cheap; each is an event of its own."""
-    numbers = _numbers(event)
-    rows = [numbers[at : at + len(_ITERATION)] for at in range(0, len(numbers), len(_ITERATION))]
+    numbers = _unpack_doubles(event)
+    rows = [numbers[at : at + len(_ITERATION_FIELDS)] for at in range(0, len(numbers), len(_ITERATION_FIELDS))]
     return [
-        {"event": "iteration", "pid": event["pid"], "n": n, **dict(zip(_ITERATION, row, strict=True))}
+        {"event": "iteration", "pid": event["pid"], "n": n, **dict(zip(_ITERATION_FIELDS, row, strict=True))}
         for n, row in enumerate(rows, start=event["first"])
     ]
 
 
-def _numbers(event: Event) -> list[float | None]:
+def _unpack_doubles(event: Event) -> list[float | None]:
     """Doubles in base64; what is no finite number is None."""
     doubles = array("d", binascii.a2b_base64(event["packed"]))
     return [double if math.isfinite(double) else None for double in doubles]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class ProbeSummary:
     """What the probe noticed, in every process together: it explains why there is no profile."""
 
     inside_python: bool
@@ -78,9 +78,9 @@ class Seen:
     troubles: tuple[str, ...]
 
 
-def what_was_seen(events: Iterable[Event]) -> Seen:
+def summarize_events(events: Iterable[Event]) -> ProbeSummary:
     events = list(events)
-    return Seen(
+    return ProbeSummary(
         inside_python=any(event["event"] == "python" for event in events),
         frameworks=tuple(dict.fromkeys(event["name"] for event in events if event["event"] == "import")),
         troubles=tuple(
@@ -91,7 +91,7 @@ def what_was_seen(events: Iterable[Event]) -> Seen:
     )
 
 
-def of_leading_process(events: Sequence[Event]) -> list[Event]:
+def leading_process_events(events: Sequence[Event]) -> list[Event]:
     """Those of the process that trained most; all, where none did."""
     counts = Counter(event["pid"] for event in events if event["event"] == "iteration")
     if not counts:
@@ -100,18 +100,18 @@ def of_leading_process(events: Sequence[Event]) -> list[Event]:
     return [event for event in events if event["pid"] == leader]
 
 
-def gpu_of(events: Iterable[Event]) -> tuple[str | None, int]:
+def gpu_from_events(events: Iterable[Event]) -> tuple[str | None, int]:
     """Name and number of the GPUs, as the framework told them."""
-    model = _last(events, "model")
+    model = _last_event(events, "model")
     return model.get("gpu"), model.get("gpus") or 0
 
 
-def rank_of(events: Iterable[Event]) -> int:
+def rank_from_events(events: Iterable[Event]) -> int:
     """Of this process among those that train together; 0 where it trains alone."""
-    return _last(events, "model").get("rank") or 0
+    return _last_event(events, "model").get("rank") or 0
 
 
-def profile_of(
+def build_profile(
     events: Sequence[Event],
     *,
     id: str,  # noqa: A002 # the field of the noun
@@ -123,26 +123,26 @@ def profile_of(
 ) -> Profile:
     """`started` is when the program was started, on the clock of the events. Needs at least one iteration."""
     # A forked child inherits what its parent has imported.
-    imports = [event for event in (*events, *of_leading_process(events)) if event["event"] == "import"]
-    events = of_leading_process(events)
+    imports = [event for event in (*events, *leading_process_events(events)) if event["event"] == "import"]
+    events = leading_process_events(events)
     iterations = sorted((event for event in events if event["event"] == "iteration"), key=lambda e: e["n"])
     spans = [(event["start"], event["end"]) for event in iterations]
-    slowed = {event["n"] for event in events if event["event"] == "traced"}
-    usual = [place for place, event in enumerate(iterations) if event["n"] not in slowed]
-    traces = [(event["start"], event["end"]) for event in iterations if event["n"] in slowed]
-    saves = merged(_spans(events, "checkpoint"))
-    windows = without(merged(_spans(events, "window")), saves)
-    apart = merged([*windows, *saves])
-    model, memory, traced = (_last(events, kind) for kind in ("model", "memory", "operations"))
-    operator_times = _last(events, "operator_times")
+    traced_numbers = {event["n"] for event in events if event["event"] == "traced"}
+    untraced = [position for position, event in enumerate(iterations) if event["n"] not in traced_numbers]
+    traces = [(event["start"], event["end"]) for event in iterations if event["n"] in traced_numbers]
+    checkpoints = merge_spans(_spans(events, "checkpoint"))
+    windows = subtract_spans(merge_spans(_spans(events, "window")), checkpoints)
+    interruptions = merge_spans([*windows, *checkpoints])
+    model, memory, traced = (_last_event(events, kind) for kind in ("model", "memory", "operations"))
+    operator_times = _last_event(events, "operator_times")
     batches = [int(event["batches"]) for event in iterations]
-    operations = operations_in(traced)
-    epoch = _epoch(_last(events, "loader"), batches, model.get("world_size") or 1)
+    operations = read_operations(traced)
+    epoch = _epoch_facts(_last_event(events, "loader"), batches, model.get("world_size") or 1)
     epoch["iterations_per_epoch"] = (
-        epoch["iterations_per_epoch"] or iterations_in_a_pass(events, spans) or iterations_between_validations(events)
+        epoch["iterations_per_epoch"] or iterations_per_pass(events, spans) or iterations_between_validations(events)
     )
     losses = _losses(events, len(iterations))
-    waits = _last(events, "loader").get("waits", True)
+    waits = _last_event(events, "loader").get("waits", True)
     length, finished = epoch["iterations_per_epoch"], ending == "finished"
     return Profile(
         id=id,
@@ -155,29 +155,29 @@ def profile_of(
         dtype=computing_dtype(operations) or model.get("dtype"),
         world_size=model.get("world_size") or 1,
         **epoch,
-        validation_samples=_last(events, "validation").get("samples") or None,
+        validation_samples=_last_event(events, "validation").get("samples") or None,
         parameters=model.get("parameters") or None,
         gradient_bytes=model.get("gradient_bytes"),
         optimizer=model.get("optimizer"),
         optimizer_bytes=model.get("optimizer_bytes"),
-        gradient_noise=_last(events, "gradient_noise").get("value"),
+        gradient_noise=_last_event(events, "gradient_noise").get("value"),
         activation_bytes=traced.get("activation_bytes"),
         peak_host_bytes=memory.get("host_bytes"),
         peak_device_bytes=memory.get("device_bytes"),
         init_seconds=max(0.0, spans[0][0] - started),
-        iteration_seconds=_at(usual, iteration_seconds(spans, apart)),
-        data_wait_seconds=_at(usual, [event["wait"] for event in iterations]) if any(batches) and waits else (),
+        iteration_seconds=_select(untraced, iteration_seconds(spans, interruptions)),
+        data_wait_seconds=_select(untraced, [event["wait"] for event in iterations]) if any(batches) and waits else (),
         validation_seconds=validation_seconds(spans, windows),
-        checkpoint_seconds=seconds_by_place(spans, saves),
-        loss=_at(usual, losses) if losses else (),
-        learning_rate=_at(usual, learning_rates(events, iterations)),
+        checkpoint_seconds=seconds_by_position(spans, checkpoints),
+        loss=_select(untraced, losses) if losses else (),
+        learning_rate=_select(untraced, learning_rates(events, iterations)),
         cpu_use=cpu_use(events),
-        curve=with_metrics(counted_epochs(spans, apart, losses, length, traces=traces, ended_itself=finished), events),
+        curve=add_reported_metrics(count_epochs(spans, interruptions, losses, length, traces=traces, program_finished=finished), events),
         **_plan(events, length, finished=finished),
-        **bytes_an_iteration(events),
-        versions=_last(events, "versions").get("versions") or {},
-        compile_seconds=_last(events, "compilation").get("seconds"),
-        compile_cache_warm=_last(events, "compilation").get("cache_warm"),
+        **bytes_per_iteration(events),
+        versions=_last_event(events, "versions").get("versions") or {},
+        compile_seconds=_last_event(events, "compilation").get("seconds"),
+        compile_cache_warm=_last_event(events, "compilation").get("cache_warm"),
         operations=operations,
         operator_seconds=operator_times.get("device") or {},
         operator_host_seconds=operator_times.get("host") or {},
@@ -189,40 +189,40 @@ def iteration_seconds(spans: Sequence[Span], windows: Sequence[Span]) -> tuple[f
     ends = [end for _, end in windows]
     seconds = []
     for start, end in spans:
-        taken = 0.0
+        batches_per_step = 0.0
         for window in windows[bisect_right(ends, start) :]:
             if window[0] >= end:
                 break
-            taken += _overlap((start, end), window)
-        seconds.append(max(_SHORTEST_SECONDS, end - start - taken))
+            batches_per_step += _overlap((start, end), window)
+        seconds.append(max(_MIN_SECONDS, end - start - batches_per_step))
     return tuple(seconds)
 
 
 def validation_seconds(spans: Sequence[Span], windows: Sequence[Span]) -> tuple[float, ...]:
     """One for each place between iterations where there was any. Before the first iteration nothing is validated:
     some frameworks try the validation code there on a batch or two."""
-    return seconds_by_place(spans, windows)
+    return seconds_by_position(spans, windows)
 
 
-def seconds_by_place(spans: Sequence[Span], windows: Sequence[Span]) -> tuple[float, ...]:
+def seconds_by_position(spans: Sequence[Span], windows: Sequence[Span]) -> tuple[float, ...]:
     """What lies between the same two iterations is one; what lies before the first is left out."""
     ends = [end for _, end in spans]
-    by_place: dict[int, float] = {}
+    seconds: dict[int, float] = {}
     for start, end in windows:
-        place = bisect_right(ends, start)
-        if place:
-            by_place[place] = by_place.get(place, 0.0) + end - start
-    return tuple(by_place[place] for place in sorted(by_place))
+        position = bisect_right(ends, start)
+        if position:
+            seconds[position] = seconds.get(position, 0.0) + end - start
+    return tuple(seconds[position] for position in sorted(seconds))
 
 
-def counted_epochs(
+def count_epochs(
     spans: Sequence[Span],
     windows: Sequence[Span],
     losses: Sequence[float | None],
     length: int | None,
     *,
     traces: Sequence[Span] = (),
-    ended_itself: bool,
+    program_finished: bool,
 ) -> tuple[Epoch, ...]:
     """The complete epochs of `length` iterations, each with the validation after it and its mean training loss.
 
@@ -232,36 +232,36 @@ def counted_epochs(
     if length is None:
         return ()
     starts = [start for start, _ in windows]
-    usual = median(end - start for start, end in spans)
+    untraced = median(end - start for start, end in spans)
     epochs, begun = [], spans[0][0]
     for number in range(1, len(spans) // length + 1):
         last = number * length
-        if last == len(spans) and not ended_itself:
+        if last == len(spans) and not program_finished:
             break
         until = spans[last][1] if last < len(spans) else float("inf")
         between = windows[bisect_left(starts, spans[last - 1][1]) : bisect_left(starts, until)]
         ended = max([spans[last - 1][1], *(end for _, end in between)])
         known = [loss for loss in losses[last - length : last] if loss is not None]
-        lost = sum(end - start - usual for start, end in traces if begun <= start < ended)
-        epochs.append(Epoch(number=number, seconds=ended - begun - lost, loss=fmean(known) if known else None))
+        tracing_seconds = sum(end - start - untraced for start, end in traces if begun <= start < ended)
+        epochs.append(Epoch(number=number, seconds=ended - begun - tracing_seconds, loss=fmean(known) if known else None))
         begun = ended
     return tuple(epochs)
 
 
-def with_metrics(curve: Sequence[Epoch], events: Iterable[Event]) -> tuple[Epoch, ...]:
+def add_reported_metrics(curve: Sequence[Epoch], events: Iterable[Event]) -> tuple[Epoch, ...]:
     """What the framework told of each epoch, beside what was counted; the last word on a metric stands."""
     epochs = {epoch.number: epoch for epoch in curve}
     for event in events:
         if event["event"] == "epoch":
             number = event["number"]
             known = epochs.get(number) or Epoch(number=number)
-            told = {name: value for name, value in (event.get("metrics") or {}).items() if value is not None}
+            reported = {name: value for name, value in (event.get("metrics") or {}).items() if value is not None}
             known = replace(known, loss=event.get("loss", known.loss), seconds=event.get("seconds", known.seconds))
-            epochs[number] = replace(known, metrics={**known.metrics, **told})
+            epochs[number] = replace(known, metrics={**known.metrics, **reported})
     return tuple(epochs[number] for number in sorted(epochs))
 
 
-def iterations_in_a_pass(events: Sequence[Event], spans: Sequence[Span]) -> int | None:
+def iterations_per_pass(events: Sequence[Event], spans: Sequence[Span]) -> int | None:
     """Of a stream that does not tell its length: those of the first pass that came to its end and had a follower."""
     starts = [start for start, _ in _spans(events, "pass")]
     ends = [end for _, end in _spans(events, "pass_end")]
@@ -274,26 +274,26 @@ def iterations_in_a_pass(events: Sequence[Event], spans: Sequence[Span]) -> int 
 def iterations_between_validations(events: Iterable[Event]) -> int | None:
     """Of a program that feeds itself, and so tells nothing of its epochs: where it validates again and again after the
     same number of iterations, that is taken for an epoch. Twice may be chance; one may have been missed."""
-    places = sorted({event["after"] for event in events if event["event"] == "window" and "after" in event} - {0})
-    lengths = Counter(later - earlier for earlier, later in pairwise([0, *places]))
+    positions = sorted({event["after"] for event in events if event["event"] == "window" and "after" in event} - {0})
+    lengths = Counter(later - earlier for earlier, later in pairwise([0, *positions]))
     if not lengths:
         return None
     length, times = lengths.most_common(1)[0]
-    return length if times >= FEWEST_VALIDATIONS and all(other % length == 0 for other in lengths) else None
+    return length if times >= MIN_VALIDATIONS and all(other % length == 0 for other in lengths) else None
 
 
-def bytes_an_iteration(events: Iterable[Event]) -> dict[str, Any]:
+def bytes_per_iteration(events: Iterable[Event]) -> dict[str, Any]:
     """What was sent and received between the first and the last look, an iteration."""
-    looks = [event for event in events if event["event"] == "network"]
-    iterations = looks[-1]["n"] - looks[0]["n"] if looks else 0
+    readings = [event for event in events if event["event"] == "network"]
+    iterations = readings[-1]["n"] - readings[0]["n"] if readings else 0
     if iterations < 1:
         return {}
     return {
-        f"{way}_bytes": max(0, round((looks[-1][way] - looks[0][way]) / iterations)) for way in ("sent", "received")
+        f"{direction}_bytes": max(0, round((readings[-1][direction] - readings[0][direction]) / iterations)) for direction in ("sent", "received")
     }
 
 
-def without(spans: Iterable[Span], holes: Sequence[Span]) -> list[Span]:
+def subtract_spans(spans: Iterable[Span], holes: Sequence[Span]) -> list[Span]:
     """The spans with the holes cut out of them; holes are in order."""
     result: list[Span] = []
     for start, end in spans:
@@ -309,7 +309,7 @@ def without(spans: Iterable[Span], holes: Sequence[Span]) -> list[Span]:
     return result
 
 
-def merged(spans: Iterable[Span]) -> list[Span]:
+def merge_spans(spans: Iterable[Span]) -> list[Span]:
     """Overlapping spans as one."""
     result: list[Span] = []
     for start, end in sorted(spans):
@@ -320,7 +320,7 @@ def merged(spans: Iterable[Span]) -> list[Span]:
     return result
 
 
-def operations_in(traced: Event) -> tuple[Operation, ...]:
+def read_operations(traced: Event) -> tuple[Operation, ...]:
     """As the probe wrote them: with the fields that it could tell."""
     return msgspec.convert(traced.get("operations", ()), tuple[Operation, ...])
 
@@ -335,20 +335,20 @@ def computing_dtype(operations: Iterable[Operation]) -> str | None:
 
 def cpu_use(events: Iterable[Event]) -> float | None:
     """Cores kept busy by the process itself, without the workers of its loaders."""
-    seen = [(event["time"], event["seconds"]) for event in events if event["event"] == "cpu"]
-    if len(seen) < 2 or seen[-1][0] <= seen[0][0]:
+    readings = [(event["time"], event["seconds"]) for event in events if event["event"] == "cpu"]
+    if len(readings) < 2 or readings[-1][0] <= readings[0][0]:
         return None
-    return float((seen[-1][1] - seen[0][1]) / (seen[-1][0] - seen[0][0]))
+    return float((readings[-1][1] - readings[0][1]) / (readings[-1][0] - readings[0][0]))
 
 
-def _epoch(loader: Event, batches: Sequence[int], processes: int) -> dict[str, Any]:
+def _epoch_facts(loader: Event, batches: Sequence[int], processes: int) -> dict[str, Any]:
     """Batch size, samples and iterations of an epoch. A step may take several batches (gradient accumulation);
     where steps take less than one, the length of an epoch is not known."""
-    taken = median(batches) if batches else 0
+    batches_per_step = median(batches) if batches else 0
     size, length = loader.get("batch_size"), loader.get("length")
-    if not loader or taken < 1:
+    if not loader or batches_per_step < 1:
         return {"micro_batch_size": size, "samples": loader.get("samples") or None, "iterations_per_epoch": None}
-    accumulated = round(taken)
+    accumulated = round(batches_per_step)
     return {
         "micro_batch_size": size,
         "accumulation_steps": accumulated,
@@ -359,7 +359,7 @@ def _epoch(loader: Event, batches: Sequence[int], processes: int) -> dict[str, A
 
 def _plan(events: Sequence[Event], iterations_per_epoch: int | None, *, finished: bool) -> dict[str, Any]:
     """How long the program means to train. One that has ended by itself has shown it by its passes over the data."""
-    plan = _last(events, "plan")
+    plan = _last_event(events, "plan")
     epochs, iterations = plan.get("epochs"), plan.get("iterations")
     if iterations and iterations_per_epoch:
         if epochs and epochs * iterations_per_epoch <= iterations:
@@ -373,8 +373,8 @@ def _plan(events: Sequence[Event], iterations_per_epoch: int | None, *, finished
         "epochs": epochs,
         "planned_iterations": iterations,
         "early_stopping": None if stopping is None else EarlyStopping(**stopping),
-        "learning_rate_schedule": plan.get("schedule") or _last(events, "model").get("schedule"),
-        "learning_rate_plan": tuple(_last(events, "learning_rate_plan").get("values") or ())[:epochs],
+        "learning_rate_schedule": plan.get("schedule") or _last_event(events, "model").get("schedule"),
+        "learning_rate_plan": tuple(_last_event(events, "learning_rate_plan").get("values") or ())[:epochs],
     }
 
 
@@ -382,8 +382,8 @@ def _spans(events: Iterable[Event], kind: str) -> list[Span]:
     return [(event["start"], event["end"]) for event in events if event["event"] == kind]
 
 
-def _at(places: Iterable[int], values: Sequence[Any]) -> tuple[Any, ...]:
-    return tuple(values[place] for place in places)
+def _select(positions: Iterable[int], values: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(values[position] for position in positions)
 
 
 def _framework(model: Event, imports: Sequence[Event]) -> dict[str, Any]:
@@ -399,8 +399,8 @@ def learning_rates(events: Iterable[Event], iterations: Sequence[Event]) -> list
     rates = [event["learning_rate"] for event in iterations]
     for event in events:
         if event["event"] == "learning_rates":
-            for place, value in enumerate(event["values"][: len(rates)]):
-                rates[place] = value
+            for position, value in enumerate(event["values"][: len(rates)]):
+                rates[position] = value
     return rates
 
 
@@ -414,7 +414,7 @@ def _losses(events: Iterable[Event], count: int) -> tuple[float | None, ...]:
     return tuple(values) if any(value is not None for value in values) else ()
 
 
-def _last(events: Iterable[Event], kind: str) -> Event:
+def _last_event(events: Iterable[Event], kind: str) -> Event:
     found: Event = {}
     for event in events:
         if event["event"] == kind:

@@ -1,4 +1,4 @@
-"""This machine, as it describes itself."""
+"""Describes this machine: CPU, cores, memory and, on EC2, the instance type."""
 
 import os
 import platform
@@ -14,7 +14,7 @@ def this_host_name() -> str:
 
 
 def this_host(*, vm_type: str | None, gpu: str | None, gpus: int) -> Host:
-    """`vm_type` is what the user says; where they do not, what the firmware says."""
+    """The machine that runs this process; without a `vm_type` from the user, the type is read from the firmware."""
     return Host(
         name=this_host_name(),
         cpu=_cpu_model(),
@@ -27,7 +27,7 @@ def this_host(*, vm_type: str | None, gpu: str | None, gpus: int) -> Host:
 
 
 def _cores() -> int | None:
-    """Those this process may use, which in a container are fewer than there are."""
+    """The cores that this process may use, which in a container are fewer than the machine has."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count()
@@ -50,7 +50,7 @@ def _memory_gib() -> float | None:
 
 
 def _vm_type(firmware: Path) -> str | None:
-    """On EC2 (Nitro) the product name is the instance type. Others do not tell."""
+    """The instance type on EC2 (Nitro), which is the product name in the firmware; None on other machines."""
     product = _read(firmware / "product_name").strip()
     if _read(firmware / "sys_vendor").strip() == "Amazon EC2" and product:
         return f"aws/{product}"

@@ -1,6 +1,7 @@
-"""The probe in a process that asks for it in its own code, for the time of one measurement.
+"""The probe in a process that starts it in its own code, for one measurement at a time.
 
-Hooks are placed at the first and stay; between two measurements they are silent, because the recorder is closed.
+The hooks are installed at the first measurement and stay. Between two measurements they do nothing, because the
+recorder is closed.
 """
 
 import sys
@@ -13,55 +14,58 @@ from trainfare.probe.recorder import Recorder
 from trainfare.probe.stop import Stop
 
 
-class Silenced(Exception):
-    """Leaves the hook that is running; whatever guards it keeps it from the program."""
+class MeasuringEnded(Exception):
+    """Leaves the running hook; the guard around the hook keeps it from the program."""
 
 
-class Silence(Stop):
-    """The end of measuring in a program that goes on."""
+class SilentStop(Stop):
+    """Ends the measuring of a program that goes on."""
 
     ends_program = False
 
-    def __init__(self, recorder: Recorder, path: str, iterations: int | None, enough: Callable[[], None]) -> None:
+    def __init__(self, recorder: Recorder, path: str, iterations: int | None, on_end: Callable[[], None]) -> None:
         super().__init__(path, iterations)
         self._recorder = recorder
-        self._enough = enough
+        self._on_end = on_end
 
     def end(self) -> NoReturn:
         self._recorder.close()
-        self._enough()
-        raise Silenced
+        self._on_end()
+        raise MeasuringEnded
 
 
-class Here:
-    """One for the process."""
+class InProcessProbe:
+    """The probe in this process; there is one, `IN_PROCESS_PROBE`."""
 
     def __init__(self) -> None:
         self._recorder = Recorder("")
         self._recorder.close()
         self._path = ""
-        self._wanted: int | None = None
-        self._enough: Callable[[], None] = lambda: None
+        self._iterations: int | None = None
+        self._on_end: Callable[[], None] = lambda: None
         self._listeners: list[Any] = []
-        self._placed = False
+        self._installed = False
         self.busy = False
 
-    def place(self) -> None:
-        """The hooks, which stay silent until a measurement begins. One that begins inside a `fit` needs them before."""
-        if not self._placed:
-            self._placed = True
-            imported = boot.place(self._recorder, self._stop, trace=True, placed=self._place)
-            for module in _known_modules():
+    def install(self) -> None:
+        """Install the hooks, which do nothing until a measurement begins.
+
+        A measurement that begins inside a `fit` needs them before that `fit`.
+        """
+        if not self._installed:
+            self._installed = True
+            imported = boot.install_hooks(self._recorder, self._new_stop, trace=True, on_listener=self._add_listener)
+            for module in _imported_frameworks():
                 imported(module)
 
-    def begin(self, path: str, iterations: int, enough: Callable[[], None]) -> None:
-        """`enough` is called once so many iterations were seen, from the hook that saw the last."""
-        self.place()
-        self.busy, self._path, self._wanted, self._enough = True, path, iterations, enough
+    def begin(self, path: str, iterations: int, on_end: Callable[[], None]) -> None:
+        """Write events to `path`; `on_end` is called after that many iterations, from the hook that saw the last."""
+        self.install()
+        self.busy, self._path, self._iterations, self._on_end = True, path, iterations, on_end
         self._recorder.open(path)
         for listener in self._listeners:
             listener.begin()
-        for module in _known_modules():
+        for module in _imported_frameworks():
             boot.note_import(self._recorder, module)
 
     def end(self) -> None:
@@ -72,19 +76,20 @@ class Here:
         self._recorder.close()
         self.busy = False
 
-    def _place(self, listener: Any) -> None:
-        if hasattr(listener, "begin"):  # one that only adds to what another sees has no state
+    def _add_listener(self, listener: Any) -> None:
+        if hasattr(listener, "begin"):  # the hooks into a library on top of a framework have no state
             self._listeners.append(listener)
-        if hasattr(listener, "come_late"):
-            listener.come_late()
+        if hasattr(listener, "assume_started"):
+            listener.assume_started()
 
-    def _stop(self) -> Stop:
-        return Silence(self._recorder, self._path, self._wanted, self._enough)
-
-
-def _known_modules() -> list[ModuleType]:
-    """Those of frameworks that the program has imported."""
-    return [sys.modules[name] for name in (*boot.LISTENERS, *boot.ONLY_NOTED) if name in sys.modules]
+    def _new_stop(self) -> Stop:
+        return SilentStop(self._recorder, self._path, self._iterations, self._on_end)
 
 
-HERE = Here()
+def _imported_frameworks() -> list[ModuleType]:
+    """The modules of frameworks that the program has imported."""
+    names = (*boot.LISTENERS, *boot.UNSUPPORTED_FRAMEWORKS)
+    return [sys.modules[name] for name in names if name in sys.modules]
+
+
+IN_PROCESS_PROBE = InProcessProbe()

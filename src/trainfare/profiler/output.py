@@ -1,37 +1,37 @@
-"""What the program prints: passed on as it comes, kept only in part."""
+"""The output of the program: passed on as it comes, stored only in part."""
 
 import os
 import threading
 from collections.abc import Callable
 
-KEPT_BYTES = 256 * 1024
-"""From the beginning, and again from the end: enough for any traceback."""
+MAX_BYTES = 256 * 1024
+"""Stored from the beginning, and as much again from the end: enough for any traceback."""
 _CHUNK_BYTES = 1 << 16
 
 
 class Log:
     """The first and the last bytes of an output of any length."""
 
-    def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
-        self._kept = kept_bytes
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        self._max_bytes = max_bytes
         self._head = bytearray()
         self._tail = bytearray()
-        self._seen = 0
+        self._total_bytes = 0
 
     def add(self, chunk: bytes) -> None:
-        self._seen += len(chunk)
-        room = self._kept - len(self._head)
+        self._total_bytes += len(chunk)
+        room = self._max_bytes - len(self._head)
         if room > 0:
             self._head += chunk[:room]
             chunk = chunk[room:]
         self._tail += chunk
-        if len(self._tail) > 2 * self._kept:
-            del self._tail[: -self._kept]
+        if len(self._tail) > 2 * self._max_bytes:
+            del self._tail[: -self._max_bytes]
 
     def text(self) -> str:
-        tail = self._tail[-self._kept :]
-        left_out = self._seen - len(self._head) - len(tail)
-        middle = f"\n… {left_out} bytes left out …\n".encode() if left_out else b""
+        tail = self._tail[-self._max_bytes :]
+        omitted = self._total_bytes - len(self._head) - len(tail)
+        middle = f"\n… {omitted} bytes omitted …\n".encode() if omitted else b""
         return (bytes(self._head) + middle + bytes(tail)).decode(errors="replace")
 
     def last_lines(self, count: int) -> str:
@@ -39,7 +39,7 @@ class Log:
 
 
 class Pump(threading.Thread):
-    """Reads a pipe to its end in a thread of its own, so that the program never waits for us."""
+    """Reads a pipe to its end in a thread of its own, so that the program never blocks on it."""
 
     def __init__(self, pipe: int, log: Log, show: Callable[[bytes], None] | None) -> None:
         super().__init__(name="program output", daemon=True)
@@ -52,4 +52,4 @@ class Pump(threading.Thread):
                 try:
                     self._show(chunk)
                 except (OSError, ValueError):
-                    self._show = None  # nobody reads our stderr any more; the program still must not block
+                    self._show = None  # our stderr is closed; the program must still not block

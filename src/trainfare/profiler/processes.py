@@ -1,4 +1,4 @@
-"""Nothing that a profile started is left running."""
+"""Ends every process that a profiled program started."""
 
 import contextlib
 import os
@@ -8,23 +8,23 @@ import time
 from pathlib import Path
 
 
-def end_all(process: "subprocess.Popen[bytes]", mark: str, *, ask: signal.Signals, wait_seconds: float) -> None:
-    """End the process, its group, and whatever left the group but still carries `mark` in its environment.
+def end_all(process: "subprocess.Popen[bytes]", marker: str, *, ask: signal.Signals, wait_seconds: float) -> None:
+    """End the process, its group, and every process that left the group but has `marker` in its environment.
 
-    They are first asked with a signal to end by themselves.
+    The group first gets the signal `ask` and some time to end by itself.
     """
     if process.poll() is None:
         _signal_group(process.pid, ask)
-        _signal_group(process.pid, signal.SIGCONT)  # a shell that is held hears nothing else
+        _signal_group(process.pid, signal.SIGCONT)  # a paused shell handles no other signal
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(wait_seconds)
     _signal_group(process.pid, signal.SIGKILL)
     process.wait()
-    for _ in range(5):  # one that is just forking may slip through a round
-        strays = _carrying(mark)
-        if not strays:
+    for _ in range(5):  # a process that is just forking may be missed in one round
+        remaining = _processes_marked(marker)
+        if not remaining:
             return
-        for pid in strays:
+        for pid in remaining:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.02)
@@ -33,8 +33,8 @@ def end_all(process: "subprocess.Popen[bytes]", mark: str, *, ask: signal.Signal
 _SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "fish")
 
 
-def hold_shell(pid: int) -> bool:
-    """Stop a shell from going on to the next command of its script; False if the process is none."""
+def pause_shell(pid: int) -> bool:
+    """Pause a shell, so that it does not go on to the next command of its script; False if the process is no shell."""
     try:
         name = Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
     except OSError:
@@ -45,7 +45,7 @@ def hold_shell(pid: int) -> bool:
 
 
 def is_running(pid: int) -> bool:
-    """One that has ended but that nobody has waited for is not running."""
+    """False also for a zombie, which has ended but was not waited for."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -55,7 +55,7 @@ def is_running(pid: int) -> bool:
     try:
         state = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
     except (OSError, IndexError):
-        return not Path("/proc/self").exists()  # gone in between; where there is no /proc, as the signal said
+        return not Path("/proc/self").exists()  # it has just ended; without /proc the signal decides
     return state not in "ZX"
 
 
@@ -64,11 +64,11 @@ def _signal_group(group: int, number: signal.Signals) -> None:
         os.killpg(group, number)
 
 
-def _carrying(mark: str) -> list[int]:
-    """The processes whose environment names `mark`; none where there is no /proc."""
+def _processes_marked(marker: str) -> list[int]:
+    """The processes whose environment contains `marker`; none if there is no /proc."""
     found = []
     for environ in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
-            if mark.encode() in environ.read_bytes():
+            if marker.encode() in environ.read_bytes():
                 found.append(int(environ.parent.name))
     return found

@@ -15,7 +15,7 @@ MOST_EPOCHS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class WinningRange:
     """From `first` to `last` epochs this candidate is the best; `last` is None where it stays so."""
 
     first: int
@@ -23,7 +23,7 @@ class Stretch:
     estimate: Estimate
 
 
-def stretches(once: Sequence[Estimate], twice: Sequence[Estimate], goal: Goal) -> tuple[Stretch, ...]:
+def winning_ranges(once: Sequence[Estimate], twice: Sequence[Estimate], goal: Goal) -> tuple[WinningRange, ...]:
     """From the estimates of the same candidates, in the same order, for one epoch and for two."""
     read: Callable[[Estimate], float] = (
         (lambda e: e.usd.value) if goal.kind == "cheapest" else (lambda e: e.seconds.value)
@@ -41,7 +41,7 @@ def stretches(once: Sequence[Estimate], twice: Sequence[Estimate], goal: Goal) -
         epochs, best = following
     ends = [epochs - 1 for epochs, _ in found[1:]]
     return tuple(
-        Stretch(first=first, last=last, estimate=once[i]) for (first, i), last in zip(found, [*ends, None], strict=True)
+        WinningRange(first=first, last=last, estimate=once[i]) for (first, i), last in zip(found, [*ends, None], strict=True)
     )
 
 

@@ -28,7 +28,7 @@ from trainfare.recommender.choose import IdealPoint, score, weight_of_time
 from trainfare.recommender.limits import quantile
 
 
-def told_apart(a: Estimate, b: Estimate, goal: Goal, *, confidence: float | None = None, least: IdealPoint) -> bool:
+def is_ranking_certain(a: Estimate, b: Estimate, goal: Goal, *, confidence: float | None = None, least: IdealPoint) -> bool:
     """Whether their order by the goal is right with this confidence, that of the goal unless said."""
     return likelihood(a, b, goal, least=least) >= (goal.confidence if confidence is None else confidence)
 

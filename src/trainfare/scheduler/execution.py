@@ -185,7 +185,8 @@ class Execution:
                 saved=before.saved,
                 expected_done=before.expected_done * saved_fraction,
                 progress_by_gpu=tuple(
-                    (gpu, done * saved_fraction, expected * saved_fraction) for gpu, done, expected in before.progress_by_gpu
+                    (gpu, done * saved_fraction, expected * saved_fraction)
+                    for gpu, done, expected in before.progress_by_gpu
                 ),
             )
 

@@ -152,9 +152,7 @@ def _rental_violations(schedule: Schedule) -> Iterator[str]:
             yield f"node {rental.node} is ready at {rental.ready_seconds:g} s, before it has booted"
 
 
-def _limit_violations(
-    schedule: Schedule, rentals: dict[int, Rental], allocations: list[Allocation]
-) -> Iterator[str]:
+def _limit_violations(schedule: Schedule, rentals: dict[int, Rental], allocations: list[Allocation]) -> Iterator[str]:
     """Checks the nodes of the fleet and of each type, the GPUs of each node and user, the allocations of each job."""
     fleet = schedule.fleet
     gpus = {each.name: each.gpus for each in fleet.types}
@@ -208,8 +206,7 @@ def _allocation_violations(
 def _ended_by_reclaim(rentals: dict[int, Rental], allocation: Allocation) -> bool:
     end = allocation.end_seconds
     return any(
-        rentals[node].reclaimed and abs(rentals[node].end_seconds - end) <= _tolerance(end)
-        for node in allocation.nodes
+        rentals[node].reclaimed and abs(rentals[node].end_seconds - end) <= _tolerance(end) for node in allocation.nodes
     )
 
 

@@ -33,7 +33,7 @@ def test_the_doubt_of_epochs_counts_only_between_batch_sizes() -> None:
     at_128, at_256 = (
         next(e.candidate for e in found.estimates if e.candidate.batch_size == size and e.fits) for size in (128, 256)
     )
-    first, second = found.fare.with_fixed_epochs([at_128, at_256])
+    first, second = found.workload.with_fixed_epochs([at_128, at_256])
     assert first.epochs_interval is None or first.epochs_interval.high - first.epochs_interval.low <= 1
     assert second.epochs_interval is not None
     assert second.epochs_interval.high > 1.1 * second.epochs

@@ -73,15 +73,15 @@ def test_the_free_part_of_egress_is_free_and_may_be_used_up() -> None:
 
 def test_a_checkpoint_that_the_program_writes_itself_is_in_its_leg() -> None:
     own = make_profile(iteration_seconds=(0.1,) * 50, loss=(), checkpoint_seconds=(1.0, 3.0))
-    assert moved(side(), side(), own).checkpoint.found == "nothing"
+    assert moved(side(), side(), own).checkpoint.basis == "nothing"
     assert moved(side(), side(), own).checkpoint.seconds.value == 0
-    assert moved(side(), side()).checkpoint.found == "assumed"
+    assert moved(side(), side()).checkpoint.basis == "assumed"
     assert moved(side(), side()).checkpoint.seconds.value == pytest.approx(2 * GIB / 125e6)
 
 
 def test_between_slices_of_one_machine_the_file_is_copied_once() -> None:
     found = moved(side("local"), side("local", "here"))
-    assert found.download.found == "nothing"
+    assert found.download.basis == "nothing"
     assert found.upload.seconds.value == pytest.approx(2 * GIB / 125e6)
     assert found.transfer_usd.high == 0
     assert found.restore.seconds.value > 0
@@ -89,7 +89,7 @@ def test_between_slices_of_one_machine_the_file_is_copied_once() -> None:
 
 def test_a_rate_that_the_user_knows_is_taken() -> None:
     found = moved(side(), side(), rates=Rates(upload=2 * GIB, download=GIB))
-    assert (found.upload.found, found.download.found) == ("stated", "stated")
+    assert (found.upload.basis, found.download.basis) == ("stated", "stated")
     assert (found.upload.seconds.value, found.download.seconds.value) == pytest.approx((1.0, 2.0))
 
 

@@ -60,10 +60,10 @@ def believed(
     *profiles: Profile, on: VmType, batch: int | None = 64, nodes: int = 1, gpus: int = 1, calibrated: bool = True
 ) -> Belief | None:
     coefficients = shipped_coefficients() if calibrated else None
-    believer = StepTimePredictor(
+    predictor = StepTimePredictor(
         profiles, gpu_called=GPUS.get, calibration=coefficients, cores_of={"local/half": 0.5}.get
     )
-    return believer.believe(on, nodes=nodes, gpus=gpus, batch_size=batch)
+    return predictor.believe(on, nodes=nodes, gpus=gpus, batch_size=batch)
 
 
 def seconds(*profiles: Profile, on: VmType, **asked: object) -> float:
@@ -247,8 +247,8 @@ def test_facts_of_a_gpu_are_asked_for_by_the_name_its_driver_gives() -> None:
         return GPUS["T4"]
 
     profile = on_gpu(host=Host(name="h", gpu="Tesla T4", gpus=1))
-    believer = StepTimePredictor([profile], gpu_called=called, calibration=shipped_coefficients())
-    assert believer.believe(machine("V100"), batch_size=64) is not None
+    predictor = StepTimePredictor([profile], gpu_called=called, calibration=shipped_coefficients())
+    assert predictor.believe(machine("V100"), batch_size=64) is not None
     assert set(asked) == {"Tesla T4"}
 
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from tests.makers import make_profile
 from trainfare.estimator.step.measured import (
     StepTimes,
-    at_epochs,
+    interpolate_epochs,
     epoch_seconds,
     measured_times,
-    simulate,
+    simulate_epochs,
     steady_iteration,
     strategy_seconds,
     training_phases,
@@ -125,12 +125,12 @@ def test_between_two_numbers_of_epochs_the_time_lies_on_a_line(
     many = few + more
     n = data.draw(st.integers(few, many))
     at = {k: training_seconds(times, iterations_per_epoch=iterations, epochs=k) for k in (few, n, many)}
-    assert at_epochs(n, few=(few, at[few]), many=(many, at[many])).value == pytest.approx(at[n].value)
+    assert interpolate_epochs(n, few=(few, at[few]), many=(many, at[many])).value == pytest.approx(at[n].value)
 
 
 @given(step_times, st.integers(1, 30))
 def test_simulated_time_grows_with_epochs(times: StepTimes, iterations: int) -> None:
-    (simulated,) = simulate({"m": times}, iterations_per_epoch=iterations, epochs=(5, 10, 20)).values()
+    (simulated,) = simulate_epochs({"m": times}, iterations_per_epoch=iterations, epochs=(5, 10, 20)).values()
     assert [time.value for time in simulated] == sorted(time.value for time in simulated)
 
 

@@ -8,110 +8,110 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.makers import make_profile
-from trainfare.estimator.step.slices import OnSlice, Slice, iteration_on, seen_on, times_on
+from trainfare.estimator.step.slices import SliceMeasurement, CpuSlice, predict_iteration, slice_measurements, predict_step_times
 from trainfare.model.interval import Interval
 from trainfare.model.machine import Host
 from trainfare.model.profile import Profile
 
-HALF, ONE, TWO, FOUR = (Slice.of_cores(cores) for cores in (0.5, 1.0, 2.0, 4.0))
+HALF, ONE, TWO, FOUR = (CpuSlice.of_cores(cores) for cores in (0.5, 1.0, 2.0, 4.0))
 CORES = {"local/half": 0.5, "local/one": 1.0, "local/two": 2.0}
 
 
-def seen(where: Slice, *, work: float = 0.1, share: float = 0.6, spin: float = 0.5, wait: float = 0.0) -> OnSlice:
+def seen(where: CpuSlice, *, work: float = 0.1, share: float = 0.6, spin: float = 0.5, wait: float = 0.0) -> SliceMeasurement:
     """What a program shows that follows the formula to the letter."""
     taken = work * (1 - share + share / where.threads + wait)
     burnt = work + spin * (where.threads * taken - work) if where.threads > 1 else work
     seconds = max(burnt / where.cores, taken)
-    return OnSlice(slice=where, seconds=Interval.within_factor(seconds, 1.04), cpu_use=burnt / seconds)
+    return SliceMeasurement(slice=where, seconds=Interval.within_factor(seconds, 1.04), cpu_use=burnt / seconds)
 
 
 programs = st.fixed_dictionaries(
     {"work": st.floats(1e-4, 10), "share": st.floats(0, 0.9), "spin": st.floats(0, 1), "wait": st.floats(0, 0.1)}
 )
-slices = st.sampled_from([HALF, Slice.of_cores(0.75), ONE, TWO, FOUR])
+slices = st.sampled_from([HALF, CpuSlice.of_cores(0.75), ONE, TWO, FOUR])
 
 
 @given(programs, slices, slices)
 @settings(max_examples=40, deadline=None)
 def test_what_follows_the_formula_lies_within_the_interval(
-    program: dict[str, float], known: Slice, asked: Slice
+    program: dict[str, float], known: CpuSlice, asked: CpuSlice
 ) -> None:
-    found, truth = iteration_on(asked, [seen(known, **program)]), seen(asked, **program).seconds.value
+    found, truth = predict_iteration(asked, [seen(known, **program)]), seen(asked, **program).seconds.value
     assert found.low <= truth <= found.high
 
 
 @given(programs, slices)
 @settings(max_examples=20, deadline=None)
-def test_the_slice_that_was_measured_takes_what_was_measured(program: dict[str, float], known: Slice) -> None:
+def test_the_slice_that_was_measured_takes_what_was_measured(program: dict[str, float], known: CpuSlice) -> None:
     measured = seen(known, **(program | {"wait": 0.0}))
-    assert iteration_on(known, [measured]).value == pytest.approx(measured.seconds.value, rel=0.1)
+    assert predict_iteration(known, [measured]).value == pytest.approx(measured.seconds.value, rel=0.1)
 
 
 @given(programs, st.floats(0.01, 100))
 @settings(max_examples=20, deadline=None)
 def test_a_program_that_takes_longer_takes_longer_everywhere(program: dict[str, float], times: float) -> None:
-    short = iteration_on(TWO, [seen(ONE, **program)])
-    long = iteration_on(TWO, [seen(ONE, **(program | {"work": program["work"] * times}))])
+    short = predict_iteration(TWO, [seen(ONE, **program)])
+    long = predict_iteration(TWO, [seen(ONE, **(program | {"work": program["work"] * times}))])
     assert long.value / short.value == pytest.approx(times, rel=1e-6)
 
 
 @given(programs)
 @settings(max_examples=15, deadline=None)
 def test_more_whole_cores_are_never_said_to_be_slower(program: dict[str, float]) -> None:
-    times = [iteration_on(asked, [seen(ONE, **program)]).value for asked in (HALF, ONE, TWO, FOUR)]
+    times = [predict_iteration(asked, [seen(ONE, **program)]).value for asked in (HALF, ONE, TWO, FOUR)]
     assert times == sorted(times, reverse=True)
 
 
 @given(st.floats(0.05, 0.95))
 @settings(max_examples=20, deadline=None)
 def test_a_share_of_a_core_is_no_faster_than_its_share_of_the_work(cores: float) -> None:
-    found = iteration_on(Slice.of_cores(cores), [seen(ONE)])
+    found = predict_iteration(CpuSlice.of_cores(cores), [seen(ONE)])
     assert found.value == pytest.approx(0.1 / cores, rel=0.05)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 0.9])
 def test_a_second_number_of_threads_settles_how_much_runs_on_all(share: float) -> None:
     truth = seen(FOUR, share=share, spin=0.5).seconds.value
-    one = iteration_on(FOUR, [seen(ONE, share=share)])
-    both = iteration_on(FOUR, [seen(ONE, share=share), seen(TWO, share=share, spin=0.5)])
+    one = predict_iteration(FOUR, [seen(ONE, share=share)])
+    both = predict_iteration(FOUR, [seen(ONE, share=share), seen(TWO, share=share, spin=0.5)])
     assert abs(math.log(both.value / truth)) < 0.25
     assert both.high / both.low < one.high / one.low
 
 
 def test_threads_that_spin_are_not_taken_for_work() -> None:
     """Two threads of a serial program keep two cores busy, and one core would do."""
-    spinning = iteration_on(ONE, [seen(ONE, share=0.0), seen(TWO, share=0.0, spin=1.0)])
+    spinning = predict_iteration(ONE, [seen(ONE, share=0.0), seen(TWO, share=0.0, spin=1.0)])
     assert spinning.value == pytest.approx(0.1, rel=0.1)
 
 
 def test_what_waits_for_the_disk_is_not_slowed_by_half_a_core() -> None:
-    waits = OnSlice(slice=ONE, seconds=Interval.within_factor(0.1, 1.02), cpu_use=0.2, data_wait=0.8)
-    assert iteration_on(HALF, [waits]).value == pytest.approx(0.1, rel=0.1)
+    waits = SliceMeasurement(slice=ONE, seconds=Interval.within_factor(0.1, 1.02), cpu_use=0.2, data_wait=0.8)
+    assert predict_iteration(HALF, [waits]).value == pytest.approx(0.1, rel=0.1)
 
 
 def test_a_machine_that_was_busy_may_be_idle_next_time() -> None:
-    busy = OnSlice(slice=ONE, seconds=Interval.within_factor(0.2, 1.05), cpu_use=0.5)
-    found = iteration_on(ONE, [busy])
+    busy = SliceMeasurement(slice=ONE, seconds=Interval.within_factor(0.2, 1.05), cpu_use=0.5)
+    found = predict_iteration(ONE, [busy])
     assert found.low < 0.11
     assert found.high > 0.19
 
 
 def test_without_a_word_on_the_cpu_the_answer_is_less_sure() -> None:
     told = seen(TWO)
-    silent = OnSlice(slice=told.slice, seconds=told.seconds)
-    sure, unsure = (iteration_on(HALF, [each]) for each in (told, silent))
+    silent = SliceMeasurement(slice=told.slice, seconds=told.seconds)
+    sure, unsure = (predict_iteration(HALF, [each]) for each in (told, silent))
     assert unsure.high / unsure.low > sure.high / sure.low
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda: Slice(cores=0.0, threads=1),
-        lambda: Slice(cores=1.0, threads=0),
-        lambda: OnSlice(slice=ONE, seconds=Interval.exactly(0.0)),
-        lambda: OnSlice(slice=ONE, seconds=Interval.exactly(1.0), data_wait=1.5),
-        lambda: iteration_on(ONE, []),
-        lambda: times_on(ONE, []),
+        lambda: CpuSlice(cores=0.0, threads=1),
+        lambda: CpuSlice(cores=1.0, threads=0),
+        lambda: SliceMeasurement(slice=ONE, seconds=Interval.exactly(0.0)),
+        lambda: SliceMeasurement(slice=ONE, seconds=Interval.exactly(1.0), data_wait=1.5),
+        lambda: predict_iteration(ONE, []),
+        lambda: predict_step_times(ONE, []),
     ],
 )
 def test_what_cannot_be_is_refused(wrong: Any) -> None:
@@ -127,21 +127,21 @@ def on_slice(name: str | None, **changes: Any) -> Profile:
 
 def test_profiles_of_one_machine_are_taken_together_and_repeats_are_one() -> None:
     one, again, half = on_slice("one"), on_slice("one", id="pagain"), on_slice("half", id="phalf", cpu_use=0.5)
-    found = seen_on([one, again, half, on_slice("two", at="elsewhere")], CORES.get)
+    found = slice_measurements([one, again, half, on_slice("two", at="elsewhere")], CORES.get)
     assert [(profile.id, on.slice) for profile, on in found] == [("p7k2", ONE), ("phalf", HALF)]
 
 
 def test_a_profile_that_names_no_machine_was_taken_on_all_of_it() -> None:
-    ((_, on),) = seen_on([on_slice(None)], CORES.get)
+    ((_, on),) = slice_measurements([on_slice(None)], CORES.get)
     assert on.slice == TWO
 
 
 def test_profiles_of_gpus_and_of_slices_that_nobody_knows_say_nothing() -> None:
-    assert seen_on([on_slice("one", device="cuda"), on_slice("gone"), make_profile()], CORES.get) == ()
+    assert slice_measurements([on_slice("one", device="cuda"), on_slice("gone"), make_profile()], CORES.get) == ()
 
 
 def test_all_times_of_a_training_move_with_the_slice() -> None:
-    times = times_on(HALF, seen_on([on_slice("one")], CORES.get))
+    times = predict_step_times(HALF, slice_measurements([on_slice("one")], CORES.get))
     assert times.later.value == pytest.approx(0.2, rel=0.1)
     assert times.init.value == pytest.approx(4.0, rel=0.1)
     assert times.first.value == pytest.approx(0.2 + 1.8, rel=0.1)
@@ -150,7 +150,7 @@ def test_all_times_of_a_training_move_with_the_slice() -> None:
 
 
 def test_starting_is_the_work_of_one_thread() -> None:
-    times = times_on(TWO, seen_on([on_slice("one")], CORES.get))
+    times = predict_step_times(TWO, slice_measurements([on_slice("one")], CORES.get))
     assert times.init.value == pytest.approx(2.0, rel=0.05)
     assert times.init.low < 2.0 < times.init.high
     assert times.later.value < 0.1

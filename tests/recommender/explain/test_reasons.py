@@ -6,7 +6,7 @@ from trainfare.model.estimate import Estimate, MemoryFit, Phase
 from trainfare.model.interval import Interval
 from trainfare.model.machine import Host
 from trainfare.model.plan import Goal
-from trainfare.recommender.crossovers import Stretch
+from trainfare.recommender.crossovers import WinningRange
 from trainfare.recommender.explain.reasons import Case, grouped, reasons
 from trainfare.recommender.pareto import front, knee
 
@@ -26,7 +26,7 @@ def case(*ordered: Estimate, **changes: object) -> Case:
         profile=make_profile(),
         ordered=estimates,
         estimates=estimates,
-        stretches=(Stretch(first=1, last=None, estimate=estimates[0]),),
+        winning_ranges=(WinningRange(first=1, last=None, estimate=estimates[0]),),
         foreign=0,
         guessed_epochs=None,
         spot=False,
@@ -92,27 +92,27 @@ def test_a_clear_winner_is_not_doubted() -> None:
 
 
 def test_the_machines_that_would_win_at_other_numbers_of_epochs_are_named() -> None:
-    walk = (Stretch(first=1, last=3, estimate=FAST), Stretch(first=4, last=None, estimate=CHEAP))
-    assert "with 3 epochs or fewer aws a2 would win" in said(case(stretches=walk))
-    walk = (Stretch(first=1, last=1, estimate=FAST), Stretch(first=2, last=None, estimate=CHEAP))
-    assert "with 1 epoch aws a2 would win" in said(case(stretches=walk))
-    walk = (Stretch(first=1, last=3000, estimate=CHEAP), Stretch(first=3001, last=None, estimate=FAST))
-    assert "from 3 001 epochs on aws a2 would win" in said(case(stretches=walk))
+    walk = (WinningRange(first=1, last=3, estimate=FAST), WinningRange(first=4, last=None, estimate=CHEAP))
+    assert "with 3 epochs or fewer aws a2 would win" in said(case(winning_ranges=walk))
+    walk = (WinningRange(first=1, last=1, estimate=FAST), WinningRange(first=2, last=None, estimate=CHEAP))
+    assert "with 1 epoch aws a2 would win" in said(case(winning_ranges=walk))
+    walk = (WinningRange(first=1, last=3000, estimate=CHEAP), WinningRange(first=3001, last=None, estimate=FAST))
+    assert "from 3 001 epochs on aws a2 would win" in said(case(winning_ranges=walk))
     assert "it is the cheapest whatever the number of epochs" in said(case())
 
 
 def test_other_numbers_of_epochs_are_told_only_where_all_else_stays_as_it_is() -> None:
-    walk = (Stretch(first=1, last=30, estimate=CHEAP), Stretch(first=31, last=None, estimate=FAST))
+    walk = (WinningRange(first=1, last=30, estimate=CHEAP), WinningRange(first=31, last=None, estimate=FAST))
     for goal in (Goal(deadline_seconds=9e9), Goal(budget_usd=9e9)):  # with fewer epochs others would keep them too
         assert (
-            "epochs" not in said(case(stretches=walk, goal=goal)).replace("up to", "").split("keeps the deadline")[-1]
+            "epochs" not in said(case(winning_ranges=walk, goal=goal)).replace("up to", "").split("keeps the deadline")[-1]
         )
         assert "whatever the number" not in said(case(goal=goal))
     assert "whatever the number" not in said(case(CHEAP))  # of one
-    wrong = (Stretch(first=1, last=30, estimate=FAST), Stretch(first=31, last=None, estimate=CHEAP))
-    assert "would win" not in said(case(stretches=wrong))  # of 10 epochs it is not the best: rounding has chosen it
+    wrong = (WinningRange(first=1, last=30, estimate=FAST), WinningRange(first=31, last=None, estimate=CHEAP))
+    assert "would win" not in said(case(winning_ranges=wrong))  # of 10 epochs it is not the best: rounding has chosen it
     larger = replace(FAST, candidate=replace(FAST.candidate, batch_size=256))
-    assert "from 31 epochs on, at batch 64, aws a2 would win" in said(case(CHEAP, FAST, larger, stretches=walk))
+    assert "from 31 epochs on, at batch 64, aws a2 would win" in said(case(CHEAP, FAST, larger, winning_ranges=walk))
 
 
 def test_a_limit_that_rounds_up_to_where_the_chosen_one_keeps_it_too_is_not_told() -> None:
@@ -272,7 +272,7 @@ def test_a_full_house_stays_readable() -> None:
         seconds=Interval.within_factor(2000.0, 1.1),
     )
     every = (CHEAP, middle, FAST)
-    walk = (Stretch(first=1, last=30, estimate=FAST), Stretch(first=31, last=None, estimate=CHEAP))
+    walk = (WinningRange(first=1, last=30, estimate=FAST), WinningRange(first=31, last=None, estimate=CHEAP))
     full = case(
         *every,
         goal=Goal(kind="cheapest", deadline_seconds=9000.0),
@@ -280,7 +280,7 @@ def test_a_full_house_stays_readable() -> None:
         knee=knee(front(every)),
         baseline=FAST,
         delta=1.5,
-        stretches=walk,
+        winning_ranges=walk,
         probe="8 minutes on aws a2 (0.14 $) would settle it",
         guessed_epochs="10 epochs are assumed",
         foreign=12,

@@ -48,7 +48,7 @@ def usual_offers(
     has them; then those that are on most fronts. Where there are fewer nodes than jobs (`crowded`), also of the front
     of machines with several GPUs, on which a job pays for those that it has: c·g/G.
     """
-    every = [_estimates(fare, most_gpus, today) for fare, most_gpus in trainings]
+    every = [_estimates(workload, most_gpus, today) for workload, most_gpus in trainings]
     ranked = _ranked([front(estimates) for estimates in every])
     if crowded:
         shared = _ranked([front(_shares(estimates)) for estimates in every])
@@ -64,12 +64,12 @@ def usual_offers(
     return tuple(chosen)
 
 
-def _estimates(fare: Workload, most_gpus: int, today: date) -> list[Estimate]:
+def _estimates(workload: Workload, most_gpus: int, today: date) -> list[Estimate]:
     """Of every machine that stays and that it fits on, with one of its GPUs and with as many as it can use."""
-    profiles = fare.believer.profiles
-    size = fare.leading.profiles[0].effective_batch_size
+    profiles = workload.predictor.profiles
+    size = workload.leading.profiles[0].effective_batch_size
     found = candidates(
-        (offer for offer in fare.catalog.offers if offer.market in RENTED),
+        (offer for offer in workload.catalog.offers if offer.market in RENTED),
         profiles,
         today=today,
         scope=Scope(),
@@ -78,7 +78,7 @@ def _estimates(fare: Workload, most_gpus: int, today: date) -> list[Estimate]:
     )
     offers = {id(candidate.offer): candidate.offer for candidate in found.candidates}.values()
     wanted = [candidate for offer in offers for candidate in on_gpus(offer, size, _ends(offer, most_gpus))]
-    return [estimate for estimate in fare.in_brief(wanted) if estimate.fits is not False]
+    return [estimate for estimate in workload.totals(wanted) if estimate.fits is not False]
 
 
 def _shares(estimates: Iterable[Estimate]) -> Iterator[Estimate]:

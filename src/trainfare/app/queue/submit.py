@@ -9,7 +9,7 @@ from functools import partial
 from trainfare.app.ids import new_id
 from trainfare.app.queue.limits import DEAREST_USD_PER_SECOND
 from trainfare.app.recommending.length import decide_epochs
-from trainfare.app.recommending.workload import Workload, gather, profiles_asked, require_epochs
+from trainfare.app.recommending.workload import Workload, build_workload, select_profiles, require_epochs
 from trainfare.errors import UsageError
 from trainfare.model.checks import require_unicode
 from trainfare.model.submission import Submission
@@ -62,8 +62,8 @@ def submit_job(
     if gpus is not None and gpus < 1:
         raise UsageError(f"a training needs at least one GPU, got {gpus}.")
     with open_history(settings.store) as history:
-        profiles = profiles_asked(history, profile_ids)
-        fare = gather(
+        profiles = select_profiles(history, profile_ids)
+        workload = build_workload(
             profiles,
             decide=partial(decide_epochs, epochs),
             iterations_per_epoch=iterations_per_epoch,
@@ -84,13 +84,13 @@ def submit_job(
         )
         history.add_submission(submission)
     said = late_usd_per_hour is not None
-    return SubmissionResult(submission=submission, remarks=tuple(_remarks(submission, fare, weight_said=said)))
+    return SubmissionResult(submission=submission, remarks=tuple(_remarks(submission, workload, weight_said=said)))
 
 
-def _remarks(submission: Submission, fare: Workload, *, weight_said: bool) -> Iterator[str]:
-    if fare.leading.length.guessed is not None:
-        yield fare.leading.length.guessed
-    if submission.most_gpus is None and not uses_several_gpus(fare.believer.profiles):
+def _remarks(submission: Submission, workload: Workload, *, weight_said: bool) -> Iterator[str]:
+    if workload.leading.length.guessed is not None:
+        yield workload.leading.length.guessed
+    if submission.most_gpus is None and not uses_several_gpus(workload.predictor.profiles):
         yield "it was never seen on several GPUs, so it is given one: --gpus N says that it can share N"
     if submission.deadline_at is not None and not weight_said:
         yield f"an hour late is taken to cost {submission.late_usd_per_hour:g} $: --late-usd-per-hour says otherwise"

@@ -19,7 +19,7 @@ from statistics import median
 from trainfare.app.queue.limits import DEAREST_USD_PER_SECOND, SHORTEST_SECONDS, require_nodes
 from trainfare.app.queue.machines import named_offers, on_gpus, usual_offers
 from trainfare.app.recommending.length import decide_epochs
-from trainfare.app.recommending.workload import Length, Workload, gather, gc_paused, interruptions_on, profiles_asked
+from trainfare.app.recommending.workload import TrainingLength, Workload, build_workload, gc_paused, interruptions_on, select_profiles
 from trainfare.catalog.terms import terms_of
 from trainfare.errors import TrainfareError, UsageError
 from trainfare.estimator.cost.bill import SETUP_SECONDS
@@ -60,22 +60,22 @@ class Training:
     """What waits, and all that an estimate of it needs."""
 
     submission: Submission
-    fare: Workload
+    workload: Workload
 
     @property
-    def length(self) -> Length:
-        return self.fare.leading.length
+    def length(self) -> TrainingLength:
+        return self.workload.leading.length
 
     @property
     def leading(self) -> Profile:
-        return self.fare.leading.profiles[0]
+        return self.workload.leading.profiles[0]
 
     @property
     def most_gpus(self) -> int:
         """Of one machine."""
         if self.submission.most_gpus is not None:
             return self.submission.most_gpus
-        return NO_LIMIT if uses_several_gpus(self.fare.believer.profiles) else 1
+        return NO_LIMIT if uses_several_gpus(self.workload.predictor.profiles) else 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +169,7 @@ def _trainings(history: History, settings: Settings) -> tuple[list[Training], li
             _require_weight(submission)
             if key not in fares:
                 fares[key] = _fare(history, submission, settings)
-            trainings.append(Training(submission=submission, fare=_as_long(fares[key], submission.epochs)))
+            trainings.append(Training(submission=submission, workload=_as_long(fares[key], submission.epochs)))
         except TrainfareError as error:
             unplanned.append(UnplannedJob(submission=submission, why=str(error).rstrip(".")))
     return trainings, unplanned
@@ -184,8 +184,8 @@ def _require_weight(submission: Submission) -> None:
 
 
 def _fare(history: History, submission: Submission, settings: Settings) -> Workload:
-    return gather(
-        profiles_asked(history, submission.profile_ids),
+    return build_workload(
+        select_profiles(history, submission.profile_ids),
         decide=partial(decide_epochs, submission.epochs),
         iterations_per_epoch=submission.iterations_per_epoch,
         overheads=Overheads(boot_seconds=0.0),
@@ -193,12 +193,12 @@ def _fare(history: History, submission: Submission, settings: Settings) -> Workl
     )
 
 
-def _as_long(fare: Workload, epochs: int | None) -> Workload:
+def _as_long(workload: Workload, epochs: int | None) -> Workload:
     groups = (
         replace(group, length=decide_epochs(epochs, group.profiles[0], group.iterations_per_epoch))
-        for group in fare.groups
+        for group in workload.groups
     )
-    return replace(fare, groups=tuple(groups))
+    return replace(workload, groups=tuple(groups))
 
 
 def _offers(
@@ -207,11 +207,11 @@ def _offers(
     if not trainings:
         return ()
     if machines:
-        return named_offers(trainings[0].fare.catalog, machines, spot=spot, today=today)
+        return named_offers(trainings[0].workload.catalog, machines, spot=spot, today=today)
     # Of jobs that lean on the same profiles for as long, one stands for all.
-    different = {(id(t.fare.believer), t.length.epochs, t.most_gpus): t for t in trainings}
+    different = {(id(t.workload.predictor), t.length.epochs, t.most_gpus): t for t in trainings}
     return usual_offers(
-        [(training.fare, training.most_gpus) for training in different.values()],
+        [(training.workload, training.most_gpus) for training in different.values()],
         crowded=nodes is not None and nodes < len(trainings),
         spot=spot,
         today=today,
@@ -278,7 +278,7 @@ class _Times:
             steady = replace(offer, market="on_demand") if offer.market == "spot" else offer
             for candidate in on_gpus(steady, size, range(1, most + 1)):
                 wanted[id(candidate)] = candidate, Slot(kind, max(1, candidate.gpus_working))
-        for estimate in training.fare.in_brief([candidate for candidate, _ in wanted.values()]):
+        for estimate in training.workload.totals([candidate for candidate, _ in wanted.values()]):
             if estimate.fits is False:
                 self.too_large.add(name)
             elif not estimate.seconds.value <= LONGEST_SECONDS:
@@ -383,7 +383,7 @@ def _delays(trainings: Sequence[Training], offers: Sequence[Offer], settings: Se
     if setup is None:
         setup = SETUP_SECONDS.value
     writing = max(
-        checkpoints_of(t.leading, iterations_per_epoch=t.fare.leading.iterations_per_epoch).seconds.value
+        checkpoints_of(t.leading, iterations_per_epoch=t.workload.leading.iterations_per_epoch).seconds.value
         for t in trainings
     )
     reclaims = [interruptions_on(offer).per_hour.value for offer in rented if offer.market == "spot"]

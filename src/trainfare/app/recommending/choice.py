@@ -42,7 +42,7 @@ def choose(search: Search, asked: Question) -> Choice:
     rest = (e for e in (*kept, *others) if id(e) not in first)
     in_legs = None
     if limited or asked.legs:
-        in_legs = _in_legs(search.fare, asked, relied.ordered, tuple(rest))
+        in_legs = _in_legs(search.workload, asked, relied.ordered, tuple(rest))
     ordered = relied.ordered if asked.early is None else _in_time(in_legs, relied.ordered, asked)
     if not ordered and (in_legs is None or in_legs.split is None):
         raise _nothing_keeps(goal, may, kept, search.estimates)
@@ -68,18 +68,18 @@ def _nothing_keeps(
 
 
 def _in_legs(
-    fare: Workload, asked: Question, ordered: Sequence[Estimate], rest: Sequence[Estimate]
+    workload: Workload, asked: Question, ordered: Sequence[Estimate], rest: Sequence[Estimate]
 ) -> SplitAdvice | None:
     """What must be there in time is put on machines that stay: how long one waits for the next spot machine is looked
     into of one machine, and not of legs."""
     timed = asked.goal.deadline_seconds is not None or (asked.early is not None and asked.early.seconds is not None)
     if not timed:
-        return plan_split(fare, (*ordered, *rest), asked.goal, early=asked.early)
+        return plan_split(workload, (*ordered, *rest), asked.goal, early=asked.early)
     if ordered and asked.early is None and ordered[0].candidate.offer.market == "spot":
         why_not = "under a deadline no legs are planned on spot: how long one waits is looked into of one machine alone"
         return SplitAdvice(split=None, single_machine=ordered[0], reasons=(why_not,))
     steady = [e for e in (*ordered, *rest) if e.candidate.offer.market != "spot"]
-    return plan_split(fare, steady, asked.goal, early=asked.early) if steady else None
+    return plan_split(workload, steady, asked.goal, early=asked.early) if steady else None
 
 
 def _in_time(in_legs: SplitAdvice | None, ordered: Sequence[Estimate], asked: Question) -> tuple[Estimate, ...]:

@@ -346,7 +346,7 @@ def _remarks(found: "Forecast | str | None", rated: Sequence[Rated], types: Sequ
     ]
     size = found.profile.micro_batch_size
     batch = f"batch of {size}" if size else "batch"
-    guessed = found.fare.leading.length.guessed
+    guessed = found.workload.leading.length.guessed
     return (
         *own_reasons(rated),
         f"each worker keeps its {batch}, so that more workers make a larger batch of all, which may need more epochs; "

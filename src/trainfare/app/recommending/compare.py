@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 from trainfare.app.catalog.offers import open_catalog
-from trainfare.app.recommending.workload import Length, Workload, gather, require_epochs
+from trainfare.app.recommending.workload import TrainingLength, Workload, build_workload, require_epochs
 from trainfare.catalog.catalog import Catalog
 from trainfare.errors import UsageError
 from trainfare.estimator.cost.cost_benefit import CostBenefit, StableRun, cost_benefit
@@ -29,7 +29,7 @@ from trainfare.model.offer import Candidate, Offer
 from trainfare.model.plan import Goal
 from trainfare.model.profile import Profile
 from trainfare.profiler.stopping import PATIENCE, Stability, stability_of
-from trainfare.recommender.crossovers import Stretch, stretches
+from trainfare.recommender.crossovers import WinningRange, winning_ranges
 from trainfare.settings import Settings, read_settings
 from trainfare.store.history import History
 from trainfare.store.open import open_history
@@ -66,8 +66,8 @@ class Comparison:
     """The machine with the lowest price an hour."""
     by_iterations: dict[int, tuple[Standing, ...]]
     """By the number of epochs; in the same order each time."""
-    fastest: tuple[Stretch, ...]
-    cheapest: tuple[Stretch, ...]
+    fastest: tuple[WinningRange, ...]
+    cheapest: tuple[WinningRange, ...]
     """Which wins at how many epochs."""
     until_stable: UntilStable | None
     """None where no profile was trained until it was stable."""
@@ -95,22 +95,22 @@ def compare(
         profiles = _profiles(history, profile_ids)
     catalog = open_catalog(settings)
     priced, remarks = _with_prices(profiles, catalog, today=datetime.now(UTC).date())
-    fare = gather(
+    workload = build_workload(
         tuple(profile for profile, _ in priced),
-        decide=lambda _profile, _iterations: Length(epochs=epochs[0]),
+        decide=lambda _profile, _iterations: TrainingLength(epochs=epochs[0]),
         iterations_per_epoch=iterations_per_epoch,
         overheads=None,
         settings=settings,
     )
     wanted = list(dict.fromkeys(Candidate(offer=o, nodes=1, batch_size=p.effective_batch_size) for p, o in priced))
-    once, twice = (fare.on_a_line(wanted, number) for number in (1, 2))
+    once, twice = (workload.unrounded(wanted, number) for number in (1, 2))
     baseline = min((offer for _, offer in priced), key=lambda o: o.usd_per_hour).vm_type.key
     return Comparison(
         profiles=profiles,
         baseline=baseline,
-        by_iterations={number: _standings(fare, wanted, number, baseline) for number in epochs},
-        fastest=stretches(once, twice, Goal(kind="fastest")),
-        cheapest=stretches(once, twice, Goal(kind="cheapest")),
+        by_iterations={number: _standings(workload, wanted, number, baseline) for number in epochs},
+        fastest=winning_ranges(once, twice, Goal(kind="fastest")),
+        cheapest=winning_ranges(once, twice, Goal(kind="cheapest")),
         until_stable=_until_stable(
             [p for p, _ in priced], {o.vm_type.key: o.usd_per_hour for _, o in priced}, patience
         ),
@@ -118,8 +118,8 @@ def compare(
     )
 
 
-def _standings(fare: Workload, wanted: Sequence[Candidate], epochs: int, baseline: str) -> tuple[Standing, ...]:
-    found = fare.estimate(wanted, epochs)
+def _standings(workload: Workload, wanted: Sequence[Candidate], epochs: int, baseline: str) -> tuple[Standing, ...]:
+    found = workload.estimate(wanted, epochs)
     seconds = by_best({place: estimate.seconds for place, estimate in enumerate(found)})
     usd = by_best({place: estimate.usd for place, estimate in enumerate(found)})
     base = min((e for e in found if e.candidate.offer.vm_type.key == baseline), key=lambda e: e.usd.value)
@@ -140,7 +140,7 @@ def _spent(estimate: Estimate) -> Spent:
 
 def _until_stable(profiles: Sequence[Profile], usd_per_hour: dict[str, float], patience: int) -> UntilStable | None:
     """The runs that were trained until stable tell how many epochs are needed; two epochs how long they take."""
-    points = {p.id: seen for p in profiles if (seen := stability_of(p, patience)) is not None and seen.over}
+    points = {p.id: seen for p in profiles if (seen := stability_of(p, patience)) is not None and seen.patience_exhausted}
     stable = [p for p in profiles if p.id in points]
     sizes = {p.effective_batch_size for p in stable}
     short = [

@@ -21,8 +21,8 @@ from trainfare.model.profile import Profile
 from trainfare.profiler.stopping import (
     PATIENCE,
     complete_epochs,
-    is_better_higher,
-    metric_of,
+    higher_is_better,
+    convergence_metric,
     stabilisation_point,
 )
 from trainfare.settings import Settings, read_settings
@@ -30,7 +30,7 @@ from trainfare.store.history import History
 from trainfare.store.open import open_history
 
 TRAINING_LOSS = "training loss"
-"""As `metric_of` names the mean of each epoch; `loss` is understood too."""
+"""As `convergence_metric` names the mean of each epoch; `loss` is understood too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,7 +263,7 @@ def _not_of_the_diverged(profile: Profile, seen: int | None, answer: EpochsAnswe
 
 
 def _curve(profile: Profile, metric: str | None, seen: int | None) -> Curve | None:
-    followed = metric_of(profile) if metric is None else _named(profile, metric)
+    followed = convergence_metric(profile) if metric is None else _named(profile, metric)
     if followed is None:
         return None
     name, numbers, values = followed
@@ -272,7 +272,7 @@ def _curve(profile: Profile, metric: str | None, seen: int | None) -> Curve | No
         epoch.loss is None and epoch.number > numbers[0] for epoch in complete_epochs(profile)
     )
     tail = (math.nan,) if diverged else ()
-    return Curve(metric=name, higher=is_better_higher(name), values=(*every, *tail)[:seen])
+    return Curve(metric=name, higher=higher_is_better(name), values=(*every, *tail)[:seen])
 
 
 def _named(profile: Profile, metric: str) -> tuple[str, list[int], list[float]] | None:

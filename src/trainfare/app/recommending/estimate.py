@@ -7,7 +7,7 @@ from functools import partial
 
 from trainfare.app.recommending.length import decide_epochs
 from trainfare.app.recommending.predict import gpus_used, nothing_known
-from trainfare.app.recommending.workload import Workload, gather, interruptions_on, profiles_asked, require_epochs
+from trainfare.app.recommending.workload import Workload, build_workload, interruptions_on, select_profiles, require_epochs
 from trainfare.errors import NotFoundError, UsageError
 from trainfare.model.bill import Overheads
 from trainfare.model.estimate import Estimate
@@ -56,16 +56,16 @@ def estimate(
     if spot and reserved:
         raise UsageError("a machine is on the spot market or reserved: give --spot or --reserved, not both.")
     with open_history(settings.store) as history:
-        profiles = profiles_asked(history, [profile_id] if profile_id else [])
-    fare = gather(
+        profiles = select_profiles(history, [profile_id] if profile_id else [])
+    workload = build_workload(
         profiles[:1] + tuple(p for p in profiles[1:] if p.effective_batch_size == profiles[0].effective_batch_size),
         decide=partial(decide_epochs, epochs),
         iterations_per_epoch=iterations_per_epoch,
         overheads=overheads,
         settings=settings,
     )
-    listed = fare.catalog.find(on)
-    offers = (*listed, *fare.catalog.committed(listed[0].vm_type.key))
+    listed = workload.catalog.find(on)
+    offers = (*listed, *workload.catalog.committed(listed[0].vm_type.key))
     offer = _offer(offers, region=region, spot=spot, reserved=reserved, today=today)
     size = profiles[0].effective_batch_size if batch_size is None else batch_size
     candidate = Candidate(
@@ -74,14 +74,14 @@ def estimate(
         batch_size=size,
         gpus_used=gpus_used(offer.vm_type, gpus, nodes, size) or None,
     )
-    found = fare.estimate([candidate])
+    found = workload.estimate([candidate])
     if not found:
         raise nothing_known(profiles[0], offer.vm_type)
     profile = next(p for p in profiles if p.id == found[0].profile_id)
     return Estimation(
         estimate=found[0],
         profiles=profiles,
-        remarks=tuple(_remarks(found[0], profile, fare, today)),
+        remarks=tuple(_remarks(found[0], profile, workload, today)),
     )
 
 
@@ -117,7 +117,7 @@ def _is_wanted(offer: Offer, *, spot: bool, reserved: bool | None) -> bool:
     return offer.market != "spot" and (offer.market != "reserved" or (reserved is None and offer.held))
 
 
-def _shared(estimate: Estimate, fare: Workload) -> Iterator[str]:
+def _shared(estimate: Estimate, workload: Workload) -> Iterator[str]:
     """What more GPUs, or another batch size, are reckoned with."""
     candidate = estimate.candidate
     workers = candidate.nodes * candidate.gpus_working
@@ -126,15 +126,15 @@ def _shared(estimate: Estimate, fare: Workload) -> Iterator[str]:
             f"the batch of {candidate.batch_size} is shared by {workers} GPUs, which add up their gradients in every "
             f"iteration: {estimate.iteration_seconds.value:.3g} s; the program must be started for that (torchrun, DDP)"
         )
-    if candidate.batch_size != fare.leading.profiles[0].effective_batch_size and estimate.epochs_interval is None:
+    if candidate.batch_size != workload.leading.profiles[0].effective_batch_size and estimate.epochs_interval is None:
         yield (
             "as many epochs are assumed at this batch size as at the one that was profiled, and larger batches often "
             "need more: trainfare epochs says how many"
         )
 
 
-def _remarks(estimate: Estimate, profile: Profile, fare: Workload, today: date) -> list[str]:
-    offer, length = estimate.candidate.offer, fare.leading.length
+def _remarks(estimate: Estimate, profile: Profile, workload: Workload, today: date) -> list[str]:
+    offer, length = estimate.candidate.offer, workload.leading.length
     remarks = [basis_words(estimate, profile), *charged(estimate, profile, interruptions_on(offer), today)]
     if estimate.fits is False and estimate.memory is not None:
         remarks.insert(
@@ -145,13 +145,13 @@ def _remarks(estimate: Estimate, profile: Profile, fare: Workload, today: date) 
     if length.guessed is not None:
         remarks.append(length.guessed)
     if length.iterations is not None:
-        per_epoch = fare.leading.iterations_per_epoch
+        per_epoch = workload.leading.iterations_per_epoch
         epochs = f"{length.iterations / per_epoch:.3g} epochs"
         remarks.append(f"the program counts in iterations: {length.iterations} of them are {epochs}")
     if not profile.validation_seconds:
         remarks.append("validation is not in the estimate: none was seen in the profiled iterations")
-    remarks += _shared(estimate, fare)
-    if fare.charges.terms(offer).assumed:
+    remarks += _shared(estimate, workload)
+    if workload.charges.terms(offer).assumed:
         remarks.append(f"how {offer.vm_type.provider} charges is not known: by the minute is assumed")
     if not offer.rentable_on(today):
         remarks.append(f"{machine_words(offer)} can no longer be rented, since {offer.retired_on}")

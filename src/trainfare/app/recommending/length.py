@@ -3,7 +3,7 @@
 import math
 
 from trainfare.app.recommending.epochs import epochs_to_target, expected_epochs
-from trainfare.app.recommending.workload import Length
+from trainfare.app.recommending.workload import TrainingLength
 from trainfare.errors import InfeasibleError
 from trainfare.model.epochs import EpochsAnswer
 from trainfare.model.interval import Interval
@@ -16,28 +16,28 @@ ASSUMED_EPOCHS = 10
 
 def decide_epochs(
     stated: int | None, profile: Profile, iterations_per_epoch: int, *, target: Target | None = None
-) -> Length:
+) -> TrainingLength:
     """How long to train: what the user says, until the target is reached, what the program says, when it would stop by
     itself, how many its learning rates and its curve want; else an assumption. Decided only here."""
     if stated is not None:
-        return Length(epochs=stated)
+        return TrainingLength(epochs=stated)
     if target is not None:
         return _until(profile, target)
     if profile.planned_iterations and profile.early_stopping is None:  # its epochs are the same, rounded up
         epochs = math.ceil(profile.planned_iterations / iterations_per_epoch)
-        return Length(epochs=epochs, iterations=profile.planned_iterations)
+        return TrainingLength(epochs=epochs, iterations=profile.planned_iterations)
     expected = expected_epochs(profile)
     if expected.whole is None:
-        return Length(
+        return TrainingLength(
             epochs=ASSUMED_EPOCHS,
             guessed=f"{ASSUMED_EPOCHS} epochs are assumed, because the program does not say how many: give --epochs",
         )
     if expected.rule == "program":
-        return Length(epochs=expected.whole)
+        return TrainingLength(epochs=expected.whole)
     return _expected(expected, expected.whole)
 
 
-def _until(profile: Profile, target: Target) -> Length:
+def _until(profile: Profile, target: Target) -> TrainingLength:
     answer = epochs_to_target(profile, target.value, metric=target.metric)
     if answer.whole is None:
         raise InfeasibleError(
@@ -47,9 +47,9 @@ def _until(profile: Profile, target: Target) -> Length:
     return _expected(answer, answer.whole)
 
 
-def _expected(answer: EpochsAnswer, whole: int) -> Length:
+def _expected(answer: EpochsAnswer, whole: int) -> TrainingLength:
     low, high = max(1, math.floor(answer.low or 1)), math.ceil(answer.high or 1)
-    return Length(
+    return TrainingLength(
         epochs=whole,
         epochs_interval=Interval(value=whole, low=low, high=high) if low < high else None,
         guessed=f"{epochs_expected(whole)}: {answer.why}"

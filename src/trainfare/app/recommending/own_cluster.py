@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from trainfare.app.recommending.length import decide_epochs
-from trainfare.app.recommending.workload import Workload, gather
+from trainfare.app.recommending.workload import Workload, build_workload
 from trainfare.estimator.memory import memory_fit
 from trainfare.estimator.parallel.parameter_server import served_seconds
 from trainfare.estimator.prediction.predictor import Belief
@@ -28,17 +28,17 @@ TRANSFER_FACTOR = 1.15
 class Forecast:
     """What is known of the program; each worker, or each of its GPUs, keeps the batch size of the profile."""
 
-    fare: Workload
+    workload: Workload
     vm_types: Mapping[str, VmType]
     """By the name that the user gives a worker; what the catalog does not know is not in it."""
 
     @property
     def profile(self) -> Profile:
-        return self.fare.leading.profiles[0]
+        return self.workload.leading.profiles[0]
 
     @property
     def epochs(self) -> int:
-        return self.fare.leading.length.epochs
+        return self.workload.leading.length.epochs
 
     @property
     def gradient_bytes(self) -> float | None:
@@ -89,10 +89,10 @@ class Forecast:
         if vm_type is None:
             return None
         size, gpus = self._whole_batch(name, n), max(1, vm_type.gpus)
-        memory = memory_fit(self.profile, vm_type, batch_size=size, gpus=n * gpus, others=self.fare.believer.profiles)
+        memory = memory_fit(self.profile, vm_type, batch_size=size, gpus=n * gpus, others=self.workload.predictor.profiles)
         if memory is not None and memory.verdict == "does not fit":
             return None
-        return self.fare.believer.believe(vm_type, nodes=n, gpus=vm_type.gpus, batch_size=size)
+        return self.workload.predictor.believe(vm_type, nodes=n, gpus=vm_type.gpus, batch_size=size)
 
     def _whole_batch(self, name: str, n: int) -> int | None:
         size = self.profile.micro_batch_size
@@ -113,7 +113,7 @@ class Forecast:
         return later + Interval.within_factor(step.synchronous - later.value, TRANSFER_FACTOR)
 
     def _training(self, times: StepTimes, batch_size: int | None) -> Interval:
-        group = self.fare.at(batch_size)
+        group = self.workload.at(batch_size)
         length = group.length
         iterations = group.iterations_per_epoch if length.iterations is None else length.iterations / length.epochs
         return training_seconds(times, iterations_per_epoch=max(1.0, iterations), epochs=length.epochs)
@@ -127,14 +127,14 @@ def forecast(
     iterations_per_epoch: int | None,
     settings: Settings,
 ) -> Forecast:
-    fare = gather(
+    workload = build_workload(
         profiles,
         decide=partial(decide_epochs, epochs),
         iterations_per_epoch=iterations_per_epoch,
         overheads=None,
         settings=settings,
     )
-    return Forecast(fare=fare, vm_types=vm_types)
+    return Forecast(workload=workload, vm_types=vm_types)
 
 
 def _in_step(alone: StepTimes, served: Interval) -> StepTimes:

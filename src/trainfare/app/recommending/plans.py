@@ -8,16 +8,16 @@ from trainfare.store.open import open_history
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptPlans:
+class StoredPlans:
     """The newest first; and a sentence for each that is damaged and therefore left out."""
 
     plans: tuple[Plan, ...]
     damaged: tuple[str, ...]
 
 
-def list_plans(*, settings: Settings | None = None) -> KeptPlans:
+def list_plans(*, settings: Settings | None = None) -> StoredPlans:
     with open_history((settings or read_settings()).store) as history:
-        return KeptPlans(plans=history.plans(), damaged=history.damaged)
+        return StoredPlans(plans=history.plans(), damaged=history.damaged)
 
 
 def show_plan(plan_id: str, *, settings: Settings | None = None) -> Plan:

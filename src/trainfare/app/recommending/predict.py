@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from trainfare.app.catalog.calibrations import calibration_in_use
 from trainfare.app.catalog.offers import open_catalog
-from trainfare.app.recommending.workload import profiles_asked
+from trainfare.app.recommending.workload import select_profiles
 from trainfare.catalog.catalog import Catalog
 from trainfare.errors import InfeasibleError, NotFoundError, UsageError
 from trainfare.estimator.batch.step_time import batch_line
@@ -76,18 +76,18 @@ def predict(
     """
     settings = settings or read_settings()
     with open_history(settings.store) as history:
-        profiles = profiles_asked(history, profile_ids)
+        profiles = select_profiles(history, profile_ids)
     catalog = open_catalog(settings)
     vm_type = _machine(catalog, on)
     size = profiles[0].effective_batch_size if batch_size is None else batch_size
     gpus = gpus_used(vm_type, gpus, nodes, size)
-    believer = StepTimePredictor(
+    predictor = StepTimePredictor(
         profiles,
         gpu_called=catalog.gpu_called,
         calibration=calibration_in_use(settings),
         cores_of=catalog.slice_cores,
     )
-    asker = _Asker(believer=believer, vm_type=vm_type)
+    asker = _Asker(predictor=predictor, vm_type=vm_type)
     found = asker.ask(nodes=nodes, gpus=gpus, batch_size=size)
     if found is None:
         raise nothing_known(profiles[0], vm_type)
@@ -146,16 +146,16 @@ def nothing_known(profile: Profile, vm_type: VmType) -> InfeasibleError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asker:
-    believer: StepTimePredictor
+    predictor: StepTimePredictor
     vm_type: VmType
 
     def ask(self, *, nodes: int, gpus: int, batch_size: int | None) -> Prediction | None:
-        belief = self.believer.believe(self.vm_type, nodes=nodes, gpus=gpus, batch_size=batch_size)
+        belief = self.predictor.believe(self.vm_type, nodes=nodes, gpus=gpus, batch_size=batch_size)
         return None if belief is None else self._prediction(belief, nodes, gpus, batch_size)
 
     def at_batches(self, nodes: int, gpus: int, batch_size: int) -> Iterator[Prediction]:
         workers = nodes * max(1, gpus)
-        most = max(batch_size, self.believer.profiles[0].samples or math.inf)
+        most = max(batch_size, self.predictor.profiles[0].samples or math.inf)
         for size in dict.fromkeys(round(batch_size * 2.0**power) for power in BATCH_POWERS):
             found = self.ask(nodes=nodes, gpus=gpus, batch_size=size) if workers <= size <= most else None
             if found is not None:
@@ -187,7 +187,7 @@ class _Asker:
                 self.vm_type,
                 batch_size=batch_size,
                 gpus=max(1, nodes * gpus),
-                others=self.believer.profiles,
+                others=self.predictor.profiles,
             ),
         )
 

@@ -15,21 +15,22 @@ from trainfare.app.recommending.scope import in_catalog
 from trainfare.app.recommending.search import Search, search
 from trainfare.app.recommending.workload import (
     Workload,
-    gather,
+    build_workload,
     gc_paused,
     interruptions_on,
-    profiles_asked,
+    select_profiles,
 )
 from trainfare.errors import NotFoundError, UsageError
 from trainfare.estimator.cost.delta import Spent, delta
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Goal, GoalKind, Plan
 from trainfare.model.profile import Profile
+from trainfare.model.reason import text_reason
 from trainfare.model.scope import Scope
 from trainfare.model.split import SplitPlan
 from trainfare.recommender.candidates import sensible_batch_sizes
 from trainfare.recommender.choose import best_per_machine, ideal_point, in_order
-from trainfare.recommender.crossovers import stretches
+from trainfare.recommender.crossovers import winning_ranges
 from trainfare.recommender.explain.case import Case
 from trainfare.recommender.explain.reasons import grouped
 from trainfare.recommender.pareto import knee
@@ -62,7 +63,7 @@ class Recommendation:
     batch size and number of nodes. Only those that are in the plan have bills."""
     alternatives: tuple[Estimate, ...]
     """Those that may be chosen, whether they keep the limits or not, one a machine and market, best first."""
-    fare: Workload
+    workload: Workload
     """What the estimates were made with: asks for more of them."""
 
     def figure(self, view: View = "fare") -> "Figure":
@@ -71,16 +72,16 @@ class Recommendation:
 
         def epochs() -> "Figure":
             shortlist = [estimate.candidate for estimate in self.alternatives]
-            once, twice = (self.fare.on_a_line(shortlist, number) for number in (1, 2))
-            fastest, cheapest = (stretches(once, twice, Goal(kind=kind)) for kind in GOALS)
+            once, twice = (self.workload.unrounded(shortlist, number) for number in (1, 2))
+            fastest, cheapest = (winning_ranges(once, twice, Goal(kind=kind)) for kind in GOALS)
             return epochs_of(self.plan, once, twice, fastest=fastest, cheapest=cheapest)
 
         def batches() -> "Figure":
             drawn = list({id(e.candidate): e.candidate for e in (self.plan.chosen, *self.plan.front)}.values())
             sizes = self._batch_sizes()
-            fare = self.fare.knowing_epochs_at(sizes)
+            workload = self.workload.knowing_epochs_at(sizes)
             wanted = [replace(c, batch_size=size) for c in drawn[:DRAWN] for size in sizes if size >= c.nodes]
-            return batches_of(self.plan, fare.in_brief(wanted))
+            return batches_of(self.plan, workload.totals(wanted))
 
         if view not in get_args(View):
             raise NotFoundError("view", view, get_args(View))
@@ -88,7 +89,7 @@ class Recommendation:
             every = [fare_of(self.plan, self.alternatives), epochs()]
             return all_of([*every, batches()] if self._batch_sizes() else every)
         if view == "batches" and not self._batch_sizes():
-            raise UsageError("nobody knows the batch size of the profile, so none can be drawn: --view fare.")
+            raise UsageError("nobody knows the batch size of the profile, so none can be drawn: --view workload.")
         return {"fare": lambda: fare_of(self.plan, self.alternatives), "epochs": epochs, "batches": batches}[view]()
 
     def _batch_sizes(self) -> list[int]:
@@ -120,16 +121,16 @@ def keep_plan(found: Recommendation, settings: Settings) -> None:
 def consider(profile_ids: Sequence[str], asked: Question, *, settings: Settings) -> Recommendation:
     """The same, without keeping it."""
     with open_history(settings.store) as history:
-        profiles = profiles_asked(history, profile_ids)
+        profiles = select_profiles(history, profile_ids)
     goal = asked.goal
-    fare = gather(
+    workload = build_workload(
         profiles,
         decide=partial(decide_epochs, asked.epochs, target=goal.target),
         iterations_per_epoch=asked.iterations_per_epoch,
         overheads=asked.overheads,
         settings=settings,
     )
-    searched = search(fare, profiles, in_catalog(asked.scope, fare.catalog), asked.epochs, datetime.now(UTC))
+    searched = search(workload, profiles, in_catalog(asked.scope, workload.catalog), asked.epochs, datetime.now(UTC))
     found = choose(searched, asked)
     plan = _plan(searched, asked, found)
     in_full = {id(e.candidate): e for e in (plan.chosen, *plan.runners_up, *plan.front)}
@@ -141,15 +142,15 @@ def consider(profile_ids: Sequence[str], asked: Question, *, settings: Settings)
         profiles=profiles,
         estimates=tuple(in_full.get(id(e.candidate), e) for e in ordered),
         alternatives=tuple(in_full.get(id(e.candidate), e) for e in alternatives),
-        fare=searched.fare,
+        workload=searched.workload,
     )
 
 
 def _plan(searched: Search, asked: Question, found: Choice) -> Plan:
-    fare, goal = searched.fare, asked.goal
+    workload, goal = searched.workload, asked.goal
     at_knee = knee(found.front)
     ordered = found.ordered[: 1 + RUNNERS_UP]
-    whole = {id(e.candidate): e for e in fare.estimate([e.candidate for e in (*ordered, *found.front)])}
+    whole = {id(e.candidate): e for e in workload.estimate([e.candidate for e in (*ordered, *found.front)])}
     in_legs = None if found.legs is None or not (asked.legs or not ordered) else found.legs.split
     first = whole[id(ordered[0].candidate)] if ordered else _first_leg(in_legs)
     topics = grouped(_case(searched, asked, found, first))
@@ -160,11 +161,10 @@ def _plan(searched: Search, asked: Question, found: Choice) -> Plan:
         chosen=first,
         runners_up=tuple(whole[id(e.candidate)] for e in ordered[1:]),
         considered=len(searched.estimates),
-        reasons=tuple(reason for reasons in topics.values() for reason in reasons),
-        topics=tuple(topic for topic, reasons in topics.items() for _ in reasons),
+        reasons=tuple(text_reason(topic, reason) for topic, reasons in topics.items() for reason in reasons),
         front=tuple(whole[id(e.candidate)] for e in found.front),
         knee=None if at_knee is None else whole[id(at_knee.candidate)],
-        legs=in_legs,
+        split=in_legs,
         spot_risk=found.risk,
     )
 
@@ -176,23 +176,23 @@ def _first_leg(legs: SplitPlan | None) -> Estimate:
 
 
 def _case(searched: Search, asked: Question, found: Choice, chosen: Estimate) -> Case:
-    fare, goal, scope = searched.fare, asked.goal, searched.scope
+    workload, goal, scope = searched.workload, asked.goal, searched.scope
     least = ideal_point(found.may)
     shortlist = [e.candidate for e in found.ordered] or [chosen.candidate]
     size = chosen.candidate.batch_size
     at_its_size = (e for e in found.may if e.candidate.batch_size == size)
     crossing = [e.candidate for e in best_per_machine(in_order(at_its_size, goal, least=least))] or shortlist
-    with_fixed_epochs = in_order(fare.with_fixed_epochs(shortlist), goal, least=least)
+    with_fixed_epochs = in_order(workload.with_fixed_epochs(shortlist), goal, least=least)
     baseline = None if asked.baseline is None else _named(asked.baseline, found.may, goal)
     probes = suggest(with_fixed_epochs, goal)
-    leading = fare.leading
+    leading = workload.leading
     offer = chosen.candidate.offer
     return Case(
         goal=goal,
-        profile=next(profile for profile in fare.believer.profiles if profile.id == chosen.profile_id),
+        profile=next(profile for profile in workload.predictor.profiles if profile.id == chosen.profile_id),
         ordered=(replace(with_fixed_epochs[0], bill=chosen.bill, usd=chosen.usd), *with_fixed_epochs[1:]),
         estimates=searched.estimates,
-        stretches=stretches(fare.on_a_line(crossing, 1), fare.on_a_line(crossing, 2), goal),
+        winning_ranges=winning_ranges(workload.unrounded(crossing, 1), workload.unrounded(crossing, 2), goal),
         foreign=searched.found.foreign,
         guessed_epochs=leading.length.guessed,
         spot=scope.spot,
@@ -208,7 +208,7 @@ def _case(searched: Search, asked: Question, found: Choice, chosen: Estimate) ->
         delta=None if baseline is None else delta(_spent(chosen), _spent(baseline)),
         probe=sentence(probes) if probes else None,
         legs=(*(spot_risk_reasons(found.risk, goal) if found.risk else ()), *_legs_sentences(asked, found)),
-        batch_epochs=_batch_epochs(fare, chosen),
+        batch_epochs=_batch_epochs(workload, chosen),
     )
 
 
@@ -221,14 +221,14 @@ def _legs_sentences(asked: Question, found: Choice) -> tuple[str, ...]:
     return (f"{found.legs.reasons[0]}; so it is planned only with --legs",)
 
 
-def _batch_epochs(fare: Workload, chosen: Estimate) -> str | None:
-    size, profiled = chosen.candidate.batch_size, fare.leading.profiles[0].effective_batch_size
-    answer = fare.epochs_at.get(size) if size is not None else None
+def _batch_epochs(workload: Workload, chosen: Estimate) -> str | None:
+    size, profiled = chosen.candidate.batch_size, workload.leading.profiles[0].effective_batch_size
+    answer = workload.epochs_at.get(size) if size is not None else None
     if answer is None or answer.low is None or answer.high is None:
         return None
     larger = "; larger batches can lose accuracy" if size and profiled and size > profiled else ""
     return (
-        f"at batch size {size} instead of {profiled}, {epochs_expected(chosen.epochs, fare.leading.length.epochs)} "
+        f"at batch size {size} instead of {profiled}, {epochs_expected(chosen.epochs, workload.leading.length.epochs)} "
         f"(90 %: {max(1, math.floor(answer.low))} – {math.ceil(answer.high)}), the learning rate set to suit it{larger}"
         f". --batch {profiled} keeps it"
     )

@@ -7,14 +7,14 @@ from functools import cached_property
 from statistics import median
 
 from trainfare.app.recommending.epochs import profile_epochs
-from trainfare.app.recommending.workload import AtOneBatchSize, Workload
+from trainfare.app.recommending.workload import BatchSizeGroup, Workload
 from trainfare.errors import InfeasibleError, UsageError
 from trainfare.estimator.cost.bill import INSTANT, Charges
 from trainfare.estimator.cost.checkpoints import Checkpoints, checkpoints_of
 from trainfare.estimator.cost.delta import Spent, delta
 from trainfare.estimator.cost.migration import USUAL, Rates, Side, migration_between
 from trainfare.estimator.epochs.convergence import epochs_to_reach
-from trainfare.estimator.estimate import estimate_all, estimate_in_brief
+from trainfare.estimator.estimate import estimate_all, estimate_totals
 from trainfare.model.bill import Terms
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
@@ -58,7 +58,7 @@ class SplitAdvice:
 
 
 def plan_split(
-    fare: Workload,
+    workload: Workload,
     estimates: Sequence[Estimate],
     goal: Goal,
     *,
@@ -71,7 +71,7 @@ def plan_split(
     it. SplitPlan are looked for at the batch size of the first.
     """
     size = estimates[0].candidate.batch_size
-    group = fare.at(size)
+    group = workload.at(size)
     if early is None and goal.deadline_seconds is None and goal.budget_usd is None:
         return SplitAdvice(
             legs=None, alone=estimates[0], reasons=("without a limit two legs are never better than one",)
@@ -83,7 +83,7 @@ def plan_split(
     listed = shortlist(cheapest, early_epochs=None if reached is None else round(reached.value))
     wanted = [estimates[0].candidate, *(e.candidate for e in listed)]
     search = _Search(
-        fare=fare,
+        workload=workload,
         group=group,
         goal=goal,
         early=early,
@@ -142,8 +142,8 @@ def _early_epochs(profile: Profile, epochs: int, early: Early, goal: Goal) -> In
 class _Search:
     """All that the pairs are made of, each worked out when it is first asked for."""
 
-    fare: Workload
-    group: AtOneBatchSize
+    workload: Workload
+    group: BatchSizeGroup
     goal: Goal
     early: Early | None
     reached: Interval | None
@@ -164,10 +164,10 @@ class _Search:
     @cached_property
     def courses(self) -> tuple[Course, ...]:
         """Of each machine once; lines without rounding, through one epoch and all of them."""
-        charges = replace(self.fare.charges, terms=self._unrounded)
+        charges = replace(self.workload.charges, terms=self._unrounded)
         n, doubt = self.epochs, self.group.length.epochs_interval
         ends = {
-            (count, unsure): self._estimates(self.wanted, count, doubt if unsure else None, charges, estimate_in_brief)
+            (count, unsure): self._estimates(self.wanted, count, doubt if unsure else None, charges, estimate_totals)
             for count in (1, n)
             for unsure in (False, True)
         }
@@ -264,12 +264,12 @@ class _Search:
     def _legs(self, split: Split, place: int | None) -> SplitPlan:
         k, n = split.after, self.epochs
         first_charges = replace(
-            self.fare.charges, overheads=replace(self.fare.charges.overheads, results_gib=0.0)
+            self.workload.charges, overheads=replace(self.workload.charges.overheads, results_gib=0.0)
         )  # what it has learned goes to the second machine, not home
         first = self._sure(split.first, k, first_charges)
-        second = self._sure(split.second, n - k, self.fare.charges)
+        second = self._sure(split.second, n - k, self.workload.charges)
         move = self.move(split.first, split.second)
-        alone = None if place is None else self._sure(place, n, self.fare.charges)
+        alone = None if place is None else self._sure(place, n, self.workload.charges)
         won = None if alone is None or place is None else self._saving(split, place, alone, first, second, move)
         last = self._unsure(split.second, n - k)
         return SplitPlan(
@@ -381,7 +381,7 @@ class _Search:
     def _unsure(self, place: int, epochs: int) -> Estimate:
         candidate = self.courses[place].candidate
         doubt = self.group.length.epochs_interval
-        return self._estimates((candidate,), epochs, doubt, self.fare.charges)[candidate]
+        return self._estimates((candidate,), epochs, doubt, self.workload.charges)[candidate]
 
     def _estimates(
         self,
@@ -399,7 +399,7 @@ class _Search:
             value=epochs, low=max(1.0, doubt.low - left_out), high=doubt.high - left_out, confidence=doubt.confidence
         )
         found = estimates_of(
-            self.fare.believer,
+            self.workload.predictor,
             tuple(dict.fromkeys(wanted)),
             iterations_per_epoch=each,
             epochs=epochs,
@@ -409,7 +409,7 @@ class _Search:
         return {estimate.candidate: estimate for estimate in found}
 
     def _unrounded(self, offer: Offer) -> Terms:
-        return replace(self.fare.charges.terms(offer), billing=INSTANT)
+        return replace(self.workload.charges.terms(offer), billing=INSTANT)
 
     def _side(self, candidate: Candidate) -> Side:
-        return Side(candidate=candidate, terms=self.fare.charges.terms(candidate.offer))
+        return Side(candidate=candidate, terms=self.workload.charges.terms(candidate.offer))

@@ -14,7 +14,7 @@ from trainfare.catalog.terms import interruptions_of, terms_of
 from trainfare.errors import UsageError
 from trainfare.estimator.cost.bill import INSTANT, Charges
 from trainfare.estimator.epochs.by_batch import KnownEpochs, epochs_at_batches
-from trainfare.estimator.estimate import estimate_all, estimate_in_brief
+from trainfare.estimator.estimate import estimate_all, estimate_totals
 from trainfare.estimator.prediction.predictor import StepTimePredictor
 from trainfare.model.bill import Interruptions, Overheads, Terms
 from trainfare.model.epochs import EpochsAnswer
@@ -31,7 +31,7 @@ one may be of other code under the same name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Length:
+class TrainingLength:
     """How long to train."""
 
     epochs: int
@@ -44,12 +44,12 @@ class Length:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AtOneBatchSize:
+class BatchSizeGroup:
     """Profiles of one batch size, the leading one first, and what they would train."""
 
     profiles: tuple[Profile, ...]
     iterations_per_epoch: int
-    length: Length
+    length: TrainingLength
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,23 +58,23 @@ class Workload:
 
     catalog: Catalog
     charges: Charges
-    believer: StepTimePredictor
-    groups: tuple[AtOneBatchSize, ...]
+    predictor: StepTimePredictor
+    groups: tuple[BatchSizeGroup, ...]
     epochs_at: Mapping[int, EpochsAnswer] = field(default_factory=dict)
     """Of batch sizes that were not profiled, how many epochs are expected to reach as far; elsewhere as many as at the
     leading one."""
 
     @property
-    def leading(self) -> AtOneBatchSize:
+    def leading(self) -> BatchSizeGroup:
         return self.groups[0]
 
     def estimate(self, wanted: Sequence[Candidate], epochs: int | None = None) -> tuple[Estimate, ...]:
         """Each candidate by the profiles of its own batch size; `epochs` in place of those that are asked for."""
         return self._estimates(estimate_all, wanted, epochs, self.charges)
 
-    def in_brief(self, wanted: Sequence[Candidate]) -> tuple[Estimate, ...]:
+    def totals(self, wanted: Sequence[Candidate]) -> tuple[Estimate, ...]:
         """The same times and costs without the words: quick enough for thousands."""
-        return self._estimates(estimate_in_brief, wanted, None, self.charges)
+        return self._estimates(estimate_totals, wanted, None, self.charges)
 
     def with_fixed_epochs(self, wanted: Sequence[Candidate]) -> tuple[Estimate, ...]:
         """Without the doubt how many epochs it takes: it is the same on every machine, so it does not count where one
@@ -84,17 +84,17 @@ class Workload:
         size = wanted[0].batch_size if wanted else None
         if size is not None and size in known:
             known[size] = replace(known[size], low=known[size].value, high=known[size].value)
-        return replace(self, groups=groups, epochs_at=known).in_brief(wanted)
+        return replace(self, groups=groups, epochs_at=known).totals(wanted)
 
-    def on_a_line(self, wanted: Sequence[Candidate], epochs: int) -> tuple[Estimate, ...]:
+    def unrounded(self, wanted: Sequence[Candidate], epochs: int) -> tuple[Estimate, ...]:
         """Without rounding and minimum charge: straight lines in the number of epochs, as crossovers want them."""
 
         def unrounded(offer: Offer) -> Terms:
             return replace(terms_of(offer), billing=INSTANT)
 
-        return self._estimates(estimate_in_brief, wanted, epochs, replace(self.charges, terms=unrounded))
+        return self._estimates(estimate_totals, wanted, epochs, replace(self.charges, terms=unrounded))
 
-    def at(self, batch_size: int | None) -> AtOneBatchSize:
+    def at(self, batch_size: int | None) -> BatchSizeGroup:
         """What would be trained at a batch size of all GPUs together; one that was not profiled is like the leading
         one, but for the number of its iterations."""
         found = next((g for g in self.groups if g.profiles[0].effective_batch_size == batch_size), None)
@@ -127,7 +127,7 @@ class Workload:
                 estimate
                 for group, alike in ((self.at(size), alike) for size, alike in by_size.items())
                 for estimate in estimates_of(
-                    self.believer,
+                    self.predictor,
                     alike,
                     iterations_per_epoch=group.iterations_per_epoch if epochs else _exact(group),
                     epochs=epochs or group.length.epochs,
@@ -151,10 +151,10 @@ def gc_paused() -> Iterator[None]:
             gc.enable()
 
 
-def gather(
+def build_workload(
     profiles: Sequence[Profile],
     *,
-    decide: Callable[[Profile, int], Length],
+    decide: Callable[[Profile, int], TrainingLength],
     iterations_per_epoch: int | None,
     overheads: Overheads | None,
     settings: Settings,
@@ -171,7 +171,7 @@ def gather(
     catalog = open_catalog(settings)
     return Workload(
         catalog=catalog,
-        believer=StepTimePredictor(
+        predictor=StepTimePredictor(
             profiles,
             gpu_called=catalog.gpu_called,
             calibration=calibration_in_use(settings),
@@ -196,7 +196,7 @@ def interruptions_on(offer: Offer) -> Interruptions:
     return interruptions_of(offer.vm_type, offer.region)
 
 
-def profiles_asked(history: History, profile_ids: Sequence[str]) -> tuple[Profile, ...]:
+def select_profiles(history: History, profile_ids: Sequence[str]) -> tuple[Profile, ...]:
     """The named ones; for one or none, also its repeats, and those of the same program and batch size on other
     machine types."""
     if len(profile_ids) > 1:
@@ -237,18 +237,18 @@ def _is_repeat(profile: Profile, first: Profile) -> bool:
     return close and profile.parameters == first.parameters and profile.program == first.program
 
 
-def _group(group: Sequence[Profile], decide: Callable[[Profile, int], Length], stated: int | None) -> AtOneBatchSize:
+def _group(group: Sequence[Profile], decide: Callable[[Profile, int], TrainingLength], stated: int | None) -> BatchSizeGroup:
     iterations = stated or _iterations_per_epoch(group[0])
-    return AtOneBatchSize(profiles=tuple(group), iterations_per_epoch=iterations, length=decide(group[0], iterations))
+    return BatchSizeGroup(profiles=tuple(group), iterations_per_epoch=iterations, length=decide(group[0], iterations))
 
 
-def _exact(group: AtOneBatchSize) -> float:
+def _exact(group: BatchSizeGroup) -> float:
     """So that times the epochs it is what the program counts."""
     length = group.length
     return group.iterations_per_epoch if length.iterations is None else length.iterations / length.epochs
 
 
-def _at_other_batch(group: AtOneBatchSize, known: int, batch_size: int, answer: EpochsAnswer | None) -> AtOneBatchSize:
+def _at_other_batch(group: BatchSizeGroup, known: int, batch_size: int, answer: EpochsAnswer | None) -> BatchSizeGroup:
     """As many samples in other portions, for as many epochs as these are expected to need. A smaller batch may do with
     fewer, but nobody asked for fewer: that is in the interval alone."""
     samples = group.profiles[0].samples or group.iterations_per_epoch * known
@@ -264,7 +264,7 @@ def _at_other_batch(group: AtOneBatchSize, known: int, batch_size: int, answer: 
     return replace(group, iterations_per_epoch=max(1, math.ceil(samples / batch_size)), length=length)
 
 
-def _known_epochs(group: AtOneBatchSize) -> KnownEpochs | None:
+def _known_epochs(group: BatchSizeGroup) -> KnownEpochs | None:
     profile, length = group.profiles[0], group.length
     if profile.effective_batch_size is None:
         return None

@@ -42,7 +42,7 @@ SIZE_FACTOR = 1.1
 
 NOTHING = Interval.exactly(0.0)
 ALREADY_THERE = MigrationPart(
-    seconds=NOTHING, found="nothing", how="both are slices of one machine: it was copied on its disk"
+    seconds=NOTHING, basis="nothing", how="both are slices of one machine: it was copied on its disk"
 )
 
 
@@ -101,13 +101,13 @@ def _written(profile: Profile, checkpoints: Checkpoints) -> MigrationPart:
     if checkpoints.per_epoch:
         return MigrationPart(
             seconds=NOTHING,
-            found="nothing",
+            basis="nothing",
             how=f"the program writes one by itself, {format_duration(seconds.value)} each, in the time of the first leg",
         )
     known = profile.gradient_bytes or profile.parameters
     told = "weights and optimiser state at the rate of a plain disk" if known else "nobody knows how large the model is"
     return MigrationPart(
-        seconds=seconds, found="assumed", how=f"{format_duration(seconds.value)}: none was seen, {told}"
+        seconds=seconds, basis="assumed", how=f"{format_duration(seconds.value)}: none was seen, {told}"
     )
 
 
@@ -118,7 +118,7 @@ def _copied(size: Interval) -> MigrationPart:
 def _sent(size: Interval, stated: float | None) -> MigrationPart:
     if stated is not None:
         return MigrationPart(
-            seconds=size * (1 / stated), found="stated", how=f"{_gib(size)} / {_rate(stated)}, as you say"
+            seconds=size * (1 / stated), basis="stated", how=f"{_gib(size)} / {_rate(stated)}, as you say"
         )
     return _at_rate(size, DATA_GIB_PER_SECOND * BYTES_PER_GIB, factor=TRANSFER_FACTOR, least=LEAST_TRANSFER_SECONDS)
 
@@ -131,7 +131,7 @@ def _at_rate(size: Interval, bytes_per_second: float, *, factor: float, least: f
             low=max(least, size.low / bytes_per_second) / factor,
             high=max(least, size.high / bytes_per_second) * factor,
         ),
-        found="assumed",
+        basis="assumed",
         how=f"{_gib(size)} / {_rate(bytes_per_second)}, at least {least:g} s, assumed within a factor of {factor:g}",
     )
 

@@ -2,7 +2,7 @@
 
     patience     the epoch after which nothing was better for `patience` epochs (Malta 2021, Keras' EarlyStopping)
     settled      the first epoch within 2 % of the total improvement, on the running median over 5 % of the run
-    eye          Malta's stabilisation point of 2019; `profiler.enough.stabilisation_point`, which needs it live
+    eye          Malta's stabilisation point of 2019; `profiler.stopping.stabilisation_point`, which needs it live
 
 On 28 public curves of four programs, each at six to eight batch sizes, the settled epoch varies least from run to
 run: by 6 % (coefficient of variation), Malta's point by 7 %, patience by 20 %. Patience also stops on the plateau

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from trainfare.errors import UsageError
-from trainfare.estimator.step.repeats import ONCE, repeated
+from trainfare.estimator.step.repeats import ONE_TIME_NOISE, repeat_interval
 from trainfare.model.interval import Interval
 from trainfare.model.profile import Epoch, Profile
 from trainfare.units import SECONDS_PER_HOUR
@@ -80,13 +80,13 @@ def epoch_times(profile: Profile, *repeats: Profile) -> EpochTimes:
     """From profiles of two epochs or more (`trainfare profile --epochs 2`): one, or several of the same."""
     profiles = (profile, *repeats)
     runs = [_first_and_later(each) for each in profiles]
-    later = repeated([later for _, later in runs])
+    later = repeat_interval([later for _, later in runs])
     first = median(first for first, _ in runs)
     # What the first epoch has more than a later one happens once a run; the rest of it repeats as they do.
     beyond, rest = max(0.0, first - later.value), min(first, later.value)
     return EpochTimes(
-        init=repeated([[each.init_seconds or 0.0] for each in profiles], noise=ONCE),
-        first=later * (rest / later.value) + repeated([[beyond]], noise=ONCE),
+        init=repeat_interval([[each.init_seconds or 0.0] for each in profiles], noise=ONE_TIME_NOISE),
+        first=later * (rest / later.value) + repeat_interval([[beyond]], noise=ONE_TIME_NOISE),
         later=later,
     )
 
@@ -107,7 +107,7 @@ def epochs_run(profile: Profile) -> int:
 
 
 def epochs_by_batch_size(stable: Sequence[Profile]) -> dict[int, float]:
-    """The mean number of epochs at each batch size, over repeated runs."""
+    """The mean number of epochs at each batch size, over repeat_interval runs."""
     runs: dict[int, list[int]] = {}
     for profile in stable:
         runs.setdefault(_batch_size(profile), []).append(epochs_run(profile))

@@ -33,7 +33,7 @@ from trainfare.estimator.memory import memory_need
 from trainfare.estimator.parallel.links import HALF, Cluster, per_gpu_batch
 from trainfare.estimator.parallel.ring import MeasuredStep, Placement, RingFit, fit_ring
 from trainfare.estimator.step.measured import StepTimes, measured_times
-from trainfare.estimator.step.slices import Slice, iteration_on, seen_on, times_on
+from trainfare.estimator.step.slices import CpuSlice, predict_iteration, slice_measurements, predict_step_times
 from trainfare.model.estimate import Basis, Limit
 from trainfare.model.interval import Interval
 from trainfare.model.machine import Gpu, VmType
@@ -192,12 +192,12 @@ class StepTimePredictor:
         """More or fewer cores of a machine that was measured."""
         cores = self._cores_of(vm_type.key)
         alike = [p for p in self.profiles if batch_size is None or _per_pass(p) == batch_size]
-        seen = seen_on(alike, self._cores_of) if cores else ()
+        seen = slice_measurements(alike, self._cores_of) if cores else ()
         if not seen or not cores:
             return None
         slices = ", ".join(profile.host.vm_type or "all of it" for profile, _ in seen)
         return Iteration(
-            seconds=iteration_on(Slice.of_cores(cores), [each for _, each in seen]),
+            seconds=predict_iteration(CpuSlice.of_cores(cores), [each for _, each in seen]),
             basis="scaled",
             profile=seen[0][0],
             leans_on=(f"measured on the same machine ({slices}), moved to {cores:g} of its cores",),
@@ -483,7 +483,7 @@ class StepTimePredictor:
             return Belief(iteration=iteration, times=measured_times(iteration.profile, *repeats[1:]))
         if vm_type.gpu is None and (cores := self._cores_of(vm_type.key)) and not self._measured_on(vm_type):
             alike = [p for p in self.profiles if _what(p) == _what(iteration.profile)]
-            return Belief(iteration=iteration, times=times_on(Slice.of_cores(cores), seen_on(alike, self._cores_of)))
+            return Belief(iteration=iteration, times=predict_step_times(CpuSlice.of_cores(cores), slice_measurements(alike, self._cores_of)))
         later = iteration.seconds
         init, beyond = self._by_the_host(iteration.profile)
         pace = self._pace(iteration, vm_type, measured)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal, TypeVar
 
-from trainfare.estimator.step.repeats import ONCE, repeated
+from trainfare.estimator.step.repeats import ONE_TIME_NOISE, repeat_interval
 from trainfare.model.estimate import Phase, PhaseName
 from trainfare.model.interval import Interval
 from trainfare.model.profile import Profile
@@ -29,7 +29,7 @@ of the others, and the others nothing of the initialisation and the first."""
 AVERAGED = slice(1, 10)
 """Iterations 2 to 10."""
 
-Machine = TypeVar("Machine", bound=Hashable)
+MachineKey = TypeVar("MachineKey", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,9 +94,9 @@ def epoch_seconds(times: StepTimes, *, iterations_per_epoch: float, epoch: int) 
     return training if validation is None else training + validation
 
 
-def simulate(
-    machines: Mapping[Machine, StepTimes], *, iterations_per_epoch: float, epochs: Sequence[int]
-) -> dict[Machine, tuple[Interval, ...]]:
+def simulate_epochs(
+    machines: Mapping[MachineKey, StepTimes], *, iterations_per_epoch: float, epochs: Sequence[int]
+) -> dict[MachineKey, tuple[Interval, ...]]:
     """Seconds on each machine for each number of epochs. `relative.by_best` makes the columns of the document of it,
     and `recommender/crossovers.py` says where another machine begins to win."""
     return {
@@ -105,7 +105,7 @@ def simulate(
     }
 
 
-def at_epochs(epochs: float, *, few: tuple[float, Interval], many: tuple[float, Interval]) -> Interval:
+def interpolate_epochs(epochs: float, *, few: tuple[float, Interval], many: tuple[float, Interval]) -> Interval:
     """The time for a number of epochs between two others whose times are known: equation 5.3 is a straight line.
 
     T(n) = ((n₂ − n)·T(n₁) + (n − n₁)·T(n₂)) / (n₂ − n₁)
@@ -133,7 +133,7 @@ def measured_times(profile: Profile, *repeats: Profile) -> StepTimes:
     return StepTimes(
         init=_once([run.init_seconds or 0.0 for run in runs]),
         first=_once([run.iteration_seconds[0] for run in runs]),
-        later=repeated([run.steady_iteration_seconds for run in runs], per_epoch=profile.iterations_per_epoch),
+        later=repeat_interval([run.steady_iteration_seconds for run in runs], per_epoch=profile.iterations_per_epoch),
         first_validation=_once([run.validation_seconds[0] for run in runs if run.validation_seconds] or [0.0])
         if validations
         else None,
@@ -144,12 +144,12 @@ def measured_times(profile: Profile, *repeats: Profile) -> StepTimes:
 def steady_iteration(seconds: Sequence[float]) -> Interval:
     """The time of an iteration in a further run, from those after the first of one run."""
     _require_no_jump(seconds)
-    return repeated([seconds])
+    return repeat_interval([seconds])
 
 
 def _once(seconds: Sequence[float]) -> Interval:
     """What happens once a run."""
-    return repeated([[each] for each in seconds], noise=ONCE)
+    return repeat_interval([[each] for each in seconds], noise=ONE_TIME_NOISE)
 
 
 def _require_length(iterations_per_epoch: float, epochs: int) -> None:

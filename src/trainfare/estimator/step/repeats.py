@@ -1,7 +1,7 @@
 """How much the same run differs from itself when it is run again: the interval of a measured time.
 
     log tᵢ ~ N(μ, s²)                  the time of an iteration in run i of one program on one kind of machine
-    s² ~ s₀² · ν₀ / χ²(ν₀)             how noisy a program is there, unknown until it is repeated
+    s² ~ s₀² · ν₀ / χ²(ν₀)             how noisy a program is there, unknown until it is repeat_interval
     s₀² = S²·(t / 0.1 s)^(2β) + (c·d)²
 
 Short iterations vary more, since the host has more of a say in them: β < 0. And a machine that is shared with others
@@ -30,7 +30,7 @@ TYPICAL_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Noise:
+class RunNoise:
     """S, β, ν₀ and c of the formula."""
 
     scale: float
@@ -42,11 +42,11 @@ class Noise:
 # Fitted on 2026-11-16 by `python -m benchmarks.coverage` on 883 settings of nine runs each. S is 1.15 × the most
 # likely: so 90 % intervals hold on the average over machine types that were left out of the fit, too. c was chosen on
 # 42 runs of two programs on a machine with two to four times more work than cores; docs/bill.md has what it reaches.
-SHIPPED = Noise(scale=0.0095, exponent=-0.27, degrees=1.6, stays=0.4)
+ITERATION_NOISE = RunNoise(scale=0.0095, exponent=-0.27, degrees=1.6, stays=0.4)
 
 # What happens once a run, initialisation and the first iteration: disks are cold or warm, libraries choose kernels. One
 # run is taken to be within a factor of 1.65 of the next, an assumption that repeats overrule.
-ONCE = Noise(scale=0.15, exponent=0.0, degrees=3.0, stays=0.0)
+ONE_TIME_NOISE = RunNoise(scale=0.15, exponent=0.0, degrees=3.0, stays=0.0)
 
 BEGIN_DEVIATION = 0.7
 """Of the log of what the first iteration of an epoch takes beyond the others: an assumption, a factor of two."""
@@ -76,7 +76,7 @@ def steady_seconds(seconds: Sequence[float], *, per_epoch: int | None = None) ->
     return _run(seconds, per_epoch).seconds
 
 
-def repeated(runs: Sequence[Sequence[float]], *, per_epoch: int | None = None, noise: Noise = SHIPPED) -> Interval:
+def repeat_interval(runs: Sequence[Sequence[float]], *, per_epoch: int | None = None, noise: RunNoise = ITERATION_NOISE) -> Interval:
     """The time of an iteration in a further run, from the iterations after the first of one run or of several."""
     if not runs or not all(runs):
         raise ValueError("a steady time needs at least one iteration after the first")
@@ -92,13 +92,13 @@ def repeated(runs: Sequence[Sequence[float]], *, per_epoch: int | None = None, n
     s02 += noise.stays**2 * fmean(run.deviation**2 for run in seen)
     s2 = (noise.degrees * s02 + sum((log - m) ** 2 for log in logs)) / v
     w2 = fmean(run.own_error**2 for run in seen)
-    half = math.sqrt(student(v) ** 2 * s2 * (1 + 1 / n) + 1.645**2 * w2 / n)
+    half = math.sqrt(student_quantile(v) ** 2 * s2 * (1 + 1 / n) + 1.645**2 * w2 / n)
     value = math.exp(m) if n > 1 else seen[0].seconds
     return Interval(value=value, low=value * math.exp(-half), high=value * math.exp(half))
 
 
 @lru_cache(maxsize=256)
-def student(v: float) -> float:
+def student_quantile(v: float) -> float:
     """The 95 % point of Student's t with v degrees of freedom.
 
     With t = √v·tan θ the density of θ is cos^(v−1) θ, which Simpson's rule integrates at once; then bisection.

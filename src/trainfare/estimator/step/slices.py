@@ -52,7 +52,7 @@ LEAST_WEIGHT = 1e-4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slice:
+class CpuSlice:
     """c and n of the formula."""
 
     cores: float
@@ -63,16 +63,16 @@ class Slice:
             raise ValueError(f"a slice of {self.cores} cores with {self.threads} threads cannot run anything")
 
     @classmethod
-    def of_cores(cls, cores: float) -> "Slice":
+    def of_cores(cls, cores: float) -> "CpuSlice":
         """As programs are started in one: a thread for each core that is begun."""
         return cls(cores=cores, threads=max(1, math.ceil(cores)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OnSlice:
+class SliceMeasurement:
     """What one program showed on one slice."""
 
-    slice: Slice
+    slice: CpuSlice
     seconds: Interval
     """Of an iteration in a further run there."""
     cpu_use: float | None = None
@@ -100,7 +100,7 @@ class _Program:
     spin: float
     wait: float
 
-    def on(self, there: Slice) -> tuple[float, float]:
+    def on(self, there: CpuSlice) -> tuple[float, float]:
         """t/W and u."""
         taken = 1 - self.share + self.share / there.threads + self.wait
         burnt = 1 + self.spin * (there.threads * taken - 1) if there.threads > 1 else 1.0
@@ -117,12 +117,12 @@ class _Belief:
     deviation: float
 
 
-def iteration_on(target: Slice, seen: Sequence[OnSlice]) -> Interval:
+def predict_iteration(target: CpuSlice, seen: Sequence[SliceMeasurement]) -> Interval:
     """The time of an iteration on another slice of the machine that these were measured on."""
     return _answer(target, seen, SHARES)
 
 
-def _answer(target: Slice, seen: Sequence[OnSlice], shares: Sequence[float]) -> Interval:
+def _answer(target: CpuSlice, seen: Sequence[SliceMeasurement], shares: Sequence[float]) -> Interval:
     if not seen:
         raise ValueError("nothing was measured on any slice")
     most = 1 - median(each.data_wait for each in seen)
@@ -138,7 +138,7 @@ def _answer(target: Slice, seen: Sequence[OnSlice], shares: Sequence[float]) -> 
     return Interval(value=value, low=low, high=high)
 
 
-def _believed(program: _Program, target: Slice, seen: Sequence[OnSlice]) -> Iterator[_Belief]:
+def _believed(program: _Program, target: CpuSlice, seen: Sequence[SliceMeasurement]) -> Iterator[_Belief]:
     """log W is normal, with every measurement as one observation; the weight is the log of prior × likelihood.
 
     Where u is known, B is what is observed: a busy minute changes it less than t. A machine that is busy now and then
@@ -182,9 +182,9 @@ def _quantile(beliefs: Sequence[_Belief], share: float) -> float:
     return (low + high) / 2
 
 
-def seen_on(
+def slice_measurements(
     profiles: Sequence[Profile], cores_of: Callable[[str], float | None]
-) -> tuple[tuple[Profile, OnSlice], ...]:
+) -> tuple[tuple[Profile, SliceMeasurement], ...]:
     """The profiles that speak of slices of the machine of the first that does; repeats on one slice are one.
 
     `cores_of` says how many cores `local/half` has. A profile without a machine type was taken on all of it.
@@ -202,13 +202,13 @@ def seen_on(
     return tuple((group[0], _on_slice(group, cores_of)) for group in groups.values())
 
 
-def _on_slice(group: Sequence[Profile], cores_of: Callable[[str], float | None]) -> OnSlice:
+def _on_slice(group: Sequence[Profile], cores_of: Callable[[str], float | None]) -> SliceMeasurement:
     host = group[0].host
     cores = (cores_of(host.vm_type) if host.vm_type else None) or float(host.cores or 1)
     uses = [profile.cpu_use for profile in group if profile.cpu_use]
     waits = [_data_wait(profile) for profile in group]
-    return OnSlice(
-        slice=Slice(cores=cores, threads=host.cores or math.ceil(cores)),
+    return SliceMeasurement(
+        slice=CpuSlice(cores=cores, threads=host.cores or math.ceil(cores)),
         seconds=measured_times(*group).later,
         cpu_use=median(uses) if uses else None,
         data_wait=median(waits),
@@ -220,13 +220,13 @@ def _data_wait(profile: Profile) -> float:
     return min(1.0, sum(profile.data_wait_seconds[1:]) / total) if total else 0.0
 
 
-def times_on(target: Slice, seen: Sequence[tuple[Profile, OnSlice]]) -> StepTimes:
-    """All that equation 5.3 needs on another slice, from `seen_on`.
+def predict_step_times(target: CpuSlice, seen: Sequence[tuple[Profile, SliceMeasurement]]) -> StepTimes:
+    """All that equation 5.3 needs on another slice, from `slice_measurements`.
 
     A validation moves as an iteration does. Initialisation, and what the first iteration takes beyond a later one, is
     the work of one thread (imports, compiling): more than one core does not help, less than one is so much slower.
     """
-    later = iteration_on(target, [each for _, each in seen])
+    later = predict_iteration(target, [each for _, each in seen])
     nearest, there = min(seen, key=lambda each: abs(math.log(each[1].slice.cores / target.cores)))
     measured = [(measured_times(profile), on) for profile, on in seen]
     times = measured_times(nearest)
@@ -246,18 +246,18 @@ def _beyond(times: StepTimes) -> Interval:
     return Interval.within_factor(value, _factor(times.first))
 
 
-def _once_on(target: Slice, seen: Sequence[tuple[Interval, OnSlice]]) -> Interval:
+def _once_on(target: CpuSlice, seen: Sequence[tuple[Interval, SliceMeasurement]]) -> Interval:
     """What one thread does once. The machine is taken to be as busy as during the iterations."""
     known = [
-        OnSlice(slice=_one_thread(on.slice), seconds=seconds, cpu_use=min(1.0, on.cpu_use) if on.cpu_use else None)
+        SliceMeasurement(slice=_one_thread(on.slice), seconds=seconds, cpu_use=min(1.0, on.cpu_use) if on.cpu_use else None)
         for seconds, on in seen
         if seconds.value > 0
     ]
     return _answer(_one_thread(target), known, SERIAL) if known else Interval.exactly(0.0)
 
 
-def _one_thread(whole: Slice) -> Slice:
-    return Slice(cores=min(1.0, whole.cores), threads=1)
+def _one_thread(whole: CpuSlice) -> CpuSlice:
+    return CpuSlice(cores=min(1.0, whole.cores), threads=1)
 
 
 def _moved(validation: Interval | None, ratio: float, later: Interval) -> Interval | None:

@@ -13,7 +13,7 @@ from trainfare.papers.figure import Figure, Series
 from trainfare.papers.malta.epochs import epoch_estimate, run_seconds, run_usd
 from trainfare.papers.malta.page import BATCH_SIZES, MACHINES, seconds, table, usd_per_hour
 from trainfare.papers.malta.simulations import BLOCKS, Block, simulated, undisturbed_anchor
-from trainfare.recommender.crossovers import stretches
+from trainfare.recommender.crossovers import winning_ranges
 
 BATCH_LABEL = "batch size"
 SECONDS_LABEL = "time in seconds"
@@ -228,7 +228,7 @@ def _changes(lines: dict[str, list[float]]) -> tuple[tuple[float, str], ...]:
     """Where another machine begins to be the fastest."""
     once = [_estimate(machine, times[0], 1) for machine, times in lines.items()]
     twice = [_estimate(machine, times[1], 2) for machine, times in lines.items()]
-    found = stretches(once, twice, Goal(kind="fastest"))
+    found = winning_ranges(once, twice, Goal(kind="fastest"))
     return tuple(
         (float(stretch.first), f"from {stretch.first} epochs on {stretch.estimate.candidate.offer.vm_type.name}")
         for stretch in found[1:]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from trainfare.estimator.cost.relative import by_best, by_best_cost
-from trainfare.estimator.step.measured import StepTimes, at_epochs, training_seconds
+from trainfare.estimator.step.measured import StepTimes, interpolate_epochs, training_seconds
 from trainfare.model.interval import Interval
 from trainfare.papers.judge import Misprint, Misprints, judged, judged_words, not_recomputable
 from trainfare.papers.malta.iterations import MNIST_HAS, implied_iteration, step_times
@@ -112,7 +112,7 @@ def simulated(block: Block, epochs: int, *, anchor: StepTimes | None = None) -> 
     anchor = anchor or anchor_times(block)
     at_few, at_many = _seconds(block, few, COLUMNS[0], anchor), _seconds(block, many, COLUMNS[-1], anchor)
     return {
-        machine: at_epochs(epochs, few=(few, at_few[machine]), many=(many, at_many[machine])) for machine in MACHINES
+        machine: interpolate_epochs(epochs, few=(few, at_few[machine]), many=(many, at_many[machine])) for machine in MACHINES
     }
 
 

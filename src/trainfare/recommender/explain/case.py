@@ -10,7 +10,7 @@ from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Goal
 from trainfare.model.profile import Profile
 from trainfare.recommender.choose import IdealPoint, ideal_point, score, weight_of_time
-from trainfare.recommender.crossovers import Stretch
+from trainfare.recommender.crossovers import WinningRange
 from trainfare.recommender.limits import within
 from trainfare.recommender.words import candidate_words
 
@@ -28,7 +28,7 @@ class Case:
     many epochs it takes. Where none keeps them, the machine that the first leg is on."""
     estimates: Sequence[Estimate]
     """All."""
-    stretches: Sequence[Stretch]
+    winning_ranges: Sequence[WinningRange]
     """Which machine wins at how many epochs."""
     foreign: int
     guessed_epochs: str | None

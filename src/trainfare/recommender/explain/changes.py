@@ -40,19 +40,19 @@ def _epochs(case: Case) -> Iterator[str]:
     if goal.kind == "weighted" or limited or not case.kept or len(case.ordered) < 2:
         return
     machine = chosen.candidate.offer.vm_type.key
-    here = next((i for i, s in enumerate(case.stretches) if s.first <= chosen.epochs <= (s.last or math.inf)), None)
-    if here is None or case.stretches[here].estimate.candidate.offer.vm_type.key != machine:
+    here = next((i for i, s in enumerate(case.winning_ranges) if s.first <= chosen.epochs <= (s.last or math.inf)), None)
+    if here is None or case.winning_ranges[here].estimate.candidate.offer.vm_type.key != machine:
         return  # a minimum charge or rounding has decided
     several = len({e.candidate.batch_size for e in case.ordered}) > 1
     at = f", at batch {chosen.candidate.batch_size}," if several else ""
-    if len(case.stretches) == 1:
+    if len(case.winning_ranges) == 1:
         yield f"it is{at} the {goal.kind} whatever the number of epochs"
     if here > 0:
-        before = case.stretches[here - 1]
+        before = case.winning_ranges[here - 1]
         epochs = plural(before.last or 1, "epoch") + (" or fewer" if before.last != 1 else "")
         yield f"with {epochs}{at} {case.name(before.estimate)} would win"
-    if here + 1 < len(case.stretches):
-        after = case.stretches[here + 1]
+    if here + 1 < len(case.winning_ranges):
+        after = case.winning_ranges[here + 1]
         yield f"from {format_count(after.first)} epochs on{at} {case.name(after.estimate)} would win"
 
 

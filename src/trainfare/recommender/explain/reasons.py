@@ -3,8 +3,7 @@
 Each topic has its file; here is their order.
 """
 
-from typing import Literal
-
+from trainfare.model.reason import Topic
 from trainfare.recommender.explain.assumptions import assumed
 from trainfare.recommender.explain.case import Case
 from trainfare.recommender.explain.certainty import basis_words, sure
@@ -15,17 +14,15 @@ from trainfare.recommender.words import machine_words
 
 __all__ = ["LIMIT_WORDS", "Case", "Topic", "basis_words", "charged", "grouped", "machine_words", "reasons"]
 
-Topic = Literal["why", "sure?", "what would change it", "charged", "assumed"]
-
 
 def grouped(case: Case) -> dict[Topic, tuple[str, ...]]:
     """The sentences by what they are about, in the order in which a person asks; a topic may have none."""
     return {
         "why": tuple(why(case)),
-        "sure?": tuple(sure(case)),
-        "what would change it": tuple(changes(case)),
-        "charged": tuple(charged(case.chosen, case.profile, case.interruptions, case.today)),
-        "assumed": tuple(assumed(case)),
+        "certainty": tuple(sure(case)),
+        "changes": tuple(changes(case)),
+        "charges": tuple(charged(case.chosen, case.profile, case.interruptions, case.today)),
+        "assumptions": tuple(assumed(case)),
     }
 
 

@@ -106,7 +106,11 @@ class Layout:
         """Puts the job on the first available of the slots: on an open node if one fits, else on a new one."""
         seconds = self.context.remaining[row]
         for slot in slots:
-            if seconds[slot] < inf and self._within_quota(row, slot) and (self._fit(row, slot) or self._open(row, slot)):
+            if (
+                seconds[slot] < inf
+                and self._within_quota(row, slot)
+                and (self._fit(row, slot) or self._open(row, slot))
+            ):
                 return True
         return False
 

@@ -72,9 +72,7 @@ def _nodes_with_staying_jobs(
         yield from _best_assignment(group)
 
 
-def _can_stay(
-    queued: QueuedJob, where: list[tuple[int, int]], plans: Sequence[NodePlan], free: dict[int, str]
-) -> bool:
+def _can_stay(queued: QueuedJob, where: list[tuple[int, int]], plans: Sequence[NodePlan], free: dict[int, str]) -> bool:
     return (
         len(queued.nodes) == len(where)
         and all(gpus == queued.gpus for _, gpus in where)

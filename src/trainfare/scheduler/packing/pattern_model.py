@@ -123,7 +123,9 @@ class PatternModel:
         self.slot_gpus = np.tile((table.gpus * table.nodes).astype(float), roles)
         quotas = dict(self.fleet.quotas)
         if len(users) != self.jobs and (users or quotas):
-            raise ValueError(f"the fleet has quotas, so each of the {self.jobs} jobs needs a user, got {len(users)} users")
+            raise ValueError(
+                f"the fleet has quotas, so each of the {self.jobs} jobs needs a user, got {len(users)} users"
+            )
         index = {user: number for number, user in enumerate(quotas)}
         self.quotas = np.array([float(gpus) for gpus in quotas.values()])
         self.user = np.array([index.get(user, -1) for user in users] or [-1] * self.jobs, dtype=np.int64)
@@ -142,7 +144,13 @@ class PatternModel:
         at_nodes = at_slot + self.slots
         at_type, at_user = at_nodes + 1, at_nodes + 1 + len(self.max_nodes)
         limited = np.flatnonzero(self.limited[job])
-        rows = (job, at_slot + slot, at_slot + at_part[0], np.full(len(patterns), at_nodes), at_type + self.pattern_type)
+        rows = (
+            job,
+            at_slot + slot,
+            at_slot + at_part[0],
+            np.full(len(patterns), at_nodes),
+            at_type + self.pattern_type,
+        )
         entry_columns = (np.arange(count), np.arange(count), count + at_part[1], count + patterns, count + patterns)
         weights = (np.ones(count), np.ones(count), -self.parts[at_part], self.pattern_nodes, self.pattern_nodes)
         high = np.concatenate([np.ones(self.jobs), np.zeros(self.slots), self.limits()])

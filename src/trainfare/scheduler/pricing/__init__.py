@@ -1,1 +1,1 @@
-"""What a slot, a delay and a second of a node are worth."""
+"""Prices for slots, waiting and node time, from the present queue and a look at its future."""

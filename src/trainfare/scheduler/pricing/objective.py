@@ -1,15 +1,15 @@
-"""The papers' cost of one decision (Jahani et al. 2019; Filippini et al.): what is paid until things change.
+"""The papers' cost of one decision (Jahani et al. 2019; Filippini et al.): the cost until the next event.
 
     cost = Σ_n c_n · min_{j on n} t_j  +  Σ_j runs w_j · max(0, now + t_j - d_j)
                                        +  Σ_j waits 100 · w_j · max(0, now + max_k t_jk - d_j)
 
-n: the nodes of the decision, c_n the whole price of one, a second; t_j: what job j still works on the slot it is
-given, t_jk on slot k, over the slots where it can run at all; d_j its deadline, w_j what a second of lateness costs.
+n: the nodes of the decision, c_n the price of a complete node per second; t_j: the remaining seconds of job j on its
+slot, t_jk on slot k, over the slots where it can run at all; d_j its deadline, w_j the cost of a second of lateness.
 
-Our reading of "a node is paid until the first job on it ends": the rent is counted for that long and no longer, so two
-nodes may be counted for different times. A job that waits is charged as if it then ran on its slowest slot: no more
-than that, and nothing if even so it ends in time; thus waiting may be free. The time to boot, save and restart is not
-counted. A node without jobs (the papers have none) is paid until the first job of the whole decision ends.
+Our reading of "a node is paid until the first job on it ends": the rent is counted for exactly that long, so two nodes
+may be counted for different times. A waiting job is charged as if it then ran on its slowest slot, and nothing if it
+ends in time even there; so waiting may be free. The time to boot, save and restart is not counted. A node without jobs
+(the papers have none) is paid until the first job of the complete decision ends.
 """
 
 import math
@@ -25,12 +25,12 @@ from trainfare.scheduler.tables import remaining_seconds
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-POSTPONED = 100.0
-"""How many times its worst lateness a waiting job is charged (the papers' penalty)."""
+POSTPONEMENT_PENALTY = 100.0
+"""A waiting job is charged this many times its worst lateness (the papers' penalty)."""
 
 
 def late_usd(state: State, remaining: "NDArray[np.float64]") -> "NDArray[np.float64]":
-    """Jobs × slots: w_j · max(0, now + t_jk - d_j), with t = `left`; infinite where the job cannot run."""
+    """Jobs × slots: w_j · max(0, now + t_jk - d_j), with t = `remaining`; infinite where the job cannot run."""
     deadlines = np.array([each.job.deadline_seconds for each in state.jobs])
     weights = np.array([each.job.late_usd_per_second for each in state.jobs])
     runs = np.isfinite(remaining)
@@ -40,36 +40,38 @@ def late_usd(state: State, remaining: "NDArray[np.float64]") -> "NDArray[np.floa
 
 
 def postponed_usd(state: State, remaining: "NDArray[np.float64]") -> "NDArray[np.float64]":
-    """Per job: 100 · w_j · max(0, now + max_k t_jk - d_j), the max over the slots where it can run."""
+    """For each job 100 · w_j · max(0, now + max_k t_jk - d_j), the max over the slots where it can run."""
     late = late_usd(state, remaining)
-    worst: NDArray[np.float64] = POSTPONED * np.max(np.where(np.isfinite(late), late, 0.0), axis=1, initial=0.0)
+    worst: NDArray[np.float64] = POSTPONEMENT_PENALTY * np.max(
+        np.where(np.isfinite(late), late, 0.0), axis=1, initial=0.0
+    )
     return worst
 
 
 @lru_cache(maxsize=32)
 def slot_indices(fleet: Fleet) -> dict[Slot, int]:
-    """The place of each slot in `Fleet.slots`."""
-    return {slot: place for place, slot in enumerate(fleet.slots)}
+    """The index of each slot in `Fleet.slots`."""
+    return {slot: index for index, slot in enumerate(fleet.slots)}
 
 
 def assigned_slots(state: State, nodes: Sequence[NodePlan]) -> dict[str, int]:
-    """Job id → the place of the slot that it is given; a job on several nodes has one slot of so many nodes."""
-    stands: dict[str, list[tuple[str, int]]] = {}
+    """Job id → the index of its slot; a job on several nodes has one slot with that many nodes."""
+    gpus_by_node: dict[str, list[tuple[str, int]]] = {}
     for plan in nodes:
         for job, gpus in plan.jobs:
-            stands.setdefault(job, []).append((plan.type, gpus))
-    places = slot_indices(state.fleet)
+            gpus_by_node.setdefault(job, []).append((plan.type, gpus))
+    indices = slot_indices(state.fleet)
     assigned = {}
-    for job, at in stands.items():
+    for job, at in gpus_by_node.items():
         slot = Slot(*at[0], len(at))
-        if slot not in places or len(set(at)) > 1:
+        if slot not in indices or len(set(at)) > 1:
             raise ValueError(f"{job} is put on {at}, which is no slot of the fleet")
-        assigned[job] = places[slot]
+        assigned[job] = indices[slot]
     return assigned
 
 
 def decision_usd(state: State, nodes: Sequence[NodePlan], remaining: "NDArray[np.float64] | None" = None) -> float:
-    """The cost of a decision as above; `left` (jobs × slots, seconds) replaces the papers' remaining times."""
+    """The cost of a decision as above; `remaining` (jobs × slots, seconds) replaces the papers' remaining times."""
     table = remaining_seconds(state) if remaining is None else remaining
     rows = {each.job.id: row for row, each in enumerate(state.jobs)}
     assigned = assigned_slots(state, nodes)

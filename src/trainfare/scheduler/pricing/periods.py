@@ -1,11 +1,11 @@
-"""What lies ahead, as arrays: the work that is left, and periods of time that grow the further off they are.
+"""The remaining work as arrays, and the periods of future time, which grow with their distance.
 
-    t_jk    seconds that job j still works on slot k; infinite where it cannot
-    D_j     seconds until its deadline, negative when it has passed
-    w_j     what a second of its lateness costs
+    t_jk    remaining seconds of job j on slot k; infinite where it cannot run
+    D_j     seconds until its deadline, negative after the deadline
+    w_j     the cost of a second of its lateness
 
-Periods: t̄ · [0, .12, .3, .55, .9, 1.4, 2.1, 3.5, 6, ∞), t̄ the mean shortest time of the jobs seen. A job's deadline
-cuts the period that it falls into in two, so that each part of a job's time is in time or late.
+Periods: t̄ · [0, .12, .3, .55, .9, 1.4, 2.1, 3.5, 6, ∞), t̄ the mean shortest time of the jobs so far. A job's deadline
+splits the period that it falls into, so that each part of a job's time is either in time or late.
 """
 
 from dataclasses import dataclass, replace
@@ -21,22 +21,24 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 EDGES = (0.0, 0.12, 0.3, 0.55, 0.9, 1.4, 2.1, 3.5, 6.0)
-LONGER = 1.6
-_LONG = 1000.0
+EDGE_GROWTH = 1.6
+"""Further periods are added until they cover the busy time of limited types, each edge this many times the last."""
+_LAST_PART_LENGTH = 1000.0
+"""The last part of a job's time, in multiples of its slowest time: long enough for any plan."""
 SAFETY_SECONDS = 100.0
-SAFETY = 0.006
-"""A job is to be done so long before its deadline: 100 s, or that part of t̄ where jobs are short."""
+SAFETY_FRACTION = 0.006
+"""A job is planned to end this long before its deadline: 100 s, or this fraction of t̄ where jobs are short."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RemainingWork:
-    """The jobs of a queue, as the formulas name them."""
+    """The unfinished jobs in the letters of the formulas: t, D and w."""
 
     seconds: "NDArray[np.float64]"
     due: "NDArray[np.float64]"
     weight: "NDArray[np.float64]"
     reclaim_loss_seconds: float = 0.0
-    """What a reclaimed node costs: jobs are to be done so much earlier."""
+    """The time that a reclaim costs: jobs are planned to end this much earlier."""
 
     def __getitem__(self, rows: "NDArray[np.int64]") -> "Work":
         return replace(self, seconds=self.seconds[rows], due=self.due[rows], weight=self.weight[rows])
@@ -53,20 +55,20 @@ def remaining_work(state: State, seconds: "NDArray[np.float64]") -> RemainingWor
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PeriodParts:
-    """Jobs × parts of time: the periods, each job's own cut at its deadline."""
+    """Jobs × parts of time: the periods, with the one that holds the job's deadline split there."""
 
     period: "NDArray[np.int64]"
     start: "NDArray[np.float64]"
     end: "NDArray[np.float64]"
-    """The last part is long enough for the whole job on its slowest slot."""
+    """The last part is long enough for the complete job on its slowest slot."""
     late_usd_per_second: "NDArray[np.float64]"
-    """w in a part after the deadline: for each second that the job works there."""
+    """w in a part after the deadline, for each second that the job works there."""
     late_usd: "NDArray[np.float64]"
-    """w · (S - D)⁺, S the start of the part: for the whole job, were it all done there."""
+    """w · (S - D)⁺, S the start of the part, for the complete job if it is done there."""
 
 
 def limited_types(fleet: Fleet) -> dict[int, int]:
-    """The place of each type of which fewer may be had than the fleet has nodes, and how many; not those of none."""
+    """The index of each type with fewer available nodes than the fleet, but at least one, and how many."""
     return {
         number: each.max_nodes
         for number, each in enumerate(fleet.types)
@@ -75,30 +77,30 @@ def limited_types(fleet: Fleet) -> dict[int, int]:
 
 
 def period_starts(mean_shortest_seconds: float, *, busy_seconds: float = 0.0) -> "NDArray[np.float64]":
-    """`busy_seconds`: so far they go at least, each edge then `LONGER` times the one before."""
+    """The starts of the periods; further ones are added until they reach `busy_seconds`."""
     edges = list(EDGES)
     while edges[-1] * mean_shortest_seconds < busy_seconds:
-        edges.append(edges[-1] * LONGER)
+        edges.append(edges[-1] * EDGE_GROWTH)
     return mean_shortest_seconds * np.array(edges)
 
 
 def busy_seconds(fleet: Fleet, slots: SlotTable, seconds: "NDArray[np.float64]") -> float:
-    """How long a limited type would be busy with all that can run there; of several, the one that is so longest."""
+    """The longest time that a limited type would be busy with all jobs that can run on it."""
     node_seconds = np.where(np.isfinite(seconds), seconds, 0.0) * slots.fraction
     busy = [
-        float(node_seconds[:, slots.type == number].max(axis=1, initial=0.0).sum()) / most
-        for number, most in limited_types(fleet).items()
+        float(node_seconds[:, slots.type == number].max(axis=1, initial=0.0).sum()) / nodes
+        for number, nodes in limited_types(fleet).items()
     ]
     return max(busy, default=0.0)
 
 
 def split_periods(work: RemainingWork, starts: "NDArray[np.float64]") -> PeriodParts:
-    """Each job's own parts, one more than there are periods; parts of no length stand where nothing is cut."""
+    """The parts of each job, one more than there are periods; parts without length fill up where nothing is split."""
     mean = starts[1] / EDGES[1]
     due = np.maximum(work.due, 0.0)
-    cut = np.maximum(work.due - min(SAFETY_SECONDS, SAFETY * mean) - work.reclaim_loss_seconds, 0.0)
+    cut = np.maximum(work.due - min(SAFETY_SECONDS, SAFETY_FRACTION * mean) - work.reclaim_loss_seconds, 0.0)
     slowest = np.max(np.where(np.isfinite(work.seconds), work.seconds, 0.0), axis=1)
-    last = np.maximum(starts[-1], np.where(np.isfinite(cut), cut, 0.0)) + _LONG * slowest
+    last = np.maximum(starts[-1], np.where(np.isfinite(cut), cut, 0.0)) + _LAST_PART_LENGTH * slowest
     edges = np.sort(np.column_stack([np.tile(starts, (len(due), 1)), np.minimum(cut, last)]), axis=1)
     start, end = edges, np.column_stack([edges[:, 1:], last])
     late = start >= cut[:, None]

@@ -1,15 +1,15 @@
-"""What it costs to finish a job from some moment on: the value of having done a part of it before.
+"""The value function of a job: the cost of finishing it from some moment on, given the work that is left.
 
-    V_j(r, τ) = the cheapest way to do the part r of job j from τ on  +  w_j · (τ - D_j)⁺
+    V_j(r, τ) = the cheapest way to do the fraction r of job j from τ on  +  w_j · (τ - D_j)⁺
 
 In each part of time a job may work on a mixture of slots at rent + capacity price a second,
 
     u_k = h · share_k + π_vi · frac_k          and, late, + w_j · (1 + (S - D_j)⁺ / t_jk)
 
-and does 1/t_jk of itself a second. The lower hull of the points (1/t_jk, u_k) gives the segments of what it can do
-there, each at a price per part of the job; all segments by price, filled up to r, are V: convex in r. It is a fluid: a
-job may change slots whenever it likes, and lateness is counted where work is done late, so V is a low estimate. The
-slots that come in here have h · share for share (`OVERHEAD`).
+and does 1/t_jk of itself a second. The lower hull of the points (1/t_jk, u_k) gives segments, each with a price per
+fraction of the job; all segments by price, filled up to r, give V, which is convex in r. This is a fluid model: a job
+may change slots at any time, and lateness is counted where work is done late, so V is a low estimate. The slots that
+are passed in here have h · share in segment of share (`OVERHEAD`).
 """
 
 from dataclasses import dataclass
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 OVERHEAD = 1.02
-"""h: a node is never all used, so GPUs cost this much more than their share of it."""
+"""h: a node is never fully used, so GPUs cost this much more than their share of it."""
 
-_NEVER = 1e30
+_NO_SEGMENT = 1e30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ValueFunctions:
-    """Jobs × segments, by price: what can be done of each job in which time, and for how much."""
+    """Jobs × segments, by price: how much of each job can be done in which time at that price."""
 
     price: "NDArray[np.float64]"
-    """$ for the whole job."""
+    """$ for the complete job."""
     speed: "NDArray[np.float64]"
-    """Of the job, a second."""
+    """The fraction of the job per second."""
     start: "NDArray[np.float64]"
     end: "NDArray[np.float64]"
     due: "NDArray[np.float64]"
@@ -47,20 +47,22 @@ class ValueFunctions:
         length = np.maximum(self.end - np.maximum(self.start, at_seconds), 0.0)
         amount = length * self.speed
         done = np.cumsum(amount, axis=1)
-        spent = np.cumsum(amount * self.price, axis=1)
-        # one search for all jobs: row j's own numbers lie between 3j and 3j + 2
+        paid = np.cumsum(amount * self.price, axis=1)
+        # one search for all jobs: the numbers of row j lie between 3j and 3j + 2
         row = 3.0 * np.arange(len(done))[:, None]
-        asked = np.clip(left, 0.0, 2.0)
-        place = np.searchsorted((np.minimum(done, 2.5) + row).ravel(), (asked + row).ravel()).reshape(asked.shape)
-        place = np.minimum(place, (np.arange(len(done))[:, None] + 1) * done.shape[1] - 1)
-        found = spent.ravel()[place] - self.price.ravel()[place] * (done.ravel()[place] - asked)
+        fraction = np.clip(left, 0.0, 2.0)
+        segment = np.searchsorted((np.minimum(done, 2.5) + row).ravel(), (fraction + row).ravel()).reshape(
+            fraction.shape
+        )
+        segment = np.minimum(segment, (np.arange(len(done))[:, None] + 1) * done.shape[1] - 1)
+        found = paid.ravel()[segment] - self.price.ravel()[segment] * (done.ravel()[segment] - fraction)
         late = self.weight * np.maximum(at_seconds - np.maximum(self.due, 0.0), 0.0)
-        usd: NDArray[np.float64] = np.where(asked > 0, found, 0.0) + late[:, None]
+        usd: NDArray[np.float64] = np.where(fraction > 0, found, 0.0) + late[:, None]
         return usd
 
 
 class ContinuationCost:
-    """What the same slot costs from one moment to another: the integral of its rent and capacity price over time."""
+    """The cost of staying on a slot from one moment to another: the integral of its rent and capacity price."""
 
     def __init__(self, starts: "NDArray[np.float64]", rent: "NDArray[np.float64]") -> None:
         self._starts, self._rent = starts, rent
@@ -69,10 +71,10 @@ class ContinuationCost:
         self._paid[:, 1:] = np.cumsum(rent[:, :-1] * np.diff(starts), axis=1)
 
     def usd(self, ends: "NDArray[np.float64]", at_seconds: float) -> "NDArray[np.float64]":
-        """From τ until the ends (jobs × slots); infinite where a job never ends."""
+        """The cost from τ until the ends (jobs × slots); infinite where a job never ends."""
         finite = np.isfinite(ends)
-        begun = self._until(np.full((1, len(self._slot)), at_seconds))
-        return np.where(finite, self._until(np.where(finite, ends, 0.0)) - begun, np.inf)
+        before = self._until(np.full((1, len(self._slot)), at_seconds))
+        return np.where(finite, self._until(np.where(finite, ends, 0.0)) - before, np.inf)
 
     def _until(self, moments: "NDArray[np.float64]") -> "NDArray[np.float64]":
         period = np.searchsorted(self._starts, moments, side="right") - 1
@@ -81,25 +83,27 @@ class ContinuationCost:
 
 
 def first_slot_with_same_times(seconds: "NDArray[np.float64]") -> "NDArray[np.int64]":
-    """Slot → the first slot on which every job takes equally long: they differ in price alone."""
+    """Slot → the first slot on which every job takes equally long; the two differ in price alone."""
     first: dict[bytes, int] = {}
     columns = np.ascontiguousarray(seconds.T)
-    return np.array([first.setdefault(column.tobytes(), place) for place, column in enumerate(columns)], dtype=np.int64)
+    return np.array([first.setdefault(column.tobytes(), index) for index, column in enumerate(columns)], dtype=np.int64)
 
 
-def rents(slots: SlotTable, prices: "NDArray[np.float64]") -> "NDArray[np.float64]":
+def slot_rents(slots: SlotTable, prices: "NDArray[np.float64]") -> "NDArray[np.float64]":
     """Slots × periods: h · share_k + π_vi · frac_k, $ a second."""
     usd: NDArray[np.float64] = slots.share[:, None] + slots.fraction[:, None] * prices[slots.type]
     return usd
 
 
-def values(work: RemainingWork, parts: PeriodParts, slots: SlotTable, prices: "NDArray[np.float64]") -> ValueFunctions:
+def value_functions(
+    work: RemainingWork, parts: PeriodParts, slots: SlotTable, prices: "NDArray[np.float64]"
+) -> ValueFunctions:
     """The segments of every job; `prices` are π, $ per node-second, types × periods."""
     first = first_slot_with_same_times(work.seconds)
-    kinds = np.unique(first)
-    rent = rents(slots, prices)
-    cheapest = np.array([rent[first == kind].min(axis=0) for kind in kinds])
-    speed = 1.0 / work.seconds[:, kinds]
+    distinct = np.unique(first)
+    rent = slot_rents(slots, prices)
+    cheapest = np.array([rent[first == slot].min(axis=0) for slot in distinct])
+    speed = 1.0 / work.seconds[:, distinct]
     usd = (
         cheapest.T[parts.period]
         + parts.late_usd_per_second[:, :, None]
@@ -109,7 +113,7 @@ def values(work: RemainingWork, parts: PeriodParts, slots: SlotTable, prices: "N
     steps = slope.shape[-1]
     slope, gain = slope.reshape(len(slope), -1), gain.reshape(len(gain), -1)
     order = np.argsort(slope, axis=1, kind="stable")
-    order = order[:, : max(int((slope < _NEVER).sum(axis=1).max()), 1)]
+    order = order[:, : max(int((slope < _NO_SEGMENT).sum(axis=1).max()), 1)]
     part = order // steps
     return ValueFunctions(
         price=np.take_along_axis(slope, order, axis=1),
@@ -122,7 +126,7 @@ def values(work: RemainingWork, parts: PeriodParts, slots: SlotTable, prices: "N
 
 
 def _hull(x: "NDArray[np.float64]", y: "NDArray[np.float64]") -> "tuple[NDArray[np.float64], NDArray[np.float64]]":
-    """Slopes and widths of the lower hull from the origin through points (..., k), padded by width 0."""
+    """The slopes and widths of the lower hull from the origin through points (..., k), padded with width 0."""
     at_x, at_y = np.zeros(x.shape[:-1]), np.zeros(x.shape[:-1])
     slopes, widths = [], []
     while True:
@@ -130,10 +134,10 @@ def _hull(x: "NDArray[np.float64]", y: "NDArray[np.float64]") -> "tuple[NDArray[
         if not ahead.any():
             break
         with np.errstate(divide="ignore", invalid="ignore"):
-            slope = np.where(ahead, (y - at_y[..., None]) / (x - at_x[..., None]), _NEVER)
+            slope = np.where(ahead, (y - at_y[..., None]) / (x - at_x[..., None]), _NO_SEGMENT)
         best = np.argmin(slope, axis=-1)[..., None]
         step = np.take_along_axis(slope, best, axis=-1)[..., 0]
-        real = step < _NEVER
+        real = step < _NO_SEGMENT
         to_x = np.where(real, np.take_along_axis(x, best, axis=-1)[..., 0], at_x)
         to_y = np.where(real, np.take_along_axis(y, best, axis=-1)[..., 0], at_y)
         slopes.append(step)

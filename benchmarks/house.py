@@ -1,0 +1,258 @@
+"""How plain the code is: the figures by which well-loved and feared code bases differ, for this one.
+
+    python -m benchmarks.house [--against CHECKOUT]
+
+Prints one row per figure, beside the same figures of published code bases and, with `--against`, of another checkout
+of this project. The figures of the others were counted once, in the same way, on their released sources.
+"""
+
+import argparse
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+ROOT = Path(__file__).parents[1]
+
+OLD_WORDS = re.compile(
+    r"\b(told|foretold|foreseen|reckon\w*|nobody|somebody|beside|dear|dearer|dearest|likewise|thereof|purse|hiccup\w*|"
+    r"asked[ _]wrongly|lean(?:s|ed|ing)?[ _]on|of those that|in[ _]brief|to be had|come to rest|aught)\b",
+    re.IGNORECASE,
+)
+"""Words of the private dialect that this code once had; `tests/test_words.py` keeps them out."""
+
+FRAGMENT = re.compile(
+    r"(Of|Those|Likewise|Where|Whether|Which|What|Who|When|How|As|So|Also|But|And|Or|None|Not|Nothing|Whatever|"
+    r"Whichever|Than|Thereof|All that|All of)\b"
+)
+"""Openings of a docstring that is no sentence and needs the name before it to be understood."""
+
+BROAD = {"Exception", "BaseException"}
+
+PUBLISHED: Mapping[str, Sequence[str]] = {
+    "": ("httpx", "gpuhunt", "optuna", "dstack", "vizier", "skypilot"),
+    "file length, median / p95": ("300/1277", "196/494", "136/637", "78/720", "156/820", "204/1683"),
+    "function length, median / p95 / longest": (
+        "6/39/133",
+        "8/51/124",
+        "9/50/236",
+        "9/54/229",
+        "8/46/191",
+        "11/80/1136",
+    ),
+    "annotated functions": ("100%", "96%", "99%", "93%", "87%", "88%"),
+    "modules in the largest import cycle": ("0", "0", "52", "5", "0", "276"),
+    "broad or bare excepts": ("18%", "5%", "8%", "16%", "14%", "38%"),
+    "test lines per code line": ("1.16", "0.41", "0.95", "0.86", "0.72", "0.98"),
+    "mocks per 1,000 test lines": ("1.5", "21", "9.4", "21", "0.1", "60"),
+    "files in the largest flat folder": ("17", "18", "20", "", "19", ""),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Module:
+    """One source file: its dotted name, its text and its syntax tree."""
+
+    name: str
+    path: Path
+    text: str
+    tree: ast.Module
+
+    @property
+    def code_lines(self) -> int:
+        """Lines that are neither blank nor a comment."""
+        return sum(1 for line in self.text.splitlines() if line.strip() and not line.strip().startswith("#"))
+
+
+def read_modules(folder: Path) -> list[Module]:
+    """Every Python file below `folder`."""
+    found = []
+    for path in sorted(folder.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        parts = path.relative_to(folder.parent).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        found.append(Module(name=name, path=path, text=text, tree=ast.parse(text)))
+    return found
+
+
+def figures(root: Path) -> dict[str, str]:
+    """The figures of the checkout at `root`, by the names that `PUBLISHED` has."""
+    source, tests = read_modules(root / "src" / "trainfare"), read_modules(root / "tests")
+    lengths = sorted(
+        node.end_lineno - node.lineno + 1 for module in source for node in functions(module) if node.end_lineno
+    )
+    files = sorted(len(module.text.splitlines()) for module in source)
+    annotated = [is_annotated(node) for module in source for node in functions(module)]
+    handlers = [
+        is_broad(node) for module in source for node in ast.walk(module.tree) if isinstance(node, ast.ExceptHandler)
+    ]
+    test_lines = sum(module.code_lines for module in tests)
+    mocks = sum(len(re.findall(r"\bmock\b|\bMagicMock\b|@patch|monkeypatch\.setattr", module.text)) for module in tests)
+    folders = Counter(module.path.parent for module in source)
+    return {
+        "code lines": f"{sum(module.code_lines for module in source):,}",
+        "file length, median / p95": f"{median(files):.0f}/{percentile(files, 95)}",
+        "function length, median / p95 / longest": f"{median(lengths):.0f}/{percentile(lengths, 95)}/{lengths[-1]}",
+        "annotated functions": f"{100 * sum(annotated) / len(annotated):.0f}%",
+        "modules in the largest import cycle": str(largest_cycle(source)),
+        "broad or bare excepts": f"{100 * sum(handlers) / len(handlers):.0f}%",
+        "test lines per code line": f"{test_lines / sum(module.code_lines for module in source):.2f}",
+        "mocks per 1,000 test lines": f"{1000 * mocks / test_lines:.1f}",
+        "files in the largest flat folder": str(max(folders.values())),
+        "imports inside functions": str(sum(imports_in_functions(module) for module in source)),
+        "flags named outside cli/": str(
+            sum(len(flags_named(module)) for module in source if ".cli" not in module.name)
+        ),
+        "docstring fragments": str(sum(len(list(fragments(module))) for module in source)),
+        "old words": str(sum(len(OLD_WORDS.findall(module.text)) for module in source)),
+        "class names used twice": str(len(repeated_classes(source))),
+    }
+
+
+def functions(module: Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def percentile(ordered: Sequence[int], percent: int) -> int:
+    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]
+
+
+def is_annotated(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    arguments = [
+        a for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs) if a.arg not in ("self", "cls")
+    ]
+    return node.returns is not None and all(argument.annotation is not None for argument in arguments)
+
+
+def is_broad(handler: ast.ExceptHandler) -> bool:
+    caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(kind is None or (isinstance(kind, ast.Name) and kind.id in BROAD) for kind in caught)
+
+
+def imports_in_functions(module: Module) -> int:
+    """Imports that run when a function is called."""
+    inside = {
+        id(node)
+        for function in functions(module)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    }
+    return len(inside)
+
+
+def flags_named(module: Module) -> list[str]:
+    """Lines of text in strings that name a command-line flag such as `--epochs`."""
+    return [
+        line
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        for line in node.value.splitlines()
+        if re.search(r"(?<![\w-])--[a-z]", line)
+    ]
+
+
+def fragments(module: Module) -> Iterator[tuple[int, str]]:
+    """Docstrings of classes, functions and fields that open as a fragment, by line."""
+    for node in ast.walk(module.tree):
+        body = getattr(node, "body", None)
+        if not isinstance(body, list):
+            continue
+        for statement in body:
+            if (
+                isinstance(statement, ast.Expr)
+                and isinstance(statement.value, ast.Constant)
+                and isinstance(statement.value.value, str)
+                and FRAGMENT.match(statement.value.value)
+                and not (node is module.tree and statement is body[0])
+            ):
+                yield statement.lineno, statement.value.value.splitlines()[0]
+
+
+def repeated_classes(modules: Sequence[Module]) -> list[str]:
+    names = Counter(node.name for module in modules for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef))
+    return sorted(name for name, count in names.items() if count > 1)
+
+
+def largest_cycle(modules: Sequence[Module]) -> int:
+    """The number of modules in the largest set that all import one another; imports for types alone do not count."""
+    names = {module.name for module in modules}
+    graph = {module.name: {name for name in imports(module) if name in names} - {module.name} for module in modules}
+    return max((len(group) for group in connected(graph) if len(group) > 1), default=0)
+
+
+def imports(module: Module) -> Iterator[str]:
+    for node in at_import_time(module.tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def at_import_time(tree: ast.AST) -> Iterator[ast.AST]:
+    """Nodes that run when the module is imported: none inside functions, none under `if TYPE_CHECKING`."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        yield node
+        yield from at_import_time(node)
+
+
+def connected(graph: Mapping[str, set[str]]) -> list[set[str]]:
+    """Strongly connected components: the modules that reach one another."""
+    reach: dict[str, set[str]] = {}
+    for start in graph:
+        seen, left = set[str](), [start]
+        while left:
+            for following in graph[left.pop()]:
+                if following not in seen:
+                    seen.add(following)
+                    left.append(following)
+        reach[start] = seen
+    return [{b for b in reach[a] if a in reach[b]} for a in graph]
+
+
+def print_table(ours: Mapping[str, str], before: Mapping[str, str] | None) -> None:
+    columns = ["ours", *(["before"] if before else []), *PUBLISHED[""]]
+    print("| | " + " | ".join(columns) + " |\n|---|" + "---|" * len(columns))
+    for name, value in ours.items():
+        published = PUBLISHED.get(name, ("",) * len(PUBLISHED[""]))
+        row = [value, *([before.get(name, "")] if before else []), *published]
+        print(f"| {name} | " + " | ".join(row) + " |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--against", type=Path, help="another checkout of this project, to compare with")
+    parser.add_argument(
+        "--list", choices=["fragments", "words", "flags", "classes"], help="list the places of one figure"
+    )
+    given = parser.parse_args()
+    if given.list:
+        for module in read_modules(ROOT / "src" / "trainfare"):
+            where = module.path.relative_to(ROOT)
+            if given.list == "fragments":
+                for line, text in fragments(module):
+                    print(f"{where}:{line}: {text}")
+            elif given.list == "words":
+                for number, line in enumerate(module.text.splitlines(), 1):
+                    if OLD_WORDS.search(line):
+                        print(f"{where}:{number}: {line.strip()}")
+            elif given.list == "flags" and ".cli" not in module.name:
+                for line in flags_named(module):
+                    print(f"{where}: {line.strip()}")
+        if given.list == "classes":
+            print("\n".join(repeated_classes(read_modules(ROOT / "src" / "trainfare"))))
+        return
+    print_table(figures(ROOT), figures(given.against) if given.against else None)
+
+
+if __name__ == "__main__":
+    main()

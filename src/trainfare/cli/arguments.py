@@ -1,0 +1,48 @@
+"""Python argument names as the command line spells them: `deadline='2h'` is `--deadline 2h`."""
+
+import shlex
+from collections.abc import Mapping
+
+from trainfare.errors import Remedy, TrainfareError
+
+FLAGS = {"batch_size": "--batch", "batch_sizes": "--batch", "deadline_seconds": "--deadline", "budget_usd": "--budget"}
+"""Arguments whose flag is not simply their name."""
+POSITIONAL = {"profile_id": "PROFILE", "profile_ids": "PROFILE", "command": "COMMAND", "path": "PATH"}
+"""Arguments that have no flag, by what the help calls them."""
+
+
+def flag(name: str) -> str:
+    """The flag of an argument: `iterations_per_epoch` is `--iterations-per-epoch`."""
+    return POSITIONAL.get(name) or FLAGS.get(name) or f"--{name.replace('_', '-')}"
+
+
+def spell_arguments(arguments: Mapping[str, object]) -> str:
+    """The words to type: `--spot --deadline 2h12m --batch 64 --batch 128`."""
+    words: list[str] = []
+    for name, value in arguments.items():
+        if value is None:
+            continue
+        if value is True:
+            words.append(flag(name))
+        elif value is False:
+            words.append(f"--no-{name.replace('_', '-')}")
+        else:
+            for each in value if isinstance(value, list | tuple) else (value,):
+                words += [*([flag(name)] if name not in POSITIONAL else []), shlex.quote(str(each))]
+    return " ".join(words)
+
+
+def spell_remedy(remedy: Remedy) -> str:
+    """`--deadline 2h12m`, or a whole command: `trainfare profile --epochs 10 -- python train.py`."""
+    words = spell_arguments(remedy.arguments)
+    if remedy.command is None:
+        return words
+    program = f"-- {remedy.program}" if remedy.program else ""
+    return " ".join(part for part in ("trainfare", remedy.command, words, program) if part)
+
+
+def spell_error(error: TrainfareError) -> str:
+    """The paragraph that is printed: the flag at fault, what happened, and what to type instead."""
+    where = f"{flag(error.field)}: " if error.field else ""
+    advice = " or ".join(f"`{spell_remedy(remedy)}`" for remedy in error.remedies)
+    return f"{where}{error.message}" + (f" Try {advice}." if advice else "")
