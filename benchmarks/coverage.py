@@ -122,7 +122,7 @@ def fit(settings: list[Setting]) -> RunNoise:
         scale=CAUTION * math.exp(found[0]),
         exponent=float(found[1]),
         degrees=math.exp(found[2]),
-        stays=ITERATION_NOISE.stays,
+        persistent_share=ITERATION_NOISE.persistent_share,
     )
 
 

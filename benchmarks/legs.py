@@ -126,7 +126,7 @@ def _measured(programs: Sequence[Times], hours: float) -> Row:
         for share in DEADLINES if latest > 1.05 * soonest else ():
             goal = Goal(deadline_seconds=soonest + share * (latest - soonest))
             inside = in_order(within(estimates, goal), goal)
-            legs = plan_split(workload, (*inside, *(e for e in estimates if e not in inside)), goal).split
+            legs = plan_split(workload, (*inside, *(e for e in estimates if e not in inside)), goal).plan
             of += 1
             if legs is not None and legs.single_machine is not None:
                 savings.append(1 - legs.usd.value / legs.single_machine.usd.value)

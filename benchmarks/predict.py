@@ -31,7 +31,7 @@ for power in range(10):
     for machine in machines.values():
         for nodes, share in ((1, 1), (1, 2), (1, 4), (2, 4), (4, 4), (8, 4)):
             gpus = max(1, machine.gpus * share // 4) if nodes == 1 else machine.gpus
-            count += predictor.believe(machine, nodes=nodes, gpus=gpus, batch_size=64 * 2**power) is not None
+            count += predictor.predict(machine, nodes=nodes, gpus=gpus, batch_size=64 * 2**power) is not None
 print(json.dumps({"seconds": time.perf_counter() - started, "predictions": count, "machines": len(machines)}))
 """
 

@@ -74,7 +74,7 @@ def _keep_a_profile(folder: Path) -> None:
     from trainfare.store.open import open_history
 
     with open_history(str(folder / "history.db")) as history:
-        history.add_profile(profile())
+        history.profiles.add(profile())
 
 
 def profile() -> "Profile":

@@ -28,7 +28,7 @@ from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 
-from trainfare.model.spot import RUNGS, ZoneHistory, rung_of
+from trainfare.model.spot import AGE_BINS, ZoneHistory, age_bin
 
 FEW_ZONES = 5
 LAGS = (1, 7, 30, 90, 180, 365)
@@ -90,9 +90,9 @@ class Trace:
 
 def counted(seen: Sequence[int], ages: Sequence[float], *, gap_seconds: float, where: str) -> ZoneHistory:
     """Slot by slot: 0 where there is no machine, else which: from one to another is a loss and a return at once."""
-    events = {True: [0] * RUNGS, False: [0] * RUNGS}
-    slots = {True: [0] * RUNGS, False: [0] * RUNGS}
-    rungs = [rung_of(age + gap_seconds / 2) for age in ages]
+    events = {True: [0] * AGE_BINS, False: [0] * AGE_BINS}
+    slots = {True: [0] * AGE_BINS, False: [0] * AGE_BINS}
+    rungs = [age_bin(age + gap_seconds / 2) for age in ages]
     for now, rung in zip(seen, rungs, strict=True):
         slots[now > 0][rung] += 1
     for (now, later), rung in zip(pairwise(seen), rungs, strict=False):
@@ -101,10 +101,10 @@ def counted(seen: Sequence[int], ages: Sequence[float], *, gap_seconds: float, w
             if now and later:
                 events[False][0] += 1
     return ZoneHistory(
-        where=where,
-        lost=tuple(events[True]),
+        zone=where,
+        losses=tuple(events[True]),
         up_hours=tuple(n * gap_seconds / 3600 for n in slots[True]),
-        back=tuple(events[False]),
+        returns=tuple(events[False]),
         down_hours=tuple(n * gap_seconds / 3600 for n in slots[False]),
     )
 
@@ -142,11 +142,11 @@ def read_zones(folder: Path) -> list[Zone]:
 
 def zone_rows(folder: Path) -> Iterator[str]:
     """As `catalog/data/spot_zones.csv` has them."""
-    counts = [f"{name}_{rung}" for name in ("lost", "up_hours", "back", "down_hours") for rung in range(RUNGS)]
+    counts = [f"{name}_{rung}" for name in ("lost", "up_hours", "back", "down_hours") for rung in range(AGE_BINS)]
     yield ",".join(("provider", "gpu", "gpus", "zone", "first_day", "last_day", *counts))
     for trace in read_traces(folder):
         found = trace.history()
-        whole = (*found.lost, *found.up_hours, *found.back, *found.down_hours)
+        whole = (*found.losses, *found.up_hours, *found.returns, *found.down_hours)
         named = (trace.provider, trace.gpu, trace.gpus, trace.zone, trace.first_day, trace.last_day)
         yield ",".join((*map(str, named), *(f"{count:.5g}" for count in whole)))
 

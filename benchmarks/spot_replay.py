@@ -45,7 +45,7 @@ from benchmarks.baselines.spot_policies import (
 )
 from benchmarks.spot import Trace, counted, read_day_prices, read_traces
 from trainfare.estimator.spot.deadline_risk import Outlook, late_on_spot, on_spot_only, outlook
-from trainfare.model.spot import Availability, Running, SpotState, SpotTraining, ZoneHistory, pooled_history
+from trainfare.model.spot import Availability, Running, SpotState, SpotTraining, ZoneHistory, pool_histories
 
 FITTED_ON = "aws-10-26-2022"
 MACHINES = {("V100", 1): "p3.2xlarge", ("V100", 8): "p3.16xlarge", ("K80", 1): "p2.xlarge", ("K80", 8): "p2.8xlarge"}
@@ -344,8 +344,8 @@ class Forecast:
 
 
 def forecast(zone: Zone, job: Job, ran: Sequence[Ran], usual: Sequence[Availability], pooled: Availability) -> Forecast:
-    training, own = job.on(zone), zone.past.availability(usual=pooled)
-    then = zone.judged_weeks.availability(usual=pooled)
+    training, own = job.on(zone), zone.past.availability(prior=pooled)
+    then = zone.judged_weeks.availability(prior=pooled)
     straight = zone.on_demand / 3600 * (training.work_seconds + training.start_seconds)
     alone = [each for each in ran if each.policy == "spot only"]
     ours = [each for each in ran if each.policy == "ours, zone known"]
@@ -411,14 +411,14 @@ def report(traces: Path, prices: Path, starts: int) -> Report:
     zones = read_replay_zones(read_traces(traces), prices)
     single = [zone for zone in zones if zone.campaign == FITTED_ON and zone.machine.startswith("1 ×")]
     whole = [zone.history(0, None) for zone in single]
-    pooled = pooled_history(whole, FITTED_ON).availability()
-    usual = [each.availability(usual=pooled) for each in whole]
+    pooled = pool_histories(whole, FITTED_ON).availability()
+    usual = [each.availability(prior=pooled) for each in whole]
     said: list[Forecast] = []
 
     def replayed(group: Sequence[Zone], wanted: Sequence[Job], said: list[Forecast] | None = None) -> list[Ran]:
         ran: list[Ran] = []
         for zone in group:
-            policies = policies_of(pooled, zone.past.availability(usual=pooled))
+            policies = policies_of(pooled, zone.past.availability(prior=pooled))
             for job in wanted:
                 found = list(replay(zone, job, policies, starts))
                 if said is not None:

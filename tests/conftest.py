@@ -1,13 +1,25 @@
-"""Every test has a home and a terminal of its own: none depends on the settings or the window of whoever runs it."""
+"""Isolation of every test: a home folder and a terminal of its own, and no network.
 
+A test that needs sockets of this machine asks for them with the marker `loopback`; no test reaches another machine.
+Child processes and libpq, the library behind PostgreSQL, open their sockets outside Python and are not affected.
+"""
+
+import ipaddress
 import os
+import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 
+class NetworkBlockedError(RuntimeError):
+    """A test tried to open a connection that it may not open."""
+
+
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home folder, so that no test depends on the settings or the window of the person who runs it."""
     home = tmp_path_factory.mktemp("home")
     for variable, folder in {"HOME": "", "XDG_DATA_HOME": "data", "XDG_CONFIG_HOME": "config"}.items():
         monkeypatch.setenv(variable, str(home / folder))
@@ -17,3 +29,37 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     for variable in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(variable, raising=False)
     return home
+
+
+@pytest.fixture(autouse=True)
+def no_network(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Block connections and name lookups; with the marker `loopback`, only those that leave this machine."""
+    loopback_allowed = request.node.get_closest_marker("loopback") is not None
+
+    def require_allowed(host: object) -> None:
+        if not (loopback_allowed and _is_loopback(host)):
+            raise NetworkBlockedError(f"a test may not connect to {host}; see tests/conftest.py")
+
+    for name in ("connect", "connect_ex", "sendto"):
+        original = getattr(socket.socket, name)
+
+        def guarded(self: socket.socket, *arguments: Any, original: Any = original) -> Any:
+            if self.family in (socket.AF_INET, socket.AF_INET6):
+                require_allowed(arguments[-1][0])
+            return original(self, *arguments)
+
+        monkeypatch.setattr(socket.socket, name, guarded)
+    look_up = socket.getaddrinfo
+
+    def guarded_look_up(host: Any, *arguments: Any, **options: Any) -> Any:
+        require_allowed(host)
+        return look_up(host, *arguments, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", guarded_look_up)
+
+
+def _is_loopback(host: object) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(str(host)).is_loopback
+    except ValueError:
+        return False

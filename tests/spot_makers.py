@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 from benchmarks.spot_replay import Zone
-from trainfare.model.spot import Availability, SpotState, SpotTraining, rung_of
+from trainfare.model.spot import Availability, SpotState, SpotTraining, age_bin
 
 HOUR = 3600.0
 
@@ -12,9 +12,9 @@ HOUR = 3600.0
 def make_availability(**changes: Any) -> Availability:
     """About as good as the better zones of the traces."""
     fields: dict[str, Any] = {
-        "where": "us-west-2a",
+        "zone": "us-west-2a",
         "lost_per_hour": (0.9, 0.3, 0.15, 0.05),
-        "back_per_hour": (1.6, 1.0, 0.5, 0.5),
+        "return_per_hour": (1.6, 1.0, 0.5, 0.5),
     }
     return Availability(**(fields | changes))
 
@@ -54,7 +54,7 @@ def make_zone(
     for _ in range(slots):
         seen.append(int(up))
         ages.append(age)
-        rate = (availability.lost_per_hour if up else availability.back_per_hour)[rung_of(age)]
+        rate = (availability.lost_per_hour if up else availability.return_per_hour)[age_bin(age)]
         age += gap_seconds
         if rng.expovariate(1) < rate * gap_seconds / HOUR:
             up, age = not up, 0.0

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from trainfare.catalog.gpus import load_gpus
-from trainfare.estimator.gpu.by_operator import fit_transfer, transferred
+from trainfare.estimator.gpu.by_operator import fit_transfer, transfer_step
 from trainfare.measurements.cnn_on_ec2 import Setting, gpu_of, read_latencies, read_profiles
 from trainfare.model.interval import Interval
 from trainfare.model.machine import Gpu
@@ -74,7 +74,7 @@ def answered(fit: Path, test: Path | None, by: str) -> tuple[list[Carried], list
     for known, asked in folds(fit, test, by=by):
         learned = fit_transfer(known, GPUS)
         rows += asked
-        answers += [transferred([r.profile], r.profile.batch_size, r.source, r.target, learned) for r in asked]
+        answers += [transfer_step([r.profile], r.profile.batch_size, r.source, r.target, learned) for r in asked]
     return rows, answers
 
 

@@ -2,7 +2,7 @@
 
 The known sizes are the judged program's own. The belief about its critical batch size is learned from the other
 programs of the fit folder, both tables together. The form of the belief and the noise were chosen in sight of these
-tables (`docs/decisions/0097-learn-the-critical-batch-size-prior.md`).
+tables (`docs/experiments/0097-epochs-prior.md`).
 
     <table>/<2x|4x|8x>                  three sizes are known; by the ratio to the nearest of them
     …/two_known, …/one_known            two, or one
@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.accuracy.judged import Judged
 from benchmarks.epochs.data import BySize, public_sizes, reference_points
 from benchmarks.epochs.other_batch import BUCKETS, Row, beliefs, rows
-from trainfare.estimator.epochs.by_batch import EpochsBelief
+from trainfare.estimator.epochs.by_batch import EpochsPrior
 from trainfare.model.epochs import EpochsAnswer
 
 PARTS = {3: "", 2: "/two_known", 1: "/one_known"}
@@ -48,7 +48,7 @@ def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
         raise missing[0]
 
 
-def _judged(table: str, sets: Mapping[str, BySize], believed: Mapping[str, EpochsBelief]) -> Iterator[Judged]:
+def _judged(table: str, sets: Mapping[str, BySize], believed: Mapping[str, EpochsPrior]) -> Iterator[Judged]:
     for count, part in PARTS.items():
         found = {program: list(rows(of, count, believed[program])) for program, of in sets.items()}
         few = [program for program, of in sets.items() if len(of.known) <= count]

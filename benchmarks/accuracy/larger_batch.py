@@ -21,13 +21,13 @@ from benchmarks.accuracy.judged import Judged
 from benchmarks.baselines.stepwise import fit_stepwise
 from trainfare.catalog.gpus import load_gpus
 from trainfare.estimator.batch.larger import (
-    GIVEN,
-    Curve,
+    KNOWN_SIZES,
+    BatchCurve,
     LargerBatchFit,
-    curves_in,
     fit_larger_batch,
     known_batch,
     larger_batch,
+    program_curves,
     without_operators,
 )
 from trainfare.estimator.batch.larger import KnownBatch as Known
@@ -47,7 +47,7 @@ class Row:
     """One setting: what is given, what is asked, and what a baseline may know of the machine."""
 
     setting: Setting
-    curve: Curve
+    curve: BatchCurve
     gpu: Gpu | None
 
     @property
@@ -59,7 +59,7 @@ def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
     learned_from, shorter = read_rows(fit)
     asked = learned_from if test is None else read_rows(test)[0]
     if not asked:
-        raise FileNotFoundError(f"{test or fit}/cnn_on_ec2: no setting with more than {GIVEN} batch sizes")
+        raise FileNotFoundError(f"{test or fit}/cnn_on_ec2: no setting with more than {KNOWN_SIZES} batch sizes")
     left_out = family_of if test is None else _itself
     curves = [row.curve for row in learned_from] + shorter
     whole = _answers(asked, [*without_operators(curves)], left_out, operators=False)
@@ -79,7 +79,7 @@ def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
         )
 
 
-def read_rows(folder: Path) -> tuple[list[Row], list[Curve]]:
+def read_rows(folder: Path) -> tuple[list[Row], list[BatchCurve]]:
     """Each setting from its three smallest batch sizes to its largest; and the shorter curves inside of them."""
     profiles: dict[Setting, dict[float, OperatorProfile]] = defaultdict(dict)
     seconds: dict[Setting, dict[float, float]] = defaultdict(dict)
@@ -100,10 +100,10 @@ def read_rows(folder: Path) -> tuple[list[Row], list[Curve]]:
         raise missing[1]
     gpus = load_gpus()
     rows: list[Row] = []
-    shorter: list[Curve] = []
+    shorter: list[BatchCurve] = []
     for setting, times in sorted(seconds.items()):
         known = {size: _known(size, spent, profiles[setting].get(size)) for size, spent in times.items()}
-        found = curves_in(known, profiles[setting], gpus, program=setting[0], family=family_of(setting[0]))
+        found = program_curves(known, profiles[setting], gpus, program=setting[0], family=family_of(setting[0]))
         if found:
             rows.append(Row(setting=setting, curve=found[0], gpu=gpus.get(gpu_of(setting[2]))))
             shorter += found[1:]
@@ -116,7 +116,7 @@ def _known(batch_size: float, seconds: float, profile: OperatorProfile | None) -
     return replace(known_batch(profile), seconds=seconds)
 
 
-def _timed(curve: Curve) -> bool:
+def _timed(curve: BatchCurve) -> bool:
     return all(known.product_seconds is not None for known in curve.known)
 
 
@@ -125,7 +125,7 @@ def _itself(program: str) -> str:
 
 
 def _answers(
-    asked: Sequence[Row], curves: Sequence[Curve], left_out: Callable[[str], str], *, operators: bool
+    asked: Sequence[Row], curves: Sequence[BatchCurve], left_out: Callable[[str], str], *, operators: bool
 ) -> list[Interval | None]:
     """Each row by a fit without what it is left out with; one fit serves all whom it never saw."""
     fits: dict[str, LargerBatchFit | None] = {}
@@ -142,7 +142,7 @@ def _answers(
         if fit is None or (operators and not _timed(curve)):
             answers.append(None)
         else:
-            answers.append(larger_batch(curve.known, curve.batch_size, fit, held_share=curve.held_share))
+            answers.append(predict_larger_batch(curve.known, curve.batch_size, fit, memory_share=curve.memory_share))
     return answers
 
 

@@ -91,9 +91,9 @@ its factor up and down. A bold row is ours; below it the baselines on the same r
 floor what a first version must; a floor that is a factor is against the best baseline.
 
 **How far to believe it.** No row that is judged was in the fit that judges it. But forms and settings of the models
-were chosen while looking at these tables, so expect somewhat more on others; [decisions](decisions) 0080 to 0087, 0096,
-0097, 0099 and 0104 to 0107 say which, and what second folders gave (`python -m benchmarks.accuracy.split` makes them).
-Rows count alike, so a program with many rows weighs much."""
+were chosen while looking at these tables, so expect somewhat more on others; [experiments](experiments/README.md)
+0080 to 0087, 0096, 0097, 0099 and 0104 to 0107 say which, and what second folders gave (`python -m
+benchmarks.accuracy.split` makes them). Rows count alike, so a program with many rows weighs much."""
 
 TOLD = {
     "other_vm": "Operator times and step time on one EC2 type, the step time on each of three others: 12 pairs.",

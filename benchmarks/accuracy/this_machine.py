@@ -24,7 +24,7 @@ from pathlib import Path
 from benchmarks.accuracy.judged import Judged
 from benchmarks.accuracy.page import as_table
 from trainfare.app.profiling.profile import profile
-from trainfare.estimator.step.slices import SliceMeasurement, slice_measurements, predict_step_times
+from trainfare.estimator.step.slices import SliceMeasurement, predict_step_times, slice_measurements
 from trainfare.model.document import from_json, to_json
 from trainfare.model.interval import Interval
 from trainfare.model.profile import Profile

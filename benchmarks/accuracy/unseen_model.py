@@ -18,7 +18,7 @@ from benchmarks.accuracy.judged import Array, Judged
 from benchmarks.accuracy.roofline_baselines import Baselines
 from trainfare.catalog.gpus import load_gpus
 from trainfare.estimator.gpu.physics import fit_physics, interval_factor, step_seconds
-from trainfare.measurements.traced_models import further_image_models, read_image_models, read_torchvision
+from trainfare.measurements.traced_models import read_image_models, read_own_image_traces, read_torchvision
 from trainfare.model.measurement import MeasuredIteration
 
 KEY = "unseen_model/vision_models_rtx3090"
@@ -27,7 +27,7 @@ Rows = Sequence[MeasuredIteration]
 
 
 def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
-    further = further_image_models(fit)
+    further = read_own_image_traces(fit)
     learnt = [*read_image_models(fit), *further, *_on_other_gpus(fit)]
     judged = read_image_models(fit if test is None else test)
     by_family = _folds(judged, [row.family for row in judged], learnt, family=True)

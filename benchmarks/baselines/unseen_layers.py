@@ -17,7 +17,7 @@ The host's part no figure of a GPU tells; it is the median of the known GPUs' un
 Errors are those of the device's part. One measured layer of another size says little, so λ = 3.
 
 Interval: each known GPU is asked as if it were unseen, told by one GPU fewer than the one asked about will be, and each
-weighs the same (`usual_factor`). Which layers are measured is chance too, and one draw of ten may be lucky on all known
+weighs the same (`typical_factor`). Which layers are measured is chance too, and one draw of ten may be lucky on all known
 GPUs at once: each is asked with several draws.
 Limits: float32 of Kepler to Volta under TensorFlow 1 is all that was tried.
 """
@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from benchmarks.baselines.layer_terms import HOST, Shapes, figures_of, layer_terms, shapes_of
 from benchmarks.baselines.layers import LayerModel, least_seconds, parts_of
-from trainfare.estimator.fitting.conformal import usual_factor
+from trainfare.estimator.fitting.conformal import typical_factor
 from trainfare.estimator.gpu.similarity import generations_apart
 from trainfare.model.machine import Gpu
 from trainfare.model.measurement import MeasuredLayer
@@ -42,7 +42,7 @@ Array = NDArray[np.float64]
 DAMPING = 0.9
 """α."""
 APART = 5.0
-"""ρ. Both chosen in sight of six GPUs, to which 0.8 to 0.9 and 3 to 8 are all much the same (docs/decisions/0099)."""
+"""ρ. Both chosen in sight of six GPUs, to which 0.8 to 0.9 and 3 to 8 are all much the same (docs/experiments/0099)."""
 SHRINKAGE = 3.0
 """λ."""
 TRUST = 0.1
@@ -218,4 +218,4 @@ def _factors(
                 told = panel.predict(rows, gpus[model.gpu], gpus, measured)
                 errors[given] += np.log(told / truth).tolist()
             groups += [model.gpu] * len(rows)
-    return {given: usual_factor(of, groups) for given, of in errors.items()}
+    return {given: typical_factor(of, groups) for given, of in errors.items()}

@@ -21,7 +21,7 @@ from benchmarks.epochs.data import BySize, Run, by_program, public_runs, referen
 from trainfare.estimator.epochs.convergence import FORMS
 from trainfare.estimator.epochs.stabilisation import patience_epoch
 from trainfare.model.epochs import EpochsAnswer
-from trainfare.profiler.stopping import stabilisation_point
+from trainfare.model.stability import stabilisation_point
 
 PUBLISHED = "104–276 (Sanghvi, two predictions by Optimus)"
 Table = list[dict[str, Any]]

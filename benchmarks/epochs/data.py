@@ -10,7 +10,7 @@ from math import cos, isfinite, pi
 from pathlib import Path
 
 from trainfare.estimator.epochs.by_batch import KnownEpochs
-from trainfare.estimator.epochs.stabilisation import running_median, settled_epoch, window_of
+from trainfare.estimator.epochs.stabilisation import running_median, settled_epoch, median_window
 
 FIRST_BATCH = {"cifar10": 128, "imagenet": 200, "ncf": 256, "yolov3": 8, "deepspeech2": 20, "bert": 12}
 """At which the noise of the gradient is given, and one pass over the data is one epoch of the curve; of a program that
@@ -167,7 +167,7 @@ def to_target(runs: Sequence[Run]) -> BySize:
     With a constant learning rate the settled epoch is where noise lets it be; a target is not.
     """
     middles = [
-        running_median([v if run.higher else -v for v in run.values], window_of(len(run.values))) for run in runs
+        running_median([v if run.higher else -v for v in run.values], median_window(len(run.values))) for run in runs
     ]
     worst = min(middles, key=max)
     target = max(worst) - 0.05 * (max(worst) - worst[0])

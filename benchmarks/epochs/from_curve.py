@@ -11,8 +11,8 @@ from math import exp, log
 from statistics import fmean
 
 from benchmarks.epochs.data import Run
-from trainfare.estimator.epochs.convergence import FORMS, epochs_by_curve, fit_of
-from trainfare.estimator.epochs.learning_rates import SMOOTH_SHARE, USUAL_SHARE, epoch_of_share, schedule_of
+from trainfare.estimator.epochs.convergence import FORMS, epochs_by_curve, fit_form
+from trainfare.estimator.epochs.learning_rates import SMOOTH_SHARE, TYPICAL_SHARE, epoch_at_share, classify_schedule
 from trainfare.estimator.epochs.needed import epochs_needed
 from trainfare.model.epochs import EpochsAnswer
 
@@ -37,7 +37,7 @@ def rows(runs: Sequence[Run], seen: float, others: Sequence[Run] | None = None) 
     """`others` are the runs that constants come from; else those of the other programs in `runs`."""
     for program in dict.fromkeys(run.program for run in runs):
         rest = [run for run in others or runs if run.program != program]
-        share, usual = smooth_share(rest), usual_share(rest)
+        share, usual = smooth_share(rest), typical_share(rest)
         for run in runs:
             if run.program == program:
                 yield _row(run, run.values[: max(2, round(seen * len(run.values)))], share, usual)
@@ -45,17 +45,17 @@ def rows(runs: Sequence[Run], seen: float, others: Sequence[Run] | None = None) 
 
 def smooth_share(runs: Iterable[Run]) -> float:
     """Of the two candidates the one with the smaller error on these runs; the product's where none falls smoothly."""
-    smooth = [run for run in runs if schedule_of(run.plan).shape in ("smooth", "one-cycle")]
+    smooth = [run for run in runs if classify_schedule(run.plan).shape in ("smooth", "one-cycle")]
     if not smooth:
         return SMOOTH_SHARE
-    return min(SHARES, key=lambda share: sum(abs(log(epoch_of_share(r.plan, share) / r.settled)) for r in smooth))
+    return min(SHARES, key=lambda share: sum(abs(log(epoch_at_share(r.plan, share) / r.settled)) for r in smooth))
 
 
-def usual_share(runs: Sequence[Run]) -> float:
+def typical_share(runs: Sequence[Run]) -> float:
     """The geometric mean, every program counting alike; the product's where there is none."""
     programs = sorted({run.program for run in runs})
     if not programs:
-        return USUAL_SHARE
+        return TYPICAL_SHARE
     return exp(
         fmean(fmean(log(r.settled / len(r.values)) for r in runs if r.program == program) for program in programs)
     )
@@ -63,12 +63,12 @@ def usual_share(runs: Sequence[Run]) -> float:
 
 def _row(run: Run, values: Sequence[float], share: float, usual: float) -> Row:
     whole = len(run.values)
-    fits = {form: fit_of(form, values, higher=run.higher, run=whole) for form in FORMS}
+    fits = {form: fit_form(form, values, higher=run.higher, run=whole) for form in FORMS}
     return Row(
         program=run.program,
         truth=run.settled,
         forms={form: fit.epoch if fit else whole for form, fit in fits.items()},
         constant=usual * whole,
-        curve=epochs_by_curve(values, higher=run.higher, run=whole, usual_share=usual),
-        ours=epochs_needed(values, higher=run.higher, run=whole, plan=run.plan, share=share, usual_share=usual),
+        curve=epochs_by_curve(values, higher=run.higher, run=whole, typical_share=usual),
+        ours=epochs_needed(values, higher=run.higher, run=whole, plan=run.plan, share=share, typical_share=usual),
     )

@@ -13,8 +13,8 @@ from itertools import combinations
 from math import inf, log, sqrt
 
 from benchmarks.epochs.data import BySize
-from trainfare.estimator.epochs.batch_prior import fit_epochs_belief
-from trainfare.estimator.epochs.by_batch import FARTHEST, EpochsBelief, KnownEpochs, epochs_at_batches
+from trainfare.estimator.epochs.batch_prior import fit_epochs_prior
+from trainfare.estimator.epochs.by_batch import FARTHEST, EpochsPrior, KnownEpochs, epochs_at_batches
 from trainfare.model.epochs import EpochsAnswer
 
 BUCKETS = ((2.0, "≤ 2×"), (4.0, "2–4×"), (8.0, "4–8×"))
@@ -35,17 +35,17 @@ class Row:
     """With the gradient's noise of the known runs, where it was measured: what a user gets."""
 
 
-def beliefs(asked: Iterable[str], learned_from: Mapping[str, BySize]) -> dict[str, EpochsBelief]:
+def beliefs(asked: Iterable[str], learned_from: Mapping[str, BySize]) -> dict[str, EpochsPrior]:
     """For each program what the others say."""
     return {
-        program: fit_epochs_belief(
+        program: fit_epochs_prior(
             [(of.known, of.samples) for name, of in sorted(learned_from.items()) if name != program]
         )
         for program in asked
     }
 
 
-def rows(of: BySize, count: int, belief: EpochsBelief, *, farthest: float = FARTHEST) -> Iterator[Row]:
+def rows(of: BySize, count: int, belief: EpochsPrior, *, farthest: float = FARTHEST) -> Iterator[Row]:
     """Of one program, from `count` known sizes; beyond `farthest` times an answer has only its ends."""
     points = of.known
     for chosen in combinations(range(len(points)), count):
@@ -94,6 +94,6 @@ def _least_squares(known: Sequence[KnownEpochs], batch_size: int) -> float:
     return float(alpha + beta)
 
 
-def everywhere(of: BySize, count: int, belief: EpochsBelief) -> list[Row]:
+def everywhere(of: BySize, count: int, belief: EpochsPrior) -> list[Row]:
     """With a number at any distance: users get none beyond four times, it is judged all the same."""
     return list(rows(of, count, belief, farthest=inf))

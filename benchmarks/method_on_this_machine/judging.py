@@ -7,7 +7,7 @@ from statistics import median
 
 from benchmarks.method_on_this_machine.measuring import SAMPLES, SLICES, Done
 from benchmarks.slices import slice_offers
-from trainfare.estimator.epochs.two_epochs import configurations, epochs_run
+from trainfare.estimator.epochs.two_epochs import configurations, epochs_until_stable
 from trainfare.estimator.estimate import estimate_all
 from trainfare.estimator.prediction.predictor import StepTimePredictor
 from trainfare.model.interval import Interval
@@ -56,7 +56,7 @@ class Judged:
 def epochs_needed(done: Iterable[Done]) -> dict[tuple[str, int], int]:
     """By framework and batch size, from the runs until stable."""
     return {
-        (each.task.framework, each.task.batch_size): epochs_run(each.profile)
+        (each.task.framework, each.task.batch_size): epochs_until_stable(each.profile)
         for each in done
         if each.task.what == "until stable" and each.profile is not None
     }

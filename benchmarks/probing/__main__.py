@@ -8,8 +8,8 @@ probe takes 30 s after that, two epochs a tenth of the training: assumptions (`-
 percent over the oracle, the mean over jobs, then over settings; one setting stands apart, where the batch is to be
 found along with the machine. Chosen in sight of these tables: `DOUBT` and the conditioning of `recommender/probing/next_probe.py`,
 that a profile on several GPUs is not moved to others by our models, the two lengths, and which setting stands apart
-(docs/decisions/0093 has what each changed). On `cnn_on_ec2` one machine is always the cheapest: it tells policies that
-waste money, not beliefs that are right.
+(docs/experiments/0093 has what each changed). On `cnn_on_ec2` one machine is always the cheapest: it tells policies
+that waste money, not beliefs that are right.
 """
 
 import argparse

@@ -31,9 +31,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # it warns that hosts have no names
 
 from benchmarks.saturation.hosts import hosts, why_not
-from trainfare.estimator.parallel.parameter_server import in_step_seconds, served_seconds
+from trainfare.estimator.parallel.parameter_server import synchronous_step_seconds, parameter_server_seconds
 from trainfare.estimator.parallel.ring import overlapped_seconds, ring_seconds
-from trainfare.model.cluster import Limit, Server, Worker
+from trainfare.model.cluster import ClusterLimit, Server, Worker
 from trainfare.recommender.clusters.fc2 import mbps_of, scala_opt_m
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _table(mbps: float, link: "Link", seen: "list[Seen]", compute: float, *, in_
     transfer = link.bytes / link.bytes_per_second
     rows = []
     for one in seen:
-        served = served_seconds(
+        served = parameter_server_seconds(
             compute, gradient_bytes=link.bytes, workers=one.workers, server_bytes_per_second=link.bytes_per_second
         )
         predicted = served.synchronous if in_step else served.asynchronous
@@ -199,7 +199,7 @@ def _table(mbps: float, link: "Link", seen: "list[Seen]", compute: float, *, in_
     scala = scala_opt_m(
         Server(name="h0", usd_per_hour=1.0, mbps=reached),
         Worker(name="host", usd_per_hour=1.0, mbps=one_sends),
-        Limit(workers=1000),
+        ClusterLimit(workers=1000),
     ).workers
     rates = {row.workers: row.samples_per_second for row in rows}
     return Table(
@@ -222,7 +222,7 @@ def _evenness(rows: list[Row], compute: float, transfer: float) -> float | None:
     wanted = []
     for row in rows:
         if row.workers > 1:
-            least, most = (in_step_seconds(compute, transfer, row.workers, evenness=e) for e in (0.0, 1.0))
+            least, most = (synchronous_step_seconds(compute, transfer, row.workers, evenness=e) for e in (0.0, 1.0))
             wanted.append((row.seconds - least) / (most - least))
     return median(wanted) if wanted else None
 

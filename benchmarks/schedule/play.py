@@ -17,7 +17,7 @@ from trainfare.model.queue import Delays, Instance
 from trainfare.scheduler.bounds.lower_bound import lower_bound
 from trainfare.scheduler.evaluate import evaluate
 from trainfare.scheduler.legal import schedule_violations
-from trainfare.scheduler.policies.registry import policy
+from trainfare.scheduler.policies.registry import load_policy
 from trainfare.scheduler.simulation.generate import QueueSetting, generate
 from trainfare.scheduler.simulation.simulate import simulate
 

@@ -17,8 +17,8 @@ from statistics import median
 
 from benchmarks.accuracy.more_gpus.from_one import FOLDS, steps_in_step
 from benchmarks.accuracy.unseen_gpu.by_times import GPUS, every_program, timed
-from trainfare.estimator.gpu.by_times import ProgramsFit, fit_programs, moved
-from trainfare.estimator.parallel.links import ClusterStep, ScalingFit, fit_links, seconds_of
+from trainfare.estimator.gpu.by_times import ProgramsFit, fit_programs, predict_by_times
+from trainfare.estimator.parallel.links import ClusterStep, ScalingFit, fit_links, predict_cluster_step
 from trainfare.measurements.job_traces import JOB_TYPE
 from trainfare.measurements.seven_models import SOURCE, seven_models
 from trainfare.model.measurement import MeasuredIteration
@@ -74,8 +74,8 @@ def _guess(row: MeasuredIteration, there: list[MeasuredIteration], fit: Programs
     if known and known[0].gpu == row.gpu:
         alone, deviation = known[0].seconds, 0.0
     else:
-        told = moved([timed(each) for each in known or there], GPUS[row.gpu], row.dtype, fit, batch_size=row.batch_size)
-        alone, deviation = told.seconds, _deviation(told.low, told.high)
+        told = predict_by_times([timed(each) for each in known or there], GPUS[row.gpu], row.dtype, fit, batch_size=row.batch_size)
+        alone, deviation = told.value, _deviation(told.low, told.high)
     if row.gpus == 1:
         return Guess(ratio=alone / row.seconds, deviation=deviation)
     step = ClusterStep(
@@ -84,12 +84,12 @@ def _guess(row: MeasuredIteration, there: list[MeasuredIteration], fit: Programs
         gpu=GPUS[row.gpu],
         gpus=row.gpus,
         nodes=row.nodes,
-        alone_seconds=alone,
+        single_gpu_seconds=alone,
         seconds=alone,  # what is asked for; it is not looked at
         gradient_bytes=row.gradient_bytes,
         machine=f"{row.gpu}, {row.machine}",
     )
-    together = seconds_of(step, links)
+    together = predict_cluster_step(step, links)
     return Guess(
         ratio=together.seconds / row.seconds,
         deviation=math.hypot(deviation, _deviation(together.low, together.high)),

@@ -76,6 +76,11 @@ def format_usd(usd: float) -> str:
     return f"${usd:.{1 - math.floor(math.log10(usd))}f}"
 
 
+def format_usd_per_hour(usd: float) -> str:
+    """A price: cents from a dollar on, four significant digits below: $32.77/h, $0.526/h, $0.1205/h."""
+    return f"${usd:,.2f}/h" if usd >= 1 else f"${usd:.4g}/h"
+
+
 def format_count(count: float) -> str:
     """A count of things: 7, 1,392; an expected count below ten keeps a digit: 0.4, 1.6."""
     if isinstance(count, int) or count >= 9.5:

@@ -18,9 +18,9 @@ def keep(*kept: Profile | Submission) -> None:
     with open_history(read_settings().store) as history:
         for noun in kept:
             if isinstance(noun, Profile):
-                history.add_profile(noun)
+                history.profiles.add(noun)
             else:
-                history.add_submission(noun)
+                history.submissions.add(noun)
 
 
 def on_a_t4(**changes: Any) -> Profile:

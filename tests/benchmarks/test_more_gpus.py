@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.accuracy.judged import Judged
 from benchmarks.accuracy.more_gpus import data_parallel
-from trainfare.estimator.parallel.ring import Placement, RingFit
+from trainfare.estimator.parallel.ring import GpuPlacement, RingFit
 
 PLACEMENTS = ("1", "2", "4", "11", "22", "44", "1111", "2222", "4444")
 BATCHES = (32, 64, 128)
@@ -15,7 +15,7 @@ BATCHES = (32, 64, 128)
 
 def write_program(folder: Path, name: str, gradient_seconds: float) -> None:
     ring = RingFit(
-        alone=((32.0, 0.05), (64.0, 0.1), (128.0, 0.2)),
+        on_one_gpu=((32.0, 0.05), (64.0, 0.1), (128.0, 0.2)),
         gamma=1.5,
         crowding=0.01,
         inside_seconds=gradient_seconds / 4,
@@ -25,7 +25,7 @@ def write_program(folder: Path, name: str, gradient_seconds: float) -> None:
     )
     lines = ["placement,local_bsz,step_time,sync_time"]
     for placement in PLACEMENTS:
-        where = Placement(nodes=len(placement), gpus=sum(map(int, placement)))
+        where = GpuPlacement(nodes=len(placement), gpus=sum(map(int, placement)))
         lines += [f"{placement},{batch},{ring.seconds(where, batch):.6f},0" for batch in BATCHES]
     path = folder / "data_parallel_t4" / name / "placements.csv"
     path.parent.mkdir(parents=True)

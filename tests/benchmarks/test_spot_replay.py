@@ -31,15 +31,15 @@ def made_zone(seen: str, *, name: str = "x-1a", spot: float = 1.0) -> Zone:
 
 def test_events_and_hours_are_counted_by_age() -> None:
     found = counted([1, 1, 1, 1, 0, 1], [0, 600, 1200, 1800, 0, 0], gap_seconds=GAP, where="a")
-    assert found.lost == (0, 1, 0, 0)
-    assert found.back == (1, 0, 0, 0)
+    assert found.losses == (0, 1, 0, 0)
+    assert found.returns == (1, 0, 0, 0)
     assert found.up_hours == pytest.approx((4 / 6, 1 / 6, 0, 0))
     assert found.down_hours == pytest.approx((1 / 6, 0, 0, 0))
 
 
 def test_a_move_to_another_zone_is_a_loss_and_a_return_at_once() -> None:
     found = counted([1, 1, 2, 2], [0, 600, 1200, 1800], gap_seconds=GAP, where="a")
-    assert (sum(found.lost), sum(found.back), sum(found.down_hours)) == (1, 1, 0)
+    assert (sum(found.losses), sum(found.returns), sum(found.down_hours)) == (1, 1, 0)
 
 
 def test_a_trace_says_its_days() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.makers import make_offer, make_vm_type
 from trainfare.catalog.catalog import Catalog, load_catalog, newest
-from trainfare.catalog.gpu_boards import board_of, gpu_of_device
+from trainfare.catalog.gpu_boards import board_of, gpu_from_device_name
 from trainfare.errors import NotFoundError, UsageError
 
 TODAY = date(2026, 11, 16)
@@ -65,12 +65,12 @@ def test_the_users_machines_stand_beside_the_rented_ones(tmp_path: Path) -> None
     ],
 )
 def test_a_gpu_is_known_by_its_name_and_by_what_drivers_call_it(catalog: Catalog, called: str, name: str) -> None:
-    assert catalog.gpu_called(called) == catalog.gpus[name]
+    assert catalog.find_gpu(called) == catalog.gpus[name]
 
 
 def test_an_unknown_gpu_is_none(catalog: Catalog) -> None:
-    assert catalog.gpu_called("Voodoo 2") is None
-    assert gpu_of_device("Voodoo 2") is None
+    assert catalog.find_gpu("Voodoo 2") is None
+    assert gpu_from_device_name("Voodoo 2") is None
     assert board_of(provider="aws", machine="x", accelerator="Voodoo 2") is None
 
 

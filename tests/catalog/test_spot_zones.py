@@ -7,8 +7,8 @@ import pytest
 from tests.makers import make_gpu, make_vm_type
 from trainfare.catalog.gpus import bundled_rows
 from trainfare.catalog.spot_zones import load_zones, market_of
-from trainfare.catalog.terms import interruptions_of
-from trainfare.model.spot import pooled_history
+from trainfare.catalog.terms import find_interruptions
+from trainfare.model.spot import pool_histories
 
 V100 = make_vm_type(name="p3.2xlarge", gpu=make_gpu(name="V100"))
 
@@ -37,10 +37,10 @@ def test_a_region_that_was_traced_has_its_own_rates() -> None:
 
 
 def test_interruptions_are_those_of_the_region_too() -> None:
-    west, east, pooled = (interruptions_of(V100, region) for region in ("us-west-2", "us-east-1", None))
+    west, east, pooled = (find_interruptions(V100, region) for region in ("us-west-2", "us-east-1", None))
     assert west.per_hour.value < pooled.per_hour.value < east.per_hour.value
     assert west.per_hour.low < west.per_hour.value < west.per_hour.high
-    assert interruptions_of(V100, "eu-west-1") == pooled
+    assert find_interruptions(V100, "eu-west-1") == pooled
 
 
 def test_what_nobody_traced_is_an_assumption_of_machines_of_its_size() -> None:
@@ -54,13 +54,13 @@ def test_the_manual_prints_the_rates_that_are_shipped() -> None:
     page = (Path(__file__).parents[2] / "docs" / "spot.md").read_text(encoding="utf-8")
     for provider, gpu, gpus, region in {(*zone.key, zone.region) for zone in load_zones()}:
         own = [z.history for z in load_zones() if z.key == (provider, gpu, gpus) and z.region == region]
-        found = pooled_history(own, region).availability()
+        found = pool_histories(own, region).availability()
         row = next(line for line in page.splitlines() if line.startswith(f"| {gpus} × {gpu}, {region} |"))
         cells = [cell.strip() for cell in row.strip("| ").split("|")]
         assert cells[1:] == [
             str(len({history.where for history in own})),
             ", ".join(f"{rate:.2f}" for rate in found.lost_per_hour),
-            ", ".join(f"{rate:.2f}" for rate in found.back_per_hour),
+            ", ".join(f"{rate:.2f}" for rate in found.return_per_hour),
             f"{found.stay_hours:.1f} h",
             f"{found.wait_hours:.1f} h",
             f"{100 * found.share:.0f} %",

@@ -7,7 +7,7 @@ import pytest
 
 from tests.makers import make_gpu, make_offer, make_vm_type
 from trainfare.catalog.bundled import load_offers
-from trainfare.catalog.terms import interruptions_of, load_term_facts, load_terms, terms_of
+from trainfare.catalog.terms import find_interruptions, load_term_facts, load_terms, terms_of
 
 BUILT_ON = date(2026, 11, 16)
 
@@ -46,13 +46,13 @@ def test_a_provider_that_nobody_looked_up_gets_cautious_terms() -> None:
 
 
 def test_a_traced_machine_is_interrupted_as_the_traces_say() -> None:
-    found = interruptions_of(make_vm_type(name="p3.2xlarge", gpu=make_gpu(name="V100")))
+    found = find_interruptions(make_vm_type(name="p3.2xlarge", gpu=make_gpu(name="V100")))
     assert found.per_hour.low < found.per_hour.value == 0.299 < found.per_hour.high
     assert "2022-10-26 to 2023-04-01" in found.source
 
 
 def test_what_nobody_traced_is_an_assumption_with_a_wide_interval() -> None:
-    one, eight = (interruptions_of(make_vm_type(gpu=make_gpu(name="H100"), gpus=gpus)) for gpus in (1, 8))
+    one, eight = (find_interruptions(make_vm_type(gpu=make_gpu(name="H100"), gpus=gpus)) for gpus in (1, 8))
     assert "assumption" in one.source
     assert one.per_hour.high / one.per_hour.low > 50
     assert one.per_hour.value < eight.per_hour.value <= eight.per_hour.high
@@ -67,7 +67,7 @@ def test_the_manual_prints_the_terms_that_are_shipped() -> None:
         free = f"{terms.free_egress_gib:g} GiB" if terms.free_egress_gib else "–"
         assert cells == [
             provider,
-            terms.billing.words,
+            terms.billing.description,
             f"{boot.value:g} s ({boot.low:g} – {boot.high:g})",
             f"{terms.disk_usd_per_gib_month:g}",
             f"{terms.egress_usd_per_gib:g}",

@@ -25,7 +25,7 @@ TABLES = Path(__file__).parents[2].parent / "shared" / "measurements"
 def keep(*profiles: Profile) -> None:
     with open_history(read_settings().store) as history:
         for profile in profiles:
-            history.add_profile(profile)
+            history.profiles.add(profile)
 
 
 def run(*arguments: str) -> Result:

@@ -74,7 +74,7 @@ def test_of_several_servers_the_widest_is_taken() -> None:
 
 def keep(**changes: object) -> None:
     with open_history(read_settings().store) as history:
-        history.add_profile(make_profile(host=Host(name="there", vm_type="aws/g4dn.xlarge"), **changes))
+        history.profiles.add(make_profile(host=Host(name="there", vm_type="aws/g4dn.xlarge"), **changes))
 
 
 def test_a_profile_of_a_worker_tells_what_it_sends() -> None:
@@ -125,7 +125,7 @@ def test_what_is_asked_wrongly_is_said_with_what_to_do(
 
 def test_a_profile_of_an_unnamed_machine_speaks_of_no_worker() -> None:
     with open_history(read_settings().store) as history:
-        history.add_profile(make_profile())
+        history.profiles.add(make_profile())
     with pytest.raises(UsageError, match="does not say which machine type"):
         run(*SERVER, "--profile", "p7k2", "--max-workers", "6")
 
@@ -158,7 +158,7 @@ def test_types_that_were_not_profiled_send_what_is_predicted() -> None:
 
 def test_a_profile_of_any_machine_predicts_for_workers_that_are_named() -> None:
     with open_history(read_settings().store) as history:
-        history.add_profile(make_profile())
+        history.profiles.add(make_profile())
     shown = run(*BIG, "--profile", "p7k2", "--worker", "g5.xlarge", "--max-workers", "6", "--epochs", "20")
     assert "By predicted time and cost of 20 epochs" in shown
     assert "ours, cheapest" in shown

@@ -36,7 +36,7 @@ def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     machines.write_text(COMMITMENTS)
     monkeypatch.setenv("TRAINFARE_MACHINES", str(machines))
     with open_history(read_settings().store) as history:
-        history.add_profile(make_profile(activation_bytes=50_000_000))
+        history.profiles.add(make_profile(activation_bytes=50_000_000))
 
 
 def run(*arguments: str) -> Result:

@@ -23,7 +23,7 @@ THERE = Host(name="h", vm_type="aws/g4dn.xlarge")
 def keep(*profiles: Profile) -> None:
     with open_history(read_settings().store) as history:
         for profile in profiles:
-            history.add_profile(profile)
+            history.profiles.add(profile)
 
 
 def run(*arguments: str) -> Result:
@@ -195,7 +195,7 @@ def test_a_plan_of_before_there_were_bills_is_read_and_shown() -> None:
     assert old.chosen.bill is None
     keep(make_profile())
     with open_history(read_settings().store) as history:
-        history.add_plan(old)
+        history.plans.add(old)
     shown = CliRunner().invoke(app, ["plans", "show", old.id])
     assert shown.exit_code == 0, shown.exception
     assert shown.stdout.startswith("Train on  aws g4dn.xlarge")

@@ -24,7 +24,7 @@ COMMAND = make_program(command=("python", "train.py", "--batch-size", "64"))
 @pytest.fixture(autouse=True)
 def _kept() -> None:
     with open_history(read_settings().store) as history:
-        history.add_profile(traced())
+        history.profiles.add(traced())
 
 
 def traced(**changes: Any) -> Profile:
@@ -125,7 +125,7 @@ def test_other_batch_sizes_take_part_with_the_epochs_that_they_need() -> None:
 
 def test_without_a_way_to_set_it_the_batch_size_stays_unless_any_is_asked_for() -> None:
     with open_history(read_settings().store) as history:
-        history.add_profile(traced(id="pbare", program=make_program(command=("python", "train.py"))))
+        history.profiles.add(traced(id="pbare", program=make_program(command=("python", "train.py"))))
     assert {e["batch_size"] for e in found("pbare", "--all")["estimates"]} == {64}
     assert len({e["batch_size"] for e in found("pbare", "--batch", "any", "--all")["estimates"]}) == 5
 
@@ -212,7 +212,7 @@ def curved(**changes: Any) -> Profile:
 
 def keep(profile: Profile) -> None:
     with open_history(read_settings().store) as history:
-        history.add_profile(profile)
+        history.profiles.add(profile)
 
 
 def test_a_batch_size_that_is_named_twice_is_one() -> None:

@@ -12,8 +12,8 @@ from trainfare.store.open import open_history
 
 def keep_a_plan() -> None:
     with open_history(read_settings().store) as history:
-        history.add_profile(make_profile())
-        history.add_plan(make_plan())
+        history.profiles.add(make_profile())
+        history.plans.add(make_plan())
 
 
 def test_a_kept_plan_is_listed_and_shown_as_it_was_recommended() -> None:
@@ -57,8 +57,8 @@ def test_a_leg_of_one_epoch_is_not_told_as_a_span() -> None:
         usd=first.estimate.usd + moved.usd + second.estimate.usd,
     )
     with open_history(read_settings().store) as history:
-        history.add_profile(make_profile())
-        history.add_plan(make_plan(legs=legs))
+        history.profiles.add(make_profile())
+        history.plans.add(make_plan(legs=legs))
     shown = CliRunner().invoke(app, ["plans", "show", "n4t9"]).stdout
     assert shown.startswith("Train  epoch 1 on  aws fast")
     assert "then   epochs 2 – 10 on  aws cheap" in shown

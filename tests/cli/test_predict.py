@@ -20,7 +20,7 @@ from trainfare.store.open import open_history
 def keep(*profiles: Profile) -> None:
     with open_history(read_settings().store) as history:
         for profile in profiles:
-            history.add_profile(profile)
+            history.profiles.add(profile)
 
 
 def on_cpu(**changes: object) -> Profile:

@@ -14,7 +14,8 @@ from tests.makers import make_profile
 from trainfare.cli.profile import stability_line
 from trainfare.cli.profile_screen import file_lines, progress_line
 from trainfare.model.profile import Epoch
-from trainfare.profiler.stopping import STEADY, Stability, UntilEpochs, UntilStable
+from trainfare.model.stability import Stability
+from trainfare.profiler.stopping import STEADY, UntilEpochs, UntilStable
 from trainfare.profiler.measure import MeasurementProgress
 from trainfare.profiler.workspace import Changes, Workspace
 
@@ -265,7 +266,7 @@ def test_what_became_of_the_files_is_said() -> None:
         == "it ran in a copy of your folder; the 2 files (12 MB) that it wrote there are gone (--keep-files keeps them)"
     )
     assert overwrote == "but it overwrote files that are too large to copy: data.bin"
-    place.kept = True
+    place.saved = True
     assert file_lines(place)[0].endswith("kept with the 2 files (12 MB) that it wrote: /tmp/x/home/ada")
 
 

@@ -13,7 +13,7 @@ from trainfare.cli.main import app
 from trainfare.cli.profile_card import ago, card_lines, iteration_time
 from trainfare.errors import NotFoundError, UsageError
 from trainfare.model.machine import Host
-from trainfare.store.logs import keep_log
+from trainfare.store.logs import save_log
 from trainfare.store.open import open_history
 
 runner = CliRunner()
@@ -25,9 +25,9 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     store = str(tmp_path / "history.db")
     monkeypatch.setenv("TRAINFARE_STORE", store)
     with open_history(store) as history:
-        history.add_profile(make_profile())
+        history.profiles.add(make_profile())
         rented = Host(name="ip-10-0-0-1", vm_type="aws/g4dn.xlarge")
-        history.add_profile(make_profile(id="p9", host=rented, measured_at=NOON - timedelta(days=9)))
+        history.profiles.add(make_profile(id="p9", host=rented, measured_at=NOON - timedelta(days=9)))
     return store
 
 
@@ -110,7 +110,7 @@ def test_a_profile_travels_from_one_store_to_another(store: str, tmp_path: Path)
 def test_names_from_a_profile_are_not_markup(store: str) -> None:
     with open_history(store) as history:
         program = make_program(command=("python", "[bold]train[/nope].py"))
-        history.add_profile(make_profile(id="p1", program=program, host=Host(name="[red]")))
+        history.profiles.add(make_profile(id="p1", program=program, host=Host(name="[red]")))
     assert "[bold]train[/nope].py" in printed("show", "p1")
     assert "[red]" in printed("list")
 
@@ -153,7 +153,7 @@ def test_ago_is_in_the_largest_unit_that_has_passed(seconds: float, words: str) 
 
 def test_log_is_what_the_program_printed(store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRAINFARE_LOGS", str(tmp_path))
-    keep_log(tmp_path, "p7k2", "epoch 1\nloss 0.1\n")
+    save_log(tmp_path, "p7k2", "epoch 1\nloss 0.1\n")
     assert printed("show", "p7k2", "--log") == "epoch 1\nloss 0.1\n"
     assert json.loads(printed("show", "p7k2", "--log", "--json")) == {"profile": "p7k2", "log": "epoch 1\nloss 0.1\n"}
     with pytest.raises(UsageError, match="no output is kept"):

@@ -227,7 +227,7 @@ def test_another_store_has_another_queue(tmp_path: Path) -> None:
     keep(on_a_t4())
     submitted("s1")
     with open_history(str(tmp_path / "other.db")) as other:
-        other.add_profile(on_a_t4())
+        other.profiles.add(on_a_t4())
     assert run_json("queue", "--store", str(tmp_path / "other.db")) == []
     assert len(run_json("queue")) == 1
 

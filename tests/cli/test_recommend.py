@@ -29,7 +29,7 @@ def there_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def keep(*profiles: Profile) -> None:
     with open_history(read_settings().store) as history:
         for profile in profiles:
-            history.add_profile(profile)
+            history.profiles.add(profile)
 
 
 def run(*arguments: str) -> Result:
@@ -133,9 +133,9 @@ def test_the_plan_is_kept() -> None:
     keep(make_profile(**MEASURED))
     found = run_json()
     with open_history(read_settings().store) as history:
-        (plan,) = history.plans()
+        (plan,) = history.plans.all()
         assert plan.id == found["plan"]
-        assert history.estimates("p7k2")
+        assert history.estimates.of("p7k2")
 
 
 def test_a_person_reads_the_answer_the_reasons_and_the_table() -> None:

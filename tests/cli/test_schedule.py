@@ -11,7 +11,7 @@ from trainfare.cli.main import app
 from trainfare.errors import NotFoundError, TrainfareError, UsageError
 from trainfare.measurements.instances import write_instance
 from trainfare.model.queue import Decision, Instance, State
-from trainfare.scheduler.policies.registry import POLICIES, policy
+from trainfare.scheduler.policies.registry import POLICIES, load_policy
 
 QUEUE = random_instance(7, jobs=6, load=4)
 

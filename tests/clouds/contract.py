@@ -11,12 +11,12 @@ from trainfare.clouds.door import Door
 from trainfare.errors import NotFoundError
 from trainfare.model.offer import Candidate
 from trainfare.model.program import Program
-from trainfare.model.rented import Activity, Machine
+from trainfare.model.rented import ProgramStatus, RentedMachine
 
 PATIENCE_SECONDS = 30.0
 
 
-def wait_for_end(door: Door, machine: Machine) -> Activity:
+def wait_for_end(door: Door, machine: RentedMachine) -> ProgramStatus:
     until = time.monotonic() + PATIENCE_SECONDS
     while (activity := door.observe(machine)).state != "ended":
         assert time.monotonic() < until, f"{machine.id} still runs"

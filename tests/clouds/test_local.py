@@ -12,7 +12,7 @@ import pytest
 
 from tests.clouds.contract import DoorContract, wait_for_end
 from tests.makers import make_candidate, make_offer, make_vm_type
-from trainfare.clouds.cgroups import CannotLimit, make_group
+from trainfare.clouds.cgroups import CannotLimitError, make_group
 from trainfare.clouds.local import LocalDoor
 from trainfare.clouds.slices import make_slice, slice_for
 from trainfare.errors import NotFoundError, UsageError
@@ -23,7 +23,7 @@ from trainfare.model.offer import Offer
 def may_limit() -> bool:
     try:
         make_group("trainfare-may-limit", cpus=0.5, memory_bytes=2**30).remove()
-    except CannotLimit:
+    except CannotLimitError:
         return False
     return True
 

@@ -69,7 +69,7 @@ def test_the_front_is_a_line_from_the_fastest_to_the_cheapest() -> None:
 def test_intervals_are_thin_bars_at_the_confidence_of_the_goal() -> None:
     bars = next(layer for layer in layers(figure(goal=Goal(confidence=0.5)), "rule") if "x2" in layer["encoding"])
     chosen = next(row for row in bars["data"]["values"] if row["role"] == "chosen")
-    assert chosen["seconds_high"] == pytest.approx(CHEAP.seconds.at(0.5).high)
+    assert chosen["seconds_high"] == pytest.approx(CHEAP.seconds.at_confidence(0.5).high)
 
 
 def test_of_many_points_only_the_front_has_bars() -> None:

@@ -54,7 +54,7 @@ def stored(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Profile, Set
     curve = tuple(Epoch(number=n, seconds=5.0, loss=1.0 / n) for n in range(1, 4))
     profile = profile_of(request.param, curve=curve)
     with open_history(settings.store) as history:
-        history.add_profile(profile)
+        history.profiles.add(profile)
     return profile, settings
 
 
@@ -87,7 +87,7 @@ def test_accumulation_is_measured_as_it_ran(tmp_path: Path) -> None:
     settings = Settings(store=str(tmp_path / "history.db"))
     profile = profile_of("accumulation")
     with open_history(settings.store) as history:
-        history.add_profile(profile)
+        history.profiles.add(profile)
     found = estimate(profile.id, on="aws/g4dn.xlarge", epochs=3, settings=settings).estimate
     assert found.basis == "measured"
     assert found.iteration_seconds.value == pytest.approx(0.2)
@@ -98,7 +98,7 @@ def test_accumulation_is_measured_as_it_ran(tmp_path: Path) -> None:
 def test_compare_estimates_the_batch_size_that_ran(tmp_path: Path) -> None:
     settings = Settings(store=str(tmp_path / "history.db"))
     with open_history(settings.store) as history:
-        history.add_profile(profile_of("accumulation"))
+        history.profiles.add(profile_of("accumulation"))
     (standing,) = compare(epochs=[4], settings=settings).by_iterations[4]
     assert standing.estimate.candidate.batch_size == 256
     assert standing.estimate.basis == "measured"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from trainfare.measurements.families import family_of
-from trainfare.measurements.traced_models import UPLOAD, further_image_models, read_image_models, read_torchvision
+from trainfare.measurements.traced_models import UPLOAD, read_own_image_traces, read_image_models, read_torchvision
 from trainfare.model.profile import Convolution, Operation
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "measurements"
@@ -60,7 +60,7 @@ def test_models_that_the_folder_only_times_have_operations_of_ours(tmp_path: Pat
     write_image_models(tmp_path, {"mm": [[2e6, 3e4]]}, model="resnet101")
     table = tmp_path / "vision_models_rtx3090" / "train_amp_nchw.csv"
     table.write_text(f"model,train_step_time,train_batch_size\nresnet101,9.5,{BATCH}\nresnet34,12.5,512\nnobody,1,2\n")
-    (found,) = further_image_models(tmp_path)
+    (found,) = read_own_image_traces(tmp_path)
     assert (found.program, found.family, found.seconds) == ("resnet34", "resnet", 0.0125)
     forward = [op for op in found.operations if op.convolution and op.part == "forward"]
     assert sum(op.count for op in forward) == 36  # He 2015: 33 of three by three and the first, three of one by one

@@ -29,7 +29,7 @@ def reserved(commitment: Commitment, **changes: Any) -> Offer:
 def test_every_hour_of_the_term_at_its_price_is_all_that_is_paid(commitment: Commitment) -> None:
     paid = commitment.upfront_usd + commitment.usd_per_hour * commitment.hours
     assert commitment.effective_usd_per_hour * commitment.hours == pytest.approx(paid)
-    assert commitment.whole_usd == pytest.approx(paid)
+    assert commitment.total_usd == pytest.approx(paid)
 
 
 @given(commitments)
@@ -37,7 +37,7 @@ def test_at_the_break_even_on_demand_costs_as_much_a_month(commitment: Commitmen
     hours, on_demand = commitment.break_even_hours, commitment.on_demand_usd_per_hour
     assert hours is not None
     assert on_demand is not None
-    assert hours * on_demand == pytest.approx(commitment.whole_usd / commitment.months)
+    assert hours * on_demand == pytest.approx(commitment.total_usd / commitment.months)
     if commitment.effective_usd_per_hour != pytest.approx(on_demand, rel=1e-12):
         assert (hours < HOURS_PER_MONTH) == (commitment.effective_usd_per_hour < on_demand)
 
@@ -59,9 +59,9 @@ def test_an_offer_keeps_its_commitment_as_a_document(commitment: Commitment) -> 
 
 def test_only_what_is_held_needs_no_decision() -> None:
     held, bought = (reserved(Commitment(months=12, usd_per_hour=1.0, held=held)) for held in (True, False))
-    assert (held.held, held.to_be_bought) == (True, False)
-    assert (bought.held, bought.to_be_bought) == (False, True)
-    assert not make_offer().to_be_bought
+    assert (held.held, held.requires_commitment) == (True, False)
+    assert (bought.held, bought.requires_commitment) == (False, True)
+    assert not make_offer().requires_commitment
 
 
 @pytest.mark.parametrize(

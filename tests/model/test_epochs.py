@@ -6,17 +6,17 @@ from trainfare.model.epochs import EpochsAnswer
 def test_a_refusal_has_a_reason_and_no_number() -> None:
     answer = EpochsAnswer(rule="curve", why="two epochs were seen")
     assert answer.refused
-    assert answer.whole is None
+    assert answer.rounded is None
 
 
 def test_a_range_may_stand_without_a_value() -> None:
     answer = EpochsAnswer(rule="other batch sizes", why="too far", low=3, high=40)
     assert not answer.refused
-    assert answer.whole is None
+    assert answer.rounded is None
 
 
 def test_whole_epochs_are_at_least_one() -> None:
-    assert EpochsAnswer(rule="curve", why="quick", value=0.3, low=0.2, high=1).whole == 1
+    assert EpochsAnswer(rule="curve", why="quick", value=0.3, low=0.2, high=1).rounded == 1
 
 
 @pytest.mark.parametrize(

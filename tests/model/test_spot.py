@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainfare.model.spot import Availability, Outcome, ZoneHistory, pooled_history, rung_of
+from trainfare.model.spot import Availability, Outcome, ZoneHistory, pool_histories, age_bin
 
 
 def constant(rate: float, back: float) -> Availability:
-    return Availability(where="a", lost_per_hour=(rate,) * 4, back_per_hour=(back,) * 4)
+    return Availability(where="a", lost_per_hour=(rate,) * 4, return_per_hour=(back,) * 4)
 
 
 @given(st.floats(0.01, 10), st.floats(0.01, 10))
@@ -28,12 +28,12 @@ def test_what_is_never_lost_stays_for_ever() -> None:
 
 
 def test_several_nodes_are_lost_as_often_as_all_of_them() -> None:
-    assert constant(0.2, 1.0).of_nodes(3).stay_hours == pytest.approx(constant(0.6, 1.0).stay_hours)
+    assert constant(0.2, 1.0).for_nodes(3).stay_hours == pytest.approx(constant(0.6, 1.0).stay_hours)
 
 
 @pytest.mark.parametrize(("minutes", "rung"), [(0, 0), (29, 0), (30, 1), (120, 2), (479, 2), (480, 3), (10_000, 3)])
 def test_a_rung_begins_where_the_one_before_ends(minutes: float, rung: int) -> None:
-    assert rung_of(60 * minutes) == rung
+    assert age_bin(60 * minutes) == rung
 
 
 SEEN = ZoneHistory(
@@ -44,7 +44,7 @@ SEEN = ZoneHistory(
 def test_rates_are_events_over_hours() -> None:
     alone = SEEN.availability()
     assert alone.lost_per_hour[0] == pytest.approx(1.0, rel=0.02)
-    assert alone.back_per_hour[0] == pytest.approx(2.0, rel=0.05)
+    assert alone.return_per_hour[0] == pytest.approx(2.0, rel=0.05)
     assert SEEN.lost_per_hour == pytest.approx(111 / 210)
 
 
@@ -56,15 +56,15 @@ def test_what_was_hardly_seen_is_as_elsewhere() -> None:
 
 
 def test_histories_add_up() -> None:
-    both = pooled_history([SEEN, SEEN], "both")
+    both = pool_histories([SEEN, SEEN], "both")
     assert both.hours == 2 * SEEN.hours
     assert both.lost_per_hour == pytest.approx(SEEN.lost_per_hour)
 
 
 def test_wrong_numbers_are_refused() -> None:
     with pytest.raises(ValueError, match="4 rates"):
-        Availability(where="a", lost_per_hour=(1.0,), back_per_hour=(1.0,) * 4)
-    with pytest.raises(ValueError, match="back_per_hour"):
+        Availability(where="a", lost_per_hour=(1.0,), return_per_hour=(1.0,) * 4)
+    with pytest.raises(ValueError, match="return_per_hour"):
         constant(1.0, 0.0)
     with pytest.raises(ValueError, match="probability"):
         Outcome(usd=1.0, seconds=1.0, late=1.2)

@@ -7,6 +7,7 @@ import pytest
 from trainfare.probe.network import tcp_bytes
 
 
+@pytest.mark.loopback
 def test_bytes_of_a_connection_are_counted_at_both_ends() -> None:
     before = tcp_bytes()
     if before is None:

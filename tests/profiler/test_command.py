@@ -1,6 +1,8 @@
+"""The words of a command: options that block the probe, and setting an option."""
+
 import pytest
 
-from trainfare.profiler.command import flag_that_keeps_us_out, option_words, with_option
+from trainfare.profiler.command import probe_blocking_flag, option_words, with_option
 
 
 @pytest.mark.parametrize(
@@ -13,8 +15,8 @@ from trainfare.profiler.command import flag_that_keeps_us_out, option_words, wit
         ("python -Wignore -X dev -E train.py", "-E"),
     ],
 )
-def test_flags_that_keep_the_probe_out(command: str, flag: str) -> None:
-    assert flag_that_keeps_us_out(command.split()) == flag
+def test_option_that_blocks_the_probe_is_found(command: str, flag: str) -> None:
+    assert probe_blocking_flag(command.split()) == flag
 
 
 @pytest.mark.parametrize(
@@ -30,8 +32,8 @@ def test_flags_that_keep_the_probe_out(command: str, flag: str) -> None:
         "python",
     ],
 )
-def test_other_commands_may_run(command: str) -> None:
-    assert flag_that_keeps_us_out(command.split()) is None
+def test_other_commands_do_not_block_the_probe(command: str) -> None:
+    assert probe_blocking_flag(command.split()) is None
 
 
 @pytest.mark.parametrize(
@@ -49,11 +51,11 @@ def test_other_commands_may_run(command: str) -> None:
         ("python t.py --batch-size", "--batch-size {}", "python t.py --batch-size --batch-size 128"),
     ],
 )
-def test_an_option_is_set_where_it_stands_or_at_the_end(words: str, template: str, expected: str) -> None:
+def test_option_is_replaced_or_added_at_the_end(words: str, template: str, expected: str) -> None:
     assert with_option(words.split(), template, 128) == tuple(expected.split())
 
 
 @pytest.mark.parametrize("template", ["", "{}", "--batch-size", "--b {} {}", "{} --b", "--b '{}", "--b x {}"])
-def test_an_option_without_a_place_for_its_value_is_refused(template: str) -> None:
-    with pytest.raises(ValueError, match=r"must be an option|cannot be taken apart"):
+def test_option_without_a_placeholder_is_refused(template: str) -> None:
+    with pytest.raises(ValueError, match=r"must be an option|cannot be split into words"):
         option_words(template)

@@ -1,4 +1,4 @@
-"""Real programs under the probe: what it saw against what they saw themselves."""
+"""Real programs under the probe: what it measured, compared with what the programs measured themselves."""
 
 import subprocess
 import sys
@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from tests.frameworks.runs import PROGRAMS, Seen, own_account, profile_from
+from tests.frameworks.runs import PROGRAMS, ProfiledRun, own_account, profile_from
 from trainfare.model.program import Program
-from trainfare.profiler.stopping import UntilSteady
-from trainfare.profiler.events import what_was_seen
-from trainfare.profiler.measure import Measured, Progress, measure
+from trainfare.profiler.events import summarize_events
+from trainfare.profiler.measure import MeasuredRun, MeasurementProgress, measure
 from trainfare.profiler.processes import is_running
+from trainfare.profiler.stopping import UntilSteady
 
 
 def run(
@@ -24,7 +24,7 @@ def run(
     stall_seconds: float = 60,
     trace: bool = True,
     directory: Path = PROGRAMS,
-) -> Measured:
+) -> MeasuredRun:
     return measure(
         Program(command=(sys.executable, *arguments), directory=str(directory)),
         iterations=iterations,
@@ -35,20 +35,20 @@ def run(
     )
 
 
-def seen(*arguments: str, iterations: int | None = 25, trace: bool = True) -> Seen:
+def run_profiled(*arguments: str, iterations: int | None = 25, trace: bool = True) -> ProfiledRun:
     measured = run(*arguments, iterations=iterations, trace=trace)
-    return Seen(measured, profile_from(measured), own_account(measured.log.text()))
+    return ProfiledRun(measured, profile_from(measured), own_account(measured.log.text()))
 
 
 def assert_close(ours: Sequence[float], own: Sequence[float]) -> None:
-    """One by one, half of them agree within 3 % or 0.2 ms: on a busy machine some are torn between two clocks."""
+    """Half of the pairs agree within 3 % or 0.2 ms: on a busy machine some are interrupted between two clocks."""
     off = median_low(abs(a - b) for a, b in zip(ours, own, strict=False))
     assert off < max(0.03 * median(own), 2e-4)
 
 
 @pytest.fixture(scope="module")
-def plain() -> Seen:
-    return seen("plain.py")
+def plain() -> ProfiledRun:
+    return run_profiled("plain.py")
 
 
 @pytest.fixture(scope="module")
@@ -57,27 +57,27 @@ def without_probe() -> dict[str, Any]:
     return own_account(subprocess.run(command, cwd=PROGRAMS, capture_output=True, text=True, check=True).stdout)
 
 
-def test_iterations_take_what_the_program_clocked(plain: Seen) -> None:
+def test_iteration_times_agree_with_the_program(plain: ProfiledRun) -> None:
     assert len(plain.profile.iteration_seconds) == 25
     assert_close(plain.profile.steady_iteration_seconds, plain.own["iteration_seconds"][1:25])
 
 
-def test_first_iteration_starts_with_its_first_batch(plain: Seen) -> None:
+def test_first_iteration_starts_with_its_first_batch(plain: ProfiledRun) -> None:
     own = plain.own["iteration_seconds"][0]
     assert plain.profile.first_iteration_seconds is not None
     assert plain.profile.first_iteration_seconds == pytest.approx(own, rel=0.1, abs=5e-3)
 
 
-def test_validation_takes_what_the_program_clocked(plain: Seen) -> None:
+def test_validation_times_agree_with_the_program(plain: ProfiledRun) -> None:
     assert len(plain.profile.validation_seconds) == 2
     assert_close(plain.profile.validation_seconds, plain.own["validations"])
 
 
-def test_waits_are_those_of_the_program(plain: Seen) -> None:
+def test_data_waits_agree_with_the_program(plain: ProfiledRun) -> None:
     assert_close(plain.profile.data_wait_seconds, plain.own["waits"][:25])
 
 
-def test_counts_are_exact(plain: Seen) -> None:
+def test_counts_are_exact(plain: ProfiledRun) -> None:
     for name in ("samples", "batch_size", "iterations_per_epoch", "parameters"):
         assert getattr(plain.profile, name) == plain.own[name]
     assert plain.profile.gradient_bytes == plain.own["parameters"] * 4
@@ -89,15 +89,15 @@ def test_counts_are_exact(plain: Seen) -> None:
     assert plain.profile.optimizer_bytes == 2 * plain.own["parameters"] * 4 + 6 * 4
 
 
-def test_losses_are_those_of_the_program_to_the_last_bit(plain: Seen) -> None:
+def test_losses_equal_those_of_the_program_exactly(plain: ProfiledRun) -> None:
     assert list(plain.profile.loss) == plain.own["losses"][:25]
 
 
-def test_losses_are_the_same_without_the_probe(plain: Seen, without_probe: dict[str, Any]) -> None:
+def test_losses_are_the_same_without_the_probe(plain: ProfiledRun, without_probe: dict[str, Any]) -> None:
     assert list(plain.profile.loss) == without_probe["losses"][:25]
 
 
-def test_machine_and_framework_are_told(plain: Seen) -> None:
+def test_machine_and_framework_are_recorded(plain: ProfiledRun) -> None:
     assert plain.profile.device == "cpu"
     assert plain.profile.dtype == "float32"
     assert plain.profile.framework == "pytorch"
@@ -109,7 +109,7 @@ def test_machine_and_framework_are_told(plain: Seen) -> None:
     assert 0 < plain.profile.cpu_use < 1.1
 
 
-def test_operations_of_one_iteration_are_traced(plain: Seen) -> None:
+def test_operations_of_one_iteration_are_traced(plain: ProfiledRun) -> None:
     """A full batch of ten: convolution without gradient of the image, then a linear layer."""
     flops = {
         kind: sum(o.flops * o.count for o in plain.profile.operations if o.kind == kind)
@@ -118,17 +118,17 @@ def test_operations_of_one_iteration_are_traced(plain: Seen) -> None:
     assert flops == {"convolution": 2 * 2 * 10 * 8 * 64 * 2 * 9, "matmul": 3 * 2 * 10 * 512 * 3}
     assert any(o.kind == "optimizer" for o in plain.profile.operations)
     assert plain.profile.activation_bytes is not None
-    # At least what batch norm and ReLU keep: two tensors of 10 × 8 × 64.
+    # At least the activations of batch norm and ReLU: two tensors of 10 × 8 × 64.
     assert 2 * 10 * 8 * 64 * 4 <= plain.profile.activation_bytes < 6 * 10 * 8 * 64 * 4
 
 
-def test_probe_has_no_trouble(plain: Seen) -> None:
-    assert what_was_seen(plain.measured.events).troubles == ()
+def test_probe_records_no_trouble(plain: ProfiledRun) -> None:
+    assert summarize_events(plain.measured.events).troubles == ()
     assert plain.measured.ending == "enough"
 
 
-def test_validation_is_seen_without_eval_and_with_workers_that_persist() -> None:
-    found = seen("plain.py", "--without-modes", "--workers", "1", trace=False)
+def test_validation_is_recorded_without_eval_and_with_persistent_workers() -> None:
+    found = run_profiled("plain.py", "--without-modes", "--workers", "1", trace=False)
     assert_close(found.profile.steady_iteration_seconds, found.own["iteration_seconds"][1:25])
     assert_close(found.profile.validation_seconds, found.own["validations"])
     assert found.profile.operations == ()
@@ -136,7 +136,7 @@ def test_validation_is_seen_without_eval_and_with_workers_that_persist() -> None
 
 
 def test_accumulated_scaled_steps_under_autocast() -> None:
-    found = seen("accumulate.py", iterations=20)
+    found = run_profiled("accumulate.py", iterations=20)
     assert (found.profile.micro_batch_size, found.profile.effective_batch_size) == (5, 20)
     assert found.profile.iterations_per_epoch == 6
     assert found.profile.dtype == "bfloat16"
@@ -144,7 +144,7 @@ def test_accumulated_scaled_steps_under_autocast() -> None:
 
 
 def test_first_of_two_optimizers_ends_the_iteration() -> None:
-    found = seen("gan.py", iterations=20)
+    found = run_profiled("gan.py", iterations=20)
     ends = found.own["ends"]
     assert_close(found.profile.steady_iteration_seconds, [ends[i + 1] - ends[i] for i in range(19)])
     assert found.profile.parameters == found.own["parameters"]
@@ -154,14 +154,14 @@ def test_first_of_two_optimizers_ends_the_iteration() -> None:
 
 
 def test_forked_child_trains_from_a_stream() -> None:
-    found = seen("child.py", iterations=20)
+    found = run_profiled("child.py", iterations=20)
     assert (found.profile.micro_batch_size, found.profile.iterations_per_epoch, found.profile.samples) == (16, 3, None)
     assert found.profile.validation_seconds == ()
     assert found.profile.framework == "pytorch"
 
 
-def test_compiled_model_is_left_alone_and_traced_all_the_same() -> None:
-    found = seen("compiled.py", iterations=10)
+def test_compiled_model_has_no_graph_breaks_and_is_traced() -> None:
+    found = run_profiled("compiled.py", iterations=10)
     assert found.own["graph_breaks"] == 0
     flops = sum(o.flops * o.count for o in found.profile.operations)
     assert flops == 2 * (2 * 50 * 64 * 32) + 3 * (2 * 50 * 32 * 1)
@@ -170,7 +170,7 @@ def test_compiled_model_is_left_alone_and_traced_all_the_same() -> None:
 def test_program_that_swallows_the_stop_is_ended() -> None:
     measured = run("stubborn.py", iterations=5)
     assert measured.ending == "enough"
-    assert measured.log.text().count("swallowed EnoughMeasured") == 3
+    assert measured.log.text().count("swallowed MeasurementComplete") == 3
 
 
 def test_children_do_not_outlive_the_measurement(tmp_path: Path) -> None:
@@ -181,23 +181,23 @@ def test_children_do_not_outlive_the_measurement(tmp_path: Path) -> None:
     assert not any(is_running(int(pid)) for pid in children)
 
 
-def test_gigabyte_of_output_costs_no_memory() -> None:
+def test_large_output_does_not_fill_the_memory() -> None:
     measured = run("chatter.py", iterations=10)
     assert measured.ending == "enough"
     text = measured.log.text()
     assert len(text) < 3 * 256 * 1024
-    assert "bytes left out" in text
+    assert "bytes omitted" in text
 
 
-def test_program_that_stands_still_is_stopped_and_shows_where() -> None:
+def test_stalled_program_is_stopped_and_shows_its_traceback() -> None:
     measured = run("plain.py", "--hang-at", "4", stall_seconds=10)
     assert measured.ending == "stalled"
     assert "time.sleep(3600)" in measured.log.text()
     assert sum(event["event"] == "iteration" for event in measured.events) == 3
 
 
-def test_what_follows_the_training_in_a_script_is_not_run(tmp_path: Path) -> None:
-    """The training was cut short: whatever builds on it would build on nothing."""
+def test_commands_after_the_training_in_a_script_are_not_run(tmp_path: Path) -> None:
+    """The training was stopped early, so commands that use its result must not run."""
     script = f"{sys.executable} {PROGRAMS / 'plain.py'} && touch {tmp_path / 'deployed'}"
     measured = measure(
         Program(command=("bash", "-c", script), directory=str(tmp_path)),
@@ -211,7 +211,7 @@ def test_what_follows_the_training_in_a_script_is_not_run(tmp_path: Path) -> Non
     assert not (tmp_path / "deployed").exists()
 
 
-def test_sitecustomize_and_path_of_the_user_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sitecustomize_and_path_of_the_user_are_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "sitecustomize.py").write_text("import builtins\nbuiltins.shadowed = 'ran'\n")
     (tmp_path / "mine.py").write_text("word = 'found'\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -220,7 +220,7 @@ def test_sitecustomize_and_path_of_the_user_stay(tmp_path: Path, monkeypatch: py
 
 
 def test_progress_counts_up(tmp_path: Path) -> None:
-    shown: list[Progress] = []
+    shown: list[MeasurementProgress] = []
     measure(
         Program(command=(sys.executable, "plain.py", "--sleep", "0.1"), directory=str(PROGRAMS)),
         iterations=8,
@@ -236,8 +236,8 @@ def test_progress_counts_up(tmp_path: Path) -> None:
     assert shown[-1].stopping
 
 
-def test_without_a_number_one_iteration_is_traced_early_and_left_out_of_the_times() -> None:
-    found = seen("plain.py", "--sleep", "0.01", iterations=None)
+def test_without_a_number_one_iteration_is_traced_early_and_not_timed() -> None:
+    found = run_profiled("plain.py", "--sleep", "0.01", iterations=None)
     iterations = sum(event["event"] == "iteration" for event in found.measured.events)
     assert len(found.profile.iteration_seconds) == iterations - 1
     assert found.profile.operations != ()
@@ -251,7 +251,7 @@ def test_processes_that_train_together_stop_after_the_same_iteration(tmp_path: P
     (tmp_path / "train.py").write_text(TOGETHER)
     measured = measure(
         Program(command=(str(torchrun), "--nproc-per-node", "2", "train.py"), directory=str(tmp_path)),
-        until=UntilSteady(most_seconds=0.5),
+        stopping_rule=UntilSteady(max_seconds=0.5),
         stall_seconds=60,
         trace_operations=False,
         on_progress=lambda _: None,

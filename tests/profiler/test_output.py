@@ -1,3 +1,5 @@
+"""The output of the program: a bounded log, and a pump that never blocks the program."""
+
 import os
 
 from hypothesis import given
@@ -6,24 +8,24 @@ from hypothesis import strategies as st
 from trainfare.profiler.output import Log, Pump
 
 
-def test_short_output_is_kept_whole() -> None:
-    log = Log(kept_bytes=10)
+def test_short_output_is_stored_completely() -> None:
+    log = Log(max_bytes=10)
     log.add(b"0123456789")
     log.add(b"abc")
     assert log.text() == "0123456789abc"
 
 
-def test_of_a_long_output_the_ends_are_kept() -> None:
-    log = Log(kept_bytes=4)
+def test_beginning_and_end_of_a_long_output_are_stored() -> None:
+    log = Log(max_bytes=4)
     for _ in range(1000):
         log.add(b"middle")
     log.add(b"last")
-    assert log.text() == "midd\n… 5996 bytes left out …\nlast"
+    assert log.text() == "midd\n… 5996 bytes omitted …\nlast"
 
 
 @given(st.lists(st.binary(max_size=30), max_size=50))
-def test_log_stays_small_and_honest(chunks: list[bytes]) -> None:
-    log = Log(kept_bytes=8)
+def test_log_is_bounded_and_contains_the_actual_beginning_and_end(chunks: list[bytes]) -> None:
+    log = Log(max_bytes=8)
     for chunk in chunks:
         log.add(chunk)
     everything = b"".join(chunks)
@@ -32,7 +34,7 @@ def test_log_stays_small_and_honest(chunks: list[bytes]) -> None:
     assert everything.endswith(bytes(log._tail))
 
 
-def test_screen_that_breaks_does_not_stop_the_reading() -> None:
+def test_failing_callback_does_not_stop_the_reading() -> None:
     def show(_chunk: bytes) -> None:
         raise BrokenPipeError
 

@@ -1,4 +1,4 @@
-"""The folder that a program gets instead of its own."""
+"""The copy of the folder in which a program runs."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from trainfare.profiler import workspace as rooms
+from trainfare.profiler import workspace as module
 from trainfare.profiler.workspace import Workspace, workspace
 
 
@@ -27,15 +27,15 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def large(path: Path) -> Path:
+def make_large(path: Path) -> Path:
     with path.open("wb") as file:
-        file.truncate(rooms.LARGE_BYTES + 1)
+        file.truncate(module.MAX_COPIED_FILE_BYTES + 1)
     return path
 
 
-def test_files_are_copied_and_what_is_only_read_is_linked(project: Path) -> None:
-    large(project / "images.bin")
-    large(project / "model.pt")
+def test_files_are_copied_and_large_data_is_linked(project: Path) -> None:
+    make_large(project / "images.bin")
+    make_large(project / "model.pt")
     (project / "env").mkdir()
     (project / "env" / "pyvenv.cfg").touch()
     with workspace(project) as place:
@@ -49,10 +49,10 @@ def test_files_are_copied_and_what_is_only_read_is_linked(project: Path) -> None
             assert (copy / name).is_symlink()
             assert (copy / name).resolve() == (project / name).resolve()
     assert not copy.exists()
-    assert (project / "images.bin").stat().st_size == rooms.LARGE_BYTES + 1
+    assert (project / "images.bin").stat().st_size == module.MAX_COPIED_FILE_BYTES + 1
 
 
-def test_what_stands_beside_is_found_by_its_relative_path(project: Path) -> None:
+def test_neighbours_of_the_folder_are_found_by_their_relative_path(project: Path) -> None:
     code = "import os; print(open('../data/train.csv').read(), os.listdir('../..') != [])"
     with workspace(project) as place:
         command = [sys.executable, "-c", code]
@@ -61,7 +61,7 @@ def test_what_stands_beside_is_found_by_its_relative_path(project: Path) -> None
         assert place.directory.parts[-2:] == project.parts[-2:]
 
 
-def test_links_lead_where_they_did(project: Path) -> None:
+def test_links_have_the_same_target_in_the_copy(project: Path) -> None:
     (project / "same.py").symlink_to("train.py")
     (project / "far.csv").symlink_to("../data/train.csv")
     (project / "whole").symlink_to(project / "package")
@@ -73,8 +73,8 @@ def test_links_lead_where_they_did(project: Path) -> None:
         assert (place.directory / "broken").is_symlink()
 
 
-def test_what_was_written_is_told(project: Path) -> None:
-    (project / "kept.txt").write_text("as it was")
+def test_written_files_are_listed(project: Path) -> None:
+    (project / "unchanged.txt").write_text("as it was")
     with workspace(project) as place:
         (place.directory / "train.py").write_text("print(2)")
         (place.directory / "out").mkdir()
@@ -87,39 +87,39 @@ def test_what_was_written_is_told(project: Path) -> None:
     assert (project / "train.py").read_text() == "print(1)"
 
 
-def test_a_large_file_that_is_overwritten_through_its_link_is_told(project: Path) -> None:
-    large(project / "images.bin")
+def test_large_file_overwritten_through_its_link_is_listed(project: Path) -> None:
+    make_large(project / "images.bin")
     with workspace(project) as place:
         (place.directory / "images.bin").write_text("gone")
     assert place.changes.linked_changed == ("images.bin",)
 
 
-def test_a_large_file_that_is_replaced_stays_as_it_was(project: Path) -> None:
-    large(project / "images.bin")
+def test_large_file_that_is_replaced_leaves_the_original_unchanged(project: Path) -> None:
+    make_large(project / "images.bin")
     with workspace(project) as place:
         (place.directory / "new").write_text("new")
         (place.directory / "new").replace(place.directory / "images.bin")
     assert place.changes.written == ("images.bin",)
     assert place.changes.linked_changed == ()
-    assert (project / "images.bin").stat().st_size == rooms.LARGE_BYTES + 1
+    assert (project / "images.bin").stat().st_size == module.MAX_COPIED_FILE_BYTES + 1
 
 
-def test_a_folder_with_too_many_files_is_used_itself(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rooms, "MOST_FILES", 3)
+def test_folder_with_too_many_files_is_not_copied(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_COPIED_FILES", 3)
     with workspace(project) as place:
         assert (place.directory, place.is_copy) == (project, False)
-        assert place.why_in_place == "it holds more than 3 files"
+        assert place.reason_in_place == "it holds more than 3 files"
 
 
-def test_a_folder_with_too_much_to_overwrite_is_used_itself(project: Path) -> None:
+def test_folder_with_too_many_bytes_is_not_copied(project: Path) -> None:
     with (project / "checkpoint.pt").open("wb") as file:
-        file.truncate(rooms.MOST_BYTES + 1)
+        file.truncate(module.MAX_COPIED_BYTES + 1)
     with workspace(project) as place:
         assert not place.is_copy
-        assert place.why_in_place == "it holds more than 200 MB of files that it might overwrite"
+        assert place.reason_in_place == "it holds more than 200 MB of files that it might overwrite"
 
 
-def test_unreadable_files_sockets_and_pipes_are_left_out(project: Path) -> None:
+def test_unreadable_files_sockets_and_pipes_are_ignored(project: Path) -> None:
     os.mkfifo(project / "pipe")
     (project / "secret").write_text("x")
     (project / "secret").chmod(0)
@@ -128,22 +128,22 @@ def test_unreadable_files_sockets_and_pipes_are_left_out(project: Path) -> None:
         assert not (place.directory / "pipe").exists()
 
 
-def test_no_room_for_a_copy(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folder_is_not_copied_without_a_temporary_folder(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", "/dev/null/nowhere")
     with workspace(project) as place:
         assert not place.is_copy
-        assert place.why_in_place is not None
-        assert place.why_in_place.startswith("it cannot be copied")
+        assert place.reason_in_place is not None
+        assert place.reason_in_place.startswith("it cannot be copied")
 
 
-def test_in_place_and_a_folder_that_is_not_there_are_left_to_the_caller(project: Path, tmp_path: Path) -> None:
+def test_in_place_and_missing_folders_are_not_copied(project: Path, tmp_path: Path) -> None:
     with workspace(project, in_place=True) as place:
         assert place == Workspace(directory=project, is_copy=False)
     with workspace(tmp_path / "nowhere") as place:
         assert place == Workspace(directory=tmp_path / "nowhere", is_copy=False)
 
 
-def test_the_copy_goes_even_when_the_run_fails(project: Path) -> None:
+def test_copy_is_deleted_even_if_the_run_fails(project: Path) -> None:
     with pytest.raises(RuntimeError), workspace(project) as place:
         raise RuntimeError("failed")
     assert not place.directory.exists()

@@ -18,7 +18,7 @@ def found(*offers: Offer, scope: Scope | None = None, world_size: int = 1, **pro
 
 
 def shapes(of: Candidates) -> list[tuple[int, int]]:
-    return [(c.nodes, c.gpus_working) for c in of.candidates]
+    return [(c.nodes, c.working_gpus_per_node) for c in of.candidates]
 
 
 def test_every_rentable_offer_is_one_candidate_at_the_batch_of_the_profile() -> None:
@@ -61,11 +61,11 @@ def test_on_spot_a_dearer_region_stays_that_is_interrupted_less() -> None:
         (Scope(machines=("large",)), {"gcp/large"}),
         (Scope(machines=("aws/small",)), {"aws/small"}),
         (Scope(gpus=("T4",)), {"aws/small"}),
-        (Scope(least_gpu_gib=40), {"gcp/large"}),
+        (Scope(min_gpu_gib=40), {"gcp/large"}),
         (Scope(yours=True), set()),
-        (Scope(quota=(Quota(of="A100", most=7),)), {"aws/small"}),
-        (Scope(quota=(Quota(of="aws", most=0),)), {"gcp/large"}),
-        (Scope(quota=(Quota(of="aws/small", most=1),)), {"aws/small", "gcp/large"}),
+        (Scope(quota=(Quota(name="A100", limit=7),)), {"aws/small"}),
+        (Scope(quota=(Quota(name="aws", limit=0),)), {"gcp/large"}),
+        (Scope(quota=(Quota(name="aws/small", limit=1),)), {"aws/small", "gcp/large"}),
     ],
 )
 def test_only_what_is_in_scope_is_a_candidate(scope: Scope, kept: set[str]) -> None:
@@ -91,7 +91,7 @@ def test_a_program_that_uses_several_is_sent_to_clusters() -> None:
 
 def test_a_quota_bounds_the_cluster() -> None:
     four = make_offer(vm_type=make_vm_type(gpu=make_gpu(name="T4"), gpus=4))
-    scope = Scope(nodes=8, quota=(Quota(of="T4", most=11),))
+    scope = Scope(nodes=8, quota=(Quota(name="T4", limit=11),))
     assert shapes(found(four, scope=scope, batch_size=64)) == [(1, 1), (1, 4), (2, 4)]
 
 

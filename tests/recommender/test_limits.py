@@ -34,7 +34,7 @@ some_goals = st.builds(
 
 @given(intervals(positive), st.floats(0.01, 0.999))
 def test_the_upper_end_is_that_of_the_interval_at_the_confidence(interval: Interval, confidence: float) -> None:
-    assert upper_end(interval, confidence) == interval.at(confidence).high
+    assert upper_end(interval, confidence) == interval.at_confidence(confidence).high
 
 
 @given(some_estimates, some_goals)
@@ -43,7 +43,7 @@ def test_within_agrees_with_asking_each(estimates: list[Estimate], goal: Goal) -
     kept = [
         e
         for e in estimates
-        if e.seconds.at(goal.confidence).high <= deadline and e.usd.at(goal.confidence).high <= budget
+        if e.seconds.at_confidence(goal.confidence).high <= deadline and e.usd.at_confidence(goal.confidence).high <= budget
     ]
     assert list(within(estimates, goal)) == kept
 

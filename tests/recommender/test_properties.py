@@ -56,7 +56,7 @@ def test_the_choice_is_that_of_brute_force(estimates: list[Estimate], goal: Goal
     kept = [
         e
         for e in estimates
-        if e.seconds.at(goal.confidence).high <= deadline and e.usd.at(goal.confidence).high <= budget
+        if e.seconds.at_confidence(goal.confidence).high <= deadline and e.usd.at_confidence(goal.confidence).high <= budget
     ]
     found = chosen(estimates, goal)
     if found is None:

@@ -11,7 +11,7 @@ from trainfare.model.estimate import Estimate, Phase
 from trainfare.model.interval import Interval
 from trainfare.model.plan import Goal
 from trainfare.recommender.choose import IdealPoint, ideal_point, score
-from trainfare.recommender.ranking_confidence import likelihood, is_ranking_certain
+from trainfare.recommender.ranking_confidence import ranking_confidence, is_ranking_certain
 
 CHEAPEST, FASTEST = Goal(kind="cheapest"), Goal(kind="fastest")
 Z = 1.6448536269514722
@@ -28,7 +28,7 @@ def of(gpu: str, *, usd: float, factor: float = 2.0, seconds: float = 3600.0, **
 
 
 def sure(a: Estimate, b: Estimate, goal: Goal = CHEAPEST) -> float:
-    return likelihood(a, b, goal, least=ideal_point([a, b]))
+    return ranking_confidence(a, b, goal, least=ideal_point([a, b]))
 
 
 def test_by_hand() -> None:

@@ -1,4 +1,4 @@
-"""Every decision that a small queue allows, one by one: what optimisers are judged by."""
+"""All decisions that a small queue allows, one by one: the brute force against which optimisers are checked."""
 
 from collections.abc import Iterator
 from itertools import combinations_with_replacement
@@ -10,7 +10,7 @@ _Open = tuple[tuple[str, int, tuple[tuple[str, int], ...]], ...]
 
 
 def every_decision(state: State) -> Iterator[tuple[NodePlan, ...]]:
-    """Nodes with jobs on them, none empty; nodes are alike, so each set of types comes once."""
+    """All nodes with jobs on them, none empty; nodes are interchangeable, so each set of types comes once."""
     fleet = state.fleet
     for count in range(fleet.nodes + 1):
         for kinds in combinations_with_replacement(fleet.types, count):
@@ -33,14 +33,14 @@ def _filled(state: State, row: int, nodes: _Open, left: dict[str, int]) -> Itera
         if seconds == float("inf") or left.get(job.user, gpus) < gpus:
             continue
         rest = left | {job.user: left[job.user] - gpus} if job.user in left else left
-        fits = [place for place, (kind, free, _) in enumerate(nodes) if kind == slot.type and free >= slot.gpus]
-        if slot.nodes > 1:  # whole nodes are alike: the first will do
-            places = [fits[: slot.nodes]] if len(fits) >= slot.nodes else []
+        fits = [index for index, (kind, free, _) in enumerate(nodes) if kind == slot.type and free >= slot.gpus]
+        if slot.nodes > 1:  # complete nodes are interchangeable: the first suffices
+            choices = [fits[: slot.nodes]] if len(fits) >= slot.nodes else []
         else:
-            places = [[place] for place in fits]
-        for chosen in places:
-            given = tuple(
-                (kind, free - slot.gpus, (*jobs, (job.id, slot.gpus))) if place in chosen else (kind, free, jobs)
-                for place, (kind, free, jobs) in enumerate(nodes)
+            choices = [[index] for index in fits]
+        for chosen in choices:
+            next_nodes = tuple(
+                (kind, free - slot.gpus, (*jobs, (job.id, slot.gpus))) if index in chosen else (kind, free, jobs)
+                for index, (kind, free, jobs) in enumerate(nodes)
             )
-            yield from _filled(state, row + 1, given, rest)
+            yield from _filled(state, row + 1, next_nodes, rest)

@@ -11,9 +11,9 @@ from trainfare.model.queue import (
     Fleet,
     Instance,
     Job,
-    RentedNode,
     NodeType,
     QueuedJob,
+    RentedNode,
     Slot,
     State,
     single_node_slots,
@@ -55,7 +55,7 @@ def make_job(
     log_error: float = 0.0,
     user: str = "",
 ) -> Job:
-    """`hours` on one GPU of speed 1, and 1/(speed · g^power) of it on g GPUs."""
+    """A job that takes `hours` on one GPU of speed 1, and 1/(speed · g^power) of that on g GPUs."""
     fast = speed or {}
     kinds = {each.name: each.gpu for each in types}
     return Job(
@@ -96,7 +96,8 @@ def make_state(
 
 
 def random_instance(seed: int, *, jobs: int = 4, types: tuple[NodeType, ...] = K80, load: float = 1.0) -> Instance:
-    """Jobs of 0.5 to 4 hours on one GPU, arriving over a few hours, with deadlines of 1 to 3 times the shortest."""
+    """A queue of jobs of 0.5 to 4 hours on one GPU, arriving over a few hours, with deadlines of 1 to 3 times the
+    shortest time."""
     rng = np.random.default_rng(seed)
     gaps = rng.exponential(1800 / load, jobs)
     made = []

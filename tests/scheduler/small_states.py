@@ -1,4 +1,4 @@
-"""Small random queues, in trouble enough that every part of the papers' cost plays."""
+"""Small random queues, hard enough that every term of the papers' cost matters."""
 
 import math
 
@@ -11,7 +11,7 @@ from trainfare.model.queue import Fleet, Job, NodeType, QueuedJob, Slot, State, 
 def random_jobs(
     rng: np.random.Generator, fleet: Fleet, count: int, *, users: tuple[str, ...] = ("",)
 ) -> list[QueuedJob]:
-    """Times fall with the GPUs, or not; some slots cannot be used; deadlines are tight, passed, or far."""
+    """Jobs whose times fall with the GPUs, or not; some slots cannot be used; deadlines are tight, past, or far."""
     jobs = []
     for number in range(count):
         base, power = float(rng.uniform(600, 20_000)), float(rng.uniform(-0.1, 1))
@@ -34,23 +34,23 @@ def random_jobs(
 
 
 def random_state(seed: int) -> State:
-    """One or two nodes, one to four jobs, two types with 1, 2 or 4 GPUs."""
+    """A state with one or two nodes, one to four jobs, two types with 1, 2 or 4 GPUs."""
     rng = np.random.default_rng(seed)
-    kinds = tuple((K80 + M60)[place] for place in sorted(rng.choice(6, 2, replace=False)))
+    kinds = tuple((K80 + M60)[index] for index in sorted(rng.choice(6, 2, replace=False)))
     nodes = int(rng.integers(1, 3))
     fleet = make_fleet(nodes, kinds)
     return make_state(random_jobs(rng, fleet, int(rng.integers(1, 6 - nodes))), fleet, now_seconds=3000)
 
 
 def gang_state(seed: int) -> State:
-    """Three nodes; two of a type can go to one job."""
+    """A state with three nodes, of which several of one type can go to one job."""
     rng = np.random.default_rng(seed)
     fleet = make_fleet(3, K80[:2], gangs=(Slot("NC12", 2, 2), Slot("NC6", 1, 3)))
     return make_state(random_jobs(rng, fleet, 3), fleet, now_seconds=3000)
 
 
 def quota_state(seed: int) -> State:
-    """Two users with few GPUs, and one of the larger machines."""
+    """A state with two users with small quotas, and one node of the larger type."""
     rng = np.random.default_rng(seed)
     kinds = (K80[0], NodeType(name="NC24", gpu="K80", gpus=4, usd_per_hour=2.25, max_nodes=1))
     fleet = Fleet(nodes=2, types=kinds, slots=single_node_slots(kinds), quotas=(("ann", 2), ("bob", 1)))

@@ -1,11 +1,11 @@
-"""What a schedule comes to, worked out by hand."""
+"""The cost and the measures of a schedule, computed by hand."""
 
 import math
 from dataclasses import replace
 
 from tests.scheduler.scripted import ONE, TWO, near, timed_job
 from trainfare.model.queue import Delays, Fleet, single_node_slots
-from trainfare.model.schedule import ScheduleOutcome, Rental, Schedule, Allocation
+from trainfare.model.schedule import Allocation, Rental, Schedule, ScheduleOutcome
 from trainfare.scheduler.evaluate import evaluate
 
 FLEET = Fleet(nodes=2, types=(ONE, TWO), slots=single_node_slots((ONE, TWO)))
@@ -30,7 +30,7 @@ def rental(node: int, kind: str, start: float, end: float) -> Rental:
     return Rental(node=node, type=kind, start_seconds=start, ready_seconds=start, end_seconds=end)
 
 
-WORKED = Schedule(
+EXAMPLE = Schedule(
     policy="hand",
     fleet=FLEET,
     jobs=(A, B),
@@ -48,14 +48,14 @@ WORKED = Schedule(
     decision_seconds=(0.1, 0.2, 0.3),
     gaps=(0.01, 0.04, 0.0),
 )
-NOTHING = Schedule(
+EMPTY = Schedule(
     policy="idle", fleet=FLEET, jobs=(), true_seconds=(), delays=Delays(), rentals=(), allocations=(), ended_seconds=()
 )
 
 
-def test_every_measure_of_a_schedule_by_hand() -> None:
-    came = evaluate(WORKED)
-    assert came == ScheduleOutcome(
+def test_every_measure_agrees_with_a_calculation_by_hand() -> None:
+    outcome = evaluate(EXAMPLE)
+    assert outcome == ScheduleOutcome(
         policy="hand",
         jobs=2,
         total_usd=near(2.3 + 3.0),
@@ -68,7 +68,7 @@ def test_every_measure_of_a_schedule_by_hand() -> None:
         p99_completion_seconds=near(500 + 0.99 * 600),
         node_hours=near(1200 / 3600),
         gpu_use=near((500 + 300 + 200 + 100 + 300) / (2 * 1100 + 100)),
-        moves=3,
+        migrations=3,
         preemptions=2,
         reclaims=0,
         decisions=3,
@@ -78,52 +78,52 @@ def test_every_measure_of_a_schedule_by_hand() -> None:
     )
 
 
-def test_an_empty_queue_comes_to_nothing() -> None:
-    came = evaluate(NOTHING)
-    assert came.worst_gap is None
-    assert {getattr(came, name) for name in came.__slots__ if name not in ("policy", "worst_gap")} == {0}
+def test_measures_of_an_empty_schedule_are_zero() -> None:
+    outcome = evaluate(EMPTY)
+    assert outcome.worst_gap is None
+    assert {getattr(outcome, name) for name in outcome.__slots__ if name not in ("policy", "worst_gap")} == {0}
 
 
-def test_what_is_booted_or_restored_is_paid_and_not_used() -> None:
-    slow = replace(WORKED, allocations=tuple(replace(each, work_start_seconds=1200) for each in WORKED.allocations))
+def test_boot_and_restart_are_paid_and_not_used() -> None:
+    slow = replace(EXAMPLE, allocations=tuple(replace(each, work_start_seconds=1200) for each in EXAMPLE.allocations))
     assert evaluate(slow).gpu_use == 0
-    assert evaluate(slow).rental_usd == evaluate(WORKED).rental_usd
+    assert evaluate(slow).rental_usd == evaluate(EXAMPLE).rental_usd
 
 
-def test_a_gang_uses_the_gpus_of_all_its_nodes() -> None:
+def test_gang_uses_the_gpus_of_all_its_nodes() -> None:
     both = (replace(allocation("a", 0, 1, 100, 200, 0.0, 1.0), nodes=(0, 1)),)
     rentals = (rental(0, "one", 100, 200), rental(1, "one", 100, 200))
-    assert evaluate(replace(WORKED, allocations=both, rentals=rentals)).gpu_use == near(1)
+    assert evaluate(replace(EXAMPLE, allocations=both, rentals=rentals)).gpu_use == near(1)
 
 
-def test_a_job_without_a_deadline_is_never_late() -> None:
-    free = replace(WORKED, jobs=(replace(A, deadline_seconds=math.inf), B))
+def test_job_without_a_deadline_is_never_late() -> None:
+    free = replace(EXAMPLE, jobs=(replace(A, deadline_seconds=math.inf), B))
     assert (evaluate(free).tardiness_usd, evaluate(free).late_jobs) == (0, 0)
 
 
-def test_a_job_that_ends_at_its_deadline_is_not_late_by_rounding() -> None:
-    close = replace(WORKED, jobs=(replace(A, deadline_seconds=1200 - 1e-10), B))
+def test_job_that_ends_at_its_deadline_is_not_late_by_rounding() -> None:
+    close = replace(EXAMPLE, jobs=(replace(A, deadline_seconds=1200 - 1e-10), B))
     assert evaluate(close).late_jobs == 0
 
 
-def test_a_job_that_still_runs_counts_in_no_mean() -> None:
-    running = replace(WORKED, ended_seconds=(("b", 700),))
+def test_job_that_still_runs_enters_no_mean() -> None:
+    running = replace(EXAMPLE, ended_seconds=(("b", 700),))
     assert evaluate(running).mean_completion_seconds == 500
     assert evaluate(running).tardiness_usd == 0
 
 
-def test_going_on_in_the_same_place_after_a_wait_is_a_preemption_and_no_move() -> None:
+def test_continuing_on_the_same_slot_after_a_wait_is_a_preemption_and_no_migration() -> None:
     parts = (allocation("a", 0, 1, 100, 600, 0.0, 0.5), allocation("a", 0, 1, 700, 1200, 0.5, 1.0))
-    came = evaluate(replace(WORKED, allocations=parts))
-    assert (came.moves, came.preemptions) == (0, 1)
+    outcome = evaluate(replace(EXAMPLE, allocations=parts))
+    assert (outcome.migrations, outcome.preemptions) == (0, 1)
 
 
-def test_a_job_that_had_done_nothing_does_not_move() -> None:
+def test_job_without_progress_does_not_migrate() -> None:
     parts = (allocation("a", 0, 1, 100, 100, 0.0, 0.0), allocation("a", 1, 1, 100, 1100, 0.0, 1.0))
-    assert evaluate(replace(WORKED, allocations=parts)).moves == 0
+    assert evaluate(replace(EXAMPLE, allocations=parts)).migrations == 0
 
 
-def test_reclaimed_nodes_are_counted_and_paid_until_they_go() -> None:
-    gone = replace(WORKED, rentals=(WORKED.rentals[0], replace(WORKED.rentals[1], reclaimed=True)))
+def test_reclaimed_nodes_are_counted_and_paid_until_the_reclaim() -> None:
+    gone = replace(EXAMPLE, rentals=(EXAMPLE.rentals[0], replace(EXAMPLE.rentals[1], reclaimed=True)))
     assert evaluate(gone).reclaims == 1
-    assert evaluate(gone).rental_usd == evaluate(WORKED).rental_usd
+    assert evaluate(gone).rental_usd == evaluate(EXAMPLE).rental_usd

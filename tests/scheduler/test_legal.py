@@ -1,4 +1,4 @@
-"""What cannot be is found: one tampering for each rule, each with a schedule or a decision that was right before."""
+"""Violations are found: one change for each rule, to a decision or a schedule that was legal before."""
 
 import math
 from collections.abc import Callable
@@ -8,8 +8,8 @@ import pytest
 
 from tests.scheduler.makers import make_state
 from tests.scheduler.scripted import ONE, SPOT, TWO, plan, timed_job
-from trainfare.model.queue import Decision, Delays, Fleet, RentedNode, NodePlan, NodeType, QueuedJob, Slot, State
-from trainfare.model.schedule import Rental, Schedule, Allocation
+from trainfare.model.queue import Decision, Delays, Fleet, NodePlan, NodeType, QueuedJob, RentedNode, Slot, State
+from trainfare.model.schedule import Allocation, Rental, Schedule
 from trainfare.scheduler.legal import decision_violations, schedule_violations
 
 # Decisions
@@ -28,44 +28,44 @@ STATE = make_state(
     nodes=(RentedNode(id=5, type="two", rented_seconds=0, ready_seconds=0),),
 )
 
-FIT: dict[str, tuple[NodePlan, ...]] = {
+LEGAL: dict[str, tuple[NodePlan, ...]] = {
     "nothing": (),
-    "a warm node": (plan("two", node=5),),
+    "an empty node": (plan("two", node=5),),
     "shared": (plan("two", ("a", 1), ("b", 1), node=5),),
     "a gang": (plan("two", ("a", 1), node=5), plan("one", ("b", 1)), plan("one", ("b", 1))),
-    "the whole quota": (plan("two", ("ann1", 1), ("ann2", 1)),),
+    "the complete quota": (plan("two", ("ann1", 1), ("ann2", 1)),),
     "the only rare one": (plan("rare", ("a", 1)),),
 }
-UNFIT: dict[str, tuple[tuple[NodePlan, ...], str]] = {
-    "too many nodes": (tuple(plan("one") for _ in range(4)), "4 nodes where 3"),
-    "too many of a type": ((plan("rare"), plan("rare")), "2 nodes of rare where 1"),
+ILLEGAL: dict[str, tuple[tuple[NodePlan, ...], str]] = {
+    "too many nodes": (tuple(plan("one") for _ in range(4)), "4 nodes are planned, and the fleet has at most 3"),
+    "too many of a type": ((plan("rare"), plan("rare")), "2 nodes of rare are planned, and at most 1"),
     "an unknown type": ((plan("huge"),), "no type huge"),
     "a node that is not rented": ((plan("two", node=6),), "node 6 is not rented"),
     "a node that changes its type": ((plan("one", node=5),), "node 5 is two, not one"),
     "a node named twice": ((plan("two", node=5), plan("two", node=5)), "node 5 is named 2 times"),
     "too many GPUs": ((plan("two", ("a", 2), ("b", 1)),), "fewer GPUs"),
-    "a job twice on a node": ((plan("two", ("a", 1), ("a", 1)),), "stands twice"),
+    "a job twice on a node": ((plan("two", ("a", 1), ("a", 1)),), "listed twice"),
     "a job that is not queued": ((plan("one", ("z", 1)),), "no job z"),
     "no GPUs": ((plan("one", ("a", 0)),), "no slot"),
     "no such gang": ((plan("rare", ("a", 1)), plan("one", ("a", 1))), "several types"),
     "a gang of uneven shares": ((plan("two", ("a", 1)), plan("two", ("a", 2))), "several numbers"),
-    "a gang that is not whole": ((plan("two", ("a", 1)), plan("two", ("a", 1))), "no slot"),
+    "a gang of parts of nodes": ((plan("two", ("a", 1)), plan("two", ("a", 1))), "no slot"),
     "a slot on which it cannot run": ((plan("two", ("b", 2)),), "b cannot run on two"),
-    "over the quota": ((plan("two", ("ann1", 2)), plan("one", ("ann2", 1))), "ann has 3 GPUs and may have 2"),
+    "over the quota": ((plan("two", ("ann1", 2)), plan("one", ("ann2", 1))), "ann has 3 GPUs, and the quota is 2"),
 }
 
 
-@pytest.mark.parametrize("plans", FIT.values(), ids=FIT.keys())
-def test_what_can_be_done_is_fit(plans: tuple[NodePlan, ...]) -> None:
+@pytest.mark.parametrize("plans", LEGAL.values(), ids=LEGAL.keys())
+def test_legal_decision_has_no_violations(plans: tuple[NodePlan, ...]) -> None:
     assert decision_violations(STATE, Decision(nodes=plans)) == ()
 
 
-@pytest.mark.parametrize(("plans", "said"), UNFIT.values(), ids=UNFIT.keys())
-def test_what_cannot_be_done_is_said(plans: tuple[NodePlan, ...], said: str) -> None:
-    assert any(said in each for each in decision_violations(STATE, Decision(nodes=plans)))
+@pytest.mark.parametrize(("plans", "message"), ILLEGAL.values(), ids=ILLEGAL.keys())
+def test_illegal_decision_has_a_violation(plans: tuple[NodePlan, ...], message: str) -> None:
+    assert any(message in each for each in decision_violations(STATE, Decision(nodes=plans)))
 
 
-def test_nothing_is_fit_for_nobody() -> None:
+def test_empty_decision_is_legal_for_an_empty_queue() -> None:
     empty: State = make_state([], FLEET)
     assert decision_violations(empty, Decision(nodes=())) == ()
 
@@ -88,20 +88,20 @@ def rental(node: int, kind: str, start: float, end: float, *, reclaimed: bool = 
 def allocation(
     job: str, nodes: tuple[int, ...], gpus: int, times: tuple[float, float, float], done: tuple[float, float]
 ) -> Allocation:
-    start, works_from, end = times
+    start, work_start, end = times
     return Allocation(
         job=job,
         nodes=nodes,
         gpus=gpus,
         start_seconds=start,
-        work_start_seconds=works_from,
+        work_start_seconds=work_start,
         end_seconds=end,
         done_before=done[0],
         done_after=done[1],
     )
 
 
-RIGHT = Schedule(
+LEGAL_SCHEDULE = Schedule(
     policy="hand",
     fleet=Fleet(
         nodes=4,
@@ -131,23 +131,23 @@ RIGHT = Schedule(
 
 
 def with_rental(number: int, **changes: object) -> Callable[[Schedule], Schedule]:
-    def tamper(schedule: Schedule) -> Schedule:
+    def change(schedule: Schedule) -> Schedule:
         each = schedule.rentals[number]
         changed = replace(each, **changes)  # type: ignore[arg-type] # fields by name
         return replace(schedule, rentals=(*schedule.rentals[:number], changed, *schedule.rentals[number + 1 :]))
 
-    return tamper
+    return change
 
 
-def with_stretch(number: int, **changes: object) -> Callable[[Schedule], Schedule]:
-    def tamper(schedule: Schedule) -> Schedule:
+def with_allocation(number: int, **changes: object) -> Callable[[Schedule], Schedule]:
+    def change(schedule: Schedule) -> Schedule:
         each = schedule.allocations[number]
         changed = replace(each, **changes)  # type: ignore[arg-type] # fields by name
         return replace(
             schedule, allocations=(*schedule.allocations[:number], changed, *schedule.allocations[number + 1 :])
         )
 
-    return tamper
+    return change
 
 
 def with_fleet(**changes: object) -> Callable[[Schedule], Schedule]:
@@ -167,40 +167,43 @@ def with_ends(*ends: tuple[str, float]) -> Callable[[Schedule], Schedule]:
 
 
 NONE_RARE = tuple(replace(kind, max_nodes=0) if kind.name == "rare" else kind for kind in TYPES)
-ALL_ENDS = RIGHT.ended_seconds
+ALL_ENDS = LEGAL_SCHEDULE.ended_seconds
 
-TAMPERED: dict[str, tuple[Callable[[Schedule], Schedule], str]] = {
-    "too many nodes": (with_fleet(nodes=3), "4 nodes at 100 s, and there may be 3"),
+CHANGED: dict[str, tuple[Callable[[Schedule], Schedule], str]] = {
+    "too many nodes": (with_fleet(nodes=3), "4 nodes at 100 s, and the limit is 3"),
     "too many of a type": (with_fleet(types=NONE_RARE), "1 nodes of rare at 505 s"),
     "over the quota": (with_fleet(quotas=(("ann", 1),)), "2 GPUs of user ann at 450 s"),
     "more GPUs than a node has": (with_more(allocation("b", (0,), 1, (480, 580, 505), (0.3, 0.3))), "3 GPUs of node 0"),
-    "a job in two places": (with_more(allocation("a", (0,), 1, (100, 130, 200), (0.4, 0.47))), "2 places of a"),
+    "a job with two allocations": (
+        with_more(allocation("a", (0,), 1, (100, 130, 200), (0.4, 0.47))),
+        "2 allocations of a",
+    ),
     "a node rented twice": (with_rental(3, node=2), "node 2 is rented 2 times"),
     "an unknown type": (with_rental(0, type="huge"), "no type of the fleet: huge"),
     "a node ready before it booted": (with_rental(2, ready_seconds=40), "before it has booted"),
-    "an unknown node": (with_stretch(0, nodes=(9,)), "no node of (9,)"),
-    "an unknown job": (with_stretch(0, job="z"), "z at 0 s: no such job"),
+    "an unknown node": (with_allocation(0, nodes=(9,)), "no node of (9,)"),
+    "an unknown job": (with_allocation(0, job="z"), "z at 0 s: there is no such job"),
     "no slot": (with_fleet(slots=(*SLOTS[:3], SLOTS[3], Slot("spot", 1))), "g at 0 s has no slot"),
     "a gang of two types": (with_rental(3, type="rare"), "g at 0 s has no slot"),
-    "a gang of one node twice": (with_stretch(1, nodes=(2, 2)), "g at 0 s has no slot"),
+    "a gang of one node twice": (with_allocation(1, nodes=(2, 2)), "g at 0 s has no slot"),
     "before the node is rented": (with_rental(1, start_seconds=101), "has node 1 while it is not rented"),
-    "after the node is given back": (with_rental(0, end_seconds=779), "has node 0 while it is not rented"),
-    "a moment after it is given back": (with_rental(0, end_seconds=779.99), "has node 0 while it is not rented"),
+    "after the node is released": (with_rental(0, end_seconds=779), "has node 0 while it is not rented"),
+    "a moment after the node is released": (with_rental(0, end_seconds=779.99), "has node 0 while it is not rented"),
     "before the node is ready": (with_rental(0, ready_seconds=60), "before node 0 is ready"),
     "before the submission": (
         lambda schedule: replace(schedule, jobs=(A, G, replace(B, submitted_seconds=101))),
         "b at 100 s runs before it is submitted",
     ),
-    "work invented between stretches": (with_stretch(3, done_before=0.5), "not from where it was"),
-    "work invented at first": (with_stretch(1, done_before=0.1), "not from where it was"),
-    "work invented in a stretch": (with_stretch(0, done_after=0.41), "goes from 0 to 0.41"),
-    "a little work invented": (with_stretch(0, done_after=0.4001), "goes from 0 to 0.4001"),
-    "work lost in a stretch": (with_stretch(0, done_after=0.39), "goes from 0 to 0.39"),
-    "more than all of it done": (with_stretch(1, done_after=1.01), "goes from 0 to 1.01"),
-    "more lost than was not saved": (with_stretch(2, done_after=0.2), "goes from 0 to 0.2"),
+    "work added between allocations": (with_allocation(3, done_before=0.5), "not its progress before"),
+    "work added at first": (with_allocation(1, done_before=0.1), "not its progress before"),
+    "work added in an allocation": (with_allocation(0, done_after=0.41), "goes from 0 to 0.41"),
+    "a little work added": (with_allocation(0, done_after=0.4001), "goes from 0 to 0.4001"),
+    "work lost in an allocation": (with_allocation(0, done_after=0.39), "goes from 0 to 0.39"),
+    "more than everything done": (with_allocation(1, done_after=1.01), "goes from 0 to 1.01"),
+    "more lost than was not saved": (with_allocation(2, done_after=0.2), "goes from 0 to 0.2"),
     "lost without a reclaim": (with_rental(1, reclaimed=False), "b at 100 s works 355 s"),
-    "no restart": (with_delays(restart_seconds=21), "b at 505 s gets on before it is restored"),
-    "no checkpoint": (with_delays(checkpoint_seconds=11), "a at 450 s gets on before it is restored"),
+    "no restart": (with_delays(restart_seconds=21), "b at 505 s works before it is restored"),
+    "no checkpoint": (with_delays(checkpoint_seconds=11), "a at 450 s works before it is restored"),
     "a true time that is another": (
         lambda schedule: replace(schedule, true_seconds=(A.seconds, (900.0,) * 6, B.seconds)),
         "g at 0 s works 600 s of 900 s",
@@ -212,36 +215,36 @@ TAMPERED: dict[str, tuple[Callable[[Schedule], Schedule], str]] = {
         lambda schedule: replace(schedule, allocations=schedule.allocations[:4]),
         "b ends at 1275 s, which is not when",
     ),
-    "going on after the end": (with_more(allocation("g", (4,), 1, (700, 730, 800), (1.0, 1.0))), "g runs on after"),
+    "continuing after the end": (with_more(allocation("g", (4,), 1, (700, 730, 800), (1.0, 1.0))), "g runs on after"),
 }
 
 
-def test_a_schedule_that_could_have_happened_has_no_violations() -> None:
-    assert schedule_violations(RIGHT) == ()
+def test_legal_schedule_has_no_violations() -> None:
+    assert schedule_violations(LEGAL_SCHEDULE) == ()
 
 
-@pytest.mark.parametrize(("tamper", "said"), TAMPERED.values(), ids=TAMPERED.keys())
-def test_a_schedule_that_could_not_is_found_out(tamper: Callable[[Schedule], Schedule], said: str) -> None:
-    found = schedule_violations(tamper(RIGHT))
-    assert any(said in each for each in found), found
+@pytest.mark.parametrize(("change", "message"), CHANGED.values(), ids=CHANGED.keys())
+def test_illegal_schedule_has_a_violation(change: Callable[[Schedule], Schedule], message: str) -> None:
+    found = schedule_violations(change(LEGAL_SCHEDULE))
+    assert any(message in each for each in found), found
 
 
 def test_rounding_is_no_violation() -> None:
     late = 780 * (1 + 1e-10)
-    rounded = with_stretch(3, end_seconds=late, done_before=0.4 + 1e-12)(RIGHT)
+    rounded = with_allocation(3, end_seconds=late, done_before=0.4 + 1e-12)(LEGAL_SCHEDULE)
     assert schedule_violations(rounded) == ()
 
 
-def test_only_what_a_reclaimed_node_leaves_may_be_more_than_was_saved() -> None:
-    """A live job may save itself more often than it says."""
-    kept = with_stretch(2, done_after=0.35)(RIGHT)
-    assert not any("works 355 s" in each for each in schedule_violations(kept))
+def test_reclaimed_job_can_keep_more_than_its_checkpoint_interval_says() -> None:
+    """A real job can save itself more often than it says."""
+    more_saved = with_allocation(2, done_after=0.35)(LEGAL_SCHEDULE)
+    assert not any("works 355 s" in each for each in schedule_violations(more_saved))
 
 
-def test_a_stretch_split_in_two_owes_nothing() -> None:
-    first, *others = RIGHT.allocations
+def test_allocation_split_in_two_needs_no_restart() -> None:
+    first, *others = LEGAL_SCHEDULE.allocations
     halves = (
         replace(first, end_seconds=250, done_after=0.2),
         replace(first, start_seconds=250, work_start_seconds=250, done_before=0.2),
     )
-    assert schedule_violations(replace(RIGHT, allocations=(*halves, *others))) == ()
+    assert schedule_violations(replace(LEGAL_SCHEDULE, allocations=(*halves, *others))) == ()

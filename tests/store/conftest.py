@@ -1,4 +1,4 @@
-"""A PostgreSQL schema of its own for each test that asks for one."""
+"""A PostgreSQL schema for each test that needs one."""
 
 import os
 import secrets

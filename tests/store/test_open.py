@@ -1,4 +1,4 @@
-"""Which history a location opens, and how quickly."""
+"""The history that each location opens, and what opening it does not load."""
 
 import stat
 import subprocess
@@ -13,24 +13,24 @@ from trainfare.store.memory import MemoryHistory
 from trainfare.store.open import open_history
 
 
-def test_a_path_is_a_file_and_its_folders_are_made(tmp_path: Path) -> None:
+def test_a_path_is_a_file_and_its_folders_are_created(tmp_path: Path) -> None:
     path = tmp_path / "not" / "there yet" / "100% of history?.db"
     with open_history(str(path)) as history:
-        history.add_profile(make_profile())
+        history.profiles.add(make_profile())
     with open_history(str(path)) as history:
-        assert history.profiles() == (make_profile(),)
+        assert history.profiles.all() == (make_profile(),)
     assert path.is_file()
 
 
-def test_a_history_is_for_its_owner_alone(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_a_history(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     with open_history(str(path)) as history:
-        history.add_profile(make_profile())
+        history.profiles.add(make_profile())
         for file in tmp_path.iterdir():
             assert stat.S_IMODE(file.stat().st_mode) == 0o600, file.name
 
 
-def test_a_path_may_begin_at_home(home: Path) -> None:
+def test_a_path_may_begin_with_a_tilde(home: Path) -> None:
     open_history("~/mine.db").close()
     assert (home / "mine.db").is_file()
 
@@ -48,26 +48,27 @@ def test_a_sqlite_url_may_be_relative(tmp_path: Path, monkeypatch: pytest.Monkey
     assert (tmp_path / "history.db").is_file()
 
 
-def test_memory_is_not_kept() -> None:
+def test_memory_opens_a_history_in_memory() -> None:
     assert isinstance(open_history("memory:"), MemoryHistory)
 
 
 @pytest.mark.parametrize(
-    ("location", "said"),
+    ("location", "message"),
     [
-        ("mysql://someone:hunter2@host/db", "a store cannot be at mysql://"),
-        ("", "the store has no name"),
-        ("sqlite://", "the store has no name"),
-        ("postgresql://someone:hunter2@host:port/db", "cannot be understood"),
+        ("mysql://someone:hunter2@host/db", "mysql:// is not a kind of store"),
+        ("", "path is empty"),
+        ("sqlite://", "path is empty"),
+        ("postgresql://someone:hunter2@host:port/db", "cannot be parsed"),
     ],
 )
-def test_a_location_that_is_none_is_refused(location: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said) as caught:
+def test_an_invalid_location_is_refused_without_its_password(location: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
         open_history(location)
+    assert caught.value.field == "store"
     assert "hunter2" not in str(caught.value)
 
 
-def test_postgresql_without_its_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_postgresql_without_its_driver_names_the_package_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(UsageError, match=r"pip install 'trainfare\[postgres\]'"):
         open_history("postgresql://host/db")

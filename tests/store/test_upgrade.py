@@ -1,18 +1,21 @@
-"""Stores of other versions: older ones are lifted with a copy kept, newer ones are left alone."""
+"""Stores of other versions: older ones are upgraded after a backup, newer ones are left unchanged."""
 
+import hashlib
+import json
 import shutil
 import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import CheckConstraint, create_engine, inspect
 
-from tests.makers import make_plan, make_profile, make_submission
+from tests.makers import make_observation, make_plan, make_profile, make_run, make_submission
 from trainfare.errors import StoreError
 from trainfare.store import upgrade
-from trainfare.store.faults import Place
+from trainfare.store.database_errors import StoreLocation
 from trainfare.store.open import _sqlite_engine, open_history
 from trainfare.store.schema import REVISIONS, VERSION_TABLE, metadata
 from trainfare.store.sql import SqlHistory
@@ -25,7 +28,7 @@ def path(tmp_path: Path) -> Path:
     """A store with one profile."""
     path = tmp_path / "history.db"
     with open_history(str(path)) as history:
-        history.add_profile(make_profile())
+        history.profiles.add(make_profile())
     return path
 
 
@@ -44,12 +47,12 @@ def scripts(tmp_path: Path) -> Path:
     return scripts
 
 
-def lift(path: Path, scripts: Path) -> None:
+def upgrade_store(path: Path, scripts: Path) -> None:
     engine = _sqlite_engine(path, 5)
     try:
-        upgrade.bring_up_to_date(
+        upgrade.upgrade_schema(
             engine.execution_options(trainfare_writes=True),
-            Place(str(path), path),
+            StoreLocation(str(path), path),
             revisions=NEXT,
             scripts=scripts,
         )
@@ -65,7 +68,7 @@ def columns_of_profiles(path: Path) -> set[str]:
         connection.close()
 
 
-def test_the_revisions_are_those_of_the_scripts() -> None:
+def test_the_revisions_in_the_code_are_those_of_the_scripts() -> None:
     from alembic.script import ScriptDirectory
 
     steps = ScriptDirectory(str(upgrade.SCRIPTS)).walk_revisions()
@@ -97,65 +100,123 @@ def test_the_migrated_schema_is_the_one_in_the_code(new_store: str) -> None:
             # Alembic does not compare check constraints.
             found = inspect(connection)
             for table in metadata.tables.values():
-                wanted = {c.name for c in table.constraints if isinstance(c, CheckConstraint)}
-                assert {check["name"] for check in found.get_check_constraints(table.name)} == wanted
+                expected = {c.name for c in table.constraints if isinstance(c, CheckConstraint)}
+                assert {check["name"] for check in found.get_check_constraints(table.name)} == expected
     finally:
         engine.dispose()
 
 
-def test_an_older_store_is_lifted_and_a_copy_is_kept(path: Path, scripts: Path) -> None:
-    lift(path, scripts)
+def test_an_older_store_is_upgraded_after_a_backup(path: Path, scripts: Path) -> None:
+    upgrade_store(path, scripts)
     assert "note" in columns_of_profiles(path)
     copy = path.with_name("history.db.before-next")
     assert "note" not in columns_of_profiles(copy)
     with open_history(str(copy)) as history:
-        assert history.profiles() == (make_profile(),)
+        assert history.profiles.all() == (make_profile(),)
 
 
-def made_by_the_first_version(location: str) -> None:
-    """A store of layout 0001 with a profile and a plan."""
+def create_store_of_schema_1(location: str) -> None:
+    """Create a store of schema 0001 with a profile and a plan."""
     postgres = location.startswith("postgresql://")
     url = location.replace("postgresql://", "postgresql+psycopg://")
     engine = create_engine(url) if postgres else _sqlite_engine(Path(location), 5)
-    place = Place("an old store") if postgres else Place(location, Path(location))
-    upgrade.bring_up_to_date(engine.execution_options(trainfare_writes=True), place, revisions=REVISIONS[:1])
-    history = SqlHistory(engine, engine.execution_options(trainfare_writes=True), place)
-    history.add_profile(make_profile())
-    history.add_plan(make_plan())
+    named = StoreLocation("an old store") if postgres else StoreLocation(location, Path(location))
+    upgrade.upgrade_schema(engine.execution_options(trainfare_writes=True), named, revisions=REVISIONS[:1])
+    history = SqlHistory(engine, engine.execution_options(trainfare_writes=True), named)
+    history.profiles.add(make_profile())
+    history.plans.add(make_plan())
     history.close()
 
 
-def test_a_store_of_the_first_version_gets_a_queue_and_keeps_what_it_has(tmp_path: Path) -> None:
+def test_a_store_of_schema_1_gets_a_queue_and_keeps_its_nouns(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
-    made_by_the_first_version(str(path))
+    create_store_of_schema_1(str(path))
     with open_history(str(path)) as history:
-        assert history.profiles() == (make_profile(),)
-        assert history.plans() == (make_plan(),)
-        history.add_submission(make_submission())
-        assert history.submissions() == (make_submission(),)
+        assert history.profiles.all() == (make_profile(),)
+        assert history.plans.all() == (make_plan(),)
+        history.submissions.add(make_submission())
+        assert history.submissions.all() == (make_submission(),)
     connection = sqlite3.connect(path.with_name("history.db.before-0002"))
     assert connection.execute("SELECT id FROM profiles").fetchall() == [("p7k2",)]
     assert connection.execute("SELECT version_num FROM trainfare_version").fetchall() == [("0001",)]
     connection.close()
 
 
-def test_a_postgresql_store_of_the_first_version_gets_a_queue(postgres: str) -> None:
-    made_by_the_first_version(postgres)
+def test_a_postgresql_store_of_schema_1_gets_a_queue(postgres: str) -> None:
+    create_store_of_schema_1(postgres)
     with open_history(postgres) as history:
-        assert history.plans() == (make_plan(),)
-        history.add_submission(make_submission())
-        assert history.submissions() == (make_submission(),)
+        assert history.plans.all() == (make_plan(),)
+        history.submissions.add(make_submission())
+        assert history.submissions.all() == (make_submission(),)
 
 
-def test_a_new_store_needs_no_copy(tmp_path: Path) -> None:
+def insert_documents_of_version_1(path: Path) -> dict[str, Any]:
+    """Fill a store of schema 0001 with rows as the first release wrote them, and return their documents."""
+    documents: dict[str, Any] = json.loads(Path(__file__).with_name("version_1.json").read_text())
+
+    engine = _sqlite_engine(path, 5)
+    writer = engine.execution_options(trainfare_writes=True)
+    upgrade.upgrade_schema(writer, StoreLocation(str(path), path), revisions=REVISIONS[:1])
+    engine.dispose()
+    connection = sqlite3.connect(path)
+
+    def insert(table: str, name: str, document: Any, *columns: object) -> None:
+        text = json.dumps(document)
+        checksum = hashlib.sha256(f"{document['kind']}\n{name}\n{text}".encode()).hexdigest()
+        marks = ", ".join("?" * (len(columns) + 2))
+        connection.execute(f"INSERT INTO {table} VALUES ({marks})", (*columns, text, checksum))  # noqa: S608
+
+    moment = "2026-11-16T12:00:00.000000Z"
+    with connection:
+        insert("profiles", "p7k2", documents["profile"], "p7k2", moment)
+        for plan, estimates in ((each["plan"], each["estimates"]) for each in documents["plans"]):
+            insert("plans", plan["id"], plan, plan["id"], moment)
+            for rank, estimate in enumerate(estimates):
+                insert("estimates", f"{plan['id']}/{rank}", estimate, plan["id"], rank, "p7k2")
+        insert("runs", "r93", documents["run"], "r93", "n4t9", moment)
+        insert("observations", "r93/0", documents["observation"], "r93", 0)
+    connection.close()
+    return documents
+
+
+def test_documents_of_version_1_are_listed_and_read(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    documents = insert_documents_of_version_1(path)
+    with open_history(str(path)) as history:
+        (profile,) = history.profiles.all()
+        assert (profile.micro_batch_size, profile.accumulation_steps, profile.world_size) == (16, 2, 4)
+        assert profile.effective_batch_size == documents["profile"]["global_batch_size"] == 128
+        assert history.profiles.get("p7k2") == profile
+        assert {plan.id for plan in history.plans.all()} == {"n4t9", "n5"}
+        for id_ in ("n4t9", "n5"):
+            assert history.plans.get(id_).chosen == make_plan().chosen
+        assert history.plans.get("n4t9").runners_up == make_plan().runners_up
+        assert history.plans.get("n4t9").front == (make_plan().chosen,)
+        assert len(history.estimates.of("p7k2")) == 3
+        assert history.runs.all() == (make_run(),)
+        assert history.observations.of("r93") == (make_observation(),)
+        assert history.damaged == ()
+
+
+def test_a_stored_profile_of_version_1_can_be_removed_and_restored(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    insert_documents_of_version_1(path)
+    with open_history(str(path)) as history:
+        (profile,) = history.profiles.all()
+        history.profiles.remove(profile.id)
+        history.profiles.add(profile)
+        assert history.profiles.all() == (profile,)
+
+
+def test_a_new_store_needs_no_backup(tmp_path: Path) -> None:
     open_history(str(tmp_path / "history.db")).close()
     assert [file.name for file in tmp_path.iterdir()] == ["history.db"]
 
 
-def test_lifting_twice_is_lifting_once(path: Path, scripts: Path) -> None:
-    lift(path, scripts)
+def test_upgrading_twice_is_upgrading_once(path: Path, scripts: Path) -> None:
+    upgrade_store(path, scripts)
     before = path.read_bytes()
-    lift(path, scripts)
+    upgrade_store(path, scripts)
     assert path.read_bytes() == before
 
 
@@ -163,16 +224,16 @@ def test_a_migration_that_fails_halfway_changes_nothing(path: Path, scripts: Pat
     step = scripts / "versions" / "next.py"
     step.write_text(step.read_text() + "    raise RuntimeError('the power went out')\n")
     with pytest.raises(RuntimeError, match="power"):
-        lift(path, scripts)
+        upgrade_store(path, scripts)
     assert "note" not in columns_of_profiles(path)
     with open_history(str(path)) as history:
-        assert history.profiles() == (make_profile(),)
+        assert history.profiles.all() == (make_profile(),)
 
 
-def test_a_store_of_a_newer_version_is_refused_and_left_alone(path: Path, scripts: Path) -> None:
-    lift(path, scripts)
+def test_a_store_of_a_newer_version_is_refused_and_left_unchanged(path: Path, scripts: Path) -> None:
+    upgrade_store(path, scripts)
     before = path.read_bytes()
-    with pytest.raises(StoreError, match=r"newer trainfare \(layout next.*left as it is. Update") as caught:
+    with pytest.raises(StoreError, match=r"newer trainfare \(schema next.*left unchanged. Update") as caught:
         open_history(str(path))
     assert str(path) in str(caught.value)
     assert path.read_bytes() == before
@@ -188,7 +249,7 @@ def test_a_newer_store_in_postgresql_is_refused(postgres: str) -> None:
         open_history(postgres)
 
 
-def test_the_database_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_the_database_of_another_program_is_refused_and_left_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "photos.db"
     connection = sqlite3.connect(path)
     connection.execute("CREATE TABLE photos (name TEXT)")
@@ -225,14 +286,14 @@ def open_at_once(location: str, processes: int) -> None:
         assert process.returncode == 0
 
 
-def test_processes_that_make_one_file_at_once_agree(tmp_path: Path) -> None:
+def test_processes_can_create_one_file_at_the_same_time(tmp_path: Path) -> None:
     location = str(tmp_path / "history.db")
     open_at_once(location, 4)
     with open_history(location) as history:
-        history.add_profile(make_profile())
+        history.profiles.add(make_profile())
 
 
-def test_processes_that_make_one_postgresql_store_at_once_agree(postgres: str) -> None:
+def test_processes_can_create_one_postgresql_store_at_the_same_time(postgres: str) -> None:
     open_at_once(postgres, 4)
     with open_history(postgres) as history:
-        history.add_profile(make_profile())
+        history.profiles.add(make_profile())

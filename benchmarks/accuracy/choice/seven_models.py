@@ -21,8 +21,8 @@ from benchmarks.accuracy.choice.deadline import IN_TIME, NINE_OF_TEN, SURELY, Bi
 from benchmarks.accuracy.judged import Judged
 from benchmarks.accuracy.more_gpus.programs import Program, seven_programs
 from benchmarks.accuracy.unseen_gpu.by_times import GPUS, ByOperations, Physics, every_program, traced_rows
-from trainfare.estimator.gpu.by_times import ProgramsFit, Timed, fit_programs, moved
-from trainfare.estimator.parallel.links import ClusterSeconds, ClusterStep, ScalingFit, fit_links, seconds_of
+from trainfare.estimator.gpu.by_times import ProgramsFit, TimedRun, fit_programs, predict_by_times
+from trainfare.estimator.parallel.links import ClusterSeconds, ClusterStep, ScalingFit, fit_links, predict_cluster_step
 from trainfare.measurements.prices import PATH, DayPrice, prices_on
 from trainfare.measurements.seven_models import SOURCE, seven_models
 from trainfare.model.interval import Interval
@@ -116,9 +116,8 @@ def _case(
 
 def _elsewhere(here: MeasuredIteration, gpu: str, alone: ProgramsFit, physics: ByOperations | None) -> Interval:
     """The same step on another GPU."""
-    known = [Timed(gpu=GPUS[here.gpu], seconds=here.seconds, batch_size=here.batch_size)]
-    by_times = moved(known, GPUS[gpu], here.dtype, alone)
-    found = Interval(value=by_times.seconds, low=by_times.low, high=by_times.high)
+    known = [TimedRun(gpu=GPUS[here.gpu], seconds=here.seconds, batch_size=here.batch_size)]
+    found = predict_by_times(known, GPUS[gpu], here.dtype, alone)
     return physics.with_times(here, gpu, [here], found) if physics is not None else found
 
 
@@ -135,12 +134,12 @@ def _on_several(seconds: float, here: MeasuredIteration, gpu: str, gpus: int, fi
         gpu=GPUS[gpu],
         gpus=gpus,
         nodes=1,
-        alone_seconds=seconds,
+        single_gpu_seconds=seconds,
         seconds=seconds,
         gradient_bytes=here.gradient_bytes,
         machine=f"{gpu}, one",
     )
-    return seconds_of(step, fit)
+    return predict_cluster_step(step, fit)
 
 
 def _on_one(here: MeasuredIteration, fit: ScalingFit) -> float:

@@ -21,20 +21,20 @@ from trainfare.estimator.parallel.link_residuals import (
     Residual,
     ResidualFit,
     fit_residuals,
-    foretell,
+    predict_ring_step,
     gradient_seconds,
-    residuals_of,
+    ring_residuals,
 )
-from trainfare.estimator.parallel.parameter_server import ServedStep, fit_served
+from trainfare.estimator.parallel.parameter_server import MeasuredServerStep, fit_parameter_server
 from trainfare.estimator.parallel.ring import (
-    SHIPPED,
+    DEFAULT_RING_SETTINGS,
     MeasuredStep,
-    Placement,
+    GpuPlacement,
     RingFit,
     RingSettings,
     fit_ring,
     linear_scaling,
-    settings_of,
+    choose_settings,
 )
 from trainfare.measurements.data_parallel import data_parallel_t4
 from trainfare.model.measurement import MeasuredIteration
@@ -47,11 +47,11 @@ def shared_settings(fit: Path, without: frozenset[str] = frozenset(), *, most: i
     try:
         rows = data_parallel_t4(fit)
     except FileNotFoundError:
-        return SHIPPED
+        return DEFAULT_RING_SETTINGS
     for row in rows:
         if row.program not in without:
             programs[row.program].append(step_of(row))
-    return settings_of(programs, most=most)
+    return choose_settings(programs, most=most)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class Halves:
 
     def misses(self, ring: RingFit) -> tuple[Residual, ...]:
         own = self.program
-        return residuals_of(
+        return ring_residuals(
             ring,
             [step_of(row) for row in self.asked],
             program=own.name,
@@ -107,8 +107,8 @@ def judge_counts(
     answers: list[tuple[Program, Answers]] = []
     for family, group in by_family.items():
         own = settings(frozenset(half.program.name for half in group))
-        missed = fit_residuals([miss for miss in misses.by(own) if miss.family != family])
-        answers += [(half.program, _answers(half, own, missed)) for half in group]
+        residuals = fit_residuals([miss for miss in misses.by(own) if miss.family != family])
+        answers += [(half.program, _answers(half, own, residuals)) for half in group]
     if not answers:
         return []
     return [
@@ -135,16 +135,16 @@ class _Misses:
         return self.found[settings]
 
 
-def _answers(half: Halves, settings: RingSettings, missed: ResidualFit) -> Answers:
+def _answers(half: Halves, settings: RingSettings, residuals: ResidualFit) -> Answers:
     ring = half.ring(settings)
     told = [
-        foretell(
+        predict_ring_step(
             ring,
-            Placement(nodes=row.nodes, gpus=row.gpus),
+            GpuPlacement(nodes=row.nodes, gpus=row.gpus),
             row.batch_size,
             machine=half.program.machine,
             gradient_seconds=gradient_seconds(half.program.gradient_bytes, half.program.gpu),
-            missed=missed,
+            residuals=residuals,
         )
         for row in half.asked
     ]
@@ -160,11 +160,11 @@ def _answers(half: Halves, settings: RingSettings, missed: ResidualFit) -> Answe
 def baselines(half: Halves) -> Answers:
     steps = [step_of(row) for row in half.seen]
     linear = linear_scaling(steps)
-    served = fit_served(
-        [ServedStep(gpus=row.gpus, batch_size=row.batch_size * row.gpus, seconds=row.seconds) for row in half.seen]
+    served = fit_parameter_server(
+        [MeasuredServerStep(gpus=row.gpus, batch_size=row.batch_size * row.gpus, seconds=row.seconds) for row in half.seen]
     )
     return {
-        "linear scaling": [linear.seconds(Placement(nodes=r.nodes, gpus=r.gpus), r.batch_size) for r in half.asked],
+        "linear scaling": [linear.seconds(GpuPlacement(nodes=r.nodes, gpus=r.gpus), r.batch_size) for r in half.asked],
         "linear from the largest": [_on_the_largest(half.seen, row) for row in half.asked],
         "Sanghvi": [served.seconds(gpus=row.gpus, batch_size=row.batch_size * row.gpus) for row in half.asked],
         "end-to-end regression": end_to_end_seconds(half.seen, half.asked, load_gpus()).tolist(),

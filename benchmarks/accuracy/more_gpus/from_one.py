@@ -13,8 +13,8 @@ from benchmarks.accuracy.more_gpus.programs import (
     t4_programs,
     weakly_published_programs,
 )
-from trainfare.estimator.parallel.links import ClusterStep, ScalingFit, fit_links, seconds_of
-from trainfare.estimator.parallel.ring import SHIPPED, RingFit
+from trainfare.estimator.parallel.links import ClusterStep, ScalingFit, fit_links, predict_cluster_step
+from trainfare.estimator.parallel.ring import DEFAULT_RING_SETTINGS, RingFit
 
 FOLDS = 4
 
@@ -51,7 +51,7 @@ def judge_one_node(key: str, known: Sequence[ClusterStep], asked: Sequence[Progr
         half = Halves.of(program, lambda row: row.nodes == 1)
         if half is not None:
             steps = [step for step in program.cluster_steps() if step.nodes > 1]
-            answers.append((program, {**_answers(steps, fit, half.ring(SHIPPED)), **baselines(half)}))
+            answers.append((program, {**_answers(steps, fit, half.ring(DEFAULT_RING_SETTINGS)), **baselines(half)}))
     return [judged_of(key, answers, "from the GPUs of one node to several nodes")] if answers else []
 
 
@@ -69,11 +69,11 @@ def _fits(known: Sequence[ClusterStep], asked: Sequence[Program]) -> list[tuple[
 
 
 def _answers(steps: Sequence[ClusterStep], fit: ScalingFit, measured: RingFit | None = None) -> Answers:
-    told = [seconds_of(step, fit, measured) for step in steps]
+    told = [predict_cluster_step(step, fit, measured) for step in steps]
     return {
         "truth": [step.seconds for step in steps],
         "ours": [one.seconds for one in told],
         "low": [one.low for one in told],
         "high": [one.high for one in told],
-        "linear scaling": [step.alone_seconds for step in steps],
+        "linear scaling": [step.single_gpu_seconds for step in steps],
     }

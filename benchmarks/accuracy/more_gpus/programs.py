@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainfare.catalog.gpus import load_gpus
-from trainfare.estimator.parallel.links import HALF, ClusterStep
-from trainfare.estimator.parallel.ring import MeasuredStep, Placement
+from trainfare.estimator.parallel.links import HALF_DTYPES, ClusterStep
+from trainfare.estimator.parallel.ring import MeasuredStep, GpuPlacement
 from trainfare.measurements import data_parallel, published_scaling, seven_models, torchvision_gpus
 from trainfare.model.machine import Gpu
 from trainfare.model.measurement import MeasuredIteration
@@ -42,12 +42,12 @@ class Program:
                 gpu=self.gpu,
                 gpus=row.gpus,
                 nodes=row.nodes,
-                alone_seconds=alone[row.batch_size],
+                single_gpu_seconds=alone[row.batch_size],
                 seconds=row.seconds,
                 gradient_bytes=self.gradient_bytes,
                 network_gb_per_second=self.network_gb_per_second,
                 machine=self.machine,
-                half=row.dtype in HALF,
+                half=row.dtype in HALF_DTYPES,
             )
             for row in self.rows
             if row.gpus > 1
@@ -56,7 +56,7 @@ class Program:
 
 def step_of(row: MeasuredIteration) -> MeasuredStep:
     return MeasuredStep(
-        placement=Placement(nodes=row.nodes, gpus=row.gpus), batch_size=row.batch_size, seconds=row.seconds
+        placement=GpuPlacement(nodes=row.nodes, gpus=row.gpus), batch_size=row.batch_size, seconds=row.seconds
     )
 
 

@@ -16,13 +16,20 @@ import numpy as np
 from benchmarks.accuracy.judged import Judged
 from benchmarks.baselines.stepwise import end_to_end_seconds
 from trainfare.catalog.gpus import load_gpus
-from trainfare.estimator.gpu.by_times import ProgramsFit, Run, Timed, fit_programs, learned, moved
-from trainfare.estimator.gpu.combined import both_ways
+from trainfare.estimator.gpu.by_times import (
+    ProgramsFit,
+    ReferenceRun,
+    TimedRun,
+    fit_programs,
+    predict_by_times,
+    with_reference_runs,
+)
+from trainfare.estimator.gpu.combined import predict_combined
 from trainfare.estimator.gpu.physics import PhysicsFit, StepModel, StepSeconds, fit_physics
 from trainfare.measurements.rented_gpus import rented_gpus
 from trainfare.measurements.seven_models import seven_models
 from trainfare.measurements.torchvision_gpus import torchvision_gpus
-from trainfare.measurements.traced_models import further_image_models, read_image_models, read_torchvision
+from trainfare.measurements.traced_models import read_image_models, read_own_image_traces, read_torchvision
 from trainfare.model.interval import Interval
 from trainfare.model.machine import Gpu
 from trainfare.model.measurement import MeasuredIteration
@@ -59,7 +66,7 @@ def every_program(folder: Path) -> list[MeasuredIteration]:
 def traced_rows(folder: Path) -> list[MeasuredIteration]:
     """What a folder has of programs on one GPU whose operations are known."""
     found: list[MeasuredIteration] = []
-    for read in (read_image_models, further_image_models, read_torchvision):
+    for read in (read_image_models, read_own_image_traces, read_torchvision):
         try:
             found += [row for row in read(folder) if row.gpus == 1]
         except FileNotFoundError:
@@ -82,8 +89,8 @@ def program(row: MeasuredIteration) -> tuple[str, str, str]:
     return row.source, row.program, row.dtype
 
 
-def timed(row: MeasuredIteration) -> Timed:
-    return Timed(gpu=GPUS[row.gpu], seconds=row.seconds, batch_size=row.batch_size)
+def timed(row: MeasuredIteration) -> TimedRun:
+    return TimedRun(gpu=GPUS[row.gpu], seconds=row.seconds, batch_size=row.batch_size)
 
 
 class Physics:
@@ -117,7 +124,7 @@ class ByOperations:
         """The program of `row` at its batch on `gpu`, where it took what the rows `elsewhere` say; by `times` alone if
         nobody knows its operations."""
         known = [(self._step(other, other.gpu), other.seconds) for other in elsewhere if other.operations]
-        return both_ways(self._step(row, gpu), gpu, known, self._fit, times) if known and row.operations else times
+        return predict_combined(self._step(row, gpu), gpu, known, self._fit, times) if known and row.operations else times
 
     def _step(self, row: MeasuredIteration, gpu: str) -> StepSeconds:
         found = self._steps.get(id(row.operations))
@@ -201,7 +208,7 @@ class Known:
         for row in rows:
             self.by_program.setdefault(program(row), []).append(row)
 
-    def times(self, row: MeasuredIteration) -> tuple[Timed, ...]:
+    def times(self, row: MeasuredIteration) -> tuple[TimedRun, ...]:
         return tuple(timed(other) for other in self.by_program.get(program(row), ()))
 
     def end_to_end(self, own: Rows) -> dict[int, float]:
@@ -235,8 +242,8 @@ def _some_given(
     part: Part, own: Rows, known: Known, fit: ProgramsFit, count: int, regression: Mapping[int, float]
 ) -> None:
     for given in choices([row for row in own if known.times(row)], count):
-        runs = [Run(known=known.times(row), there=timed(row), dtype=row.dtype) for row in given]
-        after = learned(fit, GPUS[given[0].gpu], runs)
+        runs = [ReferenceRun(elsewhere=known.times(row), measured=timed(row), dtype=row.dtype) for row in given]
+        after = with_reference_runs(fit, GPUS[given[0].gpu], runs)
         for row in own:
             if row.program not in {other.program for other in given} and known.times(row):
                 constant = {"constant ratio": _constant_ratio(row, given, known)}
@@ -254,8 +261,7 @@ def choices(own: Rows, count: int) -> Iterator[list[MeasuredIteration]]:
 
 
 def _ours(known: Known, row: MeasuredIteration, fit: ProgramsFit) -> tuple[float, float, float]:
-    by_times = moved(known.times(row), GPUS[row.gpu], row.dtype, fit, batch_size=row.batch_size)
-    found = Interval(value=by_times.seconds, low=by_times.low, high=by_times.high)
+    found = predict_by_times(known.times(row), GPUS[row.gpu], row.dtype, fit, batch_size=row.batch_size)
     if known.physics is not None:
         found = known.physics.with_times(row, row.gpu, known.by_program[program(row)], found)
     return found.value, found.low, found.high

@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.accuracy.ec2_rows import GPUS, Carried, carried, profiles_of, unknown_types
 from benchmarks.accuracy.judged import Judged
-from trainfare.estimator.gpu.by_operator import TransferFit, fit_transfer, transferred, with_runs
+from trainfare.estimator.gpu.by_operator import TransferFit, fit_transfer, transfer_step, with_runs
 from trainfare.measurements.cnn_on_ec2 import TABLE
 from trainfare.model.measurement import OperatorProfile
 
@@ -74,7 +74,7 @@ def _folds(fit: Path, test: Path | None) -> Iterator[tuple[str, Sequence[Operato
 
 def _ask(answers: _Answers, rows: Sequence[Carried], fit: TransferFit, ratios: Mapping[str, float]) -> None:
     for row in rows:
-        answer = transferred([row.profile], row.profile.batch_size, row.source, row.target, fit)
+        answer = transfer_step([row.profile], row.profile.batch_size, row.source, row.target, fit)
         here = row.profile.seconds
         answers.truth.append(row.seconds)
         answers.ours.append((answer.value, answer.low, answer.high))

@@ -19,7 +19,7 @@ from benchmarks.accuracy.judged import Array, Judged
 from benchmarks.accuracy.roofline_baselines import Baselines
 from trainfare.catalog.gpus import load_gpus
 from trainfare.estimator.gpu.physics import (
-    NEAR,
+    SIMILAR,
     PhysicsFit,
     StepSeconds,
     fit_physics,
@@ -29,8 +29,8 @@ from trainfare.estimator.gpu.physics import (
 )
 from trainfare.measurements.traced_models import (
     TORCHVISION,
-    further_image_models,
     read_image_models,
+    read_own_image_traces,
     read_torchvision,
 )
 from trainfare.model.machine import Gpu
@@ -74,7 +74,7 @@ def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
 def _read(folder: Path) -> list[MeasuredIteration]:
     rows = [row for row in read_torchvision(folder) if row.gpus == 1]
     try:
-        return [*rows, *read_image_models(folder), *further_image_models(folder)]
+        return [*rows, *read_image_models(folder), *read_own_image_traces(folder)]
     except FileNotFoundError:
         return rows
 
@@ -135,7 +135,7 @@ class _Answers:
 
 def _new(step: StepSeconds, fit: PhysicsFit) -> float:
     """The doubt of a program that nobody timed, in the logarithm."""
-    return math.log(fit.factor_known_family if step.near >= NEAR else fit.factor_new_program)
+    return math.log(fit.factor_known_family if step.similarity >= SIMILAR else fit.factor_new_program)
 
 
 def _alike(one: MeasuredIteration, other: MeasuredIteration) -> bool:

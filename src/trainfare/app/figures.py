@@ -19,7 +19,7 @@ from trainfare.figures.time_cost import fare_figure
 from trainfare.figures.together import all_figures
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Plan
-from trainfare.recommender.explain.reasons import machine_words
+from trainfare.recommender.names import machine_name
 
 VEGA_LITE = "5.21"
 """Of those that the renderer has, the last of the schema that specifications and notebooks name."""
@@ -59,7 +59,7 @@ def fare_of(plan: Plan, estimates: Sequence[Estimate]) -> Figure:
             front=plan.front,
             knee=plan.knee,
             goal=plan.goal,
-            named=machine_words,
+            named=machine_name,
             width=width,
         )
 
@@ -85,7 +85,7 @@ def epochs_of(
             epochs=plan.chosen.epochs,
             fastest=fastest,
             cheapest=cheapest,
-            named=machine_words,
+            named=machine_name,
             width=width,
         )
 
@@ -97,7 +97,7 @@ def batches_of(plan: Plan, estimates: Sequence[Estimate]) -> Figure:
 
     def at(width: int) -> Spec:
         return batches_figure(
-            estimates, chosen=plan.chosen, named=machine_words, confidence=plan.goal.confidence, width=width
+            estimates, chosen=plan.chosen, named=machine_name, confidence=plan.goal.confidence, width=width
         )
 
     return _at_both_widths(at)

@@ -6,15 +6,14 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from trainfare.model.document import to_document
-from trainfare.model.estimate import Estimate
-from trainfare.model.interval import Interval
 from trainfare.model.plan import Plan
 from trainfare.model.prediction import Prediction
 from trainfare.model.profile import Profile
-from trainfare.model.split import SplitPlan
-from trainfare.profiler.stopping import PATIENCE, stability_of
+from trainfare.model.stability import PATIENCE, stability_of
 from trainfare.recommender.choose import best_per_machine
+from trainfare.views.estimates import estimate_record, spread
 from trainfare.views.reasons import sentence
+from trainfare.views.split import split_record
 
 if TYPE_CHECKING:
     from trainfare.app.profiling.series import Trial
@@ -126,7 +125,7 @@ def prediction_record(prediction: Prediction) -> dict[str, Any]:
         "nodes": prediction.nodes,
         "gpus": prediction.gpus,
         "batch_size": prediction.batch_size,
-        **_spread("iteration_seconds", prediction.iteration_seconds),
+        **spread("iteration_seconds", prediction.iteration_seconds),
         "confidence": prediction.iteration_seconds.confidence,
         "samples_per_second": rate.value if rate else None,
         "basis": prediction.basis,
@@ -165,90 +164,3 @@ def plan_record(plan: Plan) -> dict[str, Any]:
         "spot_risk": None if plan.spot_risk is None else asdict(plan.spot_risk),
         "estimates": [estimate_record(estimate) for estimate in (plan.chosen, *plan.runners_up)],
     }
-
-
-def split_record(legs: SplitPlan) -> dict[str, Any]:
-    """The legs in order, what lies between them, and all of it together."""
-    move, saving = legs.migration, legs.saving
-    return {
-        "legs": [
-            {
-                "first_epoch": leg.first_epoch,
-                "last_epoch": leg.last_epoch,
-                "delta": leg.delta,
-                "progress": None if leg.progress is None else asdict(leg.progress),
-                **estimate_record(leg.estimate),
-            }
-            for leg in legs.segments
-        ],
-        "move": {
-            **_spread("seconds", move.seconds),
-            **_spread("usd", move.usd),
-            "parts": {name: {**_spread("seconds", p.seconds), "how": p.how} for name, p in move.parts.items()},
-        },
-        **_spread("seconds", legs.seconds),
-        **_spread("usd", legs.usd),
-        "instead_of": None if legs.single_machine is None else estimate_record(legs.single_machine),
-        "saving": None
-        if saving is None
-        else {"quantity": saving.quantity, "share": saving.share, **_spread("amount", saving.amount)},
-        "reached": None
-        if legs.early_target is None
-        else {**asdict(legs.early_target.target), **_spread("epochs", legs.early_target.epochs)},
-    }
-
-
-def estimate_record(estimate: Estimate) -> dict[str, Any]:
-    """One flat row: who, where, how long, how much, how sure."""
-    candidate, memory = estimate.candidate, estimate.memory
-    offer, vm_type = candidate.offer, candidate.offer.vm_type
-    return {
-        "provider": vm_type.provider,
-        "machine": vm_type.name,
-        "region": offer.region,
-        "market": offer.market,
-        "nodes": candidate.nodes,
-        "gpu": vm_type.gpu.name if vm_type.gpu else None,
-        "gpus": candidate.gpus,
-        "gpus_working": candidate.nodes * candidate.gpus_working,
-        "batch_size": candidate.batch_size,
-        "epochs": estimate.epochs,
-        "epochs_low": estimate.epochs_interval.low if estimate.epochs_interval else estimate.epochs,
-        "epochs_high": estimate.epochs_interval.high if estimate.epochs_interval else estimate.epochs,
-        **_spread("seconds", estimate.seconds),
-        **_spread("usd", estimate.usd),
-        "confidence": estimate.seconds.confidence,
-        "basis": estimate.basis,
-        "profile": estimate.profile_id,
-        "fits": estimate.fits,
-        "memory_fit": memory.verdict if memory else None,
-        "memory_needed_gib": memory.needed_gib.value if memory else None,
-        "memory_available_gib": memory.available_gib if memory else None,
-        **_spread("iteration_seconds", estimate.iteration_seconds),
-        "limited_by": estimate.limited_by,
-        "phases": {phase.name: phase.seconds.value for phase in estimate.phases},
-        "bill": _bill(estimate),
-        "interruptions": estimate.interruptions.value if estimate.interruptions else None,
-        "checkpoint_every_seconds": estimate.checkpoint_every_seconds,
-        "usd_per_hour": candidate.usd_per_hour,
-        "price_seen_on": offer.seen_on.isoformat(),
-        "price_source": offer.source,
-        "commitment": asdict(offer.commitment) if offer.commitment else None,
-    }
-
-
-def _bill(estimate: Estimate) -> dict[str, Any] | None:
-    """Line by line; None of plans of before there were bills."""
-    bill = estimate.bill
-    if bill is None:
-        return None
-    return {
-        "billed_seconds": bill.billed_seconds,
-        "increment_seconds": bill.billing.increment_seconds,
-        "minimum_seconds": bill.billing.minimum_seconds,
-        "lines": [{"name": line.name, **_spread("usd", line.usd), "how": line.how} for line in bill.lines],
-    }
-
-
-def _spread(name: str, interval: Interval) -> dict[str, float]:
-    return {name: interval.value, f"{name}_low": interval.low, f"{name}_high": interval.high}

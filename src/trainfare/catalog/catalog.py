@@ -7,7 +7,7 @@ from pathlib import Path
 
 from trainfare.catalog.bundled import load_history, load_offers
 from trainfare.catalog.commitments import read_commitments
-from trainfare.catalog.gpu_boards import gpu_of_device, plain
+from trainfare.catalog.gpu_boards import gpu_from_device_name, plain
 from trainfare.catalog.gpus import load_gpus
 from trainfare.catalog.own import SLICES, read_machines
 from trainfare.catalog.prices import read_prices
@@ -59,7 +59,7 @@ class Catalog:
     def gpu_called(self, name: str) -> Gpu | None:
         """By its name here, in any spelling, or by what a driver calls it."""
         by_name = {plain(known): gpu for known, gpu in self.gpus.items()}
-        return by_name.get(plain(name)) or self.gpus.get(gpu_of_device(name) or "")
+        return by_name.get(plain(name)) or self.gpus.get(gpu_from_device_name(name) or "")
 
 
 def load_catalog(machines: Path, prices: Path) -> Catalog:

@@ -19,7 +19,7 @@ from datetime import date, timedelta
 from pathlib import Path
 
 from trainfare.catalog.own import SOURCE
-from trainfare.catalog.own_file import COMMITMENTS, OwnTable, guess, read_own_file
+from trainfare.catalog.own_file import COMMITMENTS, FileSection, guess, read_machines_file
 from trainfare.errors import UsageError
 from trainfare.model.machine import VmType
 from trainfare.model.offer import HOURS_PER_MONTH, Commitment, Offer
@@ -42,7 +42,7 @@ ROUNDED = 0.01
 
 def read_commitments(path: Path, offers: Sequence[Offer]) -> tuple[Offer, ...]:
     """Those of the file; `offers` are the machines that can be meant. A file that is not there holds none."""
-    file = read_own_file(path)
+    file = read_machines_file(path)
     found = file.tables.get(COMMITMENTS, []) if file else []
     if file is None or found == []:
         return ()
@@ -53,7 +53,7 @@ def read_commitments(path: Path, offers: Sequence[Offer]) -> tuple[Offer, ...]:
         if offer.market != "own":
             machines.setdefault(offer.vm_type.key, []).append(offer)
     return tuple(
-        _offer(OwnTable(path, COMMITMENTS, fields, title=_title(number, fields)), machines, file.changed_on)
+        _offer(FileSection(path, COMMITMENTS, fields, title=_title(number, fields)), machines, file.changed_on)
         for number, fields in enumerate(found, start=1)
     )
 
@@ -64,7 +64,7 @@ def _title(number: int, fields: object) -> str:
     return f"[[commitment]] {number}" + (f" ({machine})" if isinstance(machine, str) else "")
 
 
-def _offer(table: OwnTable, machines: Mapping[str, list[Offer]], changed_on: date) -> Offer:
+def _offer(table: FileSection, machines: Mapping[str, list[Offer]], changed_on: date) -> Offer:
     table.require_known(_KEYS)
     there = _machine(table, machines)
     region = _region(table, there, machines)
@@ -86,7 +86,7 @@ def _offer(table: OwnTable, machines: Mapping[str, list[Offer]], changed_on: dat
         raise table.wrong(str(error)) from error
 
 
-def _machine(table: OwnTable, machines: Mapping[str, list[Offer]]) -> list[Offer]:
+def _machine(table: FileSection, machines: Mapping[str, list[Offer]]) -> list[Offer]:
     """Every offer of the machine that is meant; its provider may be left out where one alone has it."""
     name = (table.text("machine") or "").strip()
     if not name:
@@ -104,7 +104,7 @@ def _machine(table: OwnTable, machines: Mapping[str, list[Offer]]) -> list[Offer
     return machines[keys[0]]
 
 
-def _region(table: OwnTable, there: Sequence[Offer], machines: Mapping[str, list[Offer]]) -> str:
+def _region(table: FileSection, there: Sequence[Offer], machines: Mapping[str, list[Offer]]) -> str:
     """One in which the machine is listed; at a price of one's own, any in which its provider has machines."""
     vm_type, stated = there[0].vm_type, table.text("region")
     listed = sorted({offer.region for offer in there})
@@ -121,7 +121,7 @@ def _region(table: OwnTable, there: Sequence[Offer], machines: Mapping[str, list
     return region
 
 
-def _commitment(table: OwnTable, vm_type: VmType, region: str, on_demand: float | None) -> Commitment:
+def _commitment(table: FileSection, vm_type: VmType, region: str, on_demand: float | None) -> Commitment:
     months, upfront = table.whole("months"), table.amount("upfront_usd") or 0.0
     if months is None:
         raise table.wrong("months is missing: for how long is it reserved? 12 and 36 are usual")
@@ -146,7 +146,7 @@ def _commitment(table: OwnTable, vm_type: VmType, region: str, on_demand: float 
         raise table.wrong(str(error)) from error
 
 
-def _discounted(table: OwnTable, discount: float, on_demand: float, upfront_an_hour: float) -> float:
+def _discounted(table: FileSection, discount: float, on_demand: float, upfront_an_hour: float) -> float:
     """What is left to pay as the hours pass. Discounts are told of the whole price, the upfront payment included."""
     if discount >= 1:
         raise table.wrong(f"discount must be a share below 1, as in 0.37 for 37 %, got {discount:g}")

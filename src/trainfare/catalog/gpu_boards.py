@@ -35,7 +35,7 @@ def board_of(*, provider: str, machine: str, accelerator: str, memory_gib: float
     return None
 
 
-def gpu_of_device(device: str) -> str | None:
+def gpu_from_device_name(device: str) -> str | None:
     """The name in the catalog of what a driver calls `Tesla V100-SXM2-16GB` or `NVIDIA A10G`."""
     names = (device, device.removeprefix("NVIDIA "), f"NVIDIA {device}")
     return next((gpu for n in names if (gpu := board_of(provider=_DEVICE, machine="", accelerator=n))), None)

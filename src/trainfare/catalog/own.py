@@ -27,7 +27,7 @@ from pathlib import Path
 import msgspec
 
 from trainfare.catalog.gpu_boards import plain
-from trainfare.catalog.own_file import COMMITMENTS, GPUS, OwnTable, guess, read_own_file
+from trainfare.catalog.own_file import COMMITMENTS, GPUS, FileSection, guess, read_machines_file
 from trainfare.errors import UsageError
 from trainfare.model.machine import Gpu, VmType
 from trainfare.model.offer import Offer
@@ -45,26 +45,26 @@ _GPU_NEEDS = tuple(f.name for f in fields(Gpu) if f.default is MISSING and f.nam
 
 def read_machines(path: Path, known: Mapping[str, Gpu]) -> tuple[tuple[Offer, ...], Mapping[str, Gpu]]:
     """The offers of the file, and the GPUs that it describes. A file that is not there holds none."""
-    file = read_own_file(path)
+    file = read_machines_file(path)
     if file is None:
         return (), {}
     described = file.tables.get(GPUS, {})
     if not isinstance(described, dict):
         raise UsageError(f'{path}: gpus must hold tables, as in [gpus."My GPU"]')
-    own_gpus = {name: _gpu(OwnTable(path, f"gpus.{name}", fields)) for name, fields in described.items()}
+    own_gpus = {name: _gpu(FileSection(path, f"gpus.{name}", fields)) for name, fields in described.items()}
     for name, value in file.tables.items():
         if isinstance(value, list) and name != COMMITMENTS:
             raise UsageError(f"{path}: only [[commitment]] stands in double brackets, not [[{name}]]")
     gpus = {**known, **own_gpus}
     offers = tuple(
-        _offer(name, OwnTable(path, name, fields), gpus, file.changed_on)
+        _offer(name, FileSection(path, name, fields), gpus, file.changed_on)
         for name, fields in file.tables.items()
         if name not in (GPUS, COMMITMENTS)
     )
     return offers, own_gpus
 
 
-def _offer(name: str, table: OwnTable, gpus: Mapping[str, Gpu], changed_on: date) -> Offer:
+def _offer(name: str, table: FileSection, gpus: Mapping[str, Gpu], changed_on: date) -> Offer:
     table.require_known(_MACHINE_KEYS)
     usd_per_hour = table.number("usd_per_hour")
     if usd_per_hour is None:
@@ -99,7 +99,7 @@ def _offer(name: str, table: OwnTable, gpus: Mapping[str, Gpu], changed_on: date
         raise table.wrong(str(error)) from error
 
 
-def _named_gpu(table: OwnTable, gpus: Mapping[str, Gpu]) -> Gpu | None:
+def _named_gpu(table: FileSection, gpus: Mapping[str, Gpu]) -> Gpu | None:
     name = table.text("gpu")
     if name is None:
         return None
@@ -112,7 +112,7 @@ def _named_gpu(table: OwnTable, gpus: Mapping[str, Gpu]) -> Gpu | None:
     return found
 
 
-def _gpu(table: OwnTable) -> Gpu:
+def _gpu(table: FileSection) -> Gpu:
     table.require_known(_GPU_KEYS)
     missing = [key for key in _GPU_NEEDS if key not in table.fields]
     if missing:

@@ -17,13 +17,13 @@ COMMITMENTS = "commitment"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnFile:
+class MachinesFile:
     path: Path
     tables: dict[str, Any]
     changed_on: date
 
 
-def read_own_file(path: Path) -> OwnFile | None:
+def read_machines_file(path: Path) -> MachinesFile | None:
     """None where there is no such file."""
     if not path.exists():
         return None
@@ -32,10 +32,10 @@ def read_own_file(path: Path) -> OwnFile | None:
         changed_on = datetime.fromtimestamp(path.stat().st_mtime, tz=UTC).date()
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"the machines in {path} cannot be read: {error}. Mend the file.") from error
-    return OwnFile(path=path, tables=tables, changed_on=changed_on)
+    return MachinesFile(path=path, tables=tables, changed_on=changed_on)
 
 
-class OwnTable:
+class FileSection:
     """One table of the file; `title` is how it stands there, where that is not [name]."""
 
     def __init__(self, path: Path, name: str, fields: object, *, title: str | None = None) -> None:

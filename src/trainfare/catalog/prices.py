@@ -20,15 +20,15 @@ def read_prices(directory: Path, gpus: Mapping[str, Gpu]) -> tuple[Offer, ...]:
     return tuple(offer for path in sorted(directory.glob("*.csv")) for offer in _read(path, gpus))
 
 
-def kept_at(directory: Path, provider: str) -> Path:
+def price_file(directory: Path, provider: str) -> Path:
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", provider):
         raise UsageError(f"{provider!r} is not the name of a provider: write it in small letters, as in aws")
     return directory / f"{provider}.csv"
 
 
-def keep_prices(directory: Path, provider: str, offers: Iterable[Offer]) -> Path:
+def save_prices(directory: Path, provider: str, offers: Iterable[Offer]) -> Path:
     """Replaces what was kept of that provider, whole or not at all."""
-    path = kept_at(directory, provider)
+    path = price_file(directory, provider)
     try:
         directory.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=directory, prefix=f".{provider}-", suffix=".tmp")

@@ -8,7 +8,7 @@ from functools import cache
 
 from trainfare.catalog.gpus import bundled_rows
 from trainfare.model.machine import VmType
-from trainfare.model.spot import RUNGS, SpotMarket, ZoneHistory, pooled_history
+from trainfare.model.spot import AGE_BINS, SpotMarket, ZoneHistory, pool_histories
 
 MOST_ZONES = 4
 """Zones that are much alike are taken together, so that there are no more than these to reckon with."""
@@ -41,7 +41,7 @@ def market_of(vm_type: VmType, region: str | None = None) -> SpotMarket:
     return _market(vm_type.provider, vm_type.gpu.name if vm_type.gpu else "", vm_type.gpus, region)
 
 
-def traced_words(zones: Sequence[Zone], region: str | None) -> str:
+def describe_traces(zones: Sequence[Zone], region: str | None) -> str:
     names = sorted({zone.history.where for zone in zones})
     where = f" of {region}" if region else ""
     first, last = min(zone.first_day for zone in zones), max(zone.last_day for zone in zones)
@@ -53,7 +53,7 @@ def _market(provider: str, gpu: str, gpus: int, region: str | None) -> SpotMarke
     traced = [zone for zone in load_zones() if zone.key == (provider, gpu, gpus)]
     near = [zone for zone in traced if zone.region == region]
     if near or traced:
-        return _of_zones(near or traced, traced_words(near or traced, region if near else None))
+        return _of_zones(near or traced, describe_traces(near or traced, region if near else None))
     sizes = sorted({zone.key[2] for zone in load_zones()})
     size = min(sizes, key=lambda known: abs(math.log(known / max(1, gpus))))
     alike = [zone for zone in load_zones() if zone.key[2] == size]
@@ -65,15 +65,15 @@ def _market(provider: str, gpu: str, gpus: int, region: str | None) -> SpotMarke
 
 
 def _of_zones(zones: Sequence[Zone], source: str) -> SpotMarket:
-    pooled = pooled_history([zone.history for zone in zones], source).availability()
+    pooled = pool_histories([zone.history for zone in zones], source).availability()
     names = sorted({(zone.history.where, *zone.key) for zone in zones})  # one zone in several campaigns is one
-    each = [pooled_history([z.history for z in zones if (z.history.where, *z.key) == name], name[0]) for name in names]
+    each = [pool_histories([z.history for z in zones if (z.history.where, *z.key) == name], name[0]) for name in names]
     each.sort(key=lambda history: history.lost_per_hour)
     size = -(-len(each) // MOST_ZONES)
     groups = [each[at : at + size] for at in range(0, len(each), size)]
     return SpotMarket(
         zones=tuple(
-            pooled_history(group, ", ".join(h.where for h in group)).availability(usual=pooled) for group in groups
+            pool_histories(group, ", ".join(h.where for h in group)).availability(usual=pooled) for group in groups
         ),
         pooled=pooled,
         source=source,
@@ -82,7 +82,7 @@ def _of_zones(zones: Sequence[Zone], source: str) -> SpotMarket:
 
 def _zone(row: dict[str, str]) -> Zone:
     def counted(name: str) -> tuple[float, ...]:
-        return tuple(float(row[f"{name}_{rung}"]) for rung in range(RUNGS))
+        return tuple(float(row[f"{name}_{rung}"]) for rung in range(AGE_BINS))
 
     return Zone(
         key=(row["provider"], row["gpu"], int(row["gpus"])),

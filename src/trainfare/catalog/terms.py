@@ -7,12 +7,12 @@ from functools import cache
 
 from trainfare.catalog.gpus import Source, bundled_rows, load_sources
 from trainfare.catalog.own import PROVIDER as OWN
-from trainfare.catalog.spot_zones import load_zones, traced_words
+from trainfare.catalog.spot_zones import load_zones, describe_traces
 from trainfare.model.bill import Billing, Interruptions, Terms
 from trainfare.model.interval import Interval
 from trainfare.model.machine import VmType
 from trainfare.model.offer import Offer
-from trainfare.model.spot import pooled_history
+from trainfare.model.spot import pool_histories
 
 # Of machines that no trace is of: what 13 zones of AWS showed of machines with one GPU in 2022 and 2023, and how the
 # rate grew with the number of GPUs (`python -m benchmarks.spot` recomputes both). The interval reaches from the rare
@@ -60,7 +60,7 @@ def terms_of(offer: Offer) -> Terms:
     return load_terms().get(offer.vm_type.provider) or _assumed(offer.vm_type.provider)
 
 
-def interruptions_of(vm_type: VmType, region: str | None = None) -> Interruptions:
+def find_interruptions(vm_type: VmType, region: str | None = None) -> Interruptions:
     """By trace where there is one of this provider, GPU and number of GPUs, of the region's own zones where there are
     any; else an assumption that says so."""
     gpu = vm_type.gpu.name if vm_type.gpu else ""
@@ -115,9 +115,9 @@ def _traced_in(provider: str, gpu: str, gpus: int, region: str) -> Interruptions
     if not zones:
         return None
     rates = [zone.history.lost_per_hour for zone in zones]
-    pooled = pooled_history([zone.history for zone in zones], region).lost_per_hour
+    pooled = pool_histories([zone.history for zone in zones], region).lost_per_hour
     return Interruptions(
-        per_hour=Interval(value=pooled, low=min(rates) / 2, high=max(rates) * 2), source=traced_words(zones, region)
+        per_hour=Interval(value=pooled, low=min(rates) / 2, high=max(rates) * 2), source=describe_traces(zones, region)
     )
 
 

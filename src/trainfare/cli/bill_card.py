@@ -1,35 +1,31 @@
-"""An estimate as a person reads it: the answer first, what to know about it second, the bill third."""
+"""Prints an estimate: the answer first, then remarks, then the bill."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from rich.table import Table
+from rich.text import Text
+
+from trainfare.cli.console import out, print_points
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 from trainfare.units import format_duration, format_usd
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
 UNSEEN_USD = 1e-4
-"""Rounding to the second is in the sum, but not worth a line."""
+"""A smaller rounding is in the sum, but has no line of its own."""
 
 
 def print_estimate(estimate: Estimate, remarks: Sequence[str], *, explain: bool) -> None:
-    from rich.text import Text
-
-    from trainfare.cli.console import out, print_points
-
     out().print(Text.assemble(*answer(estimate)), soft_wrap=False)
     out().print()
     print_points(remarks)
     out().print()
     out().print(bill_table(estimate, explain=explain))
     if not explain:
-        out().print("every line with its formula: --explain", style="dim")
+        out().print("--explain shows the formula of every line", style="dim")
 
 
 def answer(estimate: Estimate) -> list[str | tuple[str, str]]:
-    """`aws g4dn.xlarge (1 × T4, on demand, us-east-1): 28 min, 0.24 $ (90 %: …)`."""
+    """`aws g4dn.xlarge (1 × T4, on demand, us-east-1): 28 min, $0.24 (90%: …)`."""
     return [*machines(estimate), ":  ", *spread(estimate.seconds, estimate.usd)]
 
 
@@ -48,18 +44,17 @@ def machines(estimate: Estimate) -> list[str | tuple[str, str]]:
 def spread(seconds: Interval, usd: Interval) -> list[str | tuple[str, str]]:
     return [
         (f"{format_duration(seconds.value)},  {format_usd(usd.value)}", "bold"),
-        f"  (90 %: {format_duration(seconds.low)} – {format_duration(seconds.high)}, "
+        f"  (90%: {format_duration(seconds.low)} – {format_duration(seconds.high)}, "
         f"{format_usd(usd.low)} – {format_usd(usd.high)})",
     ]
 
 
-def bill_table(estimate: Estimate, *, explain: bool) -> "Table":
-    """A line each; what takes no time has only a cost."""
-    from rich.table import Table
+def bill_table(estimate: Estimate, *, explain: bool) -> Table:
+    """One row per line of the bill; a line that takes no time has only a cost."""
 
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     table.add_column("")
-    for name in ("time", "90 % of time", "cost"):
+    for name in ("time", "90% interval", "cost"):
         table.add_column(name, justify="right", no_wrap=True)
     if explain:
         table.add_column("how", overflow="fold")
@@ -76,7 +71,7 @@ def bill_table(estimate: Estimate, *, explain: bool) -> "Table":
         ]
         table.add_row(*cells, *([line.how] if explain else []))
     table.add_row(
-        "in all",
+        "total",
         format_duration(estimate.seconds.value),
         f"{format_duration(estimate.seconds.low)} – {format_duration(estimate.seconds.high)}",
         format_usd(estimate.usd.value),
@@ -92,5 +87,5 @@ def _in_all(estimate: Estimate) -> str:
         return ""
     epochs = estimate.epochs_interval
     allowed = f"; {epochs.low:.0f} – {epochs.high:.0f} epochs are in the interval" if epochs else ""
-    charged = f"{format_duration(bill.billed_seconds)} charged, {bill.billing.words}"
+    charged = f"{format_duration(bill.billed_seconds)} charged, {bill.billing.description}"
     return f"{charged}, at prices of {bill.prices_seen_on}{allowed}"

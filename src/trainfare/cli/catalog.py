@@ -1,23 +1,39 @@
 """`trainfare catalog`: what can be rented and for how much, what a GPU can do, new price tables."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Iterable, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Literal
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
+from trainfare.app.catalog.commitments import commitment_record, list_commitments
+from trainfare.app.catalog.offers import (
+    Change,
+    GpuDetails,
+    Imported,
+    Line,
+    Listing,
+    gpu_record,
+    import_prices,
+    imported_record,
+    line_record,
+    list_gpus,
+    list_offers,
+    show_gpu,
+    show_machine,
+)
+from trainfare.cli.console import out, print_json, print_note
 from trainfare.cli.options import Json
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from datetime import date
-
-    from rich.table import Table
-
-    from trainfare.app.catalog.offers import Change, GpuFacts, Imported, Line, Listing
-    from trainfare.model.machine import Gpu, VmType
-    from trainfare.model.offer import Commitment, Offer
+from trainfare.errors import UsageError
+from trainfare.model.machine import Gpu, VmType
+from trainfare.model.offer import Commitment, Offer
+from trainfare.units import format_age, format_usd
 
 CHECKED = {"read": "read", "quoted": "as quoted by others", "not opened": "not yet checked against it"}
-"""How far a figure was compared with the document it is credited to."""
+"""Words for how a figure was checked against its source."""
 
 app = typer.Typer(help="Machines, their prices and their GPUs.", no_args_is_help=True)
 
@@ -45,8 +61,6 @@ def list_command(
     as_json: Json = False,
 ) -> None:
     """List the machines that can be rented, each in its cheapest region."""
-    from trainfare.app.catalog.offers import line_record, list_offers
-    from trainfare.cli.console import out, print_json, print_note
 
     listing = list_offers(
         provider=provider,
@@ -76,9 +90,6 @@ def show_command(
     as_json: Json = False,
 ) -> None:
     """Show one machine: every region and price, and what its GPU can do."""
-    from trainfare.app.catalog.commitments import commitment_record, list_commitments
-    from trainfare.app.catalog.offers import gpu_record, line_record, show_machine
-    from trainfare.cli.console import out, print_json
 
     found = show_machine(machine)
     vm_type = found.vm_type
@@ -89,7 +100,6 @@ def show_command(
         commitments = [commitment_record(offer) for offer in committed]
         print_json({"machine": vm_type.key, "gpu": gpu, "prices": lines, "commitments": commitments})
         return
-    from rich.text import Text
 
     out().print(Text.assemble((vm_type.key, "bold"), f"  {_hardware(vm_type)}"))
     if vm_type.gpu:
@@ -110,8 +120,6 @@ def show_command(
 @app.command("commitments")
 def commitments_command(as_json: Json = False) -> None:
     """List the commitments of your machines.toml, and when each pays off."""
-    from trainfare.app.catalog.commitments import commitment_record, list_commitments
-    from trainfare.cli.console import out, print_json, print_note
 
     committed = list_commitments()
     if as_json:
@@ -129,8 +137,6 @@ def gpus_command(
     as_json: Json = False,
 ) -> None:
     """List what GPUs can do; with a name, each figure and where it comes from."""
-    from trainfare.app.catalog.offers import gpu_record, list_gpus, show_gpu
-    from trainfare.cli.console import out, print_json, print_note
 
     if name is None:
         gpus = list_gpus()
@@ -166,10 +172,6 @@ def import_command(
     as_json: Json = False,
 ) -> None:
     """Bring newer prices in; what changed is shown."""
-    from pathlib import Path
-
-    from trainfare.app.catalog.offers import import_prices, imported_record
-    from trainfare.cli.console import print_json
 
     imported = import_prices(
         Path(file),
@@ -184,11 +186,7 @@ def import_command(
         _print_imported(imported)
 
 
-def _day(text: str | None) -> "date | None":
-    from datetime import date
-
-    from trainfare.errors import UsageError
-
+def _day(text: str | None) -> date | None:
     if text is None:
         return None
     try:
@@ -198,12 +196,8 @@ def _day(text: str | None) -> "date | None":
 
 
 def _lines_table(
-    lines: "Iterable[Line]", today: "date", *, machine: bool, spot: bool | None = None, source: bool = False
-) -> "Table":
-    from rich.text import Text
-
-    from trainfare.units import format_age, format_usd
-
+    lines: Iterable[Line], today: date, *, machine: bool, spot: bool | None = None, source: bool = False
+) -> Table:
     with_age = not (machine and _is_narrow())
     with_price, with_spot = spot is not True, spot is not False
     table = _table()
@@ -230,9 +224,7 @@ def _lines_table(
     return table
 
 
-def _commitments_table(committed: "Iterable[Offer]", *, machine: bool) -> "Table":
-    from rich.text import Text
-
+def _commitments_table(committed: Iterable[Offer], *, machine: bool) -> Table:
     table = _table()
     for name in (*(("machine",) if machine else ()), "region"):
         table.add_column(name, overflow="fold")
@@ -254,29 +246,25 @@ def _commitments_table(committed: "Iterable[Offer]", *, machine: bool) -> "Table
     return table
 
 
-def _pays_off(commitment: "Commitment") -> str:
+def _pays_off(commitment: Commitment) -> str:
     hours = commitment.break_even_hours
     if hours is None:
         return "–"
     return f"{hours:.0f} h" if hours < commitment.hours / commitment.months else "never"
 
 
-def _table() -> "Table":
-    from rich.table import Table
-
+def _table() -> Table:
     return Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1 if _is_narrow() else 2, 0, 0))
 
 
 def _is_narrow() -> bool:
     """Too narrow for the age of each price: it is said once, below the list."""
-    from trainfare.cli.console import out
 
     return out().width < WIDE
 
 
-def _ages(listing: "Listing") -> str:
+def _ages(listing: Listing) -> str:
     """aws, gcp: 2 months old · azure: 14 months old."""
-    from trainfare.units import format_age
 
     providers: dict[str, list[str]] = {}
     for line in sorted(listing.lines, key=lambda line: line.seen_on, reverse=True):
@@ -286,7 +274,7 @@ def _ages(listing: "Listing") -> str:
     return "prices seen: " + " · ".join(f"{', '.join(named)} {age}" for age, named in providers.items())
 
 
-def _summary(listing: "Listing", *, history: bool) -> str:
+def _summary(listing: Listing, *, history: bool) -> str:
     machines = f"{listing.machines} machine{'s' if listing.machines != 1 else ''}"
     hidden = f"; {listing.regions_hidden} more prices in other regions: --all" if listing.regions_hidden else ""
     if history:
@@ -294,20 +282,20 @@ def _summary(listing: "Listing", *, history: bool) -> str:
     return f"{machines}{hidden}. One in full: trainfare catalog show {listing.lines[0].vm_type.key}"
 
 
-def _farewell(past: "Sequence[Line]") -> str:
+def _farewell(past: Sequence[Line]) -> str:
     """A price of a document ends on the day it was seen; a later end is the provider's."""
     ends = [line.retired_on for line in past if line.retired_on and line.retired_on != line.seen_on]
     retired = f"retired on {max(ends)}: it " if ends else ""
     return f"{retired}can no longer be rented at these prices"
 
 
-def _gpus(vm_type: "VmType") -> str:
+def _gpus(vm_type: VmType) -> str:
     if vm_type.gpu is None:
         return "–"
     return vm_type.gpu.name if vm_type.gpus == 1 else f"{vm_type.gpus} × {vm_type.gpu.name}"
 
 
-def _hardware(vm_type: "VmType") -> str:
+def _hardware(vm_type: VmType) -> str:
     parts = [f"{vm_type.gpus} × {vm_type.gpu.name}" if vm_type.gpu else "no GPU"]
     if vm_type.vcpus is not None:
         parts.append(f"{vm_type.vcpus:g} vCPUs")
@@ -316,7 +304,7 @@ def _hardware(vm_type: "VmType") -> str:
     return " · ".join(parts)
 
 
-def _gpu_sentence(gpu: "Gpu") -> str:
+def _gpu_sentence(gpu: Gpu) -> str:
     tensor = gpu.fp16_tensor_tflops or gpu.bf16_tensor_tflops
     half = f", {tensor:g} in 16 bits on its tensor cores" if tensor else ""
     return (
@@ -326,7 +314,7 @@ def _gpu_sentence(gpu: "Gpu") -> str:
     )
 
 
-def _gpus_table(gpus: "Sequence[Gpu]") -> "Table":
+def _gpus_table(gpus: Sequence[Gpu]) -> Table:
     table = _table()
     table.add_column("GPU", no_wrap=True)
     for name in ("year", "GiB", "GB/s", "fp32", "tf32", "fp16", "bf16", "fp8", "link GB/s"):
@@ -344,12 +332,7 @@ def _gpus_table(gpus: "Sequence[Gpu]") -> "Table":
     return table
 
 
-def _print_gpu(found: "GpuFacts") -> None:
-    from rich.text import Text
-
-    from trainfare.app.catalog.offers import gpu_record
-    from trainfare.cli.console import out
-
+def _print_gpu(found: GpuDetails) -> None:
     out().print(Text(found.gpu.name, style="bold"))
     table = _table()
     table.add_column("fact", no_wrap=True)
@@ -371,11 +354,7 @@ def _print_gpu(found: "GpuFacts") -> None:
         )
 
 
-def _print_imported(imported: "Imported") -> None:
-    from rich.text import Text
-
-    from trainfare.cli.console import out, print_note
-
+def _print_imported(imported: Imported) -> None:
     reading = imported.reading
     machines = len({offer.vm_type.key for offer in reading.offers})
     whose = ", ".join(imported.providers)
@@ -397,16 +376,12 @@ def _print_imported(imported: "Imported") -> None:
     print_note(f"kept in {kept}" if kept else "dry run: nothing was kept")
 
 
-def _size(change: "Change") -> float:
+def _size(change: Change) -> float:
     """Half and double are equally big."""
     return max(change.ratio, 1 / change.ratio)
 
 
-def _changes_table(changes: "Iterable[Change]") -> "Table":
-    from rich.text import Text
-
-    from trainfare.units import format_usd
-
+def _changes_table(changes: Iterable[Change]) -> Table:
     table = _table()
     for name in ("machine", "region", "market"):
         table.add_column(name, overflow="fold")
@@ -419,7 +394,7 @@ def _changes_table(changes: "Iterable[Change]") -> "Table":
     return table
 
 
-def _left_out(imported: "Imported") -> "Iterable[str]":
+def _left_out(imported: Imported) -> Iterable[str]:
     reading = imported.reading
     if reading.without_gpu:
         yield f"left out: {_rows(reading.without_gpu)} without a GPU"

@@ -1,16 +1,19 @@
 """`trainfare cluster`: how many workers behind a parameter server, and of which type."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
+from trainfare.app.recommending.cluster import ClusterAdvice, cluster_record, recommend_cluster
+from trainfare.cli.console import out, print_json, print_points
 from trainfare.cli.options import IterationsPerEpoch, Json, Store
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from trainfare.app.recommending.cluster import ClusterAdvice
-    from trainfare.model.cluster import Algorithm, Rated
+from trainfare.errors import NotFoundError, UsageError
+from trainfare.model.cluster import ALGORITHMS, Algorithm, RatedCluster
+from trainfare.recommender.clusters.own import OURS, cluster_words
+from trainfare.settings import read_settings
+from trainfare.units import format_duration, format_ratio, format_usd
 
 WIDE = 130
 """Columns of a terminal that has room for everything."""
@@ -28,7 +31,7 @@ def cluster(
         list[str] | None,
         typer.Option(
             metavar="MACHINE[=USD]",
-            help="A type that may be a worker; its price an hour where the catalog has none. Repeat it.",
+            help="A worker type; with its hourly price if the catalog has none (repeatable).",
             show_default=False,
         ),
     ] = None,
@@ -36,21 +39,21 @@ def cluster(
         list[str] | None,
         typer.Option(
             metavar="MACHINE[=USD]",
-            help="The parameter server; of several, the one with the largest network is taken.",
+            help="The parameter server; of several, the one with the fastest network.",
             show_default=False,
         ),
     ] = None,
     server_mbps: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="[MACHINE=]MBPS", help="Megabits a second that the server's network takes.", show_default=False
+            metavar="[MACHINE=]MBPS", help="Bandwidth of the server's network, in Mbit/s.", show_default=False
         ),
     ] = None,
     mbps_per_worker: Annotated[
         list[str] | None,
         typer.Option(
             metavar="[MACHINE=]MBPS",
-            help="What one worker sends, measured with one worker and the server.",
+            help="What one worker sends, measured with one worker, in Mbit/s.",
             show_default=False,
         ),
     ] = None,
@@ -58,29 +61,26 @@ def cluster(
         list[str] | None,
         typer.Option(
             metavar="ID",
-            help="Tells what a worker sends, and predicts time and cost: FC2's choices and ours side by side.",
+            help="Predict time and cost from these profiles; compare FC2's choices with ours.",
             show_default=False,
         ),
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="To predict, with --profile.", show_default=False)
+        int | None, typer.Option(min=1, metavar="N", help="Number of epochs, with --profile.", show_default=False)
     ] = None,
     iterations_per_epoch: IterationsPerEpoch = None,
     budget_per_hour: Annotated[
-        float | None, typer.Option(metavar="USD", help="For the server and all workers.", show_default=False)
+        float | None,
+        typer.Option(metavar="USD", help="Hourly budget for the server and all workers.", show_default=False),
     ] = None,
     max_workers: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Instead of a budget, or with it.", show_default=False)
+        int | None, typer.Option(min=1, metavar="N", help="Maximum number of workers.", show_default=False)
     ] = None,
-    fill: Annotated[
-        float, typer.Option(metavar="P", help="The part of the server's network that may be filled.")
-    ] = 0.95,
+    fill: Annotated[float, typer.Option(metavar="P", help="Share of the server's network that may be used.")] = 0.95,
     json: Json = False,
     store: Store = None,
 ) -> None:
-    """How many workers behind a parameter server, of which type."""
-    from trainfare.app.recommending.cluster import cluster_record, recommend_cluster
-    from trainfare.settings import read_settings
+    """Choose the workers of a parameter server: how many, of which type."""
 
     workers = _prices(worker or ())
     advice = recommend_cluster(
@@ -98,17 +98,12 @@ def cluster(
         settings=read_settings({"store": store}),
     )
     if json:
-        from trainfare.cli.console import print_json
-
         print_json(cluster_record(advice))
         return
     _print(advice)
 
 
-def _algorithm(name: str) -> "Algorithm":
-    from trainfare.errors import NotFoundError
-    from trainfare.model.cluster import ALGORITHMS
-
+def _algorithm(name: str) -> Algorithm:
     for known in ALGORITHMS:
         if known == name.lower():
             return known
@@ -124,7 +119,7 @@ def _prices(flags: "list[str] | tuple[()]") -> dict[str, float | None]:
 
 
 def _numbers(option: str, flags: "list[str] | tuple[()]") -> dict[str, float]:
-    """By machine; one without a machine stands under "" and holds for all."""
+    """Numbers by machine; the key "" holds the one given without a machine, which applies to all."""
     return {name: _number(option, flag, number) for flag in flags for name, _, number in [flag.rpartition("=")]}
 
 
@@ -135,23 +130,16 @@ def _of_each(option: str, flags: "list[str] | tuple[()]", workers: dict[str, flo
 
 
 def _number(what: str, flag: str, text: str) -> float:
-    from trainfare.errors import UsageError
-
     try:
         number = float(text)
     except ValueError:
         number = 0.0
     if not 0 < number < float("inf"):
-        raise UsageError(f"{what} {flag} must be a positive number.")
+        raise UsageError(f"{what} {flag!r} must be a positive number.")
     return number
 
 
-def _print(advice: "ClusterAdvice") -> None:
-    from rich.text import Text
-
-    from trainfare.cli.console import out, print_points
-    from trainfare.units import format_usd
-
+def _print(advice: ClusterAdvice) -> None:
     found = advice.cluster
     out().print(
         Text.assemble(
@@ -175,7 +163,7 @@ def _print(advice: "ClusterAdvice") -> None:
         print_points(advice.remarks)
 
 
-def _types(advice: "ClusterAdvice") -> "Table":
+def _types(advice: ClusterAdvice) -> Table:
     found = advice.cluster
     table = _table("", "worker", "price", "sends", "network fits", "budget fits", words=2)
     for each in found.considered:
@@ -183,7 +171,7 @@ def _types(advice: "ClusterAdvice") -> "Table":
         table.add_row(
             "✔" if chosen else "·",
             each.worker.name,
-            f"{each.worker.usd_per_hour:.4g} $/h",
+            f"{format_usd(each.worker.usd_per_hour)}/h",
             "–" if each.worker.mbps is None else f"{each.worker.mbps:.4g} Mbps",
             "–" if each.by_network is None else str(each.by_network),
             "–" if each.by_budget is None else str(each.by_budget),
@@ -192,18 +180,14 @@ def _types(advice: "ClusterAdvice") -> "Table":
     return table
 
 
-def _side_by_side(rated: "tuple[Rated, ...]") -> "Table":
-    from trainfare.cli.console import out
-    from trainfare.recommender.clusters.own import OURS, cluster_words
-    from trainfare.units import format_duration, format_usd
-
+def _side_by_side(rated: tuple[RatedCluster, ...]) -> Table:
     wide = out().width >= WIDE
-    more = ("90 % of cost", "vs cheapest", "vs fastest") if wide else ()
-    table = _table("", "cluster", "$/h", "time", "cost", *more, "vs as fast", words=2)
+    more = ("90% interval", "vs cheapest", "vs fastest") if wide else ()
+    table = _table("", "cluster", "$/h", "time", "cost", *more, "vs equally fast", words=2)
     for each in rated:
         trained = each.trained
         cells = [
-            f"{format_usd(trained.usd.low).removesuffix(' $')} – {format_usd(trained.usd.high)}" if trained else "–",
+            f"{format_usd(trained.usd.low)} – {format_usd(trained.usd.high)}" if trained else "–",
             _above(each.over_cheapest),
             _above(each.over_fastest),
         ]
@@ -221,15 +205,14 @@ def _side_by_side(rated: "tuple[Rated, ...]") -> "Table":
 
 
 def _above(share: float | None) -> str:
-    """+38 %, and from twice as much on × 2.1."""
+    """The excess as `+38%`, and from twice as much on as `2.1x`."""
     if share is None:
         return "–"
-    return f"+{100 * share:.0f} %" if share < 1 else f"× {1 + share:.3g}"
+    return f"+{100 * share:.0f}%" if share < 1 else format_ratio(1 + share)
 
 
-def _table(*columns: str, words: int) -> "Table":
-    """The first columns hold words, the others numbers."""
-    from rich.table import Table
+def _table(*columns: str, words: int) -> Table:
+    """A table whose first `words` columns hold words and the others numbers."""
 
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     for i, name in enumerate(columns):

@@ -1,18 +1,23 @@
 """`trainfare compare`: the machines that a program was measured on, side by side."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.table import Table
 
+from trainfare.app.recommending import compare as app
+from trainfare.app.recommending.compare import Comparison, UntilStable
+from trainfare.app.records import comparison_record
+from trainfare.cli.console import out, print_json, print_points
 from trainfare.cli.options import IterationsPerEpoch, Json, Store
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from trainfare.app.recommending.compare import Comparison, UntilStable
-    from trainfare.model.estimate import Estimate
-    from trainfare.recommender.crossovers import WinningRange
+from trainfare.cli.parsing import parse_whole_numbers
+from trainfare.estimator.cost.relative import by_best
+from trainfare.estimator.epochs.two_epochs import cheapest, fastest
+from trainfare.model.estimate import Estimate
+from trainfare.recommender.crossovers import WinningRange
+from trainfare.settings import read_settings
+from trainfare.units import format_duration, format_usd
 
 
 def compare(
@@ -20,50 +25,34 @@ def compare(
         list[str] | None,
         typer.Argument(
             metavar="[PROFILE]...",
-            help="Profiles of one program; all of the newest one's program when none is named.",
+            help="Profiles of one program; by default all of the newest program.",
             show_default=False,
         ),
     ] = None,
-    epochs: Annotated[str, typer.Option(metavar="N,N,…", help="For how many epochs.")] = "5,10,20",
+    epochs: Annotated[str, typer.Option(metavar="N,N,…", help="Numbers of epochs to compare.")] = "5,10,20",
     patience: Annotated[
-        int, typer.Option(min=1, metavar="N", help="A run is stable when it was not better for so many epochs.")
+        int, typer.Option(min=1, metavar="N", help="Epochs without improvement that count as stable.")
     ] = 5,
     iterations_per_epoch: IterationsPerEpoch = None,
     json: Json = False,
     store: Store = None,
 ) -> None:
-    """The measured machines side by side: who wins at how many epochs, and at which batch size."""
-    from trainfare.app.recommending.compare import compare
-    from trainfare.settings import read_settings
+    """Compare the measured machines: which wins at how many epochs and at which batch size."""
 
-    found = compare(
+    found = app.compare(
         profile or (),
-        epochs=_numbers(epochs),
+        epochs=parse_whole_numbers("epochs", epochs, "5,10,20"),
         patience=patience,
         iterations_per_epoch=iterations_per_epoch,
         settings=read_settings({"store": store}),
     )
     if json:
-        from trainfare.app.records import comparison_record
-        from trainfare.cli.console import print_json
-
         print_json(comparison_record(found))
     else:
         _print(found)
 
 
-def _numbers(text: str) -> tuple[int, ...]:
-    from trainfare.errors import UsageError
-
-    try:
-        return tuple(dict.fromkeys(int(word) for word in text.split(",") if word.strip()))
-    except ValueError:
-        raise UsageError(f"--epochs must be whole numbers with commas between, such as 5,10,20, got {text}.") from None
-
-
-def _print(found: "Comparison") -> None:
-    from trainfare.cli.console import out, print_points
-
+def _print(found: Comparison) -> None:
     print_points(
         [
             *_winners("fastest", found.fastest),
@@ -79,11 +68,11 @@ def _print(found: "Comparison") -> None:
         if found.until_stable.cost_benefit:
             out().print()
             out().print(_benefit(found.until_stable))
-    notes = [f"× is against the best of its column · Δ: speed-up per fold of cost against {found.baseline}"]
+    notes = [f"x: relative to the best of the column · Δ: speed-up per fold of cost, relative to {found.baseline}"]
     out().print(" · ".join([*notes, *found.remarks]), style="dim", soft_wrap=False)
 
 
-def _winners(goal: str, found: "Sequence[WinningRange]") -> "Iterator[str]":
+def _winners(goal: str, found: Sequence[WinningRange]) -> Iterator[str]:
     words = []
     for stretch in found:
         where = _machine(stretch.estimate)
@@ -96,15 +85,12 @@ def _winners(goal: str, found: "Sequence[WinningRange]") -> "Iterator[str]":
     yield f"{goal}: {', '.join(words)}" + (", whatever the number of epochs" if len(found) == 1 else "")
 
 
-def _machine(estimate: "Estimate") -> str:
+def _machine(estimate: Estimate) -> str:
     size = estimate.candidate.batch_size
     return estimate.candidate.offer.vm_type.key + (f" at batch size {size}" if size else "")
 
 
-def _stable_winners(found: "UntilStable | None") -> "Iterator[str]":
-    from trainfare.estimator.epochs.two_epochs import cheapest, fastest
-    from trainfare.units import format_duration, format_usd
-
+def _stable_winners(found: UntilStable | None) -> Iterator[str]:
     if found is None:
         return
     for goal, choose in (("fastest", fastest), ("cheapest", cheapest)):
@@ -116,22 +102,18 @@ def _stable_winners(found: "UntilStable | None") -> "Iterator[str]":
     exhaustive = sum(cost.exhaustive_usd.value for cost in found.method_costs)
     spent = sum(cost.epochs_usd.value for cost in found.method_costs)
     yield (
-        f"finding that out by two epochs a machine took {format_usd(spent)}; running everything until it is stable "
-        f"would take {format_usd(exhaustive)}"
+        f"measuring two epochs per machine cost {format_usd(spent)}; training everything until stable would cost "
+        f"{format_usd(exhaustive)}"
     )
 
 
-def _simulated(found: "Comparison") -> "Table":
-    from rich.table import Table
-
-    from trainfare.units import format_duration, format_usd
-
+def _simulated(found: Comparison) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     table.add_column("machine")
     for name in ("batch", "iteration"):
         table.add_column(name, justify="right")
     for number in found.by_iterations:
-        for name in (f"{number} epochs", "×", "cost", "×", "Δ"):
+        for name in (f"{number} epochs", "x", "cost", "x", "Δ"):
             table.add_column(name, justify="right", no_wrap=True)
     for standings in zip(*found.by_iterations.values(), strict=True):
         candidate = standings[0].estimate.candidate
@@ -152,15 +134,10 @@ def _simulated(found: "Comparison") -> "Table":
     return table
 
 
-def _trained(found: "UntilStable") -> "Table":
-    from rich.table import Table
-
-    from trainfare.estimator.cost.relative import by_best
-    from trainfare.units import format_duration, format_usd
-
+def _trained(found: UntilStable) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     table.add_column("machine")
-    for name in ("batch", "epochs", "until stable", "×", "cost", "×"):
+    for name in ("batch", "epochs", "until stable", "x", "cost", "x"):
         table.add_column(name, justify="right")
     seconds = by_best({c: c.seconds for c in found.configurations})
     usd = by_best({c: c.usd for c in found.configurations})
@@ -177,11 +154,8 @@ def _trained(found: "UntilStable") -> "Table":
     return table
 
 
-def _benefit(found: "UntilStable") -> "Table":
-    """As the paper of 2019 has it: up to the point from which the metric stays where it is."""
-    from rich.table import Table
-
-    from trainfare.units import format_duration, format_usd
+def _benefit(found: UntilStable) -> Table:
+    """The table of Malta 2019: time and cost up to the stabilisation point."""
 
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     table.add_column("machine")

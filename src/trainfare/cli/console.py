@@ -6,16 +6,14 @@ import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from rich.console import Console
+from rich.console import Console
+from rich.text import Text
 
 
 @cache
-def out() -> "Console":
-    from rich.console import Console
-
+def out() -> Console:
     terminal = sys.stdout.isatty()
     # A pipe has no width: give tables room rather than cut them at 80.
     width = None if terminal or "COLUMNS" in os.environ else 160
@@ -23,9 +21,7 @@ def out() -> "Console":
 
 
 @cache
-def err() -> "Console":
-    from rich.console import Console
-
+def err() -> Console:
     return Console(highlight=False, stderr=True)
 
 
@@ -34,14 +30,10 @@ def print_json(value: Any) -> None:
 
 
 def print_error(message: str) -> None:
-    from rich.text import Text
-
     err().print(Text.assemble(("trainfare: ", "bold red"), message), soft_wrap=True)
 
 
 def print_note(message: str) -> None:
-    from rich.text import Text
-
     err().print(Text(message), soft_wrap=True)
 
 
@@ -59,7 +51,6 @@ TOPIC_WORDS = {"certainty": "certainty", "changes": "change"}
 
 def print_topics(topics: Sequence[str], sentences: Sequence[str]) -> None:
     """One point each, with what it is about in the margin where that changes."""
-    from rich.text import Text
 
     width = min(out().width, 120)
     margin = max(len(TOPIC_WORDS.get(topic, topic)) for topic in topics) + 4

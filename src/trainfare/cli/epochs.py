@@ -5,7 +5,13 @@ from typing import Annotated
 
 import typer
 
+from trainfare.app.recommending.epochs import epochs as ask
+from trainfare.cli.console import print_json
+from trainfare.cli.epochs_card import print_epochs
+from trainfare.cli.epochs_figure import draw, require_format
 from trainfare.cli.options import Json, Store
+from trainfare.settings import read_settings
+from trainfare.views.epochs import epochs_record
 
 
 def epochs(
@@ -13,7 +19,7 @@ def epochs(
         list[str] | None,
         typer.Argument(
             metavar="[PROFILE]...",
-            help="Profiles of one program, at one batch size or several; the newest when none is named.",
+            help="Profiles of one program at one or more batch sizes; by default the newest.",
             show_default=False,
         ),
     ] = None,
@@ -23,17 +29,19 @@ def epochs(
     ] = None,
     epochs: Annotated[
         int | None,
-        typer.Option(
-            min=1, metavar="N", help="How long the run is, where the program does not say.", show_default=False
-        ),
+        typer.Option(min=1, metavar="N", help="Length of the run, where the program does not say.", show_default=False),
     ] = None,
     metric: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The metric to go by.", show_default="that of validation"),
+        typer.Option(metavar="NAME", help="The metric to use.", show_default="that of validation"),
     ] = None,
     target: Annotated[
         float | None,
-        typer.Option(metavar="VALUE", help="Until the metric is there, rather than settled.", show_default=False),
+        typer.Option(
+            metavar="VALUE",
+            help="Until the metric reaches this value, instead of until it is stable.",
+            show_default=False,
+        ),
     ] = None,
     seen: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Use only the first N epochs.", show_default=False)
@@ -45,14 +53,9 @@ def epochs(
     json: Json = False,
     store: Store = None,
 ) -> None:
-    """How many epochs a program needs: by its schedule, its curve, other batch sizes."""
-    from trainfare.app.recommending.epochs import epochs as ask
-    from trainfare.app.recommending.epochs import epochs_record
-    from trainfare.settings import read_settings
+    """Estimate how many epochs a program needs: from its schedule, its curve, other batch sizes."""
 
     if plot is not None:
-        from trainfare.cli.epochs_figure import require_format
-
         require_format(plot)
     report = ask(
         profile or (),
@@ -64,14 +67,9 @@ def epochs(
         settings=read_settings({"store": store}),
     )
     if plot is not None:
-        from trainfare.cli.epochs_figure import draw
-
         draw(report, plot)
     if json:
-        from trainfare.cli.console import print_json
-
         print_json(epochs_record(report))
         return
-    from trainfare.cli.epochs_card import print_epochs
 
     print_epochs(report, notes=[f"drawn as {plot}"] if plot else [])

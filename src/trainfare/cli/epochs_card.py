@@ -1,38 +1,35 @@
-"""How many epochs, as a person reads it: the answer, why, the curve in characters, what each rule says."""
+"""Prints how many epochs are needed: the answer, the reason, the curve in characters, and every rule."""
 
 import math
 from collections.abc import Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING
 
-from trainfare.app.recommending.epochs import EpochsReport, ProfileEpochs
+from rich.table import Table
+from rich.text import Text
+
+from trainfare.cli.console import out, print_points
 from trainfare.estimator.epochs.convergence import Fit
+from trainfare.estimator.epochs.profile_epochs import EpochsReport, ProfileEpochs
 from trainfare.model.epochs import EpochsAnswer
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from trainfare.units import plural
 
 ROWS, COLUMNS = 10, 64
-"""Of the plot: it fits a terminal of 80 columns."""
+"""Size of the plot: it fits a terminal of 80 columns."""
 
 _RULES = {
     "you": "as you said",
     "program": "by the program",
     "early stopping": "by its early stopping",
     "schedule": "by its learning rates",
-    "settled": "its curve is at rest",
+    "settled": "its curve is stable",
     "curve": "by the curve so far",
     "other batch sizes": "from other batch sizes",
-    "gradient noise": "from the noise of its gradient",
+    "gradient noise": "from its gradient noise",
     "target": "up to the target",
 }
 
 
 def print_epochs(report: EpochsReport, *, notes: Sequence[str] = ()) -> None:
-    from rich.text import Text
-
-    from trainfare.cli.console import out, print_points
-
     leading, answer = report.profiles[0], report.answer
     out().print(Text.assemble(*_headline(leading, answer)), soft_wrap=False)
     out().print()
@@ -51,12 +48,12 @@ def _headline(leading: ProfileEpochs, answer: EpochsAnswer) -> list[str | tuple[
     size = answer.batch_size or leading.batch_size
     where = f"{leading.program} at batch size {size}" if size else leading.program
     if answer.refused:
-        return [("Nobody can tell yet", "bold yellow"), f" how many epochs {where} needs"]
+        return [("Not known yet", "bold yellow"), f"  how many epochs {where} needs"]
     bounds = range_words(answer)
     if answer.value is None:
         return [("Between " + bounds.replace("–", "and") + " epochs", "bold yellow"), f"  {where}, no single number"]
-    enough = f"{_epochs(answer)} {'are' if answer.whole != 1 else 'is'} enough"
-    return [(enough, "bold green"), f"  (90 %: {bounds})  {where}, {_RULES[answer.rule]}"]
+    enough = f"{_epochs(answer)} {'are' if answer.rounded != 1 else 'is'} enough"
+    return [(enough, "bold green"), f"  (90%: {bounds})  {where}, {_RULES[answer.rule]}"]
 
 
 def _about(leading: ProfileEpochs, answer: EpochsAnswer) -> list[str]:
@@ -65,20 +62,20 @@ def _about(leading: ProfileEpochs, answer: EpochsAnswer) -> list[str]:
         # Nothing to save where it trains no longer than it needs.
         said.append(f"It trains {_epochs(trains)} ({_bounds(trains)}{trains.why}).")
     elif answer.refused:
-        said.append("Neither you nor the program says how long it trains: give --epochs.")
+        said.append("Neither you nor the program says how long it trains: pass --epochs.")
     if leading.curve is None:
         said.append(
-            "No whole epoch with a loss or a metric was seen. Let it see some: trainfare profile --epochs 5 -- …"
+            "No complete epoch with a loss or a metric was measured. Measure some: trainfare profile --epochs 5 -- …"
         )
     return said
 
 
 def _bounds(answer: EpochsAnswer) -> str:
-    return "" if answer.low == answer.high else f"90 %: {range_words(answer)}; "
+    return "" if answer.low == answer.high else f"90%: {range_words(answer)}; "
 
 
 def plot_lines(found: ProfileEpochs, *, rows: int = ROWS, columns: int = COLUMNS) -> list[str]:
-    """● seen, · the nearest form, │ where it is believed to settle, ░ the 90 % interval of that.
+    """The curve in characters: ● measured, · fitted form, │ where it is expected to be stable, ░ its 90% interval.
 
     Epochs go to the right, the metric upward.
     """
@@ -111,11 +108,11 @@ def plot_lines(found: ProfileEpochs, *, rows: int = ROWS, columns: int = COLUMNS
         for epoch, value in points:
             grid[down(value)][across(epoch)] = mark
     keys = [f"● {curve.metric}", *([f"· {fit.form}"] if fit else [])]
-    return _framed(grid, low, high, length, keys if needed.refused else [*keys, "│ settles, ░ 90 %"])
+    return _framed(grid, low, high, length, keys if needed.refused else [*keys, "│ stable, ░ 90% interval"])
 
 
 def run_length(found: ProfileEpochs) -> int:
-    """Epochs to draw: the run, what was seen, and where it may settle."""
+    """Number of epochs to draw: the run, what was measured, and the upper end of the answer."""
     return max(found.declared or 0, len(found.curve.values) if found.curve else 0, round(found.needed.high or 0), 2)
 
 
@@ -131,7 +128,7 @@ def _framed(grid: Sequence[Sequence[str]], low: float, high: float, length: int,
 
 
 def nearest_fit(found: ProfileEpochs) -> Fit | None:
-    """The form with the least squared distance from what was seen."""
+    """The fitted form with the smallest squared error on the measured epochs."""
     if found.curve is None:
         return None
     values = found.curve.values
@@ -142,9 +139,7 @@ def nearest_fit(found: ProfileEpochs) -> Fit | None:
     )
 
 
-def _table(report: EpochsReport) -> "Table":
-    from rich.table import Table
-
+def _table(report: EpochsReport) -> Table:
     several = len(report.profiles) > 1
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     if several:
@@ -152,29 +147,29 @@ def _table(report: EpochsReport) -> "Table":
         table.add_column("batch", justify="right", no_wrap=True)
     table.add_column("rule", no_wrap=True)
     table.add_column("epochs", justify="right", no_wrap=True)
-    table.add_column("90 %", justify="right", no_wrap=True)
+    table.add_column("90% interval", justify="right", no_wrap=True)
     table.add_column("")
     for found in report.profiles:
         head = [found.profile_id, str(found.batch_size or "–")] if several else []
-        for cells in _rows(found, told=report.answer.why):
+        for cells in _rows(found, shown=report.answer.why):
             table.add_row(*head, *cells)
             head = ["", ""] if several else []
     return table
 
 
-def _rows(found: ProfileEpochs, *, told: str) -> list[tuple[str, str, str, str]]:
-    """`told` is the reason that stands above the table."""
+def _rows(found: ProfileEpochs, *, shown: str) -> list[tuple[str, str, str, str]]:
+    """One row per rule; the reason `shown` above the table is not repeated."""
     rows = []
     for name, answer in (("learning rates", found.by_schedule), ("curve", found.by_curve)):
-        number = "–" if answer.value is None else str(answer.whole)
-        why = "as said above" if answer.why == told else answer.why
+        number = "–" if answer.value is None else str(answer.rounded)
+        why = "see above" if answer.why == shown else answer.why
         rows.append((name, number, "" if answer.refused else range_words(answer), why))
     rows += [(f"  {fit.form}", str(fit.epoch), "", _coefficients(fit)) for fit in found.fits]
-    if found.stabilised:
-        rest = found.stabilised
-        rows.append(("at rest so far", str(rest.settled), "", "within 2 % of what was gained, on the running median"))
-        rows.append(("  patience 5", str(rest.patience or "–"), "", "no better for five epochs"))
-        rows.append(("  Malta 2019", str(rest.eye or "–"), "", "stays near its last level"))
+    if found.converged:
+        rest = found.converged
+        rows.append(("stable so far", str(rest.settled), "", "within 2% of the improvement, on the running median"))
+        rows.append(("  patience 5", str(rest.patience or "–"), "", "no improvement for five epochs"))
+        rows.append(("  Malta 2019", str(rest.eye or "–"), "", "stays near its last value"))
     return rows
 
 
@@ -184,14 +179,14 @@ def _coefficients(fit: Fit) -> str:
 
 
 def range_words(answer: EpochsAnswer) -> str:
-    """Whole epochs, outward."""
+    """The interval in whole epochs, rounded outward."""
     if answer.low is None or answer.high is None:
         return "–"
     return f"{max(1, int(answer.low))} – {-int(-answer.high // 1)}"
 
 
 def _epochs(answer: EpochsAnswer) -> str:
-    return f"{answer.whole} epoch{'s' if answer.whole != 1 else ''}"
+    return plural(answer.rounded or 0, "epoch")
 
 
 def _sentence(text: str) -> str:

@@ -1,29 +1,29 @@
-"""The curve, the form through it and where it settles, as a figure for a page or a paper."""
+"""Draws the curve, the form fitted to it and where it is expected to be stable."""
 
 import math
 from dataclasses import replace
 from pathlib import Path
 
 from trainfare.app.figures import Figure, require_drawable
-from trainfare.app.recommending.epochs import EpochsReport, ProfileEpochs
 from trainfare.cli.epochs_card import nearest_fit, range_words, run_length
 from trainfare.errors import UsageError
+from trainfare.estimator.epochs.profile_epochs import EpochsReport, ProfileEpochs
 from trainfare.figures.chart import Chart, Series, chart_figure
 from trainfare.figures.look import NARROW
 
 
 def require_format(path: Path) -> None:
-    """Before anything is computed: a typo should not cost the answer."""
+    """Check the file format before anything is computed."""
     require_drawable(path)
 
 
 def draw(report: EpochsReport, path: Path) -> None:
-    """The leading profile's curve over its run, and where it settles, or reaches its target, as shaded ground."""
+    """Draw the curve of the leading profile, with the interval in which it becomes stable or reaches its target."""
     leading = report.profiles[0]
     if leading.curve is None:
         raise UsageError(
-            f"there is nothing to draw: profile {leading.profile_id} has no whole epoch with a loss or a metric. "
-            "Let it see some: trainfare profile --epochs 5 -- …"
+            f"there is nothing to draw: profile {leading.profile_id} has no complete epoch with a loss or a metric. "
+            "Measure some: trainfare profile --epochs 5 -- …"
         )
     if report.answer.rule == "target":
         leading = replace(leading, needed=report.answer)
@@ -37,9 +37,9 @@ def curve_chart(found: ProfileEpochs) -> Chart:
     ground: tuple[tuple[float, float], ...] = ()
     if needed.low is not None and needed.high is not None:
         ground = ((needed.low, needed.high),)
-        settles = ((needed.low, f"90 %: {range_words(needed)}"),)
+        settles = ((needed.low, f"90%: {range_words(needed)}"),)
         if needed.value is not None:
-            settles = ((needed.value, f"{needed.whole} epochs\n90 %: {range_words(needed)}"),)
+            settles = ((needed.value, f"{needed.rounded} epochs\n90%: {range_words(needed)}"),)
     return Chart(
         name="epochs",
         title=_title(found),
@@ -65,13 +65,13 @@ def _series(found: ProfileEpochs, length: int) -> tuple[Series, ...]:
         label = f"{fit.form}{through}"
         series.append(Series(label=label, points=drawn, chosen=True, dashed=True, marked=False, inside=True))
     if seen:
-        label = f"seen: {len(seen)} epochs" if len(seen) < 0.7 * length or fit is None else ""
+        label = f"measured: {len(seen)} epochs" if len(seen) < 0.7 * length or fit is None else ""
         series.append(Series(label=label, points=seen, symbols=tuple("circle" for _ in seen), inside=True))
     return tuple(series)
 
 
 def _title(found: ProfileEpochs) -> str:
     size = f" at batch size {found.batch_size}" if found.batch_size else ""
-    what = "reaches its target" if found.needed.rule == "target" else "settles"
-    told = f"nobody can tell yet when it {what}" if found.needed.refused else f"when it {what}"
-    return f"{found.program}{size}: {told}"
+    what = "reaches its target" if found.needed.rule == "target" else "is stable"
+    when = f"not known yet when it {what}" if found.needed.refused else f"when it {what}"
+    return f"{found.program}{size}: {when}"

@@ -4,6 +4,10 @@ from typing import Annotated
 
 import typer
 
+from trainfare.app.recommending import estimate as app
+from trainfare.app.records import estimation_record
+from trainfare.cli.bill_card import print_estimate
+from trainfare.cli.console import print_json
 from trainfare.cli.options import (
     Batch,
     Boot,
@@ -17,34 +21,36 @@ from trainfare.cli.options import (
     Setup,
     Store,
 )
+from trainfare.model.bill import Overheads
+from trainfare.settings import read_settings
 
 
 def estimate(
-    on: Annotated[str, typer.Option(metavar="MACHINE", help="As `trainfare catalog list` names it.")],
+    on: Annotated[str, typer.Option(metavar="MACHINE", help="A machine type of the catalog.")],
     profile: Annotated[
         str | None,
-        typer.Argument(metavar="[PROFILE]", help="The newest when none is named.", show_default=False),
+        typer.Argument(metavar="[PROFILE]", help="By default the newest.", show_default=False),
     ] = None,
     region: Annotated[
-        str | None, typer.Option(metavar="REGION", help="The cheapest when none is named.", show_default=False)
+        str | None, typer.Option(metavar="REGION", help="By default the cheapest.", show_default=False)
     ] = None,
     spot: Annotated[bool, typer.Option("--spot", help="On the spot market.")] = False,
     reserved: Annotated[
         bool | None,
         typer.Option(
             "--reserved/--no-reserved",
-            help="With a commitment, also one to be bought; or without.",
+            help="Use a commitment, even one still to buy; or none.",
             show_default="one you hold",
         ),
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="How many epochs to train.", show_default=False)
+        int | None, typer.Option(min=1, metavar="N", help="Number of epochs to train.", show_default=False)
     ] = None,
     batch: Batch = None,
     gpus: Gpus = None,
     nodes: Nodes = 1,
     iterations_per_epoch: IterationsPerEpoch = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Every line with its formula and numbers.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Show every line with its formula and numbers.")] = False,
     boot: Boot = None,
     setup: Setup = None,
     disk_gib: DiskGib = None,
@@ -53,12 +59,9 @@ def estimate(
     json: Json = False,
     store: Store = None,
 ) -> None:
-    """How long and how much on one machine."""
-    from trainfare.app.recommending.estimate import estimate
-    from trainfare.model.bill import Overheads
-    from trainfare.settings import read_settings
+    """Estimate time and cost on one machine."""
 
-    found = estimate(
+    found = app.estimate(
         profile,
         on=on,
         region=region,
@@ -73,11 +76,7 @@ def estimate(
         settings=read_settings({"store": store, "boot_seconds": boot, "setup_seconds": setup}),
     )
     if json:
-        from trainfare.app.records import estimation_record
-        from trainfare.cli.console import print_json
-
         print_json(estimation_record(found))
         return
-    from trainfare.cli.bill_card import print_estimate
 
     print_estimate(found.estimate, found.remarks, explain=explain)

@@ -18,14 +18,14 @@ from trainfare.errors import TrainfareError
 
 COMMANDS = {
     "profile": ("trainfare.cli.profile:profile", "Measure a few iterations of a program."),
-    "import": ("trainfare.cli.past:import_", "Make a profile of a past run, without a rerun."),
-    "recommend": ("trainfare.cli.recommend:recommend", "Which machine to train on: how long, how much, how sure."),
-    "probe": ("trainfare.cli.probe:probe", "What to measure next, and measure it."),
-    "compare": ("trainfare.cli.compare:compare", "The machines that a program was measured on, side by side."),
-    "cluster": ("trainfare.cli.cluster:cluster", "How many workers behind a parameter server."),
-    "estimate": ("trainfare.cli.estimate:estimate", "How long and how much on one machine."),
-    "predict": ("trainfare.cli.predict:predict", "One iteration on a machine that was not measured."),
-    "epochs": ("trainfare.cli.epochs:epochs", "How many epochs a program needs."),
+    "import": ("trainfare.cli.import_run:import_", "Make a profile of a past run, without a rerun."),
+    "recommend": ("trainfare.cli.recommend:recommend", "Recommend a machine: how long, how much, how sure."),
+    "probe": ("trainfare.cli.probe:probe", "Measure where that saves more than it costs."),
+    "compare": ("trainfare.cli.compare:compare", "Compare the machines that a program was measured on."),
+    "cluster": ("trainfare.cli.cluster:cluster", "Choose the workers of a parameter server."),
+    "estimate": ("trainfare.cli.estimate:estimate", "Estimate time and cost on one machine."),
+    "predict": ("trainfare.cli.predict:predict", "Predict one iteration on another machine."),
+    "epochs": ("trainfare.cli.epochs:epochs", "Estimate how many epochs a program needs."),
     "schedule": ("trainfare.cli.schedule:app", "A queue of jobs: submit, plan, simulate, compare."),
     "profiles": ("trainfare.cli.profiles:app", "Stored profiles: list, show, remove, import."),
     "plans": ("trainfare.cli.plans:app", "Stored plans: list, show."),
@@ -69,14 +69,14 @@ class LazyGroup(TyperGroup):
         for name, (target, help_line) in COMMANDS.items():
             self.commands[name] = LazyCommand(name, target, help_line)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 the signature is Typer's
         found = self.commands.get(cmd_name)
         return found.load() if isinstance(found, LazyCommand) else found
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         self.format_commands(ctx, formatter)
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 the signature is Typer's
         with formatter.section("Commands"):
             formatter.write_dl([(name, help_line) for name, (_, help_line) in COMMANDS.items()])
 

@@ -1,26 +1,26 @@
-"""A plan as a person reads it: the answer first, the reasons second, the table third."""
+"""Prints a plan: the answer first, then the reasons, then the table."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
 
 from trainfare.cli.bill_card import answer, machines, spread
+from trainfare.cli.console import out, print_topics
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Plan
-from trainfare.recommender.explain.reasons import machine_words
-from trainfare.recommender.split.reasons import epochs_words
+from trainfare.recommender.names import machine_name
 from trainfare.units import format_age, format_duration, format_usd
 from trainfare.views.reasons import sentence
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from trainfare.views.split import segment_epochs
 
 WIDE = 130
 """Columns of a terminal that has room for memory, region and price."""
-GIVEN_UP = ("seen", "memory", "basis", "90 % of cost", "region", "price", "GPU", "nodes", "batch")
-"""What a narrow terminal goes without, the first first: which machine, how long and how much stay."""
-NUMBERS = ("nodes", "batch", "time", "cost", "90 % of cost")
+OPTIONAL = ("seen", "memory", "basis", "90% interval", "region", "price", "GPU", "nodes", "batch")
+"""Columns that a narrow terminal leaves out, in this order; machine, time and cost always stay."""
+NUMBERS = ("nodes", "batch", "time", "cost", "90% interval")
 FOR_WHOLE_NAMES = ("seen", "memory")
-"""Given up before a machine's name is folded to less than `WHOLE_NAME`; the others before less than `LEAST_NAME`."""
+"""Columns that are left out before a machine's name is folded below `WHOLE_NAME`; the others, below `LEAST_NAME`."""
 WHOLE_NAME = 26
 LEAST_NAME = 12
 GAP = 2
@@ -28,9 +28,6 @@ GAP = 2
 
 def print_plan(plan: Plan, lines: Sequence[Estimate], *, notes: Sequence[str] = ()) -> None:
     """`lines` are the estimates to show in the table, `notes` what to say under it."""
-    from rich.text import Text
-
-    from trainfare.cli.console import out, print_topics
 
     for line in _answer(plan):
         out().print(Text.assemble(*line), soft_wrap=False)
@@ -50,23 +47,19 @@ def _answer(plan: Plan) -> Iterator[list[str | tuple[str, str]]]:
         if plan.spot_risk is not None:
             backed = plan.spot_risk.with_fallback
             yield [
-                "to be in time it goes over to on demand where spot stays away, and then costs  ",
-                (f"{format_usd(backed.usd)} on the mean", "bold"),
+                "to meet the deadline it falls back to on demand when spot is not available; its mean cost is then  ",
+                (format_usd(backed.usd), "bold"),
             ]
         return
     first, second = plan.split.segments
-    yield [f"Train  {epochs_words(first)} on  ", *machines(first.estimate)]
-    yield [f"then   {epochs_words(second)} on  ", *machines(second.estimate)]
-    yield ["in all  ", *spread(plan.split.seconds, plan.split.usd)]
+    yield [f"Train  {segment_epochs(first)} on  ", *machines(first.estimate)]
+    yield [f"then   {segment_epochs(second)} on  ", *machines(second.estimate)]
+    yield ["total  ", *spread(plan.split.seconds, plan.split.usd)]
 
 
-def _table(plan: Plan, lines: Sequence[Estimate]) -> "Table":
-    from rich.table import Table
-
-    from trainfare.cli.console import out
-
+def _table(plan: Plan, lines: Sequence[Estimate]) -> Table:
     columns = _columns(plan, lines, wide=out().width >= WIDE)
-    for name in GIVEN_UP:
+    for name in OPTIONAL:
         if _width(columns, names=WHOLE_NAME if name in FOR_WHOLE_NAMES else LEAST_NAME) > out().width:
             columns.pop(name, None)
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, GAP, 0, 0))
@@ -83,13 +76,13 @@ def _table(plan: Plan, lines: Sequence[Estimate]) -> "Table":
 def _columns(plan: Plan, lines: Sequence[Estimate], *, wide: bool) -> dict[str, list[str]]:
     columns: dict[str, list[str]] = {
         "": [_mark(plan, e) for e in lines],
-        "machine": [machine_words(e.candidate.offer) for e in lines],
+        "machine": [machine_name(e.candidate.offer) for e in lines],
         "GPU": [_gpus(e) for e in lines],
         "nodes": [str(e.candidate.nodes) for e in lines],
         "batch": [str(e.candidate.batch_size or "–") for e in lines],
         "time": [format_duration(e.seconds.value) for e in lines],
         "cost": [format_usd(e.usd.value) for e in lines],
-        "90 % of cost": [f"{format_usd(e.usd.low).removesuffix(' $')} – {format_usd(e.usd.high)}" for e in lines],
+        "90% interval": [f"{format_usd(e.usd.low)} – {format_usd(e.usd.high)}" for e in lines],
         "basis": [e.basis for e in lines],
     }
     if not any(e.candidate.nodes > 1 for e in lines):
@@ -100,7 +93,7 @@ def _columns(plan: Plan, lines: Sequence[Estimate], *, wide: bool) -> dict[str, 
 
 
 def _width(columns: Mapping[str, Sequence[str]], *, names: int) -> int:
-    """What they take, names of machines folded to so much."""
+    """The width of the table when machine names are folded to `names` columns."""
     widths = {name: max(len(text) for text in (name, *cells)) for name, cells in columns.items()}
     return sum(min(width, names if name == "machine" else width) + GAP for name, width in widths.items()) - GAP
 
@@ -116,11 +109,11 @@ def _mark(plan: Plan, estimate: Estimate) -> str:
 
 
 def _gpus(estimate: Estimate) -> str:
-    """`4 × T4` of each machine; `1 of 8 × A100` where the rest is idle."""
+    """GPUs per machine: `4 × T4`; `1 of 8 × A100` if the rest is idle."""
     candidate, vm_type = estimate.candidate, estimate.candidate.offer.vm_type
     if vm_type.gpu is None:
         return "–"
-    used = "" if candidate.gpus_working == vm_type.gpus else f"{candidate.gpus_working} of "
+    used = "" if candidate.working_gpus_per_node == vm_type.gpus else f"{candidate.working_gpus_per_node} of "
     return f"{used}{vm_type.gpus} × {vm_type.gpu.name}"
 
 
@@ -129,7 +122,7 @@ def _wide_columns(plan: Plan, lines: Sequence[Estimate]) -> dict[str, list[str]]
     return {
         "memory": [f"{m.needed_gib.value:.2g} of {m.available_gib:.3g} GiB" if m else "not known" for m in fits],
         "region": [e.candidate.offer.region for e in lines],
-        "price": [f"{e.candidate.usd_per_hour:.4g} $/h" for e in lines],
+        "price": [f"{format_usd(e.candidate.usd_per_hour)}/h" for e in lines],
         "seen": [format_age(e.candidate.offer.seen_on, plan.made_at.date()) for e in lines],
     }
 

@@ -1,33 +1,37 @@
-"""`trainfare plans`: what has been recommended and kept."""
+"""`trainfare plans`: the stored plans."""
 
-from typing import TYPE_CHECKING, Annotated
+from datetime import UTC, datetime
+from typing import Annotated
 
 import typer
+from rich.table import Table
 
+from trainfare.app.recommending.plans import list_plans, show_plan
+from trainfare.app.records import plan_record
+from trainfare.cli.console import out, print_json, print_note
 from trainfare.cli.options import Json, Store
+from trainfare.cli.plan_card import print_plan
+from trainfare.cli.profile_card import ago
+from trainfare.model.plan import Plan
+from trainfare.recommender.names import machine_name
+from trainfare.settings import read_settings
+from trainfare.units import format_duration, format_usd
 
-if TYPE_CHECKING:
-    from trainfare.model.plan import Plan
-
-app = typer.Typer(help="List or look at what was recommended.", no_args_is_help=True)
+app = typer.Typer(help="Stored plans: list, show.", no_args_is_help=True)
 
 
 @app.command("list")
 def list_command(json: Json = False, store: Store = None) -> None:
     """List the plans, the newest first."""
-    from trainfare.app.recommending.plans import list_plans
-    from trainfare.app.records import plan_record
-    from trainfare.cli.console import print_json, print_note
-    from trainfare.settings import read_settings
 
-    kept = list_plans(settings=read_settings({"store": store}))
-    for sentence in kept.damaged:
+    stored = list_plans(settings=read_settings({"store": store}))
+    for sentence in stored.damaged:
         print_note(f"note: {sentence}")
     if json:
-        print_json([plan_record(plan) for plan in kept.plans])
-    elif kept.plans:
-        _print_table(kept.plans)
-    elif not kept.damaged:
+        print_json([plan_record(plan) for plan in stored.plans])
+    elif stored.plans:
+        _print_table(stored.plans)
+    elif not stored.damaged:
         print_note("There are no plans yet. Make one: trainfare recommend")
 
 
@@ -38,31 +42,16 @@ def show_command(
     store: Store = None,
 ) -> None:
     """Show a plan as it was recommended, with the prices of that day."""
-    from trainfare.app.recommending.plans import show_plan
-    from trainfare.cli.console import print_json
-    from trainfare.cli.plan_card import print_plan
-    from trainfare.settings import read_settings
 
     plan = show_plan(plan_id, settings=read_settings({"store": store}))
     if json:
-        from trainfare.app.records import plan_record
-
         print_json(plan_record(plan))
     else:
         made = f"plan {plan.id} of {plan.made_at:%Y-%m-%d %H:%M} UTC"
         print_plan(plan, (plan.chosen, *plan.runners_up), notes=[made])
 
 
-def _print_table(plans: "tuple[Plan, ...]") -> None:
-    from datetime import UTC, datetime
-
-    from rich.table import Table
-
-    from trainfare.cli.console import out
-    from trainfare.cli.profile_card import ago
-    from trainfare.recommender.explain.reasons import machine_words
-    from trainfare.units import format_duration, format_usd
-
+def _print_table(plans: tuple[Plan, ...]) -> None:
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     for name in ("plan", "goal", "profile", "machine"):
         table.add_column(name, overflow="fold")
@@ -75,7 +64,7 @@ def _print_table(plans: "tuple[Plan, ...]") -> None:
             plan.id,
             plan.goal.kind,
             chosen.profile_id,
-            machine_words(chosen.candidate.offer),
+            machine_name(chosen.candidate.offer),
             str(chosen.epochs),
             format_duration(chosen.seconds.value),
             format_usd(chosen.usd.value),

@@ -1,25 +1,21 @@
-"""A prediction as a person reads it: the answer, what it is made of, other batch sizes, more GPUs."""
+"""Prints a prediction: the answer, what it is made of, other batch sizes, more GPUs."""
 
 import math
-from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
 
 from trainfare.app.recommending.predict import PredictionReport
+from trainfare.cli.console import out, print_points
 from trainfare.model.prediction import Prediction
-from trainfare.recommender.explain.reasons import LIMIT_WORDS
-from trainfare.units import format_duration
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from trainfare.units import format_duration, format_number, format_ratio
+from trainfare.views.explain.why import BOTTLENECKS
 
 SMALL_SHARE = 0.01
-"""Parts below are shown together."""
+"""Parts with a smaller share are shown in one line."""
 
 
 def print_prediction(found: PredictionReport) -> None:
-    from rich.text import Text
-
-    from trainfare.cli.console import out, print_points
-
     out().print(Text.assemble(*answer(found.prediction)), soft_wrap=False)
     out().print()
     print_points([*limit_words(found.prediction), *found.remarks, *batch_words(found)])
@@ -30,7 +26,7 @@ def print_prediction(found: PredictionReport) -> None:
 
 
 def answer(prediction: Prediction) -> list[str | tuple[str, str]]:
-    """`aws p3.2xlarge  (1 × V100, batch 64):  12.3 ms an iteration  (90 %: 9.8 ms – 15.4 ms),  5 200 samples/s`."""
+    """`aws p3.2xlarge  (1 × V100, batch 64):  12 ms per iteration  (90%: 9.8 ms – 15 ms),  5,200 samples/s`."""
     vm_type, seconds = prediction.vm_type, prediction.iteration_seconds
     several = f"{prediction.nodes} × " if prediction.nodes > 1 else ""
     hardware = f"{prediction.gpus} × {vm_type.gpu.name}" if vm_type.gpu else "no GPU"
@@ -39,17 +35,17 @@ def answer(prediction: Prediction) -> list[str | tuple[str, str]]:
     return [
         (f"{several}{vm_type.provider} {vm_type.name}", "bold green"),
         f"  ({hardware}{batch}):  ",
-        (f"{format_duration(seconds.value)} an iteration", "bold"),
-        f"  (90 %: {format_duration(seconds.low)} – {format_duration(seconds.high)})"
+        (f"{format_duration(seconds.value)} per iteration", "bold"),
+        f"  (90%: {format_duration(seconds.low)} – {format_duration(seconds.high)})"
         + (f",  {_rate(rate.value)} samples/s" if rate else ""),
     ]
 
 
 def limit_words(prediction: Prediction) -> list[str]:
-    return [f"limited by {LIMIT_WORDS[prediction.limited_by]}"] if prediction.limited_by else []
+    return [f"limited by {BOTTLENECKS[prediction.limited_by]}"] if prediction.limited_by else []
 
 
-def parts_table(prediction: Prediction) -> "Table | None":
+def parts_table(prediction: Prediction) -> Table | None:
     if not prediction.parts:
         return None
     table = _table("what it is made of", "time", "share", "limited by")
@@ -65,39 +61,39 @@ def parts_table(prediction: Prediction) -> "Table | None":
     return table
 
 
-def batches_table(found: PredictionReport) -> "Table | None":
+def batches_table(found: PredictionReport) -> Table | None:
     if len(found.batches) < 2:
         return None
-    table = _table("batch size", "time", "90 %", "samples/s", "memory", "")
+    table = _table("batch size", "time", "90% interval", "samples/s", "memory", "")
     for one in found.batches:
         remarks = []
         if one.batch_size == found.prediction.batch_size:
-            remarks.append("asked")
+            remarks.append("requested")
         table.add_row(*_cells(str(one.batch_size), one), _memory(one), ", ".join(remarks))
     return table
 
 
 def batch_words(found: PredictionReport) -> list[str]:
-    """Up to where a larger batch pays, and up to where it fits."""
+    """Sentences about the batch size from which a larger one gains little, and the largest that fits."""
     words = []
     most = found.profiles[0].samples or math.inf
     if found.saturation_batch and found.saturation_batch <= most:
-        words.append(f"from a batch of {found.saturation_batch:.0f} a GPU on, a larger one gains less than a tenth")
+        words.append(f"above a batch of {found.saturation_batch:.0f} per GPU, a larger one gains less than a tenth")
     elif found.saturation_batch:
-        words.append("a larger batch is faster a sample, as far as the data set goes")
+        words.append("a larger batch is faster per sample, up to the whole data set")
     largest = found.largest_batch
     if largest is not None and largest.fits >= most:
         words.append("every batch that the data set allows fits in one GPU's memory")
     elif largest is not None and largest.fits:
-        perhaps = f", and perhaps {largest.at_most}" if largest.at_most > largest.fits else ""
-        words.append(f"the largest batch that surely fits in one GPU's memory is {largest.fits}{perhaps}")
+        perhaps = f", perhaps {largest.at_most}" if largest.at_most > largest.fits else ""
+        words.append(f"the largest batch that fits in one GPU's memory is {largest.fits}{perhaps}")
     return words
 
 
-def clusters_table(found: PredictionReport) -> "Table | None":
+def clusters_table(found: PredictionReport) -> Table | None:
     if len(found.strong) < 2:
         return None
-    columns = ("batch of all stays", "90 %", "samples/s", "gain", "batch of each stays", "samples/s", "gain")
+    columns = ("same total batch", "90% interval", "samples/s", "gain", "same batch per GPU", "samples/s", "gain")
     table = _table("GPUs", *columns)
     first = found.strong[0].samples_per_second
     weak = {(one.nodes, one.gpus): one for one in found.weak}
@@ -112,11 +108,11 @@ def clusters_table(found: PredictionReport) -> "Table | None":
     return table
 
 
-def served_table(found: PredictionReport) -> "Table | None":
-    """Workers that wait for one another, and workers that do not."""
+def served_table(found: PredictionReport) -> Table | None:
+    """Step times of synchronous and asynchronous workers behind a parameter server."""
     if not found.served:
         return None
-    table = _table("workers behind the server", "in step", "samples/s", "each for itself", "samples/s", "server")
+    table = _table("workers behind the server", "synchronous", "samples/s", "asynchronous", "samples/s", "server")
     batch = found.prediction.batch_size or 1
     for one in found.served:
         in_step, apart = one.seconds.synchronous, one.seconds.asynchronous
@@ -142,12 +138,12 @@ def _cells(name: str, one: Prediction) -> list[str]:
 
 
 def _rate(per_second: float) -> str:
-    return f"{per_second:.3g}" if per_second < 1000 else f"{per_second:,.0f}".replace(",", " ")
+    return format_number(per_second)
 
 
 def _gain(one: Prediction, first: float | None) -> str:
     rate = one.samples_per_second
-    return f"{rate.value / first:.2g} ×" if rate and first else ""
+    return format_ratio(rate.value / first) if rate and first else ""
 
 
 def _memory(one: Prediction) -> str:
@@ -155,12 +151,10 @@ def _memory(one: Prediction) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{share:.0%}".replace("%", " %")
+    return f"{share:.0%}"
 
 
-def _table(first: str, *others: str) -> "Table":
-    from rich.table import Table
-
+def _table(first: str, *others: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0), caption_style="dim")
     table.add_column(first)
     for name in others:

@@ -1,9 +1,11 @@
 """`trainfare probe`: what to measure next, and measure it."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from trainfare.app.recommending.probe import plan_probes, run_probes
+from trainfare.cli.console import print_json, print_note
 from trainfare.cli.options import (
     Budget,
     Deadline,
@@ -13,18 +15,22 @@ from trainfare.cli.options import (
     Json,
     Only,
     Profiles,
+    Quiet,
     Spot,
     Store,
     WeightTime,
 )
-
-if TYPE_CHECKING:
-    from trainfare.settings import Settings
+from trainfare.cli.parsing import parse_goal, parse_scope, parse_seconds
+from trainfare.cli.probe_card import beginning_line, print_plan, print_probing, step_line
+from trainfare.cli.profile_screen import Screen
+from trainfare.model.probing import ProbeResult
+from trainfare.settings import Settings, read_settings
+from trainfare.views.probing import probing_plan_record, probing_result_record
 
 
 def probe(
     profile: Profiles = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Only say what would be measured, and why.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Only show what would be measured, and why.")] = False,
     goal: GoalKind = None,
     weight_time: WeightTime = None,
     deadline: Deadline = None,
@@ -32,26 +38,24 @@ def probe(
     epochs: Epochs = None,
     only: Only = None,
     spot: Spot = False,
-    most: Annotated[int, typer.Option(min=1, metavar="N", help="Probes at most.")] = 8,
+    most: Annotated[int, typer.Option(min=1, metavar="N", help="Maximum number of probes.")] = 8,
     max_time: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Of one probe, once it trains (1min).", show_default=False)
+        str | None, typer.Option(metavar="TIME", help="Maximum training time of one probe (1min).", show_default=False)
     ] = None,
     iterations_per_epoch: IterationsPerEpoch = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show neither its output nor progress.")] = False,
+    quiet: Quiet = False,
     json: Json = False,
     store: Store = None,
 ) -> None:
     """Measure where that saves more than it costs.
 
-    Without --plan it measures: the program of the profile runs for a few iterations on slices of this machine, one
-    after another, as long as that pays. Machines that no door leads to yet are named.
+    The program of the profile runs for a few iterations on slices of this machine, one after another, as long as a
+    measurement is expected to save more than it costs. With --plan nothing is measured.
     """
-    from trainfare.cli.asked import goal_of, scope_of
-    from trainfare.settings import read_settings
 
     settings = read_settings({"store": store, "goal": goal})
     asked: dict[str, Any] = {
-        "goal": goal_of(
+        "goal": parse_goal(
             goal,
             settings.goal,
             weight_time=weight_time,
@@ -60,7 +64,7 @@ def probe(
             confidence=0.9,
             target=None,
         ),
-        "scope": scope_of(only or (), (), (), nodes=None, spot=spot, reserved=None),
+        "scope": parse_scope(only or (), (), (), nodes=None, spot=spot, reserved=None),
         "epochs": epochs,
         "iterations_per_epoch": iterations_per_epoch,
     }
@@ -70,15 +74,10 @@ def probe(
         _measure(profile or [], asked, settings, most=most, max_time=max_time, quiet=quiet, as_json=json)
 
 
-def _plan(profile: list[str], asked: dict[str, Any], settings: "Settings", *, as_json: bool) -> None:
-    from trainfare.app.recommending.probe import plan_probes
-    from trainfare.cli.probe_card import plan_record, print_plan
-
+def _plan(profile: list[str], asked: dict[str, Any], settings: Settings, *, as_json: bool) -> None:
     found = plan_probes(profile, settings=settings, **asked)
     if as_json:
-        from trainfare.cli.console import print_json
-
-        print_json(plan_record(found))
+        print_json(probing_plan_record(found))
     else:
         print_plan(found)
 
@@ -86,22 +85,16 @@ def _plan(profile: list[str], asked: dict[str, Any], settings: "Settings", *, as
 def _measure(
     profile: list[str],
     asked: dict[str, Any],
-    settings: "Settings",
+    settings: Settings,
     *,
     most: int,
     max_time: str | None,
     quiet: bool,
     as_json: bool,
 ) -> None:
-    from trainfare.app.recommending.probe import Step, run_probes
-    from trainfare.cli.asked import seconds_of
-    from trainfare.cli.console import print_json, print_note
-    from trainfare.cli.probe_card import beginning_line, print_probing, probing_record, step_line
-    from trainfare.cli.profile_screen import Screen
-
     screen = Screen(quiet=quiet)
 
-    def done(step: Step) -> None:
+    def done(step: ProbeResult) -> None:
         screen.clear()
         print_note(step_line(step))
 
@@ -111,7 +104,7 @@ def _measure(
         on_probe=lambda following: print_note(beginning_line(following)),
         on_step=done,
         profiling={
-            "max_seconds": None if max_time is None else seconds_of("--max-time", max_time),
+            "max_seconds": None if max_time is None else parse_seconds("max_time", max_time),
             "on_workspace": screen.workspace,
             "on_progress": screen.progress,
             "on_output": None if quiet else screen.output,
@@ -120,7 +113,7 @@ def _measure(
         **asked,
     )
     if as_json:
-        print_json(probing_record(found))
+        print_json(probing_result_record(found))
     else:
         print_probing(found)
     if found.interrupted:

@@ -1,12 +1,15 @@
-"""A profile as a person reads it: three lines of what was measured."""
+"""Prints a profile: three lines of what was measured."""
 
 from collections.abc import Iterable
 from datetime import datetime
 from itertools import pairwise
 from statistics import median, quantiles
 
+from rich.text import Text
+
+from trainfare.cli.console import out
 from trainfare.model.profile import Profile
-from trainfare.units import BYTES_PER_GIB, format_duration, format_large
+from trainfare.units import BYTES_PER_GIB, format_count, format_duration, format_large, plural
 
 _FRAMEWORKS = {
     "pytorch": "PyTorch",
@@ -20,18 +23,15 @@ _FRAMEWORKS = {
     "unknown": "framework unknown",
 }
 _DROPS = 4
-"""So many are named."""
+"""Number of drops of the learning rate that are listed."""
 _BARS = "▁▂▃▄▅▆▇█"
 _BAR_COUNT = 18
 _STEADY_WITHIN = 0.05
-"""The two halves of a steady run differ by less: about what one run differs from the next on a quiet host."""
+"""Largest relative difference between the halves of a steady run: about that of two runs on a quiet host."""
 
 
 def print_card(profile: Profile) -> None:
-    """To stdout, one fact after the other, each line broken between facts and not within them."""
-    from rich.text import Text
-
-    from trainfare.cli.console import out
+    """Print the facts of a profile; lines break between facts, not within them."""
 
     for line in card_lines(profile, width=out().width):
         out().print(Text(line))
@@ -43,7 +43,7 @@ def card_lines(profile: Profile, *, width: int) -> tuple[str, ...]:
 
 
 def ago(then: datetime, now: datetime) -> str:
-    """`3 minutes ago`: in the largest unit of which at least one has passed."""
+    """The time since `then` in the largest whole unit: `3 minutes ago`."""
     seconds = (now - then).total_seconds()
     if seconds < 0:
         return "in the future"
@@ -56,7 +56,7 @@ def ago(then: datetime, now: datetime) -> str:
     ):
         if seconds >= size:
             count = int(seconds // size)
-            return f"{count} {unit}{'s' if count != 1 else ''} ago"
+            return f"{plural(count, unit)} ago"
     return "just now"
 
 
@@ -80,21 +80,21 @@ def _program_facts(profile: Profile) -> list[str]:
         facts.append(f"{format_large(profile.parameters)} parameters")
     facts.append(f"batch {profile.effective_batch_size}" if profile.effective_batch_size else "batch size unknown")
     if profile.iterations_per_epoch:
-        samples = f" ({_grouped(profile.samples)} samples)" if profile.samples else ""
-        facts.append(f"{_count(profile.iterations_per_epoch, 'iteration')} an epoch{samples}")
+        samples = f" ({format_count(profile.samples)} samples)" if profile.samples else ""
+        facts.append(f"{plural(profile.iterations_per_epoch, 'iteration')} per epoch{samples}")
     else:
         facts.append("length of an epoch unknown")
     if profile.epochs:
-        facts.append(_count(profile.epochs, "epoch"))
+        facts.append(plural(profile.epochs, "epoch"))
     else:
-        facts.append("epochs: not stated, ask with --epochs")
+        facts.append("number of epochs unknown")
     return facts
 
 
 def _device(profile: Profile) -> str:
     if profile.device == "cpu":
         cores = profile.host.cores
-        return f"CPU ({_count(cores, 'core')})" if cores else "CPU"
+        return f"CPU ({plural(cores, 'core')})" if cores else "CPU"
     name = profile.host.gpu or str(profile.device).upper()
     return f"{profile.world_size} × {name}" if profile.world_size > 1 else name
 
@@ -104,17 +104,17 @@ def _time_facts(profile: Profile) -> list[str]:
     if profile.init_seconds is not None:
         facts.append(f"start-up {format_duration(profile.init_seconds)}")
     if profile.first_iteration_seconds is None:
-        facts.append("no time of an iteration is known")
+        facts.append("iteration time unknown")
         return facts
     facts.append(f"first iteration {format_duration(profile.first_iteration_seconds)}")
     steady = profile.steady_iteration_seconds
     if not steady:
-        facts.append("no second iteration was seen")
+        facts.append("only one iteration was measured")
         return facts
-    seen = f"{_count(len(steady), 'iteration')}{_verdict(steady)}"
+    seen = f"{plural(len(steady), 'iteration')}{_verdict(steady)}"
     facts.append(f"then {iteration_time(profile)}  {_bars(steady)} {seen}")
     if profile.data_wait_seconds and (share := sum(profile.data_wait_seconds[1:]) / sum(steady)) >= 0.05:
-        facts.append(f"{share:.0%} of it waits for data".replace("%", " %"))
+        facts.append(f"{share:.0%} of it waits for data")
     return facts
 
 
@@ -137,7 +137,7 @@ def _other_facts(profile: Profile) -> list[str]:
     if profile.operations:
         flops = [(operation.kind, operation.flops * operation.count) for operation in profile.operations]
         moved = [(operation.kind, operation.bytes * operation.count) for operation in profile.operations]
-        facts.append(f"operations traced: {_amount(flops, 'FLOP')}, {_amount(moved, 'B')} an iteration")
+        facts.append(f"operations traced: {_amount(flops, 'FLOP')}, {_amount(moved, 'B')} per iteration")
     else:
         facts.append("operations not traced")
     timed = profile.operator_seconds or profile.operator_host_seconds
@@ -149,7 +149,7 @@ def _other_facts(profile: Profile) -> list[str]:
 
 
 def _amount(parts: Iterable[tuple[str, float]], unit: str) -> str:
-    """`380 MB (pointwise, convolution)`: in all, and the kinds of operation with a quarter of it or more."""
+    """The total and the kinds of operation with at least a quarter of it: `380MB (pointwise, convolution)`."""
     by_kind: dict[str, float] = {}
     for kind, amount in parts:
         by_kind[kind] = by_kind.get(kind, 0.0) + amount
@@ -159,12 +159,12 @@ def _amount(parts: Iterable[tuple[str, float]], unit: str) -> str:
 
 
 def _schedule(profile: Profile) -> str:
-    """`StepLR, drops after epochs 30, 60`, or where it goes to: epoch 1 starts at the first rate of the plan."""
+    """The learning-rate schedule in a few words: `StepLR, drops after epochs 30, 60`."""
     plan = profile.learning_rate_plan
     changes = [epoch for epoch in range(1, len(plan)) if plan[epoch] != plan[epoch - 1]]
     name = profile.learning_rate_schedule or "as planned"
     if not changes:
-        return f"{name}, {plan[0]:.3g} all along"
+        return f"{name}, {plan[0]:.3g} throughout"
     drops = all(plan[epoch] < plan[epoch - 1] for epoch in changes)
     if drops and len(changes) <= len(plan) / 4:
         more = " …" if len(changes) > _DROPS else ""
@@ -176,7 +176,7 @@ def _schedule(profile: Profile) -> str:
 
 
 def _bars(seconds: tuple[float, ...]) -> str:
-    """Each bar the median of neighbouring iterations, its height from zero: a steady run is a flat top."""
+    """A bar chart of iteration times; each bar is the median of neighbouring iterations, its height from zero."""
     count = min(_BAR_COUNT, len(seconds))
     edges = [round(i * len(seconds) / count) for i in range(count + 1)]
     heights = [median(seconds[start:end]) for start, end in pairwise(edges)]
@@ -185,7 +185,7 @@ def _bars(seconds: tuple[float, ...]) -> str:
 
 
 def _verdict(seconds: tuple[float, ...]) -> str:
-    """Too few to tell says nothing."""
+    """The trend of the iteration times; empty for fewer than eight."""
     if len(seconds) < 8:
         return ""
     early, late = median(seconds[: len(seconds) // 2]), median(seconds[len(seconds) // 2 :])
@@ -195,7 +195,7 @@ def _verdict(seconds: tuple[float, ...]) -> str:
 
 
 def _digits(spread: float, middle: float) -> str:
-    """Half the spread in the unit of the middle, so that the two can be compared at a glance."""
+    """Half the spread, in the unit of the median."""
     half = spread / 2
     if middle >= 99.95 and half >= 1:
         return format_duration(half)
@@ -211,14 +211,6 @@ def _packed(facts: Iterable[str], width: int) -> list[str]:
         else:
             lines.append(fact)
     return lines
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{_grouped(number)} {thing}{'s' if number != 1 else ''}"
-
-
-def _grouped(number: int) -> str:
-    return f"{number:,}".replace(",", " ")
 
 
 def _gib(size: int) -> str:

@@ -1,22 +1,25 @@
-"""What is seen while a program is profiled: its output, progress, and what became of its files."""
+"""Shows a program while it is profiled: its output, its progress, and the files it wrote."""
 
+import shutil
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from trainfare.model.interval import Interval
-    from trainfare.model.profile import Profile
-    from trainfare.profiler.measure import MeasurementProgress
-    from trainfare.profiler.workspace import Workspace
+from trainfare.cli.console import print_note
+from trainfare.model.interval import Interval
+from trainfare.model.profile import Profile
+from trainfare.model.stability import complete_epochs, relative_uncertainty, stability_of, steady_interval
+from trainfare.profiler.measure import MeasurementProgress
+from trainfare.profiler.stopping import UntilEpochs, UntilStable, UntilSteady
+from trainfare.profiler.workspace import Changes, Workspace
+from trainfare.units import format_duration, format_large, plural
 
 _PLAIN_SECONDS = 10.0
-"""Between two lines of progress where nobody sees them replaced."""
+"""Seconds between two lines of progress where they are not replaced in place."""
 
 
 _FEWEST_KNOWN = 5
-"""Of fewer iterations the smallest and the largest say less than 90 %."""
+"""Fewest iterations whose smallest and largest value bound a 90% interval."""
 
 
 class Screen:
@@ -36,24 +39,21 @@ class Screen:
         self._said_at = time.monotonic()
         self._place: Workspace | None = None
 
-    def workspace(self, place: "Workspace") -> None:
-        """Told before the program starts; what it wrote is known when it has ended."""
-        from trainfare.cli.console import print_note
+    def workspace(self, place: Workspace) -> None:
+        """Remember the folder the program runs in; called before it starts."""
 
         self._place = place
-        if place.why_in_place is not None:
+        if place.reason_in_place is not None:
             print_note(
-                f"it runs in your folder and not in a copy, because {place.why_in_place}: what it writes, it writes"
+                f"it runs in your folder and not in a copy, because {place.reason_in_place}; files that it writes stay"
             )
 
     def print_files(self, *, only_written: bool = False) -> None:
-        """What became of the files, where the program ran in a copy."""
-        from trainfare.cli.console import print_note
-        from trainfare.profiler.workspace import Changes
+        """Print which files the program wrote, if it ran in a copy of the folder."""
 
         if self._place is None or not self._place.is_copy:
             return
-        if self._place.changes != Changes() or self._place.kept or not only_written:
+        if self._place.changes != Changes() or self._place.saved or not only_written:
             for line in file_lines(self._place):
                 print_note(line)
 
@@ -64,7 +64,7 @@ class Screen:
             sys.stderr.buffer.flush()
             self._at_line_start = chunk.endswith(b"\n")
 
-    def progress(self, progress: "MeasurementProgress") -> None:
+    def progress(self, progress: MeasurementProgress) -> None:
         if self._quiet:
             return
         with self._lock:
@@ -98,13 +98,11 @@ class Screen:
             self._shown = False
 
 
-def file_lines(place: "Workspace") -> list[str]:
-    from trainfare.units import format_large
-
+def file_lines(place: Workspace) -> list[str]:
     changes = place.changes
     count = len(changes.written)
     wrote = f"{count} file{'s' if count != 1 else ''} ({format_large(changes.written_bytes)}B) that it wrote"
-    if place.kept:
+    if place.saved:
         lines = [f"it ran in a copy of your folder, which is kept with the {wrote}: {place.directory}"]
     elif count:
         lines = [f"it ran in a copy of your folder; the {wrote} there are gone (--keep-files keeps them)"]
@@ -116,10 +114,8 @@ def file_lines(place: "Workspace") -> list[str]:
     return lines
 
 
-def progress_line(progress: "MeasurementProgress") -> str:
-    """What was measured and what is still unknown."""
-    from trainfare.profiler.stopping import UntilSteady, steady_interval
-    from trainfare.units import format_duration
+def progress_line(progress: MeasurementProgress) -> str:
+    """One line of progress: what was measured and what is still unknown."""
 
     seen = progress.profile
     if seen is None:
@@ -132,20 +128,18 @@ def progress_line(progress: "MeasurementProgress") -> str:
         known = len(seen.steady_iteration_seconds) >= _FEWEST_KNOWN
         parts.append(format_duration(middle.value) + (f" ± {uncertainty_of(middle)}" if known else " each"))
         if known and progress.target_iterations is None and isinstance(progress.stopping_rule, UntilSteady):
-            parts[-1] += f" ({100 * progress.stopping_rule.tolerance:g} % wanted)"
+            parts[-1] += f" ({100 * progress.stopping_rule.tolerance:g}% needed)"
     facts: dict[str, object] = {"batch size": seen.effective_batch_size, "validation": seen.validation_seconds}
     if not isinstance(progress.stopping_rule, UntilSteady):
         facts["the length of an epoch"] = seen.iterations_per_epoch or seen.curve
     unknown = [name for name, known in facts.items() if not known]
     if unknown:
-        parts.append(f"not seen yet: {', '.join(unknown)}")
+        parts.append(f"not measured yet: {', '.join(unknown)}")
     return " · ".join(parts)
 
 
-def _how_far(progress: "MeasurementProgress", seen: "Profile") -> str:
-    from trainfare.profiler.stopping import UntilEpochs, UntilStable, complete_epochs, stability_of
-
-    iterations = f"{progress.iterations} iteration{'s' if progress.iterations != 1 else ''}"
+def _how_far(progress: MeasurementProgress, seen: Profile) -> str:
+    iterations = plural(progress.iterations, "iteration")
     if progress.target_iterations is not None:
         return f"{progress.iterations} of {progress.target_iterations} iterations"
     match progress.stopping_rule:
@@ -161,12 +155,8 @@ def _how_far(progress: "MeasurementProgress", seen: "Profile") -> str:
 
 
 def _columns() -> int:
-    import shutil
-
     return shutil.get_terminal_size().columns
 
 
-def uncertainty_of(interval: "Interval") -> str:
-    from trainfare.profiler.stopping import relative_uncertainty
-
-    return f"{100 * relative_uncertainty(interval):.2g} %"
+def uncertainty_of(interval: Interval) -> str:
+    return f"{100 * relative_uncertainty(interval):.2g}%"

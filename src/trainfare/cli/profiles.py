@@ -1,16 +1,23 @@
-"""`trainfare profiles`: what has been measured and kept."""
+"""`trainfare profiles`: the stored profiles."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from datetime import UTC, datetime
+from typing import Annotated
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
+from trainfare.app.profiling.profiles import import_profile, list_profiles, remove_profiles, show_log, show_profile
+from trainfare.app.records import profile_record
+from trainfare.cli.console import out, print_json, print_note
 from trainfare.cli.options import Json, Store
+from trainfare.cli.profile_card import ago, iteration_time, print_card
+from trainfare.errors import UsageError
+from trainfare.model.profile import Profile
+from trainfare.settings import read_settings
 
-if TYPE_CHECKING:
-    from trainfare.model.profile import Profile
-
-app = typer.Typer(help="List, look at, remove or import profiles that are kept.", no_args_is_help=True)
+app = typer.Typer(help="Stored profiles: list, show, remove, import.", no_args_is_help=True)
 
 ProfileId = Annotated[str, typer.Argument(metavar="ID", help="As `trainfare profiles list` shows it.")]
 
@@ -18,19 +25,15 @@ ProfileId = Annotated[str, typer.Argument(metavar="ID", help="As `trainfare prof
 @app.command("list")
 def list_command(json: Json = False, store: Store = None) -> None:
     """List the profiles, the newest first."""
-    from trainfare.app.profiling.profiles import list_profiles
-    from trainfare.app.records import profile_record
-    from trainfare.cli.console import print_json, print_note
-    from trainfare.settings import read_settings
 
-    kept = list_profiles(settings=read_settings({"store": store}))
-    for sentence in kept.damaged:
+    stored = list_profiles(settings=read_settings({"store": store}))
+    for sentence in stored.damaged:
         print_note(f"note: {sentence}")
     if json:
-        print_json([profile_record(profile) for profile in kept.profiles])
-    elif kept.profiles:
-        _print_table(kept.profiles)
-    elif not kept.damaged:
+        print_json([profile_record(profile) for profile in stored.profiles])
+    elif stored.profiles:
+        _print_table(stored.profiles)
+    elif not stored.damaged:
         print_note("There are no profiles yet. Make one: trainfare profile -- python train.py")
 
 
@@ -42,10 +45,6 @@ def show_command(
     store: Store = None,
 ) -> None:
     """Show what one profile measured."""
-    from trainfare.app.profiling.profiles import show_log, show_profile
-    from trainfare.app.records import profile_record
-    from trainfare.cli.console import print_json
-    from trainfare.settings import read_settings
 
     settings = read_settings({"store": store})
     if log:
@@ -69,15 +68,11 @@ def rm_command(
     json: Json = False,
     store: Store = None,
 ) -> None:
-    """Take profiles off the list; estimates that lean on them stay explained."""
-    from trainfare.app.profiling.profiles import remove_profiles
-    from trainfare.cli.console import print_json, print_note
-    from trainfare.errors import UsageError
-    from trainfare.settings import read_settings
+    """Remove profiles; plans that are based on them can still be shown."""
 
     if not yes:
         if not sys.stdin.isatty():
-            raise UsageError("nobody is here to ask whether to remove profiles; say --yes. None was removed.")
+            raise UsageError("there is no terminal to confirm the removal; pass --yes. Nothing was removed.")
         typer.confirm(f"Remove {', '.join(profile_ids)}?", abort=True, err=True)
     removed = remove_profiles(profile_ids, settings=read_settings({"store": store}))
     if json:
@@ -94,10 +89,7 @@ def import_command(
     json: Json = False,
     store: Store = None,
 ) -> None:
-    """Keep a profile that was measured on another machine."""
-    from trainfare.app.profiling.profiles import import_profile
-    from trainfare.cli.console import print_json, print_note
-    from trainfare.settings import read_settings
+    """Import a profile that was measured on another machine."""
 
     imported = import_profile(file, settings=read_settings({"store": store}))
     profile = imported.profile
@@ -105,25 +97,17 @@ def import_command(
         print_json({"imported": profile.id, "is_new": imported.is_new})
         return
     if imported.is_new:
-        print_note(f"profile {profile.id} kept: {profile.program.name}, measured on {machine_of(profile)}")
+        print_note(f"profile {profile.id} stored: {profile.program.name}, measured on {machine_of(profile)}")
     else:
-        print_note(f"profile {profile.id} was here before, and is the same: nothing to do")
+        print_note(f"profile {profile.id} is already stored")
     print_note(f"next: trainfare recommend {profile.id}")
 
 
-def machine_of(profile: "Profile") -> str:
+def machine_of(profile: Profile) -> str:
     return profile.host.vm_type or profile.host.name
 
 
-def _print_table(profiles: "tuple[Profile, ...]") -> None:
-    from datetime import UTC, datetime
-
-    from rich.table import Table
-    from rich.text import Text
-
-    from trainfare.cli.console import out
-    from trainfare.cli.profile_card import ago, iteration_time
-
+def _print_table(profiles: tuple[Profile, ...]) -> None:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name, justify in (("profile", "left"), ("program", "left"), ("batch", "right"), ("iteration", "right")):
         table.add_column(name, justify=justify, no_wrap=name != "program")  # type: ignore[arg-type]  # of a literal
@@ -142,14 +126,7 @@ def _print_table(profiles: "tuple[Profile, ...]") -> None:
     out().print(table)
 
 
-def _print_profile(profile: "Profile") -> None:
-    from datetime import UTC, datetime
-
-    from rich.text import Text
-
-    from trainfare.cli.console import out
-    from trainfare.cli.profile_card import ago, print_card
-
+def _print_profile(profile: Profile) -> None:
     when = f"{profile.measured_at.astimezone():%Y-%m-%d %H:%M}, {ago(profile.measured_at, datetime.now(UTC))}"
     out().print(Text.assemble((profile.id, "bold"), f"  {profile.program.command_line}"))
     out().print(Text(f"measured on {machine_of(profile)}, {when}{_ENDINGS[profile.ending]}"))
@@ -161,5 +138,5 @@ _ENDINGS = {
     "finished": "; the program ended by itself",
     "interrupted": "; it was interrupted",
     "failed": "; the program failed",
-    "stalled": "; the program stood still and was stopped",
+    "stalled": "; the program made no progress and was stopped",
 }

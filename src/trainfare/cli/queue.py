@@ -1,14 +1,22 @@
 """`trainfare schedule submit`, `queue`, `withdraw` and `plan`: the queue of a team, kept in the store."""
 
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from trainfare.app.figures import require_drawable
+from trainfare.app.queue.listing import list_queue, withdraw_jobs
+from trainfare.app.queue.plan import plan_queue
+from trainfare.app.queue.queue_records import queue_plan_record, submission_record, submitted_record
+from trainfare.app.queue.submit import submit_job
+from trainfare.cli.console import print_json, print_note
 from trainfare.cli.options import Boot, IterationsPerEpoch, Json, Setup, Store
-
-if TYPE_CHECKING:
-    from datetime import datetime, timedelta
+from trainfare.cli.queue_card import print_queue, print_queue_plan, print_submitted
+from trainfare.errors import UsageError
+from trainfare.settings import read_settings
+from trainfare.units import parse_duration
 
 SUBMIT = "trainfare schedule submit PROFILE --deadline 6h"
 NOTHING_PLANNED = 3
@@ -49,9 +57,6 @@ def submit_command(
     store: Store = None,
 ) -> None:
     """Put a training into the queue."""
-    from trainfare.app.queue.submit import submit_job
-    from trainfare.cli.console import print_json
-    from trainfare.settings import read_settings
 
     found = submit_job(
         profiles or (),
@@ -64,31 +69,21 @@ def submit_command(
         settings=read_settings({"store": store}),
     )
     if json:
-        from trainfare.app.queue.queue_records import submitted_record
-
         print_json(submitted_record(found))
         return
-    from trainfare.cli.queue_card import print_submitted
 
     print_submitted(found)
 
 
 def queue_command(json: Json = False, store: Store = None) -> None:
     """List what waits, the oldest first."""
-    from trainfare.app.queue.listing import list_queue
-    from trainfare.cli.console import print_json, print_note
-    from trainfare.settings import read_settings
 
     waiting = list_queue(settings=read_settings({"store": store}))
     for sentence in waiting.damaged:
         print_note(f"note: {sentence}")
     if json:
-        from trainfare.app.queue.queue_records import submission_record
-
         print_json([submission_record(submission) for submission in waiting.submissions])
     elif waiting.submissions:
-        from trainfare.cli.queue_card import print_queue
-
         print_queue(waiting.submissions)
     elif not waiting.damaged:
         print_note(f"Nothing waits. Submit a training: {SUBMIT}")
@@ -100,9 +95,6 @@ def withdraw_command(
     store: Store = None,
 ) -> None:
     """Take trainings out of the queue."""
-    from trainfare.app.queue.listing import withdraw_jobs
-    from trainfare.cli.console import print_json, print_note
-    from trainfare.settings import read_settings
 
     withdrawn = withdraw_jobs(ids, settings=read_settings({"store": store}))
     if json:
@@ -135,10 +127,6 @@ def plan_command(
     store: Store = None,
 ) -> None:
     """What to run now and where; when each job is done."""
-    from trainfare.app.figures import require_drawable
-    from trainfare.app.queue.plan import plan_queue
-    from trainfare.cli.console import print_json, print_note
-    from trainfare.settings import read_settings
 
     files = [require_drawable(path) for path in plot or ()]
     plan = plan_queue(
@@ -157,12 +145,8 @@ def plan_command(
             figure.save(path)
             print_note(f"drawn: {path}")
     if json:
-        from trainfare.app.queue.queue_records import queue_plan_record
-
         print_json(queue_plan_record(plan))
     elif plan.jobs or plan.unplanned:
-        from trainfare.cli.queue_card import print_queue_plan
-
         print_queue_plan(plan)
     elif not plan.table.damaged:
         print_note(f"Nothing waits, so there is nothing to plan. Submit a training: {SUBMIT}")
@@ -170,12 +154,8 @@ def plan_command(
         raise typer.Exit(NOTHING_PLANNED)
 
 
-def deadline_of(text: str) -> "timedelta | datetime":
+def deadline_of(text: str) -> timedelta | datetime:
     """How long from now, or a moment; one without a time zone is of this machine's."""
-    from datetime import datetime, timedelta
-
-    from trainfare.errors import UsageError
-    from trainfare.units import parse_duration
 
     wrong = UsageError(f"--deadline is how long from now, as 6h or 2d, or a moment, as 2026-11-18T09:00, not {text!r}.")
     text = text.strip()
@@ -197,8 +177,6 @@ def deadline_of(text: str) -> "timedelta | datetime":
 
 
 def quota_of(text: str) -> tuple[str, int]:
-    from trainfare.errors import UsageError
-
     user, equals, gpus = text.rpartition("=")
     if not equals or not user.strip() or not gpus.isdecimal():
         raise UsageError(f"--quota is a user and a number of GPUs, as alice=8, not {text!r}.")

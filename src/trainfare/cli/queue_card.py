@@ -2,17 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
+from rich.table import Table
+from rich.text import Text
+
+from trainfare.app.queue.plan import PlannedJob, QueuePlan, time_left
+from trainfare.app.queue.submit import SubmissionResult
 from trainfare.cli.console import out, print_note, print_topics
+from trainfare.cli.profile_card import ago
+from trainfare.model.submission import Submission
 from trainfare.units import format_duration, format_usd
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from trainfare.app.queue.plan import PlannedJob, QueuePlan
-    from trainfare.app.queue.submit import SubmissionResult
-    from trainfare.model.submission import Submission
 
 WIDE = 112
 """Columns of a terminal that has room for everything."""
@@ -29,9 +28,7 @@ MOST_NAMES = 8
 """Jobs that are named in one sentence."""
 
 
-def print_submitted(found: "Submitted") -> None:
-    from rich.text import Text
-
+def print_submitted(found: SubmissionResult) -> None:
     submission = found.submission
     by = "no deadline" if submission.deadline_at is None else f"by {_moment(submission.deadline_at)}"
     out().print(Text.assemble((submission.id, "bold"), f"  {submission.program}, {_epochs(submission)}, {by}"))
@@ -40,11 +37,7 @@ def print_submitted(found: "Submitted") -> None:
     print_note("next: trainfare schedule plan")
 
 
-def print_queue(submissions: "Sequence[Submission]") -> None:
-    from rich.text import Text
-
-    from trainfare.cli.profile_card import ago
-
+def print_queue(submissions: Sequence[Submission]) -> None:
     now = datetime.now(UTC)
     columns = {
         "job": [Text(each.id, style="bold") for each in submissions],
@@ -65,7 +58,7 @@ def print_queue(submissions: "Sequence[Submission]") -> None:
     out().print(table)
 
 
-def print_queue_plan(plan: "QueuePlan") -> None:
+def print_queue_plan(plan: QueuePlan) -> None:
     if plan.outcome is not None:
         _print_sum(plan)
         out().print()
@@ -75,9 +68,7 @@ def print_queue_plan(plan: "QueuePlan") -> None:
     print_topics(topics, sentences)
 
 
-def _print_sum(plan: "QueuePlan") -> None:
-    from rich.text import Text
-
+def _print_sum(plan: QueuePlan) -> None:
     found = plan.outcome
     if found is None:
         return
@@ -96,23 +87,21 @@ def _print_sum(plan: "QueuePlan") -> None:
     )
 
 
-def _lateness(plan: "QueuePlan") -> str:
+def _lateness(plan: QueuePlan) -> str:
     found = plan.outcome
     if found is None or not found.late_jobs:
         return "no job late"
     return f"lateness {format_usd(found.tardiness_usd)}, {_counted(found.late_jobs, 'job')} late"
 
 
-def _above(plan: "QueuePlan") -> str:
+def _above(plan: QueuePlan) -> str:
     if plan.gap is None:
         return ""
     percent = max(0.0, 100 * plan.gap)
     return f"; at most {f'{percent:.1f}' if percent < 9.95 else f'{percent:.0f}'} % more than the least possible"
 
 
-def _jobs(jobs: "Sequence[PlannedJob]") -> "Table":
-    from rich.text import Text
-
+def _jobs(jobs: Sequence[PlannedJob]) -> Table:
     width = out().width
     names = WIDE_COLUMNS if width >= WIDE else MEDIUM_COLUMNS if width >= MEDIUM else NARROW_COLUMNS
     table = _table(names)
@@ -136,9 +125,7 @@ def _jobs(jobs: "Sequence[PlannedJob]") -> "Table":
     return table
 
 
-def _deadline(planned: "PlannedJob") -> str:
-    from trainfare.app.queue.plan import time_left
-
+def _deadline(planned: PlannedJob) -> str:
     left = time_left(planned)
     return "–" if left is None or planned.chance is None else f"{left} ({_likely(planned.chance)})"
 
@@ -150,7 +137,7 @@ def _likely(chance: float) -> str:
     return "> 99 %" if chance > 0.5 else "< 1 %"
 
 
-def _points(plan: "QueuePlan") -> "Iterator[tuple[str, str]]":
+def _points(plan: QueuePlan) -> Iterator[tuple[str, str]]:
     whys: dict[str, list[str]] = {}
     for planned in plan.jobs:
         if planned.waits_because is not None:
@@ -170,12 +157,12 @@ def _points(plan: "QueuePlan") -> "Iterator[tuple[str, str]]":
         yield "assumed", remark
 
 
-def _machines(plan: "QueuePlan") -> str:
+def _machines(plan: QueuePlan) -> str:
     prices = [f"{name} {format_usd(offer.usd_per_hour)}/h" for name, offer in plan.table.offers.items()]
     return f"at most {_counted(plan.nodes, 'node')}, each one of {', '.join(prices)}"
 
 
-def _assumed(plan: "QueuePlan") -> str:
+def _assumed(plan: QueuePlan) -> str:
     delays = plan.table.delays
     spot = any(offer.market == "spot" for offer in plan.table.offers.values())
     luck = "; spot nodes are taken back as in one draw of luck" if spot else ""
@@ -185,12 +172,12 @@ def _assumed(plan: "QueuePlan") -> str:
     )
 
 
-def _named(names: "Sequence[str]") -> str:
+def _named(names: Sequence[str]) -> str:
     shown = ", ".join(names[:MOST_NAMES])
     return shown if len(names) <= MOST_NAMES else f"{shown} and {len(names) - MOST_NAMES} more"
 
 
-def _epochs(submission: "Submission") -> str:
+def _epochs(submission: Submission) -> str:
     return "as long as its program tells" if submission.epochs is None else _counted(submission.epochs, "epoch")
 
 
@@ -205,9 +192,7 @@ def _counted(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'s' * (number != 1)}".replace(",", " ")
 
 
-def _table(names: "Sequence[str]") -> "Table":
-    from rich.table import Table
-
+def _table(names: Sequence[str]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     for name in names:
         table.add_column(name, overflow="fold")

@@ -1,10 +1,15 @@
 """`trainfare recommend`: time, cost and certainty on every machine, and the one to take."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
+from trainfare.app.figures import require_drawable
+from trainfare.app.recommending import recommend as app
+from trainfare.app.recommending.recommend import Recommendation
+from trainfare.app.records import recommendation_record
+from trainfare.cli.console import print_json
 from trainfare.cli.options import (
     Boot,
     Budget,
@@ -23,11 +28,14 @@ from trainfare.cli.options import (
     Store,
     WeightTime,
 )
-
-if TYPE_CHECKING:
-    from trainfare.app.recommending.recommend import Recommendation
-    from trainfare.model.estimate import Estimate
-    from trainfare.model.plan import Plan
+from trainfare.cli.parsing import parse_early_target, parse_goal, parse_scope
+from trainfare.cli.plan_card import print_plan
+from trainfare.errors import UsageError
+from trainfare.model.bill import Overheads
+from trainfare.model.estimate import Estimate
+from trainfare.model.plan import Plan
+from trainfare.recommender.choose import best_per_machine
+from trainfare.settings import read_settings
 
 SHOWN = 8
 """Lines of the table, unless all are asked for."""
@@ -39,48 +47,51 @@ def recommend(
     weight_time: WeightTime = None,
     deadline: Deadline = None,
     budget: Budget = None,
-    confidence: Annotated[float, typer.Option(metavar="P", help="How surely the limits hold.")] = 0.9,
+    confidence: Annotated[float, typer.Option(metavar="P", help="Confidence with which the limits must hold.")] = 0.9,
     epochs: Epochs = None,
     target: Annotated[
-        str | None, typer.Option(metavar="METRIC=VALUE", help="Or until there: accuracy=0.9.", show_default=False)
+        str | None,
+        typer.Option(metavar="METRIC=VALUE", help="Train until this is reached: accuracy=0.9.", show_default=False),
     ] = None,
     batch: Annotated[
         list[str] | None,
         typer.Option(
             metavar="B|any",
-            help="Of all GPUs; unless said as profiled, or any if the command sets it. Repeat it.",
+            help="Effective batch size to consider (repeatable); `any` tries 1/4 to 4x the profiled one.",
             show_default=False,
         ),
     ] = None,
     nodes: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Machines together at most (1; 8 for DDP).", show_default=False),
+        typer.Option(metavar="N", help="Maximum number of machines (1; 8 for DDP).", show_default=False),
     ] = None,
     only: Only = None,
     quota: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=N", help="So many machines, or GPUs of a provider.", show_default=False),
+        typer.Option(metavar="NAME=N", help="Quota: machines, or GPUs of a provider (repeatable).", show_default=False),
     ] = None,
     spot: Spot = False,
     reserved: Annotated[
         bool | None,
         typer.Option(
             "--reserved/--no-reserved",
-            help="Commitments to be bought too; or none.",
+            help="Consider commitments still to buy; or none.",
             show_default=False,
         ),
     ] = None,
-    legs: Annotated[bool, typer.Option("--legs", help="It may move to another machine midway.")] = False,
+    split: Annotated[
+        bool, typer.Option("--split", help="Consider training the first epochs on one machine and the rest on another.")
+    ] = False,
     early: Annotated[
         str | None,
         typer.Option(metavar="METRIC=VALUE[@TIME]", help="Wanted before the end: loss=0.5@2h.", show_default=False),
     ] = None,
     baseline: Annotated[
-        str | None, typer.Option(metavar="MACHINE", help="Hold it against this one.", show_default=False)
+        str | None, typer.Option(metavar="MACHINE", help="Compare with this machine.", show_default=False)
     ] = None,
     plot: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="Draw it: .html, .png, .svg or .json.", show_default=False),
+        typer.Option(metavar="FILE", help="Draw a figure: .html, .png, .svg or .json.", show_default=False),
     ] = None,
     view: Annotated[
         Literal["fare", "epochs", "batches", "all"],
@@ -92,25 +103,19 @@ def recommend(
     disk_gib: DiskGib = None,
     data_gib: DataGib = None,
     results_gib: ResultsGib = None,
-    show_all: Annotated[bool, typer.Option("--all", help="Every machine; with --json every candidate.")] = False,
+    show_all: Annotated[bool, typer.Option("--all", help="Show every machine; with --json every candidate.")] = False,
     json: Json = False,
     store: Store = None,
 ) -> None:
-    """Which machine to train on: how long, how much, how sure."""
-    from trainfare.app.figures import require_drawable
-    from trainfare.app.recommending.recommend import recommend
-    from trainfare.cli.asked import early_of, goal_of, scope_of
-    from trainfare.errors import UsageError
-    from trainfare.model.bill import Overheads
-    from trainfare.settings import read_settings
+    """Recommend a machine: how long, how much, how sure."""
 
     files = [require_drawable(path) for path in plot or ()]
     if view != "fare" and not files:
-        raise UsageError(f"--view says what --plot draws: --plot FILE --view {view}.")
+        raise UsageError("says what a figure shows, so it needs --plot FILE.", field="view")
     settings = read_settings({"store": store, "goal": goal, "boot_seconds": boot, "setup_seconds": setup})
-    found = recommend(
+    found = app.recommend(
         profile or (),
-        goal=goal_of(
+        goal=parse_goal(
             goal,
             settings.goal,
             weight_time=weight_time,
@@ -119,10 +124,10 @@ def recommend(
             confidence=confidence,
             target=target,
         ),
-        scope=scope_of(only or (), quota or (), batch or (), nodes=nodes, spot=spot, reserved=reserved),
+        scope=parse_scope(only or (), quota or (), batch or (), nodes=nodes, spot=spot, reserved=reserved),
         epochs=epochs,
-        legs=legs,
-        early=None if early is None else early_of(early),
+        split=split,
+        early=None if early is None else parse_early_target(early),
         baseline=baseline,
         iterations_per_epoch=iterations_per_epoch,
         overheads=Overheads(disk_gib=disk_gib, data_gib=data_gib, results_gib=results_gib),
@@ -133,12 +138,8 @@ def recommend(
         for path in files:
             figure.save(path)
     if json:
-        from trainfare.app.records import recommendation_record
-        from trainfare.cli.console import print_json
-
         print_json(recommendation_record(found, every=show_all))
         return
-    from trainfare.cli.plan_card import print_plan
 
     every = _every_line(found)
     lines = every if show_all else _worth_a_look(found.plan)
@@ -146,16 +147,15 @@ def recommend(
     print_plan(found.plan, lines, notes=[f"plan {found.plan.id} kept", *more, *(f"drawn: {path}" for path in files)])
 
 
-def _worth_a_look(plan: "Plan") -> "tuple[Estimate, ...]":
+def _worth_a_look(plan: Plan) -> tuple[Estimate, ...]:
     """The chosen one and its runners-up, and what of the front is neither: the knee and the fastest."""
     near = (plan.chosen, *plan.runners_up)[:SHOWN]
     far = [e for e in (plan.knee, *plan.front[:1]) if e is not None and e not in near]
     return (*near[: SHOWN - len(far)], *dict.fromkeys(far))
 
 
-def _every_line(found: "Recommendation") -> "tuple[Estimate, ...]":
+def _every_line(found: Recommendation) -> tuple[Estimate, ...]:
     """The chosen one first, then the best of each machine type and market, what may not be chosen included."""
-    from trainfare.recommender.choose import best_per_machine
 
     chosen = found.plan.chosen
     return (chosen, *(e for e in best_per_machine(found.estimates) if e.candidate != chosen.candidate))

@@ -3,14 +3,21 @@
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
+from trainfare import papers
+from trainfare.cli.console import out, print_json, print_note
+from trainfare.cli.figure import draw
 from trainfare.cli.options import Json
-
-if TYPE_CHECKING:
-    from trainfare.papers.row import Row
+from trainfare.cli.reproduce_page import page
+from trainfare.errors import UsageError
+from trainfare.papers import figures
+from trainfare.papers import figures as every_figure
+from trainfare.papers.row import VERDICTS, Row, row_record
 
 STYLES = {"equal": "green", "misprint": "yellow", "differs": "bold red", "not-recomputable": "dim"}
 
@@ -32,18 +39,11 @@ def reproduce(
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the page docs/papers.md.")] = False,
 ) -> None:
     """Recompute the tables of the papers behind this."""
-    from trainfare.papers import reproduce
-    from trainfare.papers.row import row_record
 
-    rows = reproduce(table or ())
+    rows = papers.reproduce(table or ())
     if json:
-        from trainfare.cli.console import print_json
-
         print_json({"rows": [row_record(row) for row in rows]})
     elif markdown:
-        from trainfare.cli.reproduce_page import page
-        from trainfare.papers import figures as every_figure
-
         typer.echo(page(rows, every_figure()), nl=False)
     else:
         _print_summary(rows)
@@ -55,12 +55,7 @@ def reproduce(
         _draw(figures)
 
 
-def _print_summary(rows: "Sequence[Row]") -> None:
-    from rich.table import Table
-
-    from trainfare.cli.console import out
-    from trainfare.papers.row import VERDICTS
-
+def _print_summary(rows: Sequence[Row]) -> None:
     counts: dict[str, Counter[str]] = {}
     for row in rows:
         counts.setdefault(row.table, Counter())[row.verdict] += 1
@@ -77,8 +72,6 @@ def _print_summary(rows: "Sequence[Row]") -> None:
 
 
 def _print_hint() -> None:
-    from trainfare.cli.console import out
-
     out().print()
     out().print(
         "equal within the rounding of the page · misprint: the page contradicts itself, and we know how · "
@@ -89,12 +82,7 @@ def _print_hint() -> None:
     out().print("Number by number: trainfare reproduce malta-5.4", style="dim")
 
 
-def _print_rows(rows: "Sequence[Row]") -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    from trainfare.cli.console import out
-
+def _print_rows(rows: Sequence[Row]) -> None:
     for name in dict.fromkeys(row.table for row in rows):
         out().print()
         shown = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
@@ -110,12 +98,12 @@ def _print_rows(rows: "Sequence[Row]") -> None:
         out().print(shown)
 
 
-def published_words(row: "Row") -> str:
+def published_words(row: Row) -> str:
     """The digits of the page."""
     return (row.printed if row.printed is not None else _number(row.published)) or "?"
 
 
-def ours_words(row: "Row") -> str:
+def ours_words(row: Row) -> str:
     """With one digit more than the page has."""
     if row.ours is None:
         return "–"
@@ -125,7 +113,7 @@ def ours_words(row: "Row") -> str:
     return f"{row.ours:.{len(decimals) + 1 if point else 1}f}" if "E" not in row.printed else _number(row.ours)
 
 
-def difference_words(row: "Row") -> str:
+def difference_words(row: Row) -> str:
     return "" if row.difference is None else f"{100 * row.difference:+.1f} %"
 
 
@@ -134,11 +122,6 @@ def _number(value: float | str) -> str:
 
 
 def _draw(folder: Path) -> None:
-    from trainfare.cli.console import print_note
-    from trainfare.cli.figure import draw
-    from trainfare.errors import UsageError
-    from trainfare.papers import figures
-
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -3,15 +3,30 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
+from trainfare.app.figures import require_drawable
+from trainfare.app.queue.schedule_records import bound_record, compared_record, generated_record, simulated_record
+from trainfare.app.queue.simulate import (
+    Circumstances,
+    SimulationProgress,
+    SimulationReport,
+    Watch,
+    bound_queue,
+    compare_policies,
+    compared,
+    generate_instance,
+    simulate_queue,
+)
 from trainfare.cli import queue, schedule_trace
+from trainfare.cli.console import err, print_json, print_note
 from trainfare.cli.options import Json, Store
-
-if TYPE_CHECKING:
-    from trainfare.app.queue.simulate import Circumstances, SimulationReport, Watch, SimulationProgress
+from trainfare.cli.schedule_card import finished_line, print_bound, print_compared, print_generated, print_simulated
+from trainfare.errors import UsageError
+from trainfare.settings import read_settings
+from trainfare.units import parse_duration
 
 app = typer.Typer(help="Plan a queue of jobs on rented machines, and simulate it.", no_args_is_help=True)
 queue.add_to(app)
@@ -72,8 +87,6 @@ def simulate_command(
     store: Store = None,
 ) -> None:
     """What one policy makes of a queue: rent, lateness, who is late."""
-    from trainfare.app.figures import require_drawable
-    from trainfare.app.queue.simulate import simulate_queue
 
     files = [require_drawable(path) for path in plot or ()]
     with _progress() as watch:
@@ -89,12 +102,8 @@ def simulate_command(
         for path in files:
             figure.save(path)
     if json:
-        from trainfare.app.queue.schedule_records import simulated_record
-        from trainfare.cli.console import print_json
-
         print_json(simulated_record(found))
         return
-    from trainfare.cli.schedule_card import print_simulated
 
     print_simulated(found, notes=[f"drawn: {path}" for path in files])
 
@@ -125,11 +134,6 @@ def compare_command(
     store: Store = None,
 ) -> None:
     """The same queue under every policy, the cheapest first."""
-    from trainfare.app.figures import require_drawable
-    from trainfare.app.queue.simulate import compare_policies, compared
-    from trainfare.cli.console import print_note
-    from trainfare.cli.schedule_card import finished_line
-    from trainfare.errors import UsageError
 
     files = [require_drawable(path) for path in plot or ()]
     names = [name for name in (policy or "").split(",") if name.strip()]
@@ -137,7 +141,7 @@ def compare_command(
         raise UsageError("--policy names no policy: give some, as fifo,trainfare, or leave it out for all.")
     finished: list[SimulationReport] = []
 
-    def note(each: "SimulationReport") -> None:
+    def note(each: SimulationReport) -> None:
         finished.append(each)
         print_note(finished_line(each))
 
@@ -161,13 +165,8 @@ def compare_command(
         for path in files:
             figure.save(path)
     if json:
-        from trainfare.app.queue.schedule_records import compared_record
-        from trainfare.cli.console import print_json
-
         print_json(compared_record(found))
     else:
-        from trainfare.cli.schedule_card import print_compared
-
         print_compared(found, notes=[f"drawn: {path}" for path in files])
     if interrupted:
         raise typer.Exit(INTERRUPTED)
@@ -204,7 +203,6 @@ def generate_command(
     json: Json = False,
 ) -> None:
     """Make a queue by the rule of Jahani et al. 2019, from a seed."""
-    from trainfare.app.queue.simulate import generate_instance
 
     made = generate_instance(
         nodes=nodes,
@@ -222,12 +220,8 @@ def generate_command(
         force=force,
     )
     if json:
-        from trainfare.app.queue.schedule_records import generated_record
-        from trainfare.cli.console import print_json
-
         print_json(generated_record(made, str(into), nodes=nodes, seed=seed))
         return
-    from trainfare.cli.schedule_card import print_generated
 
     print_generated(made, into, nodes)
 
@@ -235,17 +229,11 @@ def generate_command(
 @app.command("bound")
 def bound_command(nodes: Nodes, instance: Folder = None, json: Json = False, store: Store = None) -> None:
     """What no schedule of a queue can cost less than."""
-    from trainfare.app.queue.simulate import bound_queue
-    from trainfare.settings import read_settings
 
     found = bound_queue(instance, nodes=nodes, settings=read_settings({"store": store}))
     if json:
-        from trainfare.app.queue.schedule_records import bound_record
-        from trainfare.cli.console import print_json
-
         print_json(bound_record(found))
         return
-    from trainfare.cli.schedule_card import print_bound
 
     print_bound(found)
 
@@ -265,9 +253,7 @@ def _circumstances(
     seed: int,
     error: float | None,
     store: str | None,
-) -> "Circumstances":
-    from trainfare.settings import read_settings
-
+) -> Circumstances:
     return {
         "mode": mode,
         "boot_seconds": _seconds("--boot", boot),
@@ -283,8 +269,6 @@ def _circumstances(
 
 def _seconds(option: str, text: str | None) -> float | None:
     """A delay may be none: 0, 0s."""
-    from trainfare.errors import UsageError
-    from trainfare.units import parse_duration
 
     if text is None:
         return None
@@ -297,16 +281,15 @@ def _seconds(option: str, text: str | None) -> float | None:
 
 
 @contextmanager
-def _progress() -> "Iterator[Watch | None]":
+def _progress() -> Iterator[Watch | None]:
     """A line that changes while a simulation runs, where somebody can see it."""
-    from trainfare.cli.console import err
 
     if not err().is_terminal:
         yield None
         return
     with err().status("reading") as status:
 
-        def watch(now: "SimulationProgress") -> None:
+        def watch(now: SimulationProgress) -> None:
             status.update(f"{now.policy}: {now.ended} of {now.jobs} jobs done, {now.running} run, {now.waiting} wait")
 
         yield watch

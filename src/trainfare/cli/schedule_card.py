@@ -1,19 +1,17 @@
 """Schedules as a person reads them: what it comes to first, then why, then what is wrong with it."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
 
+from rich.table import Table
+from rich.text import Text
+
+from trainfare.app.queue.clock import start_seconds
+from trainfare.app.queue.simulate import BoundReport, PolicyComparison, SimulationReport
 from trainfare.cli.console import out, print_note, print_points, print_topics
+from trainfare.model.queue import Instance
 from trainfare.units import format_duration, format_usd
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rich.table import Table
-
-    from trainfare.app.queue.simulate import BoundReport, PolicyComparison, SimulationReport
-    from trainfare.model.queue import Instance
 
 WORST = 5
 """Late jobs that are listed."""
@@ -25,9 +23,7 @@ MEDIUM_COLUMNS = ("policy", "total", "lateness", "late jobs", "above", "decided,
 NARROW_COLUMNS = ("policy", "total", "late jobs", "above")
 
 
-def print_simulated(found: "SimulationReport", notes: Sequence[str] = ()) -> None:
-    from rich.text import Text
-
+def print_simulated(found: SimulationReport, notes: Sequence[str] = ()) -> None:
     outcome, nodes = found.outcome, found.schedule.fleet.nodes
     out().print(
         Text.assemble(
@@ -47,7 +43,7 @@ def print_simulated(found: "SimulationReport", notes: Sequence[str] = ()) -> Non
     _print_left_out(found.left_out, notes)
 
 
-def print_compared(found: "PolicyComparison", notes: Sequence[str] = ()) -> None:
+def print_compared(found: PolicyComparison, notes: Sequence[str] = ()) -> None:
     out().print(_table(found))
     said = [f"{name} was left out: {why}" for name, why in found.skipped]
     first = found.simulated[0]
@@ -60,9 +56,7 @@ def print_compared(found: "PolicyComparison", notes: Sequence[str] = ()) -> None
     _print_left_out(first.left_out, notes)
 
 
-def print_bound(found: "BoundReport") -> None:
-    from rich.text import Text
-
+def print_bound(found: BoundReport) -> None:
     out().print(
         Text.assemble(
             (format_usd(found.bound.usd), "bold green"),
@@ -80,7 +74,7 @@ def print_bound(found: "BoundReport") -> None:
     _print_left_out(found.left_out, ())
 
 
-def print_generated(made: "Instance", folder: "Path", nodes: int) -> None:
+def print_generated(made: Instance, folder: Path, nodes: int) -> None:
     last = made.jobs[-1].submitted_seconds
     apart = f", one every {format_duration(last / (len(made.jobs) - 1))}" if len(made.jobs) > 1 else ""
     out().print(
@@ -90,7 +84,7 @@ def print_generated(made: "Instance", folder: "Path", nodes: int) -> None:
     print_note(f"next: trainfare schedule compare --instance {quote(str(folder))} --nodes {nodes}")
 
 
-def finished_line(found: "SimulationReport") -> str:
+def finished_line(found: SimulationReport) -> str:
     """While others are still running."""
     outcome = found.outcome
     spent = sum(found.schedule.decision_seconds)
@@ -111,14 +105,14 @@ def _print_left_out(left_out: Sequence[str], notes: Sequence[str]) -> None:
         out().print(" · ".join(notes), style="dim", markup=False)
 
 
-def _lateness(found: "SimulationReport") -> str:
+def _lateness(found: SimulationReport) -> str:
     outcome = found.outcome
     if not outcome.late_jobs:
         return "no job late"
     return f"lateness {format_usd(outcome.tardiness_usd)}, {outcome.late_jobs} of {_counted(outcome.jobs, 'job')} late"
 
 
-def _above(found: "SimulationReport") -> str:
+def _above(found: SimulationReport) -> str:
     return "" if found.gap is None else f"; {_share(found.gap)} above the bound"
 
 
@@ -128,7 +122,7 @@ def _share(gap: float) -> str:
     return f"{percent:.2f} %" if percent < 9.995 else f"{percent:,.0f} %".replace(",", " ")
 
 
-def _details(found: "SimulationReport") -> Iterator[tuple[str, str]]:
+def _details(found: SimulationReport) -> Iterator[tuple[str, str]]:
     outcome = found.outcome
     yield "bound", f"no schedule of this queue costs less than {format_usd(found.bound.usd)}"
     yield (
@@ -150,7 +144,7 @@ def _details(found: "SimulationReport") -> Iterator[tuple[str, str]]:
     )
 
 
-def _moves(found: "SimulationReport") -> str:
+def _moves(found: SimulationReport) -> str:
     outcome, delays = found.outcome, found.schedule.delays
     moved = f"moved {_counted(outcome.moves, 'time')} ({outcome.moves / max(outcome.jobs, 1):.1f} a job)"
     stopped = f"stopped to wait {_counted(outcome.preemptions, 'time')}"
@@ -169,12 +163,8 @@ def _delay(seconds: float) -> str:
     return f"{seconds / 60:g} min" if seconds % 60 == 0 else f"{seconds:g} s"
 
 
-def _latest(found: "SimulationReport") -> "Table":
+def _latest(found: SimulationReport) -> Table:
     """The worst, by what their lateness costs."""
-    from rich.table import Table
-    from rich.text import Text
-
-    from trainfare.app.queue.clock import start_seconds
 
     jobs = {job.id: job for job in found.schedule.jobs}
     start = start_seconds(found.schedule.jobs)
@@ -205,9 +195,7 @@ def _moment(seconds: float) -> str:
     return f"{'-' * (seconds < 0 < minutes)}{minutes // 60}:{minutes % 60:02d} h"
 
 
-def _table(found: "PolicyComparison") -> "Table":
-    from rich.table import Table
-
+def _table(found: PolicyComparison) -> Table:
     width = out().width
     names = WIDE_COLUMNS if width >= WIDE else MEDIUM_COLUMNS if width >= MEDIUM else NARROW_COLUMNS
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
@@ -219,7 +207,7 @@ def _table(found: "PolicyComparison") -> "Table":
     return table
 
 
-def _cells(each: "SimulationReport") -> dict[str, str]:
+def _cells(each: SimulationReport) -> dict[str, str]:
     outcome = each.outcome
     slowest = format_duration(outcome.decision_p99_seconds)
     return {

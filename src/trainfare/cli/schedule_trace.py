@@ -1,14 +1,14 @@
 """`trainfare schedule import`: a queue from a trace of jobs."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from trainfare.app.queue.trace import TraceImport, import_trace
+from trainfare.cli.console import out, print_json, print_note, print_points
 from trainfare.cli.options import Json
-
-if TYPE_CHECKING:
-    from trainfare.app.queue.trace import TraceImport
+from trainfare.units import format_duration
 
 SHOWN = 5
 """Of the jobs that are left out."""
@@ -36,7 +36,6 @@ def import_command(
     json: Json = False,
 ) -> None:
     """Make a queue from a trace of jobs, with measured throughputs."""
-    from trainfare.app.queue.trace import import_trace
 
     found = import_trace(
         trace,
@@ -50,14 +49,12 @@ def import_command(
         force=force,
     )
     if json:
-        from trainfare.cli.console import print_json
-
         print_json(_record(found, into, seed))
     else:
         _print_imported(found, into)
 
 
-def _record(found: "TraceImport", folder: Path, seed: int) -> dict[str, Any]:
+def _record(found: TraceImport, folder: Path, seed: int) -> dict[str, Any]:
     return {
         "instance": str(folder),
         "seed": seed,
@@ -71,10 +68,7 @@ def _record(found: "TraceImport", folder: Path, seed: int) -> dict[str, Any]:
     }
 
 
-def _print_imported(found: "TraceImport", folder: Path) -> None:
-    from trainfare.cli.console import out, print_note, print_points
-    from trainfare.units import format_duration
-
+def _print_imported(found: TraceImport, folder: Path) -> None:
     jobs = len(found.instance.jobs)
     come = f"in {format_duration(found.last_seconds)}" if found.last_seconds else "at once"
     out().print(

@@ -21,7 +21,7 @@ iterations of a few milliseconds."""
 _END_SECONDS = 5.0
 
 
-class CannotLimit(ExternalError):
+class CannotLimitError(ExternalError):
     """This machine does not let us limit processes."""
 
 
@@ -65,14 +65,14 @@ def make_group(name: str, *, cpus: float | None = None, memory_bytes: int | None
         for folder in folders:
             with contextlib.suppress(OSError):
                 folder.rmdir()
-        raise CannotLimit(
+        raise CannotLimitError(
             f"this machine does not let us limit a program's CPUs and memory ({error.filename}: {error.strerror}). "
             "It takes control groups that may be written, as root has them; whole CPUs and no memory_gib need none."
         ) from error
     return Group(tuple(folders))
 
 
-def found_group(name: str) -> Group:
+def find_group(name: str) -> Group:
     """What there is under this name, to remove it."""
     trees = {_tree(controller) for controller in ("cpu", "memory")}
     return Group(tuple(tree / name for tree in sorted(trees) if (tree / name).is_dir()))

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from trainfare.model.offer import Candidate, Offer
 from trainfare.model.program import Program
-from trainfare.model.rented import Activity, Machine
+from trainfare.model.rented import ProgramStatus, RentedMachine
 
 
 class Door(Protocol):
@@ -14,22 +14,22 @@ class Door(Protocol):
     def offers(self) -> tuple[Offer, ...]:
         """What can be had here now."""
 
-    def launch(self, candidate: Candidate, *, run_id: str) -> tuple[Machine, ...]:
+    def launch(self, candidate: Candidate, *, run_id: str) -> tuple[RentedMachine, ...]:
         """One machine a node. Twice with the same `run_id` is one launch."""
 
-    def machines(self) -> tuple[Machine, ...]:
+    def machines(self) -> tuple[RentedMachine, ...]:
         """All that exist through this door, whoever launched them."""
 
-    def start(self, machine: Machine, program: Program) -> None:
+    def start(self, machine: RentedMachine, program: Program) -> None:
         """Bring the program's folder there and start its command. Twice is one start."""
 
-    def observe(self, machine: Machine) -> Activity:
+    def observe(self, machine: RentedMachine) -> ProgramStatus:
         """What the program does now."""
 
-    def output(self, machine: Machine) -> bytes:
+    def output(self, machine: RentedMachine) -> bytes:
         """What the program has printed so far."""
 
-    def collect(self, machine: Machine, into: Path) -> tuple[Path, ...]:
+    def collect(self, machine: RentedMachine, into: Path) -> tuple[Path, ...]:
         """Bring home the files that the program made or changed; the paths under `into`."""
 
     def terminate(self, run_id: str) -> None:

@@ -29,7 +29,7 @@ from trainfare.errors import ExternalError, NotFoundError, UsageError
 from trainfare.model.machine import VmType
 from trainfare.model.offer import Candidate, Offer
 from trainfare.model.program import Program
-from trainfare.model.rented import Activity, Machine
+from trainfare.model.rented import ProgramStatus, RentedMachine
 
 _RUN = """
 folder=$1; shift
@@ -54,22 +54,22 @@ class LocalDoor:
     def offers(self) -> tuple[Offer, ...]:
         return self._offers
 
-    def launch(self, candidate: Candidate, *, run_id: str) -> tuple[Machine, ...]:
+    def launch(self, candidate: Candidate, *, run_id: str) -> tuple[RentedMachine, ...]:
         vm_type = candidate.offer.vm_type
         if vm_type.key not in {offer.vm_type.key for offer in self._offers}:
             raise NotFoundError("slice of this machine", vm_type.key, [offer.vm_type.key for offer in self._offers])
         for node in range(candidate.nodes):
-            machine = Machine(id=f"{run_id}/{node}", run_id=run_id, node=node, vm_type=vm_type.key)
+            machine = RentedMachine(id=f"{run_id}/{node}", run_id=run_id, node=node, vm_type=vm_type.key)
             self._write_machine(machine)
         return tuple(machine for machine in self.machines() if machine.run_id == run_id)
 
-    def machines(self) -> tuple[Machine, ...]:
+    def machines(self) -> tuple[RentedMachine, ...]:
         return tuple(
-            msgspec.json.decode(path.read_bytes(), type=Machine)
+            msgspec.json.decode(path.read_bytes(), type=RentedMachine)
             for path in sorted(self._folder.glob("*/*/machine.json"))
         )
 
-    def start(self, machine: Machine, program: Program) -> None:
+    def start(self, machine: RentedMachine, program: Program) -> None:
         folder = self._place(machine)
         if (folder / "started").exists():
             return
@@ -93,27 +93,27 @@ class LocalDoor:
         if not _wait_until((folder / "started").exists, _START_SECONDS):
             raise ExternalError(f"{program.command_line} was not started within {_START_SECONDS:g} s in {folder}.")
 
-    def observe(self, machine: Machine) -> Activity:
+    def observe(self, machine: RentedMachine) -> ProgramStatus:
         folder = self._place(machine)
         if not (folder / "started").exists():
-            return Activity(state="idle")
+            return ProgramStatus(state="idle")
         started = float((folder / "started").read_text())
         alive = _group_is_alive(_group(folder))  # asked first: it may end while we look
         if (folder / "exit").exists():
-            return Activity(
+            return ProgramStatus(
                 state="ended",
                 seconds=max(0.0, float((folder / "ended").read_text()) - started),
                 exit_code=int((folder / "exit").read_text()),
             )
         if not alive:  # it was killed together with the shell that watches it
-            return Activity(state="ended", exit_code=-signal.SIGKILL)
-        return Activity(state="running", seconds=max(0.0, time.time() - started))
+            return ProgramStatus(state="ended", exit_code=-signal.SIGKILL)
+        return ProgramStatus(state="running", seconds=max(0.0, time.time() - started))
 
-    def output(self, machine: Machine) -> bytes:
+    def output(self, machine: RentedMachine) -> bytes:
         path = self._place(machine) / "output"
         return path.read_bytes() if path.exists() else b""
 
-    def collect(self, machine: Machine, into: Path) -> tuple[Path, ...]:
+    def collect(self, machine: RentedMachine, into: Path) -> tuple[Path, ...]:
         folder = self._place(machine)
         work = folder / "work"
         before = json.loads((folder / "before.json").read_text()) if (folder / "before.json").exists() else {}
@@ -127,7 +127,7 @@ class LocalDoor:
             remove_slice(_slice_name(machine))
         shutil.rmtree(self._folder / run_id, ignore_errors=True)
 
-    def _write_machine(self, machine: Machine) -> None:
+    def _write_machine(self, machine: RentedMachine) -> None:
         """Whole or not at all, and only once."""
         folder = self._folder / machine.id
         folder.mkdir(parents=True, exist_ok=True)
@@ -137,20 +137,20 @@ class LocalDoor:
         fresh.write_bytes(msgspec.json.encode(machine))
         fresh.replace(folder / "machine.json")
 
-    def _place(self, machine: Machine) -> Path:
+    def _place(self, machine: RentedMachine) -> Path:
         folder = self._folder / machine.id
         if not (folder / "machine.json").exists():
             raise NotFoundError("machine", machine.id, [known.id for known in self.machines()])
         return folder
 
-    def _vm_type(self, machine: Machine) -> VmType:
+    def _vm_type(self, machine: RentedMachine) -> VmType:
         for offer in self._offers:
             if offer.vm_type.key == machine.vm_type:
                 return offer.vm_type
         raise UsageError(f"{machine.vm_type} is no longer among your machines: put it back to go on with {machine.id}.")
 
 
-def _slice_name(machine: Machine) -> str:
+def _slice_name(machine: RentedMachine) -> str:
     return "trainfare-" + machine.id.replace("/", "-")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from trainfare.clouds.cgroups import Group, found_group, make_group
+from trainfare.clouds.cgroups import Group, find_group, make_group
 from trainfare.errors import UsageError
 from trainfare.model.machine import VmType
 from trainfare.units import BYTES_PER_GIB
@@ -65,7 +65,7 @@ def slice_for(vm_type: VmType, name: str) -> Iterator[Slice]:
 
 def remove_slice(name: str) -> None:
     """Whatever is left under this name."""
-    found_group(name).remove()
+    find_group(name).remove()
 
 
 def is_slice(vm_type: VmType) -> bool:

@@ -1,6 +1,7 @@
 """From what is believed of a machine to an Estimate: Malta's equation 5.3, and everything that is paid for beside it.
 
-`belief.py` says how long an iteration takes there. To the training come boot and setup, checkpoints, and on spot what
+`prediction/predictor.py` says how long an iteration takes there. To the training come boot and setup, checkpoints, and
+on spot what
 interruptions cost: `timing.py` adds them up, and `bill.py` charges the sum. Here are the Estimate, and how each of its
 phases comes about in words.
 """
@@ -13,7 +14,7 @@ from trainfare.estimator.cost.bill import Charges, bill, charge, starting_phases
 from trainfare.estimator.cost.checkpoints import Checkpoints, checkpoint_bytes, checkpoints_of
 from trainfare.estimator.cost.timing import STARTING, Course, Start, Timing, course_of, on_spot, undisturbed
 from trainfare.estimator.memory import memory_fit
-from trainfare.estimator.prediction.predictor import Belief, StepTimePredictor
+from trainfare.estimator.prediction.predictor import StepTimePrediction, StepTimePredictor
 from trainfare.model.bill import Bill, Terms
 from trainfare.model.checks import require_positive
 from trainfare.model.estimate import Estimate, MemoryFit, Phase
@@ -67,21 +68,21 @@ def estimate_all(
     )
     bills: dict[tuple[object, ...], Bill] = {}  # a machine often has one price in many regions
 
-    def told(estimate: Estimate, timing: Timing, belief: Belief) -> Estimate:
+    def told(estimate: Estimate, timing: Timing, prediction: StepTimePrediction) -> Estimate:
         offer = estimate.candidate.offer
         priced = (id(timing), offer.vm_type.gpus, offer.usd_per_hour, offer.seen_on, offer.commitment)
         charged = bills.get(priced)
         if charged is None:
-            charged = bills[priced] = _bill(belief, estimate.candidate, timing, training)
+            charged = bills[priced] = _bill(prediction, estimate.candidate, timing, training)
         return replace(estimate, phases=timing.phases, usd=charged.usd, bill=charged)
 
     with_words: dict[int, Timing] = {}
     estimates = []
-    for brief, timing, belief in _Estimating(predictor, training).of(candidates):
+    for brief, timing, prediction in _Estimating(predictor, training).of(candidates):
         if id(timing) not in with_words:
-            phases = tuple(_told(timing, belief, brief.candidate, training))
+            phases = tuple(_told(timing, prediction, brief.candidate, training))
             with_words[id(timing)] = timing._replace(phases=phases)
-        estimates.append(told(brief, with_words[id(timing)], belief))
+        estimates.append(told(brief, with_words[id(timing)], prediction))
     return tuple(estimates)
 
 
@@ -119,7 +120,7 @@ class _Estimating:
     """
 
     def __init__(self, predictor: StepTimePredictor, training: Training) -> None:
-        self._believer = predictor
+        self._predictor = predictor
         self._training = training
         self._rented: dict[int, _Rented] = {}
         self._starts: dict[tuple[str, bool], Start] = {}
@@ -130,20 +131,20 @@ class _Estimating:
         self._checkpoints: dict[int, Checkpoints] = {}
         self._results: dict[int, float | None] = {}
 
-    def of(self, candidates: Sequence[Candidate]) -> Iterator[tuple[Estimate, Timing, Belief]]:
+    def of(self, candidates: Sequence[Candidate]) -> Iterator[tuple[Estimate, Timing, StepTimePrediction]]:
         """In brief; a Timing is one and the same thing wherever it is the same."""
         for candidate in candidates:
             offer = candidate.offer
-            belief = self._believer.believe(
-                offer.vm_type, nodes=candidate.nodes, gpus=candidate.gpus_working, batch_size=candidate.batch_size
+            prediction = self._predictor.predict(
+                offer.vm_type, nodes=candidate.nodes, gpus=candidate.working_gpus_per_node, batch_size=candidate.batch_size
             )
-            if belief is None:
+            if prediction is None:
                 continue
             rented = self._rented.get(id(offer))
             if rented is None:
                 rented = self._rented[id(offer)] = self._renting(offer)
-            timing = self._timing(belief, rented, candidate.nodes)
-            yield self._estimate(belief, candidate, timing, rented.terms), timing, belief
+            timing = self._timing(prediction, rented, candidate.nodes)
+            yield self._estimate(prediction, candidate, timing, rented.terms), timing, prediction
 
     def _renting(self, offer: Offer) -> _Rented:
         charges = self._training.charges
@@ -154,14 +155,14 @@ class _Estimating:
             self._starts[terms.provider, own] = start
         return _Rented(terms, start, charges.interruptions(offer).per_hour if offer.market == "spot" else None)
 
-    def _timing(self, belief: Belief, rented: _Rented, nodes: int) -> Timing:
+    def _timing(self, prediction: StepTimePrediction, rented: _Rented, nodes: int) -> Timing:
         start, per_hour = rented.start, rented.per_hour
-        alike = (id(belief), id(start), None if per_hour is None else per_hour.value, nodes)
+        alike = (id(prediction), id(start), None if per_hour is None else per_hour.value, nodes)
         found = self._timings.get(alike)
         if found is None:
-            course = self._courses.get(id(belief))
+            course = self._courses.get(id(prediction))
             if course is None:
-                course = self._courses[id(belief)] = self._course(belief)
+                course = self._courses[id(prediction)] = self._course(prediction)
             if per_hour is None:
                 found = undisturbed(start, course)
             else:
@@ -169,21 +170,21 @@ class _Estimating:
             self._timings[alike] = found
         return found
 
-    def _course(self, belief: Belief) -> Course:
-        training, profile = self._training, belief.profile
+    def _course(self, prediction: StepTimePrediction) -> Course:
+        training, profile = self._training, prediction.profile
         checkpoints = self._checkpoints.get(id(profile))
         if checkpoints is None:
             checkpoints = self._checkpoints[id(profile)] = _checkpoints(profile, training)
         return course_of(
-            belief.times,
+            prediction.times,
             checkpoints,
             iterations_per_epoch=training.iterations_per_epoch,
             epochs=training.epochs,
             epochs_interval=training.epochs_interval,
         )
 
-    def _estimate(self, belief: Belief, candidate: Candidate, timing: Timing, terms: Terms) -> Estimate:
-        training, iteration = self._training, belief.iteration
+    def _estimate(self, prediction: StepTimePrediction, candidate: Candidate, timing: Timing, terms: Terms) -> Estimate:
+        training, iteration = self._training, prediction.iteration
         profile = iteration.profile
         if id(profile) not in self._results:
             self._results[id(profile)] = _results_gib(profile, training.charges)
@@ -192,7 +193,7 @@ class _Estimating:
             profile_id=profile.id,
             epochs=training.epochs,
             basis=iteration.basis,
-            iteration_seconds=belief.times.later,
+            iteration_seconds=prediction.times.later,
             phases=timing.phases,
             seconds=timing.seconds,
             usd=charge(
@@ -203,24 +204,24 @@ class _Estimating:
                 results_gib=self._results[id(profile)],
             ),
             limited_by=iteration.limited_by,
-            memory=self._memory(belief, candidate),
+            memory=self._memory(prediction, candidate),
             interruptions=timing.interruptions,
             checkpoint_every_seconds=timing.checkpoint_every_seconds,
             epochs_interval=training.epochs_interval,
         )
 
-    def _memory(self, belief: Belief, candidate: Candidate) -> MemoryFit | None:
-        """A belief is of one batch size on so many GPUs; to memory many beliefs are alike."""
+    def _memory(self, prediction: StepTimePrediction, candidate: Candidate) -> MemoryFit | None:
+        """A prediction is of one batch size on so many GPUs; to memory many beliefs are alike."""
         vm_type = candidate.offer.vm_type
         gib = vm_type.memory_gib if vm_type.gpu is None else vm_type.gpu.memory_gib
-        believed = (id(belief), gib)
+        believed = (id(prediction), gib)
         if believed not in self._memory_of:
-            profile = belief.profile
-            workers = max(1, candidate.nodes * candidate.gpus_working)
+            profile = prediction.profile
+            workers = max(1, candidate.nodes * candidate.working_gpus_per_node)
             size = candidate.batch_size if profile.effective_batch_size is not None else None
             held = (id(profile), size, workers, vm_type.gpu is None, gib)
             if held not in self._memories:
-                others = self._believer.profiles
+                others = self._predictor.profiles
                 self._memories[held] = memory_fit(profile, vm_type, batch_size=size, gpus=workers, others=others)
             self._memory_of[believed] = self._memories[held]
         return self._memory_of[believed]
@@ -236,27 +237,27 @@ def _results_gib(profile: Profile, charges: Charges) -> float | None:
     return None if size is None else size / BYTES_PER_GIB
 
 
-def _bill(belief: Belief, candidate: Candidate, timing: Timing, training: Training) -> Bill:
+def _bill(prediction: StepTimePrediction, candidate: Candidate, timing: Timing, training: Training) -> Bill:
     return bill(
         timing.phases,
         timing.seconds,
         candidate,
         terms=training.charges.terms(candidate.offer),
         overheads=training.charges.overheads,
-        results_gib=_results_gib(belief.profile, training.charges),
+        results_gib=_results_gib(prediction.profile, training.charges),
     )
 
 
 # How each phase comes about, in words.
 
 
-def _told(timing: Timing, belief: Belief, candidate: Candidate, training: Training) -> Iterator[Phase]:
+def _told(timing: Timing, prediction: StepTimePrediction, candidate: Candidate, training: Training) -> Iterator[Phase]:
     """The phases with their formulas; boot and setup have theirs."""
-    told = _training_told(belief, training)
+    told = _training_told(prediction, training)
     for phase in timing.phases:
         how = told.get(phase.name)
         if phase.name == "checkpoints":
-            yield replace(phase, how=_checkpoints_told(timing, belief, training))
+            yield replace(phase, how=_checkpoints_told(timing, prediction, training))
         elif phase.name == "spot rework":
             yield replace(phase, how=_rework_told(phase, timing, candidate, training))
         elif how is None:
@@ -266,8 +267,8 @@ def _told(timing: Timing, belief: Belief, candidate: Candidate, training: Traini
             yield replace(phase, how=how + equals)
 
 
-def _checkpoints_told(timing: Timing, belief: Belief, training: Training) -> str:
-    checkpoints = _checkpoints(belief.profile, training)
+def _checkpoints_told(timing: Timing, prediction: StepTimePrediction, training: Training) -> str:
+    checkpoints = _checkpoints(prediction.profile, training)
     why = OWN_CHECKPOINTS if round(checkpoints.per_epoch * training.epochs) else DALY_CHECKPOINTS
     return f"{timing.checkpoints_written} × {format_duration(checkpoints.seconds.value)}, {why}"
 
@@ -283,18 +284,18 @@ def _rework_told(phase: Phase, timing: Timing, candidate: Candidate, training: T
     )
 
 
-def _training_told(belief: Belief, training: Training) -> dict[str, str]:
+def _training_told(prediction: StepTimePrediction, training: Training) -> dict[str, str]:
     """By the name of the phase."""
-    times, epochs, iterations_per_epoch = belief.times, training.epochs, training.iterations_per_epoch
-    runs = "" if belief.iteration.runs == 1 else f", the middle of {belief.iteration.runs} runs"
-    source = _source(belief, runs)
+    times, epochs, iterations_per_epoch = prediction.times, training.epochs, training.iterations_per_epoch
+    runs = "" if prediction.iteration.runs == 1 else f", the middle of {prediction.iteration.runs} runs"
+    source = _source(prediction, runs)
     if iterations_per_epoch == round(iterations_per_epoch):
         iterations = f"{iterations_per_epoch:.0f} × {epochs}"
     else:
         iterations = f"{iterations_per_epoch * epochs:.0f}"
     told = {
         "initialisation": f"{format_duration(times.init.value)}, {source}",
-        "first iteration": f"{format_duration(times.first.value)}, {belief.basis}",
+        "first iteration": f"{format_duration(times.first.value)}, {prediction.basis}",
         "steady iterations": f"{_precise(times.later.value)} × ({iterations} − 1)",
     }
     if times.first_validation is not None:
@@ -303,11 +304,11 @@ def _training_told(belief: Belief, training: Training) -> dict[str, str]:
     return told
 
 
-def _source(belief: Belief, runs: str) -> str:
+def _source(prediction: StepTimePrediction, runs: str) -> str:
     """Where initialisation is from."""
-    if belief.basis == "measured":
+    if prediction.basis == "measured":
         return f"measured{runs}"
-    if belief.profile.device == "cpu" and belief.basis == "scaled":
+    if prediction.profile.device == "cpu" and prediction.basis == "scaled":
         return "as one thread takes it on such a slice"
     return "as on the profiled machine, within a factor of 2"
 

@@ -24,10 +24,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from trainfare.model.checks import require_not_negative, require_positive
+from trainfare.model.checks import require_positive
 from trainfare.model.estimate import MemoryFit
 from trainfare.model.interval import Interval
 from trainfare.model.machine import VmType
+from trainfare.model.prediction import LargestBatch
 from trainfare.model.profile import Profile
 from trainfare.units import BYTES_PER_GIB
 
@@ -69,17 +70,6 @@ class MemoryNeed:
     def tensors_gib(self) -> float:
         kept = self.weights_gib + self.gradients_gib + self.optimizer_gib
         return kept + self.activations_gib + self.moment_gib
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LargestBatch:
-    """Samples in one step: up to `fits` surely go in, above `at_most` surely not; in between it is tight."""
-
-    fits: int
-    at_most: int
-
-    def __post_init__(self) -> None:
-        require_not_negative(fits=self.fits, at_most=self.at_most - self.fits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

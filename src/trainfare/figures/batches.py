@@ -98,7 +98,7 @@ def _series(
     label = f"{nodes} × {words}" if nodes > 1 else words
     for fits in (True, False):
         some = [estimate for estimate in mine if (estimate.fits is not False) == fits]
-        values = [read(estimate).at(confidence) for estimate in some]
+        values = [read(estimate).at_confidence(confidence) for estimate in some]
         if some:
             yield Series(
                 label=label if fits or len(some) == len(mine) else "",

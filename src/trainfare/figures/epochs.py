@@ -116,7 +116,7 @@ def _lines(
 
 def _gpu(candidate: Candidate) -> tuple[str | None, int]:
     gpu = candidate.offer.vm_type.gpu
-    return gpu.name if gpu else None, candidate.gpus_working * candidate.nodes
+    return gpu.name if gpu else None, candidate.working_gpus_per_node * candidate.nodes
 
 
 def _seconds(line: _Line) -> tuple[float, float]:

@@ -142,7 +142,7 @@ def _field(points: Sequence[_Point], goal: Goal, width: int) -> _Field:
     for point in points:
         ends = [point.estimate.seconds, point.estimate.usd]
         if point.barred:
-            ends = [end.at(goal.confidence) for end in ends]
+            ends = [end.at_confidence(goal.confidence) for end in ends]
             seconds += [ends[0].low, ends[0].high]
             usd += [ends[1].low, ends[1].high]
         seconds.append(ends[0].value)
@@ -267,7 +267,7 @@ def _bars(points: Sequence[_Point], goal: Goal) -> list[Spec]:
     """Thin, those of the chosen one less so."""
     rows = []
     for point in reversed([point for point in points if point.barred]):
-        seconds, usd = (end.at(goal.confidence) for end in (point.estimate.seconds, point.estimate.usd))
+        seconds, usd = (end.at_confidence(goal.confidence) for end in (point.estimate.seconds, point.estimate.usd))
         rows.append(
             {
                 "seconds": seconds.value,

@@ -43,8 +43,8 @@ def tooltip_of(estimate: Estimate, named: Named, confidence: float) -> Spec:
     shown = {
         "machine": _label(estimate, named, batches=False),
         "GPU": gpu_words(candidate.offer),
-        "time": _with_interval(estimate.seconds.at(confidence), format_duration),
-        "cost": _with_interval(estimate.usd.at(confidence), format_usd),
+        "time": _with_interval(estimate.seconds.at_confidence(confidence), format_duration),
+        "cost": _with_interval(estimate.usd.at_confidence(confidence), format_usd),
         "basis": estimate.basis,
     }
     if candidate.batch_size is not None:

@@ -10,7 +10,7 @@ from trainfare.measurements.data_parallel import data_parallel_t4
 from trainfare.measurements.published_scaling import published_scaling
 from trainfare.measurements.rented_gpus import rented_gpus
 from trainfare.measurements.seven_models import seven_models
-from trainfare.measurements.traced_models import further_image_models, read_image_models, read_torchvision
+from trainfare.measurements.traced_models import read_own_image_traces, read_image_models, read_torchvision
 from trainfare.model.measurement import Measurements
 
 Row = TypeVar("Row")
@@ -37,7 +37,7 @@ def read_measurements(folder: Path) -> Measurements:
     return Measurements(
         traced=(
             *_read(read_image_models, folder),
-            *_read(further_image_models, folder),
+            *_read(read_own_image_traces, folder),
             *_read(read_torchvision, folder),
         ),
         programs=(*_read(rented_gpus, folder), *(row for row in several if row.gpus == 1)),

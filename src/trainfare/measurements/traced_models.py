@@ -34,7 +34,7 @@ import numpy as np
 from trainfare.measurements.families import family_of
 from trainfare.measurements.gpu_names import gpu_called
 from trainfare.model.measurement import MeasuredIteration
-from trainfare.model.profile import Convolution, Norm, Operation, OperationKind, Part
+from trainfare.model.profile import Convolution, Norm, Operation, OperationKind, StepPart
 
 IMAGE_MODELS = "vision_models_rtx3090"
 TORCHVISION = "torchvision_models_six_gpus"
@@ -67,7 +67,7 @@ def read_image_models(folder: Path) -> list[MeasuredIteration]:
     return list(_image_models(_step_seconds(table), _traced(table / "operations.jsonl.gz")))
 
 
-def further_image_models(folder: Path) -> list[MeasuredIteration]:
+def read_own_image_traces(folder: Path) -> list[MeasuredIteration]:
     """Those of which the folder tells the time alone, with operations that we traced ourselves."""
     table = folder / IMAGE_MODELS
     told = {traced["model"] for traced in _traced(table / "operations.jsonl.gz")}
@@ -188,7 +188,7 @@ def _itemsize(dtype: str) -> int:
 
 
 def _made(
-    kind: OperationKind, dtype: str, flops: float, size: float, count: int, *, name: str, part: Part | None = None,
+    kind: OperationKind, dtype: str, flops: float, size: float, count: int, *, name: str, part: StepPart | None = None,
     **details: Any,
 ) -> Operation:  # fmt: skip
     return Operation(

@@ -1,4 +1,4 @@
-"""What a provider charges for: the rules by which it counts, and the lines that add up to the price."""
+"""A provider's charges: the rules by which it counts time, and the lines that add up to a price."""
 
 import math
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from datetime import date
 
 from trainfare.model.checks import require_not_negative, require_positive, require_text
 from trainfare.model.interval import Interval
+from trainfare.units import format_duration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,33 +21,33 @@ class Billing:
         require_not_negative(minimum_seconds=self.minimum_seconds)
 
     def billed_seconds(self, seconds: float) -> float:
-        """Never less than the time; never less for a longer one."""
-        # 60.000000001 s are one minute: the rest is what adding up floats leaves behind.
+        """The time that is charged: at least `seconds`, and never less for a longer time."""
+        # 60.000000001 s are one minute: the rest is the rounding error of adding floats.
         increments = math.ceil(max(seconds, self.minimum_seconds) / self.increment_seconds - 1e-9)
         return max(seconds, max(1, increments) * self.increment_seconds)
 
     @property
-    def words(self) -> str:
-        """`by the second, at least 60 s`."""
+    def description(self) -> str:
+        """The rule in words: `by the second, at least 1 min`."""
         unit = {1.0: "second", 60.0: "minute", 3600.0: "hour"}.get(self.increment_seconds)
-        counted = f"by the {unit}" if unit else f"in steps of {self.increment_seconds:g} s"
-        return f"{counted}, at least {self.minimum_seconds:g} s" if self.minimum_seconds else counted
+        counted = f"by the {unit}" if unit else f"in steps of {format_duration(self.increment_seconds)}"
+        return f"{counted}, at least {format_duration(self.minimum_seconds)}" if self.minimum_seconds else counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What a provider charges beside the price of a machine, and how long it takes to hand one over."""
+    """A provider's charges in addition to the price of a machine, and the time that it takes to start one."""
 
     provider: str
     billing: Billing
     boot_seconds: Interval
-    """From the request until somebody can log in; charged in full, though some providers start to count later."""
+    """From the request until a login is possible; charged in full, though some providers start to count later."""
     disk_usd_per_gib_month: float = 0.0
     egress_usd_per_gib: float = 0.0
     free_egress_gib: float = 0.0
-    """A month, of the whole account: nobody knows how much of it is left."""
+    """Free each month for the account as a whole; how much of it is left is unknown."""
     assumed: bool = False
-    """Nobody looked: the terms of other providers stand in."""
+    """The provider's own terms are unknown, and those of other providers are used instead."""
 
     def __post_init__(self) -> None:
         require_text(provider=self.provider)
@@ -59,11 +60,11 @@ class Terms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interruptions:
-    """How often a spot machine is taken back."""
+    """The rate at which a provider takes a spot machine back."""
 
     per_hour: Interval
     source: str
-    """Where the rate comes from, in words that a plan can print."""
+    """The origin of the rate, in words that a plan can print."""
 
     def __post_init__(self) -> None:
         require_text(source=self.source)
@@ -71,15 +72,16 @@ class Interruptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overheads:
-    """What a training needs beside its iterations, as far as the user says; None: what is usual."""
+    """Resources that a training needs in addition to its iterations, as the user states them; None means the usual
+    value."""
 
     boot_seconds: float | None = None
     setup_seconds: float | None = None
     disk_gib: float | None = None
     data_gib: float | None = None
-    """To be brought to the machine first."""
+    """Data to upload to the machine before the training."""
     results_gib: float | None = None
-    """To be brought home at the end; None: a checkpoint."""
+    """Results to download at the end; None means one checkpoint."""
 
     def __post_init__(self) -> None:
         require_not_negative(
@@ -93,7 +95,7 @@ class Overheads:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BillLine:
-    """One amount, and how it comes about in a sentence with its numbers."""
+    """One amount, with a sentence that explains it and gives its numbers."""
 
     name: str
     usd: Interval
@@ -101,24 +103,24 @@ class BillLine:
 
     def __post_init__(self) -> None:
         if not self.name or not self.how:
-            raise ValueError("a line of a bill must have a name and say how it comes about")
+            raise ValueError("a line of a bill must have a name and an explanation")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bill:
-    """All lines of an Estimate, in dollars at prices of one day. They add up to `usd`."""
+    """All lines of an Estimate, at the prices of one day. They add up to `usd`."""
 
     lines: tuple[BillLine, ...]
     usd: Interval
     billing: Billing
     billed_seconds: float
-    """Of each node."""
+    """Charged for each node."""
     usd_per_hour: float
-    """Of all nodes together."""
+    """The price of all nodes together."""
     prices_seen_on: date
 
     def __post_init__(self) -> None:
         require_positive(usd_per_hour=self.usd_per_hour, billed_seconds=self.billed_seconds)
         total = sum(line.usd.value for line in self.lines)
         if not math.isclose(total, self.usd.value, rel_tol=1e-6, abs_tol=1e-12):
-            raise ValueError(f"the lines add up to {total} $, not to {self.usd.value} $")
+            raise ValueError(f"the lines add up to {total} usd, not to {self.usd.value} usd")

@@ -39,7 +39,7 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
+class ClusterLimit:
     """What the user allows: dollars an hour for the server and all workers, a number of workers, or both."""
 
     usd_per_hour: float | None = None
@@ -52,7 +52,7 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Considered:
+class ConsideredWorker:
     """One type of worker: how many the network and the budget would allow; None where that is no bound."""
 
     worker: Worker
@@ -74,8 +74,8 @@ class Cluster:
     workers: int
     fill: float
     """p: what of the server's network may be filled; 1 where the network does not count."""
-    limit: Limit
-    considered: tuple[Considered, ...]
+    limit: ClusterLimit
+    considered: tuple[ConsideredWorker, ...]
 
     def __post_init__(self) -> None:
         require_positive(workers=self.workers)
@@ -93,7 +93,7 @@ class Cluster:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrainedCluster:
+class ClusterEstimate:
     """A belief: how long the training takes on so many workers of one type, and what it costs.
 
     Boot and setup are not in it: they take as long for all clusters, though many machines pay more for them.
@@ -119,7 +119,7 @@ class TrainedCluster:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rated:
+class RatedCluster:
     """What somebody recommends, and what was to be had in its place; of what is not predicted, nothing is said."""
 
     by: str
@@ -127,8 +127,8 @@ class Rated:
     server: Server | None
     worker: Worker
     workers: int
-    trained: TrainedCluster | None
-    as_fast: TrainedCluster | None
+    trained: ClusterEstimate | None
+    as_fast: ClusterEstimate | None
     """The cheapest of all that take no longer: itself, where there is none better."""
     over_cheapest: float | None
     """What it costs above the cheapest of all, as a share of that; likewise in time above the fastest."""

@@ -24,7 +24,7 @@ PhaseName = Literal[
     "storage",
 ]
 
-Limit = Literal["compute", "memory bandwidth", "launches", "data", "network"]
+Bottleneck = Literal["compute", "memory bandwidth", "launches", "data", "network"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class Estimate:
     phases: tuple[Phase, ...]
     seconds: Interval
     usd: Interval
-    limited_by: Limit | None = None
+    limited_by: Bottleneck | None = None
     memory: MemoryFit | None = None
     bill: Bill | None = None
     """Line by line; plans of before there were bills have none."""

@@ -1,4 +1,4 @@
-"""A number and how sure we are of it."""
+"""A number with its uncertainty."""
 
 import math
 from collections.abc import Sequence
@@ -10,9 +10,9 @@ from trainfare.model.checks import require_not_negative
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A value that is believed to lie between `low` and `high` with the given confidence.
+    """An estimated value, and an interval from `low` to `high` that holds the true one with probability `confidence`.
 
-    Quantities here are seconds, dollars and bytes: never negative.
+    The quantities are seconds, dollars and bytes: never negative.
     """
 
     value: float
@@ -22,7 +22,7 @@ class Interval:
 
     def __post_init__(self) -> None:
         if 0 <= self.low <= self.value <= self.high < math.inf and 0 < self.confidence < 1:
-            return  # tens of thousands are made for one table: say what is wrong only where something is
+            return  # tens of thousands are made for one table: messages are built only if something is wrong
         require_not_negative(value=self.value, low=self.low, high=self.high)
         if not self.low <= self.value <= self.high:
             raise ValueError(f"{self.value} is not between {self.low} and {self.high}")
@@ -31,22 +31,23 @@ class Interval:
 
     @classmethod
     def exactly(cls, value: float) -> "Interval":
+        """A value without uncertainty."""
         return cls(value=value, low=value, high=value)
 
     @classmethod
     def within_factor(cls, value: float, factor: float) -> "Interval":
-        """From value / factor to value × factor."""
+        """The interval from value / factor to value · factor."""
         if factor < 1:
             raise ValueError(f"factor must be at least 1, got {factor}")
         return cls(value=value, low=value / factor, high=value * factor)
 
     @classmethod
-    def of_median(cls, values: Sequence[float]) -> "Interval":
-        """The median, which one outlier does not move, between the ends of its own 90 % interval.
+    def from_median(cls, values: Sequence[float]) -> "Interval":
+        """The median, which is robust to outliers, with its distribution-free 90% interval.
 
-        The ends are order statistics: of n values in order, the j-th smallest and the j-th largest hold the median
-        between them with probability 1 − 2·P(Binomial(n, ½) < j), whatever the distribution; j ≈ (n − 1.645·√n)/2
-        gives 90 %. Below five values even the smallest and the largest give less.
+        The ends are order statistics: of n values in order, the j-th smallest and the j-th largest enclose the median
+        with probability 1 − 2·P(Binomial(n, ½) < j), whatever the distribution; j ≈ (n − 1.645·√n)/2 gives 90%. Below
+        five values even the smallest and the largest enclose it with less.
         """
         if not values:
             raise ValueError("a median needs at least one value")
@@ -55,7 +56,7 @@ class Interval:
         return cls(value=median(ordered), low=ordered[j - 1], high=ordered[-j])
 
     def __add__(self, other: "Interval") -> "Interval":
-        """As if both erred the same way: never narrower than the truth for independent errors."""
+        """The sum, as if both errors were fully correlated: never too narrow for independent errors."""
         return Interval(
             value=self.value + other.value,
             low=self.low + other.low,
@@ -64,6 +65,7 @@ class Interval:
         )
 
     def __mul__(self, factor: float) -> "Interval":
+        """The interval scaled by an exactly known factor."""
         if not factor >= 0:
             raise ValueError(f"factor must not be negative, got {factor}")
         return Interval(
@@ -73,12 +75,12 @@ class Interval:
             confidence=self.confidence,
         )
 
-    def at(self, confidence: float) -> "Interval":
-        """The same belief at another confidence, as if the logarithm erred normally on either side.
+    def at_confidence(self, confidence: float) -> "Interval":
+        """The same estimate at another confidence, if the logarithm has a normal error on either side.
 
             high' = value·(high/value)^(z'/z),   z of a confidence c is the (1 + c)/2 quantile of the normal
 
-        A low end of nothing stays.
+        A low end of zero stays zero.
         """
         if confidence == self.confidence or not self.value:
             return self

@@ -1,4 +1,4 @@
-"""Hardware: a GPU, a machine type that can be rented, the host a profile was measured on."""
+"""Hardware: a GPU, a type of machine that can be rented, and the host on which a profile was measured."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,10 +10,10 @@ Dtype = Literal["float64", "float32", "tf32", "float16", "bfloat16", "float8", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """One accelerator as software sees it, by its nominal figures; None is a unit or a dtype that it lacks.
+    """One accelerator as software sees it, with its nominal figures; None means that it lacks the unit or the dtype.
 
-    Plain figures are those of its ordinary cores, `_tensor_` figures those of its tensor (matrix) cores,
-    dense, without sparsity. A board with two chips is two Gpus.
+    Plain figures are those of its ordinary cores, `_tensor_` figures those of its tensor (matrix) cores, dense, without
+    sparsity. A board with two chips is two Gpus.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Gpu:
     fp8_tensor_tflops: float | None = None
     multiprocessors: int | None = None
     board_watts: float | None = None
-    """What its board may draw: with little for its units it does not keep their clock."""
+    """The power limit of its board: a low limit for many units keeps them below their nominal clock."""
     l2_mib: float | None = None
     interconnect: str
     interconnect_gb_per_second: float
@@ -54,12 +54,12 @@ class Gpu:
             interconnect_gb_per_second=self.interconnect_gb_per_second,
         )
         if not 2006 <= self.launch_year <= 2100:
-            raise ValueError(f"launch_year must be the year of a GPU for computing, got {self.launch_year}")
+            raise ValueError(f"launch_year must lie between 2006, the year of CUDA, and 2100, got {self.launch_year}")
 
     def peak_flops_per_second(self, dtype: str) -> float:
-        """The fastest unit that computes in `dtype`; a dtype that the chip lacks runs as float32.
+        """The peak of the fastest unit that computes in `dtype`; a dtype that the chip lacks runs as float32.
 
-        float32 means float32: frameworks use TF32 only when told to, and then say so.
+        float32 does not include TF32: frameworks use TF32 only on request, and then report the dtype `tf32`.
         """
         tflops = {
             "float64": self.fp64_tflops,
@@ -73,7 +73,7 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VmType:
-    """A machine that can be rented, or the user's own."""
+    """A type of machine that can be rented, or a machine of the user."""
 
     provider: str
     name: str
@@ -82,7 +82,7 @@ class VmType:
     vcpus: float | None
     memory_gib: float | None
     network_gb_per_second: float | None = None
-    """To other machines, in gigabytes; None where it is not known."""
+    """The bandwidth to other machines, in gigabytes per second; None if unknown."""
 
     def __post_init__(self) -> None:
         require_text(provider=self.provider, name=self.name)
@@ -93,13 +93,13 @@ class VmType:
 
     @property
     def key(self) -> str:
-        """`aws/p3.2xlarge`: how a machine is named in flags, files and tables."""
+        """The name of the machine in options, files and tables: `aws/p3.2xlarge`."""
         return f"{self.provider}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """The machine a profile was measured on, as it described itself."""
+    """The machine on which a profile was measured, as it describes itself."""
 
     name: str
     cpu: str | None = None
@@ -108,7 +108,7 @@ class Host:
     gpu: str | None = None
     gpus: int = 0
     vm_type: str | None = None
-    """The key of its VmType, where that is known."""
+    """The key of its VmType; None if unknown."""
 
     def __post_init__(self) -> None:
         require_text(name=self.name)

@@ -1,4 +1,4 @@
-"""What can be had: a machine at a price; and a choice of how many of them and of a batch size."""
+"""Offers: a machine at a price; and candidates: an offer with a number of nodes and a batch size."""
 
 import math
 from dataclasses import dataclass
@@ -11,26 +11,26 @@ from trainfare.model.machine import VmType
 Market = Literal["on_demand", "spot", "reserved", "own"]
 
 HOURS_PER_MONTH = 730.0
-"""A twelfth of 365 days, as providers count."""
+"""A twelfth of 365 days, the month that providers charge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commitment:
-    """So many months of one machine, every hour of which is paid for, used or not.
+    """A reservation of one machine for some months, of which every hour is paid for, used or not.
 
-        an hour = upfront / (730 · months) + usd_per_hour
+        effective_usd_per_hour = upfront_usd / (730 · months) + usd_per_hour
 
-    That is what an hour costs when all are used; of h hours a month each costs 730/h times as much.
+    This is the price of an hour if all hours are used; if h hours a month are used, each costs 730/h times as much.
     """
 
     months: int
     upfront_usd: float = 0.0
     usd_per_hour: float = 0.0
-    """What is paid as the hours pass, beside the upfront payment."""
+    """Paid for each hour, in addition to the upfront payment."""
     held: bool = False
-    """Bought already: a run adds nothing to what is paid for the machine. Else it is still to be bought."""
+    """Whether it is already paid for, so that a run adds nothing to the cost of the machine."""
     on_demand_usd_per_hour: float | None = None
-    """The same machine in the same region without a commitment; None where nobody offers it."""
+    """The price of the same machine in the same region without a commitment; None if it is not offered."""
 
     def __post_init__(self) -> None:
         require_positive(months=self.months, on_demand_usd_per_hour=self.on_demand_usd_per_hour)
@@ -40,21 +40,23 @@ class Commitment:
 
     @property
     def hours(self) -> float:
+        """The hours of the term."""
         return HOURS_PER_MONTH * self.months
 
     @property
     def effective_usd_per_hour(self) -> float:
-        """With the upfront payment spread over the term."""
+        """The price of an hour, with the upfront payment spread over the term."""
         return self.upfront_usd / self.hours + self.usd_per_hour
 
     @property
-    def whole_usd(self) -> float:
-        """All that is paid over the term."""
+    def total_usd(self) -> float:
+        """The total paid over the term."""
         return self.upfront_usd + self.usd_per_hour * self.hours
 
     @property
     def break_even_hours(self) -> float | None:
-        """Hours a month above which it is cheaper than on demand; more than a month has where it never is."""
+        """The hours a month above which it is cheaper than on demand; more than 730 if it never is, None if there is no
+        price on demand."""
         if self.on_demand_usd_per_hour is None:
             return None
         return HOURS_PER_MONTH * (self.effective_usd_per_hour / self.on_demand_usd_per_hour)
@@ -62,19 +64,19 @@ class Commitment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """One VmType in one region at one price, as seen on one day by one source."""
+    """One VmType in one region at one price, as one source listed it on one day."""
 
     vm_type: VmType
     region: str
     market: Market
     usd_per_hour: float
-    """Of a commitment, with its upfront payment spread over the term."""
+    """The price of an hour; for a commitment, with its upfront payment spread over the term."""
     seen_on: date
     source: str
     retired_on: date | None = None
-    """From this day on it cannot be rented; it is kept because estimates and documents refer to it."""
+    """The day from which it cannot be rented any more; it stays in tables because estimates and papers refer to it."""
     commitment: Commitment | None = None
-    """On the market "reserved": what is promised for the price; None where nobody told."""
+    """The terms of an offer on the market "reserved"; None if they are unknown."""
 
     def __post_init__(self) -> None:
         require_text(region=self.region, source=self.source)
@@ -82,40 +84,41 @@ class Offer:
         if self.commitment is None:
             return
         if self.market != "reserved":
-            raise ValueError(f"a commitment is of the market reserved, not of {self.market}")
+            raise ValueError(f"a commitment belongs to the market reserved, not to {self.market}")
         if not math.isclose(self.usd_per_hour, self.commitment.effective_usd_per_hour, rel_tol=1e-6):
             raise ValueError(
-                f"an hour of the commitment costs {self.commitment.effective_usd_per_hour} $, not {self.usd_per_hour} $"
+                f"an hour of the commitment costs {self.commitment.effective_usd_per_hour} usd, not {self.usd_per_hour}"
             )
 
     @property
     def key(self) -> tuple[str, str, Market]:
-        """What makes two prices prices of the same thing."""
+        """The machine, region and market: two offers with the same key are prices of the same thing."""
         return self.vm_type.key, self.region, self.market
 
     @property
     def held(self) -> bool:
-        """Paid for already, whether it is used or not."""
+        """Whether it is a commitment that is already paid for, used or not."""
         return self.commitment is not None and self.commitment.held
 
     @property
-    def to_be_bought(self) -> bool:
-        """Its price is had only by who commits to months of it first."""
+    def requires_commitment(self) -> bool:
+        """Whether its price requires committing to months of it first."""
         return self.market == "reserved" and not self.held
 
     def rentable_on(self, day: date) -> bool:
+        """Whether it can still be rented on that day."""
         return self.retired_on is None or day < self.retired_on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """An Offer × a number of nodes × a batch size (of all nodes together; None where nobody knows it)."""
+    """An Offer × a number of nodes × an effective batch size (over all nodes; None if unknown)."""
 
     offer: Offer
     nodes: int
     batch_size: int | None
     gpus_used: int | None = None
-    """GPUs of each node that share the work; None: one, and all on several nodes."""
+    """The GPUs of each node that share the work; None means one on a single node, and all on several nodes."""
 
     def __post_init__(self) -> None:
         require_positive(nodes=self.nodes, batch_size=self.batch_size, gpus_used=self.gpus_used)
@@ -124,11 +127,12 @@ class Candidate:
 
     @property
     def gpus(self) -> int:
+        """All GPUs that are rented, whether they work or not."""
         return self.nodes * self.offer.vm_type.gpus
 
     @property
-    def gpus_working(self) -> int:
-        """Of each node; 0 where it has none."""
+    def working_gpus_per_node(self) -> int:
+        """The GPUs of each node that share the work; 0 if the machine has none."""
         every = self.offer.vm_type.gpus
         return self.gpus_used or (every if self.nodes > 1 else min(1, every))
 

@@ -1,25 +1,28 @@
-"""What to measure next, and what it is expected to save."""
+"""Probes: short measurements that are worth taking, and the result of taking them."""
 
 from dataclasses import dataclass
 
 from trainfare.model.checks import require_not_negative
+from trainfare.model.estimate import Estimate
 from trainfare.model.offer import Candidate
-from trainfare.model.plan import Goal
+from trainfare.model.plan import Goal, Plan
+from trainfare.model.profile import Profile
+from trainfare.model.reason import Reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """A few iterations on a machine that might be better than the one believed best."""
+    """A few iterations on a machine that may be better than the one expected to be best."""
 
     candidate: Candidate
     seconds: float
-    """Boot and setup of the machine included."""
+    """Including boot and setup of the machine."""
     usd: float
-    """What it costs beyond the training; nothing on the machine that the training starts on anyway."""
+    """The cost on top of the training; zero on the machine that the training starts on."""
     expected_saving_usd: float
-    """Of the training, before what the probe costs. Below zero where the goal buys time with money."""
+    """The expected saving of the training, before the cost of the probe. Negative if the goal buys time with money."""
     expected_saving_seconds: float
-    why: str
+    reason: Reason
 
     def __post_init__(self) -> None:
         require_not_negative(seconds=self.seconds, usd=self.usd)
@@ -27,21 +30,23 @@ class Probe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbePlan:
-    """Where to begin, what to measure after that as long as measurements come out as expected, and when to stop."""
+    """The machine to start on, the probes after that as long as measurements come out as expected, and when to stop."""
 
     goal: Goal
     start: Probe
-    """The machine believed best: the training begins there, and its first iterations are a measurement for nothing."""
+    """The machine expected to be best: the training starts there, and its first iterations are a free measurement."""
     probes: tuple[Probe, ...]
-    stop_when: str
+    stop: Reason
+    """The rule that ends the probing."""
+    keeps_work: bool
+    """True if a migration keeps the work done so far, because the program writes checkpoints."""
     expected_usd: float
-    """Of the training and the probes together."""
+    """The expected cost of the training and the probes together."""
     expected_seconds: float
-    """Of the training alone."""
+    """The expected time of the training alone."""
     unprobed_usd: float
-    """Of the training on the machine believed best, with nothing measured."""
+    """The expected cost of the training on the machine expected to be best, without any probe."""
     unprobed_seconds: float
-    sentences: tuple[str, ...]
 
     def __post_init__(self) -> None:
         require_not_negative(
@@ -50,3 +55,35 @@ class ProbePlan:
             unprobed_usd=self.unprobed_usd,
             unprobed_seconds=self.unprobed_seconds,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbingPlan:
+    """The probes worth taking, and those on machines that `run_probes` cannot reach."""
+
+    plan: ProbePlan
+    profiles: tuple[Profile, ...]
+    unreachable: tuple[Probe, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeResult:
+    """One probe that was taken: its profile, or why there is none."""
+
+    probe: Probe
+    profile: Profile | None = None
+    failure: str | None = None
+    chosen: Estimate | None = None
+    """The estimate that is recommended with the new profile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbingResult:
+    """The probes that were taken, why the probing ended, and the plan after them."""
+
+    steps: tuple[ProbeResult, ...]
+    stopped: Reason
+    interrupted: bool
+    unreachable: tuple[Probe, ...]
+    """Probes that would pay on machines that cannot be reached."""
+    plan: Plan

@@ -24,35 +24,33 @@ OperationKind = Literal[
 ]
 
 Ending = Literal["enough", "finished", "interrupted", "failed", "stalled"]
-"""Why measuring ended: enough was seen; the program finished, was interrupted, failed or stood still."""
-
+"""Why measuring ended: enough iterations were measured; the program finished, was interrupted, failed or stalled."""
 
 Origin = Literal["probe", "code", "tensorboard", "hf", "keras-csv", "mlflow", "wandb", "csv"]
-"""Seen by the probe, by our callback in the program's code, or read from what a past run left behind."""
-
+"""Measured by the probe, by our callback in the program's code, or read from the logs of a past run."""
 
 Norm = Literal["batch", "layer", "group", "instance", "rms"]
 
-Part = Literal["forward", "backward", "optimizer"]
+StepPart = Literal["forward", "backward", "optimizer"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Convolution:
-    """The shape of a convolution, which decides the kernel that a GPU takes for it."""
+    """The shape of a convolution, which determines the kernel that a GPU uses for it."""
 
     channels_in: int
     channels_out: int
     kernel: tuple[int, ...]
     stride: tuple[int, ...]
     plane: tuple[int, ...]
-    """Of the output: height and width, or however many dimensions it has."""
+    """The size of the output in each dimension, such as height and width."""
     groups: int = 1
     transposed: bool = False
 
     def __post_init__(self) -> None:
         require_positive(channels_in=self.channels_in, channels_out=self.channels_out, groups=self.groups)
         if not len(self.kernel) == len(self.stride) == len(self.plane):
-            raise ValueError("kernel, stride and plane must have as many dimensions as one another")
+            raise ValueError("kernel, stride and plane must have the same number of dimensions")
         for extent in (*self.kernel, *self.stride, *self.plane):
             require_positive(extent=extent)
 
@@ -61,7 +59,7 @@ class Convolution:
 class Operation:
     """A kernel launched `count` times in one iteration, each time with this much work.
 
-    What stands below `count` is what a model of kernels wants beside the work; absent where the tracer cannot tell.
+    The fields below `count` are for models of kernels; they are absent if the tracer cannot provide them.
     """
 
     kind: OperationKind
@@ -70,17 +68,18 @@ class Operation:
     bytes: float
     count: int = 1
     name: str | None = None
-    """As the framework calls it: `aten.convolution_backward`."""
-    part: Part | None = None
+    """The name in the framework: `aten.convolution_backward`."""
+    part: StepPart | None = None
     inputs: tuple[tuple[int, ...], ...] = ()
-    """Shapes of the tensors that it reads; likewise those that it writes."""
+    """Shapes of the tensors that it reads."""
     outputs: tuple[tuple[int, ...], ...] = ()
+    """Shapes of the tensors that it writes."""
     convolution: Convolution | None = None
     norm: Norm | None = None
     row: int | None = None
-    """How many elements a norm or a softmax takes together."""
+    """The number of elements over which a norm or a softmax reduces."""
     autocast: bool = False
-    """Kept in float32 by an autocast that runs others in less."""
+    """Whether an autocast keeps it in float32 while it runs others in a smaller dtype."""
 
     def __post_init__(self) -> None:
         require_text(dtype=self.dtype)
@@ -90,12 +89,12 @@ class Operation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Epoch:
-    """What was seen of one pass over the data; `metrics` by the names that the program gives them."""
+    """Results of one pass over the data; `metrics` have the names that the program gives them."""
 
     number: int
-    """From 1 on."""
+    """Counted from 1."""
     seconds: float | None = None
-    """With its validation."""
+    """The time of the epoch, validation included."""
     loss: float | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
 
@@ -108,7 +107,7 @@ class Epoch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlyStopping:
-    """The rule by which the program itself would stop."""
+    """The rule by which the program itself stops."""
 
     metric: str | None
     patience: int
@@ -119,7 +118,7 @@ class EarlyStopping:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """What one short run showed, or what is left of a past one. None and empty mean that nobody could tell."""
+    """Measurements of one short run, or of a past one. None and empty mean unknown."""
 
     id: str
     program: Program
@@ -131,7 +130,7 @@ class Profile:
     framework: str
     framework_version: str | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Of other libraries that decide the speed, by name."""
+    """Versions of other libraries that determine the speed, by name."""
     device: Literal["cpu", "cuda", "mps", "xpu", "tpu"] | None = None
     dtype: str | None = None
     world_size: int = 1
@@ -144,9 +143,9 @@ class Profile:
     validation_samples: int | None = None
     iterations_per_epoch: int | None = None
     epochs: int | None = None
-    """How many the program says it will train; None where it does not say."""
+    """The number of epochs that the program says it will train; None if it does not say."""
     planned_iterations: int | None = None
-    """How many the program says it will train, where it counts in iterations."""
+    """The number of iterations that the program says it will train, if it counts in iterations."""
     early_stopping: EarlyStopping | None = None
 
     parameters: int | None = None
@@ -154,50 +153,53 @@ class Profile:
     optimizer: str | None = None
     optimizer_bytes: int | None = None
     learning_rate_schedule: str | None = None
-    """The name of the scheduler."""
+    """The name of the learning-rate scheduler."""
     learning_rate_plan: tuple[float, ...] = ()
-    """At the start of each epoch that the program would train, as its scheduler has it; of the next hundreds where
-    it does not say how many."""
+    """The learning rate that the scheduler gives at the start of each epoch that the program would train; of some
+    hundred epochs if the number of epochs is unknown."""
     gradient_noise: float | None = None
-    """Variance of the gradient of one batch over the square of its mean, at this batch size."""
+    """The variance of the gradient of one batch divided by the square of its mean, at this batch size."""
     activation_bytes: int | None = None
-    """What the forward pass keeps for the backward pass, at this batch size."""
+    """The memory that the forward pass retains for the backward pass, at this batch size."""
     peak_host_bytes: int | None = None
     peak_device_bytes: int | None = None
     sent_bytes: int | None = None
-    """To the network in an ordinary iteration, by this process; likewise what it received."""
+    """Bytes that this process sends to the network in a steady iteration."""
     received_bytes: int | None = None
+    """Bytes that this process receives from the network in a steady iteration."""
     cpu_use: float | None = None
-    """Cores kept busy, on average over the measured iterations."""
+    """The mean number of busy cores over the measured iterations."""
     gpu_use: float | None = None
-    """The share of that time in which the GPU computed."""
+    """The share of the measured time in which the GPU computed."""
     compile_seconds: float | None = None
     compile_cache_warm: bool | None = None
-    """Whether compiled code of an earlier run was found; a rented machine has none."""
+    """Whether compiled code of an earlier run was reused; a rented machine has none."""
 
     init_seconds: float | None = None
     iteration_seconds: tuple[float, ...] = ()
-    """Every iteration from the first on, each from the end of the one before; validation is not in them. Only a
-    past run that left no times has none."""
+    """The time of every iteration from the first on, each measured from the end of the previous one, without
+    validation. Empty only for a past run that left no times."""
     run_seconds: float | None = None
-    """Wall time of a past run from its start to its end, with the number of iterations in it."""
+    """The wall time of a past run from its start to its end."""
     run_iterations: int | None = None
+    """The number of iterations in `run_seconds`."""
     data_wait_seconds: tuple[float, ...] = ()
-    """The part of each iteration that waited for data; as long as `iteration_seconds`, or empty."""
+    """The time that each iteration waited for data: one entry for each of `iteration_seconds`, or empty."""
     validation_seconds: tuple[float, ...] = ()
     checkpoint_seconds: tuple[float, ...] = ()
     loss: tuple[float | None, ...] = ()
-    """One an iteration; None where it was not a finite number."""
+    """The loss of each iteration; None if it was not finite."""
     learning_rate: tuple[float | None, ...] = ()
-    """One an iteration, of the first group of parameters."""
+    """The learning rate of each iteration, for the first parameter group."""
     curve: tuple[Epoch, ...] = ()
-    """Epoch by epoch, as far as the run went."""
+    """The epochs that the run completed."""
     operations: tuple[Operation, ...] = ()
-    """What one iteration launches: empty where it was not traced."""
+    """The kernels that one iteration launches; empty if it was not traced."""
     operator_seconds: Mapping[str, float] = field(default_factory=dict)
-    """How long the device takes in one iteration for each operator, by the framework's names; empty where that was not
-    measured, and on a CPU. Likewise the host."""
+    """The time of the device in one iteration for each operator, by the framework's names; empty on a CPU, and if it was
+    not measured."""
     operator_host_seconds: Mapping[str, float] = field(default_factory=dict)
+    """The time of the host in one iteration for each operator."""
 
     def __post_init__(self) -> None:
         require_text(id=self.id, framework=self.framework)
@@ -244,7 +246,7 @@ class Profile:
         ):
             require_not_negative(seconds=seconds)
         if self.data_wait_seconds and len(self.data_wait_seconds) != len(self.iteration_seconds):
-            raise ValueError("data_wait_seconds must have one entry an iteration, or none")
+            raise ValueError("data_wait_seconds must have one entry for each iteration, or none")
         if any(value is not None and not math.isfinite(value) for value in (*self.loss, *self.learning_rate)):
             raise ValueError("loss and learning_rate must be finite or None")
         numbers = [epoch.number for epoch in self.curve]
@@ -263,12 +265,12 @@ class Profile:
         return self.iteration_seconds[0] if self.iteration_seconds else None
 
     @property
-    def usual_data_wait_seconds(self) -> float:
-        """The middle wait of the iterations after the first; 0 where waits were not seen."""
+    def median_data_wait_seconds(self) -> float:
+        """The median wait for data of the iterations after the first; 0 if waits were not measured."""
         waits = sorted(self.data_wait_seconds[1:])
         return waits[len(waits) // 2] if waits else 0.0
 
     @property
     def steady_iteration_seconds(self) -> tuple[float, ...]:
-        """All but the first, which also loads libraries, allocates and compiles."""
+        """The times of all iterations but the first, which also loads libraries, allocates memory and compiles."""
         return self.iteration_seconds[1:]

@@ -1,4 +1,4 @@
-"""What the user runs."""
+"""The training program of the user."""
 
 import shlex
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from trainfare.model.checks import require_text, require_unicode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """The user's own command, unmodified, and the directory it is started in."""
+    """The user's own command, unmodified, and the directory in which it is started."""
 
     command: tuple[str, ...]
     directory: str
@@ -22,7 +22,7 @@ class Program:
 
     @property
     def name(self) -> str:
-        """What a person would call it: the script, the module, else the executable."""
+        """The name that a person would use: the script, the module, or else the executable."""
         for word, following in zip(self.command, (*self.command[1:], ""), strict=True):
             if word == "-m" and following:
                 return following
@@ -32,4 +32,5 @@ class Program:
 
     @property
     def command_line(self) -> str:
+        """The command as one line that a shell understands."""
         return shlex.join(self.command)

@@ -1,16 +1,16 @@
-"""A machine that a door has given us, and what goes on there."""
+"""A machine that a door has launched, and the status of the program on it."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 from trainfare.model.checks import require_not_negative, require_text
 
-ActivityState = Literal["idle", "running", "ended"]
+ProgramState = Literal["idle", "running", "ended"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
-    """The `node`-th machine of one Run; `id` is what the door itself calls it."""
+class RentedMachine:
+    """The `node`-th machine of one Run; `id` is the name that the door gives it."""
 
     id: str
     run_id: str
@@ -24,12 +24,12 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Activity:
-    """What the program on a machine does: nothing yet, runs, or has ended."""
+class ProgramStatus:
+    """The status of the program on a machine: not started, running, or ended."""
 
-    state: ActivityState
+    state: ProgramState
     seconds: float | None = None
-    """Since it was started, or from its start to its end."""
+    """The time since it was started, or from its start to its end."""
     exit_code: int | None = None
 
     def __post_init__(self) -> None:

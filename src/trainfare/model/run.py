@@ -1,4 +1,4 @@
-"""A Plan being carried out, and the facts seen while it happens."""
+"""A Plan being carried out, and the facts observed meanwhile."""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ ObservedFact = Literal["state", "iteration", "validation", "loss", "spend", "mes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One attempt at one Plan. Its state is what its Observations say, so a Run never changes."""
+    """One attempt at one Plan. A Run never changes: its state follows from its Observations."""
 
     id: str
     plan_id: str
@@ -25,7 +25,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """One fact about a Run: the `number`-th that was seen of it."""
+    """One fact about a Run: the `number`-th that was observed."""
 
     run_id: str
     number: int

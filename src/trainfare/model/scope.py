@@ -19,7 +19,7 @@ class Quota:
         if self.most < 0:
             raise ValueError(f"a quota cannot be negative, got {self.most} of {self.of}")
 
-    def most_nodes(self, vm_type: VmType) -> int | None:
+    def max_nodes(self, vm_type: VmType) -> int | None:
         """How many machines of that type it leaves; None where it does not speak of them."""
         if self.of in (vm_type.key, vm_type.name):
             return self.most
@@ -38,7 +38,7 @@ class Scope:
     gpus: tuple[str, ...] = ()
     machines: tuple[str, ...] = ()
     """By key or by name."""
-    least_gpu_gib: float | None = None
+    min_gpu_gib: float | None = None
     """Of one GPU."""
     yours: bool = False
     """Only machines that are the user's: owned, or held by a commitment."""
@@ -55,10 +55,10 @@ class Scope:
     """Commitments that are still to be bought; None: those that are held; False: neither."""
 
     def __post_init__(self) -> None:
-        require_positive(least_gpu_gib=self.least_gpu_gib, nodes=self.nodes)
+        require_positive(min_gpu_gib=self.min_gpu_gib, nodes=self.nodes)
         for size in self.batch_sizes:
             require_positive(batch_size=size)
 
-    def most_nodes(self, vm_type: VmType) -> int | None:
+    def max_nodes(self, vm_type: VmType) -> int | None:
         """Machines of that type that the quotas leave; None where none speaks of them."""
-        return min((left for quota in self.quota if (left := quota.most_nodes(vm_type)) is not None), default=None)
+        return min((left for quota in self.quota if (left := quota.max_nodes(vm_type)) is not None), default=None)

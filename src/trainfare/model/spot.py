@@ -1,4 +1,4 @@
-"""Spot machines and deadlines: whether one can be had, a training that may run on one, and what comes of it."""
+"""Spot machines: their availability, a training that may run on them, and the outcome of a deadline."""
 
 import math
 from collections.abc import Sequence
@@ -11,105 +11,111 @@ Action = Literal["spot", "on demand", "wait"]
 Running = Literal["spot", "on demand", "nothing"]
 
 AGE_HOURS = (0.5, 2.0, 8.0)
-"""Where the rungs of an Availability end, the last being open: what has lasted goes on lasting. In public traces the
-rate of loss falls from 1 – 2 an hour in the first half hour to 0.05 after eight."""
-RUNGS = len(AGE_HOURS) + 1
+"""The ends of the age bins, of which the last is open. The rates of an Availability depend on the age of the machine,
+because a machine that has survived longer is lost less often: in public traces the rate of loss falls from 1 – 2 an
+hour in the first half hour to 0.05 after eight hours."""
+AGE_BINS = len(AGE_HOURS) + 1
 PRIOR_EVENTS = 2.0
-"""How many events of its own a rung of a zone needs until they count as much as what is usual; not tuned."""
+"""The number of events in an age bin of a zone at which they weigh as much as the prior; not tuned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Availability:
-    """How long spot machines stay, and how long one waits for the next, as rates by how long it has been so."""
+    """The rates at which spot machines of a zone are lost and become available again, by age bin."""
 
-    where: str
-    """`us-west-2a`, or in words what was pooled."""
+    zone: str
+    """`us-west-2a`, or a description of the zones that were pooled."""
     lost_per_hour: tuple[float, ...]
-    """While a machine can be had: the rate at which that ends, by rung."""
-    back_per_hour: tuple[float, ...]
-    """While none can be had."""
+    """The rate at which an available machine is lost, by the time for which it has been available."""
+    return_per_hour: tuple[float, ...]
+    """The rate at which a machine becomes available again, by the time for which none has been."""
     weight: float = 1.0
-    """Among several that may hold: of how many hours it is known."""
+    """The weight among several zones: the number of observed hours."""
 
     def __post_init__(self) -> None:
-        require_text(where=self.where)
+        require_text(zone=self.zone)
         require_positive(weight=self.weight)
-        if len(self.lost_per_hour) != RUNGS or len(self.back_per_hour) != RUNGS:
-            raise ValueError(f"an availability has {RUNGS} rates of loss and as many of return")
+        if len(self.lost_per_hour) != AGE_BINS or len(self.return_per_hour) != AGE_BINS:
+            raise ValueError(f"an availability has {AGE_BINS} rates of loss and as many of return")
         for rate in self.lost_per_hour:
             require_not_negative(lost_per_hour=rate)
-        for rate in self.back_per_hour:
-            require_positive(back_per_hour=rate)
+        for rate in self.return_per_hour:
+            require_positive(return_per_hour=rate)
 
-    def of_nodes(self, nodes: int) -> "Availability":
-        """Of so many machines together: losing one is losing all."""
+    def for_nodes(self, nodes: int) -> "Availability":
+        """The availability of several machines together, all of which are lost when one is."""
         return replace(self, lost_per_hour=tuple(nodes * rate for rate in self.lost_per_hour))
 
     @property
     def stay_hours(self) -> float:
-        """On the mean, from when one can be had until none can; infinite where none is ever lost."""
+        """The mean time for which a machine stays available; infinite if none is ever lost."""
         return _mean_hours(self.lost_per_hour)
 
     @property
     def wait_hours(self) -> float:
-        """On the mean, from a loss until one can be had again."""
-        return _mean_hours(self.back_per_hour)
+        """The mean time from a loss until a machine is available again."""
+        return _mean_hours(self.return_per_hour)
 
     @property
     def share(self) -> float:
-        """Of the time in which one can be had."""
+        """The share of time in which a machine is available."""
         return 1.0 if math.isinf(self.stay_hours) else self.stay_hours / (self.stay_hours + self.wait_hours)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZoneHistory:
-    """What was counted in a zone (or in several), by rung."""
+    """Events and hours that were counted in one zone, or in several, by age bin."""
 
-    where: str
-    lost: tuple[int, ...]
-    """How often a machine that could be had could not be had any more."""
+    zone: str
+    losses: tuple[int, ...]
+    """How often an available machine was lost."""
     up_hours: tuple[float, ...]
-    """In which one could be had."""
-    back: tuple[int, ...]
+    """The hours in which a machine was available."""
+    returns: tuple[int, ...]
+    """How often a machine became available again."""
     down_hours: tuple[float, ...]
+    """The hours in which no machine was available."""
 
     def __post_init__(self) -> None:
-        require_text(where=self.where)
-        if any(len(each) != RUNGS for each in (self.lost, self.up_hours, self.back, self.down_hours)):
-            raise ValueError(f"a history has {RUNGS} rungs")
+        require_text(zone=self.zone)
+        if any(len(counts) != AGE_BINS for counts in (self.losses, self.up_hours, self.returns, self.down_hours)):
+            raise ValueError(f"a history has {AGE_BINS} age bins")
         require_positive(hours=self.hours)
 
     @property
     def hours(self) -> float:
+        """All hours that were observed."""
         return sum(self.up_hours) + sum(self.down_hours)
 
     @property
     def lost_per_hour(self) -> float:
-        """Whatever its age; of a zone that never had one, as if one had been had for an hour."""
-        return sum(self.lost) / max(1.0, sum(self.up_hours))
+        """The rate of loss over all ages; a zone that never had a machine counts as one hour of availability."""
+        return sum(self.losses) / max(1.0, sum(self.up_hours))
 
-    def availability(self, usual: Availability | None = None) -> Availability:
-        """Events over hours, as if `PRIOR_EVENTS` more had been seen on each rung at the usual rate: what was hardly
-        ever seen here is taken to be as elsewhere. Without a usual one, hardly any."""
-        prior = usual or Availability(where="nowhere", lost_per_hour=(0.01,) * RUNGS, back_per_hour=(0.01,) * RUNGS)
-        events = PRIOR_EVENTS if usual else 0.01
+    def availability(self, prior: Availability | None = None) -> Availability:
+        """The rates, events / hours, shrunk towards the prior as if `PRIOR_EVENTS` more events had been counted in each
+        age bin at its rate. Without a prior, hardly shrunk."""
+        prior_events = PRIOR_EVENTS if prior else 0.01
+        rates = prior or Availability(
+            zone="nowhere", lost_per_hour=(0.01,) * AGE_BINS, return_per_hour=(0.01,) * AGE_BINS
+        )
         return Availability(
-            where=self.where,
-            lost_per_hour=_shrunk(self.lost, self.up_hours, prior.lost_per_hour, events),
-            back_per_hour=_shrunk(self.back, self.down_hours, prior.back_per_hour, events),
+            zone=self.zone,
+            lost_per_hour=_shrink(self.losses, self.up_hours, rates.lost_per_hour, prior_events),
+            return_per_hour=_shrink(self.returns, self.down_hours, rates.return_per_hour, prior_events),
             weight=self.hours,
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotMarket:
-    """What is known of a machine on spot: how it was in one or several zones, any of which may hold, by weight."""
+    """The availability of a machine on spot in one or several zones, each of which applies with its weight."""
 
     zones: tuple[Availability, ...]
     pooled: Availability
-    """Of all of them together: where one must be taken for all."""
+    """The availability of all zones together, for methods that need a single one."""
     source: str
-    """In words that a plan can print."""
+    """The origin of the rates, in words that a plan can print."""
 
     def __post_init__(self) -> None:
         require_text(source=self.source)
@@ -117,18 +123,19 @@ class SpotMarket:
             raise ValueError("a market has at least one zone")
 
 
-def pooled_history(histories: Sequence[ZoneHistory], where: str) -> ZoneHistory:
+def pool_histories(histories: Sequence[ZoneHistory], zone: str) -> ZoneHistory:
+    """The sums of all counts, under the given name."""
     return ZoneHistory(
-        where=where,
-        lost=tuple(sum(each) for each in zip(*(h.lost for h in histories), strict=True)),
-        up_hours=tuple(sum(each) for each in zip(*(h.up_hours for h in histories), strict=True)),
-        back=tuple(sum(each) for each in zip(*(h.back for h in histories), strict=True)),
-        down_hours=tuple(sum(each) for each in zip(*(h.down_hours for h in histories), strict=True)),
+        zone=zone,
+        losses=tuple(sum(counts) for counts in zip(*(h.losses for h in histories), strict=True)),
+        up_hours=tuple(sum(counts) for counts in zip(*(h.up_hours for h in histories), strict=True)),
+        returns=tuple(sum(counts) for counts in zip(*(h.returns for h in histories), strict=True)),
+        down_hours=tuple(sum(counts) for counts in zip(*(h.down_hours for h in histories), strict=True)),
     )
 
 
-def rung_of(seconds: float) -> int:
-    """Of something that has lasted so long."""
+def age_bin(seconds: float) -> int:
+    """The age bin of a state that has lasted for `seconds`."""
     return sum(seconds >= 3600 * hours for hours in AGE_HOURS)
 
 
@@ -137,11 +144,12 @@ class SpotTraining:
     """A training with a deadline that may run on a spot machine, or on the same machine on demand."""
 
     work_seconds: float
-    """On the machine once it has started, checkpoints included."""
+    """The time on the machine after its start, checkpoints included."""
     start_seconds: float
-    """Boot, setup, initialisation and first iteration: again after every loss and every change of market."""
+    """Boot, setup, initialisation and first iteration: repeated after every loss and every change of market."""
     checkpoint_every_seconds: float
-    """Of work; an interruption throws away what was done since. The whole work where there are none."""
+    """The work between two checkpoints; an interruption loses the work since the last one. All work if there are no
+    checkpoints."""
     deadline_seconds: float
     spot_usd_per_hour: float
     on_demand_usd_per_hour: float
@@ -160,88 +168,94 @@ class SpotTraining:
 
     @property
     def slack_seconds(self) -> float:
-        """What is left of the deadline if it ran on demand from the beginning; negative where that is too late."""
+        """The time left before the deadline if it runs on demand from the beginning; negative if that is too late."""
         return self.deadline_seconds - self.start_seconds - self.work_seconds
 
 
 @dataclass(frozen=True, slots=True)
 class SpotState:
-    """A SpotTraining at one moment at which somebody decides. Positional: a replay makes millions."""
+    """A SpotTraining at the moment of a decision. The fields are positional, because a replay makes millions."""
 
     seconds: float
-    """Since it began."""
+    """The time since the training began."""
     left_seconds: float
-    """Work that is not done."""
+    """Work that remains."""
     unsaved_seconds: float
-    """Work that is done, but since the last checkpoint."""
+    """Work that was done since the last checkpoint."""
     available: bool
-    """A spot machine can be had; of one that runs: it still runs."""
+    """Whether a spot machine is available, or still runs if the training is on one."""
     since_seconds: float
-    """For how long that has been so."""
+    """The time since `available` last changed."""
     running: Running
     starting_seconds: float = 0.0
-    """What is still to come of its start."""
+    """The rest of the start of the machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What is expected of one way to run a SpotTraining."""
+    """The expected outcome of one way to run a SpotTraining."""
 
     usd: float
     seconds: float
-    """Until it ends, waiting included."""
+    """The time until it ends, waiting included."""
     late: float
     """The probability of ending after the deadline."""
     fallback: float = 0.0
-    """The probability that it goes over to on demand."""
+    """The probability of changing to on demand."""
 
     def __post_init__(self) -> None:
         require_not_negative(usd=self.usd, seconds=self.seconds)
-        for name, share in (("late", self.late), ("fallback", self.fallback)):
-            if not 0 <= share <= 1:
-                raise ValueError(f"{name} is a probability, got {share}")
+        for name, probability in (("late", self.late), ("fallback", self.fallback)):
+            if not 0 <= probability <= 1:
+                raise ValueError(f"{name} is a probability, got {probability}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotRisk:
-    """What a deadline means for an Estimate on spot, and what going over to on demand in time would cost."""
+    """The risk of a deadline for an Estimate on spot, and the cost of changing to on demand in time."""
 
     deadline_seconds: float
     spot_only: Outcome
     with_fallback: Outcome
-    """On spot while the slack allows, then on demand; late only where on demand alone would be."""
+    """On spot while the slack allows, then on demand; late only if on demand alone would be late."""
     on_demand: Outcome
     """The same machine on demand from the beginning."""
     fallback_at_seconds: float
-    """With nothing done by then, the last moment to begin on demand; later by all that was done and saved. 0 where it
-    must begin on demand at once."""
+    """The last moment to begin on demand if no work was saved until then; saved work postpones it by its length. 0 if
+    the training must begin on demand at once."""
     checkpoint_every_seconds: float | None
     stay_seconds: float
-    """How long a machine stays, and how long the next one takes, on the mean."""
+    """The mean time for which a spot machine stays."""
     wait_seconds: float
+    """The mean time until the next one is available."""
     source: str
-    """Of the history that this rests on."""
+    """The history on which this is based."""
 
     def __post_init__(self) -> None:
         require_positive(deadline_seconds=self.deadline_seconds, checkpoint_every_seconds=self.checkpoint_every_seconds)
-        require_not_negative(fallback_at_seconds=self.fallback_at_seconds, wait_seconds=self.wait_seconds)
+        require_not_negative(
+            fallback_at_seconds=self.fallback_at_seconds, stay_seconds=self.stay_seconds, wait_seconds=self.wait_seconds
+        )
         require_text(source=self.source)
 
 
 def _mean_hours(rates: tuple[float, ...]) -> float:
-    """Of a life with a constant rate λᵢ on each rung of w hours, Σ e^{−Λᵢ}·(1 − e^{−λᵢ·wᵢ})/λᵢ."""
+    """The mean of a lifetime with a constant rate λᵢ in each age bin of wᵢ hours, Σ e^{−Λᵢ}·(1 − e^{−λᵢ·wᵢ})/λᵢ."""
     if rates[-1] <= 0:
         return math.inf
     mean, alive, begin = 0.0, 1.0, 0.0
     for rate, end in zip(rates, (*AGE_HOURS, math.inf), strict=True):
         width = end - begin
-        passed = -math.expm1(-rate * width) if rate else 0.0
-        mean += alive * (passed / rate if rate else width)
-        alive, begin = alive * (1 - passed), end
+        ended = -math.expm1(-rate * width) if rate else 0.0
+        mean += alive * (ended / rate if rate else width)
+        alive, begin = alive * (1 - ended), end
     return mean
 
 
-def _shrunk(
-    events: tuple[int, ...], hours: tuple[float, ...], usual: tuple[float, ...], prior: float
+def _shrink(
+    events: tuple[int, ...], hours: tuple[float, ...], prior_rates: tuple[float, ...], prior_events: float
 ) -> tuple[float, ...]:
-    return tuple((n + prior) / (h + prior / max(rate, 1e-3)) for n, h, rate in zip(events, hours, usual, strict=True))
+    return tuple(
+        (n + prior_events) / (h + prior_events / max(rate, 1e-3))
+        for n, h, rate in zip(events, hours, prior_rates, strict=True)
+    )

@@ -17,7 +17,7 @@ from itertools import combinations, product
 
 from trainfare.catalog.bundled import load_offers
 from trainfare.estimator.cost.delta import excess, saving
-from trainfare.model.cluster import Cluster, Limit, Server, Worker
+from trainfare.model.cluster import Cluster, ClusterLimit, Server, Worker
 from trainfare.model.offer import Offer
 from trainfare.papers.judge import judged, not_recomputable
 from trainfare.papers.printed import Printed
@@ -27,7 +27,7 @@ from trainfare.recommender.clusters.fc2 import cost_opt, mbps_that_gives, scala_
 
 SERVERS, WORKERS, RECOMMENDED, SAVED = "fc2-1", "fc2-2", "fc2-recommendations", "fc2-savings"
 
-LIMIT = Limit(workers=6)
+LIMIT = ClusterLimit(workers=6)
 """Section 8.1: "a limit of 6 workers per cluster"; the later sections keep it."""
 
 ABOVE = 1 + 1e-6

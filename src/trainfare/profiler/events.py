@@ -1,7 +1,7 @@
-"""The probe's events → facts. Pure: what an event is, `probe/` decides; what it means, this file.
+"""Turns the events of the probe into a Profile. Pure functions.
 
-An iteration's time is its span without the windows (validations) and checkpoints in it. The windows between two
-iterations are one validation. Of several processes that train, the one with most iterations speaks.
+The time of an iteration is its span without the windows (validations) and checkpoints in it. The windows between two
+iterations are one validation. If several processes train, the events of the one with most iterations are used.
 """
 
 import binascii
@@ -32,10 +32,11 @@ _ITERATION_FIELDS = ("start", "end", "wait", "batches", "learning_rate")
 _MIN_SECONDS = 1e-9
 """The resolution of the clock: an iteration is never shorter."""
 MIN_VALIDATIONS = 3
+"""Validations after the same number of iterations that are taken to mark epochs; two may be a coincidence."""
 
 
 def parse_events(text: bytes) -> list[Event]:
-    """One a line. A line that a kill cut off is dropped, and so is what is not ours."""
+    """The events, one per line. Incomplete lines, as after a kill, and foreign lines are dropped."""
     events = []
     for line in text.splitlines():
         try:
@@ -54,7 +55,7 @@ def parse_events(text: bytes) -> list[Event]:
 
 
 def _unpack_iterations(event: Event) -> list[Event]:
-    """The probe writes iterations together, to be cheap; each is an event of its own."""
+    """One event per iteration: the probe writes several iterations in one event to be fast."""
     numbers = _unpack_doubles(event)
     rows = [numbers[at : at + len(_ITERATION_FIELDS)] for at in range(0, len(numbers), len(_ITERATION_FIELDS))]
     return [
@@ -64,14 +65,14 @@ def _unpack_iterations(event: Event) -> list[Event]:
 
 
 def _unpack_doubles(event: Event) -> list[float | None]:
-    """Doubles in base64; what is no finite number is None."""
+    """The numbers, packed as doubles in base64; None for those that are not finite."""
     doubles = array("d", binascii.a2b_base64(event["packed"]))
     return [double if math.isfinite(double) else None for double in doubles]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeSummary:
-    """What the probe noticed, in every process together: it explains why there is no profile."""
+    """What the probe saw in all processes, which explains why there is no profile."""
 
     inside_python: bool
     frameworks: tuple[str, ...]
@@ -92,7 +93,7 @@ def summarize_events(events: Iterable[Event]) -> ProbeSummary:
 
 
 def leading_process_events(events: Sequence[Event]) -> list[Event]:
-    """Those of the process that trained most; all, where none did."""
+    """The events of the process with most iterations; all events if there is no iteration."""
     counts = Counter(event["pid"] for event in events if event["event"] == "iteration")
     if not counts:
         return list(events)
@@ -101,13 +102,13 @@ def leading_process_events(events: Sequence[Event]) -> list[Event]:
 
 
 def gpu_from_events(events: Iterable[Event]) -> tuple[str | None, int]:
-    """Name and number of the GPUs, as the framework told them."""
+    """Name and number of the GPUs as the framework reported them."""
     model = _last_event(events, "model")
     return model.get("gpu"), model.get("gpus") or 0
 
 
 def rank_from_events(events: Iterable[Event]) -> int:
-    """Of this process among those that train together; 0 where it trains alone."""
+    """The rank of this process among those that train together; 0 if it trains alone."""
     return _last_event(events, "model").get("rank") or 0
 
 
@@ -121,7 +122,10 @@ def build_profile(
     ending: Ending,
     started: float,
 ) -> Profile:
-    """`started` is when the program was started, on the clock of the events. Needs at least one iteration."""
+    """The Profile of one run, which needs at least one iteration.
+
+    `started` is the moment at which the program was started, on the clock of the events.
+    """
     # A forked child inherits what its parent has imported.
     imports = [event for event in (*events, *leading_process_events(events)) if event["event"] == "import"]
     events = leading_process_events(events)
@@ -137,7 +141,7 @@ def build_profile(
     operator_times = _last_event(events, "operator_times")
     batches = [int(event["batches"]) for event in iterations]
     operations = read_operations(traced)
-    epoch = _epoch_facts(_last_event(events, "loader"), batches, model.get("world_size") or 1)
+    epoch = _epoch_facts(_last_event(events, "loader"), batches)
     epoch["iterations_per_epoch"] = (
         epoch["iterations_per_epoch"] or iterations_per_pass(events, spans) or iterations_between_validations(events)
     )
@@ -167,12 +171,14 @@ def build_profile(
         init_seconds=max(0.0, spans[0][0] - started),
         iteration_seconds=_select(untraced, iteration_seconds(spans, interruptions)),
         data_wait_seconds=_select(untraced, [event["wait"] for event in iterations]) if any(batches) and waits else (),
-        validation_seconds=validation_seconds(spans, windows),
+        validation_seconds=seconds_by_position(spans, windows),
         checkpoint_seconds=seconds_by_position(spans, checkpoints),
         loss=_select(untraced, losses) if losses else (),
         learning_rate=_select(untraced, learning_rates(events, iterations)),
         cpu_use=cpu_use(events),
-        curve=add_reported_metrics(count_epochs(spans, interruptions, losses, length, traces=traces, program_finished=finished), events),
+        curve=add_reported_metrics(
+            count_epochs(spans, interruptions, losses, length, traces=traces, program_finished=finished), events
+        ),
         **_plan(events, length, finished=finished),
         **bytes_per_iteration(events),
         versions=_last_event(events, "versions").get("versions") or {},
@@ -185,7 +191,7 @@ def build_profile(
 
 
 def iteration_seconds(spans: Sequence[Span], windows: Sequence[Span]) -> tuple[float, ...]:
-    """Each span without what windows take of it. Windows are in order and do not overlap."""
+    """The seconds of each span without its overlap with windows, which are in order and do not overlap."""
     ends = [end for _, end in windows]
     seconds = []
     for start, end in spans:
@@ -198,14 +204,11 @@ def iteration_seconds(spans: Sequence[Span], windows: Sequence[Span]) -> tuple[f
     return tuple(seconds)
 
 
-def validation_seconds(spans: Sequence[Span], windows: Sequence[Span]) -> tuple[float, ...]:
-    """One for each place between iterations where there was any. Before the first iteration nothing is validated:
-    some frameworks try the validation code there on a batch or two."""
-    return seconds_by_position(spans, windows)
-
-
 def seconds_by_position(spans: Sequence[Span], windows: Sequence[Span]) -> tuple[float, ...]:
-    """What lies between the same two iterations is one; what lies before the first is left out."""
+    """The seconds of the windows (validations or checkpoints), those between the same two iterations added up.
+
+    Windows before the first iteration are left out: some frameworks run the validation there on a batch or two.
+    """
     ends = [end for _, end in spans]
     seconds: dict[int, float] = {}
     for start, end in windows:
@@ -226,13 +229,13 @@ def count_epochs(
 ) -> tuple[Epoch, ...]:
     """The complete epochs of `length` iterations, each with the validation after it and its mean training loss.
 
-    One is complete once the next has begun, or the program has ended by itself: its validation may still be going on.
-    An iteration that was traced counts as long as the others.
+    An epoch is complete once the next one has begun or the program has finished: until then its validation may still be
+    running. A traced iteration is given the median time of all.
     """
     if length is None:
         return ()
     starts = [start for start, _ in windows]
-    untraced = median(end - start for start, end in spans)
+    typical = median(end - start for start, end in spans)
     epochs, begun = [], spans[0][0]
     for number in range(1, len(spans) // length + 1):
         last = number * length
@@ -242,14 +245,16 @@ def count_epochs(
         between = windows[bisect_left(starts, spans[last - 1][1]) : bisect_left(starts, until)]
         ended = max([spans[last - 1][1], *(end for _, end in between)])
         known = [loss for loss in losses[last - length : last] if loss is not None]
-        tracing_seconds = sum(end - start - untraced for start, end in traces if begun <= start < ended)
-        epochs.append(Epoch(number=number, seconds=ended - begun - tracing_seconds, loss=fmean(known) if known else None))
+        tracing_seconds = sum(end - start - typical for start, end in traces if begun <= start < ended)
+        epochs.append(
+            Epoch(number=number, seconds=ended - begun - tracing_seconds, loss=fmean(known) if known else None)
+        )
         begun = ended
     return tuple(epochs)
 
 
 def add_reported_metrics(curve: Sequence[Epoch], events: Iterable[Event]) -> tuple[Epoch, ...]:
-    """What the framework told of each epoch, beside what was counted; the last word on a metric stands."""
+    """The curve with the metrics that the framework reported for each epoch; of a metric the last value counts."""
     epochs = {epoch.number: epoch for epoch in curve}
     for event in events:
         if event["event"] == "epoch":
@@ -262,7 +267,8 @@ def add_reported_metrics(curve: Sequence[Epoch], events: Iterable[Event]) -> tup
 
 
 def iterations_per_pass(events: Sequence[Event], spans: Sequence[Span]) -> int | None:
-    """Of a stream that does not tell its length: those of the first pass that came to its end and had a follower."""
+    """The iterations of the first pass that ended and was followed by another: the length of an epoch of a stream that
+    does not know its own length. None if there is no such pass."""
     starts = [start for start, _ in _spans(events, "pass")]
     ends = [end for _, end in _spans(events, "pass_end")]
     for start, following in pairwise(starts):
@@ -272,8 +278,11 @@ def iterations_per_pass(events: Sequence[Event], spans: Sequence[Span]) -> int |
 
 
 def iterations_between_validations(events: Iterable[Event]) -> int | None:
-    """Of a program that feeds itself, and so tells nothing of its epochs: where it validates again and again after the
-    same number of iterations, that is taken for an epoch. Twice may be chance; one may have been missed."""
+    """The iterations between two validations, which are taken for an epoch of a program without a loader.
+
+    At least `MIN_VALIDATIONS` must be the same number of iterations apart; others may be a multiple of it, because one
+    may have been missed. None otherwise.
+    """
     positions = sorted({event["after"] for event in events if event["event"] == "window" and "after" in event} - {0})
     lengths = Counter(later - earlier for earlier, later in pairwise([0, *positions]))
     if not lengths:
@@ -283,18 +292,19 @@ def iterations_between_validations(events: Iterable[Event]) -> int | None:
 
 
 def bytes_per_iteration(events: Iterable[Event]) -> dict[str, Any]:
-    """What was sent and received between the first and the last look, an iteration."""
+    """Bytes sent and received per iteration, between the first and the last reading."""
     readings = [event for event in events if event["event"] == "network"]
     iterations = readings[-1]["n"] - readings[0]["n"] if readings else 0
     if iterations < 1:
         return {}
     return {
-        f"{direction}_bytes": max(0, round((readings[-1][direction] - readings[0][direction]) / iterations)) for direction in ("sent", "received")
+        f"{direction}_bytes": max(0, round((readings[-1][direction] - readings[0][direction]) / iterations))
+        for direction in ("sent", "received")
     }
 
 
 def subtract_spans(spans: Iterable[Span], holes: Sequence[Span]) -> list[Span]:
-    """The spans with the holes cut out of them; holes are in order."""
+    """The spans without the holes, which are in order."""
     result: list[Span] = []
     for start, end in spans:
         at = start
@@ -310,7 +320,7 @@ def subtract_spans(spans: Iterable[Span], holes: Sequence[Span]) -> list[Span]:
 
 
 def merge_spans(spans: Iterable[Span]) -> list[Span]:
-    """Overlapping spans as one."""
+    """The spans with overlapping ones merged."""
     result: list[Span] = []
     for start, end in sorted(spans):
         if result and start <= result[-1][1]:
@@ -321,12 +331,12 @@ def merge_spans(spans: Iterable[Span]) -> list[Span]:
 
 
 def read_operations(traced: Event) -> tuple[Operation, ...]:
-    """As the probe wrote them: with the fields that it could tell."""
+    """The operations that the probe wrote, with the fields that it knew."""
     return msgspec.convert(traced.get("operations", ()), tuple[Operation, ...])
 
 
 def computing_dtype(operations: Iterable[Operation]) -> str | None:
-    """The dtype of most FLOPs: under autocast not that of the parameters."""
+    """The dtype with most FLOPs, which under autocast is not that of the parameters."""
     flops: Counter[str] = Counter()
     for operation in operations:
         flops[operation.dtype] += int(operation.flops * operation.count)
@@ -334,16 +344,16 @@ def computing_dtype(operations: Iterable[Operation]) -> str | None:
 
 
 def cpu_use(events: Iterable[Event]) -> float | None:
-    """Cores kept busy by the process itself, without the workers of its loaders."""
+    """The number of cores that the process used on average, without the workers of its loaders."""
     readings = [(event["time"], event["seconds"]) for event in events if event["event"] == "cpu"]
     if len(readings) < 2 or readings[-1][0] <= readings[0][0]:
         return None
     return float((readings[-1][1] - readings[0][1]) / (readings[-1][0] - readings[0][0]))
 
 
-def _epoch_facts(loader: Event, batches: Sequence[int], processes: int) -> dict[str, Any]:
-    """Batch size, samples and iterations of an epoch. A step may take several batches (gradient accumulation);
-    where steps take less than one, the length of an epoch is not known."""
+def _epoch_facts(loader: Event, batches: Sequence[int]) -> dict[str, Any]:
+    """Batch size, samples and iterations of an epoch. A step may use several batches (gradient accumulation); if steps
+    use less than one, the length of an epoch is unknown."""
     batches_per_step = median(batches) if batches else 0
     size, length = loader.get("batch_size"), loader.get("length")
     if not loader or batches_per_step < 1:
@@ -358,12 +368,13 @@ def _epoch_facts(loader: Event, batches: Sequence[int], processes: int) -> dict[
 
 
 def _plan(events: Sequence[Event], iterations_per_epoch: int | None, *, finished: bool) -> dict[str, Any]:
-    """How long the program means to train. One that has ended by itself has shown it by its passes over the data."""
+    """The epochs and iterations that the program means to train. If it finished without a plan, its passes over the
+    data are the epochs."""
     plan = _last_event(events, "plan")
     epochs, iterations = plan.get("epochs"), plan.get("iterations")
     if iterations and iterations_per_epoch:
         if epochs and epochs * iterations_per_epoch <= iterations:
-            iterations = None  # the epochs are over first
+            iterations = None  # the epochs end first
         else:
             epochs = -(-iterations // iterations_per_epoch)
     if epochs is None and finished:
@@ -387,7 +398,7 @@ def _select(positions: Iterable[int], values: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _framework(model: Event, imports: Sequence[Event]) -> dict[str, Any]:
-    """That which trained, as its listener tells. Others may be imported too: TensorFlow imports Keras and JAX."""
+    """The framework that trained, by its own event. Others may be imported too: TensorFlow imports Keras and JAX."""
     versions = {event["name"]: event["version"] for event in imports}
     name = model.get("framework") or ("torch" if "torch" in versions else imports[-1]["name"])
     version = model.get("framework_version") or versions.get(name, "")
@@ -395,7 +406,7 @@ def _framework(model: Event, imports: Sequence[Event]) -> dict[str, Any]:
 
 
 def learning_rates(events: Iterable[Event], iterations: Sequence[Event]) -> list[float | None]:
-    """As seen at each iteration, or as the schedule gave them when it was asked afterwards."""
+    """The learning rate of each iteration, as read at the iteration or computed from the schedule afterwards."""
     rates = [event["learning_rate"] for event in iterations]
     for event in events:
         if event["event"] == "learning_rates":

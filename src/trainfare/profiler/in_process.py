@@ -14,7 +14,7 @@ from trainfare.probe.recorder import Recorder
 from trainfare.probe.stop import Stop
 
 
-class MeasuringEnded(Exception):
+class MeasuringEndedError(Exception):
     """Leaves the running hook; the guard around the hook keeps it from the program."""
 
 
@@ -31,7 +31,7 @@ class SilentStop(Stop):
     def end(self) -> NoReturn:
         self._recorder.close()
         self._on_end()
-        raise MeasuringEnded
+        raise MeasuringEndedError
 
 
 class InProcessProbe:

@@ -4,7 +4,7 @@ The program runs in a session of its own, in the given directory (`workspace.py`
 callback and into a bounded log. When measuring ends, every process that it started is ended.
 
 The probe itself stops after a number of iterations. Any other stopping rule is evaluated here on the events so far, and
-every process is told to stop through a file.
+a file tells every process to stop.
 """
 
 import math
@@ -30,10 +30,10 @@ from trainfare.model.program import Program
 from trainfare.probe import boot
 from trainfare.probe.stop import STOP_FILE_SUFFIX
 from trainfare.profiler.command import probe_blocking_flag
-from trainfare.profiler.stopping import STEADY, StoppingRule, UntilStable
-from trainfare.profiler.events import Event, parse_events, build_profile
+from trainfare.profiler.events import Event, build_profile, parse_events
 from trainfare.profiler.output import Log, Pump
-from trainfare.profiler.processes import end_all, pause_shell, is_running
+from trainfare.profiler.processes import end_all, is_running, pause_shell
+from trainfare.profiler.stopping import STEADY, StoppingRule, UntilStable
 
 PROBE_SITE = Path(boot.__file__).parent / "site"
 

@@ -114,9 +114,9 @@ def _in_scope(offer: Offer, scope: Scope) -> bool:
         and (not scope.regions or offer.region in scope.regions)
         and (not scope.machines or vm_type.key in scope.machines or vm_type.name in scope.machines)
         and (not scope.gpus or (gpu is not None and gpu.name in scope.gpus))
-        and (scope.least_gpu_gib is None or (gpu is not None and gpu.memory_gib >= scope.least_gpu_gib))
+        and (scope.min_gpu_gib is None or (gpu is not None and gpu.memory_gib >= scope.min_gpu_gib))
         and (not scope.yours or offer.market == "own" or offer.held)
-        and scope.most_nodes(vm_type) != 0
+        and scope.max_nodes(vm_type) != 0
     )
 
 
@@ -138,7 +138,7 @@ def _shapes(vm_type: VmType, scope: Scope, *, several: bool) -> Iterator[tuple[i
         return
     if vm_type.gpus > 1:
         yield 1, 1
-    left = scope.most_nodes(vm_type)
+    left = scope.max_nodes(vm_type)
     most = min(n for n in (scope.nodes or MOST_NODES, left) if n is not None)
     nodes = 1
     while nodes < most:

@@ -1,36 +1,72 @@
-"""The best Estimate for a Goal, and the order of the others.
+"""The ranking of estimates for a goal, which of them are eligible, and why others were rejected.
 
-    cheapest   cost, of equal ones the fastest
-    fastest    time, of equal ones the cheapest
-    weighted   w·time/least time + (1 − w)·cost/least cost (the normalised equation that Malta 2021, section 5.6,
-               leaves to the future); of equal ones the fastest, then the cheapest
+    cheapest   by cost, ties by time
+    fastest    by time, ties by cost
+    weighted   by w·time/least time + (1 − w)·cost/least cost (the normalised equation that Malta 2021, section 5.6,
+               leaves as future work), ties by time, then by cost
 
-With w = 1 that is the fastest and with w = 0 the cheapest, to the last digit. The least time and the least cost are of
-all that may be chosen, whichever machines they are of; limits cut candidates away and leave the yardstick as it is, so
-that what an hour is worth in dollars does not depend on the deadline.
+With w = 1 the weighted goal is exactly the fastest and with w = 0 exactly the cheapest. The ideal point, the least time
+and the least cost, is taken over all eligible candidates, whichever machines they belong to. Limits remove candidates
+and leave the ideal point unchanged, so the price that the weights put on an hour does not depend on the deadline.
 
-What a larger choice does to the best, `least` being that of the larger one: its score never rises. By its own yardstick
-the best of the smaller choice may look better, since the yardstick moves with the choice; and a machine that nobody
-takes, cheaper or faster than all others, can turn the order of two others. Cheapest and fastest know neither.
+If candidates are added and both choices are scored with the ideal point of the larger set, the score of the best never
+rises. Scored with its own ideal point, the best of the smaller set may look better, because the ideal point moves; and
+an added candidate that is not chosen itself can reverse the order of two others. The cheapest and the fastest have
+neither property.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import Literal, Protocol, TypeVar
 
-from trainfare.errors import InfeasibleError
 from trainfare.model.checks import require_positive
-from trainfare.model.estimate import Estimate
-from trainfare.model.offer import Market, Offer
+from trainfare.model.interval import Interval
+from trainfare.model.offer import Candidate, Market, Offer
 from trainfare.model.plan import Goal
-from trainfare.units import format_number
 
-STEADY_MARKETS: frozenset[Market] = frozenset({"on_demand", "own", "reserved"})
+UNINTERRUPTED_MARKETS: frozenset[Market] = frozenset({"on_demand", "own", "reserved"})
 """Markets that do not take a machine away before the training ends."""
+
+Rejection = Literal[
+    "does_not_fit",
+    "market_not_allowed",
+    "beyond_deadline",
+    "beyond_budget",
+    "spot_too_risky",
+    "spot_not_checked",
+    "too_late_for_early_target",
+]
+"""Why a candidate was not considered any further. Spot candidates under a deadline are `spot_not_checked` if better
+ones were checked first, or if the same machine has no price on demand to fall back to."""
+
+
+class TimeAndCost(Protocol):
+    """A candidate with its time and cost."""
+
+    @property
+    def candidate(self) -> Candidate: ...
+    @property
+    def seconds(self) -> Interval: ...
+    @property
+    def usd(self) -> Interval: ...
+
+
+class Estimated(TimeAndCost, Protocol):
+    """A candidate with its time and cost, and whether it fits in memory."""
+
+    @property
+    def fits(self) -> bool | None: ...
+
+
+T = TypeVar("T", bound=TimeAndCost)
+E = TypeVar("E", bound=Estimated)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdealPoint:
-    """The yardstick of a weighted goal."""
+    """The least time and the least cost of any candidate: the units in which a weighted goal measures both."""
 
     seconds: float
     usd: float
@@ -39,110 +75,105 @@ class IdealPoint:
         require_positive(seconds=self.seconds, usd=self.usd)
 
 
-def ideal_point(estimates: Sequence[Estimate]) -> IdealPoint:
-    """The least time of any and the least cost of any."""
+def ideal_point(estimates: Sequence[TimeAndCost]) -> IdealPoint:
+    """The least time and the least cost, usually of two different candidates."""
     return IdealPoint(seconds=min(e.seconds.value for e in estimates), usd=min(e.usd.value for e in estimates))
 
 
 def weight_of_time(goal: Goal) -> float:
-    """w; the cheapest and the fastest are its ends."""
+    """w: 0 for the cheapest, 1 for the fastest."""
     return {"cheapest": 0.0, "fastest": 1.0}.get(goal.kind, goal.weight_time or 0.0)
 
 
-def score(estimate: Estimate, weight_time: float, least: IdealPoint) -> float:
-    """w·time/least time + (1 − w)·cost/least cost: 1 is a machine that is both the fastest and the cheapest."""
+def score(estimate: TimeAndCost, weight_time: float, ideal: IdealPoint) -> float:
+    """w·time/least time + (1 − w)·cost/least cost: 1 for a machine that is both the fastest and the cheapest."""
     w = weight_time
-    return w * estimate.seconds.value / least.seconds + (1 - w) * estimate.usd.value / least.usd
+    return w * estimate.seconds.value / ideal.seconds + (1 - w) * estimate.usd.value / ideal.usd
 
 
-def in_order(estimates: Iterable[Estimate], goal: Goal, *, least: IdealPoint | None = None) -> tuple[Estimate, ...]:
-    """Best first; what neither time nor cost tell apart, the name of the offer does, then nodes and batch size.
+def in_order(estimates: Iterable[T], goal: Goal, *, ideal: IdealPoint | None = None) -> tuple[T, ...]:
+    """The estimates, best first; equal time and cost are ordered by offer, nodes and batch size.
 
-    `least` is the yardstick of a weighted goal, where it is of more than those given.
+    `ideal` is the ideal point of a weighted goal, if it belongs to more candidates than those given.
     """
     given = list(estimates)
-    return tuple(sorted(given, key=_whole_key(given, goal, least))) if given else ()
+    if not given:
+        return ()
+    key = _key(given, goal, ideal)
+    ordered: list[T] = []
+    for _, group in groupby(sorted(((key(e), e) for e in given), key=itemgetter(0)), key=itemgetter(0)):
+        equals = [estimate for _, estimate in group]
+        # Names are built only for ties: there are thousands of estimates.
+        ordered += equals if len(equals) == 1 else sorted(equals, key=lambda e: _name(e.candidate))
+    return tuple(ordered)
 
 
-def best_of(estimates: Iterable[Estimate], goal: Goal, *, least: IdealPoint | None = None) -> Estimate | None:
-    """The first in order; None of none."""
+def best_of(estimates: Iterable[T], goal: Goal, *, ideal: IdealPoint | None = None) -> T | None:
+    """The first in order; None if there are no estimates."""
     given = list(estimates)
     if not given:
         return None
-    keys = list(map(_key(given, goal, least), given))
+    keys = list(map(_key(given, goal, ideal), given))
     best = min(keys)
     ties = [e for e, key in zip(given, keys, strict=True) if key == best]
-    return in_order(ties, goal, least=least)[0]  # names are asked for only where they decide
+    return min(ties, key=lambda e: _name(e.candidate))
 
 
-def _whole_key(
-    given: Sequence[Estimate], goal: Goal, least: IdealPoint | None
-) -> Callable[[Estimate], tuple[object, ...]]:
-    key = _key(given, goal, least)
-    names: dict[int, tuple[str, str, Market]] = {}  # an offer occurs at many numbers of nodes and batch sizes
-
-    def whole(e: Estimate) -> tuple[object, ...]:
-        candidate = e.candidate
-        offer = candidate.offer
-        name = names.get(id(offer))
-        if name is None:
-            name = names[id(offer)] = offer.key
-        return *key(e), name, candidate.nodes, candidate.batch_size or 0, candidate.gpus_used or 0
-
-    return whole
+def _name(candidate: Candidate) -> tuple[object, ...]:
+    return *candidate.offer.key, candidate.nodes, candidate.batch_size or 0, candidate.gpus_used or 0
 
 
-def _key(given: Sequence[Estimate], goal: Goal, least: IdealPoint | None) -> Callable[[Estimate], tuple[float, ...]]:
+def _key(given: Sequence[T], goal: Goal, ideal: IdealPoint | None) -> Callable[[T], tuple[float, ...]]:
     w = weight_of_time(goal)
     if w == 0:
         return lambda e: (e.usd.value, e.seconds.value)
     if w == 1:
         return lambda e: (e.seconds.value, e.usd.value)
-    yardstick = least or ideal_point(given)
-    # Both quotients never fall as their quantity grows, rounded or not: what is dominated never comes first.
-    return lambda e: (score(e, w, yardstick), e.seconds.value, e.usd.value)
+    unit = ideal or ideal_point(given)
+    # Both quotients never fall as their quantity grows, even rounded: a dominated candidate never comes first.
+    return lambda e: (score(e, w, unit), e.seconds.value, e.usd.value)
 
 
-def choosable(estimates: Sequence[Estimate], *, spot: bool, reserved: bool | None = None) -> tuple[Estimate, ...]:
-    """Those that fit in memory, on the markets that the user allows; `InfeasibleError` when none is left.
+def reject_ineligible(
+    estimates: Iterable[E], *, spot: bool, reserved: bool | None = None
+) -> tuple[tuple[E, ...], dict[Candidate, Rejection]]:
+    """The estimates that fit in memory and are on an allowed market, and the rejections of the others.
 
-    Of commitments, those that are held; with `reserved` also those to be bought, and none where it is False.
+    Commitments that are held are allowed; with `reserved` also those that would have to be bought, and none if it is
+    False.
     """
-    fitting = [e for e in estimates if e.fits is not False]
-    if estimates and not fitting:
-        roomiest = max((e.memory for e in estimates if e.memory), key=lambda m: m.available_gib)
-        needed = roomiest.needed_gib
-        raise InfeasibleError(
-            f"it fits in no machine: an iteration needs about {format_number(needed.value)} GiB "
-            f"(90 %: {format_number(needed.low)} – {format_number(needed.high)}), and the largest GPU has "
-            f"{format_number(roomiest.available_gib)} GiB. Profile it again with a smaller batch size."
-        )
-    allowed = tuple(e for e in fitting if _is_allowed(e.candidate.offer, spot=spot, reserved=reserved))
-    if not allowed:
-        raise InfeasibleError(
-            "no machine is left to choose from: the profile has no operations, so it speaks only of the machine "
-            "type that it was taken on. Take one that speaks of every GPU: trainfare profile without "
-            "--no-operations, and with fewer --iterations than the program trains, since operations are traced "
-            "in one more."
-        )
-    return allowed
-
-
-def best_per_machine(ordered: Iterable[Estimate]) -> tuple[Estimate, ...]:
-    """The first estimate of each machine type and market, whatever its nodes and batch size: the same machine in a
-    dearer region or at a worse batch size is no alternative.
-
-    What is held and what would have to be bought are two markets.
-    """
-    best: dict[tuple[str, str, Market, bool], Estimate] = {}
-    for estimate in ordered:
-        offer = estimate.candidate.offer
-        vm_type = offer.vm_type
-        best.setdefault((vm_type.provider, vm_type.name, offer.market, offer.held), estimate)
-    return tuple(best.values())
+    eligible: list[E] = []
+    rejections: dict[Candidate, Rejection] = {}
+    for estimate in estimates:
+        if estimate.fits is False:
+            rejections[estimate.candidate] = "does_not_fit"
+        elif not _is_allowed(estimate.candidate.offer, spot=spot, reserved=reserved):
+            rejections[estimate.candidate] = "market_not_allowed"
+        else:
+            eligible.append(estimate)
+    return tuple(eligible), rejections
 
 
 def _is_allowed(offer: Offer, *, spot: bool, reserved: bool | None) -> bool:
     if offer.market == "reserved":
         return offer.held if reserved is None else reserved
-    return spot or offer.market in STEADY_MARKETS
+    return spot or offer.market in UNINTERRUPTED_MARKETS
+
+
+def not_rejected(estimates: Iterable[T], rejections: Mapping[Candidate, Rejection]) -> tuple[T, ...]:
+    """The estimates without a rejection, in the order given."""
+    return tuple(e for e in estimates if e.candidate not in rejections)
+
+
+def best_per_machine(ordered: Iterable[T]) -> tuple[T, ...]:
+    """The first estimate of each machine type and market, whatever its nodes and batch size: the same machine in a
+    more expensive region or at a worse batch size is no alternative.
+
+    A commitment that is held and one that would have to be bought count as two markets.
+    """
+    best: dict[tuple[str, str, Market, bool], T] = {}
+    for estimate in ordered:
+        offer = estimate.candidate.offer
+        vm_type = offer.vm_type
+        best.setdefault((vm_type.provider, vm_type.name, offer.market, offer.held), estimate)
+    return tuple(best.values())

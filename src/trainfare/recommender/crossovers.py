@@ -1,7 +1,7 @@
-"""Which machine wins at how many epochs: below n epochs A, above it B (Malta 2021, section 5.4).
+"""The number of epochs from which another machine wins: below n epochs A, from n on B (Malta 2021, section 5.4).
 
 Time and cost are straight lines in the number of epochs, a + b·N: a machine that starts slowly and runs fast wins
-only when there is enough to run. The best of many lines is their lower envelope, walked here from left to right.
+only if there is enough to run. The best of many lines is their lower envelope, followed here from left to right.
 """
 
 import math
@@ -16,7 +16,7 @@ MOST_EPOCHS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WinningRange:
-    """From `first` to `last` epochs this candidate is the best; `last` is None where it stays so."""
+    """The range of epochs, `first` to `last`, in which this candidate is the best; `last` is None if it has no end."""
 
     first: int
     last: int | None
@@ -24,11 +24,12 @@ class WinningRange:
 
 
 def winning_ranges(once: Sequence[Estimate], twice: Sequence[Estimate], goal: Goal) -> tuple[WinningRange, ...]:
-    """From the estimates of the same candidates, in the same order, for one epoch and for two."""
+    """The winners in ascending order of epochs, from unrounded estimates of the same candidates, in the same order, for
+    one epoch and for two."""
     read: Callable[[Estimate], float] = (
         (lambda e: e.usd.value) if goal.kind == "cheapest" else (lambda e: e.seconds.value)
     )
-    # What an epoch adds, and what is there before the first.
+    # The slope is what one epoch adds, the intercept what precedes the first.
     lines = [(read(two) - read(one), 2 * read(one) - read(two)) for one, two in zip(once, twice, strict=True)]
     found: list[tuple[int, int]] = []
     epochs = 1
@@ -41,7 +42,8 @@ def winning_ranges(once: Sequence[Estimate], twice: Sequence[Estimate], goal: Go
         epochs, best = following
     ends = [epochs - 1 for epochs, _ in found[1:]]
     return tuple(
-        WinningRange(first=first, last=last, estimate=once[i]) for (first, i), last in zip(found, [*ends, None], strict=True)
+        WinningRange(first=first, last=last, estimate=once[i])
+        for (first, i), last in zip(found, [*ends, None], strict=True)
     )
 
 
@@ -50,13 +52,13 @@ def _at(line: tuple[float, float], epochs: int) -> float:
 
 
 def _next_to_win(lines: Sequence[tuple[float, float]], best: int, after: int) -> tuple[int, int] | None:
-    """The first number of epochs at which another line lies below the best, and which."""
-    slope, start = lines[best]
+    """The first number of epochs at which another line lies below the best, and the index of that line."""
+    slope, intercept = lines[best]
     crossings = []
-    for i, (its_slope, its_start) in enumerate(lines):
-        if its_slope < slope:
-            meets_at = (its_start - start) / (slope - its_slope)
-            epochs = max(after + 1, math.floor(meets_at) + 1)
+    for i, (other_slope, other_intercept) in enumerate(lines):
+        if other_slope < slope:
+            crossing = (other_intercept - intercept) / (slope - other_slope)
+            epochs = max(after + 1, math.floor(crossing) + 1)
             crossings.append((epochs, _at(lines[i], epochs), i))
     if not crossings:
         return None

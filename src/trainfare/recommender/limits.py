@@ -1,157 +1,84 @@
-"""Which candidates keep the deadline and the budget, and what to ask for instead where none does.
+"""The candidates within the deadline and the budget, and the nearest alternatives if there are none.
 
-A limit is kept when the upper end of the interval with the confidence of the goal keeps it:
+A candidate is within a limit if the upper end of its interval, at the confidence of the goal, is within it:
 
     u_c = value·(high/value)^(z'/z) ≤ limit
 
-as `Interval.at` has it, z' and z being the quantiles of the goal's and of the interval's confidence. Time and cost are
-asked each by itself: that both hold at once is then as likely only where they err alike, as they do on one machine,
-whose cost is its time at a price.
+as `Interval.at` computes it; z' and z are the normal quantiles of the goal's and of the interval's confidence. Time and
+cost are checked separately: both hold together with that confidence only if their errors are fully correlated, as they
+are on one machine, whose cost is its time at a price.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
 from functools import cache
 from statistics import NormalDist
 
-from trainfare.errors import InfeasibleError
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
+from trainfare.model.offer import Candidate, Market
 from trainfare.model.plan import Goal
-from trainfare.recommender.words import candidate_words, limit_words
-from trainfare.units import SECONDS_PER_HOUR, format_duration, format_usd, plural
+from trainfare.recommender.choose import Rejection, T, TimeAndCost
+from trainfare.units import write_duration
 
-LEAST_CONFIDENCE = 0.5
-"""No advice below it: then one training in four or more would miss the limit."""
+MIN_CONFIDENCE = 0.5
+"""The lowest confidence that is suggested: below it, one training in four or more would exceed the limit."""
+OPT_IN_MARKETS: tuple[Market, ...] = ("spot", "reserved")
+"""Markets that are considered only if the user allows them."""
 
 
 @cache
 def quantile(confidence: float) -> float:
-    """z: so many deviations either side hold it with this confidence."""
+    """z: the number of standard deviations on either side that contain this share of a normal distribution."""
     return NormalDist().inv_cdf((1 + confidence) / 2)
 
 
 def upper_end(interval: Interval, confidence: float) -> float:
-    """`interval.at(confidence).high`, for thousands of them."""
-    of = interval.confidence
-    if of == confidence or not interval.value:
+    """`interval.at_confidence(confidence).high` without building the interval, for thousands of candidates."""
+    own = interval.confidence
+    if own == confidence or not interval.value:
         return interval.high
-    return interval.value * math.pow(interval.high / interval.value, _stretch(of, confidence))
+    return interval.value * math.pow(interval.high / interval.value, _exponent(own, confidence))
 
 
 @cache
-def _stretch(of: float, confidence: float) -> float:
-    return quantile(confidence) / quantile(of)
+def _exponent(own: float, confidence: float) -> float:
+    """z'/z."""
+    return quantile(confidence) / quantile(own)
 
 
-def within(estimates: Iterable[Estimate], goal: Goal) -> tuple[Estimate, ...]:
-    """Those that keep both limits, in the order given."""
-    kept, confidence = tuple(estimates), goal.confidence
+def within_limits(estimates: Iterable[T], goal: Goal) -> tuple[T, ...]:
+    """The estimates within both limits, in the order given."""
+    found, confidence = tuple(estimates), goal.confidence
     deadline, budget = goal.deadline_seconds, goal.budget_usd
     if deadline is not None:
-        kept = tuple(e for e in kept if upper_end(e.seconds, confidence) <= deadline)
+        found = tuple(e for e in found if upper_end(e.seconds, confidence) <= deadline)
     if budget is not None:
-        kept = tuple(e for e in kept if upper_end(e.usd, confidence) <= budget)
-    return kept
+        found = tuple(e for e in found if upper_end(e.usd, confidence) <= budget)
+    return found
 
 
-def infeasible(estimates: Sequence[Estimate], goal: Goal, *, unasked: Sequence[Estimate] = ()) -> InfeasibleError:
-    """What to say where nothing that may be chosen keeps the limits: which of them binds, and the nearest plan with the
-    limit that lets it in, rounded up so that it does.
-
-    `unasked` fit too, but are on markets that the user did not ask for.
-    """
-    if within(estimates, goal):
-        raise ValueError("something keeps the limits")
-    in_time = within(estimates, replace(goal, budget_usd=None)) if goal.deadline_seconds is not None else ()
-    affordable = within(estimates, replace(goal, deadline_seconds=None)) if goal.budget_usd is not None else ()
-    batch = len({e.candidate.batch_size for e in estimates}) > 1
-    none = (
-        f"of {plural(len(estimates), 'candidate')} none would" if len(estimates) > 1 else "the one candidate would not"
-    )
-    said = [f"{none} {limit_words(goal)}{_binding(goal, in_time, affordable)}."]
-    said += _suggestions(estimates, in_time, affordable, goal, batch)
-    said += _less_sure(estimates, goal, batch)
-    said += _on_other_markets(unasked, goal, batch)
-    return InfeasibleError(" ".join(said))
+def reject_beyond_limits(estimates: Iterable[T], goal: Goal) -> tuple[tuple[T, ...], dict[Candidate, Rejection]]:
+    """The estimates within both limits, in the order given, and the rejections of the others."""
+    confidence, deadline, budget = goal.confidence, goal.deadline_seconds, goal.budget_usd
+    if deadline is None and budget is None:
+        return tuple(estimates), {}
+    within: list[T] = []
+    rejections: dict[Candidate, Rejection] = {}
+    for estimate in estimates:
+        if deadline is not None and upper_end(estimate.seconds, confidence) > deadline:
+            rejections[estimate.candidate] = "beyond_deadline"
+        elif budget is not None and upper_end(estimate.usd, confidence) > budget:
+            rejections[estimate.candidate] = "beyond_budget"
+        else:
+            within.append(estimate)
+    return tuple(within), rejections
 
 
-def _binding(goal: Goal, in_time: Sequence[Estimate], affordable: Sequence[Estimate]) -> str:
-    """Which of two limits it is."""
-    if goal.deadline_seconds is None or goal.budget_usd is None:
-        return ""
-    if in_time and affordable:
-        deadline_kept = f"{len(in_time)} keep{_s(in_time)} the deadline alone"
-        return f", though {deadline_kept} and {len(affordable)} the budget alone"
-    if in_time:
-        return f": {len(in_time)} keep{_s(in_time)} the deadline, none the budget"
-    if affordable:
-        return f": {len(affordable)} keep{_s(affordable)} the budget, none the deadline"
-    return ": none keeps even one of the two"
-
-
-def _s(keeping: Sequence[Estimate]) -> str:
-    """Of one: `keeps`."""
-    return "s" if len(keeping) == 1 else ""
-
-
-def _suggestions(
-    estimates: Sequence[Estimate],
-    in_time: Sequence[Estimate],
-    affordable: Sequence[Estimate],
-    goal: Goal,
-    batch: bool,
-) -> list[str]:
-    confidence = goal.confidence
-    seconds: Callable[[Estimate], float] = lambda e: upper_end(e.seconds, confidence)  # noqa: E731 two words, used below
-    usd: Callable[[Estimate], float] = lambda e: upper_end(e.usd, confidence)  # noqa: E731
-    said = []
-    if goal.deadline_seconds is not None and (affordable or goal.budget_usd is None):
-        fastest = min(affordable or estimates, key=lambda e: (seconds(e), usd(e)))
-        which = "the fastest" if not affordable else "the fastest within the budget"
-        text = duration_option(seconds(fastest))
-        said.append(
-            f"{_named(which, fastest, batch)}, needs {_seconds_words(seconds(fastest))} "
-            f"({format_duration(fastest.seconds.value)} expected): --deadline {text}."
-        )
-    if goal.budget_usd is not None and (in_time or goal.deadline_seconds is None):
-        cheapest = min(in_time or estimates, key=lambda e: (usd(e), seconds(e)))
-        which = "the cheapest" if not in_time else "the cheapest within the deadline"
-        text = usd_option(usd(cheapest))
-        said.append(
-            f"{_named(which, cheapest, batch)}, needs {text} $ "
-            f"({format_usd(cheapest.usd.value)} expected): --budget {text}."
-        )
-    if not said:
-        deadline, budget = goal.deadline_seconds or math.inf, goal.budget_usd or math.inf
-        nearest = min(estimates, key=lambda e: (max(seconds(e) / deadline, usd(e) / budget), seconds(e)))
-        said.append(
-            f"{_named('the nearest', nearest, batch)}, needs {_seconds_words(seconds(nearest))} and "
-            f"{usd_option(usd(nearest))} $: --deadline {duration_option(seconds(nearest))} "
-            f"--budget {usd_option(usd(nearest))}."
-        )
-    return [f"{one[0].upper()}{one[1:]}" for one in said]
-
-
-def _named(which: str, estimate: Estimate, batch: bool) -> str:
-    return f"{which}, {candidate_words(estimate.candidate, batch=batch)}"
-
-
-def _less_sure(estimates: Sequence[Estimate], goal: Goal, batch: bool) -> list[str]:
-    """The candidate that keeps the limits with the greatest confidence, where that is worth asking for."""
-    surest = max(estimates, key=lambda e: confidence_that_keeps(e, goal))
-    whole = math.floor(100 * confidence_that_keeps(surest, goal) - 1e-9)
-    if whole / 100 < LEAST_CONFIDENCE:
-        return []
-    return [
-        f"With {whole} % confidence {candidate_words(surest.candidate, batch=batch)} would: --confidence {whole / 100}."
-    ]
-
-
-def confidence_that_keeps(estimate: Estimate, goal: Goal) -> float:
-    """The greatest with which it keeps both limits; 0 where even what is expected does not.
+def confidence_within_limits(estimate: TimeAndCost, goal: Goal) -> float:
+    """The greatest confidence at which the estimate is within both limits; 0 if even its expected value is not.
 
     c = 2·Φ(z·ln(limit/value)/ln(high/value)) − 1
     """
@@ -167,45 +94,155 @@ def confidence_that_keeps(estimate: Estimate, goal: Goal) -> float:
     return found
 
 
-def _on_other_markets(unasked: Sequence[Estimate], goal: Goal, batch: bool) -> list[str]:
-    kept = within(unasked, goal)
-    said = []
-    for market, option in (("spot", "--spot"), ("reserved", "--reserved")):
-        on_it = [e for e in kept if e.candidate.offer.market == market]
-        if on_it:
-            best = min(on_it, key=lambda e: (e.usd.value, e.seconds.value))
-            said.append(f"With {option}, {candidate_words(best.candidate, batch=batch)} would.")
-    return said
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NearestByTime:
+    """The fastest candidate, of those within the budget if there are any, and the deadline that would include it."""
+
+    estimate: Estimate
+    seconds: float
+    deadline: str
+    within_budget: bool
 
 
-def duration_option(seconds: float) -> str:
-    """`4h10m`: rounded up, as `--deadline` reads it."""
-    whole = _rounded_up(seconds)
-    parts = []
-    for size, letter in ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s")):
-        if size == 86_400 and whole < 2 * size:
-            continue
-        count, whole = divmod(whole, size)
-        if count:
-            parts.append(f"{count}{letter}")
-    return "".join(parts)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NearestByCost:
+    """The cheapest candidate, of those within the deadline if there are any, and the budget that would include it."""
+
+    estimate: Estimate
+    budget: str
+    within_deadline: bool
 
 
-def _seconds_words(seconds: float) -> str:
-    """The same, rounded up alike, in a sentence."""
-    whole = _rounded_up(seconds)
-    return format_duration(whole) if whole < SECONDS_PER_HOUR else format_duration(whole)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NearestByBoth:
+    """The candidate that exceeds both limits by the smallest factor, and the limits that would include it."""
+
+    estimate: Estimate
+    seconds: float
+    deadline: str
+    budget: str
 
 
-def _rounded_up(seconds: float) -> int:
-    """By a fiftieth at the most, or a second."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NearestByConfidence:
+    """The candidate that is within the limits at the highest confidence, if that is worth suggesting."""
+
+    estimate: Estimate
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitConflict:
+    """No eligible candidate is within the limits: which of them binds, and the nearest alternatives."""
+
+    goal: Goal
+    candidates: int
+    within_deadline: int
+    within_budget: int
+    several_batch_sizes: bool
+    by_time: NearestByTime | None = None
+    by_cost: NearestByCost | None = None
+    by_both: NearestByBoth | None = None
+    by_confidence: NearestByConfidence | None = None
+    on_other_markets: Mapping[Market, Estimate]
+    """The cheapest candidate within the limits on each market that the user did not allow."""
+
+
+def limit_conflict(
+    estimates: Sequence[Estimate], goal: Goal, *, on_other_markets: Sequence[Estimate] = ()
+) -> LimitConflict:
+    """The conflict between the limits and the eligible estimates, none of which is within them.
+
+    `on_other_markets` fit in memory, but are on markets that the user did not allow. Suggested limits are rounded up so
+    that they include the candidate they are for.
+    """
+    if within_limits(estimates, goal):
+        raise ValueError("at least one estimate is within the limits")
+    deadline, budget = goal.deadline_seconds, goal.budget_usd
+    in_time = within_limits(estimates, replace(goal, budget_usd=None)) if deadline is not None else ()
+    affordable = within_limits(estimates, replace(goal, deadline_seconds=None)) if budget is not None else ()
+    by_time = by_cost = None
+    if deadline is not None and (affordable or budget is None):
+        by_time = _nearest_by_time(affordable or estimates, goal, within_budget=bool(affordable))
+    if budget is not None and (in_time or deadline is None):
+        by_cost = _nearest_by_cost(in_time or estimates, goal, within_deadline=bool(in_time))
+    return LimitConflict(
+        goal=goal,
+        candidates=len(estimates),
+        within_deadline=len(in_time),
+        within_budget=len(affordable),
+        several_batch_sizes=len({e.candidate.batch_size for e in estimates}) > 1,
+        by_time=by_time,
+        by_cost=by_cost,
+        by_both=None if by_time or by_cost else _nearest_by_both(estimates, goal),
+        by_confidence=_nearest_by_confidence(estimates, goal),
+        on_other_markets=_cheapest_by_market(on_other_markets, goal),
+    )
+
+
+def _upper_ends(goal: Goal) -> tuple[Callable[[Estimate], float], Callable[[Estimate], float]]:
+    """Functions for the upper end of the time and of the cost of an estimate."""
+    return lambda e: upper_end(e.seconds, goal.confidence), lambda e: upper_end(e.usd, goal.confidence)
+
+
+def _nearest_by_time(estimates: Sequence[Estimate], goal: Goal, *, within_budget: bool) -> NearestByTime:
+    seconds, usd = _upper_ends(goal)
+    fastest = min(estimates, key=lambda e: (seconds(e), usd(e)))
+    deadline = sufficient_deadline(seconds(fastest))
+    return NearestByTime(estimate=fastest, seconds=seconds(fastest), deadline=deadline, within_budget=within_budget)
+
+
+def _nearest_by_cost(estimates: Sequence[Estimate], goal: Goal, *, within_deadline: bool) -> NearestByCost:
+    seconds, usd = _upper_ends(goal)
+    cheapest = min(estimates, key=lambda e: (usd(e), seconds(e)))
+    return NearestByCost(estimate=cheapest, budget=sufficient_budget(usd(cheapest)), within_deadline=within_deadline)
+
+
+def _nearest_by_both(estimates: Sequence[Estimate], goal: Goal) -> NearestByBoth:
+    seconds, usd = _upper_ends(goal)
+    deadline, budget = goal.deadline_seconds or math.inf, goal.budget_usd or math.inf
+    nearest = min(estimates, key=lambda e: (max(seconds(e) / deadline, usd(e) / budget), seconds(e)))
+    return NearestByBoth(
+        estimate=nearest,
+        seconds=seconds(nearest),
+        deadline=sufficient_deadline(seconds(nearest)),
+        budget=sufficient_budget(usd(nearest)),
+    )
+
+
+def _nearest_by_confidence(estimates: Sequence[Estimate], goal: Goal) -> NearestByConfidence | None:
+    best = max(estimates, key=lambda e: confidence_within_limits(e, goal))
+    percent = math.floor(100 * confidence_within_limits(best, goal) - 1e-9)
+    if percent / 100 < MIN_CONFIDENCE:
+        return None
+    return NearestByConfidence(estimate=best, confidence=percent / 100)
+
+
+def _cheapest_by_market(estimates: Sequence[Estimate], goal: Goal) -> dict[Market, Estimate]:
+    within = within_limits(estimates, goal)
+    found: dict[Market, Estimate] = {}
+    for market in OPT_IN_MARKETS:
+        there = [e for e in within if e.candidate.offer.market == market]
+        if there:
+            found[market] = min(there, key=lambda e: (e.usd.value, e.seconds.value))
+    return found
+
+
+def sufficient_deadline(seconds: float) -> str:
+    """The deadline `4h10m` that includes a time, rounded up by at most a fiftieth or a second."""
+    return write_duration(rounded_up_seconds(seconds))
+
+
+def rounded_up_seconds(seconds: float) -> int:
+    """The seconds, rounded up to a second below ten minutes, to 10 s below 50 minutes, to a minute below two days, and
+    to an hour from there on."""
     step = next((step for below, step in ((600, 1), (3000, 10), (172_800, 60)) if seconds < below), 3600)
     return step * math.ceil(seconds / step)
 
 
-def usd_option(usd: float) -> str:
-    """`27.31`: rounded up to the cent, to two digits below a dollar, as `--budget` reads it."""
+def sufficient_budget(usd: float) -> str:
+    """The budget `27.31` that includes a cost, rounded up to the cent, or to two digits below a dollar."""
     exact = Decimal(usd)
     step = Decimal("0.01") if usd >= 1 else Decimal(1).scaleb(exact.adjusted() - 1)
-    # No float lies between `usd` and the decimal above it, so what is read back is not below it either.
+    # No float lies between `usd` and the decimal above it, so the text, read back, is not below `usd` either.
     return f"{exact.quantize(step, ROUND_CEILING):f}"

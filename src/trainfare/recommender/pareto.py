@@ -1,68 +1,74 @@
-"""What nothing else beats in time and in cost, and what one loses beside another."""
+"""The Pareto front in time and cost, its knee, and the difference between two estimates."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
-from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Goal
-from trainfare.recommender.choose import in_order
+from trainfare.recommender.choose import T, TimeAndCost, best_of
+
+Item = TypeVar("Item")
+Point = tuple[float, float]
+
+MIN_DEPTH = 1e-9
+"""A point less deep than this lies on the chord, but for the rounding of floats."""
 
 
-def front(estimates: Iterable[Estimate]) -> tuple[Estimate, ...]:
-    """Those not dominated, the fastest first: nothing else is at least as fast and as cheap, and better in one of them.
+def pareto_front(items: Iterable[Item], point: Callable[[Item], Point]) -> list[list[Item]]:
+    """The items whose point no other dominates, in groups of equal points, in ascending order of the first coordinate.
 
-    Of several with the same time and the same cost the first by name stands for all. Sorted by time, each is on the
-    front that costs less than all before it: O(n·log n).
+    A point dominates another if it is at most as large in both coordinates and smaller in one. After sorting by the
+    first coordinate, an item is on the front if its second coordinate is smaller than all before: O(n·log n).
     """
-    found: list[list[Estimate]] = []
-    before = (-math.inf, math.inf)
-    for estimate in sorted(estimates, key=_point):
-        point = _point(estimate)
-        if point[1] < before[1]:
-            found.append([estimate])
-            before = point
-        elif point == before:
-            found[-1].append(estimate)
-    return tuple(in_order(equals, Goal(kind="fastest"))[0] for equals in found)
+    groups: list[list[Item]] = []
+    last: Point = (-math.inf, math.inf)
+    for at, item in sorted(((point(item), item) for item in items), key=lambda pair: pair[0]):
+        if at[1] < last[1]:
+            groups.append([item])
+            last = at
+        elif at == last:
+            groups[-1].append(item)
+    return groups
 
 
-def _point(estimate: Estimate) -> tuple[float, float]:
-    return estimate.seconds.value, estimate.usd.value
+def front(estimates: Iterable[T]) -> tuple[T, ...]:
+    """The estimates that nothing dominates in time and cost, the fastest first; the first by name of equal ones."""
+    found = []
+    for equals in pareto_front(estimates, lambda e: (e.seconds.value, e.usd.value)):
+        best = best_of(equals, Goal(kind="fastest"))
+        if best is not None:
+            found.append(best)
+    return tuple(found)
 
 
-def knee(front: Sequence[Estimate]) -> Estimate | None:
-    """Where a little more speed begins to cost much: the point of the front that lies deepest below its chord.
+def knee(front: Sequence[T]) -> T | None:
+    """The point of the front that lies deepest below its chord: beyond it, more speed costs much more.
 
         x = ln(time/t₀)/ln(t₁/t₀),  y = ln(cost/c₁)/ln(c₀/c₁),  depth = 1 − x − y
 
-    with the fastest (t₀, c₀) and the cheapest (t₁, c₁): both axes go from 0 to 1, and the chord is x + y = 1. Of
-    logarithms, since twice as fast for twice the money is the same bargain anywhere; and the ends decide nothing but
-    the slope of that bargain. None where fewer than three are on the front, or none lies below the chord: then each
-    step is as dear as any other.
+    with the fastest (t₀, c₀) and the cheapest (t₁, c₁): both axes go from 0 to 1, and the chord is x + y = 1.
+    Logarithms are used because twice the speed for twice the money is the same trade anywhere on the front; the ends
+    only set the exchange rate. None if the front has fewer than three points or none lies below the chord.
     """
     if len(front) < 3:
         return None
     fastest, cheapest = front[0], front[-1]
-    longest = math.log(cheapest.seconds.value / fastest.seconds.value)
-    dearest = math.log(fastest.usd.value / cheapest.usd.value)
+    time_range = math.log(cheapest.seconds.value / fastest.seconds.value)
+    cost_range = math.log(fastest.usd.value / cheapest.usd.value)
 
-    def depth(estimate: Estimate) -> float:
-        x = math.log(estimate.seconds.value / fastest.seconds.value) / longest
-        y = math.log(estimate.usd.value / cheapest.usd.value) / dearest
+    def depth(estimate: T) -> float:
+        x = math.log(estimate.seconds.value / fastest.seconds.value) / time_range
+        y = math.log(estimate.usd.value / cheapest.usd.value) / cost_range
         return 1 - x - y
 
     deepest = max(front[1:-1], key=depth)
-    return deepest if depth(deepest) > SHALLOW else None
-
-
-SHALLOW = 1e-9
-"""What is on the chord but for the arithmetic of floats."""
+    return deepest if depth(deepest) > MIN_DEPTH else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Losses:
-    """What is lost by taking another one; below zero what is won."""
+class Difference:
+    """The time and cost of one estimate compared with another; negative amounts are savings."""
 
     seconds: float
     usd: float
@@ -70,10 +76,11 @@ class Losses:
     cost_ratio: float
 
 
-def losses(chosen: Estimate, other: Estimate) -> Losses:
-    return Losses(
-        seconds=other.seconds.value - chosen.seconds.value,
-        usd=other.usd.value - chosen.usd.value,
-        time_ratio=other.seconds.value / chosen.seconds.value,
-        cost_ratio=other.usd.value / chosen.usd.value,
+def difference(base: TimeAndCost, other: TimeAndCost) -> Difference:
+    """`other` minus `base`, and `other` over `base`."""
+    return Difference(
+        seconds=other.seconds.value - base.seconds.value,
+        usd=other.usd.value - base.usd.value,
+        time_ratio=other.seconds.value / base.seconds.value,
+        cost_ratio=other.usd.value / base.usd.value,
     )

@@ -1,20 +1,20 @@
-"""How likely the one of two estimates that looks better is the better one.
+"""The probability that the better-looking of two estimates is the better one.
 
-The logarithm of each errs normally, with the deviation that its interval has on that side, σ = ln(high/value)/z. With
+The logarithm of each has a normal error with the deviation of its interval on that side, σ = ln(high/value)/z. With
 d = ln(b/a), a, which looks better, is better than b with probability
 
     P = Φ(d/s),   s² = k² + a₊² + b₋²
 
-where a₊ is how far a alone may rise, b₋ how far b alone may fall, and k what an error that both have does to d: where
-it makes both longer and a rises by more than b, or both shorter and b falls by more than a, the worse of the two.
+where a₊ is how far a alone may rise, b₋ how far b alone may fall, and k the effect of an error that both share on d: if
+it makes both longer and a rises by more than b, or makes both shorter and b falls by more than a, the worse of the two.
 
-An error is shared where the time of an iteration is one belief: the same GPU (the same machine type where it was
-measured there), basis, profile, batch size and number of GPUs. Of such a pair all that the program does is shared, and
-its setup; boot where the provider is the same; interruptions never are. So two prices of one machine are told apart by
-a cent, though the intervals of both are wide.
+An error is shared if both estimates use one prediction of the time of an iteration: the same GPU (the same machine type
+if it was measured), basis, profile, batch size and number of GPUs. Such a pair shares the errors of everything that the
+program does and of the setup; of the boot if the provider is the same; of interruptions never. So a cent is enough to
+rank two prices of one machine, though both intervals are wide.
 
-Limits: other pairs share errors too, a program that is slow everywhere or one GPU at two batch sizes. They are taken as
-independent, which doubts an order too much rather than too little. Prices are taken as exact.
+Limits: other pairs share errors too, such as a program that is slow everywhere or one GPU at two batch sizes. They are
+treated as independent, which understates the confidence rather than overstating it. Prices are taken as exact.
 """
 
 import math
@@ -28,18 +28,20 @@ from trainfare.recommender.choose import IdealPoint, score, weight_of_time
 from trainfare.recommender.limits import quantile
 
 
-def is_ranking_certain(a: Estimate, b: Estimate, goal: Goal, *, confidence: float | None = None, least: IdealPoint) -> bool:
-    """Whether their order by the goal is right with this confidence, that of the goal unless said."""
-    return likelihood(a, b, goal, least=least) >= (goal.confidence if confidence is None else confidence)
+def is_ranking_certain(
+    a: Estimate, b: Estimate, goal: Goal, *, confidence: float | None = None, ideal: IdealPoint
+) -> bool:
+    """True if the order of the two by the goal is right with this confidence, by default that of the goal."""
+    return ranking_confidence(a, b, goal, ideal=ideal) >= (goal.confidence if confidence is None else confidence)
 
 
-def likelihood(a: Estimate, b: Estimate, goal: Goal, *, least: IdealPoint) -> float:
-    """P: from a half, where nothing tells which, to 1. Of a and b, whichever comes first."""
-    apart = _phases_apart(a, b)
-    better, other = sorted((_judged(e, goal, least, apart) for e in (a, b)), key=lambda one: one.value)
+def ranking_confidence(a: Estimate, b: Estimate, goal: Goal, *, ideal: IdealPoint) -> float:
+    """P: from 0.5, if nothing distinguishes the two, to 1. The order of a and b does not matter."""
+    independent = _independent_phases(a, b)
+    better, other = sorted((_objective(e, goal, ideal, independent) for e in (a, b)), key=lambda one: one.value)
     d = math.log(other.value / better.value)
     rise, fall = better.up, other.down
-    if _err_alike(a, b):
+    if _prediction(a) == _prediction(b):
         k = max(0.0, better.shared_up - other.shared_up, other.shared_down - better.shared_down)
         rise, fall = better.own_up, other.own_down
     else:
@@ -51,9 +53,9 @@ def likelihood(a: Estimate, b: Estimate, goal: Goal, *, least: IdealPoint) -> fl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Judged:
-    """What the goal wants least of, with deviations of its logarithm upwards and downwards, and what share of them is
-    the program's."""
+class _Objective:
+    """The quantity that the goal minimises, the deviations of its logarithm upwards and downwards, and the share of
+    them that is due to the program."""
 
     value: float
     up: float
@@ -78,34 +80,36 @@ class _Judged:
         return self.down * math.sqrt(1 - self.program_down**2) if self.program_down < 1 else 0.0
 
 
-def _phases_apart(a: Estimate, b: Estimate) -> frozenset[str]:
-    """Phases that err on each machine anew."""
+def _independent_phases(a: Estimate, b: Estimate) -> frozenset[str]:
+    """The phases whose errors are independent on each machine."""
     providers = {e.candidate.offer.vm_type.provider for e in (a, b)}
     return frozenset({"spot rework"} if len(providers) == 1 else {"spot rework", "boot"})
 
 
-def _judged(estimate: Estimate, goal: Goal, least: IdealPoint, apart: frozenset[str]) -> _Judged:
+def _objective(estimate: Estimate, goal: Goal, ideal: IdealPoint, independent: frozenset[str]) -> _Objective:
     w = weight_of_time(goal)
-    value = score(estimate, w, least)
-    time_share = w * estimate.seconds.value / least.seconds / value  # the rest is the cost's; both err alike
+    value = score(estimate, w, ideal)
+    time_share = w * estimate.seconds.value / ideal.seconds / value  # the rest is cost, whose error is the same
     sides = {}
     for name, deviation in (("up", _up), ("down", _down)):
         parts = ((time_share, estimate.seconds), (1 - time_share, estimate.usd))
         sides[name] = sum(share * deviation(interval) for share, interval in parts if share > 0)
-    return _Judged(
+    above = [(p.name in independent, p.seconds.high - p.seconds.value) for p in estimate.phases]
+    below = [(p.name in independent, p.seconds.value - p.seconds.low) for p in estimate.phases]
+    return _Objective(
         value=value,
         up=sides["up"],
         down=sides["down"],
-        program_up=_program_share([(p.name in apart, p.seconds.high - p.seconds.value) for p in estimate.phases]),
-        program_down=_program_share([(p.name in apart, p.seconds.value - p.seconds.low) for p in estimate.phases]),
+        program_up=_program_share(above),
+        program_down=_program_share(below),
     )
 
 
 def _program_share(half_widths: list[tuple[bool, float]]) -> float:
-    """Of a deviation: what the program does adds up, what errs by itself adds up as squares."""
-    program = sum(width for apart, width in half_widths if not apart)
-    whole = math.hypot(program, *(width for apart, width in half_widths if apart))
-    return program / whole if whole else 1.0
+    """The program's share of a deviation: its half widths add up, independent ones add up as squares."""
+    program = sum(width for independent, width in half_widths if not independent)
+    total = math.hypot(program, *(width for independent, width in half_widths if independent))
+    return program / total if total else 1.0
 
 
 def _up(interval: Interval) -> float:
@@ -118,12 +122,8 @@ def _down(interval: Interval) -> float:
     return math.log(interval.value / interval.low) / quantile(interval.confidence)
 
 
-def _err_alike(a: Estimate, b: Estimate) -> bool:
-    return _belief(a) == _belief(b)
-
-
-def _belief(estimate: Estimate) -> tuple[object, ...]:
-    """What is the same here has one time of an iteration."""
+def _prediction(estimate: Estimate) -> tuple[object, ...]:
+    """A key that is equal for estimates that use one prediction of the time of an iteration."""
     candidate, vm_type = estimate.candidate, estimate.candidate.offer.vm_type
     measured = estimate.basis == "measured" or vm_type.gpu is None
     return (
@@ -132,5 +132,5 @@ def _belief(estimate: Estimate) -> tuple[object, ...]:
         vm_type.key if measured or vm_type.gpu is None else vm_type.gpu.name,
         candidate.batch_size,
         candidate.nodes,
-        candidate.gpus_working,
+        candidate.working_gpus_per_node,
     )

@@ -177,16 +177,15 @@ class Execution:
         for name in [name for name, running in self.running.items() if node in running.nodes]:
             running = self.running.pop(name)
             before = running.queued(now, checkpoint_every_seconds=self.delays.checkpoint_every_seconds)
-            saved_fraction = before.saved / before.done if before.done else 0.0
+            saved = before.saved / before.done if before.done else 0.0
             self.allocations.append(running.allocation(now, before.saved))
             self._queued[name] = QueuedJob(
                 job=before.job,
                 done=before.saved,
                 saved=before.saved,
-                expected_done=before.expected_done * saved_fraction,
+                expected_done=before.expected_done * saved,
                 progress_by_gpu=tuple(
-                    (gpu, done * saved_fraction, expected * saved_fraction)
-                    for gpu, done, expected in before.progress_by_gpu
+                    (gpu, done * saved, expected * saved) for gpu, done, expected in before.progress_by_gpu
                 ),
             )
 

@@ -1,7 +1,7 @@
-"""What programs printed while they were measured: one file a profile, in a folder of the user's own.
+"""The output of programs while they were profiled: one file a profile, in a folder of the user.
 
-Beside history and not in it: a log is looked at now and then, may hold what is nobody else's business, and is removed
-with its profile, while the facts of a profile stay because estimates lean on them.
+Logs are not part of history: a log is rarely read, may hold secrets, and is removed with its profile, while the facts
+of a profile stay because estimates refer to them.
 """
 
 import os
@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 
 
-def keep_log(folder: Path, profile_id: str, text: str) -> bool:
-    """False where it could not be written: the profile is worth more than its log."""
+def save_log(folder: Path, profile_id: str, text: str) -> bool:
+    """Write the log. False if that fails: a profile without its log is still worth having."""
     path = _path(folder, profile_id)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -25,6 +25,7 @@ def keep_log(folder: Path, profile_id: str, text: str) -> bool:
 
 
 def read_log(folder: Path, profile_id: str) -> str | None:
+    """The log of a profile; None if there is none."""
     try:
         return _path(folder, profile_id).read_text(encoding="utf-8")
     except OSError:

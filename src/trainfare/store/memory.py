@@ -1,127 +1,94 @@
-"""A history that ends with the process: for tests and notebooks."""
+"""A history that ends with the process, for tests and notebooks."""
 
-from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Mapping
+from typing import Any, Generic
 
 from trainfare.errors import NotFoundError
 from trainfare.model.estimate import Estimate
-from trainfare.model.plan import Plan
-from trainfare.model.profile import Profile
-from trainfare.model.run import Observation, Run
-from trainfare.model.submission import Submission
-from trainfare.store.history import (
-    PLANS_LISTED_BY,
-    PROFILES_LISTED_BY,
-    SUBMISSIONS_LISTED_BY,
-    AlreadyKept,
-    History,
-)
+from trainfare.model.run import Observation
+from trainfare.store.history import AlreadyStoredError, History
+from trainfare.store.kinds import PLAN, PROFILE, RUN, SUBMISSION, NounKind, N
 
-T = TypeVar("T")
+
+class MemoryTable(Generic[N]):
+    """The nouns of one kind. `tables` holds the tables of a history by the names of their kinds."""
+
+    def __init__(self, kind: NounKind[N], tables: "Mapping[str, MemoryTable[Any]]") -> None:
+        self._kind, self._tables = kind, tables
+        self._nouns: dict[str, N] = {}
+        self._removed: set[str] = set()
+
+    def add(self, noun: N) -> None:
+        if noun.id in self._nouns:
+            if not (self._kind.restorable and noun.id in self._removed and noun == self._nouns[noun.id]):
+                raise AlreadyStoredError(self._kind.name, noun.id)
+            self._removed.remove(noun.id)
+            return
+        for reference in self._kind.references(noun):
+            if not self._tables[reference.kind].has_stored(reference.id):
+                raise ValueError(f"{self._kind.name} {noun.id} refers to {reference}, which is not in history")
+        self._nouns[noun.id] = noun
+
+    def get(self, name: str) -> N:
+        if name not in self._nouns or name in self._removed:
+            known = [noun.id for noun in self.all()]
+            raise NotFoundError(self._kind.name, name, known, listed_by=self._kind.list_command)
+        return self._nouns[name]
+
+    def all(self) -> tuple[N, ...]:
+        nouns = [noun for name, noun in self._nouns.items() if name not in self._removed]
+        return tuple(sorted(nouns, key=lambda n: (self._kind.moment(n), n.id), reverse=self._kind.newest_first))
+
+    def remove(self, name: str) -> None:
+        self._removed.add(self.get(name).id)
+
+    def has_stored(self, name: str) -> bool:
+        """Whether the noun was ever added, removed or not."""
+        return name in self._nouns
 
 
 class MemoryHistory(History):
+    """Every table of a history, as dictionaries."""
+
     def __init__(self) -> None:
-        self._profiles: dict[str, Profile] = {}
-        self._removed: set[str] = set()
-        self._plans: dict[str, Plan] = {}
-        self._runs: dict[str, Run] = {}
-        self._observations: dict[tuple[str, int], Observation] = {}
-        self._submissions: dict[str, Submission] = {}
-        self._withdrawn: set[str] = set()
+        tables: dict[str, MemoryTable[Any]] = {}
+        self.profiles = tables["profile"] = MemoryTable(PROFILE, tables)
+        self.plans = tables["plan"] = MemoryTable(PLAN, tables)
+        self.runs = tables["run"] = MemoryTable(RUN, tables)
+        self.submissions = tables["submission"] = MemoryTable(SUBMISSION, tables)
+        self.estimates = _Estimates(tables["plan"])
+        self.observations = _Observations(tables["run"])
 
     @property
     def damaged(self) -> tuple[str, ...]:
         return ()
 
-    def add_profile(self, profile: Profile) -> None:
-        if profile.id in self._removed and profile == self._profiles[profile.id]:
-            self._removed.remove(profile.id)
-            return
-        _append(self._profiles, profile.id, profile, kind="profile")
-
-    def profile(self, profile_id: str) -> Profile:
-        return _named(self._present(), profile_id, kind="profile", listed_by=PROFILES_LISTED_BY)
-
-    def profiles(self) -> tuple[Profile, ...]:
-        return tuple(sorted(self._present().values(), key=lambda p: (p.measured_at, p.id), reverse=True))
-
-    def remove_profile(self, profile_id: str) -> None:
-        self._removed.add(self.profile(profile_id).id)
-
-    def add_plan(self, plan: Plan) -> None:
-        _require(self._profiles, (e.profile_id for e in _estimates_of(plan)), "profile", f"plan {plan.id}")
-        _append(self._plans, plan.id, plan, kind="plan")
-
-    def plan(self, plan_id: str) -> Plan:
-        return _named(self._plans, plan_id, kind="plan", listed_by=PLANS_LISTED_BY)
-
-    def plans(self) -> tuple[Plan, ...]:
-        return tuple(sorted(self._plans.values(), key=lambda p: (p.made_at, p.id), reverse=True))
-
-    def estimates(self, profile_id: str) -> tuple[Estimate, ...]:
-        return tuple(e for plan in self.plans() for e in _estimates_of(plan) if e.profile_id == profile_id)
-
-    def add_run(self, run: Run) -> None:
-        _require(self._plans, (run.plan_id,), "plan", f"run {run.id}")
-        _append(self._runs, run.id, run, kind="run")
-
-    def run(self, run_id: str) -> Run:
-        return _named(self._runs, run_id, kind="run")
-
-    def runs(self) -> tuple[Run, ...]:
-        return tuple(sorted(self._runs.values(), key=lambda r: (r.started_at, r.id), reverse=True))
-
-    def add_observation(self, observation: Observation) -> None:
-        key = (observation.run_id, observation.number)
-        if key in self._observations:
-            raise AlreadyKept("observation", f"{observation.run_id}/{observation.number}")
-        _require(self._runs, (observation.run_id,), "run", f"observation {observation.number}")
-        self._observations[key] = observation
-
-    def observations(self, run_id: str) -> tuple[Observation, ...]:
-        return tuple(self._observations[key] for key in sorted(self._observations) if key[0] == run_id)
-
-    def add_submission(self, submission: Submission) -> None:
-        _require(self._profiles, submission.profile_ids, "profile", f"submission {submission.id}")
-        _append(self._submissions, submission.id, submission, kind="submission")
-
-    def submission(self, submission_id: str) -> Submission:
-        return _named(self._waiting(), submission_id, kind="submission", listed_by=SUBMISSIONS_LISTED_BY)
-
-    def submissions(self) -> tuple[Submission, ...]:
-        return tuple(sorted(self._waiting().values(), key=lambda s: (s.submitted_at, s.id)))
-
-    def withdraw_submission(self, submission_id: str) -> None:
-        self._withdrawn.add(self.submission(submission_id).id)
-
     def close(self) -> None:
         pass
 
-    def _present(self) -> dict[str, Profile]:
-        return {name: profile for name, profile in self._profiles.items() if name not in self._removed}
 
-    def _waiting(self) -> dict[str, Submission]:
-        return {name: each for name, each in self._submissions.items() if name not in self._withdrawn}
+class _Estimates:
+    def __init__(self, plans: MemoryTable[Any]) -> None:
+        self._plans = plans
 
-
-def _estimates_of(plan: Plan) -> tuple[Estimate, ...]:
-    return (plan.chosen, *plan.runners_up)
-
-
-def _append(kept: dict[str, T], name: str, noun: T, *, kind: str) -> None:
-    if name in kept:
-        raise AlreadyKept(kind, name)
-    kept[name] = noun
+    def of(self, owner_id: str) -> tuple[Estimate, ...]:
+        every = (estimate for plan in self._plans.all() for estimate in (plan.chosen, *plan.runners_up))
+        return tuple(estimate for estimate in every if estimate.profile_id == owner_id)
 
 
-def _named(kept: Mapping[str, T], name: str, *, kind: str, listed_by: str | None = None) -> T:
-    if name not in kept:
-        raise NotFoundError(kind, name, kept, listed_by=listed_by)
-    return kept[name]
+class _Observations:
+    def __init__(self, runs: MemoryTable[Any]) -> None:
+        self._runs = runs
+        self._by_run: dict[str, dict[int, Observation]] = {}
 
+    def add(self, noun: Observation) -> None:
+        of_run = self._by_run.get(noun.run_id, {})
+        if noun.number in of_run:
+            raise AlreadyStoredError("observation", f"{noun.run_id}/{noun.number}")
+        if not self._runs.has_stored(noun.run_id):
+            raise ValueError(f"observation {noun.number} refers to run {noun.run_id}, which is not in history")
+        self._by_run[noun.run_id] = {**of_run, noun.number: noun}
 
-def _require(kept: Mapping[str, object], names: Iterable[str], kind: str, by: str) -> None:
-    for name in names:
-        if name not in kept:
-            raise ValueError(f"{by} leans on {kind} {name}, which is not in history")
+    def of(self, owner_id: str) -> tuple[Observation, ...]:
+        of_run = self._by_run.get(owner_id, {})
+        return tuple(of_run[number] for number in sorted(of_run))

@@ -1,4 +1,4 @@
-"""Opens a history by what `--store` says: a file, the URL of a database, or `memory:`."""
+"""Opens a history by its location: the path of a file, the URL of a database, or `memory:`."""
 
 import sqlite3
 import time
@@ -11,17 +11,17 @@ from trainfare.store.history import History
 if TYPE_CHECKING:
     from sqlalchemy import URL, Engine
 
-    from trainfare.store.faults import Place
+    from trainfare.store.database_errors import StoreLocation
 
 WAIT_SECONDS = 30.0
-"""How long to wait for another process that writes; a transaction of ours takes milliseconds."""
+"""How long to wait for another process that writes; one of our transactions takes milliseconds."""
 
 _SMALLEST_FILE = 512
-"""Bytes in the smallest page of SQLite. It takes a shorter file for an empty one, and would write over it."""
+"""Bytes in the smallest page of SQLite. SQLite takes a shorter file for an empty one, and would overwrite it."""
 
 
 def open_history(location: str, *, wait_seconds: float = WAIT_SECONDS) -> History:
-    """The history at a path or a URL, made where there is none and brought up to date where it is old."""
+    """The history at a path or a URL, created if there is none and upgraded if it is old."""
     if location == "memory:":
         from trainfare.store.memory import MemoryHistory
 
@@ -36,52 +36,55 @@ def open_history(location: str, *, wait_seconds: float = WAIT_SECONDS) -> Histor
             return _open_postgres(f"postgresql+psycopg://{rest}")
         case _:
             raise UsageError(
-                f"a store cannot be at {scheme}://…. Name a file, or a PostgreSQL database as "
-                "postgresql://user@host/database."
+                f"{scheme}:// is not a kind of store. Use the path of a file, or the URL of a PostgreSQL database "
+                "such as postgresql://user@host/database.",
+                field="store",
             )
 
 
 def _open_sqlite(name: str, wait_seconds: float) -> History:
-    from trainfare.store.faults import Place
+    from trainfare.store.database_errors import StoreLocation
 
     if not name.strip():
-        raise UsageError("the store has no name. Name a file with --store, such as --store history.db.")
+        raise UsageError("the path is empty. Use the path of a file, such as history.db.", field="store")
     path = Path(name).expanduser().absolute()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
-            # Command lines can hold keys: the file is for its owner alone.
+            # Command lines can hold keys: only the owner may read the file.
             path.touch(mode=0o600)
     except OSError as error:
         cause = f"{path.parent} is not a folder" if path.parent.is_file() else error.strerror
         raise StoreError(
-            f"the history cannot be made in {path}: {cause}. Nothing was changed. "
-            "Make the folder writable, or name another file with --store."
+            f"the history {path} cannot be created: {cause}. Nothing was changed. "
+            "Make the folder writable, or use another store."
         ) from error
     if path.is_file() and 0 < path.stat().st_size < _SMALLEST_FILE:
         raise StoreError(
-            f"{path} is not a history, or was cut short: it has only {path.stat().st_size} bytes. It was left as "
-            "it is. Put back a copy, or name another file with --store."
+            f"{path} is not a history, or was truncated: it has only {path.stat().st_size} bytes. It was left "
+            "unchanged. Restore a backup, or use another store."
         )
-    return _opened(_sqlite_engine(path, wait_seconds), Place(str(path), path), wait_seconds)
+    return _open_database(_sqlite_engine(path, wait_seconds), StoreLocation(str(path), path), wait_seconds)
 
 
 def _open_postgres(location: str) -> History:
     from sqlalchemy import create_engine
 
-    from trainfare.store.faults import Place
+    from trainfare.store.database_errors import StoreLocation
 
     try:
-        import psycopg  # noqa: F401  # SQLAlchemy would import it later, and say less
+        import psycopg  # noqa: F401  # SQLAlchemy would import it later, with a less helpful message
     except ImportError as error:
-        raise UsageError("a store in PostgreSQL needs one more package: pip install 'trainfare[postgres]'") from error
+        raise UsageError(
+            "a store in PostgreSQL needs one more package: pip install 'trainfare[postgres]'", field="store"
+        ) from error
     url = _postgres_url(location)
     engine = create_engine(url, pool_pre_ping=True, connect_args={"connect_timeout": 10})
     port = f":{url.port}" if url.port else ""
     user = f"{url.username}@" if url.username else ""
     name = f"postgresql://{user}{url.host or ''}{port}/{url.database or ''}"
     passwords = (url.password, *(url.query[key] for key in ("password",) if key in url.query))
-    return _opened(engine, Place(name, secrets=tuple(str(p) for p in passwords if p)), WAIT_SECONDS)
+    return _open_database(engine, StoreLocation(name, secrets=tuple(str(p) for p in passwords if p)), WAIT_SECONDS)
 
 
 def _postgres_url(location: str) -> "URL":
@@ -91,29 +94,31 @@ def _postgres_url(location: str) -> "URL":
     try:
         return make_url(location)
     except (ArgumentError, ValueError):
-        # The cause would print parts of the URL, and with them perhaps the password.
+        # The cause would print parts of the URL, and perhaps the password.
         raise UsageError(
-            "the URL of the store cannot be understood. Write postgresql://user:password@host:5432/database, "
-            "with special characters in the password as %40 for @ or %2F for /."
+            "the URL cannot be parsed. Write postgresql://user:password@host:5432/database, "
+            "with special characters in the password as %40 for @ or %2F for /.",
+            field="store",
         ) from None
 
 
-def _opened(engine: "Engine", place: "Place", wait_seconds: float) -> History:
-    from trainfare.store.faults import told
+def _open_database(engine: "Engine", location: "StoreLocation", wait_seconds: float) -> History:
+    """The history in a database whose schema is upgraded first if it is old or missing."""
+    from trainfare.store.database_errors import translate_errors
     from trainfare.store.sql import SqlHistory
-    from trainfare.store.upgrade import bring_up_to_date, is_up_to_date
+    from trainfare.store.upgrade import is_up_to_date, upgrade_schema
 
     writer = engine.execution_options(trainfare_writes=True)
     try:
-        with told(place):
-            if not is_up_to_date(engine, place):
-                if place.path is not None:
-                    _use_write_ahead_log(place.path, wait_seconds)
-                bring_up_to_date(writer, place)
+        with translate_errors(location):
+            if not is_up_to_date(engine, location):
+                if location.path is not None:
+                    _use_write_ahead_log(location.path, wait_seconds)
+                upgrade_schema(writer, location)
     except BaseException:  # Ctrl-C too: no connection stays open
         engine.dispose()
         raise
-    return SqlHistory(engine, writer, place)
+    return SqlHistory(engine, writer, location)
 
 
 def _sqlite_engine(path: Path, wait_seconds: float) -> "Engine":
@@ -127,7 +132,7 @@ def _sqlite_engine(path: Path, wait_seconds: float) -> "Engine":
 
     @event.listens_for(engine, "connect")
     def prepare(connection: sqlite3.Connection, _record: object) -> None:
-        # A flipped bit can make a text that is not UTF-8: its checksum tells, the driver must not fall over.
+        # A flipped bit can make a text that is not UTF-8: its checksum reveals that, and the driver must not fail.
         connection.text_factory = lambda raw: raw.decode(errors="replace")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA synchronous = FULL")
@@ -142,7 +147,7 @@ def _sqlite_engine(path: Path, wait_seconds: float) -> "Engine":
 
 
 def _use_write_ahead_log(path: Path, wait_seconds: float) -> None:
-    """Readers and a writer then do not wait for each other. The file remembers it."""
+    """Switch the file to a write-ahead log, with which readers and a writer do not wait for each other."""
     deadline = time.monotonic() + wait_seconds
     connection = sqlite3.connect(path, timeout=wait_seconds, isolation_level=None)
     try:
@@ -151,7 +156,7 @@ def _use_write_ahead_log(path: Path, wait_seconds: float) -> None:
                 connection.execute("PRAGMA journal_mode = WAL")
                 return
             except sqlite3.OperationalError as error:
-                # Two processes that switch a new file at once do not wait for each other by themselves.
+                # Two processes that switch a new file at the same moment do not wait for each other by themselves.
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                     raise
                 time.sleep(0.02)

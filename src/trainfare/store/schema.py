@@ -1,15 +1,16 @@
-"""The tables. A row is a noun's JSON document, the columns by which it is found, and a checksum.
+"""The tables of a store. A row holds a noun's JSON document, the columns by which it is found, and a checksum.
 
-The schema of a real database is made by `migrations/`; a test holds that both are the same.
+The schema of a real database is created by `migrations/`; a test checks that both are the same.
 """
 
 from sqlalchemy import CheckConstraint, Column, ForeignKey, Index, Integer, MetaData, String, Table, Text
 
 REVISIONS = ("0001", "0002")
-"""Every migration in order. Known here so that opening a store that is up to date need not load Alembic."""
+"""Every migration in order. They are listed here so that opening a store that is up to date does not load Alembic."""
 
 VERSION_TABLE = "trainfare_version"
-"""Not Alembic's own name, so that a PostgreSQL database may be shared with another program."""
+"""The table that holds the revision. The name differs from Alembic's own, so that another program that uses Alembic
+can share the PostgreSQL database."""
 
 metadata = MetaData(
     naming_convention={
@@ -42,7 +43,7 @@ profile_changes = Table(
     CheckConstraint("change IN ('removed', 'restored')", name="change"),
     Index(None, "profile_id"),
 )
-"""The last change of a profile says whether it is there; a profile without one is."""
+"""The last change of a profile says whether it is present; a profile without a change is."""
 
 plans = Table(
     "plans",
@@ -62,7 +63,7 @@ estimates = Table(
     CheckConstraint("rank >= 0", name="rank"),
     Index(None, "profile_id"),
 )
-"""Rank 0 is the chosen one, the runners-up follow in their order."""
+"""Rank 0 is the chosen estimate; the runners-up follow in their order."""
 
 runs = Table(
     "runs",
@@ -100,7 +101,7 @@ submission_profiles = Table(
     CheckConstraint("rank >= 0", name="rank"),
     Index(None, "profile_id"),
 )
-"""What a submission leans on, in the order of its document."""
+"""The profiles that a submission refers to, in the order of its document."""
 
 submission_changes = Table(
     "submission_changes",
@@ -111,4 +112,4 @@ submission_changes = Table(
     CheckConstraint("change IN ('withdrawn')", name="change"),
     Index(None, "submission_id"),
 )
-"""A submission without one waits."""
+"""A submission without a change is waiting."""

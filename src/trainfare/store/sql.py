@@ -1,400 +1,234 @@
-"""History in a SQL database: the one place that knows both a row and a noun."""
+"""A history in a SQL database: the same tables over SQLite and PostgreSQL."""
 
-import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from datetime import UTC, datetime
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
-import msgspec
-from sqlalchemy import Connection, Engine, Row, Select, Table, func, insert, select, text
+from sqlalchemy import Connection, Engine, Select, Table, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from trainfare.errors import NotFoundError, StoreError
 from trainfare.model import document
 from trainfare.model.estimate import Estimate
-from trainfare.model.plan import Plan
-from trainfare.model.profile import Profile
-from trainfare.model.run import Observation, Run
-from trainfare.model.submission import Submission
-from trainfare.store import schema
-from trainfare.store.faults import Place, damaged_file, is_taken, told
-from trainfare.store.history import (
-    PLANS_LISTED_BY,
-    PROFILES_LISTED_BY,
-    SUBMISSIONS_LISTED_BY,
-    AlreadyKept,
-    History,
-)
+from trainfare.model.run import Observation
+from trainfare.store import rows, schema
+from trainfare.store.database import AnyRow, Database
+from trainfare.store.database_errors import StoreLocation, is_duplicate_key
+from trainfare.store.history import AlreadyStoredError, History
+from trainfare.store.kinds import N
+from trainfare.store.rows import ChangeLog, PartTable, RowFormat, Values, part_name
 
-N = TypeVar("N", Profile, Estimate, Run, Observation, Submission)
-T = TypeVar("T")
-AnyRow = Row[Any]
+D = TypeVar("D", bound=document.Noun)
+Parts = Mapping[str, Sequence[AnyRow]]
+"""The rows that are parts of nouns, by the ids of the nouns."""
 
 
-class _DamagedRow(StoreError):
-    """One row cannot be read; the others can."""
+class SqlTable(Generic[N]):
+    """The nouns of one kind, from which none can be removed."""
+
+    def __init__(self, database: Database, row_format: RowFormat[N]) -> None:
+        self._database, self._format = database, row_format
+        self._kind, self._table = row_format.kind, row_format.table
+
+    def add(self, noun: N) -> None:
+        with self._database.writing() as connection:
+            self._insert(connection, noun)
+
+    def get(self, name: str) -> N:
+        with self._database.reading() as connection:
+            row = self._present_row(connection, name)
+            parts = self._parts(connection, row.id)
+        return self._noun(row, parts)
+
+    def all(self) -> tuple[N, ...]:
+        columns = (self._format.moment, self._table.c.id)
+        order = [column.desc() if self._kind.newest_first else column.asc() for column in columns]
+        with self._database.listing() as connection:
+            found = connection.execute(self._present(select(self._table)).order_by(*order)).all()
+            parts = self._parts(connection)
+        return self._database.readable(lambda row: self._noun(row, parts), found)
+
+    def _insert(self, connection: Connection, noun: N) -> None:
+        references = [str(reference) for reference in self._kind.references(noun)]
+        for new in self._format.new_rows(noun):
+            _insert(connection, new.table, new.rows, kind=self._kind.name, name=noun.id, references=references)
+
+    def _present(self, query: Select[Any]) -> Select[Any]:
+        """The query without removed nouns."""
+        return query
+
+    def _present_row(self, connection: Connection, name: str) -> AnyRow:
+        row = connection.execute(self._present(select(self._table)).where(self._table.c.id == name)).one_or_none()
+        if row is not None:
+            return row
+        if (damage := self._database.file_damage(connection)) is not None:
+            raise StoreError(damage)  # the noun may have been in the damaged part
+        known = connection.execute(self._present(select(self._table.c.id))).scalars()
+        raise NotFoundError(self._kind.name, name, known, listed_by=self._kind.list_command)
+
+    def _parts(self, connection: Connection, name: str | None = None) -> Parts:
+        """The parts of one noun, or of every noun."""
+        if self._format.parts is None:
+            return {}
+        return _select_parts(connection, self._format.parts, name)
+
+    def _noun(self, row: AnyRow, parts: Parts) -> N:
+        kind, command = self._kind.name, self._kind.remove_command
+        text = _verified_document(self._database, row, kind, row.id, remove_command=command)
+        part_kind = self._format.parts.kind if self._format.parts else ""
+        part_texts = [
+            _verified_document(self._database, part, part_kind, part_name(row.id, part.part_number))
+            for part in parts.get(row.id, ())
+        ]
+        try:
+            return self._format.noun(text, part_texts)
+        except ValueError as error:
+            raise self._database.damaged_row(kind, row.id, str(error), remove_command=command) from error
+
+
+class RemovableSqlTable(SqlTable[N]):
+    """The nouns of one kind, with a log of removals."""
+
+    def __init__(self, database: Database, row_format: RowFormat[N], changes: ChangeLog) -> None:
+        super().__init__(database, row_format)
+        self._changes = changes
+
+    def add(self, noun: N) -> None:
+        with self._database.writing() as connection:
+            if not self._kind.restorable or (row := self._removed_row(connection, noun.id)) is None:
+                self._insert(connection, noun)
+            elif self._noun(row, self._parts(connection, noun.id)) == noun:
+                self._record(connection, noun.id, "restored")
+            else:
+                raise AlreadyStoredError(self._kind.name, noun.id)
+
+    def remove(self, name: str) -> None:
+        with self._database.writing() as connection:
+            row = self._present_row(connection, name)
+            self._record(connection, row.id, self._changes.removal)
+
+    def _present(self, query: Select[Any]) -> Select[Any]:
+        return query.where(self._table.c.id.not_in(self._removed_ids()))
+
+    def _removed_row(self, connection: Connection, name: str) -> AnyRow | None:
+        query = select(self._table).where(self._table.c.id == name, self._table.c.id.in_(self._removed_ids()))
+        return connection.execute(query).one_or_none()
+
+    def _removed_ids(self) -> Select[Any]:
+        """The nouns whose last change is a removal."""
+        table, owner_id = self._changes.table, self._changes.owner_id
+        last_changes = select(func.max(table.c.number)).group_by(owner_id)
+        return select(owner_id).where(table.c.number.in_(last_changes), table.c.change == self._changes.removal)
+
+    def _record(self, connection: Connection, name: str, change: str) -> None:
+        connection.execute(insert(self._changes.table).values({self._changes.owner_id: name, "change": change}))
+
+
+class EstimateIndex:
+    """The estimates of stored plans, by profile."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def of(self, owner_id: str) -> tuple[Estimate, ...]:
+        table, plans = schema.estimates, schema.plans
+        with self._database.listing() as connection:
+            found = connection.execute(
+                select(table)
+                .join(plans)
+                .where(table.c.profile_id == owner_id)
+                .order_by(plans.c.made_at.desc(), plans.c.id.desc(), table.c.rank)
+            ).all()
+        return self._database.readable(self._noun, found)
+
+    def _noun(self, row: AnyRow) -> Estimate:
+        return _read(self._database, Estimate, row, part_name(row.plan_id, row.rank))
+
+
+class ObservationTable:
+    """Observations, by run."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, noun: Observation) -> None:
+        name = part_name(noun.run_id, noun.number)
+        row = rows.observation_row(noun)
+        with self._database.writing() as connection:
+            references = [f"run {noun.run_id}"]
+            _insert(connection, schema.observations, (row,), kind="observation", name=name, references=references)
+
+    def of(self, owner_id: str) -> tuple[Observation, ...]:
+        table = schema.observations
+        with self._database.listing() as connection:
+            found = connection.execute(select(table).where(table.c.run_id == owner_id).order_by(table.c.number)).all()
+        return self._database.readable(self._noun, found)
+
+    def _noun(self, row: AnyRow) -> Observation:
+        return _read(self._database, Observation, row, part_name(row.run_id, row.number))
 
 
 class SqlHistory(History):
-    """`engine` begins transactions that read, `writer` those that write; both share their connections."""
+    """Every table of a history in one database. `engine` and `writer` are those of `Database`."""
 
-    def __init__(self, engine: Engine, writer: Engine, place: Place) -> None:
-        self._engine, self._writer, self._place = engine, writer, place
-        self._damaged: dict[str, None] = {}
-        self._fault: str | None = None
-        self._checked = False
+    def __init__(self, engine: Engine, writer: Engine, location: StoreLocation) -> None:
+        self._database = database = Database(engine, writer, location)
+        self.profiles = RemovableSqlTable(database, rows.PROFILES, rows.PROFILE_CHANGES)
+        self.plans = SqlTable(database, rows.PLANS)
+        self.runs = SqlTable(database, rows.RUNS)
+        self.submissions = RemovableSqlTable(database, rows.SUBMISSIONS, rows.SUBMISSION_CHANGES)
+        self.estimates = EstimateIndex(database)
+        self.observations = ObservationTable(database)
 
     @property
     def damaged(self) -> tuple[str, ...]:
-        return tuple(self._damaged)
-
-    def add_profile(self, profile: Profile) -> None:
-        with self._writing() as connection:
-            kept = _row_named(connection, schema.profiles, profile.id)
-            if kept is None:
-                row = _profile_row(profile)
-                _append(connection, schema.profiles, [row], kind="profile", name=profile.id)
-            elif _is_removed(connection, profile.id) and self._profile(kept) == profile:
-                _note(connection, profile.id, "restored")
-            else:
-                raise AlreadyKept("profile", profile.id)
-
-    def profile(self, profile_id: str) -> Profile:
-        with self._reading() as connection:
-            row = _row_named(connection, schema.profiles, profile_id)
-            if row is None or _is_removed(connection, profile_id):
-                raise self._no_profile(connection, profile_id)
-            return self._profile(row)
-
-    def profiles(self) -> tuple[Profile, ...]:
-        table = schema.profiles
-        with self._listing() as connection:
-            rows = connection.execute(
-                select(table)
-                .where(table.c.id.not_in(_removed_ids()))
-                .order_by(table.c.measured_at.desc(), table.c.id.desc())
-            ).all()
-        return self._readable(self._profile, rows)
-
-    def remove_profile(self, profile_id: str) -> None:
-        """Also one that is damaged, so that lists stop complaining of it."""
-        with self._writing() as connection:
-            row = _row_named(connection, schema.profiles, profile_id)
-            if row is None or _is_removed(connection, profile_id):
-                raise self._no_profile(connection, profile_id)
-            _note(connection, profile_id, "removed")
-
-    def add_plan(self, plan: Plan) -> None:
-        estimates = (plan.chosen, *plan.runners_up)
-        leans_on = ", ".join(sorted({f"profile {estimate.profile_id}" for estimate in estimates}))
-        rows = [_estimate_row(plan.id, rank, estimate) for rank, estimate in enumerate(estimates)]
-        with self._writing() as connection:
-            _append(connection, schema.plans, [_plan_row(plan)], kind="plan", name=plan.id)
-            _append(connection, schema.estimates, rows, kind="plan", name=plan.id, leans_on=leans_on)
-
-    def plan(self, plan_id: str) -> Plan:
-        table = schema.estimates
-        with self._reading() as connection:
-            row = _row_named(connection, schema.plans, plan_id)
-            if row is None:
-                known = select(schema.plans.c.id)
-                raise self._missing(connection, "plan", plan_id, known, PLANS_LISTED_BY)
-            parts = connection.execute(select(table).where(table.c.plan_id == plan_id).order_by(table.c.rank)).all()
-        return self._plan(row, parts)
-
-    def plans(self) -> tuple[Plan, ...]:
-        table = schema.plans
-        with self._listing() as connection:
-            newest_first = select(table).order_by(table.c.made_at.desc(), table.c.id.desc())
-            rows = connection.execute(newest_first).all()
-            parts: dict[str, list[AnyRow]] = {row.id: [] for row in rows}
-            for part in connection.execute(select(schema.estimates).order_by(schema.estimates.c.rank)):
-                parts.setdefault(part.plan_id, []).append(part)
-        return self._readable(lambda row: self._plan(row, parts[row.id]), rows)
-
-    def estimates(self, profile_id: str) -> tuple[Estimate, ...]:
-        table, plans = schema.estimates, schema.plans
-        with self._listing() as connection:
-            rows = connection.execute(
-                select(table)
-                .join(plans)
-                .where(table.c.profile_id == profile_id)
-                .order_by(plans.c.made_at.desc(), plans.c.id.desc(), table.c.rank)
-            ).all()
-        return self._readable(self._estimate, rows)
-
-    def add_run(self, run: Run) -> None:
-        leans_on = f"plan {run.plan_id}"
-        with self._writing() as connection:
-            _append(connection, schema.runs, [_run_row(run)], kind="run", name=run.id, leans_on=leans_on)
-
-    def run(self, run_id: str) -> Run:
-        with self._reading() as connection:
-            row = _row_named(connection, schema.runs, run_id)
-            if row is None:
-                known = select(schema.runs.c.id)
-                raise self._missing(connection, "run", run_id, known)
-        return self._run(row)
-
-    def runs(self) -> tuple[Run, ...]:
-        table = schema.runs
-        with self._listing() as connection:
-            newest_first = select(table).order_by(table.c.started_at.desc(), table.c.id.desc())
-            rows = connection.execute(newest_first).all()
-        return self._readable(self._run, rows)
-
-    def add_observation(self, observation: Observation) -> None:
-        name = f"{observation.run_id}/{observation.number}"
-        leans_on = f"run {observation.run_id}"
-        row = _observation_row(observation)
-        with self._writing() as connection:
-            _append(connection, schema.observations, [row], kind="observation", name=name, leans_on=leans_on)
-
-    def observations(self, run_id: str) -> tuple[Observation, ...]:
-        table = schema.observations
-        with self._listing() as connection:
-            rows = connection.execute(select(table).where(table.c.run_id == run_id).order_by(table.c.number)).all()
-        return self._readable(self._observation, rows)
-
-    def add_submission(self, submission: Submission) -> None:
-        name = submission.id
-        leans_on = ", ".join(f"profile {profile_id}" for profile_id in submission.profile_ids)
-        with self._writing() as connection:
-            _append(connection, schema.submissions, [_submission_row(submission)], kind="submission", name=name)
-            rows = _submission_profile_rows(submission)
-            _append(connection, schema.submission_profiles, rows, kind="submission", name=name, leans_on=leans_on)
-
-    def submission(self, submission_id: str) -> Submission:
-        with self._reading() as connection:
-            return self._submission(self._waiting(connection, submission_id))
-
-    def submissions(self) -> tuple[Submission, ...]:
-        table = schema.submissions
-        with self._listing() as connection:
-            rows = connection.execute(
-                select(table).where(table.c.id.not_in(_withdrawn_ids())).order_by(table.c.submitted_at, table.c.id)
-            ).all()
-        return self._readable(self._submission, rows)
-
-    def withdraw_submission(self, submission_id: str) -> None:
-        """Also one that is damaged, so that lists stop complaining of it."""
-        with self._writing() as connection:
-            row = self._waiting(connection, submission_id)
-            withdrawn = insert(schema.submission_changes).values(submission_id=row.id, change="withdrawn")
-            connection.execute(withdrawn)
+        return self._database.damaged
 
     def close(self) -> None:
-        self._engine.dispose()
-
-    @contextmanager
-    def _reading(self) -> Iterator[Connection]:
-        with told(self._place), self._engine.connect() as connection:
-            yield connection
-
-    @contextmanager
-    def _listing(self) -> Iterator[Connection]:
-        with self._reading() as connection:
-            if (fault := self._fault_of_file(connection)) is not None:
-                self._damaged[fault] = None
-            yield connection
-
-    @contextmanager
-    def _writing(self) -> Iterator[Connection]:
-        with told(self._place), self._writer.begin() as connection:
-            yield connection
-
-    def _no_profile(self, connection: Connection, profile_id: str) -> Exception:
-        table = schema.profiles
-        known = select(table.c.id).where(table.c.id.not_in(_removed_ids()))
-        return self._missing(connection, "profile", profile_id, known, PROFILES_LISTED_BY)
-
-    def _waiting(self, connection: Connection, submission_id: str) -> AnyRow:
-        """The row of a submission that is in the queue."""
-        table = schema.submissions
-        waiting = table.c.id.not_in(_withdrawn_ids())
-        row = connection.execute(select(table).where(table.c.id == submission_id, waiting)).one_or_none()
-        if row is None:
-            known = select(table.c.id).where(waiting)
-            raise self._missing(connection, "submission", submission_id, known, SUBMISSIONS_LISTED_BY)
-        return row
-
-    def _missing(
-        self, connection: Connection, kind: str, name: str, known: Select[str], listed_by: str | None = None
-    ) -> Exception:
-        """Not found; unless the file is damaged, and it may be there after all."""
-        if (fault := self._fault_of_file(connection)) is not None:
-            return StoreError(fault)
-        return NotFoundError(kind, name, connection.execute(known).scalars(), listed_by=listed_by)
-
-    def _fault_of_file(self, connection: Connection) -> str | None:
-        """Rows have checksums; that none is missing only SQLite's own check tells. It reads 1 MB in a
-        millisecond, and is made once, when something is listed or not found."""
-        if connection.dialect.name == "sqlite" and not self._checked:
-            said = connection.execute(text("PRAGMA integrity_check(1)")).scalar()
-            self._fault = None if said == "ok" else damaged_file(" ".join(str(said).split()), self._place)
-            self._checked = True
-        return self._fault
-
-    def _readable(self, read: Callable[[AnyRow], T], rows: Iterable[AnyRow]) -> tuple[T, ...]:
-        nouns = []
-        for row in rows:
-            try:
-                nouns.append(read(row))
-            except _DamagedRow as error:
-                self._damaged[str(error)] = None
-        return tuple(nouns)
-
-    def _profile(self, row: AnyRow) -> Profile:
-        return self._noun(Profile, row, name=row.id)
-
-    def _estimate(self, row: AnyRow) -> Estimate:
-        return self._noun(Estimate, row, name=f"{row.plan_id}/{row.rank}")
-
-    def _run(self, row: AnyRow) -> Run:
-        return self._noun(Run, row, name=row.id)
-
-    def _observation(self, row: AnyRow) -> Observation:
-        return self._noun(Observation, row, name=f"{row.run_id}/{row.number}")
-
-    def _submission(self, row: AnyRow) -> Submission:
-        return self._noun(Submission, row, name=row.id)
-
-    def _noun(self, noun_type: type[N], row: AnyRow, *, name: str) -> N:
-        kind = document.kind_of(noun_type)
-        kept = self._verified(row, kind, name)
-        try:
-            return document.from_json(noun_type, kept)
-        except ValueError as error:
-            raise self._damage(kind, name, str(error)) from error
-
-    def _plan(self, row: AnyRow, estimate_rows: Sequence[AnyRow]) -> Plan:
-        """Puts the estimates, in the order of their ranks, back where `_plan_row` took them out."""
-        whole = msgspec.json.decode(self._verified(row, "plan", row.id))
-        parts = [
-            msgspec.json.decode(self._verified(part, "estimate", f"{part.plan_id}/{part.rank}"))
-            for part in estimate_rows
-        ]
-        if len(parts) != whole["estimates"]:
-            missing = f"{whole['estimates'] - len(parts)} of its {whole['estimates']} estimates are missing"
-            raise self._damage("plan", row.id, missing)
-        try:
-            return document.from_document(Plan, whole | {"chosen": parts[0], "runners_up": parts[1:]})
-        except ValueError as error:
-            raise self._damage("plan", row.id, str(error)) from error
-
-    def _verified(self, row: AnyRow, kind: str, name: str) -> str:
-        if row.sha256 != _checksum(kind, name, row.document):
-            raise self._damage(kind, name, "its checksum does not match")
-        return str(row.document)
-
-    def _damage(self, kind: str, name: str, what: str) -> _DamagedRow:
-        hiding = _HIDING.get(kind)
-        hide = f" `{hiding} {name}` takes it off the list." if hiding else ""
-        return _DamagedRow(
-            f"{kind} {name} in {self._place.name} is damaged: {what}. It was left as it is; everything else "
-            f"can be read. Put back a copy of the store, or do without it.{hide}"
-        )
+        self._database.close()
 
 
-_HIDING = {"profile": "trainfare profiles rm", "submission": "trainfare schedule withdraw"}
-"""Commands that take a damaged thing off its list."""
-
-
-def _profile_row(profile: Profile) -> dict[str, object]:
-    contents = _contents("profile", profile.id, document.to_json(profile))
-    return {"id": profile.id, "measured_at": _sortable(profile.measured_at), **contents}
-
-
-def _plan_row(plan: Plan) -> dict[str, object]:
-    """The plan without its estimates, which have rows of their own; their number stays, to miss none."""
-    whole = document.to_document(plan)
-    rest = {name: value for name, value in whole.items() if name not in ("chosen", "runners_up")}
-    rest["estimates"] = 1 + len(plan.runners_up)
-    contents = _contents("plan", plan.id, msgspec.json.encode(rest).decode())
-    return {"id": plan.id, "made_at": _sortable(plan.made_at), **contents}
-
-
-def _estimate_row(plan_id: str, rank: int, estimate: Estimate) -> dict[str, object]:
-    contents = _contents("estimate", f"{plan_id}/{rank}", document.to_json(estimate))
-    return {"plan_id": plan_id, "rank": rank, "profile_id": estimate.profile_id, **contents}
-
-
-def _run_row(run: Run) -> dict[str, object]:
-    contents = _contents("run", run.id, document.to_json(run))
-    return {"id": run.id, "plan_id": run.plan_id, "started_at": _sortable(run.started_at), **contents}
-
-
-def _observation_row(observation: Observation) -> dict[str, object]:
-    name = f"{observation.run_id}/{observation.number}"
-    contents = _contents("observation", name, document.to_json(observation))
-    return {"run_id": observation.run_id, "number": observation.number, **contents}
-
-
-def _submission_row(submission: Submission) -> dict[str, object]:
-    contents = _contents("submission", submission.id, document.to_json(submission))
-    return {"id": submission.id, "submitted_at": _sortable(submission.submitted_at), **contents}
-
-
-def _submission_profile_rows(submission: Submission) -> list[dict[str, object]]:
-    return [
-        {"submission_id": submission.id, "rank": rank, "profile_id": profile_id}
-        for rank, profile_id in enumerate(submission.profile_ids)
-    ]
-
-
-def _contents(kind: str, name: str, json: str) -> dict[str, object]:
-    return {"document": json, "sha256": _checksum(kind, name, json)}
-
-
-def _checksum(kind: str, name: str, json: object) -> str:
-    """Of the name too, so that a document under another's name is noticed."""
-    return hashlib.sha256(f"{kind}\n{name}\n{json}".encode(errors="surrogatepass")).hexdigest()
-
-
-def _sortable(moment: datetime) -> str:
-    """UTC and always as long, so that the order of the texts is the order of the moments."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def _append(
+def _insert(
     connection: Connection,
     table: Table,
-    rows: list[dict[str, object]],
+    new_rows: Iterable[Values],
     *,
     kind: str,
     name: str,
-    leans_on: str = "nothing",
+    references: Sequence[str],
 ) -> None:
     try:
-        connection.execute(insert(table), rows)
+        connection.execute(insert(table), list(new_rows))
     except IntegrityError as error:
-        if is_taken(error):
-            raise AlreadyKept(kind, name) from error
-        raise ValueError(f"{kind} {name} leans on {leans_on}, which is not in history") from error
+        if is_duplicate_key(error):
+            raise AlreadyStoredError(kind, name) from error
+        missing = "which is not in history" if len(references) == 1 else "not all of which are in history"
+        raise ValueError(f"{kind} {name} refers to {', '.join(references)}, {missing}") from error
 
 
-def _row_named(connection: Connection, table: Table, name: str) -> AnyRow | None:
-    return connection.execute(select(table).where(table.c.id == name)).one_or_none()
+def _select_parts(connection: Connection, parts: PartTable, owner_id: str | None) -> Parts:
+    owner, number = parts.owner_id.label("owner"), parts.order.label("part_number")
+    query = select(parts.table, owner, number).order_by(parts.order)
+    if owner_id is not None:
+        query = query.where(parts.owner_id == owner_id)
+    found: dict[str, list[AnyRow]] = {}
+    for row in connection.execute(query):
+        found.setdefault(row.owner, []).append(row)
+    return found
 
 
-def _note(connection: Connection, profile_id: str, change: str) -> None:
-    connection.execute(insert(schema.profile_changes).values(profile_id=profile_id, change=change))
+def _verified_document(
+    database: Database, row: AnyRow, kind: str, name: str, *, remove_command: str | None = None
+) -> str:
+    """The document of a row, whose checksum must match."""
+    if row.sha256 != rows.checksum(kind, name, row.document):
+        raise database.damaged_row(kind, name, "its checksum does not match", remove_command=remove_command)
+    return str(row.document)
 
 
-def _is_removed(connection: Connection, profile_id: str) -> bool:
-    table = schema.profile_changes
-    last = select(table.c.change).where(table.c.profile_id == profile_id).order_by(table.c.number.desc())
-    return connection.execute(last.limit(1)).scalar() == "removed"
-
-
-def _removed_ids() -> Any:
-    """A subquery: the profiles whose last change is that they were removed."""
-    table = schema.profile_changes
-    last = select(func.max(table.c.number)).group_by(table.c.profile_id)
-    return select(table.c.profile_id).where(table.c.number.in_(last), table.c.change == "removed")
-
-
-def _withdrawn_ids() -> Any:
-    """A subquery; nothing brings a submission back, so any change is the last."""
-    return select(schema.submission_changes.c.submission_id)
+def _read(database: Database, noun_type: type[D], row: AnyRow, name: str) -> D:
+    kind = document.kind_of(noun_type)
+    text = _verified_document(database, row, kind, name)
+    try:
+        return document.from_json(noun_type, text)
+    except ValueError as error:
+        raise database.damaged_row(kind, name, str(error)) from error

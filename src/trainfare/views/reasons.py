@@ -1,16 +1,20 @@
 """The sentences of reasons and remarks: one small function for each code."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from trainfare.model.reason import Reason, Scalar
-
-SpellArguments = Callable[[Mapping[str, Scalar]], str]
-"""Spells arguments that would change a plan: `spot=True` in Python, `--spot` on the command line."""
+from trainfare.views import probing, split
+from trainfare.views.explain import assumptions, certainty, changes, charges, why
+from trainfare.views.sentences import Sentence, SpellArguments, from_values
+from trainfare.views.values import Values, text
 
 
 def python_arguments(arguments: Mapping[str, Scalar]) -> str:
-    """The arguments as Python keywords: `spot=True, deadline='4h10m'`."""
-    return ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+    """The arguments as Python keywords: `spot=True, deadline='4h10m', epochs=N`. A text in capitals is a placeholder."""
+    return ", ".join(
+        f"{name}={value if isinstance(value, str) and value.isupper() else repr(value)}"
+        for name, value in arguments.items()
+    )
 
 
 def sentence(reason: Reason, spell: SpellArguments = python_arguments) -> str:
@@ -18,8 +22,17 @@ def sentence(reason: Reason, spell: SpellArguments = python_arguments) -> str:
     return _SENTENCES[reason.code](reason, spell)
 
 
-def _text(reason: Reason, spell: SpellArguments) -> str:
-    return str(reason.values["text"])
+def _text(values: Values) -> str:
+    return text(values, "text")
 
 
-_SENTENCES: Mapping[str, Callable[[Reason, SpellArguments], str]] = {"text": _text}
+_SENTENCES: Mapping[str, Sentence] = {
+    **from_values({"text": _text}),
+    **why.SENTENCES,
+    **certainty.SENTENCES,
+    **changes.SENTENCES,
+    **charges.SENTENCES,
+    **assumptions.SENTENCES,
+    **split.SENTENCES,
+    **probing.SENTENCES,
+}

@@ -48,7 +48,7 @@ def run(*words: str, folder: Path) -> dict[str, Any]:
 
 def kept(folder: Path) -> tuple[Profile, ...]:
     with open_history(str(folder / "history.db")) as history:
-        return history.profiles()
+        return history.profiles.all()
 
 
 def losses(own: dict[str, Any]) -> list[float]:

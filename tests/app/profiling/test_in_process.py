@@ -55,7 +55,7 @@ def test_enough_is_traced_and_then_silent_and_a_short_loop_is_finished(own: dict
 
 def test_profiles_from_code_are_kept_as_such(own: dict[str, Any], store: Path) -> None:
     with open_history(str(store)) as history:
-        assert {found.id: found.origin for found in history.profiles()} == dict.fromkeys(own["ids"][:2], "code")
+        assert {found.id: found.origin for found in history.profiles.all()} == dict.fromkeys(own["ids"][:2], "code")
 
 
 def test_fit_of_keras_goes_on_to_its_last_epoch(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from trainfare.app.profiling.profile import ProfilingFailed, profile, wanted_end
+from trainfare.app.profiling.profile import ProfilingError, profile, wanted_end
 from trainfare.errors import NotFoundError, StoreError, UsageError
 from trainfare.profiler.stopping import STEADY, UntilEpochs, UntilStable, UntilSteady
 from trainfare.settings import Settings
@@ -36,7 +36,7 @@ def test_profile_is_kept_as_it_was_measured(settings: Settings) -> None:
     assert found.host.vm_type == "aws/p3.2xlarge"
     assert found.program.name == "plain.py"
     with open_history(settings.store) as history:
-        assert history.profiles() == (found,)
+        assert history.profiles.all() == (found,)
 
 
 def test_program_that_ends_early_has_a_profile(settings: Settings) -> None:
@@ -50,7 +50,7 @@ def test_program_that_ends_early_has_a_profile(settings: Settings) -> None:
 
 def test_program_that_crashes_keeps_what_it_showed(settings: Settings) -> None:
     command = (sys.executable, "plain.py", "--crash-at", "5")
-    with pytest.raises(ProfilingFailed, match="failed after 4 iterations with exit code 1") as failure:
+    with pytest.raises(ProfilingError, match="failed after 4 iterations with exit code 1") as failure:
         profile(command, settings=settings, directory=PROGRAMS)
     kept = failure.value.profile
     assert kept is not None
@@ -60,11 +60,11 @@ def test_program_that_crashes_keeps_what_it_showed(settings: Settings) -> None:
 
 
 def test_crash_after_one_iteration_keeps_nothing(settings: Settings) -> None:
-    with pytest.raises(ProfilingFailed, match="failed after 1 iteration") as failure:
+    with pytest.raises(ProfilingError, match="failed after 1 iteration") as failure:
         profile((sys.executable, "plain.py", "--crash-at", "2"), settings=settings, directory=PROGRAMS)
     assert failure.value.profile is None
     with open_history(settings.store) as history:
-        assert history.profiles() == ()
+        assert history.profiles.all() == ()
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_crash_after_one_iteration_keeps_nothing(settings: Settings) -> None:
 def test_program_that_does_not_train_is_told_what_was_seen(
     settings: Settings, command: tuple[str, ...], why: str
 ) -> None:
-    with pytest.raises(ProfilingFailed, match="ran to its end without one training iteration") as failure:
+    with pytest.raises(ProfilingError, match="ran to its end without one training iteration") as failure:
         profile(command, settings=settings, directory=PROGRAMS)
     assert why in str(failure.value)
 
@@ -87,7 +87,7 @@ def test_program_that_does_not_train_is_told_what_was_seen(
 def test_program_that_trains_with_something_unknown_is_told_its_name(settings: Settings, tmp_path: Path) -> None:
     (tmp_path / "paddle.py").write_text("__version__ = '3.0'")
     (tmp_path / "train.py").write_text("import paddle")
-    with pytest.raises(ProfilingFailed, match="It imported paddle, which is not listened to yet"):
+    with pytest.raises(ProfilingError, match="It imported paddle, which is not listened to yet"):
         profile((sys.executable, "train.py"), settings=settings, directory=tmp_path)
 
 
@@ -229,7 +229,7 @@ def test_what_it_wrote_can_be_kept(settings: Settings, project: Path) -> None:
 
 def test_traceback_of_a_copy_is_explained(settings: Settings, project: Path) -> None:
     (project / "train.py").write_text("import os; raise RuntimeError(os.getcwd())")
-    with pytest.raises(ProfilingFailed, match=f"It ran in a copy: what it calls .* is your {project}"):
+    with pytest.raises(ProfilingError, match=f"It ran in a copy: what it calls .* is your {project}"):
         profile((sys.executable, "train.py"), settings=settings, directory=project)
 
 

@@ -11,7 +11,7 @@ from trainfare.app.profiling.profiles import import_profile, list_profiles, remo
 from trainfare.app.records import profile_record
 from trainfare.errors import NotFoundError, UsageError
 from trainfare.settings import Settings
-from trainfare.store.logs import keep_log
+from trainfare.store.logs import save_log
 from trainfare.store.open import open_history
 
 
@@ -31,7 +31,7 @@ def file(tmp_path: Path) -> Path:
 def keep(settings: Settings, *names: str) -> None:
     with open_history(settings.store) as history:
         for name in names:
-            history.add_profile(make_profile(id=name))
+            history.profiles.add(make_profile(id=name))
 
 
 def test_a_new_store_lists_nothing(settings: Settings) -> None:
@@ -46,7 +46,7 @@ def test_a_kept_profile_is_listed_and_shown(settings: Settings) -> None:
 
 def test_a_log_is_shown_and_goes_with_its_profile(settings: Settings) -> None:
     keep(settings, "p1", "p2")
-    keep_log(Path(settings.logs), "p1", "loss 0.1\n")
+    save_log(Path(settings.logs), "p1", "loss 0.1\n")
     assert show_log("p1", settings=settings) == "loss 0.1\n"
     remove_profiles(["p1"], settings=settings)
     assert list(Path(settings.logs).iterdir()) == []
@@ -57,7 +57,7 @@ def test_a_log_is_shown_and_goes_with_its_profile(settings: Settings) -> None:
 @pytest.mark.parametrize(("origin", "why"), [("code", "own code"), ("hf", "past run"), ("probe", "another machine")])
 def test_a_profile_without_a_log_says_why(settings: Settings, origin: str, why: str) -> None:
     with open_history(settings.store) as history:
-        history.add_profile(make_profile(id="p1", origin=origin))
+        history.profiles.add(make_profile(id="p1", origin=origin))
     with pytest.raises(UsageError, match=f"of profile p1 no output is kept: .*{why}"):
         show_log("p1", settings=settings)
 
@@ -109,9 +109,9 @@ def test_importing_brings_back_what_was_removed(settings: Settings, file: Path) 
 @pytest.mark.parametrize("removed", [False, True])
 def test_another_profile_under_a_taken_id_is_refused(settings: Settings, file: Path, removed: bool) -> None:
     with open_history(settings.store) as history:
-        history.add_profile(replace(make_profile(), micro_batch_size=1))
+        history.profiles.add(replace(make_profile(), micro_batch_size=1))
         if removed:
-            history.remove_profile("p7k2")
+            history.profiles.remove("p7k2")
     with pytest.raises(UsageError, match="another profile p7k2"):
         import_profile(str(file), settings=settings)
 
@@ -155,10 +155,10 @@ def test_a_file_that_is_not_there_is_named(settings: Settings, tmp_path: Path) -
 def test_removing_a_profile_keeps_the_plans_that_lean_on_it(settings: Settings) -> None:
     keep(settings, "p7k2")
     with open_history(settings.store) as history:
-        history.add_plan(make_plan())
+        history.plans.add(make_plan())
     remove_profiles(["p7k2"], settings=settings)
     with open_history(settings.store) as history:
-        assert history.plans() == (make_plan(),)
+        assert history.plans.all() == (make_plan(),)
 
 
 def test_a_record_has_what_a_reader_looks_for() -> None:

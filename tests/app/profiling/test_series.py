@@ -33,7 +33,7 @@ def test_each_batch_size_has_its_profile_and_one_that_fails_loses_no_other(setti
     assert "out of memory" in trials[1].failure
     assert tuple(shown) == trials
     with open_history(settings.store) as history:
-        assert len(history.profiles()) == 2
+        assert len(history.profiles.all()) == 2
 
 
 def test_repeats_are_profiles_of_their_own(settings: Settings) -> None:

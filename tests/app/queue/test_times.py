@@ -161,7 +161,7 @@ def test_a_job_whose_profile_was_removed_is_left_out() -> None:
     submitted("s1")
     submitted("s2", profile_ids=("p8",))
     with open_history(read_settings().store) as history:
-        history.remove_profile("p8")
+        history.profiles.remove("p8")
     table = queue_table(machines=[T4])
     assert [each.submission.id for each in table.trainings] == ["s1"]
     assert "there is no profile p8" in table.unplanned[0].why

@@ -49,7 +49,7 @@ def on(machine: str | None, iteration: float, **changes: object) -> Profile:
 def keep(settings: Settings, *profiles: Profile) -> None:
     with open_history(settings.store) as history:
         for profile in profiles:
-            history.add_profile(profile)
+            history.profiles.add(profile)
 
 
 def test_the_best_of_a_column_is_one_and_the_others_are_relative_to_it(settings: Settings) -> None:

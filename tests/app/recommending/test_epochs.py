@@ -29,7 +29,7 @@ def halving(count: int, epochs: int) -> tuple[Epoch, ...]:
 def keep(*profiles: Profile) -> None:
     with open_history(read_settings().store) as history:
         for profile in profiles:
-            history.add_profile(profile)
+            history.profiles.add(profile)
 
 
 def test_the_newest_profile_is_asked_when_none_is_named() -> None:

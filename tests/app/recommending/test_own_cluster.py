@@ -5,7 +5,7 @@ import pytest
 from tests.makers import make_profile
 from trainfare.app.recommending.cluster import ClusterAdvice, recommend_cluster
 from trainfare.app.recommending.estimate import estimate
-from trainfare.model.cluster import Rated
+from trainfare.model.cluster import RatedCluster
 from trainfare.model.machine import Host
 from trainfare.settings import read_settings
 from trainfare.store.open import open_history
@@ -22,7 +22,7 @@ def kept() -> None:
         micro_batch_size=64,
     )
     with open_history(read_settings().store) as history:
-        history.add_profile(profile)
+        history.profiles.add(profile)
 
 
 def advice(*, most: int = 1, mbps: float = 1e4, epochs: int = 7, price: float = 0.2) -> ClusterAdvice:
@@ -37,7 +37,7 @@ def advice(*, most: int = 1, mbps: float = 1e4, epochs: int = 7, price: float = 
     )
 
 
-def by(name: str, found: ClusterAdvice) -> Rated:
+def by(name: str, found: ClusterAdvice) -> RatedCluster:
     return next(each for each in found.rated if each.by.startswith(name))
 
 
@@ -72,7 +72,7 @@ def test_twice_the_epochs_take_about_twice_as_long() -> None:
 
 def test_no_more_workers_are_looked_at_than_an_epoch_has_batches() -> None:
     with open_history(read_settings().store) as history:
-        history.add_profile(
+        history.profiles.add(
             make_profile(
                 id="few", host=Host(name="there", vm_type="aws/g4dn.xlarge"), samples=200, iterations_per_epoch=4
             )

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tests.makers import make_profile, make_program
-from trainfare.app.profiling.profile import ProfilingFailed, ProfilingInterrupted, profile
+from trainfare.app.profiling.options import ProfileOptions
+from trainfare.app.profiling.profile import ProfilingError, ProfilingInterruptedError, profile
 from trainfare.app.recommending import probe as probing
 from trainfare.app.recommending.probe import plan_probes, run_probes
 from trainfare.errors import UsageError
@@ -64,17 +65,17 @@ def answered(monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path
     """A program that needs no time to say how long it takes on a slice; the slices that were asked."""
     asked: list[str] = []
 
-    def measured(command: tuple[str, ...], *, directory: Path, on: str, settings: Settings, **_: Any) -> Profile:
-        del command, directory
+    def measured(_command: tuple[str, ...], options: ProfileOptions) -> Profile:
+        on = str(options.on)
         asked.append(on)
         kept = taken_on(on, {"local/one": 1.0, "local/two": 1.3, "local/four": 0.9}[on], tmp_path)
         with open_history(settings.store) as history:
-            history.add_profile(kept)
+            history.profiles.add(kept)
         return kept
 
     monkeypatch.setattr(probing, "profile_command", measured)
     with open_history(settings.store) as history:
-        history.add_profile(replace(taken_on("local/one", 1.0, tmp_path), id="pfirst"))
+        history.profiles.add(replace(taken_on("local/one", 1.0, tmp_path), id="pfirst"))
     return asked
 
 
@@ -111,9 +112,10 @@ def test_the_plan_is_made_without_running_anything(settings: Settings, answered:
 def test_a_probe_that_fails_is_said_and_not_tried_again(
     settings: Settings, answered: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(*_: Any, on: str, **__: Any) -> Profile:
+    def fails(_command: tuple[str, ...], options: ProfileOptions) -> Profile:
+        on = str(options.on)
         answered.append(on)
-        raise ProfilingFailed(f"it does not run on {on}", None)
+        raise ProfilingError(f"it does not run on {on}", None)
 
     monkeypatch.setattr(probing, "profile_command", fails)
     found = run_probes(epochs=500, scope=LOCAL, settings=settings)
@@ -124,9 +126,9 @@ def test_a_probe_that_fails_is_said_and_not_tried_again(
 def test_what_was_measured_before_an_interruption_is_kept(
     settings: Settings, answered: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*_: Any, on: str, **__: Any) -> Profile:
-        answered.append(on)
-        raise ProfilingInterrupted("interrupted before its first iteration; nothing was kept.", None)
+    def interrupted(_command: tuple[str, ...], options: ProfileOptions) -> Profile:
+        answered.append(str(options.on))
+        raise ProfilingInterruptedError("interrupted before its first iteration; nothing was kept.", None)
 
     monkeypatch.setattr(probing, "profile_command", interrupted)
     found = run_probes(epochs=500, scope=LOCAL, settings=settings)
@@ -145,7 +147,7 @@ def test_machines_that_no_door_leads_to_are_named(settings: Settings, answered: 
 def test_a_program_whose_folder_is_gone_is_said(settings: Settings, answered: list[str], tmp_path: Path) -> None:
     gone = replace(taken_on("local/one", 1.0, tmp_path / "gone"), id="pgone")
     with open_history(settings.store) as history:
-        history.add_profile(gone)
+        history.profiles.add(gone)
     with pytest.raises(UsageError, match="is not there any more"):
         run_probes(["pgone"], epochs=500, scope=LOCAL, settings=settings)
 
@@ -165,4 +167,4 @@ def test_a_real_program_is_probed_on_a_real_slice(settings: Settings, tmp_path: 
     chosen = found.recommendation.plan.chosen
     assert chosen.basis == "measured"
     with open_history(settings.store) as history:
-        assert {kept.id for kept in history.profiles()} == {first.id, measured.id}
+        assert {kept.id for kept in history.profiles.all()} == {first.id, measured.id}

@@ -28,7 +28,7 @@ def test_python_collects_again_after_the_estimates_whatever_became_of_them() -> 
 def test_the_doubt_of_epochs_counts_only_between_batch_sizes() -> None:
     """All machines need as many epochs at one batch size, however many that are."""
     with open_history(read_settings().store) as history:
-        history.add_profile(make_profile(activation_bytes=50_000_000, samples=6400))
+        history.profiles.add(make_profile(activation_bytes=50_000_000, samples=6400))
     found = recommend(epochs=300, scope=Scope(batch_sizes=(64, 128, 256)))
     at_128, at_256 = (
         next(e.candidate for e in found.estimates if e.candidate.batch_size == size and e.fits) for size in (128, 256)

@@ -32,7 +32,7 @@ ACTIONS: tuple[Action, ...] = ("spot", "on demand", "wait")
 def test_whatever_the_market_only_spot_alone_may_be_late(
     seed: int, hours: float, room: float, start: float, every: float
 ) -> None:
-    flapping = make_availability(lost_per_hour=(3.0, 2.0, 1.0, 0.5), back_per_hour=(3.0, 2.0, 1.0, 0.5))
+    flapping = make_availability(lost_per_hour=(3.0, 2.0, 1.0, 0.5), return_per_hour=(3.0, 2.0, 1.0, 0.5))
     zone = make_zone(flapping, seed=seed, slots=800, gap_seconds=120.0)
     training = make_training(
         work_seconds=hours * HOUR,

@@ -1,4 +1,4 @@
-"""Operations at another batch size, against operations that were really traced there."""
+"""Operations at another batch size, compared with operations that were traced there."""
 
 import math
 import time
@@ -15,7 +15,7 @@ from trainfare.model.profile import Convolution, Operation, Profile
 
 
 def op(kind: Any, *, inputs: Any = (), outputs: Any = (), itemsize: int = 4, **more: Any) -> Operation:
-    """Moves all that it reads and writes."""
+    """An operation that moves all of its inputs and outputs once."""
     moved = itemsize * sum(math.prod(shape) for shape in (*inputs, *outputs))
     fields = {"kind": kind, "dtype": "float32", "flops": 0.0, "bytes": float(moved), "part": "forward"}
     return Operation(**(fields | {"inputs": inputs, "outputs": outputs} | more))
@@ -73,36 +73,36 @@ def sums(operations: tuple[Operation, ...]) -> dict[str, tuple[float, float]]:
 
 
 @pytest.mark.parametrize("known", [16, 48, 64, 128])
-@pytest.mark.parametrize("asked", [1, 32, 64, 100, 1024])
-def test_shapes_of_one_batch_foretell_what_another_would_trace(known: int, asked: int) -> None:
-    found, wanted = sums(operations_at([traced(known)], asked)), sums(network(asked))
-    for kind, (flops, moved) in wanted.items():
+@pytest.mark.parametrize("target", [1, 32, 64, 100, 1024])
+def test_shapes_at_one_batch_size_predict_the_trace_at_another(known: int, target: int) -> None:
+    found, expected = sums(operations_at([traced(known)], target)), sums(network(target))
+    for kind, (flops, moved) in expected.items():
         assert found[kind][0] == pytest.approx(flops), kind
         assert found[kind][1] == pytest.approx(moved), kind
 
 
-def test_shapes_and_rows_are_those_of_the_other_batch() -> None:
+def test_predicted_shapes_and_rows_are_those_of_the_other_batch_size() -> None:
     found = Counter((one.inputs, one.outputs, one.row) for one in operations_at([traced(48)], 96))
     assert found == Counter((one.inputs, one.outputs, one.row) for one in network(96))
 
 
-def test_an_optimizer_does_the_same_at_any_batch() -> None:
+def test_optimizer_work_does_not_depend_on_the_batch_size() -> None:
     before = next(one for one in network(64) if one.kind == "optimizer")
     assert before in operations_at([traced(64)], 4096)
 
 
-def test_a_table_is_never_read_more_than_once() -> None:
+def test_embedding_table_is_read_at_most_once() -> None:
     def looked_up(b: int) -> Operation:
         read = min(1000 * 64, b * 32 * 64)
         moved = 4.0 * (read + b * 32 * 64) + 8 * b * 32
         return op("embedding", inputs=((1000, 64), (b, 32)), outputs=((b, 32, 64),), bytes=moved)
 
-    for known, asked in ((16, 256), (256, 16), (64, 32)):
-        (found,) = operations_at([make_profile(micro_batch_size=known, operations=(looked_up(known),))], asked)
-        assert found.bytes == pytest.approx(looked_up(asked).bytes)
+    for known, target in ((16, 256), (256, 16), (64, 32)):
+        (found,) = operations_at([make_profile(micro_batch_size=known, operations=(looked_up(known),))], target)
+        assert found.bytes == pytest.approx(looked_up(target).bytes)
 
 
-def test_products_without_shapes_read_their_weights_whatever_the_batch() -> None:
+def test_products_without_shapes_read_the_same_weights_at_every_batch_size() -> None:
     recurrent = Operation(kind="rnn", dtype="float32", flops=1e9, bytes=1e6 + 64 * 1e5, part="forward")
     profile = make_profile(micro_batch_size=64, operations=(recurrent,), gradient_bytes=10**6)
     (found,) = operations_at([profile], 128)
@@ -110,8 +110,7 @@ def test_products_without_shapes_read_their_weights_whatever_the_batch() -> None
     assert found.bytes == pytest.approx(1e6 + 128 * 1e5)
 
 
-def test_two_batches_need_no_guess() -> None:
-    """Bytes that no shape explains are affine all the same."""
+def test_two_batch_sizes_determine_bytes_that_no_shape_explains() -> None:
 
     def odd(b: int) -> Profile:
         one = op("pointwise", inputs=((7, 7),), outputs=((7, 7),), name="odd", bytes=5e5 + 300.0 * b)
@@ -122,12 +121,12 @@ def test_two_batches_need_no_guess() -> None:
     assert sums(found)["matmul"][1] == pytest.approx(sums(network(512))["matmul"][1])
 
 
-def test_a_known_batch_is_told_as_it_was_traced() -> None:
+def test_known_batch_size_returns_its_traced_operations() -> None:
     profiles = [traced(16), traced(64)]
     assert operations_at(profiles, 64) is profiles[1].operations
 
 
-def test_operations_of_nothing_is_an_error() -> None:
+def test_profiles_without_operations_are_refused() -> None:
     with pytest.raises(ValueError, match="operations and a batch size"):
         operations_at([make_profile(micro_batch_size=None), make_profile(operations=())], 64)
     with pytest.raises(ValueError, match="positive"):
@@ -135,14 +134,14 @@ def test_operations_of_nothing_is_an_error() -> None:
 
 
 @given(st.integers(1, 512), st.integers(1, 4096), st.integers(1, 4096))
-def test_more_samples_are_never_less_work(known: int, one: int, other: int) -> None:
+def test_work_never_falls_with_the_batch_size(known: int, one: int, other: int) -> None:
     at = operations_by_batch([traced(known, width=32)])
     for fewer, more in zip(at(min(one, other)), at(max(one, other)), strict=True):
         assert fewer.flops <= more.flops * (1 + 1e-12)
         assert fewer.bytes <= more.bytes * (1 + 1e-12)
 
 
-def test_ten_batches_of_five_hundred_operations_take_no_time() -> None:
+def test_ten_batch_sizes_of_500_operations_take_less_than_a_quarter_second() -> None:
     operations = tuple(one for width in range(64, 64 + 36) for one in network(64, width=4 * width))
     profile = make_profile(micro_batch_size=64, operations=operations)
     began = time.process_time()
@@ -152,7 +151,7 @@ def test_ten_batches_of_five_hundred_operations_take_no_time() -> None:
     assert time.process_time() - began < 0.25  # 0.02 s on an idle core
 
 
-# ---- against PyTorch itself
+# ---- compared with PyTorch
 
 
 def trace(make: Any, batch_size: int) -> Profile:
@@ -226,10 +225,10 @@ def small_transformer(torch: Any, b: int) -> Any:
 
 
 @pytest.mark.parametrize("make", [small_cnn, small_transformer])
-@pytest.mark.parametrize(("known", "asked"), [((16,), 64), ((64,), 16), ((16, 32), 64)])
-def test_foretold_and_traced_agree_within_two_percent(make: Any, known: tuple[int, ...], asked: int) -> None:
-    wanted = sums(trace(make, asked).operations)
-    found = sums(operations_at([trace(make, batch) for batch in known], asked))
-    for kind, (flops, moved) in wanted.items():
+@pytest.mark.parametrize(("known", "target"), [((16,), 64), ((64,), 16), ((16, 32), 64)])
+def test_predicted_and_traced_work_agree_within_two_percent(make: Any, known: tuple[int, ...], target: int) -> None:
+    expected = sums(trace(make, target).operations)
+    found = sums(operations_at([trace(make, batch) for batch in known], target))
+    for kind, (flops, moved) in expected.items():
         assert found[kind][0] == pytest.approx(flops, rel=0.001), kind
         assert found[kind][1] == pytest.approx(moved, rel=0.02), kind

@@ -4,49 +4,55 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainfare.estimator.calibration.corrections import Corrections, Seen, corrections, learn, sift
+from trainfare.estimator.calibration.corrections import (
+    Corrections,
+    ObservedRun,
+    fit_corrections,
+    learn_corrections,
+    reject_implausible_runs,
+)
 
 
-def seen(ratio: float, *, gpu: str = "T4", program: str = "train.py", profile_id: str = "p1") -> Seen:
-    return Seen(profile_id=profile_id, program=program, gpu=gpu, predicted_seconds=0.1, observed_seconds=0.1 * ratio)
+def seen(ratio: float, *, gpu: str = "T4", program: str = "train.py", profile_id: str = "p1") -> ObservedRun:
+    return ObservedRun(profile_id=profile_id, program=program, gpu=gpu, predicted_seconds=0.1, observed_seconds=0.1 * ratio)
 
 
 def test_nothing_seen_corrects_nothing() -> None:
-    assert learn([]).corrections.factor("T4", "train.py") == 1
-    assert not learn([]).helps
+    assert learn_corrections([]).corrections.factor("T4", "train.py") == 1
+    assert not learn_corrections([]).helps
 
 
 def test_one_row_moves_a_gpu_a_part_of_the_way() -> None:
-    assert 1 < corrections([seen(1.5)]).factor("T4") < 1.5
+    assert 1 < fit_corrections([seen(1.5)]).factor("T4") < 1.5
 
 
 def test_programs_that_agree_on_a_gpu_are_believed_of_it() -> None:
-    found = learn([seen(1.4, program=f"p{i}.py") for i in range(8)])
+    found = learn_corrections([seen(1.4, program=f"p{i}.py") for i in range(8)])
     assert found.corrections.factor("T4") == pytest.approx(1.4, rel=0.05)
     assert found.helps
     assert found.corrections.doubt["T4"] < 0.5
 
 
 def test_a_program_slow_everywhere_is_not_blamed_on_the_gpus() -> None:
-    found = corrections([seen(1.4, program="odd.py", gpu=gpu) for gpu in ("T4", "V100", "A100", "L4", "A10G")])
+    found = fit_corrections([seen(1.4, program="odd.py", gpu=gpu) for gpu in ("T4", "V100", "A100", "L4", "A10G")])
     assert found.programs["odd.py"] > abs(found.gpus["T4"])
 
 
 def test_corrections_that_do_not_help_programs_left_out_say_so() -> None:
-    assert not learn([seen(1.6, program="a.py"), seen(1 / 1.6, program="b.py")]).helps
+    assert not learn_corrections([seen(1.6, program="a.py"), seen(1 / 1.6, program="b.py")]).helps
 
 
 def test_absurd_rows_are_set_aside_and_change_nothing() -> None:
     honest = [seen(1.2, program=f"p{i}.py") for i in range(4)]
-    found = learn([*honest, seen(80.0, program="evil.py", profile_id="p666")])
+    found = learn_corrections([*honest, seen(80.0, program="evil.py", profile_id="p666")])
     assert [aside.seen.profile_id for aside in found.set_aside] == ["p666"]
     assert "was it measured on that GPU" in found.set_aside[0].why
-    assert found.corrections == learn(honest).corrections
+    assert found.corrections == learn_corrections(honest).corrections
 
 
 def test_a_row_unlike_all_others_on_its_gpu_is_set_aside() -> None:
     rows = [seen(1.2 + 0.01 * i, program=f"p{i}.py") for i in range(6)]
-    believed, aside = sift([*rows, seen(3.0, program="busy.py")])
+    believed, aside = reject_implausible_runs([*rows, seen(3.0, program="busy.py")])
     assert len(believed) == 6
     assert "for the other profiles on T4" in aside[0].why
 
@@ -54,12 +60,12 @@ def test_a_row_unlike_all_others_on_its_gpu_is_set_aside() -> None:
 def test_repeating_a_row_gives_it_no_more_weight() -> None:
     once = [seen(1.1, program="a.py"), seen(1.3, program="b.py")]
     often = [*once, *[seen(1.3, program="b.py")] * 20]
-    assert learn(often).corrections == learn(once).corrections
+    assert learn_corrections(often).corrections == learn_corrections(once).corrections
 
 
 @given(st.lists(st.floats(0.25, 4), min_size=1, max_size=12))
 def test_a_correction_never_leaves_what_was_seen(ratios: list[float]) -> None:
-    found = corrections([seen(ratio, program=f"p{i}") for i, ratio in enumerate(ratios)])
+    found = fit_corrections([seen(ratio, program=f"p{i}") for i, ratio in enumerate(ratios)])
     low, high = min(1, *ratios), max(1, *ratios)
     assert low - 1e-9 <= math.exp(found.gpus["T4"]) <= high + 1e-9
 

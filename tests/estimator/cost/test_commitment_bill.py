@@ -51,7 +51,7 @@ def test_who_pays_already_and_who_would_have_to_see_the_same_cost(commitment: Co
     """A run takes hours that another could have had, and those cost what they cost."""
     one = Commitment(
         months=commitment.months,
-        upfront_usd=commitment.whole_usd if upfront else 0.0,
+        upfront_usd=commitment.total_usd if upfront else 0.0,
         usd_per_hour=0.0 if upfront else commitment.effective_usd_per_hour,
         held=not commitment.held,
     )

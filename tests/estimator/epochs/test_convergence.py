@@ -8,31 +8,31 @@ from hypothesis import strategies as st
 from trainfare.estimator.epochs.convergence import (
     FORMS,
     Form,
-    epochs_at_rest,
+    epochs_if_settled,
     epochs_by_curve,
     epochs_to_reach,
-    fit_of,
-    unusable,
+    fit_form,
+    unusable_reason,
 )
 
 FALLING = [1 / (0.3 * k + 0.5) + 0.2 for k in range(1, 21)]
 
 
 def test_optimus_finds_the_coefficients_that_made_the_curve() -> None:
-    fit = fit_of("optimus", FALLING, higher=False, run=60)
+    fit = fit_form("optimus", FALLING, higher=False, run=60)
     assert fit is not None
     assert fit.coefficients == pytest.approx((0.3, 0.5, 0.2), rel=0.1)
     assert fit.values[39] == pytest.approx(1 / (0.3 * 40 + 0.5) + 0.2, rel=0.02)
 
 
 def test_pow3_finds_the_coefficients_that_made_the_curve() -> None:
-    fit = fit_of("pow3", [0.9 - 0.5 * k**-0.7 for k in range(1, 21)], higher=True, run=60)
+    fit = fit_form("pow3", [0.9 - 0.5 * k**-0.7 for k in range(1, 21)], higher=True, run=60)
     assert fit is not None
     assert fit.coefficients == pytest.approx((0.9, -0.5, 0.7), rel=0.05)
 
 
 def test_vapour_finds_the_coefficients_that_made_the_curve() -> None:
-    fit = fit_of("vapour", [math.exp(-0.3 - 0.8 / k + 0.05 * math.log(k)) for k in range(1, 21)], higher=True, run=60)
+    fit = fit_form("vapour", [math.exp(-0.3 - 0.8 / k + 0.05 * math.log(k)) for k in range(1, 21)], higher=True, run=60)
     assert fit is not None
     assert fit.coefficients == pytest.approx((-0.3, -0.8, 0.05), rel=1e-6)
 
@@ -40,8 +40,8 @@ def test_vapour_finds_the_coefficients_that_made_the_curve() -> None:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("unit", [1e-6, 7.3, 1e6])
 def test_another_unit_of_the_loss_moves_no_form(form: Form, unit: float) -> None:
-    plain = fit_of(form, FALLING, higher=False, run=60)
-    scaled = fit_of(form, [value * unit for value in FALLING], higher=False, run=60)
+    plain = fit_form(form, FALLING, higher=False, run=60)
+    scaled = fit_form(form, [value * unit for value in FALLING], higher=False, run=60)
     assert plain is not None
     assert scaled is not None
     assert scaled.epoch == plain.epoch
@@ -93,7 +93,7 @@ def test_the_value_lies_in_its_interval(seed: int, seen: int, more: int, higher:
 
 def test_a_curve_that_has_come_to_rest_is_answered_by_itself() -> None:
     values = [1 + math.exp(-k / 2) for k in range(30)]
-    answer = epochs_at_rest(values, higher=False, run=60)
+    answer = epochs_if_settled(values, higher=False, run=60)
     assert answer is not None
     assert answer.value == pytest.approx(9, abs=1)
 
@@ -106,7 +106,7 @@ def test_a_curve_past_its_best_is_answered_by_its_best() -> None:
 
 
 def test_a_curve_that_still_falls_is_not_at_rest() -> None:
-    assert epochs_at_rest([1 - 0.01 * k for k in range(40)], higher=False, run=60) is None
+    assert epochs_if_settled([1 - 0.01 * k for k in range(40)], higher=False, run=60) is None
 
 
 def test_without_an_end_a_slow_curve_is_refused_and_a_quick_one_told() -> None:
@@ -119,11 +119,11 @@ def test_without_an_end_a_slow_curve_is_refused_and_a_quick_one_told() -> None:
 
 
 def test_losses_of_every_size_are_fitted_without_a_warning() -> None:
-    assert fit_of("optimus", [10.0, 1e-300, 1.0, 1e-308, 0.5], higher=False, run=20) is not None
+    assert fit_form("optimus", [10.0, 1e-300, 1.0, 1e-308, 0.5], higher=False, run=20) is not None
 
 
 def test_a_usable_curve_has_no_objection() -> None:
-    assert unusable(FALLING, higher=False) is None
+    assert unusable_reason(FALLING, higher=False) is None
 
 
 def optimus(epoch: int) -> float:

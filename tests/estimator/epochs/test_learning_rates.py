@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from trainfare.estimator.epochs.learning_rates import end_of, epoch_of_share, epochs_by_schedule, schedule_of
+from trainfare.estimator.epochs.learning_rates import planned_end, epoch_at_share, epochs_by_schedule, classify_schedule
 
 EXPONENTIAL = [0.1 * 0.0133 ** (k / 100) for k in range(100)]
 COSINE = [0.05 * (1 + math.cos(math.pi * k / 50)) for k in range(50)]
@@ -34,11 +34,11 @@ plans = st.lists(st.floats(1e-6, 1e3), min_size=1, max_size=120)
     ],
 )
 def test_the_shape_of_a_plan(plan: list[float], shape: str) -> None:
-    assert schedule_of(plan).shape == shape
+    assert classify_schedule(plan).shape == shape
 
 
 def test_a_drop_is_named_by_the_last_epoch_before_it() -> None:
-    assert schedule_of(THIRDS).drops == (30, 60)
+    assert classify_schedule(THIRDS).drops == (30, 60)
 
 
 def test_95_percent_of_an_exponential_by_hand() -> None:
@@ -47,7 +47,7 @@ def test_95_percent_of_an_exponential_by_hand() -> None:
 
 
 def test_nine_tenths_of_a_constant_rate_are_nine_tenths_of_the_run() -> None:
-    assert epoch_of_share([0.3] * 50, 0.9) == 45
+    assert epoch_at_share([0.3] * 50, 0.9) == 45
 
 
 @given(plans, st.floats(0.01, 1), st.sampled_from([1e-6, 0.1, 3.0, 1e5]))
@@ -55,12 +55,12 @@ def test_the_scale_of_the_rate_does_not_matter(plan: list[float], share: float, 
     total = math.fsum(plan)
     # Where a sum lies on the share itself, rounding may decide.
     assume(all(abs(math.fsum(plan[:k]) / total - share) > 1e-6 for k in range(len(plan) + 1)))
-    assert epoch_of_share([rate * scale for rate in plan], share) == epoch_of_share(plan, share)
+    assert epoch_at_share([rate * scale for rate in plan], share) == epoch_at_share(plan, share)
 
 
 @given(plans, st.floats(0.01, 1), st.floats(0.01, 1))
 def test_a_larger_share_never_comes_earlier(plan: list[float], a: float, b: float) -> None:
-    assert epoch_of_share(plan, min(a, b)) <= epoch_of_share(plan, max(a, b))
+    assert epoch_at_share(plan, min(a, b)) <= epoch_at_share(plan, max(a, b))
 
 
 @given(st.lists(st.floats(1e-6, 1e3), min_size=0, max_size=120), st.lists(st.floats(-10, 10), max_size=60))
@@ -132,4 +132,4 @@ def test_restarts_are_warned_of() -> None:
     ],
 )
 def test_a_rate_that_goes_says_where_the_run_ends(plan: list[float], end: int | None) -> None:
-    assert end_of(plan) == end
+    assert planned_end(plan) == end

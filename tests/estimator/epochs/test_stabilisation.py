@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainfare.estimator.epochs.stabilisation import patience_epoch, running_median, settled_epoch, window_of
+from trainfare.estimator.epochs.stabilisation import patience_epoch, running_median, settled_epoch, median_window
 
 curves = st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=80)
 
@@ -63,7 +63,7 @@ def test_patience_stops_on_the_plateau_before_a_drop_and_the_settled_epoch_does_
 
 
 def test_the_window_is_odd_and_a_twentieth_of_the_run() -> None:
-    assert [window_of(run) for run in (1, 10, 50, 100, 200)] == [1, 1, 3, 5, 11]
+    assert [median_window(run) for run in (1, 10, 50, 100, 200)] == [1, 1, 3, 5, 11]
 
 
 def test_the_running_median_is_centred() -> None:

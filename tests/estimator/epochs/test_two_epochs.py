@@ -10,7 +10,7 @@ from trainfare.estimator.epochs.two_epochs import (
     configurations,
     epoch_times,
     epochs_by_batch_size,
-    epochs_run,
+    epochs_until_stable,
     fastest,
     method_costs,
     saved_share,
@@ -85,7 +85,7 @@ def test_a_profile_without_two_epochs_says_how_to_take_one(curve: tuple[float | 
 
 
 def test_an_epoch_that_was_not_seen_to_end_does_not_count() -> None:
-    assert epochs_run(epochs_of("aws/slow", 64, 40, 30, None)) == 2
+    assert epochs_until_stable(epochs_of("aws/slow", 64, 40, 30, None)) == 2
 
 
 def test_a_first_epoch_that_is_faster_than_the_others_is_taken_as_it_is() -> None:

@@ -3,14 +3,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainfare.estimator.gpu.additive_curve import Curve, Stiffness, curve_value, fit_curve
+from trainfare.estimator.gpu.additive_curve import AdditiveCurve, CurvePrior, curve_value, fit_curve
 
 X = np.linspace(-1, 1, 40)[:, None]
 
 
-def fitted(y: np.ndarray, **stiffness: float) -> Curve:
+def fitted(y: np.ndarray, **stiffness: float) -> AdditiveCurve:
     names = [f"p{i}" for i in range(len(y))]
-    return fit_curve(X, y, np.ones(len(y)), names, names, Stiffness(**stiffness))
+    return fit_curve(X, y, np.ones(len(y)), names, names, CurvePrior(**stiffness))
 
 
 def test_a_smooth_law_is_found() -> None:
@@ -28,7 +28,7 @@ def test_outside_its_data_a_curve_stays_where_it_was(x: float) -> None:
 
 
 def test_nothing_measured_is_flat_at_zero() -> None:
-    curve = fit_curve(np.zeros((0, 2)), np.zeros(0), np.zeros(0), [], [], Stiffness())
+    curve = fit_curve(np.zeros((0, 2)), np.zeros(0), np.zeros(0), [], [], CurvePrior())
     assert curve_value(curve, [3.0, -2.0]) == 0.0
 
 
@@ -37,14 +37,14 @@ def test_many_rows_of_one_family_count_little_more_than_one() -> None:
     x = np.zeros((23, 1))
     y = np.array([1.0] * 19 + [0.0] * 4)
     families = ["large"] * 19 + ["a", "b", "c", "d"]
-    curve = fit_curve(x, y, np.ones(23), families, families, Stiffness(constant=10.0, family=1.0))
+    curve = fit_curve(x, y, np.ones(23), families, families, CurvePrior(constant=10.0, family=1.0))
     assert curve_value(curve, [0.0]) == pytest.approx(0.2, abs=0.05)
 
 
 def test_a_row_of_more_weight_pulls_more() -> None:
     x, y = np.zeros((2, 1)), np.array([0.0, 1.0])
     even, uneven = (
-        curve_value(fit_curve(x, y, np.array([1.0, w]), ["a", "b"], ["a", "b"], Stiffness(row=1.0)), [0.0])
+        curve_value(fit_curve(x, y, np.array([1.0, w]), ["a", "b"], ["a", "b"], CurvePrior(row=1.0)), [0.0])
         for w in (1.0, 10.0)
     )
     assert uneven > even

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.makers import make_gpu
-from trainfare.estimator.gpu.by_operator import TransferFit, fit_transfer, transferred, with_runs
-from trainfare.estimator.gpu.operator_breakdown import IDLE, prior_log_ratio, spent
+from trainfare.estimator.gpu.by_operator import TransferFit, fit_transfer, transfer_step, with_runs
+from trainfare.estimator.gpu.operator_breakdown import IDLE, break_down_step, prior_log_ratio
 from trainfare.estimator.gpu.operator_classes import CLASSES, class_of, seconds_by_class
 from trainfare.model.measurement import OperatorProfile
 
@@ -70,20 +70,20 @@ def test_classes_add_up_to_the_operators() -> None:
 
 
 def test_classes_and_waiting_add_up_to_the_step() -> None:
-    own = spent(profile(idle=0.01))
+    own = break_down_step(profile(idle=0.01))
     assert sum(own.by_class.values()) == pytest.approx(own.seconds)
     assert own.by_class[IDLE] == pytest.approx(0.01)
 
 
 def test_kernels_that_overlapped_are_taken_off_the_convolutions() -> None:
-    own = spent(profile(seconds=0.09))
+    own = break_down_step(profile(seconds=0.09))
     assert sum(own.by_class.values()) == pytest.approx(0.09)
     assert own.by_class["pointwise"] == pytest.approx(0.01)
     assert own.by_class["convolution"] < 0.04
 
 
 def test_device_time_far_beyond_the_wall_still_leaves_a_step() -> None:
-    own = spent(profile(operators={"Relu": 1.0}, seconds=0.1))
+    own = break_down_step(profile(operators={"Relu": 1.0}, seconds=0.1))
     assert sum(own.by_class.values()) == pytest.approx(0.1)
     assert min(own.by_class.values()) > 0
 
@@ -96,11 +96,11 @@ def test_facts_say_the_same_there_and_back(kind: str) -> None:
 
 def test_the_host_is_as_slow_on_every_machine_by_facts() -> None:
     waiting = profile(operators={"Softmax": 1e-5, "_Send": 0.01}, idle=0.09)
-    assert transferred([waiting], 32, OLD, NEW, NOTHING).value == pytest.approx(waiting.seconds)
+    assert transfer_step([waiting], 32, OLD, NEW, NOTHING).value == pytest.approx(waiting.seconds)
 
 
 def test_work_follows_facts_where_nobody_measured() -> None:
-    answer = transferred([profile(operators={"Relu": 1.0}, idle=1e-9, seconds=1.0)], 32, OLD, NEW, NOTHING)
+    answer = transfer_step([profile(operators={"Relu": 1.0}, idle=1e-9, seconds=1.0)], 32, OLD, NEW, NOTHING)
     assert answer.value == pytest.approx(0.25, rel=0.05)  # a hundredth of the step is waiting
     assert answer.high / answer.value == pytest.approx(NOTHING.factor_by_facts)
 
@@ -109,7 +109,7 @@ def test_a_machine_that_was_measured_is_learned_against_its_facts() -> None:
     fit = fit_transfer(world({"Old": 1.0, "New": 0.5}), GPUS)  # facts say 0.25
     asked = profile(program="another", operators={k: 2 * v for k, v in WORK.items()})
     truth = 0.5 * 2 * sum(WORK.values()) + 0.002
-    answer = transferred([asked], 32, OLD, NEW, fit)
+    answer = transfer_step([asked], 32, OLD, NEW, fit)
     assert answer.value == pytest.approx(truth, rel=0.05)
     assert answer.low <= truth <= answer.high
     assert answer.high / answer.value < NOTHING.factor_by_facts
@@ -118,8 +118,8 @@ def test_a_machine_that_was_measured_is_learned_against_its_facts() -> None:
 def test_a_stranger_is_believed_to_miss_its_facts_as_the_others_do() -> None:
     """Old was learned to be slower than its facts against Third, so a stranger is faster than facts from Old say."""
     fit = fit_transfer(world({"Old": 1.0, "Third": 0.25}), GPUS)  # facts say 0.5
-    by_facts = transferred([profile()], 32, OLD, NEW, NOTHING).value
-    assert transferred([profile()], 32, OLD, NEW, fit).value < by_facts
+    by_facts = transfer_step([profile()], 32, OLD, NEW, NOTHING).value
+    assert transfer_step([profile()], 32, OLD, NEW, fit).value < by_facts
 
 
 def test_one_run_on_a_stranger_brings_the_next_program_near() -> None:
@@ -128,33 +128,33 @@ def test_one_run_on_a_stranger_brings_the_next_program_near() -> None:
     one = [p for p in everywhere if p.program == "net2" and p.batch_size == 64]
     asked = profile(program="another")
     truth = 0.6 * sum(WORK.values()) + 0.002
-    before, after = (transferred([asked], 32, OLD, NEW, f) for f in (fit, with_runs(fit, one, GPUS)))
+    before, after = (transfer_step([asked], 32, OLD, NEW, f) for f in (fit, with_runs(fit, one, GPUS)))
     assert abs(math.log(after.value / truth)) < 0.3 * abs(math.log(before.value / truth))
     assert after.high / after.low <= before.high / before.low
 
 
 def test_operators_that_nobody_measured_widen_the_interval() -> None:
     fit = fit_transfer(world({"Old": 1.0, "New": 0.5}), GPUS)
-    known = transferred([profile()], 32, OLD, NEW, fit)
-    odd = transferred([profile(operators={**WORK, "DepthwiseConv2dNative": 0.05})], 32, OLD, NEW, fit)
-    rare = transferred([profile(operators={**WORK, "DepthwiseConv2dNative": 0.001})], 32, OLD, NEW, fit)
+    known = transfer_step([profile()], 32, OLD, NEW, fit)
+    odd = transfer_step([profile(operators={**WORK, "DepthwiseConv2dNative": 0.05})], 32, OLD, NEW, fit)
+    rare = transfer_step([profile(operators={**WORK, "DepthwiseConv2dNative": 0.001})], 32, OLD, NEW, fit)
     assert odd.high / odd.low > known.high / known.low
     assert rare.high / rare.low == pytest.approx(known.high / known.low)
 
 
 def test_another_batch_size_lies_on_the_line_of_those_carried_over() -> None:
     profiles = [profile(batch=b, operators={k: v * b / 32 for k, v in WORK.items()}) for b in (16, 64)]
-    small, middle, large = (transferred(profiles, b, OLD, NEW, NOTHING).value for b in (16, 40, 64))
+    small, middle, large = (transfer_step(profiles, b, OLD, NEW, NOTHING).value for b in (16, 40, 64))
     assert middle == pytest.approx((small + large) / 2, rel=0.01)
 
 
 def test_another_batch_size_from_one_is_refused() -> None:
     with pytest.raises(ValueError, match="two batch sizes"):
-        transferred([profile(batch=32)], 64, OLD, NEW, NOTHING)
+        transfer_step([profile(batch=32)], 64, OLD, NEW, NOTHING)
 
 
 def test_a_profile_without_operators_is_all_waiting() -> None:
-    assert transferred([profile(operators={}, seconds=0.1)], 32, OLD, NEW, NOTHING).value == pytest.approx(0.1)
+    assert transfer_step([profile(operators={}, seconds=0.1)], 32, OLD, NEW, NOTHING).value == pytest.approx(0.1)
 
 
 def test_a_fit_survives_json() -> None:
@@ -166,12 +166,12 @@ def test_a_fit_survives_json() -> None:
 def test_nothing_on_two_known_machines_leaves_facts(rows: list[OperatorProfile]) -> None:
     fit = fit_transfer(rows, GPUS)
     assert fit.pairs == {}
-    assert transferred([profile()], 32, OLD, NEW, fit) == transferred([profile()], 32, OLD, NEW, NOTHING)
+    assert transfer_step([profile()], 32, OLD, NEW, fit) == transfer_step([profile()], 32, OLD, NEW, NOTHING)
 
 
 def test_one_program_alone_gives_no_narrow_interval() -> None:
     one, many = (fit_transfer(world({"Old": 1.0, "New": 0.5}, programs=n), GPUS) for n in (1, 6))
-    narrow, wide = (transferred([profile(program="x")], 32, OLD, NEW, fit) for fit in (many, one))
+    narrow, wide = (transfer_step([profile(program="x")], 32, OLD, NEW, fit) for fit in (many, one))
     assert wide.high / wide.low > narrow.high / narrow.low
 
 
@@ -183,13 +183,13 @@ def test_a_time_stays_within_what_the_slowest_and_the_fastest_class_do(size: flo
     """Bounded at any size: no class may gain or lose more than was ever measured, give or take."""
     source, target = (NEW, OLD) if back else (OLD, NEW)
     here = profile(source.name, operators={k: v * size for k, v in WORK.items()}, idle=idle)
-    ratio = transferred([here], 32, source, target, FIT).value / here.seconds
+    ratio = transfer_step([here], 32, source, target, FIT).value / here.seconds
     assert 0.3 < ratio < 3.0
 
 
 @given(st.floats(0.01, 1.0), st.floats(1.0, 3.0))
 def test_more_waiting_never_takes_less_time(idle: float, more: float) -> None:
-    less, longer = (transferred([profile(idle=i)], 32, OLD, NEW, FIT).value for i in (idle, idle * more))
+    less, longer = (transfer_step([profile(idle=i)], 32, OLD, NEW, FIT).value for i in (idle, idle * more))
     assert longer >= less * (1 - 1e-9)
 
 

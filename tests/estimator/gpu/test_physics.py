@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from trainfare.catalog.gpus import load_gpus
 from trainfare.estimator.gpu.kernels import FEATURES, HOST
 from trainfare.estimator.gpu.physics import (
+    GpuEfficiency,
     PhysicsFit,
-    Reach,
     fit_physics,
     interval_factor,
     scaled_seconds,
@@ -129,7 +129,7 @@ def test_operators_that_nobody_measured_are_said_and_widen_the_interval() -> Non
 
 def test_a_strange_program_on_a_strange_gpu_is_less_sure_than_a_known_one() -> None:
     (plain,) = step_seconds(network(64, 64), [GPUS["T4"]], AT_PRIOR)
-    known, unknown = replace(plain, near=1.0), replace(plain, near=0.0)
+    known, unknown = replace(plain, similarity=1.0), replace(plain, similarity=0.0)
     fit = replace(AT_PRIOR, factor_known_family=1.1, factor_new_program=1.5, factor_new_gpu=1.5)
     assert 1.5 < interval_factor(known, "T4", fit) < interval_factor(unknown, "T4", fit) < 1.5 * 1.5
 
@@ -162,7 +162,7 @@ def test_rows_that_say_nothing_are_passed_over() -> None:
 
 
 def test_one_program_measured_on_a_gpu_brings_the_others_nearer() -> None:
-    slow_host = replace(AT_PRIOR, gpus={"A100": Reach(launch_seconds=60e-6)})
+    slow_host = replace(AT_PRIOR, gpus={"A100": GpuEfficiency(launch_seconds=60e-6)})
     truth = measured("A100", fit=slow_host)
     after = with_measurements(AT_PRIOR, truth[:1], GPUS)
     others = [row for row in truth[1:] if row.batch_size == 8]

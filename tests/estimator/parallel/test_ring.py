@@ -8,17 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainfare.estimator.parallel.ring import (
-    SHIPPED,
+    DEFAULT_RING_SETTINGS,
+    GpuPlacement,
     MeasuredStep,
-    Placement,
     RingFit,
-    StepModel,
-    along,
+    ScalingModel,
+    choose_settings,
     fit_ring,
+    interpolate,
     linear_scaling,
     overlapped_seconds,
     ring_seconds,
-    settings_of,
 )
 
 seconds = st.floats(0, 1e3)
@@ -26,11 +26,11 @@ bandwidths = st.floats(1e3, 1e12)
 
 
 def measured(nodes: int, gpus: int, batch_size: float, took: float) -> MeasuredStep:
-    return MeasuredStep(placement=Placement(nodes=nodes, gpus=gpus), batch_size=batch_size, seconds=took)
+    return MeasuredStep(placement=GpuPlacement(nodes=nodes, gpus=gpus), batch_size=batch_size, seconds=took)
 
 
-MADE_UP = RingFit(
-    alone=((32.0, 0.1), (64.0, 0.16), (128.0, 0.3)),
+FIT = RingFit(
+    on_one_gpu=((32.0, 0.1), (64.0, 0.16), (128.0, 0.3)),
     gamma=1.5,
     crowding=0.0,
     inside_seconds=0.02,
@@ -39,8 +39,8 @@ MADE_UP = RingFit(
 )
 
 
-def mean_error(model: StepModel, held_out: list[MeasuredStep]) -> float:
-    """In percent."""
+def mean_error(model: ScalingModel, held_out: list[MeasuredStep]) -> float:
+    """The mean absolute error in percent."""
     return 100 * fmean(abs(model.seconds(s.placement, s.batch_size) / s.seconds - 1) for s in held_out)
 
 
@@ -48,7 +48,10 @@ def steps_of(truth: RingFit, most: int, *, noise: float = 0.0, seed: int = 1) ->
     rng = random.Random(seed)  # noqa: S311 not for secrets
     return [
         measured(
-            nodes, gpus, batch, truth.seconds(Placement(nodes=nodes, gpus=gpus), batch) * math.exp(rng.gauss(0, noise))
+            nodes,
+            gpus,
+            batch,
+            truth.seconds(GpuPlacement(nodes=nodes, gpus=gpus), batch) * math.exp(rng.gauss(0, noise)),
         )
         for gpus in range(1, most + 1)
         for nodes in range(1, gpus + 1)
@@ -63,7 +66,7 @@ def test_ring_is_free_on_one_gpu(gradient: float, bandwidth: float, latency: flo
 
 
 @given(st.integers(1, 1000), st.integers(1, 1000), st.floats(0, 1e12), bandwidths, seconds)
-def test_a_longer_ring_never_takes_less_time(a: int, b: int, gradient: float, bandwidth: float, latency: float) -> None:
+def test_longer_ring_never_takes_less_time(a: int, b: int, gradient: float, bandwidth: float, latency: float) -> None:
     fewer, more = sorted((a, b))
     times = [ring_seconds(gradient, gpus=n, bytes_per_second=bandwidth, latency_seconds=latency) for n in (fewer, more)]
     assert times[0] <= times[1] * (1 + 1e-12)
@@ -75,7 +78,7 @@ def test_ring_by_hand() -> None:
 
 
 @given(seconds, seconds, st.floats(1, 10))
-def test_overlap_lies_between_the_longer_and_the_sum(grad: float, sync: float, gamma: float) -> None:
+def test_overlapped_time_lies_between_the_longer_and_the_sum(grad: float, sync: float, gamma: float) -> None:
     both = overlapped_seconds(grad, sync, gamma)
     assert max(grad, sync) * (1 - 1e-12) <= both <= (grad + sync) * (1 + 1e-12)
 
@@ -87,33 +90,33 @@ def test_more_overlap_never_takes_longer(grad: float, sync: float, a: float, b: 
 
 
 @pytest.mark.parametrize("gamma", [0.99, 10.1])
-def test_gamma_has_its_bounds(gamma: float) -> None:
+def test_gamma_outside_its_bounds_is_refused(gamma: float) -> None:
     with pytest.raises(ValueError, match="between 1 and 10"):
         overlapped_seconds(1.0, 1.0, gamma)
 
 
 @given(st.integers(1, 200), st.integers(1, 200), st.booleans())
 def test_more_nodes_never_lower_communication_time(a: int, b: int, spread: bool) -> None:
-    """One GPU a node, or all on one: with several a node, measured programs did get faster from two nodes to three."""
-    fewer, more = (MADE_UP.sync_seconds(Placement(nodes=n if spread else 1, gpus=n)) for n in sorted((a, b)))
+    """One GPU per node, or all on one; with several per node, measured programs did get faster from two to three."""
+    fewer, more = (FIT.sync_seconds(GpuPlacement(nodes=n if spread else 1, gpus=n)) for n in sorted((a, b)))
     assert fewer <= more * (1 + 1e-12)
 
 
-def test_a_step_on_one_gpu_is_the_one_that_was_measured() -> None:
-    assert MADE_UP.seconds(Placement(nodes=1, gpus=1), 64) == 0.16
-    assert MADE_UP.sync_seconds(Placement(nodes=1, gpus=1)) == 0
+def test_step_on_one_gpu_is_the_measured_one() -> None:
+    assert FIT.seconds(GpuPlacement(nodes=1, gpus=1), 64) == 0.16
+    assert FIT.sync_seconds(GpuPlacement(nodes=1, gpus=1)) == 0
 
 
-def test_batches_between_those_measured_lie_on_straight_lines() -> None:
+def test_times_are_interpolated_linearly_by_batch_size() -> None:
     points = ((32.0, 0.1), (64.0, 0.2))
-    assert along(points, 48) == pytest.approx(0.15)
-    assert along(points, 128) == pytest.approx(0.4)
-    assert along(points, 1) == pytest.approx(0.05), "never below half of the nearest"
+    assert interpolate(points, 48) == pytest.approx(0.15)
+    assert interpolate(points, 128) == pytest.approx(0.4)
+    assert interpolate(points, 1) == pytest.approx(0.05), "never below half of the nearest"
 
 
 @pytest.mark.parametrize("gamma", [1.2, 2.5])
-def test_a_fit_on_few_gpus_finds_many(gamma: float) -> None:
-    truth = replace(MADE_UP, gamma=gamma, crossing_seconds=0.08, straggling=SHIPPED.straggling)
+def test_fit_on_few_gpus_predicts_many(gamma: float) -> None:
+    truth = replace(FIT, gamma=gamma, crossing_seconds=0.08, straggling=DEFAULT_RING_SETTINGS.straggling)
     held_out = [s for s in steps_of(truth, 32) if s.placement.gpus > 4]
     fit = fit_ring(steps_of(truth, 4, noise=0.01))
     assert mean_error(fit, held_out) < 6
@@ -122,74 +125,76 @@ def test_a_fit_on_few_gpus_finds_many(gamma: float) -> None:
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10**6))
-def test_a_fit_has_no_negative_coefficient_and_keeps_gamma_in_its_bounds(seed: int) -> None:
+def test_fit_has_no_negative_coefficient_and_gamma_within_bounds(seed: int) -> None:
     rng = random.Random(seed)  # noqa: S311 not for secrets
-    wild = [measured(nodes, gpus, 32, rng.uniform(0.01, 1)) for nodes, gpus in ((1, 1), (1, 2), (2, 2), (2, 4), (1, 4))]
-    fit = fit_ring(wild)
+    random_steps = [
+        measured(nodes, gpus, 32, rng.uniform(0.01, 1)) for nodes, gpus in ((1, 1), (1, 2), (2, 2), (2, 4), (1, 4))
+    ]
+    fit = fit_ring(random_steps)
     assert 1 <= fit.gamma <= 10
     assert min(fit.crowding, fit.inside_seconds, fit.between_seconds, fit.crossing_seconds) >= 0
 
 
-def test_half_of_what_the_formula_misses_at_the_largest_count_is_carried_on() -> None:
-    """Four GPUs took 1.5 × as long as the ring could explain beside two: the fit meets it half-way and goes on so."""
+def test_half_of_the_residual_at_the_largest_count_is_applied_to_larger_ones() -> None:
+    """Four GPUs took 1.5x as long as the ring explains; the fit applies half of that, in logs, from there on."""
     steps = [measured(1, 1, 32, 1.0), *[measured(1, 2, 32, 1.0)] * 9, measured(1, 4, 32, 1.5)]
     fit = fit_ring(steps)
-    four = Placement(nodes=1, gpus=4)
-    bare = replace(fit, carried=()).seconds(four, 32)
+    four = GpuPlacement(nodes=1, gpus=4)
+    bare = replace(fit, residual_factors=()).seconds(four, 32)
     assert fit.seconds(four, 32) == pytest.approx(math.sqrt(bare * 1.5))
-    assert fit.seconds(Placement(nodes=1, gpus=8), 32) > replace(fit, carried=()).seconds(
-        Placement(nodes=1, gpus=8), 32
+    assert fit.seconds(GpuPlacement(nodes=1, gpus=8), 32) > replace(fit, residual_factors=()).seconds(
+        GpuPlacement(nodes=1, gpus=8), 32
     )
 
 
-def test_one_gpu_is_as_fast_as_one_gpu_however_many_are_slow() -> None:
-    fit = fit_ring(steps_of(replace(MADE_UP, straggling=0.05), 4))
-    assert fit.seconds(Placement(nodes=1, gpus=1), 64) == pytest.approx(0.16)
+def test_straggling_does_not_slow_one_gpu() -> None:
+    fit = fit_ring(steps_of(replace(FIT, straggling=0.05), 4))
+    assert fit.seconds(GpuPlacement(nodes=1, gpus=1), 64) == pytest.approx(0.16)
 
 
 @given(st.integers(1, 16), st.integers(1, 8), st.sampled_from([32.0, 64.0, 128.0]))
-def test_the_share_of_sending_says_how_a_step_follows_it(nodes: int, q: int, batch: float) -> None:
-    placement = Placement(nodes=nodes, gpus=nodes * q)
-    share = MADE_UP.sync_share(placement, batch)
+def test_sync_share_is_the_elasticity_of_the_step(nodes: int, q: int, batch: float) -> None:
+    placement = GpuPlacement(nodes=nodes, gpus=nodes * q)
+    share = FIT.sync_share(placement, batch)
     assert 0 <= share <= 1
     slower = replace(
-        MADE_UP,
-        inside_seconds=MADE_UP.inside_seconds * 1.001,
-        between_seconds=MADE_UP.between_seconds * 1.001,
-        crossing_seconds=MADE_UP.crossing_seconds * 1.001,
+        FIT,
+        inside_seconds=FIT.inside_seconds * 1.001,
+        between_seconds=FIT.between_seconds * 1.001,
+        crossing_seconds=FIT.crossing_seconds * 1.001,
     )
-    grown = slower.seconds(placement, batch) / MADE_UP.seconds(placement, batch) - 1
+    grown = slower.seconds(placement, batch) / FIT.seconds(placement, batch) - 1
     assert grown == pytest.approx(0.001 * share, abs=1e-6)
 
 
-def test_a_program_on_one_node_has_a_usual_network() -> None:
-    alone = [step for step in steps_of(MADE_UP, 4) if step.placement.nodes == 1]
-    fit = fit_ring(alone, replace(SHIPPED, between=5.0, crossing=0.5))
-    assert (fit.seen_nodes, fit.seen_on_a_node) == (1, max(step.placement.gpus for step in alone))
+def test_network_of_a_program_on_one_node_comes_from_the_settings() -> None:
+    alone = [step for step in steps_of(FIT, 4) if step.placement.nodes == 1]
+    fit = fit_ring(alone, replace(DEFAULT_RING_SETTINGS, between=5.0, crossing=0.5))
+    assert (fit.max_measured_nodes, fit.max_gpus_on_one_node) == (1, max(step.placement.gpus for step in alone))
     assert fit.between_seconds / fit.inside_seconds == pytest.approx(5.0, rel=0.05)
     assert fit.crossing_seconds / fit.between_seconds == pytest.approx(0.5, rel=0.05)
 
 
-def test_settings_are_read_off_other_programs() -> None:
-    truth = replace(MADE_UP, latency_share=0.06)
+def test_settings_are_learned_from_other_programs() -> None:
+    truth = replace(FIT, latency_share=0.06)
     programs = {name: steps_of(truth, 16, noise=0.01, seed=seed) for seed, name in enumerate("ab")}
-    found = settings_of(programs, most=4, latency_shares=(0.0, 0.06), stragglings=(0.0,))
+    found = choose_settings(programs, most=4, latency_shares=(0.0, 0.06), stragglings=(0.0,))
     assert found.latency_share == 0.06
     assert found.between == pytest.approx(5.0, rel=0.3)
 
 
-def test_programs_that_were_on_few_gpus_alone_say_nothing_of_settings() -> None:
-    assert settings_of({"a": steps_of(MADE_UP, 4)}, most=4) == SHIPPED
-    assert settings_of({}, most=4) == SHIPPED
+def test_programs_on_few_gpus_are_ignored_in_the_choice_of_settings() -> None:
+    assert choose_settings({"a": steps_of(FIT, 4)}, most=4) == DEFAULT_RING_SETTINGS
+    assert choose_settings({}, most=4) == DEFAULT_RING_SETTINGS
 
 
-def test_one_gpu_alone_cannot_be_fitted_nor_can_none() -> None:
-    with pytest.raises(ValueError, match="two at least"):
+def test_fit_needs_one_gpu_and_at_least_two() -> None:
+    with pytest.raises(ValueError, match="at least two GPUs"):
         fit_ring([measured(1, 1, 32, 1.0)])
     with pytest.raises(ValueError, match="one GPU is needed"):
         fit_ring([measured(1, 2, 32, 1.0)])
 
 
-def test_a_placement_has_a_gpu_on_every_node() -> None:
+def test_placement_needs_a_gpu_on_every_node() -> None:
     with pytest.raises(ValueError, match="as many GPUs"):
-        Placement(nodes=4, gpus=3)
+        GpuPlacement(nodes=4, gpus=3)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.makers import make_profile, make_vm_type, shipped_coefficients
 from trainfare.catalog.gpus import load_gpus
-from trainfare.estimator.prediction.predictor import Belief, StepTimePredictor
+from trainfare.estimator.prediction.predictor import StepTimePrediction, StepTimePredictor
 from trainfare.model.machine import Gpu, Host, VmType
 from trainfare.model.profile import Operation, Profile
 
@@ -58,12 +58,12 @@ def on_gpu(gpu: str = "T4", seconds: float = 0.1, batch: int = 64, **changes: ob
 
 def believed(
     *profiles: Profile, on: VmType, batch: int | None = 64, nodes: int = 1, gpus: int = 1, calibrated: bool = True
-) -> Belief | None:
+) -> StepTimePrediction | None:
     coefficients = shipped_coefficients() if calibrated else None
     predictor = StepTimePredictor(
         profiles, gpu_called=GPUS.get, calibration=coefficients, cores_of={"local/half": 0.5}.get
     )
-    return predictor.believe(on, nodes=nodes, gpus=gpus, batch_size=batch)
+    return predictor.predict(on, nodes=nodes, gpus=gpus, batch_size=batch)
 
 
 def seconds(*profiles: Profile, on: VmType, **asked: object) -> float:
@@ -188,7 +188,7 @@ def test_measured_on_as_many_gpus_is_measured() -> None:
 
 
 def test_steps_on_few_gpus_say_what_more_of_them_take() -> None:
-    def eight(four_seconds: float) -> Belief:
+    def eight(four_seconds: float) -> StepTimePrediction:
         there = on_gpu("V100", 0.1, 16), on_gpu("V100", four_seconds, 16, id="pfour", world_size=4)
         found = believed(*there, on=machine("V100", 8), batch=128, gpus=8)
         assert found is not None
@@ -199,7 +199,7 @@ def test_steps_on_few_gpus_say_what_more_of_them_take() -> None:
 
 
 def test_steps_on_one_node_tell_a_part_of_what_several_take() -> None:
-    def two_nodes(four_seconds: float) -> Belief:
+    def two_nodes(four_seconds: float) -> StepTimePrediction:
         there = on_gpu("V100", 0.1, 16), on_gpu("V100", four_seconds, 16, id="pfour", world_size=4)
         found = believed(*there, on=machine("V100", 4), batch=128, gpus=4, nodes=2)
         assert found is not None
@@ -248,7 +248,7 @@ def test_facts_of_a_gpu_are_asked_for_by_the_name_its_driver_gives() -> None:
 
     profile = on_gpu(host=Host(name="h", gpu="Tesla T4", gpus=1))
     predictor = StepTimePredictor([profile], gpu_called=called, calibration=shipped_coefficients())
-    assert predictor.believe(machine("V100"), batch_size=64) is not None
+    assert predictor.predict(machine("V100"), batch_size=64) is not None
     assert set(asked) == {"Tesla T4"}
 
 

@@ -28,7 +28,7 @@ from trainfare.model.plan import Goal
 from trainfare.model.spot import Availability, SpotMarket, SpotTraining
 
 GOOD = make_availability()
-BAD = make_availability(where="us-east-1c", lost_per_hour=(1.4, 0.8, 0.3, 0.15), back_per_hour=(1.2, 0.6, 0.3, 0.25))
+BAD = make_availability(zone="us-east-1c", lost_per_hour=(1.4, 0.8, 0.3, 0.15), return_per_hour=(1.2, 0.6, 0.3, 0.25))
 TRAINING = make_training()
 TIGHT = make_training(work_seconds=6 * HOUR, deadline_seconds=7 * HOUR, start_seconds=600.0)
 
@@ -90,7 +90,7 @@ rates = st.tuples(*(st.floats(0.01, 3),) * 4)
 def test_more_time_never_makes_it_later_and_more_work_never_earlier(
     lost: tuple[float, ...], back: tuple[float, ...], room: float, more: float
 ) -> None:
-    market = [make_availability(lost_per_hour=lost, back_per_hour=back)]
+    market = [make_availability(lost_per_hour=lost, return_per_hour=back)]
     training = make_training(deadline_seconds=room * 12.1 * HOUR)
     late = late_on_spot(training, market, steps=100)
     longer = replace(training, deadline_seconds=(1 + more) * training.deadline_seconds)
@@ -104,7 +104,7 @@ def test_more_time_never_makes_it_later_and_more_work_never_earlier(
 def test_the_best_is_no_dearer_than_greedy_which_is_no_dearer_than_all_on_demand_and_a_start(
     lost: tuple[float, ...], back: tuple[float, ...], room: float
 ) -> None:
-    availability = make_availability(lost_per_hour=lost, back_per_hour=back)
+    availability = make_availability(lost_per_hour=lost, return_per_hour=back)
     training = make_training(deadline_seconds=room * 12.1 * HOUR)
     best, rule = outlook(training, availability, steps=100).outcome, with_fallback(training, availability, steps=100)
     straight = 3.0 * (training.work_seconds + training.start_seconds) / HOUR
@@ -113,7 +113,7 @@ def test_the_best_is_no_dearer_than_greedy_which_is_no_dearer_than_all_on_demand
 
 
 def test_what_is_never_lost_is_in_time_and_what_cannot_be_in_time_is_late() -> None:
-    always = make_availability(lost_per_hour=(0.0,) * 4, back_per_hour=(1e6,) * 4)
+    always = make_availability(lost_per_hour=(0.0,) * 4, return_per_hour=(1e6,) * 4)
     assert always.share == 1.0
     assert late_on_spot(TRAINING, [always]) == pytest.approx(0, abs=1e-3)
     assert late_on_spot(make_training(deadline_seconds=11 * HOUR), [always]) == 1.0

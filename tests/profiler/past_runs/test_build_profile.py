@@ -7,8 +7,8 @@ import pytest
 
 from tests.makers import NOON
 from trainfare.model.profile import Profile
-from trainfare.profiler.past_runs.run_log import Logged, Stated
 from trainfare.profiler.past_runs.build_profile import profile_of
+from trainfare.profiler.past_runs.run_log import Logged, Stated
 from trainfare.profiler.past_runs.series import Scalars
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from trainfare.errors import UsageError
 from trainfare.model.profile import Profile
+from trainfare.profiler.past_runs.build_profile import profile_of
 from trainfare.profiler.past_runs.csv_table import read
 from trainfare.profiler.past_runs.run_log import Stated
-from trainfare.profiler.past_runs.build_profile import profile_of
 
 
 def table(tmp_path: Path, header: str, *rows: str) -> Path:

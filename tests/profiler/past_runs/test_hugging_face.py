@@ -9,9 +9,9 @@ import pytest
 from tests.profiler.past_runs.samples import SAMPLES
 from trainfare.errors import UsageError
 from trainfare.model.profile import Profile
+from trainfare.profiler.past_runs.build_profile import profile_of
 from trainfare.profiler.past_runs.hugging_face import read
 from trainfare.profiler.past_runs.run_log import Stated
-from trainfare.profiler.past_runs.build_profile import profile_of
 
 
 def imported(path: Path, **stated: Any) -> Profile:

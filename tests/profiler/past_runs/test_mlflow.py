@@ -11,9 +11,9 @@ import pytest
 from tests.profiler.past_runs.samples import SAMPLES
 from trainfare.errors import UsageError
 from trainfare.model.profile import Profile
-from trainfare.profiler.past_runs.run_log import Logged, Stated
-from trainfare.profiler.past_runs.mlflow import read
 from trainfare.profiler.past_runs.build_profile import profile_of
+from trainfare.profiler.past_runs.mlflow import read
+from trainfare.profiler.past_runs.run_log import Logged, Stated
 
 RUN = next((SAMPLES / "mlruns").glob("*/*/metrics")).parent
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tests.profiler.past_runs.samples import SAMPLES
 from trainfare.errors import UsageError
 from trainfare.model.profile import Profile
+from trainfare.profiler.past_runs.build_profile import profile_of
 from trainfare.profiler.past_runs.event_file import masked_crc
 from trainfare.profiler.past_runs.run_log import Stated
-from trainfare.profiler.past_runs.build_profile import profile_of
 from trainfare.profiler.past_runs.tensorboard import read
 
 TORCH = next((SAMPLES / "torch").iterdir())

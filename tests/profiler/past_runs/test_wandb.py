@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests.profiler.past_runs.samples import SAMPLES
 from trainfare.errors import UsageError
-from trainfare.profiler.past_runs.run_log import Stated
 from trainfare.profiler.past_runs.build_profile import profile_of
+from trainfare.profiler.past_runs.run_log import Stated
 from trainfare.profiler.past_runs.wandb import read
 
 FILE = next((SAMPLES / "wandb").glob("*/*.wandb"))

@@ -1,4 +1,4 @@
-"""Greedy, rule by rule; against a plain rewriting of the rules; and the pieces that others build on."""
+"""Greedy: rule by rule, against a plain implementation of the rules, and its separate steps."""
 
 import math
 import time
@@ -15,22 +15,22 @@ from trainfare.model.queue import (
     Decision,
     Fleet,
     Job,
-    RentedNode,
     NodePlan,
     NodeType,
     QueuedJob,
+    RentedNode,
     Slot,
     State,
     single_node_slots,
 )
 from trainfare.scheduler.legal import decision_violations, schedule_violations
-from trainfare.scheduler.packing.slot_preferences import rows_by_pressure, slot_preferences
+from trainfare.scheduler.packing.preferences import rows_by_pressure, slot_preferences
 from trainfare.scheduler.policies.greedy import (
-    fill_free_gpus,
     complete_plans,
+    fill_free_gpus,
+    give_idle_gpus,
     greedy,
     greedy_plans,
-    give_idle_gpus,
     shrink_nodes,
 )
 from trainfare.scheduler.simulation.simulate import simulate
@@ -41,7 +41,7 @@ DAY = 24 * HOUR
 
 
 def _nodes(state: State, *, max_recipients: int | None = 0) -> list[tuple[str, dict[str, int]]]:
-    """What Greedy plans, without idle GPUs given away unless asked for."""
+    """The nodes that Greedy plans, by default without giving idle GPUs away."""
     return [
         (plan.type, dict(plan.jobs))
         for plan in greedy_plans(state, remaining_seconds(state), max_recipients=max_recipients)
@@ -51,21 +51,21 @@ def _nodes(state: State, *, max_recipients: int | None = 0) -> list[tuple[str, d
 _Nodes = list[tuple[str, dict[str, int]]]
 
 
-class _Plain:
-    """The rules once more, as simply as they can be written, for fleets without limits, gangs and quotas."""
+class _PlainGreedy:
+    """The rules implemented as simply as possible, for fleets without limits, gangs and quotas."""
 
     def __init__(self, state: State) -> None:
         self.state = state
         self.types = {each.name: each for each in state.fleet.types}
-        self.slots = {(slot.type, slot.gpus): place for place, slot in enumerate(state.fleet.slots)}
-        self.left = {each.job.id: [t * (1 - each.done) for t in each.job.seconds] for each in state.jobs}
+        self.slots = {(slot.type, slot.gpus): index for index, slot in enumerate(state.fleet.slots)}
+        self.remaining = {each.job.id: [t * (1 - each.done) for t in each.job.seconds] for each in state.jobs}
         self.deadlines = {each.job.id: each.job.deadline_seconds for each in state.jobs}
 
     def nodes(self) -> _Nodes:
         nodes: _Nodes = []
-        for job in sorted(self.left, key=lambda job: self.deadlines[job] - min(self.left[job])):
+        for job in sorted(self.remaining, key=lambda job: self.deadlines[job] - min(self.remaining[job])):
             self.place(job, nodes)
-        nodes = [self.shrink_nodes(*node) for node in nodes]
+        nodes = [self.shrink(*node) for node in nodes]
         self.give(nodes)
         return nodes
 
@@ -73,7 +73,7 @@ class _Plain:
         return self.types[node[0]].gpus - sum(node[1].values())
 
     def key(self, job: str, slot: tuple[str, int]) -> tuple[int, float]:
-        seconds = self.left[job][self.slots[slot]]
+        seconds = self.remaining[job][self.slots[slot]]
         if self.state.now_seconds + seconds <= self.deadlines[job]:
             return 0, self.types[slot[0]].usd_per_second * seconds
         return 1, seconds
@@ -89,7 +89,7 @@ class _Plain:
                 nodes.append((max(family, key=lambda each: each.gpus).name, {job: gpus}))
                 return
 
-    def shrink_nodes(self, kind: str, held: dict[str, int]) -> tuple[str, dict[str, int]]:
+    def shrink(self, kind: str, held: dict[str, int]) -> tuple[str, dict[str, int]]:
         used = sum(held.values())
         family = [each for each in self.types.values() if each.gpu == self.types[kind].gpu]
         small = [each for each in family if each.gpus in (used, used + 1)]
@@ -101,7 +101,7 @@ class _Plain:
             for node in nodes
             if self.free(node)
             for job, gpus in node[1].items()
-            for times in [self.left[job]]
+            for times in [self.remaining[job]]
         ]
         if gains:
             _, node, job = max(gains, key=lambda gain: gain[0])
@@ -109,18 +109,18 @@ class _Plain:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_greedy_is_what_its_rules_say(seed: int) -> None:
+def test_greedy_agrees_with_a_plain_implementation(seed: int) -> None:
     rng = np.random.default_rng(seed)
     jobs = [
         QueuedJob(job=job, done=float(rng.uniform(0, 0.9)))
         for job in random_instance(seed, jobs=int(rng.integers(1, 40)), types=AZURE, load=8).jobs
     ]
     state = make_state(jobs, make_fleet(int(rng.integers(1, 12)), AZURE), now_seconds=float(rng.uniform(0, 2 * HOUR)))
-    assert _nodes(state, max_recipients=1) == _Plain(state).nodes()
+    assert _nodes(state, max_recipients=1) == _PlainGreedy(state).nodes()
 
 
 class TestRules:
-    def test_the_most_pressing_job_has_the_only_place(self) -> None:
+    def test_most_pressing_job_gets_the_only_slot(self) -> None:
         types = K80[:1]
         jobs = [make_job("calm", types=types), make_job("tight", types=types, deadline_seconds=2 * HOUR)]
         assert _nodes(make_state(jobs, make_fleet(1, types))) == [("NC6", {"tight": 1})]
@@ -129,8 +129,8 @@ class TestRules:
         state = make_state([make_job("a"), make_job("b")], make_fleet(2))
         assert _nodes(state) == [("NC12", {"a": 1, "b": 1})]
 
-    def test_job_goes_where_it_leaves_least_free(self) -> None:
-        """Three GPUs, two GPUs and then one: it fills the node with three."""
+    def test_job_goes_to_the_tightest_fit(self) -> None:
+        """After jobs with three and two GPUs, a job with one GPU fills the node with three."""
         types = (K80[2],)
         fleet = Fleet(nodes=3, types=types, slots=single_node_slots(types))
 
@@ -143,8 +143,8 @@ class TestRules:
         state = make_state([only("two", 2, HOUR), only("three", 3, 2 * HOUR), only("one", 1, 3 * HOUR)], fleet)
         assert _nodes(state) == [("NC24", {"two": 2}), ("NC24", {"three": 3, "one": 1})]
 
-    def test_job_without_its_preferred_place_takes_the_next_that_fits(self) -> None:
-        """The second would like 2 GPUs; one is left."""
+    def test_job_takes_its_next_slot_if_the_preferred_one_does_not_fit(self) -> None:
+        """The second job prefers 2 GPUs; one is left."""
         jobs = [
             make_job("a", hours=3, deadline_seconds=2 * HOUR, power=0.9),
             make_job("b", hours=3, deadline_seconds=2.9 * HOUR, power=0.9),
@@ -154,7 +154,7 @@ class TestRules:
         cut[0] = replace(cut[0], seconds=(math.inf, math.inf, cut[0].seconds[2]))
         assert _nodes(make_state(cut, fleet)) == [("NC24", {"a": 3, "b": 1})]
 
-    def test_more_jobs_than_places_leaves_the_calm_ones_waiting(self) -> None:
+    def test_least_pressing_jobs_wait_if_slots_are_short(self) -> None:
         jobs = [make_job(f"j{number}", hours=5, deadline_seconds=(9 - number) * HOUR) for number in range(8)]
         ((kind, held),) = _nodes(make_state(jobs, make_fleet(1)))
         assert kind == "NC24"
@@ -163,17 +163,17 @@ class TestRules:
 
 
 class TestEdges:
-    def test_nothing_to_do_is_nothing_rented(self) -> None:
+    def test_empty_queue_rents_nothing(self) -> None:
         assert greedy(make_state([])) == Decision(nodes=())
         assert greedy_plans(make_state([]), remaining_seconds(make_state([]))) == []
 
-    def test_single_job_has_its_cheapest_machine(self) -> None:
+    def test_single_job_gets_its_cheapest_machine(self) -> None:
         assert _nodes(make_state([make_job()])) == [("NC6", {"j1": 1})]
 
-    def test_job_that_cannot_be_in_time_has_the_fastest_slot(self) -> None:
+    def test_job_that_is_late_everywhere_gets_the_fastest_slot(self) -> None:
         assert _nodes(make_state([make_job(deadline_seconds=1.0)])) == [("NC24", {"j1": 4})]
 
-    def test_jobs_without_deadlines_run_where_they_are_cheapest(self) -> None:
+    def test_jobs_without_deadlines_run_on_the_cheapest_slots(self) -> None:
         state = make_state([make_job(name, deadline_seconds=math.inf) for name in "ab"])
         assert _nodes(state) == [("NC12", {"a": 1, "b": 1})]
 
@@ -189,16 +189,16 @@ class TestLimits:
         jobs = [make_job(f"j{number}", deadline_seconds=1.0) for number in range(3)]
         assert sorted(kind for kind, _ in _nodes(make_state(jobs, make_fleet(3, types)))) == ["NC12", "NC12", "NC24"]
 
-    def test_limit_holds_for_the_smaller_type_of_a_shrunk_node(self) -> None:
+    def test_node_is_not_shrunk_to_a_type_beyond_its_limit(self) -> None:
         types = (replace(K80[0], max_nodes=0), *K80[1:])
         assert _nodes(make_state([make_job()], make_fleet(1, types))) == [("NC12", {"j1": 1})]
 
-    def test_user_has_no_more_gpus_than_the_quota_not_even_idle_ones(self) -> None:
+    def test_idle_gpus_do_not_exceed_the_quota_of_a_user(self) -> None:
         fleet = make_fleet(2, (K80[2],), quotas=(("ann", 1),))
         jobs = [make_job("a", types=(K80[2],), user="ann"), make_job("b", types=(K80[2],), user="ann")]
         assert _nodes(make_state(jobs, fleet), max_recipients=None) == [("NC24", {"a": 1})]
 
-    def test_gang_needs_its_nodes_new_and_whole(self) -> None:
+    def test_gang_needs_complete_new_nodes(self) -> None:
         types = (NodeType(name="NC6", gpu="K80", gpus=1, usd_per_hour=0.5),)
         fleet = make_fleet(2, types, gangs=(Slot("NC6", 1, 2),))
         gang = Job(
@@ -215,13 +215,13 @@ class TestLimits:
         job = Job(id="g", submitted_seconds=0, deadline_seconds=HOUR, late_usd_per_second=1.0, seconds=(2 * HOUR, HOUR))
         assert _nodes(make_state([job], fleet)) == [("NC6", {"g": 1})]
 
-    def test_spot_that_runs_out_gives_way_to_machines_on_demand(self) -> None:
+    def test_on_demand_machines_are_used_when_spot_is_exhausted(self) -> None:
         spot = NodeType(name="spot", gpu="K80", gpus=1, usd_per_hour=0.2, reclaims_per_hour=0.05, max_nodes=1)
         types = (spot, K80[0])
         jobs = [make_job(name, types=types) for name in "ab"]
         assert [kind for kind, _ in _nodes(make_state(jobs, make_fleet(2, types)))] == ["spot", "NC6"]
 
-    def test_machine_on_demand_is_never_shrunk_to_spot(self) -> None:
+    def test_on_demand_machine_is_not_shrunk_to_spot(self) -> None:
         spot = NodeType(name="spot", gpu="K80", gpus=1, usd_per_hour=0.2, reclaims_per_hour=0.05)
         state = make_state([make_job(types=(spot, *K80))], make_fleet(2, (spot, *K80)))
         plans = shrink_nodes(state, [NodePlan(type="NC24", jobs=(("j1", 1),))], remaining_seconds(state))
@@ -239,7 +239,7 @@ class TestLimits:
             ):
                 assert decision_violations(state, Decision(nodes=tuple(nodes))) == ()
 
-    def test_whole_queue_is_worked_off_within_the_rules(self) -> None:
+    def test_complete_queue_has_a_legal_schedule(self) -> None:
         schedule = simulate(random_instance(1, jobs=15, types=AZURE, load=6), greedy, name="greedy", nodes=2)
         assert schedule_violations(schedule) == ()
         assert len(schedule.ended_seconds) == 15
@@ -249,7 +249,7 @@ def _renamed(state: State) -> State:
     types = tuple(replace(each, name=f"x-{each.name}", gpu=f"z-{each.gpu}") for each in state.fleet.types)
     slots = tuple(replace(slot, type=f"x-{slot.type}") for slot in state.fleet.slots)
     jobs = tuple(
-        replace(each, job=replace(each.job, id=f"{9 - place}-{each.job.id}")) for place, each in enumerate(state.jobs)
+        replace(each, job=replace(each.job, id=f"{9 - number}-{each.job.id}")) for number, each in enumerate(state.jobs)
     )
     return replace(state, fleet=replace(state.fleet, types=types, slots=slots), jobs=jobs)
 
@@ -265,8 +265,8 @@ def test_names_do_not_matter() -> None:
         assert _nodes(_renamed(state), max_recipients=1) == expected
 
 
-class TestPieces:
-    def test_fill_keeps_what_is_planned_and_adds_the_most_pressing(self) -> None:
+class TestSteps:
+    def test_fill_keeps_planned_jobs_and_adds_the_most_pressing(self) -> None:
         types = K80[:1]
         deadlines = {"planned": 9.0, "calm": 8.0, "tight": 2.0}
         jobs = [make_job(name, types=types, deadline_seconds=hours * HOUR) for name, hours in deadlines.items()]
@@ -282,7 +282,7 @@ class TestPieces:
         plans = fill_free_gpus(state, [NodePlan(type="NC24", jobs=(("a", 2),))], remaining_seconds(state))
         assert plans == [NodePlan(type="NC24", jobs=(("a", 2), ("b", 1)))]
 
-    def test_fill_from_nothing_is_greedy_before_shrinking(self) -> None:
+    def test_fill_without_plans_is_greedy_before_shrinking(self) -> None:
         state = make_state(random_instance(5, jobs=9, types=AZURE, load=9).jobs, make_fleet(3, AZURE))
         left = remaining_seconds(state)
         assert shrink_nodes(state, fill_free_gpus(state, [], left), left) == greedy_plans(state, left, max_recipients=0)
@@ -319,14 +319,14 @@ class TestPieces:
         planned = [NodePlan(type="NC12", jobs=(("a", 1),))]
         assert give_idle_gpus(state, planned, remaining_seconds(state)) == planned
 
-    def test_corrected_times_change_the_choice(self) -> None:
+    def test_corrected_times_change_the_decision(self) -> None:
         state = make_state([make_job(hours=4, deadline_seconds=5 * HOUR)])
         assert greedy_plans(state, remaining_seconds(state))[0].type == "NC6"
         assert greedy_plans(state, 2 * remaining_seconds(state))[0].type == "NC12"
 
-    def test_preferences_are_in_time_by_cost_then_late_by_time(self) -> None:
+    def test_preferences_are_slots_in_time_by_cost_then_late_slots_by_time(self) -> None:
         state = make_state([make_job(hours=4, deadline_seconds=2.5 * HOUR)])
-        slots = [state.fleet.slots[place] for place in slot_preferences(state, remaining_seconds(state))[0]]
+        slots = [state.fleet.slots[index] for index in slot_preferences(state, remaining_seconds(state))[0]]
         assert slots[:4] == [Slot("NC12", 2), Slot("NC24", 4), Slot("NC24", 3), Slot("NC24", 2)]
         assert {slot.gpus for slot in slots[4:]} == {1}
 
@@ -335,14 +335,14 @@ class TestPieces:
         assert rows_by_pressure(state, remaining_seconds(state)).tolist() == [0, 1, 2]
 
 
-def test_a_thousand_nodes_and_four_thousand_jobs_take_a_moment() -> None:
-    """0.01 s where it was written; the limit is for slow machines."""
+def test_a_thousand_nodes_and_four_thousand_jobs_are_fast() -> None:
+    """It took 0.01 s on the development machine; the limit allows for slow machines."""
     rng = np.random.default_rng(0)
     queue = published("10-100-0-high")
     jobs = random_jobs(rng, queue.fleet(1000), 4000)
     state = make_state(jobs, queue.fleet(1000))
     left = remaining_seconds(state)
-    begun = time.process_time()
+    start = time.process_time()
     nodes = greedy_plans(state, left)
-    assert time.process_time() - begun < 0.15
+    assert time.process_time() - start < 0.15
     assert len(nodes) == 1000

@@ -1,4 +1,4 @@
-"""Nodes counted by pattern: the same optimum as trying everything, at any size with a bound."""
+"""Nodes counted by pattern: the optimum agrees with brute force, and large queues have a bound."""
 
 import math
 from collections import Counter
@@ -18,22 +18,22 @@ from trainfare.model.queue import (
     Decision,
     Fleet,
     Job,
-    RentedNode,
     NodePlan,
     NodeType,
     QueuedJob,
+    RentedNode,
     Slot,
     State,
     single_node_slots,
 )
 from trainfare.scheduler.legal import decision_violations
+from trainfare.scheduler.packing import pack as pack_module
 from trainfare.scheduler.packing.pack import pack
-from trainfare.scheduler.packing.pack import pack as packing
 from trainfare.scheduler.packing.pattern_model import node_patterns
 from trainfare.scheduler.packing.pattern_plans import plans_from_packing
 from trainfare.scheduler.policies.patterns import patterns
 from trainfare.scheduler.policies.per_node import per_node
-from trainfare.scheduler.pricing.objective import decision_usd, assigned_slots
+from trainfare.scheduler.pricing.objective import assigned_slots, decision_usd
 from trainfare.scheduler.tables import remaining_seconds, slot_table
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def least_usd(state: State) -> float:
-    """Of all decisions that run a job."""
+    """The least cost of all decisions that run a job."""
     return min(decision_usd(state, nodes) for nodes in every_decision(state) if nodes)
 
 
@@ -50,7 +50,7 @@ def least_usd(state: State) -> float:
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**32 - 1))
-def test_optimum_is_that_of_trying_every_decision(seed: int) -> None:
+def test_optimum_agrees_with_brute_force(seed: int) -> None:
     state = random_state(seed)
     found = patterns(state)
     assert decision_violations(state, found) == ()
@@ -62,7 +62,7 @@ def test_optimum_is_that_of_trying_every_decision(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_gangs_are_found(seed: int) -> None:
+def test_optimum_with_gangs_agrees_with_brute_force(seed: int) -> None:
     state = gang_state(seed)
     found = patterns(state)
     assert decision_violations(state, found) == ()
@@ -70,7 +70,7 @@ def test_gangs_are_found(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_quotas_and_limits_of_types_are_kept(seed: int) -> None:
+def test_optimum_with_quotas_and_limits_agrees_with_brute_force(seed: int) -> None:
     state = quota_state(seed)
     found = patterns(state)
     assert decision_violations(state, found) == ()
@@ -78,7 +78,7 @@ def test_quotas_and_limits_of_types_are_kept(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_columns_for_every_node_find_the_same(seed: int) -> None:
+def test_columns_for_every_node_give_the_same_cost(seed: int) -> None:
     state = busy_state(seed, nodes=3, jobs=6, types=K80)
     assert patterns(state).usd == pytest.approx(per_node(state).usd, rel=1e-5)
 
@@ -96,7 +96,7 @@ def test_names_and_order_of_jobs_do_not_matter() -> None:
     assert patterns(replace(state, jobs=renamed)).usd == pytest.approx(patterns(state).usd, rel=1e-5)
 
 
-def test_queue_of_hundreds_is_decided_with_a_bound() -> None:
+def test_decision_for_hundreds_of_jobs_has_a_tight_bound() -> None:
     state = busy_state(0, nodes=30, jobs=200)
     found = patterns(state)
     assert decision_violations(state, found) == ()
@@ -108,17 +108,17 @@ def test_empty_queue_rents_nothing() -> None:
     assert (found.nodes, found.usd, found.bound_usd) == ((), 0, 0)
 
 
-def test_queue_that_nobody_may_serve_waits() -> None:
+def test_jobs_without_a_quota_wait() -> None:
     state = make_state([make_job(user="ann")], make_fleet(quotas=(("ann", 0),)))
     assert patterns(state).nodes == ()
 
 
-def test_one_job_runs_though_waiting_is_free() -> None:
+def test_one_job_runs_even_if_waiting_is_free() -> None:
     state = make_state([make_job("a", deadline_seconds=math.inf), make_job("b", deadline_seconds=math.inf)])
     assert sum(len(node.jobs) for node in patterns(state).nodes) >= 1
 
 
-def test_job_that_is_late_everywhere_runs_where_rent_and_lateness_are_least() -> None:
+def test_job_that_is_late_everywhere_minimises_rent_and_lateness() -> None:
     state = make_state([make_job(deadline_seconds=0.0)], now_seconds=3600)
     assert patterns(state).usd == pytest.approx(least_usd(state))
 
@@ -130,7 +130,7 @@ def test_slots_where_a_job_cannot_run_are_not_used() -> None:
     assert [(node.type, [gpus for _, gpus in node.jobs]) for node in found.nodes] == [("NC24", [3])] * 2
 
 
-def test_running_jobs_stay_when_nothing_is_better() -> None:
+def test_running_jobs_stay_if_nothing_is_better() -> None:
     state = busy_state(2, nodes=4, jobs=10)
     first = patterns(state)
     again = patterns(carried_out(state, first))
@@ -162,13 +162,13 @@ def test_patterns_leave_no_room_for_another_part() -> None:
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**32 - 1))
-def test_packing_is_the_cheapest_of_all(seed: int) -> None:
+def test_packing_agrees_with_brute_force(seed: int) -> None:
     state = random_state(seed)
     assert_packed_best(state, seed)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_packing_keeps_gangs_quotas_and_limits(seed: int) -> None:
+def test_packing_with_gangs_quotas_and_limits_agrees_with_brute_force(seed: int) -> None:
     assert_packed_best(gang_state(seed), seed)
     assert_packed_best(quota_state(seed), seed)
 
@@ -179,8 +179,8 @@ def assert_packed_best(state: State, seed: int) -> None:
     rows = {queued.job.id: row for row, queued in enumerate(state.jobs)}
 
     def usd(nodes: tuple[NodePlan, ...]) -> float:
-        given = assigned_slots(state, nodes)
-        saved = sum(wait_usd[rows[job]] - job_usd[rows[job], slot] for job, slot in given.items())
+        assigned = assigned_slots(state, nodes)
+        saved = sum(wait_usd[rows[job]] - job_usd[rows[job], slot] for job, slot in assigned.items())
         return float(wait_usd.sum() - saved + sum(prices[plan.type] for plan in nodes))
 
     found = pack(state.fleet, job_usd, wait_usd, node_usd, users=[each.job.user for each in state.jobs])
@@ -198,13 +198,13 @@ def random_prices(state: State, seed: int) -> "tuple[NDArray[np.float64], NDArra
     return job_usd, rng.uniform(2, 8, shape[0]), rng.uniform(0, 2, len(state.fleet.types))
 
 
-def test_packing_of_nothing_is_nothing() -> None:
+def test_packing_without_jobs_is_empty() -> None:
     fleet = make_fleet()
     found = pack(fleet, np.empty((0, len(fleet.slots))), np.empty(0), np.ones(3))
     assert (found.usd, found.nodes, len(found.slots)) == (0, (), 0)
 
 
-def test_job_waits_where_no_slot_is_better() -> None:
+def test_job_waits_if_no_slot_is_better() -> None:
     state = make_state([make_job()])
     found = pack(state.fleet, np.full((1, 7), 3.0), np.array([3.0]), np.zeros(3))
     assert (found.slots.tolist(), found.nodes, found.usd) == ([-1], (), 3)
@@ -213,34 +213,39 @@ def test_job_waits_where_no_slot_is_better() -> None:
 @pytest.mark.parametrize(
     ("jobs", "quotas"), [(160, ()), (160, (("ann", 9), ("bob", 4))), (700, (("ann", 31),))], ids=str
 )
-def test_rounding_loses_little_and_keeps_every_limit(jobs: int, quotas: tuple[tuple[str, int], ...]) -> None:
+def test_rounding_loses_little_and_respects_every_limit(jobs: int, quotas: tuple[tuple[str, int], ...]) -> None:
     kinds = (*AZURE[:2], replace(AZURE[2], max_nodes=jobs // 40), *AZURE[3:])
     state = busy_state(1, nodes=jobs // 5, jobs=jobs, types=kinds, gangs=(Slot("NV24", 4, 2),), quotas=quotas)
-    found = pack(state.fleet, *look_alike_prices(state), users=[each.job.user for each in state.jobs], gap=1e-4)
+    found = pack(state.fleet, *realistic_prices(state), users=[each.job.user for each in state.jobs], gap=1e-4)
     assert decision_violations(state, Decision(nodes=plans_from_packing(state, found))) == ()
     assert found.bound_usd <= found.usd <= found.bound_usd * (1 + 1e-3)
 
 
 def test_rounded_and_pruned_packing_is_within_its_bound_of_the_exact_one(monkeypatch: pytest.MonkeyPatch) -> None:
     state = busy_state(4, nodes=12, jobs=60)
-    prices = look_alike_prices(state)
+    prices = realistic_prices(state)
     exact = pack(state.fleet, *prices)
-    for name, value in (("WHOLE_UP_TO", 10), ("ALL_COLUMNS_UP_TO", 20), ("COLUMNS_A_JOB", 2), ("PRICED_JOBS", 20)):
-        monkeypatch.setattr(packing, name, value)
+    for name, value in (
+        ("EXACT_JOBS", 10),
+        ("ALL_COLUMNS_JOBS", 20),
+        ("COLUMNS_PER_JOB", 2),
+        ("PRICING_SAMPLE_JOBS", 20),
+    ):
+        monkeypatch.setattr(pack_module, name, value)
         rounded = pack(state.fleet, *prices)
         assert rounded.bound_usd <= exact.usd * (1 + 1e-6)
         assert exact.usd * (1 - 1e-5) <= rounded.usd <= 1.01 * exact.usd
 
 
-def test_prices_that_make_no_sense_are_refused() -> None:
+def test_invalid_prices_are_refused() -> None:
     fleet = make_fleet(quotas=(("ann", 1),))
     with pytest.raises(ValueError, match="finite"):
         pack(make_fleet(), np.ones((1, 7)), np.array([np.inf]), np.ones(3))
-    with pytest.raises(ValueError, match="whose"):
+    with pytest.raises(ValueError, match="needs a user"):
         pack(fleet, np.ones((1, 7)), np.array([2.0]), np.ones(3))
 
 
-def test_jobs_that_share_a_node_go_on_sharing_it() -> None:
+def test_jobs_that_share_a_node_stay_together() -> None:
     kinds = K80[2:]
     jobs = [QueuedJob(job=make_job(f"j{number}", types=kinds), nodes=(number % 3,), gpus=2) for number in range(6)]
     nodes = tuple(RentedNode(id=number, type="NC24", rented_seconds=0, ready_seconds=0) for number in range(3))
@@ -261,7 +266,7 @@ def busy_state(
     gangs: tuple[Slot, ...] = (),
     quotas: tuple[tuple[str, int], ...] = (),
 ) -> State:
-    """More jobs than fit, with deadlines that some can keep; a gang is as fast as its GPUs are many."""
+    """More jobs than fit, with deadlines that some can meet; a gang is as fast as one node with all its GPUs."""
     rng = np.random.default_rng(seed)
     fleet = Fleet(nodes=nodes, types=types, slots=single_node_slots(types) + gangs, quotas=quotas)
     made = []
@@ -282,8 +287,8 @@ def busy_state(
     return make_state(made, fleet, now_seconds=1000)
 
 
-def look_alike_prices(state: State) -> "tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]":
-    """What a look-ahead might say of the next quarter of an hour: the rest costs its share, waiting somewhat more."""
+def realistic_prices(state: State) -> "tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]":
+    """Costs like those of a look-ahead over a quarter of an hour: the rest costs its share, waiting slightly more."""
     rng = np.random.default_rng(0)
     left, slots = remaining_seconds(state), slot_table(state.fleet)
     cheapest = (slots.share[None, :] * left).min(axis=1)
@@ -294,7 +299,7 @@ def look_alike_prices(state: State) -> "tuple[NDArray[np.float64], NDArray[np.fl
 
 
 def carried_out(state: State, decision: Decision) -> State:
-    """A moment later: the nodes are rented and the jobs run there."""
+    """The state just after the decision: the nodes are rented and the jobs run there."""
     nodes = tuple(
         RentedNode(id=number, type=plan.type, rented_seconds=1000, ready_seconds=1000)
         for number, plan in enumerate(decision.nodes)

@@ -1,4 +1,4 @@
-"""The papers' MILP as written finds what trying every decision finds."""
+"""The papers' MILP with columns for every node agrees with brute force."""
 
 import math
 
@@ -18,13 +18,13 @@ from trainfare.scheduler.pricing.objective import decision_usd
 
 
 def least_usd(state: State) -> float:
-    """Of all decisions that run a job."""
+    """The least cost of all decisions that run a job."""
     return min(decision_usd(state, nodes) for nodes in every_decision(state) if nodes)
 
 
 @settings(max_examples=12, deadline=None)
 @given(st.integers(0, 2**32 - 1))
-def test_optimum_is_that_of_trying_every_decision(seed: int) -> None:
+def test_optimum_agrees_with_brute_force(seed: int) -> None:
     state = random_state(seed)
     found = per_node(state)
     assert decision_violations(state, found) == ()
@@ -36,7 +36,7 @@ def test_optimum_is_that_of_trying_every_decision(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_gangs_are_found(seed: int) -> None:
+def test_optimum_with_gangs_agrees_with_brute_force(seed: int) -> None:
     state = gang_state(seed)
     found = per_node(state)
     assert decision_violations(state, found) == ()
@@ -44,7 +44,7 @@ def test_gangs_are_found(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_quotas_and_limits_of_types_are_kept(seed: int) -> None:
+def test_optimum_with_quotas_and_limits_agrees_with_brute_force(seed: int) -> None:
     state = quota_state(seed)
     found = per_node(state)
     assert decision_violations(state, found) == ()
@@ -56,17 +56,17 @@ def test_empty_queue_rents_nothing() -> None:
     assert (found.nodes, found.usd, found.bound_usd) == ((), 0, 0)
 
 
-def test_queue_that_nobody_may_serve_waits() -> None:
+def test_jobs_without_a_quota_wait() -> None:
     state = make_state([make_job(user="ann")], make_fleet(quotas=(("ann", 0),)))
     assert per_node(state).nodes == ()
 
 
-def test_one_job_runs_though_waiting_is_free() -> None:
+def test_one_job_runs_even_if_waiting_is_free() -> None:
     state = make_state([make_job("a", deadline_seconds=math.inf), make_job("b", deadline_seconds=math.inf)])
     assert sum(len(node.jobs) for node in per_node(state).nodes) >= 1
 
 
-def test_time_limit_gives_best_found_no_dearer_than_greedy_with_its_bound() -> None:
+def test_time_limit_returns_a_decision_no_more_expensive_than_greedy_with_a_bound() -> None:
     rng = np.random.default_rng(1)
     jobs = [
         make_job(f"j{i}", hours=float(rng.uniform(1, 4)), deadline_seconds=float(rng.uniform(2e3, 9e3)))

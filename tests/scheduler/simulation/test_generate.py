@@ -1,3 +1,5 @@
+"""Generated queues follow the rule of Jahani et al. 2019."""
+
 import math
 from dataclasses import replace
 
@@ -22,7 +24,7 @@ def gaps_of(instance: Instance) -> np.ndarray:
 
 @settings(max_examples=10)
 @given(st.integers(0, 2**32 - 1))
-def test_the_rule_of_the_papers_holds(seed: int) -> None:
+def test_queue_follows_the_rule_of_the_papers(seed: int) -> None:
     instance = generate(TEN, seed)
     assert len(instance.jobs) == 100
     assert instance.jobs[0].submitted_seconds == 0
@@ -32,7 +34,7 @@ def test_the_rule_of_the_papers_holds(seed: int) -> None:
         assert 0.003 <= job.late_usd_per_second <= 0.015
 
 
-def test_a_seed_is_one_queue() -> None:
+def test_same_seed_gives_the_same_queue() -> None:
     assert generate(TEN, 4) == generate(TEN, 4)
     assert generate(TEN, 4) != generate(TEN, 5)
 
@@ -47,8 +49,8 @@ def test_times_follow_a_power_law_that_is_the_same_on_both_gpus() -> None:
         assert power.max() <= 0.95
 
 
-def test_times_are_like_the_published_ones() -> None:
-    """Of 200 published jobs: K80 over M60 e^(0.166 ± 0.261), and 17.6 hours in the mean on one K80."""
+def test_times_are_distributed_like_the_published_ones() -> None:
+    """200 published jobs have K80 over M60 e^(0.166 ± 0.261), and a mean of 17.6 hours on one K80."""
     of = seconds_of(generate(replace(TEN, jobs=5000), 2))
     ratio = np.log(of[Slot("NC6", 1)] / of[Slot("NV6", 1)])
     assert (ratio.mean(), ratio.std()) == pytest.approx((0.166, 0.261), abs=0.02)
@@ -61,27 +63,27 @@ def test_types_of_one_gpu_take_equally_long() -> None:
 
 
 @pytest.mark.parametrize("load", [0.25, 1.0, 1.5])
-def test_the_load_is_the_work_over_the_time_of_all_nodes(load: float) -> None:
+def test_load_is_work_divided_by_node_time(load: float) -> None:
     instance = generate(QueueSetting(nodes=10, jobs=2000, load=load), 0)
     of = seconds_of(instance)
     work = np.min([of[slot] * slot.gpus / {"6": 1, "1": 2, "2": 4}[slot.type[2]] for slot in instance.slots], axis=0)
     assert work.sum() / (10 * instance.jobs[-1].submitted_seconds) == pytest.approx(load, rel=0.08)
 
 
-def test_another_load_is_the_same_queue_at_another_pace() -> None:
+def test_another_load_changes_only_the_gaps() -> None:
     high, low = generate(QueueSetting(nodes=10, load=1.0), 0), generate(QueueSetting(nodes=10, load=0.25), 0)
     assert gaps_of(low) == pytest.approx(4 * gaps_of(high))
     assert [job.seconds for job in low.jobs] == [job.seconds for job in high.jobs]
 
 
-def test_gaps_have_the_mean_and_spread_that_are_asked_for() -> None:
+def test_gaps_have_the_requested_mean_and_deviation() -> None:
     exponential = gaps_of(generate(QueueSetting(nodes=1, jobs=4000, mean_gap_seconds=30), 0))
     poisson = gaps_of(generate(QueueSetting(nodes=1, jobs=4000, mean_gap_seconds=30, arrivals="poisson"), 0))
     assert (exponential.mean(), exponential.std()) == pytest.approx((30, 30), rel=0.1)
     assert (poisson.mean(), poisson.std()) == pytest.approx((30, math.sqrt(30)), rel=0.1)
 
 
-def test_errors_of_predictions_change_nothing_that_is_predicted() -> None:
+def test_prediction_errors_do_not_change_predictions() -> None:
     right, wrong = generate(TEN, 6), generate(replace(TEN, log_error=0.3), 6)
     assert [replace(job, log_error=0.0) for job in wrong.jobs] == list(right.jobs)
     factors = np.array(wrong.true_seconds) / np.array([job.seconds for job in wrong.jobs])
@@ -104,11 +106,11 @@ def test_gangs_are_faster_than_one_node_and_slower_than_in_proportion() -> None:
     assert (of[Slot("NC24", 4, 2)] > of[Slot("NC24", 4)] / 2).all()
 
 
-def test_a_spot_twin_is_the_same_machine_cheaper_until_it_is_reclaimed() -> None:
+def test_spot_type_is_the_same_machine_cheaper_and_reclaimed() -> None:
     instance = generate(replace(TEN, spot_discount=0.6, spot_reclaims_per_hour=0.1), 0)
-    twin, type_ = next(each for each in instance.types if each.name == "NC6 spot"), instance.types[0]
-    assert (twin.gpu, twin.gpus, twin.reclaims_per_hour) == (type_.gpu, type_.gpus, 0.1)
-    assert twin.usd_per_hour == pytest.approx(0.4 * type_.usd_per_hour)
+    spot, on_demand = next(each for each in instance.types if each.name == "NC6 spot"), instance.types[0]
+    assert (spot.gpu, spot.gpus, spot.reclaims_per_hour) == (on_demand.gpu, on_demand.gpus, 0.1)
+    assert spot.usd_per_hour == pytest.approx(0.4 * on_demand.usd_per_hour)
     of = seconds_of(instance)
     assert (of[Slot("NC6 spot", 1)] == of[Slot("NC6", 1)]).all()
 
@@ -119,7 +121,7 @@ def test_in_house_servers_join_the_fleet() -> None:
     assert np.median(of[Slot("NV6", 1)]) < np.median(of[Slot("In-house server 1", 1)])
 
 
-def test_no_jobs_is_an_empty_queue() -> None:
+def test_zero_jobs_give_an_empty_queue() -> None:
     assert generate(QueueSetting(nodes=2, jobs=0), 0).jobs == ()
 
 
@@ -128,6 +130,6 @@ def test_no_jobs_is_an_empty_queue() -> None:
     [{"load": 0.0}, {"nodes": 0}, {"spot_discount": 1.0}, {"gang_nodes": (1,)}, {"mean_gap_seconds": -1.0}],
     ids=["no load", "no nodes", "free spot", "gang of one", "backwards"],
 )
-def test_a_setting_that_makes_no_sense_is_refused(wrong: dict[str, float]) -> None:
+def test_invalid_setting_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong)).split("_")[0]):
         QueueSetting(**{"nodes": 1, **wrong})  # type: ignore[arg-type] # wrong fields are what is tried

@@ -11,8 +11,8 @@ from trainfare.app.catalog.offers import open_catalog
 from trainfare.catalog.calibrations import Calibrations
 from trainfare.catalog.catalog import Catalog
 from trainfare.errors import UsageError
-from trainfare.estimator.calibration.calibration import Calibration, LeftOut, fit_calibration, to_json
-from trainfare.estimator.calibration.corrections import Corrections, Learned, Seen, learn
+from trainfare.estimator.calibration.calibration import Calibration, HeldOutError, fit_calibration, to_json
+from trainfare.estimator.calibration.corrections import Corrections, LearnedCorrections, ObservedRun, learn_corrections
 from trainfare.estimator.gpu.physics import step_seconds
 from trainfare.estimator.step.measured import measured_times
 from trainfare.measurements.read import TABLES, fingerprint, read_measurements
@@ -25,22 +25,22 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Calibrated:
+class CalibrationResult:
     """What was fitted, what it changed, and what that is worth."""
 
     name: str | None
     """Under which it is kept; None where nothing came of it."""
     calibration: Calibration
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[HeldOutError, ...]
     """By tables; empty where none were given."""
-    learned: Learned
+    learned: LearnedCorrections
     """By the user's profiles."""
     changes: tuple[str, ...]
     """What is different from before, a sentence each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class StoredCalibration:
     """One of the calibrations there are."""
 
     name: str
@@ -54,7 +54,7 @@ def calibrate(
     try_only: bool = False,
     on_progress: Tell = lambda _: None,
     settings: Settings | None = None,
-) -> Calibrated:
+) -> CalibrationResult:
     """Refit from the tables in `data`, if given, and from every profile in history that was taken on a GPU.
 
     The result is kept and used from now on, unless `try_only`, or unless nothing has changed. Corrections by the user's
@@ -63,13 +63,13 @@ def calibrate(
     settings = settings or read_settings()
     now = datetime.now(UTC)
     catalog, before = open_catalog(settings), calibration_in_use(settings)
-    fitted, left_out = before, tuple[LeftOut, ...]()
+    fitted, left_out = before, tuple[HeldOutError, ...]()
     if data is not None:
         fitted, left_out = _fitted(data, catalog, before, now, on_progress)
     on_progress("your own profiles")
     with open_history(settings.store) as history:
-        seen = tuple(_seen(history.profiles(), catalog, fitted))
-    learned = learn(seen)
+        seen = tuple(_seen(history.profiles.all(), catalog, fitted))
+    learned = learn_corrections(seen)
     corrections = learned.corrections if learned.helps else Corrections()
     fitted = replace(fitted, corrections=corrections, learned_from=learned.rows if learned.helps else 0)
     changes = tuple(_changes(before, fitted))
@@ -77,16 +77,16 @@ def calibrate(
     if changes and not try_only:
         name = f"{now:%Y%m%d-%H%M%S}"
         Calibrations(Path(settings.calibrations)).add(name, to_json(replace(fitted, made_at=now)))
-    return Calibrated(name=name, calibration=fitted, left_out=left_out, learned=learned, changes=changes)
+    return CalibrationResult(name=name, calibration=fitted, left_out=left_out, learned=learned, changes=changes)
 
 
-def list_calibrations(settings: Settings | None = None) -> tuple[Kept, ...]:
+def list_calibrations(settings: Settings | None = None) -> tuple[StoredCalibration, ...]:
     """The newest first, the shipped one last."""
     settings = settings or read_settings()
     kept = Calibrations(Path(settings.calibrations))
     current = kept.current()
     return tuple(
-        Kept(name=name, in_use=name == current, calibration=read_calibration(kept, name)) for name in kept.names()
+        StoredCalibration(name=name, in_use=name == current, calibration=read_calibration(kept, name)) for name in kept.names()
     )
 
 
@@ -101,7 +101,7 @@ def use_calibration(name: str, settings: Settings | None = None) -> Calibration:
 
 def _fitted(
     data: Path, catalog: Catalog, before: Calibration, now: datetime, on_progress: Tell
-) -> tuple[Calibration, tuple[LeftOut, ...]]:
+) -> tuple[Calibration, tuple[HeldOutError, ...]]:
     measurements = _tables(data)
     try:
         return fit_calibration(
@@ -132,16 +132,16 @@ def _tables(folder: Path) -> Measurements:
     return found
 
 
-def _seen(profiles: Sequence[Profile], catalog: Catalog, calibration: Calibration) -> Iterator[Seen]:
+def _seen(profiles: Sequence[Profile], catalog: Catalog, calibration: Calibration) -> Iterator[ObservedRun]:
     """Of every profile on one GPU with operations: what the model gives, and what was measured, data apart."""
     for profile in profiles:
-        gpu = catalog.gpu_called(profile.host.gpu) if profile.device == "cuda" and profile.host.gpu else None
+        gpu = catalog.find_gpu(profile.host.gpu) if profile.device == "cuda" and profile.host.gpu else None
         if gpu is None or not profile.operations or not profile.steady_iteration_seconds or profile.world_size > 1:
             continue
-        observed = measured_times(profile).later.value - profile.usual_data_wait_seconds
+        observed = measured_times(profile).later.value - profile.median_data_wait_seconds
         predicted = step_seconds(profile.operations, [gpu], calibration.physics)[0].seconds
         if observed > 0 and predicted > 0:
-            yield Seen(
+            yield ObservedRun(
                 profile_id=profile.id,
                 program=profile.program.name,
                 gpu=gpu.name,

@@ -11,7 +11,7 @@ from trainfare.catalog.catalog import LISTED_BY, Catalog, load_catalog, newest
 from trainfare.catalog.collector import Reading
 from trainfare.catalog.gpus import Figure, load_figures
 from trainfare.catalog.imports import Format, read_table
-from trainfare.catalog.prices import keep_prices, kept_at, read_prices
+from trainfare.catalog.prices import save_prices, price_file, read_prices
 from trainfare.errors import NotFoundError, UsageError
 from trainfare.model.machine import Gpu, VmType
 from trainfare.model.offer import Market, Offer
@@ -52,14 +52,14 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MachineFacts:
+class MachineDetails:
     today: date
     vm_type: VmType
     lines: tuple[Line, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GpuFacts:
+class GpuDetails:
     gpu: Gpu
     figures: tuple[Figure, ...]
     """Empty for a GPU that the user has described."""
@@ -142,24 +142,24 @@ def list_offers(
     )
 
 
-def show_machine(name: str, *, today: date | None = None, settings: Settings | None = None) -> MachineFacts:
+def show_machine(name: str, *, today: date | None = None, settings: Settings | None = None) -> MachineDetails:
     """Every price that is known of a machine, those of the past last."""
     today = today or _today()
     offers = open_catalog(settings).find(name)
     lines = sorted(_lines(offers), key=lambda line: (line.is_past(today), line.leading_usd_per_hour))
-    return MachineFacts(today=today, vm_type=offers[0].vm_type, lines=tuple(lines))
+    return MachineDetails(today=today, vm_type=offers[0].vm_type, lines=tuple(lines))
 
 
 def list_gpus(*, settings: Settings | None = None) -> tuple[Gpu, ...]:
     return tuple(open_catalog(settings).gpus.values())
 
 
-def show_gpu(name: str, *, settings: Settings | None = None) -> GpuFacts:
+def show_gpu(name: str, *, settings: Settings | None = None) -> GpuDetails:
     catalog = open_catalog(settings)
-    gpu = catalog.gpu_called(name)
+    gpu = catalog.find_gpu(name)
     if gpu is None:
         raise NotFoundError("GPU", name, catalog.gpus, listed_by="trainfare catalog gpus")
-    return GpuFacts(gpu=gpu, figures=load_figures().get(gpu.name, ()))
+    return GpuDetails(gpu=gpu, figures=load_figures().get(gpu.name, ()))
 
 
 def import_prices(
@@ -177,7 +177,7 @@ def import_prices(
     today = today or _today()
     directory = Path(settings.prices)
     if provider is not None:
-        kept_at(directory, provider)
+        price_file(directory, provider)
     seen_on = seen_on or _changed_on(path, today)
     if seen_on > today:
         raise UsageError(f"{path} cannot have been seen on {seen_on}: that day is still to come")
@@ -198,7 +198,7 @@ def import_prices(
     for name in by_provider:
         _require_newest(directory, name, catalog.gpus, seen_on)
     changes = _changes(catalog, reading.offers, today)
-    kept = () if dry_run else tuple(keep_prices(directory, name, found) for name, found in by_provider.items())
+    kept = () if dry_run else tuple(save_prices(directory, name, found) for name, found in by_provider.items())
     return Imported(
         format=format_,
         seen_on=seen_on,
@@ -321,7 +321,7 @@ def _of_gpu(offers: list[Offer], wanted: str | None, catalog: Catalog) -> list[O
     """`A100` means every A100, `A100-80GB` only those; `A10` is another GPU than `A100`."""
     if wanted is None:
         return offers
-    exact = catalog.gpu_called(wanted)
+    exact = catalog.find_gpu(wanted)
     start = _words(exact.name if exact else wanted)
     names = {name for name in catalog.gpus if _words(name)[: len(start)] == start}
     if not names:
@@ -342,7 +342,7 @@ def _changed_on(path: Path, today: date) -> date:
 
 def _require_newest(directory: Path, provider: str, gpus: Mapping[str, Gpu], seen_on: date) -> None:
     """A table that was imported before must not give way to an older one."""
-    path = kept_at(directory, provider)
+    path = price_file(directory, provider)
     kept = read_prices(directory, gpus) if path.exists() else ()
     last = max((offer.seen_on for offer in kept if offer.vm_type.provider == provider), default=seen_on)
     if last > seen_on:

@@ -1,8 +1,8 @@
-"""Measure a training from a callback of its framework, where `with trainfare.profile()` does not fit.
+"""Measures a training from a callback of its framework, where a `with` block does not fit.
 
-Each class derives from the framework's own Callback, but only once one is made: naming them imports no framework. A
-callback begins and ends a measurement; what is measured, the hooks see, as they do everywhere else. It keeps out of
-what runs at every batch: in Keras a callback that does makes the loop wait for the device.
+Each class derives from the framework's own Callback, but only when an instance is made, so that importing this module
+imports no framework. A callback only begins and ends a measurement; the hooks measure, as they do everywhere else. It
+has no method that runs at every batch if it can: in Keras such a callback makes the loop wait for the device.
 """
 
 import functools
@@ -14,22 +14,24 @@ import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
-from trainfare.app.profiling.in_process import InCode
+from trainfare.app.profiling.in_process import InProcessProfiler
 from trainfare.errors import UsageError
 from trainfare.model.profile import Profile
 from trainfare.settings import Settings
 
 
 class _Callback:
-    """What they share. The training goes on to its end, unless `stop` is said; a callback measures one training."""
+    """Base of the callbacks. Training goes on to its end unless `stop` is True; a callback measures one training."""
 
-    _homes: ClassVar[tuple[str, ...]]
-    """Modules that may hold the framework's Callback, the usual one first."""
+    _callback_modules: ClassVar[tuple[str, ...]]
+    """Modules that may contain the framework's Callback, the most common first."""
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
-        """Of a class that is also the framework's own."""
+        """An instance of a class that also derives from the framework's Callback."""
         ours: Any = cls
-        kind = ours if hasattr(ours, "_is_native") else _native(ours, _module(cls._homes))
+        kind = (
+            ours if hasattr(ours, "_is_generated") else _framework_class(ours, _callback_module(cls._callback_modules))
+        )
         made: Self = object.__new__(kind)
         return made
 
@@ -43,43 +45,43 @@ class _Callback:
     ) -> None:
         super().__init__()
         self._options: dict[str, Any] = {"iterations": iterations, "stop": stop, "on": on, "settings": settings}
-        self._measurement = InCode(iterations=iterations, on=on, settings=settings)
+        self._measurement = InProcessProfiler(iterations=iterations, on=on, settings=settings)
         self._stop = stop
         self._begun = self._stop_now = False
         self._measurement.prepare()
 
     def __reduce__(self) -> tuple[Callable[[], Any], tuple[()]]:
-        """For a launcher that sends it to the processes that it starts: there it is as new."""
-        return functools.partial(_made_by_us(type(self)), **self._options), ()
+        """Pickles the options only, for a launcher that sends the callback to the processes that it starts."""
+        return functools.partial(_importable_class(type(self)), **self._options), ()
 
     @property
     def profile(self) -> Profile | None:
-        """None until enough was seen or the training ended, and where nothing could be kept, which is a warning."""
+        """The Profile; None until it is measured or the training ended, and if it could not be saved, which warns."""
         return self._measurement.profile
 
     def _begin(self) -> None:
         if not self._begun:
             self._begun = True
-            self._unharmed(lambda: self._measurement.begin(when_enough=self._enough))
+            self._warn_on_error(lambda: self._measurement.begin(on_end=self._target_reached))
 
     def _end(self, error: type[BaseException] | None = None) -> None:
-        self._unharmed(lambda: self._measurement.end(error))
+        self._warn_on_error(lambda: self._measurement.end(error))
 
-    def _enough(self) -> None:
+    def _target_reached(self) -> None:
         self._stop_now = self._stop
         self._end()
 
-    def _unharmed(self, act: Callable[[], None]) -> None:
+    def _warn_on_error(self, action: Callable[[], None]) -> None:
         try:
-            act()
-        except Exception as error:  # noqa: BLE001 # the training goes on, whatever is wrong with us
+            action()
+        except Exception as error:  # noqa: BLE001 # the training goes on even if measuring fails
             warnings.warn(f"this training is not measured: {error}", stacklevel=4)
 
 
 class KerasCallback(_Callback):
     """For `model.fit(…, callbacks=[trainfare.KerasCallback()])`, in Keras 3 and in Keras 2 (`tf_keras`)."""
 
-    _homes = ("keras.callbacks", "tf_keras.callbacks")
+    _callback_modules = ("keras.callbacks", "tf_keras.callbacks")
     model: Any
 
     def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002 # as Keras calls it
@@ -88,8 +90,8 @@ class KerasCallback(_Callback):
     def on_train_end(self, logs: Any = None) -> None:  # noqa: ARG002 # as Keras calls it
         self._end()
 
-    def _enough(self) -> None:
-        super()._enough()
+    def _target_reached(self) -> None:
+        super()._target_reached()
         if self._stop_now:
             self.model.stop_training = True
 
@@ -97,7 +99,7 @@ class KerasCallback(_Callback):
 class LightningCallback(_Callback):
     """For `Trainer(callbacks=[trainfare.LightningCallback()])`, of `lightning` and of `pytorch_lightning`."""
 
-    _homes = ("lightning.pytorch.callbacks", "pytorch_lightning.callbacks")
+    _callback_modules = ("lightning.pytorch.callbacks", "pytorch_lightning.callbacks")
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:  # noqa: ARG002 # as Lightning calls it
         """Before the optimizers and their schedules are made."""
@@ -119,7 +121,7 @@ class LightningCallback(_Callback):
 class TransformersCallback(_Callback):
     """For `Trainer(callbacks=[trainfare.TransformersCallback()])` of Hugging Face."""
 
-    _homes = ("transformers.trainer_callback",)
+    _callback_modules = ("transformers.trainer_callback",)
 
     def on_train_begin(self, *_: Any, **__: Any) -> None:
         self._begin()
@@ -133,28 +135,29 @@ class TransformersCallback(_Callback):
 
 
 @functools.cache
-def _native(ours: Any, home: str) -> Any:
-    module = importlib.import_module(home)
-    native = module.TrainerCallback if hasattr(module, "TrainerCallback") else module.Callback
-    return type(ours.__name__, (ours, native), {"_is_native": True, "__module__": ours.__module__})
+def _framework_class(ours: Any, module_name: str) -> Any:
+    """A class that derives from ours and from the framework's Callback."""
+    module = importlib.import_module(module_name)
+    framework_class = module.TrainerCallback if hasattr(module, "TrainerCallback") else module.Callback
+    return type(ours.__name__, (ours, framework_class), {"_is_generated": True, "__module__": ours.__module__})
 
 
-def _made_by_us(native: type[_Callback]) -> type[_Callback]:
-    """The class that can be named, of one that was made."""
-    return next(kind for kind in native.__mro__ if "_is_native" not in vars(kind))
+def _importable_class(framework_class: type[_Callback]) -> type[_Callback]:
+    """The class of this module from which a generated class derives."""
+    return next(kind for kind in framework_class.__mro__ if "_is_generated" not in vars(kind))
 
 
-def _module(homes: tuple[str, ...]) -> str:
-    """The one that the program has imported; else the first that is installed.
+def _callback_module(modules: tuple[str, ...]) -> str:
+    """The module that the program has imported, else the first one that is installed.
 
-    Keras 2 goes before Keras 3, which TensorFlow imports unasked; a callback of Keras 2 serves both.
+    Keras 2 precedes Keras 3, which TensorFlow imports by itself; a callback of Keras 2 works in both.
     """
-    packages = {home.partition(".")[0]: home for home in homes}
+    packages = {module_name.partition(".")[0]: module_name for module_name in modules}
     legacy = os.environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true")
     if "tf_keras" in packages and ("tf_keras" in sys.modules or legacy):
         return packages["tf_keras"]
-    imported = [home for name, home in packages.items() if name in sys.modules]
-    installed = [home for name, home in packages.items() if importlib.util.find_spec(name) is not None]
+    imported = [module_name for name, module_name in packages.items() if name in sys.modules]
+    installed = [module_name for name, module_name in packages.items() if importlib.util.find_spec(name) is not None]
     if not imported + installed:
         raise UsageError(f"this callback needs {' or '.join(packages)}, which is not installed here.")
     return (imported + installed)[0]

@@ -1,4 +1,4 @@
-"""Measure the training loop at hand: `with trainfare.profile() as measured:`. Callbacks begin and end the same."""
+"""Measures the training loop of the calling code: `with trainfare.profile() as measured:`, or from a callback."""
 
 import atexit
 import os
@@ -11,45 +11,46 @@ from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Self
 
-from trainfare.app.profiling.save import FEWEST_ITERATIONS, keep, this_machine
+from trainfare.app.profiling.save import MIN_ITERATIONS, count_iterations, save_profile, this_machine
 from trainfare.errors import TrainfareError, UsageError
 from trainfare.model.profile import Ending, Profile
 from trainfare.model.program import Program
 from trainfare.probe import boot
-from trainfare.profiler.events import Event, of_leading_process, parse_events, rank_of
-from trainfare.profiler.in_process import HERE
+from trainfare.profiler.events import Event, parse_events, rank_from_events
+from trainfare.profiler.in_process import IN_PROCESS_PROBE
 from trainfare.settings import Settings, read_settings
 from trainfare.store.open import open_history
 
-USUAL_ITERATIONS = 50
-"""The one after them is traced; then the hooks are silent and the loop runs on as if they were not there."""
+DEFAULT_ITERATIONS = 50
+"""The iteration after these is traced; then the hooks do nothing and the loop runs at full speed."""
 
 
-class InCode:
-    """A measurement of the code inside its `with` block. `profile` is there once enough was seen, or the block ended.
+class InProcessProfiler:
+    """Measures the code inside its `with` block. `profile` is set once the iterations are measured or the block ended.
 
-    Never breaks the training: what goes wrong then is a warning, and `profile` stays None. Start-up is the time from
-    entering the block to the first iteration. Where `trainfare profile` already watches this process, the block does
-    nothing. Of several processes that train together only the first keeps a profile.
+    It never breaks the training: if it fails, it warns and `profile` stays None. Initialisation is the time from
+    entering the block to the first iteration. If `trainfare profile` already measures this process, the block does
+    nothing. If several processes train together, only the first one saves a profile.
     """
 
     profile: Profile | None = None
 
-    _open: ClassVar["InCode | None"] = None
+    _current: ClassVar["InProcessProfiler | None"] = None
 
     def __init__(
         self, *, settings: Settings | None = None, iterations: int | None = None, on: str | None = None
     ) -> None:
         self._settings = settings or read_settings()
-        self._wanted = iterations or self._settings.iterations or USUAL_ITERATIONS
-        if self._wanted < FEWEST_ITERATIONS:
-            raise UsageError(f"iterations must be at least {FEWEST_ITERATIONS}, got {iterations}.")
+        self._iterations = iterations or self._settings.iterations or DEFAULT_ITERATIONS
+        if self._iterations < MIN_ITERATIONS:
+            raise UsageError(f"must be an integer of at least {MIN_ITERATIONS}, got {iterations}.", field="iterations")
         self._machine = this_machine(on, self._settings)
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._started = 0.0
-        self.gives_way = False
-        """To the next measurement, or at the end of the program, should its training have failed without telling."""
-        self._when_enough: Callable[[], None] = lambda: None
+        self.ends_without_block = False
+        """It was begun by a callback, which may never be told that the training failed: the next measurement or the end
+        of the program ends it."""
+        self._on_end: Callable[[], None] = lambda: None
 
     def __enter__(self) -> Self:
         self.begin()
@@ -61,68 +62,68 @@ class InCode:
         self.end(kind)
 
     def prepare(self) -> None:
-        """For one that begins when a framework is already at work: hooks into what comes before must be there."""
+        """Install the hooks for a measurement that begins inside a running `fit`, which must be hooked before."""
         if boot.EVENTS not in os.environ:
-            HERE.place()
+            IN_PROCESS_PROBE.install()
 
-    def begin(self, *, when_enough: Callable[[], None] | None = None) -> None:
-        """`when_enough` is for one that has no block around it; called after the last iteration that is wanted."""
+    def begin(self, *, on_end: Callable[[], None] | None = None) -> None:
+        """Begin to measure. A callback, which has no block, passes `on_end`; it is called after the last iteration."""
         if boot.EVENTS in os.environ:
             return
-        left = InCode._open
-        if left is not None and left.gives_way:
-            left.end(RuntimeError)
-        if HERE.busy:
-            raise UsageError("a `with trainfare.profile()` block cannot stand inside another one.")
+        unfinished = InProcessProfiler._current
+        if unfinished is not None and unfinished.ends_without_block:
+            unfinished.end(RuntimeError)
+        if IN_PROCESS_PROBE.busy:
+            raise UsageError("a `with trainfare.profile()` block cannot be nested in another one.")
         with open_history(self._settings.store):
-            pass  # known before hours of training
-        if when_enough is not None:
-            self.gives_way, self._when_enough = True, when_enough
+            pass  # a store that cannot be written is reported before hours of training
+        if on_end is not None:
+            self.ends_without_block, self._on_end = True, on_end
             atexit.register(self.end, RuntimeError)
         self._folder = tempfile.TemporaryDirectory(prefix="trainfare-")
         self._events.touch()
         self._started = time.monotonic()
-        InCode._open = self
-        HERE.begin(str(self._events), self._wanted, self._enough)
+        InProcessProfiler._current = self
+        IN_PROCESS_PROBE.begin(str(self._events), self._iterations, self._target_reached)
 
     def end(self, error: type[BaseException] | None = None) -> None:
-        """A second time, or before it began, it does nothing."""
-        if InCode._open is self:
-            HERE.end()
-            InCode._open = None
-        self._keep(error)
+        """End the measurement and save the profile; does nothing before `begin` or the second time."""
+        if InProcessProfiler._current is self:
+            IN_PROCESS_PROBE.end()
+            InProcessProfiler._current = None
+        self._save(error)
 
-    def _enough(self) -> None:
-        """Kept at once: the training may go on for days, and be killed."""
-        self._keep(None)
-        self._when_enough()
+    def _target_reached(self) -> None:
+        """Save at once: the training may go on for days and be killed."""
+        self._save(None)
+        self._on_end()
 
-    def _keep(self, error: type[BaseException] | None) -> None:
+    def _save(self, error: type[BaseException] | None) -> None:
         if self._folder is None:
             return
         events = parse_events(self._events.read_bytes())
         self._folder.cleanup()
         self._folder = None
-        if rank_of(events):
+        if rank_from_events(events):
             return
         try:
-            self.profile = self._kept(events, _ending(events, error))
+            self.profile = self._saved_profile(events, _ending(events, error))
         except (TrainfareError, ValueError) as reason:
-            warnings.warn(f"the profile could not be kept: {reason}", stacklevel=4)
+            warnings.warn(f"the profile could not be saved: {reason}", stacklevel=4)
 
     @property
     def _events(self) -> Path:
-        assert self._folder is not None  # noqa: S101 # only asked inside the block
+        assert self._folder is not None  # noqa: S101 # only used inside the block
         return Path(self._folder.name) / "events.jsonl"
 
-    def _kept(self, events: list[Event], ending: Ending) -> Profile | None:
-        iterations = sum(event["event"] == "iteration" for event in of_leading_process(events))
-        if iterations < FEWEST_ITERATIONS:
-            seen = "no training iteration was" if not iterations else "only one training iteration was"
-            where = "by the callback" if self.gives_way else "inside `with trainfare.profile()`"
-            warnings.warn(f"{seen} seen {where}: there is no profile.", stacklevel=5)
+    def _saved_profile(self, events: list[Event], ending: Ending) -> Profile | None:
+        iterations = count_iterations(events)
+        if iterations < MIN_ITERATIONS:
+            count = "only one training iteration" if iterations else "no training iteration"
+            where = "by the callback" if self.ends_without_block else "inside `with trainfare.profile()`"
+            warnings.warn(f"{count} was measured {where}: there is no profile.", stacklevel=5)
             return None
-        return keep(
+        return save_profile(
             events,
             program=Program(command=tuple(sys.orig_argv) or ("python",), directory=str(Path.cwd())),
             machine=self._machine,

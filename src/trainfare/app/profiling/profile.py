@@ -1,152 +1,94 @@
-"""Measure a program here and keep what was seen."""
+"""Measures a program on this machine and saves its Profile."""
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, overload
+from typing import Unpack, overload
 
-from trainfare.app.profiling.in_process import InCode
-from trainfare.app.profiling.save import FEWEST_ITERATIONS, keep, this_machine
+from trainfare.app.profiling.in_process import InProcessProfiler
+from trainfare.app.profiling.options import ProfileKeywords, ProfileOptions
+from trainfare.app.profiling.save import MIN_ITERATIONS, count_iterations, save_profile, this_machine
 from trainfare.clouds.slices import is_slice, slice_for
-from trainfare.errors import ProgramError, UsageError
+from trainfare.errors import ProgramError, Remedy, UsageError
 from trainfare.model.machine import VmType
 from trainfare.model.profile import Profile
 from trainfare.model.program import Program
 from trainfare.probe import boot
-from trainfare.profiler.stopping import PATIENCE, STEADY, Until, UntilEpochs, UntilStable, UntilSteady
-from trainfare.profiler.events import of_leading_process, what_was_seen
-from trainfare.profiler.measure import Measured, Progress, measure
+from trainfare.profiler.events import summarize_events
+from trainfare.profiler.measure import MeasuredRun, measure
 from trainfare.profiler.workspace import Workspace, workspace
 from trainfare.settings import Settings, read_settings
-from trainfare.store.logs import keep_log
+from trainfare.store.logs import save_log
 from trainfare.store.open import open_history
-from trainfare.units import format_duration
+from trainfare.units import format_duration, plural
 
-_LISTENED_TO = "PyTorch, Keras, TensorFlow and JAX"
-_LAST_WORDS = 25
-"""Lines of a program's output that an error repeats, where they were not shown."""
+_SUPPORTED = "PyTorch, Keras, TensorFlow and JAX"
+_OUTPUT_LINES = 25
+"""The last lines of a program's output that an error repeats, if they were not shown."""
+_IN_PROCESS_OPTIONS = {"settings", "iterations", "on"}
 
 
-class ProfilingFailed(ProgramError):
-    """The program did not train to the end of the measurement; `profile` is what could be kept of it."""
+class ProfilingError(ProgramError):
+    """The program did not train to the end of the measurement; `profile` is what could be saved of it."""
 
-    def __init__(self, message: str, profile: Profile | None) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, profile: Profile | None, *, remedies: Sequence[Remedy] = ()) -> None:
+        super().__init__(message, remedies=remedies)
         self.profile = profile
 
 
-class ProfilingInterrupted(ProfilingFailed):
-    """The user stopped it before two iterations were seen."""
+class ProfilingInterruptedError(ProfilingError):
+    """The user stopped the program before the second iteration ended."""
 
     exit_code = 130
 
 
 @overload
-def profile(
-    command: Sequence[str],
-    *,
-    settings: Settings | None = ...,
-    directory: Path | None = ...,
-    iterations: int | None = ...,
-    epochs: int | None = ...,
-    until_stable: bool = ...,
-    patience: int | None = ...,
-    max_seconds: float | None = ...,
-    in_place: bool = ...,
-    keep_files: bool = ...,
-    on: str | None = ...,
-    trace_operations: bool = ...,
-    gradient_noise: bool = ...,
-    operator_times: bool = ...,
-    on_workspace: Callable[[Workspace], None] = ...,
-    on_progress: Callable[[Progress], None] = ...,
-    on_output: Callable[[bytes], None] | None = ...,
-) -> Profile: ...
+def profile(command: Sequence[str], **options: Unpack[ProfileKeywords]) -> Profile: ...
 
 
 @overload
 def profile(
-    *,
-    settings: Settings | None = ...,
-    iterations: int | None = ...,
-    on: str | None = ...,
-) -> InCode: ...
+    *, settings: Settings | None = ..., iterations: int | None = ..., on: str | None = ...
+) -> InProcessProfiler: ...
 
 
-def profile(command: Sequence[str] | None = None, **options: Any) -> Profile | InCode:
-    """Run a program for a few iterations, keep its Profile in history and return it.
+def profile(command: Sequence[str] | None = None, **options: Unpack[ProfileKeywords]) -> Profile | InProcessProfiler:
+    """Run a program for a few iterations, save its Profile in the store and return it.
 
         profile(["python", "train.py"])                 until the time of an iteration is known to 2 %, or a minute
-        profile([…], iterations=50)                     so many iterations
-        profile([…], epochs=2)                          so many epochs with their validations
+        profile([…], iterations=50)                     a number of iterations
+        profile([…], epochs=2)                          a number of epochs with their validations
         profile([…], until_stable=True, patience=5)     until the validation loss has not improved for 5 epochs
 
-    It runs in a copy of its folder where that is cheap (`in_place` turns that off). A program that ends by itself, or
-    that the user interrupts, after at least two iterations has a Profile too; its `ending` says so. One that fails or
-    stands still raises `ProfilingFailed`, which carries what was kept.
+    The program runs in a copy of its folder unless that is too large (or `in_place=True`). A program that ends by
+    itself, or that the user interrupts, after at least two iterations has a Profile too; its `ending` says so. One that
+    fails or stalls raises `ProfilingError`, which carries the Profile of the iterations before. `ProfileOptions` lists
+    all options.
 
-    Without a command it is for the code at hand: `with trainfare.profile() as measured:` around a training loop.
+    Without a command it measures the calling code: `with trainfare.profile() as measured:` around a training loop.
     """
-    if command is None:
-        return InCode(**options)
-    return profile_command(command, **options)
-
-
-def profile_command(
-    command: Sequence[str],
-    *,
-    settings: Settings | None = None,
-    directory: Path | None = None,
-    iterations: int | None = None,
-    epochs: int | None = None,
-    until_stable: bool = False,
-    patience: int | None = None,
-    max_seconds: float | None = None,
-    in_place: bool = False,
-    keep_files: bool = False,
-    on: str | None = None,
-    trace_operations: bool = True,
-    gradient_noise: bool = False,
-    operator_times: bool = False,
-    on_workspace: Callable[[Workspace], None] = lambda _: None,
-    on_progress: Callable[[Progress], None] = lambda _: None,
-    on_output: Callable[[bytes], None] | None = None,
-) -> Profile:
-    """As `profile`. `on_workspace` gets the folder in which it runs; afterwards that says what the program wrote."""
-    settings = settings or read_settings()
-    program = _program(command, directory or Path.cwd())
-    count, until = wanted_end(
-        iterations=iterations, epochs=epochs, until_stable=until_stable, patience=patience, max_seconds=max_seconds
+    if command is not None:
+        return profile_command(command, ProfileOptions(**options))
+    if unknown := sorted(options.keys() - _IN_PROCESS_OPTIONS):
+        raise TypeError(f"profile() without a command has no option {', '.join(unknown)}")
+    return InProcessProfiler(
+        settings=options.get("settings"), iterations=options.get("iterations"), on=options.get("on")
     )
-    if count is None and isinstance(until, UntilSteady) and max_seconds is None:
-        count = settings.iterations
-    machine = this_machine(on, settings)
+
+
+def profile_command(command: Sequence[str], options: ProfileOptions) -> Profile:
+    """Measure a program and save its Profile; see `profile`."""
+    settings = options.settings or read_settings()
+    program = _program(command, options.directory or Path.cwd())
+    machine = this_machine(options.on, settings)
     with open_history(settings.store):
-        pass  # a store that cannot be written is better known before the program has run
-    with (
-        _part_of_this_machine(machine) as (prefix, environment),
-        workspace(Path(program.directory), in_place=in_place, keep=keep_files) as place,
-    ):
-        on_workspace(place)
-        measured = measure(
-            program,
-            iterations=count,
-            until=until,
-            directory=place.directory,
-            prefix=prefix,
-            environment=environment,
-            stall_seconds=settings.stall_seconds,
-            trace_operations=trace_operations,
-            gradient_noise=gradient_noise,
-            operator_times=operator_times,
-            on_progress=on_progress,
-            on_output=on_output,
-        )
-    kept = None
-    if _iterations(measured) >= FEWEST_ITERATIONS:
-        kept = keep(
+        pass  # a store that cannot be written is reported before the program runs
+    measured, place = _measure(program, machine, options, settings)
+    saved = None
+    if count_iterations(measured.events) >= MIN_ITERATIONS:
+        saved = save_profile(
             measured.events,
             program=program,
             machine=machine,
@@ -154,52 +96,40 @@ def profile_command(
             started=measured.started,
             store=settings.store,
         )
-        keep_log(Path(settings.logs), kept.id, measured.log.text())
-    if kept is not None and measured.ending in ("enough", "finished", "interrupted"):
-        return kept
-    if measured.ending == "interrupted":
-        raise ProfilingInterrupted(f"interrupted {_how_far(measured)}; nothing was kept.", None)
-    message = _what_happened(program, measured, settings.stall_seconds)
-    if kept is not None:
-        message += f" The {len(kept.iteration_seconds)} iterations before that are kept as {kept.id}."
-    if place.is_copy and str(place.directory) in measured.log.text():
-        message += f" It ran in a copy: what it calls {place.directory} is your {program.directory}."
-    if on_output is None and measured.ending != "finished" and (said := measured.log.last_lines(_LAST_WORDS)):
-        message += f" Its last words:\n\n{said}"
-    raise ProfilingFailed(message, kept)
+        save_log(Path(settings.logs), saved.id, measured.log.text())
+    if saved is not None and measured.ending in ("enough", "finished", "interrupted"):
+        return saved
+    raise _failure(program, measured, place, saved, settings.stall_seconds, output_shown=options.on_output is not None)
 
 
-def wanted_end(
-    *,
-    iterations: int | None = None,
-    epochs: int | None = None,
-    until_stable: bool = False,
-    patience: int | None = None,
-    max_seconds: float | None = None,
-) -> tuple[int | None, Until]:
-    """How long to measure: a number of iterations, or what must be seen."""
-    ways = {"--iterations": iterations is not None, "--epochs": epochs is not None, "--until-stable": until_stable}
-    asked = [name for name, given in ways.items() if given]
-    if len(asked) > 1:
-        raise UsageError(f"{' and '.join(asked)} each say when to stop. Give one of them.")
-    if patience is not None and not until_stable:
-        raise UsageError("--patience says when a training is stable, so it needs --until-stable.")
-    if max_seconds is not None and iterations is not None:
-        raise UsageError("--iterations measures exactly as many as you say, so --max-time cannot go with it.")
-    for name, number in {"--iterations": iterations, "--epochs": epochs, "--patience": patience}.items():
-        fewest = FEWEST_ITERATIONS if name == "--iterations" else 1
-        if number is not None and number < fewest:
-            raise UsageError(f"{name} must be a whole number of at least {fewest}, got {number}.")
-    if epochs is not None:
-        return None, UntilEpochs(epochs=epochs, most_seconds=max_seconds)
-    if until_stable:
-        return None, UntilStable(patience=PATIENCE if patience is None else patience, most_seconds=max_seconds)
-    return iterations, STEADY if max_seconds is None else UntilSteady(most_seconds=max_seconds)
+def _measure(
+    program: Program, machine: VmType | None, options: ProfileOptions, settings: Settings
+) -> tuple[MeasuredRun, Workspace]:
+    with (
+        _part_of_this_machine(machine) as (prefix, environment),
+        workspace(Path(program.directory), in_place=options.in_place, keep=options.keep_files) as place,
+    ):
+        options.on_workspace(place)
+        measured = measure(
+            program,
+            iterations=options.target_iterations(settings.iterations),
+            stopping_rule=options.stopping_rule,
+            directory=place.directory,
+            prefix=prefix,
+            environment=environment,
+            stall_seconds=settings.stall_seconds,
+            trace_operations=options.trace_operations,
+            gradient_noise=options.gradient_noise,
+            operator_times=options.operator_times,
+            on_progress=options.on_progress,
+            on_output=options.on_output,
+        )
+    return measured, place
 
 
 @contextmanager
 def _part_of_this_machine(machine: VmType | None) -> Iterator[tuple[Sequence[str], Mapping[str, str]]]:
-    """What to start the program with: a slice limits it, any other machine is this one as it is."""
+    """The prefix and the environment of the command: a slice limits the program, any other machine does not."""
     if machine is None or not is_slice(machine):
         yield (), {}
         return
@@ -210,42 +140,62 @@ def _part_of_this_machine(machine: VmType | None) -> Iterator[tuple[Sequence[str
 def _program(command: Sequence[str], directory: Path) -> Program:
     if not command or not command[0].strip():
         raise UsageError(
-            "there is no command to profile. Write it after our own options: trainfare profile -- python train.py"
+            "there is no command to profile.",
+            field="command",
+            remedies=[Remedy(command="profile", program="python train.py")],
         )
     return Program(command=tuple(command), directory=str(directory))
 
 
-def _iterations(measured: Measured) -> int:
-    return sum(event["event"] == "iteration" for event in of_leading_process(measured.events))
+def _failure(
+    program: Program,
+    measured: MeasuredRun,
+    place: Workspace,
+    saved: Profile | None,
+    stall_seconds: float,
+    *,
+    output_shown: bool,
+) -> ProfilingError:
+    """The error of a run without a complete profile: what happened, what was saved, and the last output."""
+    if measured.ending == "interrupted":
+        return ProfilingInterruptedError(f"interrupted {_progress_phrase(measured)}; nothing was saved.", None)
+    message = _what_happened(program, measured, stall_seconds)
+    if saved is not None:
+        message += f" The {plural(len(saved.iteration_seconds), 'iteration')} before are saved as profile {saved.id}."
+    if place.is_copy and str(place.directory) in measured.log.text():
+        message += f" It ran in a copy: {place.directory} in its output is your {program.directory}."
+    if not output_shown and measured.ending != "finished" and (output := measured.log.last_lines(_OUTPUT_LINES)):
+        message += f" The end of its output:\n\n{output}"
+    remedies = [Remedy({"stall_seconds": "1h"})] if measured.ending == "stalled" else []
+    return ProfilingError(message, saved, remedies=remedies)
 
 
-def _how_far(measured: Measured) -> str:
-    count = _iterations(measured)
-    if not count:
-        return "before its first iteration"
-    return f"after {count} iteration{'s' if count != 1 else ''}"
+def _progress_phrase(measured: MeasuredRun) -> str:
+    """`before its first iteration`, `after 3 iterations`."""
+    count = count_iterations(measured.events)
+    return f"after {plural(count, 'iteration')}" if count else "before its first iteration"
 
 
-def _what_happened(program: Program, measured: Measured, stall_seconds: float) -> str:
+def _what_happened(program: Program, measured: MeasuredRun, stall_seconds: float) -> str:
     name = f"`{program.command_line}`"
     match measured.ending:
         case "stalled":
             return (
-                f"{name} showed no iteration for {format_duration(stall_seconds)}, {_how_far(measured)}, and was "
-                f"stopped. {_why_unseen(measured)}If it only needs longer, say so with --stall 1h."
+                f"{name} showed no iteration for {format_duration(stall_seconds)}, {_progress_phrase(measured)}, and "
+                f"was stopped. {_why_no_iteration(measured)}If it only needs longer, allow it more time to start."
             )
         case "failed":
-            own_message = "Its own message says why." if measured.log.text().strip() else "It printed nothing."
-            return f"{name} failed {_how_far(measured)}{_how_it_ended(measured.exit_code)}. {own_message}"
-    if _iterations(measured):
+            own_message = "See its own message." if measured.log.text().strip() else "It printed nothing."
+            return f"{name} failed {_progress_phrase(measured)}{_exit_phrase(measured.exit_code)}. {own_message}"
+    if count_iterations(measured.events):
         return (
-            f"{name} ended after one training iteration; a profile needs {FEWEST_ITERATIONS}, because the first is "
-            "special. Let it train longer."
+            f"{name} ended after one training iteration; a profile needs {MIN_ITERATIONS}, because the first one is "
+            "not typical. Let it train longer."
         )
-    return f"{name} ran to its end without one training iteration. {_why_unseen(measured)}".rstrip()
+    return f"{name} ended without a training iteration. {_why_no_iteration(measured)}".rstrip()
 
 
-def _how_it_ended(exit_code: int | None) -> str:
+def _exit_phrase(exit_code: int | None) -> str:
     if exit_code is None:
         return ""
     if exit_code >= 0:
@@ -254,33 +204,33 @@ def _how_it_ended(exit_code: int | None) -> str:
         name = signal.Signals(-exit_code).name
     except ValueError:
         name = f"signal {-exit_code}"
-    hint = ", perhaps for lack of memory" if -exit_code == signal.SIGKILL else ""
-    return f", ended by {name}{hint}"
+    hint = ", perhaps because memory ran out" if -exit_code == signal.SIGKILL else ""
+    return f", killed by {name}{hint}"
 
 
-def _why_unseen(measured: Measured) -> str:
-    """What the probe saw, when it saw no iteration; empty when it did."""
-    if _iterations(measured):
+def _why_no_iteration(measured: MeasuredRun) -> str:
+    """The reason why the probe saw no iteration; empty if it saw one."""
+    if count_iterations(measured.events):
         return ""
-    seen = what_was_seen(measured.events)
-    if not seen.inside_python:
+    summary = summarize_events(measured.events)
+    if not summary.inside_python:
         return (
-            "The probe never got into it: it is not Python, or it starts Python with -I, -E or -S or an emptied "
-            "environment. Let it start Python without these. "
+            "The probe was not loaded: the program is not Python, or it starts Python with -I, -E or -S or without "
+            "PYTHONPATH. Let it start Python without these. "
         )
-    if seen.troubles:
-        return f"The probe had trouble with it ({seen.troubles[0]}). Please report this. "
-    if "torch" in seen.frameworks:
+    if summary.troubles:
+        return f"The probe failed in it ({summary.troubles[0]}). Please report this. "
+    if "torch" in summary.frameworks:
         return (
-            "It imported PyTorch, but there was neither a step of a torch.optim.Optimizer nor a backward pass, by "
-            "which an iteration is seen. "
+            "It imported PyTorch, but there was neither a step of a torch.optim.Optimizer nor a backward pass, which "
+            "mark an iteration. "
         )
-    unheard = [name for name in seen.frameworks if name in boot.ONLY_NOTED]
-    if unheard:
-        return f"It imported {' and '.join(unheard)}, which is not listened to yet; {_LISTENED_TO} are. "
-    if seen.frameworks:
+    unsupported = [name for name in summary.frameworks if name in boot.UNSUPPORTED_FRAMEWORKS]
+    if unsupported:
+        return f"It imported {' and '.join(unsupported)}, which is not supported yet; {_SUPPORTED} are. "
+    if summary.frameworks:
         return (
-            f"It imported {' and '.join(seen.frameworks)}, but no training step was seen: a fit or train_on_batch of "
-            "Keras, an optimizer of Keras that is applied, a gradient taken by JAX. "
+            f"It imported {' and '.join(summary.frameworks)}, but there was no training step: no fit or "
+            "train_on_batch of Keras, no optimizer of Keras that is applied, no gradient taken by JAX. "
         )
-    return f"It is Python, but imported no framework that is listened to ({_LISTENED_TO}). "
+    return f"It is Python, but imported no supported framework ({_SUPPORTED}). "

@@ -1,4 +1,4 @@
-"""Profiles that are kept: list them, look at one or at its log, remove some, bring one from another machine."""
+"""Lists, shows and removes stored profiles, shows their logs, and imports a profile from another machine."""
 
 import re
 import sys
@@ -7,21 +7,21 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainfare.errors import NotFoundError, StoreError, UsageError
+from trainfare.errors import NotFoundError, Remedy, StoreError, UsageError
 from trainfare.model.document import from_json
 from trainfare.model.profile import Origin, Profile
 from trainfare.settings import Settings, read_settings
-from trainfare.store.history import AlreadyKept, History
+from trainfare.store.history import AlreadyStoredError, History
 from trainfare.store.logs import read_log, remove_log
 from trainfare.store.open import open_history
 
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}", re.ASCII)
-"""What can be typed, printed and used as the name of a file without a second thought."""
+_VALID_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}", re.ASCII)
+"""Ids that can be typed, printed and used as a file name without quoting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptProfiles:
-    """The newest first; and a sentence for each that is damaged and therefore left out."""
+class StoredProfiles:
+    """The stored profiles, newest first, and a sentence for each damaged one, which is left out."""
 
     profiles: tuple[Profile, ...]
     damaged: tuple[str, ...]
@@ -31,86 +31,93 @@ class KeptProfiles:
 class ImportedProfile:
     profile: Profile
     is_new: bool
-    """False where the same profile was there before: nothing was changed."""
+    """False if the same profile was stored before, so that nothing changed."""
 
 
-def list_profiles(*, settings: Settings | None = None) -> KeptProfiles:
+def list_profiles(*, settings: Settings | None = None) -> StoredProfiles:
     with open_history((settings or read_settings()).store) as history:
-        return KeptProfiles(profiles=history.profiles(), damaged=history.damaged)
+        return StoredProfiles(profiles=history.profiles.all(), damaged=history.damaged)
 
 
 def show_profile(profile_id: str, *, settings: Settings | None = None) -> Profile:
     with open_history((settings or read_settings()).store) as history:
-        return history.profile(profile_id)
+        return history.profiles.get(profile_id)
 
 
 def show_log(profile_id: str, *, settings: Settings | None = None) -> str:
-    """What the program printed while this profile was measured; of a long output the beginning and the end."""
+    """The output of the program while this profile was measured; of a long output the beginning and the end."""
     settings = settings or read_settings()
     profile = show_profile(profile_id, settings=settings)
     text = read_log(Path(settings.logs), profile.id)
     if text is None:
-        raise UsageError(f"of profile {profile.id} no output is kept: {_NO_LOG.get(profile.origin, _IMPORTED)}.")
+        reason = _NO_LOG_REASON.get(profile.origin, _NO_LOG_OF_IMPORT)
+        raise UsageError(f"no output of profile {profile.id} is stored: {reason}.", field="profile_id")
     return text
 
 
-_NO_LOG: dict[Origin, str] = {
-    "probe": "it was measured on another machine, or before output was kept",
-    "code": "it was measured in the program's own code, which prints to its own terminal",
+_NO_LOG_REASON: dict[Origin, str] = {
+    "probe": "it was measured on another machine, or before output was stored",
+    "code": "it was measured in the program's own process, which prints to its own terminal",
 }
-_IMPORTED = "it was read from what a past run left behind"
+_NO_LOG_OF_IMPORT = "it was imported from the log of a past run"
 
 
 def remove_profiles(profile_ids: Sequence[str], *, settings: Settings | None = None) -> tuple[str, ...]:
-    """Takes them off the list, all or none where one is not there; estimates keep what they lean on. Logs go."""
+    """Remove profiles from the list, all or, if one does not exist, none; their logs are deleted.
+
+    Stored estimates that are based on them keep their evidence.
+    """
     settings = settings or read_settings()
     with open_history(settings.store) as history:
         unique = tuple(dict.fromkeys(profile_ids))
         for profile_id in unique:
-            # One that is damaged is there, and may be removed.
+            # A damaged profile exists and may be removed.
             with suppress(StoreError):
-                history.profile(profile_id)
+                history.profiles.get(profile_id)
         for profile_id in unique:
-            history.remove_profile(profile_id)
+            history.profiles.remove(profile_id)
             remove_log(Path(settings.logs), profile_id)
         return unique
 
 
 def import_profile(path: str, *, settings: Settings | None = None) -> ImportedProfile:
-    """Keeps a profile from a JSON file as `trainfare profiles show ID --json` prints it; `-` is stdin.
+    """Store a profile from a JSON document, as `to_json` writes it and the command line prints it; `-` is stdin.
 
-    The same profile a second time changes nothing; another one under a taken id is refused.
+    Importing the same profile again changes nothing; another one with a stored id is refused.
     """
-    name = "what came from stdin" if path == "-" else path
+    name = "the input from stdin" if path == "-" else path
     try:
         profile = from_json(Profile, _read(path))
     except ValueError as error:
+        message = f"{name} cannot be imported: {error}. Import the JSON document of a profile."
         raise UsageError(
-            f"{name} cannot be imported: {error}. Import what `trainfare profiles show ID --json` prints."
+            message, field="path", remedies=[Remedy({"profile_id": "ID", "json": True}, command="profiles show")]
         ) from error
-    if not _ID.fullmatch(profile.id):
+    if not _VALID_ID.fullmatch(profile.id):
         raise UsageError(
-            f"{name} cannot be imported: the id {profile.id!r} is not one. "
-            "An id has up to 40 letters and digits, - and _."
+            f"{name} cannot be imported: {profile.id!r} is not a valid id. "
+            "An id has up to 40 letters and digits, - and _.",
+            field="path",
         )
     with open_history((settings or read_settings()).store) as history:
         try:
-            history.add_profile(profile)
-        except AlreadyKept as error:
-            if _holds(history, profile):
+            history.profiles.add(profile)
+        except AlreadyStoredError as error:
+            if _is_stored(history, profile):
                 return ImportedProfile(profile=profile, is_new=False)
             raise UsageError(
-                f"{name} cannot be imported: the store has another profile {profile.id}, and what is kept is "
-                "never overwritten. Give the one in the file another id."
+                f"{name} cannot be imported: the store has another profile {profile.id}, and stored profiles are "
+                "never overwritten. Change the id in the file.",
+                field="path",
             ) from error
     return ImportedProfile(profile=profile, is_new=True)
 
 
-def _holds(history: History, profile: Profile) -> bool:
+def _is_stored(history: History, profile: Profile) -> bool:
     try:
-        return history.profile(profile.id) == profile
+        return history.profiles.get(profile.id) == profile
     except NotFoundError:
-        # Removed, and not the same: the same would have been brought back.
+        # Removed, and not the same: adding the same one would have restored it.
         return False
 
 
@@ -118,4 +125,4 @@ def _read(path: str) -> bytes:
     try:
         return sys.stdin.buffer.read() if path == "-" else Path(path).expanduser().read_bytes()
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
+        raise UsageError(f"{path} cannot be read: {error.strerror}.", field="path") from error

@@ -1,4 +1,4 @@
-"""Turn what was measured into a Profile of this machine, and keep it."""
+"""Saves what was measured as a Profile of this machine."""
 
 import math
 from collections.abc import Sequence
@@ -11,37 +11,35 @@ from trainfare.clouds.slices import is_slice
 from trainfare.model.machine import Host, VmType
 from trainfare.model.profile import Ending, Origin, Profile
 from trainfare.model.program import Program
-from trainfare.profiler.events import Event, gpu_of, of_leading_process, profile_of
+from trainfare.profiler.events import Event, build_profile, gpu_from_events, leading_process_events
 from trainfare.profiler.host import this_host, this_host_name
 from trainfare.settings import Settings
-from trainfare.store.history import AlreadyKept
+from trainfare.store.history import AlreadyStoredError
 from trainfare.store.open import open_history
 
-FEWEST_ITERATIONS = 2
-"""The first is special, so one iteration says nothing of the others."""
+MIN_ITERATIONS = 2
+"""The first iteration is not typical, so a profile needs at least one more."""
 
 
-def machine_called(name: str, settings: Settings) -> VmType:
+def find_machine(name: str, settings: Settings) -> VmType:
+    """The machine of the catalog with this name; a NotFoundError if there is none."""
     return open_catalog(settings).find(name)[0].vm_type
 
 
 def this_machine(on: str | None, settings: Settings) -> VmType | None:
-    """As the user names it; else as one of their own machines has our host's name."""
+    """The machine that the user names, else the user's own machine with the name of this host, else None."""
     if on is not None:
-        return machine_called(on, settings)
+        return find_machine(on, settings)
     own = f"own/{this_host_name()}"
     return next((offer.vm_type for offer in open_catalog(settings).offers if offer.vm_type.key == own), None)
 
 
-def _host(machine: VmType | None, gpu: str | None, gpus: int) -> Host:
-    """A slice has the CPUs and the memory that it is limited to, not those of the whole."""
-    host = this_host(vm_type=machine.key if machine else None, gpu=gpu, gpus=gpus)
-    if machine is None or not is_slice(machine) or machine.vcpus is None:
-        return host
-    return replace(host, cores=math.ceil(machine.vcpus), memory_gib=machine.memory_gib or host.memory_gib)
+def count_iterations(events: Sequence[Event]) -> int:
+    """The iterations of the process that trained most."""
+    return sum(event["event"] == "iteration" for event in leading_process_events(events))
 
 
-def keep(
+def save_profile(
     events: Sequence[Event],
     *,
     program: Program,
@@ -51,9 +49,9 @@ def keep(
     store: str,
     origin: Origin = "probe",
 ) -> Profile:
-    """Needs at least one iteration among the events."""
-    gpu, gpus = gpu_of(of_leading_process(events))
-    found = profile_of(
+    """Build the Profile from events with at least one iteration, and save it."""
+    gpu, gpus = gpu_from_events(leading_process_events(events))
+    profile = build_profile(
         events,
         id=new_id("p"),
         program=program,
@@ -62,12 +60,24 @@ def keep(
         ending=ending,
         started=started,
     )
-    found = replace(found, origin=origin)
+    return add_to_history(replace(profile, origin=origin), store)
+
+
+def add_to_history(profile: Profile, store: str) -> Profile:
+    """Add the profile to the store, under another id if its own is taken; returns it as it was stored."""
     with open_history(store) as history:
         while True:
             try:
-                history.add_profile(found)
-            except AlreadyKept:
-                found = replace(found, id=new_id("p"))
+                history.profiles.add(profile)
+            except AlreadyStoredError:
+                profile = replace(profile, id=new_id("p"))
                 continue
-            return found
+            return profile
+
+
+def _host(machine: VmType | None, gpu: str | None, gpus: int) -> Host:
+    """The host of a profile. A slice has the CPUs and the memory that it is limited to, not those of the machine."""
+    host = this_host(vm_type=machine.key if machine else None, gpu=gpu, gpus=gpus)
+    if machine is None or not is_slice(machine) or machine.vcpus is None:
+        return host
+    return replace(host, cores=math.ceil(machine.vcpus), memory_gib=machine.memory_gib or host.memory_gib)

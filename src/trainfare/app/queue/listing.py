@@ -20,7 +20,7 @@ class QueueListing:
 
 def list_queue(*, settings: Settings | None = None) -> QueueListing:
     with open_history((settings or read_settings()).store) as history:
-        return QueueListing(submissions=history.submissions(), damaged=history.damaged)
+        return QueueListing(submissions=history.submissions.all(), damaged=history.damaged)
 
 
 def withdraw_jobs(submission_ids: Sequence[str], *, settings: Settings | None = None) -> tuple[str, ...]:
@@ -30,7 +30,7 @@ def withdraw_jobs(submission_ids: Sequence[str], *, settings: Settings | None = 
         for submission_id in unique:
             # One that is damaged is there, and may be withdrawn.
             with suppress(StoreError):
-                history.submission(submission_id)
+                history.submissions.get(submission_id)
         for submission_id in unique:
-            history.withdraw_submission(submission_id)
+            history.submissions.remove(submission_id)
     return unique

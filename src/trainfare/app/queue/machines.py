@@ -86,7 +86,7 @@ def _shares(estimates: Iterable[Estimate]) -> Iterator[Estimate]:
     for estimate in estimates:
         gpus = estimate.candidate.offer.vm_type.gpus
         if gpus > 1:
-            yield replace(estimate, usd=estimate.usd * (estimate.candidate.gpus_working / gpus))
+            yield replace(estimate, usd=estimate.usd * (estimate.candidate.working_gpus_per_node / gpus))
 
 
 def on_gpus(offer: Offer, batch_size: int | None, gpus: Iterable[int]) -> Iterator[Candidate]:

@@ -19,7 +19,7 @@ from trainfare.app.queue.times import QueueTable, Training, UnplannedJob, queue_
 from trainfare.errors import UsageError
 from trainfare.model.estimate import Estimate
 from trainfare.model.queue import ArrivalStatistics, Decision, Instance, QueuedJob, Slot, State
-from trainfare.model.schedule import ScheduleOutcome, Schedule, Allocation
+from trainfare.model.schedule import Allocation, Schedule, ScheduleOutcome
 from trainfare.scheduler.bounds.lower_bound import lower_bound
 from trainfare.scheduler.evaluate import evaluate
 from trainfare.scheduler.policies.registry import DEFAULT_POLICY, Policy

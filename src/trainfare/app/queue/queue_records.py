@@ -15,7 +15,7 @@ def submission_record(submission: Submission) -> dict[str, Any]:
     return to_document(submission)
 
 
-def submitted_record(found: "Submitted") -> dict[str, Any]:
+def submitted_record(found: "SubmissionResult") -> dict[str, Any]:
     return {**submission_record(found.submission), "remarks": list(found.remarks)}
 
 

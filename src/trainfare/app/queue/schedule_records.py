@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from trainfare.model.queue import Instance, Job
-from trainfare.model.schedule import ScheduleOutcome, Schedule, Allocation
+from trainfare.model.schedule import Allocation, Schedule, ScheduleOutcome
 
 if TYPE_CHECKING:
     from trainfare.app.queue.simulate import BoundReport, PolicyComparison, SimulationReport

@@ -24,7 +24,7 @@ from trainfare.app.queue.limits import (
 from trainfare.errors import InfeasibleError, NotFoundError, UsageError
 from trainfare.measurements.instances import read_instance
 from trainfare.model.queue import Delays, Instance
-from trainfare.model.schedule import ScheduleOutcome, Schedule
+from trainfare.model.schedule import Schedule, ScheduleOutcome
 from trainfare.scheduler.bounds.lower_bound import LowerBound, lower_bound
 from trainfare.scheduler.evaluate import evaluate
 from trainfare.scheduler.policies.registry import DEFAULT_POLICY, POLICIES, Policy, canonical_policy_name

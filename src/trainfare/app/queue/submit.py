@@ -9,7 +9,7 @@ from functools import partial
 from trainfare.app.ids import new_id
 from trainfare.app.queue.limits import DEAREST_USD_PER_SECOND
 from trainfare.app.recommending.length import decide_epochs
-from trainfare.app.recommending.workload import Workload, build_workload, select_profiles, require_epochs
+from trainfare.app.recommending.workload import Workload, build_workload, require_epochs, select_profiles
 from trainfare.errors import UsageError
 from trainfare.model.checks import require_unicode
 from trainfare.model.submission import Submission
@@ -82,7 +82,7 @@ def submit_job(
             late_usd_per_hour=weight,
             user=_user(user),
         )
-        history.add_submission(submission)
+        history.submissions.add(submission)
     said = late_usd_per_hour is not None
     return SubmissionResult(submission=submission, remarks=tuple(_remarks(submission, workload, weight_said=said)))
 

@@ -19,7 +19,14 @@ from statistics import median
 from trainfare.app.queue.limits import DEAREST_USD_PER_SECOND, SHORTEST_SECONDS, require_nodes
 from trainfare.app.queue.machines import named_offers, on_gpus, usual_offers
 from trainfare.app.recommending.length import decide_epochs
-from trainfare.app.recommending.workload import TrainingLength, Workload, build_workload, gc_paused, interruptions_on, select_profiles
+from trainfare.app.recommending.workload import (
+    TrainingLength,
+    Workload,
+    build_workload,
+    gc_paused,
+    interruptions_on,
+    select_profiles,
+)
 from trainfare.catalog.terms import terms_of
 from trainfare.errors import TrainfareError, UsageError
 from trainfare.estimator.cost.bill import SETUP_SECONDS
@@ -163,7 +170,7 @@ def _trainings(history: History, settings: Settings) -> tuple[list[Training], li
     """Jobs of the same profiles lean on the same beliefs."""
     fares: dict[tuple[object, ...], Workload] = {}
     trainings, unplanned = [], []
-    for submission in history.submissions():
+    for submission in history.submissions.all():
         key = (submission.profile_ids, submission.iterations_per_epoch)
         try:
             _require_weight(submission)
@@ -277,7 +284,7 @@ class _Times:
             most = min(self.most_gpus(training), max(1, offer.vm_type.gpus))
             steady = replace(offer, market="on_demand") if offer.market == "spot" else offer
             for candidate in on_gpus(steady, size, range(1, most + 1)):
-                wanted[id(candidate)] = candidate, Slot(kind, max(1, candidate.gpus_working))
+                wanted[id(candidate)] = candidate, Slot(kind, max(1, candidate.working_gpus_per_node))
         for estimate in training.workload.totals([candidate for candidate, _ in wanted.values()]):
             if estimate.fits is False:
                 self.too_large.add(name)

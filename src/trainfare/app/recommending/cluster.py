@@ -12,7 +12,7 @@ from trainfare.app.recommending.workload import require_epochs
 from trainfare.catalog.catalog import Catalog
 from trainfare.errors import InfeasibleError, NotFoundError, UsageError
 from trainfare.estimator.parallel.parameter_server import transfer_seconds
-from trainfare.model.cluster import ALGORITHMS, Algorithm, Cluster, Limit, Rated, Server, TrainedCluster, Worker
+from trainfare.model.cluster import ALGORITHMS, Algorithm, Cluster, ClusterLimit, RatedCluster, Server, ClusterEstimate, Worker
 from trainfare.model.machine import VmType
 from trainfare.model.offer import Offer
 from trainfare.model.profile import Profile
@@ -42,7 +42,7 @@ class ClusterAdvice:
     reasons: tuple[str, ...]
     epochs: int | None = None
     """That the predictions are of; None where there is no profile to predict from."""
-    rated: tuple[Rated, ...] = ()
+    rated: tuple[RatedCluster, ...] = ()
     """What each algorithm of FC2 takes and what we take, by our predictions; empty where nothing can be predicted."""
     remarks: tuple[str, ...] = ()
     """On the predictions."""
@@ -143,7 +143,7 @@ def cluster_record(advice: ClusterAdvice) -> dict[str, Any]:
     }
 
 
-def _rated_record(each: Rated) -> dict[str, Any]:
+def _rated_record(each: RatedCluster) -> dict[str, Any]:
     return {
         "by": each.by,
         "server": each.server and each.server.name,
@@ -164,7 +164,7 @@ def _rated_record(each: Rated) -> dict[str, Any]:
     }
 
 
-def _trained_record(trained: TrainedCluster | None) -> dict[str, float | str | None]:
+def _trained_record(trained: ClusterEstimate | None) -> dict[str, float | str | None]:
     if trained is None:
         return dict.fromkeys(("seconds", "seconds_low", "seconds_high", "usd", "usd_low", "usd_high", "basis"))
     return {
@@ -178,7 +178,7 @@ def _trained_record(trained: TrainedCluster | None) -> dict[str, float | str | N
     }
 
 
-def _solve(algorithm: Algorithm, server: Server, types: Sequence[Worker], limit: Limit, fill: float) -> Cluster:
+def _solve(algorithm: Algorithm, server: Server, types: Sequence[Worker], limit: ClusterLimit, fill: float) -> Cluster:
     if algorithm == "cost-opt":
         return cost_opt(server, types, limit)
     if algorithm == "time-opt":
@@ -196,12 +196,12 @@ def _solve(algorithm: Algorithm, server: Server, types: Sequence[Worker], limit:
     return scala_opt(server, types, limit, fill=fill)
 
 
-def _limit(usd_per_hour: float | None, max_workers: int | None) -> Limit:
+def _limit(usd_per_hour: float | None, max_workers: int | None) -> ClusterLimit:
     if usd_per_hour is None and max_workers is None:
         raise UsageError("say how much it may be: --budget-per-hour 2, or --max-workers 6.")
     if usd_per_hour is not None and usd_per_hour <= 0:
         raise UsageError(f"a budget must be positive, got {usd_per_hour:g}.")
-    return Limit(usd_per_hour=usd_per_hour, workers=max_workers)
+    return ClusterLimit(usd_per_hour=usd_per_hour, workers=max_workers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +240,7 @@ def _profiles(profile_ids: Sequence[str], settings: Settings) -> tuple[Profile, 
     if not profile_ids:
         return ()
     with open_history(settings.store) as history:
-        return tuple(history.profile(profile_id) for profile_id in dict.fromkeys(profile_ids))
+        return tuple(history.profiles.get(profile_id) for profile_id in dict.fromkeys(profile_ids))
 
 
 def _machines_of(profiles: Sequence[Profile]) -> dict[str, float | None]:
@@ -303,9 +303,9 @@ def _answers(
     asked: Cluster,
     server: Server,
     types: Sequence[Worker],
-    limit: Limit,
+    limit: ClusterLimit,
     fill: float,
-    trained: Sequence[TrainedCluster],
+    trained: Sequence[ClusterEstimate],
 ) -> tuple[Cluster, ...]:
     """Of all of FC2's algorithms that have one; scala-opt-m takes the type that our cheapest has behind a server."""
     if not trained:
@@ -326,7 +326,7 @@ def _answers(
     return tuple(found)
 
 
-def _remarks(found: "Forecast | str | None", rated: Sequence[Rated], types: Sequence[Worker]) -> tuple[str, ...]:
+def _remarks(found: "Forecast | str | None", rated: Sequence[RatedCluster], types: Sequence[Worker]) -> tuple[str, ...]:
     if found is None:
         return ()
     if isinstance(found, str):

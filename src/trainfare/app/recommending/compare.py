@@ -28,7 +28,7 @@ from trainfare.model.interval import Interval
 from trainfare.model.offer import Candidate, Offer
 from trainfare.model.plan import Goal
 from trainfare.model.profile import Profile
-from trainfare.profiler.stopping import PATIENCE, Stability, stability_of
+from trainfare.model.stability import PATIENCE, Stability, stability_of
 from trainfare.recommender.crossovers import WinningRange, winning_ranges
 from trainfare.settings import Settings, read_settings
 from trainfare.store.history import History
@@ -179,8 +179,8 @@ def _cost_benefit(
 
 def _profiles(history: History, profile_ids: Sequence[str]) -> tuple[Profile, ...]:
     if profile_ids:
-        return tuple(history.profile(profile_id) for profile_id in dict.fromkeys(profile_ids))
-    every = history.profiles()
+        return tuple(history.profiles.get(profile_id) for profile_id in dict.fromkeys(profile_ids))
+    every = history.profiles.all()
     if not every:
         raise UsageError("there is no profile yet. Make one first: trainfare profile -- python train.py")
     newest = every[0]

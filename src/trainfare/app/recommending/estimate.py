@@ -7,13 +7,19 @@ from functools import partial
 
 from trainfare.app.recommending.length import decide_epochs
 from trainfare.app.recommending.predict import gpus_used, nothing_known
-from trainfare.app.recommending.workload import Workload, build_workload, interruptions_on, select_profiles, require_epochs
+from trainfare.app.recommending.workload import (
+    Workload,
+    build_workload,
+    interruptions_on,
+    require_epochs,
+    select_profiles,
+)
 from trainfare.errors import NotFoundError, UsageError
 from trainfare.model.bill import Overheads
 from trainfare.model.estimate import Estimate
 from trainfare.model.offer import Candidate, Offer
 from trainfare.model.profile import Profile
-from trainfare.recommender.explain.reasons import basis_words, charged, machine_words
+from trainfare.recommender.explain.reasons import basis_words, charged, machine_name
 from trainfare.settings import Settings, read_settings
 from trainfare.store.open import open_history
 from trainfare.units import format_age
@@ -120,7 +126,7 @@ def _is_wanted(offer: Offer, *, spot: bool, reserved: bool | None) -> bool:
 def _shared(estimate: Estimate, workload: Workload) -> Iterator[str]:
     """What more GPUs, or another batch size, are reckoned with."""
     candidate = estimate.candidate
-    workers = candidate.nodes * candidate.gpus_working
+    workers = candidate.nodes * candidate.working_gpus_per_node
     if workers > 1 and candidate.batch_size:
         yield (
             f"the batch of {candidate.batch_size} is shared by {workers} GPUs, which add up their gradients in every "
@@ -154,7 +160,7 @@ def _remarks(estimate: Estimate, profile: Profile, workload: Workload, today: da
     if workload.charges.terms(offer).assumed:
         remarks.append(f"how {offer.vm_type.provider} charges is not known: by the minute is assumed")
     if not offer.rentable_on(today):
-        remarks.append(f"{machine_words(offer)} can no longer be rented, since {offer.retired_on}")
-    rule = f", charged {estimate.bill.billing.words}" if estimate.bill else ""
+        remarks.append(f"{machine_name(offer)} can no longer be rented, since {offer.retired_on}")
+    rule = f", charged {estimate.bill.billing.description}" if estimate.bill else ""
     remarks.append(f"its price was seen on {offer.seen_on.isoformat()} ({format_age(offer.seen_on, today)}){rule}")
     return remarks

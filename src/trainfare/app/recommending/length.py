@@ -2,9 +2,9 @@
 
 import math
 
-from trainfare.app.recommending.epochs import epochs_to_target, expected_epochs
 from trainfare.app.recommending.workload import TrainingLength
 from trainfare.errors import InfeasibleError
+from trainfare.estimator.epochs.profile_epochs import epochs_to_target, expected_epochs
 from trainfare.model.epochs import EpochsAnswer
 from trainfare.model.interval import Interval
 from trainfare.model.plan import Target
@@ -27,24 +27,24 @@ def decide_epochs(
         epochs = math.ceil(profile.planned_iterations / iterations_per_epoch)
         return TrainingLength(epochs=epochs, iterations=profile.planned_iterations)
     expected = expected_epochs(profile)
-    if expected.whole is None:
+    if expected.rounded is None:
         return TrainingLength(
             epochs=ASSUMED_EPOCHS,
             guessed=f"{ASSUMED_EPOCHS} epochs are assumed, because the program does not say how many: give --epochs",
         )
     if expected.rule == "program":
-        return TrainingLength(epochs=expected.whole)
-    return _expected(expected, expected.whole)
+        return TrainingLength(epochs=expected.rounded)
+    return _expected(expected, expected.rounded)
 
 
 def _until(profile: Profile, target: Target) -> TrainingLength:
     answer = epochs_to_target(profile, target.value, metric=target.metric)
-    if answer.whole is None:
+    if answer.rounded is None:
         raise InfeasibleError(
             f"nobody can tell how many epochs it takes until {target.metric} is {target.value:g}: {answer.why}. "
             "Let the profile see more epochs (trainfare profile --epochs 10 -- …), or give --epochs."
         )
-    return _expected(answer, answer.whole)
+    return _expected(answer, answer.rounded)
 
 
 def _expected(answer: EpochsAnswer, whole: int) -> TrainingLength:

@@ -8,10 +8,10 @@ from functools import partial
 from trainfare.app.recommending.length import decide_epochs
 from trainfare.app.recommending.workload import Workload, build_workload
 from trainfare.estimator.memory import memory_fit
-from trainfare.estimator.parallel.parameter_server import served_seconds
-from trainfare.estimator.prediction.predictor import Belief
+from trainfare.estimator.parallel.parameter_server import parameter_server_seconds
+from trainfare.estimator.prediction.predictor import StepTimePrediction
 from trainfare.estimator.step.measured import StepTimes, training_seconds
-from trainfare.model.cluster import Limit, Server, TrainedCluster, Worker
+from trainfare.model.cluster import ClusterLimit, Server, ClusterEstimate, Worker
 from trainfare.model.interval import Interval
 from trainfare.model.machine import VmType
 from trainfare.model.profile import Profile
@@ -44,7 +44,7 @@ class Forecast:
     def gradient_bytes(self) -> float | None:
         return self.profile.gradient_bytes or (4.0 * self.profile.parameters if self.profile.parameters else None)
 
-    def alone(self, name: str) -> Belief | None:
+    def alone(self, name: str) -> StepTimePrediction | None:
         """One worker with all its GPUs, nothing sent."""
         return self._together(name, 1)
 
@@ -55,7 +55,7 @@ class Forecast:
             return None
         return mbps_of(self.gradient_bytes, self._served(name, alone, server, 1).value)
 
-    def trained(self, servers: Sequence[Server], workers: Sequence[Worker], limit: Limit) -> tuple[TrainedCluster, ...]:
+    def trained(self, servers: Sequence[Server], workers: Sequence[Worker], limit: ClusterLimit) -> tuple[ClusterEstimate, ...]:
         """Every number of every type that the limit allows, behind each server and without one."""
         return tuple(
             cluster
@@ -64,7 +64,7 @@ class Forecast:
             for cluster in self._of_type(worker, server, limit)
         )
 
-    def _of_type(self, worker: Worker, server: Server | None, limit: Limit) -> Iterator[TrainedCluster]:
+    def _of_type(self, worker: Worker, server: Server | None, limit: ClusterLimit) -> Iterator[ClusterEstimate]:
         alone = self.alone(worker.name)
         if alone is None or (server is not None and not self.gradient_bytes):
             return
@@ -80,11 +80,11 @@ class Forecast:
                 if together is None:
                     return
                 times, basis = together.times, together.basis
-            yield TrainedCluster(
+            yield ClusterEstimate(
                 server=server, worker=worker, workers=n, seconds=self._training(times, size), basis=basis
             )
 
-    def _together(self, name: str, n: int) -> Belief | None:
+    def _together(self, name: str, n: int) -> StepTimePrediction | None:
         vm_type = self.vm_types.get(name)
         if vm_type is None:
             return None
@@ -92,18 +92,18 @@ class Forecast:
         memory = memory_fit(self.profile, vm_type, batch_size=size, gpus=n * gpus, others=self.workload.predictor.profiles)
         if memory is not None and memory.verdict == "does not fit":
             return None
-        return self.workload.predictor.believe(vm_type, nodes=n, gpus=vm_type.gpus, batch_size=size)
+        return self.workload.predictor.predict(vm_type, nodes=n, gpus=vm_type.gpus, batch_size=size)
 
     def _whole_batch(self, name: str, n: int) -> int | None:
         size = self.profile.micro_batch_size
         passes = self.profile.accumulation_steps
         return None if size is None else size * passes * n * max(1, self.vm_types[name].gpus)
 
-    def _served(self, name: str, alone: Belief, server: Server, n: int) -> Interval:
+    def _served(self, name: str, alone: StepTimePrediction, server: Server, n: int) -> Interval:
         """An iteration of a server that waits for all, as all-reduce does: the training stays the same."""
         own = self.vm_types[name].network_gb_per_second
         later = alone.times.later
-        step = served_seconds(
+        step = parameter_server_seconds(
             later.value,
             gradient_bytes=self.gradient_bytes or 0.0,
             workers=n,

@@ -17,9 +17,9 @@ class StoredPlans:
 
 def list_plans(*, settings: Settings | None = None) -> StoredPlans:
     with open_history((settings or read_settings()).store) as history:
-        return StoredPlans(plans=history.plans(), damaged=history.damaged)
+        return StoredPlans(plans=history.plans.all(), damaged=history.damaged)
 
 
 def show_plan(plan_id: str, *, settings: Settings | None = None) -> Plan:
     with open_history((settings or read_settings()).store) as history:
-        return history.plan(plan_id)
+        return history.plans.get(plan_id)

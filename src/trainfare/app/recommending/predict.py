@@ -11,8 +11,8 @@ from trainfare.catalog.catalog import Catalog
 from trainfare.errors import InfeasibleError, NotFoundError, UsageError
 from trainfare.estimator.batch.step_time import batch_line
 from trainfare.estimator.memory import LargestBatch, accumulation, largest_batch, memory_fit
-from trainfare.estimator.parallel.parameter_server import ServedSeconds, served_seconds
-from trainfare.estimator.prediction.predictor import Belief, StepTimePredictor
+from trainfare.estimator.parallel.parameter_server import ParameterServerSeconds, parameter_server_seconds
+from trainfare.estimator.prediction.predictor import StepTimePrediction, StepTimePredictor
 from trainfare.model.machine import VmType
 from trainfare.model.prediction import Prediction
 from trainfare.model.profile import Profile
@@ -34,7 +34,7 @@ class Served:
     """So many workers of one GPU, each with the batch that was asked for, behind one parameter server."""
 
     workers: int
-    seconds: ServedSeconds
+    seconds: ParameterServerSeconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +115,7 @@ def _served(profile: Profile, asker: "_Asker", batch_size: int | None, server_mb
     for workers in WORKERS:
         yield Served(
             workers=workers,
-            seconds=served_seconds(
+            seconds=parameter_server_seconds(
                 alone.iteration_seconds.value,
                 gradient_bytes=gradient,
                 workers=workers,
@@ -150,7 +150,7 @@ class _Asker:
     vm_type: VmType
 
     def ask(self, *, nodes: int, gpus: int, batch_size: int | None) -> Prediction | None:
-        belief = self.predictor.believe(self.vm_type, nodes=nodes, gpus=gpus, batch_size=batch_size)
+        belief = self.predictor.predict(self.vm_type, nodes=nodes, gpus=gpus, batch_size=batch_size)
         return None if belief is None else self._prediction(belief, nodes, gpus, batch_size)
 
     def at_batches(self, nodes: int, gpus: int, batch_size: int) -> Iterator[Prediction]:
@@ -170,7 +170,7 @@ class _Asker:
             if found is not None:
                 yield found
 
-    def _prediction(self, belief: Belief, nodes: int, gpus: int, batch_size: int | None) -> Prediction:
+    def _prediction(self, belief: StepTimePrediction, nodes: int, gpus: int, batch_size: int | None) -> Prediction:
         iteration = belief.iteration
         return Prediction(
             vm_type=self.vm_type,
@@ -197,7 +197,7 @@ def _machine(catalog: Catalog, name: str) -> VmType:
     try:
         return catalog.find(name)[0].vm_type
     except NotFoundError as error:
-        gpu = catalog.gpu_called(name)
+        gpu = catalog.find_gpu(name)
         if gpu is None:
             raise error from None
         return VmType(provider=ANY, name=gpu.name, gpu=gpu, gpus=1, vcpus=None, memory_gib=None)

@@ -1,15 +1,17 @@
-"""Measure what is worth measuring: the plan of it, and the plan carried out on slices of this machine.
+"""Use case: plan the measurements that pay, and take them on slices of this machine.
 
-After each profile everything is estimated anew with it, and the policy (`recommender/probing/next_probe.py`) asked again. Slices
-are the machines that can be reached today; what lies behind other doors is named, for the user to profile there.
+After each new profile everything is estimated again, and the rule of `recommender/probing/next_probe.py` decides about
+the next probe. Only slices of this machine can be reached; other machines that would pay are named, so that the user
+can profile there.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
-from trainfare.app.profiling.profile import ProfilingFailed, profile_command
+from trainfare.app.profiling.options import ProfileKeywords, ProfileOptions
+from trainfare.app.profiling.profile import ProfilingError, profile_command
 from trainfare.app.recommending.question import Asked, Question
 from trainfare.app.recommending.recommend import Recommendation, consider, keep_plan
 from trainfare.clouds.slices import is_slice
@@ -17,47 +19,15 @@ from trainfare.errors import UsageError
 from trainfare.model.estimate import Estimate
 from trainfare.model.offer import Candidate
 from trainfare.model.plan import Goal
-from trainfare.model.probing import Probe, ProbePlan
+from trainfare.model.probing import Probe, ProbeResult, ProbingPlan, ProbingResult
 from trainfare.model.profile import Profile
+from trainfare.model.reason import Reason
 from trainfare.recommender.probing import plan as probe_plan
 from trainfare.settings import Settings, read_settings
 
-MOST = 8
-"""Probes in one go, unless the user says otherwise."""
-NOTHING_PAYS = "no further probe is expected to save more than it costs"
-OUT_OF_REACH = "what is still worth a probe lies behind doors that are not built yet"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProbingPlan:
-    """What to measure, and which of it cannot be reached from here."""
-
-    plan: ProbePlan
-    profiles: tuple[Profile, ...]
-    unreached: tuple[Probe, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One probe that was carried out: what could be kept of it, and why there is no more."""
-
-    probe: Probe
-    profile: Profile | None = None
-    failure: str | None = None
-    chosen: Estimate | None = None
-    """What is recommended with it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Probing:
-    steps: tuple[Step, ...]
-    stopped: str
-    """Why no more was measured."""
-    interrupted: bool
-    unreached: tuple[Probe, ...]
-    """What would be worth a probe and no door leads to."""
-    recommendation: Recommendation
-    """As it stands now."""
+MOST_PROBES = 8
+"""Probes in one call, by default."""
+INTERRUPTED_EXIT_CODE = 130
 
 
 def plan_probes(
@@ -67,118 +37,129 @@ def plan_probes(
     settings: Settings | None = None,
     **asked: Unpack[Asked],
 ) -> ProbingPlan:
-    """Where to begin, which machines to measure after that, what each costs and saves, and when to stop. `asked` are
-    those of `recommend`."""
+    """The machine to start on, the machines to probe, what each probe costs and saves, and when to stop.
+
+    The other arguments are those of `recommend`.
+    """
     settings = settings or read_settings()
     found = consider(profile_ids, Question(goal=goal or Goal(kind=settings.goal), **asked), settings=settings)
-    kept = 1.0 if any(profile.checkpoint_seconds for profile in found.profiles) else 0.0
-    plan = probe_plan.plan_probes(found.alternatives, found.plan.goal, kept=kept)
+    writes_checkpoints = any(profile.checkpoint_seconds for profile in found.profiles)
+    plan = probe_plan.plan_probes(found.alternatives, found.plan.goal, keeps_work=writes_checkpoints)
     unmeasured = [plan.start] if plan.start.seconds else []
     return ProbingPlan(
         plan=plan,
         profiles=found.profiles,
-        unreached=tuple(p for p in (*unmeasured, *plan.probes) if not _reaches(p.candidate, found.profiles[0])),
+        unreachable=tuple(p for p in (*unmeasured, *plan.probes) if not _is_reachable(p.candidate, found.profiles[0])),
     )
 
 
 def run_probes(
     profile_ids: Sequence[str] = (),
     *,
-    most: int = MOST,
+    most: int = MOST_PROBES,
     on_probe: Callable[[Probe], None] = lambda _: None,
-    on_step: Callable[[Step], None] = lambda _: None,
-    profiling: dict[str, Any] | None = None,
+    on_step: Callable[[ProbeResult], None] = lambda _: None,
+    profiling: ProfileKeywords | None = None,
     goal: Goal | None = None,
     settings: Settings | None = None,
     **asked: Unpack[Asked],
-) -> Probing:
-    """Carry the plan out on slices of this machine: the program of the leading profile runs on one after another, as
-    long as that is expected to save more than it costs.
+) -> ProbingResult:
+    """Run the program of the leading profile on slices of this machine, as long as a probe is expected to pay.
 
-    `asked` are those of `recommend`, `profiling` the options of `profile`. `on_probe` is told before a slice is
-    measured, `on_step` after it. An interruption ends it; what was measured is kept, and the plan as it then stands.
+    `profiling` holds options of `profile`, the other arguments are those of `recommend`. `on_probe` is called before a
+    slice is measured and `on_step` after it. An interruption ends the probing; its profiles and the plan that follows
+    from them are saved.
     """
     if most < 1:
-        raise UsageError(f"--most must be at least 1, got {most}.")
+        raise UsageError(f"must be at least 1, got {most}.", field="most")
     settings = settings or read_settings()
     ids = list(profile_ids)
     question = Question(goal=goal or Goal(kind=settings.goal), **asked)
     found = consider(ids, question, settings=settings)
     leading = found.profiles[0]
     ids = ids or [leading.id]
-    steps: list[Step] = []
+    steps: list[ProbeResult] = []
     interrupted = False
     while not interrupted and len(steps) < most:
-        following = _next(found, {s.probe.candidate.offer.vm_type.key for s in steps})
-        if following is None:
+        probe = _next_probe(found, {s.probe.candidate.offer.vm_type.key for s in steps})
+        if probe is None:
             break
-        on_probe(following)
-        step, interrupted = _measure(following, leading, settings, profiling or {})
+        on_probe(probe)
+        step, interrupted = _take_probe(probe, leading, settings, profiling or {})
         if step.profile is not None:
-            if len(ids) > 1:  # profiles that are named one by one are those that count
+            if len(ids) > 1:  # with several named profiles, no other profile is used unless it is named too
                 ids.append(step.profile.id)
             found = consider(ids, question, settings=settings)
-        steps.append(Step(probe=step.probe, profile=step.profile, failure=step.failure, chosen=found.plan.chosen))
+        steps.append(replace(step, chosen=found.plan.chosen))
         on_step(steps[-1])
     keep_plan(found, settings)
-    unreached = _unreached(found)
-    return Probing(
+    unreachable = _unreachable_probes(found)
+    return ProbingResult(
         steps=tuple(steps),
-        stopped=_why(interrupted=interrupted, done=len(steps), most=most, unreached=unreached),
+        stopped=_stop_reason(interrupted=interrupted, done=len(steps), most=most, unreachable=unreachable),
         interrupted=interrupted,
-        unreached=unreached,
-        recommendation=found,
+        unreachable=unreachable,
+        plan=found.plan,
     )
 
 
-def _next(found: Recommendation, tried: set[str]) -> Probe | None:
-    """The machine believed best, where the training begins anyway; then whatever pays."""
+def _next_probe(found: Recommendation, tried: set[str]) -> Probe | None:
+    """First the machine expected to be best, where the training starts anyway; then the probe that pays most."""
 
     def reachable(estimate: Estimate) -> bool:
         candidate = estimate.candidate
-        return _reaches(candidate, found.profiles[0]) and candidate.offer.vm_type.key not in tried
+        return _is_reachable(candidate, found.profiles[0]) and candidate.offer.vm_type.key not in tried
 
     goal, alternatives = found.plan.goal, found.alternatives
     start = probe_plan.plan_probes(alternatives, goal).start
     best = next(e for e in alternatives if e.candidate == start.candidate)
     if not tried and best.basis != "measured" and reachable(best):
-        return replace(start, why="it is believed best, and nobody has measured it")
+        return replace(start, reason=probe_plan.unmeasured_best_reason())
     return probe_plan.next_probe(alternatives, goal, reachable=reachable)
 
 
-def _unreached(found: Recommendation) -> tuple[Probe, ...]:
+def _unreachable_probes(found: Recommendation) -> tuple[Probe, ...]:
+    """The best probe that would pay on a machine that cannot be reached, if there is one."""
     leading = found.profiles[0]
-    other = probe_plan.next_probe(
-        found.alternatives, found.plan.goal, reachable=lambda e: not _reaches(e.candidate, leading)
+    probe = probe_plan.next_probe(
+        found.alternatives, found.plan.goal, reachable=lambda e: not _is_reachable(e.candidate, leading)
     )
-    return () if other is None else (other,)
+    return () if probe is None else (probe,)
 
 
-def _measure(following: Probe, leading: Profile, settings: Settings, profiling: dict[str, Any]) -> tuple[Step, bool]:
-    """And whether the user has interrupted it."""
+def _take_probe(
+    probe: Probe, leading: Profile, settings: Settings, profiling: ProfileKeywords
+) -> tuple[ProbeResult, bool]:
+    """The result of profiling the program there, and True if the user interrupted it."""
     directory = Path(leading.program.directory)
     if not directory.is_dir():
         raise UsageError(
-            f"{directory}, from which {leading.program.name} was started, is not there any more. Profile it again "
-            "from where it is now."
+            f"the folder {directory}, from which {leading.program.name} was started, no longer exists. Profile the "
+            "program again from its present folder."
         )
-    on = following.candidate.offer.vm_type.key
+    keywords: ProfileKeywords = {
+        **profiling,
+        "directory": directory,
+        "on": probe.candidate.offer.vm_type.key,
+        "settings": settings,
+    }
     try:
-        kept = profile_command(leading.program.command, directory=directory, on=on, settings=settings, **profiling)
-    except ProfilingFailed as error:
-        return Step(probe=following, profile=error.profile, failure=str(error)), error.exit_code == 130
-    return Step(probe=following, profile=kept), kept.ending == "interrupted"
+        profile = profile_command(leading.program.command, ProfileOptions(**keywords))
+    except ProfilingError as error:
+        result = ProbeResult(probe=probe, profile=error.profile, failure=str(error))
+        return result, error.exit_code == INTERRUPTED_EXIT_CODE
+    return ProbeResult(probe=probe, profile=profile), profile.ending == "interrupted"
 
 
-def _reaches(candidate: Candidate, leading: Profile) -> bool:
-    """Whether a door leads there: today to slices of this machine, at the batch size that the command says."""
+def _is_reachable(candidate: Candidate, leading: Profile) -> bool:
+    """True for slices of this machine, at the batch size of the profiled command."""
     as_profiled = candidate.batch_size in (None, leading.effective_batch_size)
     return is_slice(candidate.offer.vm_type) and candidate.nodes == 1 and as_profiled
 
 
-def _why(*, interrupted: bool, done: int, most: int, unreached: Sequence[Probe]) -> str:
+def _stop_reason(*, interrupted: bool, done: int, most: int, unreachable: Sequence[Probe]) -> Reason:
     if interrupted:
-        return "interrupted"
+        return Reason(topic="why", code="probing_interrupted")
     if done >= most:
-        return f"{most} probe{'s' if most != 1 else ''} were asked for at most"
-    return OUT_OF_REACH if unreached else NOTHING_PAYS
+        return Reason(topic="why", code="probe_limit_reached", values={"most": most})
+    return Reason(topic="why", code="only_unreachable_probes_pay" if unreachable else "no_probe_pays")

@@ -19,7 +19,7 @@ class Asked(TypedDict, total=False):
     scope: Scope
     epochs: int | None
     early: EarlyTarget | None
-    legs: bool
+    split: bool
     baseline: str | None
     iterations_per_epoch: int | None
     overheads: Overheads | None
@@ -29,7 +29,7 @@ class Asked(TypedDict, total=False):
 class Question:
     """What a recommendation is asked for.
 
-    `scope` says what may be chosen from: providers, machines, clusters, batch sizes, markets. With `legs` the training
+    `scope` says what may be chosen from: providers, machines, clusters, batch sizes, markets. With `split` the training
     may begin on one machine and end on another; `early` is a figure that is wanted before it ends. `baseline` is a
     machine to hold the chosen one against.
     """
@@ -38,7 +38,7 @@ class Question:
     scope: Scope = EVERYTHING
     epochs: int | None = None
     early: EarlyTarget | None = None
-    legs: bool = False
+    split: bool = False
     baseline: str | None = None
     iterations_per_epoch: int | None = None
     overheads: Overheads | None = None

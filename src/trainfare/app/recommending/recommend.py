@@ -25,7 +25,7 @@ from trainfare.estimator.cost.delta import Spent, delta
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Goal, GoalKind, Plan
 from trainfare.model.profile import Profile
-from trainfare.model.reason import text_reason
+from trainfare.model.reason import Reason, text_reason
 from trainfare.model.scope import Scope
 from trainfare.model.split import SplitPlan
 from trainfare.recommender.candidates import sensible_batch_sizes
@@ -34,10 +34,11 @@ from trainfare.recommender.crossovers import winning_ranges
 from trainfare.recommender.explain.case import Case
 from trainfare.recommender.explain.reasons import grouped
 from trainfare.recommender.pareto import knee
-from trainfare.recommender.probing.plan import sentence, suggest
+from trainfare.recommender.probing.plan import suggest_probes, suggestion_reason
 from trainfare.recommender.spot import spot_risk_reasons
 from trainfare.settings import Settings, read_settings
 from trainfare.store.open import open_history
+from trainfare.views.reasons import sentence
 
 if TYPE_CHECKING:
     from trainfare.app.figures import Figure
@@ -114,7 +115,7 @@ def recommend(
 
 def keep_plan(found: Recommendation, settings: Settings) -> None:
     with open_history(settings.store) as history:
-        history.add_plan(found.plan)
+        history.plans.add(found.plan)
 
 
 @gc_paused()
@@ -151,8 +152,8 @@ def _plan(searched: Search, asked: Question, found: Choice) -> Plan:
     at_knee = knee(found.front)
     ordered = found.ordered[: 1 + RUNNERS_UP]
     whole = {id(e.candidate): e for e in workload.estimate([e.candidate for e in (*ordered, *found.front)])}
-    in_legs = None if found.legs is None or not (asked.legs or not ordered) else found.legs.split
-    first = whole[id(ordered[0].candidate)] if ordered else _first_leg(in_legs)
+    split = None if found.split is None or not (asked.split or not ordered) else found.split.plan
+    first = whole[id(ordered[0].candidate)] if ordered else _first_segment(split)
     topics = grouped(_case(searched, asked, found, first))
     return Plan(
         id=new_id("n"),
@@ -164,15 +165,15 @@ def _plan(searched: Search, asked: Question, found: Choice) -> Plan:
         reasons=tuple(text_reason(topic, reason) for topic, reasons in topics.items() for reason in reasons),
         front=tuple(whole[id(e.candidate)] for e in found.front),
         knee=None if at_knee is None else whole[id(at_knee.candidate)],
-        split=in_legs,
+        split=split,
         spot_risk=found.risk,
     )
 
 
-def _first_leg(legs: SplitPlan | None) -> Estimate:
-    if legs is None:
-        raise ValueError("a plan has a machine or legs")
-    return legs.segments[0].estimate
+def _first_segment(split: SplitPlan | None) -> Estimate:
+    if split is None:
+        raise ValueError("a plan needs a single machine or a split plan")
+    return split.segments[0].estimate
 
 
 def _case(searched: Search, asked: Question, found: Choice, chosen: Estimate) -> Case:
@@ -184,7 +185,7 @@ def _case(searched: Search, asked: Question, found: Choice, chosen: Estimate) ->
     crossing = [e.candidate for e in best_per_machine(in_order(at_its_size, goal, least=least))] or shortlist
     with_fixed_epochs = in_order(workload.with_fixed_epochs(shortlist), goal, least=least)
     baseline = None if asked.baseline is None else _named(asked.baseline, found.may, goal)
-    probes = suggest(with_fixed_epochs, goal)
+    probes = suggest_probes(with_fixed_epochs, goal)
     leading = workload.leading
     offer = chosen.candidate.offer
     return Case(
@@ -206,19 +207,19 @@ def _case(searched: Search, asked: Question, found: Choice, chosen: Estimate) ->
         knee=knee(found.front),
         baseline=baseline,
         delta=None if baseline is None else delta(_spent(chosen), _spent(baseline)),
-        probe=sentence(probes) if probes else None,
-        legs=(*(spot_risk_reasons(found.risk, goal) if found.risk else ()), *_legs_sentences(asked, found)),
+        probe=sentence(suggestion_reason(probes)) if probes else None,
+        legs=(*(spot_risk_reasons(found.risk, goal) if found.risk else ()), *map(sentence, _split_reasons(asked, found))),
         batch_epochs=_batch_epochs(workload, chosen),
     )
 
 
-def _legs_sentences(asked: Question, found: Choice) -> tuple[str, ...]:
-    """Said where they win; where they do not, only to who asked for them."""
-    if found.legs is None or (found.legs.split is None and not asked.legs):
+def _split_reasons(asked: Question, found: Choice) -> tuple[Reason, ...]:
+    """The reasons for a split plan if it wins; the reason against one only if the user asked for a split."""
+    if found.split is None or (found.split.plan is None and not asked.split):
         return ()
-    if found.legs.split is None or asked.legs or not found.ordered:
-        return found.legs.reasons
-    return (f"{found.legs.reasons[0]}; so it is planned only with --legs",)
+    if found.split.plan is None or asked.split or not found.ordered:
+        return found.split.reasons
+    return (replace(found.split.reasons[0], arguments={"split": True}),)
 
 
 def _batch_epochs(workload: Workload, chosen: Estimate) -> str | None:

@@ -19,11 +19,11 @@ def in_catalog(scope: Scope, catalog: Catalog) -> Scope:
     regions = {offer.region for offer in offers}
 
     def gpu(name: str) -> str:
-        found = catalog.gpu_called(name)
+        found = catalog.find_gpu(name)
         return found.name if found is not None and found.name in gpus else _known("GPU", name, gpus)
 
     def counted(quota: Quota) -> Quota:
-        if catalog.gpu_called(quota.of) is not None:
+        if catalog.find_gpu(quota.of) is not None:
             return replace(quota, of=gpu(quota.of))
         return replace(quota, of=_known("machine, GPU or provider", quota.of, {*machines, *providers, *gpus}))
 

@@ -10,7 +10,7 @@ from datetime import timedelta
 from trainfare.app.catalog.calibrations import calibration_in_use
 from trainfare.app.catalog.offers import open_catalog
 from trainfare.catalog.catalog import Catalog
-from trainfare.catalog.terms import interruptions_of, terms_of
+from trainfare.catalog.terms import find_interruptions, terms_of
 from trainfare.errors import UsageError
 from trainfare.estimator.cost.bill import INSTANT, Charges
 from trainfare.estimator.epochs.by_batch import KnownEpochs, epochs_at_batches
@@ -193,18 +193,18 @@ def build_workload(
 
 def interruptions_on(offer: Offer) -> Interruptions:
     """Where it is offered, as far as that was traced."""
-    return interruptions_of(offer.vm_type, offer.region)
+    return find_interruptions(offer.vm_type, offer.region)
 
 
 def select_profiles(history: History, profile_ids: Sequence[str]) -> tuple[Profile, ...]:
     """The named ones; for one or none, also its repeats, and those of the same program and batch size on other
     machine types."""
     if len(profile_ids) > 1:
-        return tuple(history.profile(profile_id) for profile_id in dict.fromkeys(profile_ids))
-    every = history.profiles()
+        return tuple(history.profiles.get(profile_id) for profile_id in dict.fromkeys(profile_ids))
+    every = history.profiles.all()
     if not every:
         raise UsageError("there is no profile yet. Make one first: trainfare profile -- python train.py")
-    leading = history.profile(profile_ids[0]) if profile_ids else every[0]
+    leading = history.profiles.get(profile_ids[0]) if profile_ids else every[0]
     newest: dict[str, Profile] = {leading.host.vm_type: leading} if leading.host.vm_type else {}
     found = [leading]
     for profile in every:
@@ -254,8 +254,8 @@ def _at_other_batch(group: BatchSizeGroup, known: int, batch_size: int, answer: 
     samples = group.profiles[0].samples or group.iterations_per_epoch * known
     length = group.length
     iterations: float | None = length.iterations
-    if answer is not None and answer.whole is not None:
-        epochs = max(answer.whole, length.epochs)
+    if answer is not None and answer.rounded is not None:
+        epochs = max(answer.rounded, length.epochs)
         more = epochs / length.epochs
         length = replace(length, epochs=epochs, epochs_interval=_whole_interval(answer, epochs))
         iterations = None if iterations is None else iterations * more

@@ -1,1 +1,1 @@
-"""The operations and the time of one iteration at another batch size."""
+"""Iteration time and operations at a batch size that was not profiled."""

@@ -1,33 +1,34 @@
-"""The time of an iteration at a larger batch than any that was measured, from the growth that was seen so far.
+"""Iteration time at a batch size larger than any that was measured, extrapolated from the growth at the known ones.
 
-Of two or three known batch sizes b₁ < b₂ < b₃ with times t, each part of the time grows from b₃ to B = r·b₃ by
+From two or three known batch sizes b₁ < b₂ < b₃ with times t, each part of the time grows from b₃ to B = r·b₃ by
 
     growth(r) = (1 + s·(r^γ − 1))^(1/γ),     s = clip(n·s₂ + (1 − n)·s₁, s₀, 1)
 
-s₁ and s₂ are the slopes of (t/t₃)^γ over (b/b₃)^γ between the first two and the last two: 0 where the device had room
-to spare, 1 where time was proportional. γ = 1 is a line; γ > 1 bends it, as work that hid behind a floor comes out. The
-last slope tells more than the one before, and more so where they rise: n differs for rising and falling slopes.
+s₁ and s₂ are the slopes of (t/t₃)^γ over (b/b₃)^γ between the first two and the last two batch sizes: 0 where the
+device had unused capacity, 1 where time was proportional to the batch. γ = 1 is a line; γ > 1 bends it, because work
+that was hidden behind a lower bound becomes visible. The last slope predicts better than the one before, and more so
+where slopes rise: n differs for rising and falling slopes.
 
-Where the operators of each known batch were timed, products (convolutions and those of matrices), the other operators
-and the time that the device waits each grow by their own, waiting by r^η. Where not, all of the time grows as one.
+Where the operators of each known batch were timed, products (convolutions and matrix products), other operators and the
+time in which the device waits grow separately, waiting by r^η. Otherwise the total time grows as one part.
 
     T(B) = (C₃·growth_C(r) + D₃·growth_D(r) + W₃·r^η) · exp(κ·log₂ r·max(0, x − x₀))
 
 x is the share of the GPU's memory that weights, gradients and activations need at B. Libraries choose convolutions that
-want workspace, and slower ones where there is none: past x₀ the time grows faster than the batch, with each doubling.
+need workspace, and slower ones where there is none: above x₀ the time grows faster than the batch, with each doubling.
 
-**How sure:** |log error| ~ q·σ with σ = log₂ r·(c₀ + c₁·(1 − s) + c₂·|s₂ − s₁|) + c₃·max(0, x − x₀), c ≥ 0, and q
-conformal by family on errors of families that were left out.
+**Interval:** |log error| ~ q·σ with σ = log₂ r·(c₀ + c₁·(1 − s) + c₂·|s₂ − s₁|) + c₃·max(0, x − x₀), c ≥ 0, and q
+conformal by family, on the errors of families that were left out.
 
-Limits: CNNs in float32 on four GPUs; a library that changes its algorithm between b₂ and b₃ looks like a steep slope,
-and one that changes it past b₃ like nothing at all (eight rows of 171 err by more than 20 %). The form of the formula
-and where its fit starts were chosen in sight of these data; only the fit leaves out the families it is judged on.
+Limits: fitted to CNNs in float32 on four GPUs. A library that changes its algorithm between b₂ and b₃ looks like a
+steep slope, and one that changes it above b₃ leaves no sign (eight rows of 171 err by more than 20%). The form of the
+formula and the start of its fit were chosen on these data; only the fit leaves out the families it is tested on.
 """
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trainfare.estimator.fitting.conformal import conformal_factor
 from trainfare.model.checks import require_not_negative, require_positive
@@ -36,39 +37,39 @@ from trainfare.model.machine import Gpu
 from trainfare.model.measurement import OperatorProfile
 from trainfare.units import BYTES_PER_GIB
 
-if TYPE_CHECKING:  # a command that asks for one batch size alone need not wait for numpy
+if TYPE_CHECKING:  # a command with one batch size does not need numpy
     import numpy as np
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
 
-PRODUCTS = ("conv", "matmul")
+PRODUCT_NAMES = ("conv", "matmul")
 REACHED_BANDWIDTH = 0.75
-"""Of the nominal one, by kernels that only move memory."""
-GIVEN = 3
-"""Known batch sizes of a curve to learn from."""
-SHORTER = 0.5
-"""The weight of curves that end before the largest batch, or start from two known ones."""
-WORST = 0.5
-"""|log error| that counts in a fit: beyond it a row is a library's surprise, and no parameter helps."""
+"""Share of the nominal bandwidth that is reached by kernels that only move memory."""
+KNOWN_SIZES = 3
+"""Known batch sizes of a curve in a fit."""
+PARTIAL_CURVE_WEIGHT = 0.5
+"""Weight of curves that end before the largest batch, or that have only two known sizes."""
+MAX_LOG_ERROR = 0.5
+"""A larger |log error| counts as this much in a fit: it comes from another algorithm, which no parameter predicts."""
 FEW_FAMILIES = 0.7
-"""One family says little of the next: q is 1.7 times as large from one, 1.18 from two, 1.01 from seven. Without it a
-fit on VGG13 alone held 76 % of three other CNNs; 0.7 was chosen by that one case."""
-LEAST_EACH_DOUBLING = 0.01
-"""c₀: however well rows fit, no doubling is surer than repeats are."""
-PULL = 0.2
-"""How strongly a fit holds to the start: the penalty of a parameter that moved by 1, as a mean |log error|."""
+"""A fit to few families generalises less: q is 1.7 times as large for one family, 1.18 for two, 1.01 for seven. Without
+this factor a fit to VGG13 alone covered 76% of three other CNNs; 0.7 was chosen on that one case."""
+MIN_EACH_DOUBLING = 0.01
+"""Lower bound of c₀: no interval is narrower than run-to-run variation."""
+REGULARISATION = 0.2
+"""Penalty of a parameter that moved by 1 from the start of the fit, in units of the mean |log error|."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownBatch:
-    """One measured batch size: seconds of an iteration, split where its operators were timed."""
+    """The measured iteration time of one batch size, split into parts where its operators were timed."""
 
     batch_size: float
     seconds: float
     product_seconds: float | None = None
     other_seconds: float | None = None
-    """Of the device; what is left to `seconds` it waits."""
+    """Device time of the other operators; in the rest of `seconds` the device waits."""
 
     def __post_init__(self) -> None:
         require_positive(batch_size=self.batch_size, seconds=self.seconds)
@@ -76,7 +77,7 @@ class KnownBatch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Growth:
+class GrowthParameters:
     """γ, n for rising and falling slopes, s₀, γ of the other operators, η, κ and x₀ of the formula."""
 
     bend: float = 1.2
@@ -89,12 +90,12 @@ class Growth:
     roomy: float = 0.5
 
 
-WHOLE = Growth(bend=1.1, newest_rising=0.8, least_slope=0.1)
-"""Where to start from where only the whole time is known."""
+SECONDS_ONLY_START = GrowthParameters(bend=1.1, newest_rising=0.8, least_slope=0.1)
+"""Start of the fit where only the total time is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
+class SpreadParameters:
     """c₀ to c₃ and q of the formula."""
 
     each_doubling: float
@@ -110,27 +111,27 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LargerBatchFit:
-    growth: Growth
-    spread: Spread
+    growth: GrowthParameters
+    spread: SpreadParameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
-    """Known batch sizes and what one larger took."""
+class BatchCurve:
+    """Known batch sizes of a program, and the measured time of a larger one."""
 
     program: str
     family: str
     known: tuple[KnownBatch, ...]
     batch_size: float
     seconds: float
-    held_share: float | None = None
+    memory_share: float | None = None
     weight: float = 1.0
 
 
-# What `fit_seconds_alone` made on 2026-11-17 of 152 settings of ten CNNs on four EC2 types (ddps-lab/profet) and the
-# shorter curves inside of them. A calibration has its own; this is for those made before it had.
-SHIPPED = LargerBatchFit(
-    growth=Growth(
+# The result of `fit_seconds_only` on 2026-11-17 for 152 settings of ten CNNs on four EC2 types (ddps-lab/profet) and
+# the shorter curves inside them. It is used with calibrations that have no such fit of their own.
+DEFAULT_LARGER_BATCH_FIT = LargerBatchFit(
+    growth=GrowthParameters(
         bend=1.10,
         newest_rising=0.81,
         newest_falling=0.81,
@@ -140,121 +141,138 @@ SHIPPED = LargerBatchFit(
         crowded=0.45,
         roomy=0.50,
     ),
-    spread=Spread(each_doubling=0.0118, room=0.0571, slopes=0.0665, crowded=0.228, q=3.94),
+    spread=SpreadParameters(each_doubling=0.0118, room=0.0571, slopes=0.0665, crowded=0.228, q=3.94),
 )
-"""For seconds alone."""
+"""For profiles without operator times."""
 
 
-def larger_batch(
-    known: Sequence[KnownBatch], batch_size: float, fit: LargerBatchFit, *, held_share: float | None = None
+def predict_larger_batch(
+    known: Sequence[KnownBatch], batch_size: float, fit: LargerBatchFit, *, memory_share: float | None = None
 ) -> Interval:
-    """Seconds of an iteration with `batch_size`, which is beyond those that are known.
+    """The iteration time at `batch_size`, which is larger than the known ones.
 
-    `held_share` is how much of the GPU's memory it needs there; without it memory is taken to be plenty.
+    `memory_share` is the share of the GPU's memory that is needed at that size; without it memory does not slow the
+    iteration down.
     """
-    table = _Table([(known, batch_size, held_share)])
-    sigma = float((table.signs(fit.growth) @ fit.spread.weights)[0])
+    table = _CurveTable([(known, batch_size, memory_share)])
+    sigma = float((table.error_features(fit.growth) @ fit.spread.weights)[0])
     return Interval.within_factor(float(table.seconds(fit.growth)[0]), math.exp(fit.spread.q * sigma))
 
 
 def known_batch(profile: OperatorProfile) -> KnownBatch:
-    """Where a profiler slows the kernels down they sum up to more than the step took: then they share the step."""
+    """The times of a profile by part.
+
+    A profiler may slow kernels down so that they add up to more than the step; then they are scaled to the step.
+    """
     device = sum(profile.device_seconds.values())
-    true = min(1.0, profile.seconds / device) if device else 1.0
-    products = sum(t for name, t in profile.device_seconds.items() if any(word in name.lower() for word in PRODUCTS))
+    scale = _profiler_scale(profile, device)
+    products = sum(
+        t for name, t in profile.device_seconds.items() if any(word in name.lower() for word in PRODUCT_NAMES)
+    )
     return KnownBatch(
         batch_size=profile.batch_size,
         seconds=profile.seconds,
-        product_seconds=true * products,
-        other_seconds=true * (device - products),
+        product_seconds=scale * products,
+        other_seconds=scale * (device - products),
     )
 
 
-def held_share(profile: OperatorProfile, batch_size: float, gpu: Gpu) -> float:
-    """The share of memory that weights, gradients and activations need, told by the time of those who only move them.
+def _profiler_scale(profile: OperatorProfile, device_seconds: float) -> float:
+    return min(1.0, profile.seconds / device_seconds) if device_seconds else 1.0
 
-    ReluGrad reads two tensors as large as what a layer keeps and writes a third, BiasAddGrad reads one; a plain step
+
+def memory_share(profile: OperatorProfile, batch_size: float, gpu: Gpu) -> float:
+    """The share of memory that weights, gradients and activations need, from the time of kernels that only move them.
+
+    ReluGrad reads two tensors as large as the output of a layer and writes a third, BiasAddGrad reads one; a plain step
     of gradient descent reads weight and gradient and writes the weight.
     """
-    device = sum(profile.device_seconds.values())
-    true = min(1.0, profile.seconds / device) if device else 1.0
-    moved = true * REACHED_BANDWIDTH * gpu.memory_gb_per_second * 1e9 / BYTES_PER_GIB
+    scale = _profiler_scale(profile, sum(profile.device_seconds.values()))
+    gib_per_second = scale * REACHED_BANDWIDTH * gpu.memory_gb_per_second * 1e9 / BYTES_PER_GIB
 
     def gib(name: str) -> float:
-        return moved * profile.device_seconds.get(name, 0.0)
+        return gib_per_second * profile.device_seconds.get(name, 0.0)
 
     activations = max(gib("ReluGrad") / 3, gib("BiasAddGrad")) * batch_size / profile.batch_size
     weights = gib("ResourceApplyGradientDescent") / 3
     return (activations + 2 * weights) / gpu.memory_gib
 
 
-def curves_of(profiles: Iterable[OperatorProfile], gpus: Mapping[str, Gpu]) -> list[Curve]:
-    """Of every program at one image side on one machine type, all that its timed batch sizes tell."""
+def batch_curves(profiles: Iterable[OperatorProfile], gpus: Mapping[str, Gpu]) -> list[BatchCurve]:
+    """The curves of every program at one image side on one machine type."""
     settings: dict[tuple[str, int, str], dict[float, OperatorProfile]] = {}
     for profile in profiles:
         settings.setdefault((profile.program, profile.image_side, profile.vm_type), {})[profile.batch_size] = profile
-    found: list[Curve] = []
-    for (program, _, _), of in sorted(settings.items()):
-        known = {size: known_batch(profile) for size, profile in of.items()}
-        found += curves_in(known, of, gpus, program=program, family=next(iter(of.values())).family)
-    return found
+    curves: list[BatchCurve] = []
+    for (program, _, _), by_size in sorted(settings.items()):
+        known = {size: known_batch(profile) for size, profile in by_size.items()}
+        curves += program_curves(known, by_size, gpus, program=program, family=next(iter(by_size.values())).family)
+    return curves
 
 
-def curves_in(
+def program_curves(
     known: Mapping[float, KnownBatch],
     profiles: Mapping[float, OperatorProfile],
     gpus: Mapping[str, Gpu],
     *,
     program: str,
     family: str,
-) -> list[Curve]:
-    """One program's: from its three smallest batch sizes to its largest; then the shorter ones inside of it.
+) -> list[BatchCurve]:
+    """The curve from a program's three smallest batch sizes to its largest, then the shorter curves inside it.
 
-    What is held is known where all three have their operators timed and the GPU is known.
+    The memory share is known where the operators of all three were timed and the GPU is known.
     """
     sizes = sorted(known)
-    if len(sizes) <= GIVEN:
+    if len(sizes) <= KNOWN_SIZES:
         return []
-    whole = (0, len(sizes) - 1)
-    inner = {(first, asked) for asked in range(GIVEN, len(sizes)) for first in (0, asked - GIVEN)} - {whole}
+    longest = (0, len(sizes) - 1)
+    inner = {(first, last) for last in range(KNOWN_SIZES, len(sizes)) for first in (0, last - KNOWN_SIZES)} - {longest}
 
-    def curve(first: int, asked: int, weight: float) -> Curve:
-        given = [known[size] for size in sizes[first : first + GIVEN]]
-        last = profiles.get(given[-1].batch_size)
-        gpu = gpus.get(last.gpu) if last is not None else None
-        found = Curve(
+    def curve(first: int, last: int, weight: float) -> BatchCurve:
+        given = [known[size] for size in sizes[first : first + KNOWN_SIZES]]
+        largest_known = profiles.get(given[-1].batch_size)
+        gpu = gpus.get(largest_known.gpu) if largest_known is not None else None
+        share = None
+        if largest_known is not None and gpu is not None:
+            share = memory_share(largest_known, sizes[last], gpu)
+        result = BatchCurve(
             program=program,
             family=family,
             known=tuple(given),
-            batch_size=sizes[asked],
-            seconds=known[sizes[asked]].seconds,
-            held_share=held_share(last, sizes[asked], gpu) if last is not None and gpu is not None else None,
+            batch_size=sizes[last],
+            seconds=known[sizes[last]].seconds,
+            memory_share=share,
             weight=weight,
         )
-        return found if all(k.product_seconds is not None for k in given) else without_operators([found])[0]
+        return result if all(k.product_seconds is not None for k in given) else without_operators([result])[0]
 
-    return [curve(*whole, 1.0), *(curve(first, asked, SHORTER) for first, asked in sorted(inner))]
-
-
-def fit_seconds_alone(curves: Sequence[Curve]) -> LargerBatchFit:
-    """For plain profiles, which have two or three batch sizes, their seconds, and how much memory is held."""
-    plain = [replace(one, held_share=of.held_share) for one, of in zip(without_operators(curves), curves, strict=True)]
-    return fit_larger_batch([*plain, *(replace(c, known=c.known[-2:], weight=SHORTER * c.weight) for c in plain)])
+    return [curve(*longest, 1.0), *(curve(first, last, PARTIAL_CURVE_WEIGHT) for first, last in sorted(inner))]
 
 
-def fit_larger_batch(curves: Sequence[Curve]) -> LargerBatchFit:
-    """Growth by least |log error|, held to its start; spread from families that were left out in turn."""
+def fit_seconds_only(curves: Sequence[BatchCurve]) -> LargerBatchFit:
+    """The fit for profiles that have two or three batch sizes, their seconds and their memory share."""
+    plain = [
+        replace(bare, memory_share=curve.memory_share)
+        for bare, curve in zip(without_operators(curves), curves, strict=True)
+    ]
+    two_known = [replace(c, known=c.known[-2:], weight=PARTIAL_CURVE_WEIGHT * c.weight) for c in plain]
+    return fit_larger_batch([*plain, *two_known])
+
+
+def fit_larger_batch(curves: Sequence[BatchCurve]) -> LargerBatchFit:
+    """Growth by least mean |log error|, regularised to its start; spread from each family left out in turn."""
     if not curves:
         raise ValueError("a fit needs curves")
-    start = WHOLE if any(one.product_seconds is None for c in curves for one in c.known) else Growth()
+    seconds_only = any(known.product_seconds is None for curve in curves for known in curve.known)
+    start = SECONDS_ONLY_START if seconds_only else GrowthParameters()
     growth = _fit_growth(curves, start)
     families = sorted({curve.family for curve in curves})
     errors: dict[int, float] = {}
     for family in families:
-        apart = [curve for curve in curves if curve.family == family]
+        held_out = [curve for curve in curves if curve.family == family]
         others = [curve for curve in curves if curve.family != family]
-        found = _errors(apart, _fit_growth(others, start) if others else growth)
-        errors |= {id(curve): float(error) for curve, error in zip(apart, found, strict=True)}
+        log_errors = _log_errors(held_out, _fit_growth(others, start) if others else growth)
+        errors |= {id(curve): float(error) for curve, error in zip(held_out, log_errors, strict=True)}
     return LargerBatchFit(
         growth=growth, spread=_fit_spread(curves, [abs(errors[id(curve)]) for curve in curves], growth)
     )
@@ -263,13 +281,13 @@ def fit_larger_batch(curves: Sequence[Curve]) -> LargerBatchFit:
 # ---- the formula
 
 
-class _Table:
-    """Questions as columns, one row each: known batch sizes, their times by part, and the batch that is asked for."""
+class _CurveTable:
+    """Curves as arrays, one row each: known batch sizes, their times by part, and the batch size to predict."""
 
-    def __init__(self, questions: Sequence[tuple[Sequence[KnownBatch], float, float | None]]) -> None:
+    def __init__(self, curves: Sequence[tuple[Sequence[KnownBatch], float, float | None]]) -> None:
         import numpy as np
 
-        rows = [_in_order(known) for known, _, _ in questions]
+        rows = [_last_three(known) for known, _, _ in curves]
         self._two = np.array([len(row) == 2 for row in rows])
         three = [row if len(row) == 3 else [row[0], *row] for row in rows]
         self._b = np.array([[point.batch_size for point in row] for row in three])
@@ -279,22 +297,22 @@ class _Table:
         self._c = np.where(split[:, None], products, self._t)
         self._d = np.array([[p.other_seconds or 0.0 for p in row] for row in three]) * split[:, None]
         self._waits = np.maximum(0.0, self._t[:, 2] - self._c[:, 2] - self._d[:, 2])
-        self._r = np.array([batch for _, batch, _ in questions]) / self._b[:, 2]
-        self._x = np.array([held or 0.0 for _, _, held in questions])
+        self._r = np.array([batch for _, batch, _ in curves]) / self._b[:, 2]
+        self._x = np.array([share or 0.0 for _, _, share in curves])
         if (self._r < 1).any():
-            raise ValueError("a batch size that is asked for must be beyond those that are known")
+            raise ValueError("the batch size to predict must be larger than those that are known")
 
-    def seconds(self, growth: Growth) -> "Array":
+    def seconds(self, growth: GrowthParameters) -> "Array":
         import numpy as np
 
-        grown = self._c[:, 2] * self._grown(self._c, growth, growth.bend)
-        grown = grown + self._d[:, 2] * self._grown(self._d, growth, growth.other_bend)
+        grown = self._c[:, 2] * self._growth(self._c, growth, growth.bend)
+        grown = grown + self._d[:, 2] * self._growth(self._d, growth, growth.other_bend)
         grown = grown + self._waits * self._r**growth.waiting
-        found: Array = grown * np.exp(growth.crowded * np.log2(self._r) * np.maximum(0.0, self._x - growth.roomy))
-        return found
+        seconds: Array = grown * np.exp(growth.crowded * np.log2(self._r) * np.maximum(0.0, self._x - growth.roomy))
+        return seconds
 
-    def signs(self, growth: Growth) -> "Array":
-        """What c₀ to c₃ are multiplied with."""
+    def error_features(self, growth: GrowthParameters) -> "Array":
+        """The factors of c₀ to c₃ in σ."""
         import numpy as np
 
         s1, s2 = self._slopes(self._t, growth.bend)
@@ -303,17 +321,17 @@ class _Table:
         crowd = np.maximum(0.0, self._x - growth.roomy)
         return np.stack([doublings, room, doublings * np.minimum(1.0, np.abs(s2 - s1)), crowd], axis=1)
 
-    def _grown(self, times: "Array", growth: Growth, bend: float) -> "Array":
+    def _growth(self, times: "Array", growth: GrowthParameters, bend: float) -> "Array":
         import numpy as np
 
         s1, s2 = self._slopes(times, bend)
         n = np.where(s2 > s1, growth.newest_rising, growth.newest_falling)
         s = np.clip(n * s2 + (1 - n) * s1, growth.least_slope, 1.0)
-        found: Array = (1 + s * (self._r**bend - 1)) ** (1 / bend)
-        return found
+        factor: Array = (1 + s * (self._r**bend - 1)) ** (1 / bend)
+        return factor
 
     def _slopes(self, times: "Array", bend: float) -> "tuple[Array, Array]":
-        """s₁ and s₂; of two points both are the one that there is."""
+        """s₁ and s₂; with two points both are the only slope."""
         import numpy as np
 
         u = (self._b / self._b[:, 2:]) ** bend
@@ -323,8 +341,8 @@ class _Table:
         return np.where(self._two, s2, s1), s2
 
 
-def _in_order(known: Sequence[KnownBatch]) -> list[KnownBatch]:
-    points = sorted(known, key=lambda one: one.batch_size)[-3:]
+def _last_three(known: Sequence[KnownBatch]) -> list[KnownBatch]:
+    points = sorted(known, key=lambda point: point.batch_size)[-3:]
     if len({point.batch_size for point in points}) < max(2, len(points)):
         raise ValueError("growth needs two known batch sizes, each once")
     return points
@@ -333,32 +351,32 @@ def _in_order(known: Sequence[KnownBatch]) -> list[KnownBatch]:
 # ---- the fit
 
 
-def _table(curves: Sequence[Curve]) -> _Table:
-    return _Table([(curve.known, curve.batch_size, curve.held_share) for curve in curves])
+def _table(curves: Sequence[BatchCurve]) -> _CurveTable:
+    return _CurveTable([(curve.known, curve.batch_size, curve.memory_share) for curve in curves])
 
 
-def _errors(curves: Sequence[Curve], growth: Growth) -> "Array":
+def _log_errors(curves: Sequence[BatchCurve], growth: GrowthParameters) -> "Array":
     import numpy as np
 
     return np.log(np.array([curve.seconds for curve in curves]) / _table(curves).seconds(growth))
 
 
-def _fit_growth(curves: Sequence[Curve], start: Growth) -> Growth:
+def _fit_growth(curves: Sequence[BatchCurve], start: GrowthParameters) -> GrowthParameters:
     import numpy as np
     from scipy.optimize import minimize
 
-    names = [field.name for field in fields(Growth)]
+    names = [field.name for field in fields(GrowthParameters)]
     origin = np.array([float(getattr(start, name)) for name in names])
     table, weight = _table(curves), np.array([curve.weight for curve in curves])
     truth = np.log(np.array([curve.seconds for curve in curves]))
 
-    def loss(values: Any) -> float:
-        growth = _bounded(dict(zip(names, map(float, values), strict=True)))
-        lost = np.minimum(WORST, np.abs(truth - np.log(table.seconds(growth))))
-        return float(np.average(lost, weights=weight) + PULL * np.sum((values - origin) ** 2))
+    def loss(values: "Array") -> float:
+        growth = _within_bounds(dict(zip(names, map(float, values), strict=True)))
+        errors = np.minimum(MAX_LOG_ERROR, np.abs(truth - np.log(table.seconds(growth))))
+        return float(np.average(errors, weights=weight) + REGULARISATION * np.sum((values - origin) ** 2))
 
-    found = minimize(loss, origin, method="Nelder-Mead", options={"maxfev": 400, "xatol": 1e-3, "fatol": 1e-5})
-    return _bounded(dict(zip(names, map(float, found.x), strict=True)))
+    result = minimize(loss, origin, method="Nelder-Mead", options={"maxfev": 400, "xatol": 1e-3, "fatol": 1e-5})
+    return _within_bounds(dict(zip(names, map(float, result.x), strict=True)))
 
 
 _BOUNDS: Mapping[str, tuple[float, float]] = {
@@ -373,30 +391,30 @@ _BOUNDS: Mapping[str, tuple[float, float]] = {
 }
 
 
-def _bounded(values: Mapping[str, float]) -> Growth:
-    return Growth(**{name: min(max(v, _BOUNDS[name][0]), _BOUNDS[name][1]) for name, v in values.items()})
+def _within_bounds(values: Mapping[str, float]) -> GrowthParameters:
+    return GrowthParameters(**{name: min(max(v, _BOUNDS[name][0]), _BOUNDS[name][1]) for name, v in values.items()})
 
 
-def _fit_spread(curves: Sequence[Curve], errors: Sequence[float], growth: Growth) -> Spread:
-    """c by non-negative least squares on |log error|, q so that the intervals hold for a new family."""
+def _fit_spread(curves: Sequence[BatchCurve], errors: Sequence[float], growth: GrowthParameters) -> SpreadParameters:
+    """c by non-negative least squares on |log error|, and q so that the intervals hold for a new family."""
     import numpy as np
     from scipy.optimize import nnls
 
-    signs = _table(curves).signs(growth)
-    c, _ = nnls(signs, np.minimum(WORST, errors))
-    c[0] = max(float(c[0]), LEAST_EACH_DOUBLING)
-    scores = [float(score) for score in np.array(errors) / (signs @ c)]
+    features = _table(curves).error_features(growth)
+    c, _ = nnls(features, np.minimum(MAX_LOG_ERROR, errors))
+    c[0] = max(float(c[0]), MIN_EACH_DOUBLING)
+    scores = [float(score) for score in np.array(errors) / (features @ c)]
     families = [curve.family for curve in curves]
     q = math.log(conformal_factor(scores, families)) * (1 + FEW_FAMILIES / len(set(families)) ** 2)
-    return Spread(each_doubling=float(c[0]), room=float(c[1]), slopes=float(c[2]), crowded=float(c[3]), q=q)
+    return SpreadParameters(each_doubling=float(c[0]), room=float(c[1]), slopes=float(c[2]), crowded=float(c[3]), q=q)
 
 
-def without_operators(curves: Iterable[Curve]) -> tuple[Curve, ...]:
-    """The same with nothing but seconds, as plain profiles have them."""
+def without_operators(curves: Iterable[BatchCurve]) -> tuple[BatchCurve, ...]:
+    """The same curves with only batch sizes and seconds, as in profiles without operator times."""
     return tuple(
         replace(
             curve,
-            held_share=None,
+            memory_share=None,
             known=tuple(KnownBatch(batch_size=k.batch_size, seconds=k.seconds) for k in curve.known),
         )
         for curve in curves

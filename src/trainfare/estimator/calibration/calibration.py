@@ -14,13 +14,13 @@ from statistics import fmean
 
 import msgspec
 
-from trainfare.estimator.batch.larger import SHIPPED, LargerBatchFit, curves_of, fit_seconds_alone
+from trainfare.estimator.batch.larger import DEFAULT_LARGER_BATCH_FIT, LargerBatchFit, batch_curves, fit_seconds_only
 from trainfare.estimator.calibration.corrections import Corrections
-from trainfare.estimator.fitting.conformal import usual_factor
+from trainfare.estimator.fitting.conformal import typical_factor
 from trainfare.estimator.gpu.by_operator import TransferFit, fit_transfer
 from trainfare.estimator.gpu.by_times import ProgramsFit, fit_programs
 from trainfare.estimator.gpu.physics import PhysicsFit, StepSeconds, fit_physics, interval_factor, step_seconds
-from trainfare.estimator.parallel.links import HALF, ClusterStep, ScalingFit, fit_links
+from trainfare.estimator.parallel.links import HALF_DTYPES, ClusterStep, ScalingFit, fit_links
 from trainfare.model.checks import require_aware, require_positive, require_text
 from trainfare.model.machine import Gpu
 from trainfare.model.measurement import MeasuredIteration, Measurements
@@ -47,7 +47,7 @@ class Calibration:
     """Up and down, 90 %: a time measured on one GPU, moved to another by the model."""
     same_gpu_factor: float
     """The same GPU in another machine."""
-    larger_batch: LargerBatchFit = SHIPPED
+    larger_batch: LargerBatchFit = DEFAULT_LARGER_BATCH_FIT
     """How a step grows beyond the batch sizes that were measured; as it ships, in calibrations that do not have it."""
     corrections: Corrections = field(default_factory=Corrections)
     """From the user's own profiles."""
@@ -97,7 +97,7 @@ def from_json(document: bytes) -> Calibration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class HeldOutError:
     """How far off a part is on rows that were left out of its fit, in percent; and how far the old one is on them."""
 
     part: str
@@ -106,9 +106,9 @@ class LeftOut:
     error_before: float | None = None
 
 
-def judge_physics(
+def cross_validate_physics(
     rows: Sequence[MeasuredIteration], gpus: Mapping[str, Gpu], before: PhysicsFit | None
-) -> tuple[LeftOut, tuple[float, float]]:
+) -> tuple[HeldOutError, tuple[float, float]]:
     """By families left out; and the factors of error of times that are moved to another GPU, and to the same one in
     another machine."""
     predicted: dict[int, float] = {}
@@ -121,7 +121,7 @@ def judge_physics(
         for place, row in enumerate(rows):
             if row.family in out:
                 predicted[place] = step_seconds(row.operations, [gpus[row.gpu]], fit)[0].seconds
-    told = LeftOut(
+    told = HeldOutError(
         part="operations to time, families left out",
         rows=len(predicted),
         error=100 * fmean(abs(seconds / rows[place].seconds - 1) for place, seconds in predicted.items()),
@@ -154,7 +154,7 @@ def _moved_factors(rows: Sequence[MeasuredIteration], predicted: Mapping[int, fl
 
 def _factor(pairs: Sequence[tuple[float, str]], assumed: float) -> float:
     """`assumed` where no two machines ran the same program."""
-    return usual_factor([e for e, _ in pairs], [gpu for _, gpu in pairs]) if pairs else assumed
+    return typical_factor([e for e, _ in pairs], [gpu for _, gpu in pairs]) if pairs else assumed
 
 
 def fit_calibration(
@@ -166,14 +166,14 @@ def fit_calibration(
     fingerprint: str,
     before: Calibration | None = None,
     on_progress: Callable[[str], None] = lambda _: None,
-) -> tuple[Calibration, tuple[LeftOut, ...]]:
+) -> tuple[Calibration, tuple[HeldOutError, ...]]:
     """Every part fitted anew, and how far off it is on what was left out. A part without rows keeps what it was
     `before`; without that it is a `ValueError`."""
     traced = [row for row in measurements.traced if row.gpu in gpus and row.gpus == 1]
     on_progress(f"operations to time: {len(traced)} iterations")
     physics = fit_physics(traced, gpus)
     on_progress("the same with families left out")
-    left_out, (scaled, same) = judge_physics(traced, gpus, before.physics if before else None)
+    left_out, (scaled, same) = cross_validate_physics(traced, gpus, before.physics if before else None)
     steps = cluster_steps(measurements.clusters, gpus)
     on_progress(f"several GPUs: {len(steps)} steps")
     links = fit_links(steps) if steps else _kept(before, "links").links
@@ -184,9 +184,9 @@ def fit_calibration(
     transfer = (
         fit_transfer(measurements.operators, gpus) if measurements.operators else _kept(before, "transfer").transfer
     )
-    curves = curves_of(measurements.operators, gpus)
+    curves = batch_curves(measurements.operators, gpus)
     on_progress(f"larger batches: {len(curves)} curves")
-    larger = fit_seconds_alone(curves) if curves else before.larger_batch if before else SHIPPED
+    larger = fit_seconds_only(curves) if curves else before.larger_batch if before else DEFAULT_LARGER_BATCH_FIT
     found = Calibration(
         made_at=made_at,
         command=command,
@@ -226,11 +226,11 @@ def cluster_steps(rows: Sequence[MeasuredIteration], gpus: Mapping[str, Gpu]) ->
             gpu=gpus[row.gpu],
             gpus=row.gpus,
             nodes=row.nodes,
-            alone_seconds=alone[alike(row)],
+            single_gpu_seconds=alone[alike(row)],
             seconds=row.seconds,
             gradient_bytes=row.gradient_bytes,
             network_gb_per_second=row.network_gb_per_second,
-            half=row.dtype in HALF,
+            half=row.dtype in HALF_DTYPES,
         )
         for row in rows
         if row.gpus > 1

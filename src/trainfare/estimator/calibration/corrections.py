@@ -33,7 +33,7 @@ FEWEST_PROGRAMS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class ObservedRun:
     """One profile on a GPU: the time of an iteration that the model gives, and the one that was measured."""
 
     profile_id: str
@@ -52,10 +52,10 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetAside:
+class RejectedRun:
     """A row that is not believed, and why."""
 
-    seen: Seen
+    seen: ObservedRun
     why: str
 
 
@@ -73,12 +73,12 @@ class Corrections:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learned:
+class LearnedCorrections:
     """What came of the rows: the corrections, the rows that were set aside, and the error without and with them."""
 
     corrections: Corrections
     rows: int
-    set_aside: tuple[SetAside, ...]
+    set_aside: tuple[RejectedRun, ...]
     error_before: float | None = None
     """Mean absolute error on programs left out, in percent; None with too few rows to tell."""
     error_after: float | None = None
@@ -89,22 +89,22 @@ class Learned:
         return before is not None and after is not None and after < before
 
 
-def learn(rows: Sequence[Seen]) -> Learned:
+def learn_corrections(rows: Sequence[ObservedRun]) -> LearnedCorrections:
     """Corrections from rows that can be right, with what they are worth on programs left out."""
-    believed, set_aside = sift(rows)
+    believed, set_aside = reject_implausible_runs(rows)
     merged = _one_a_program_and_gpu(believed)
-    found = corrections(merged)
+    found = fit_corrections(merged)
     programs = sorted({row.program for row in merged})
     if len(programs) < FEWEST_PROGRAMS:
-        return Learned(corrections=found, rows=len(merged), set_aside=set_aside)
+        return LearnedCorrections(corrections=found, rows=len(merged), set_aside=set_aside)
     before, after = [], []
     for program in programs:
-        without = corrections([row for row in merged if row.program != program])
+        without = fit_corrections([row for row in merged if row.program != program])
         for row in merged:
             if row.program == program:
                 before.append(abs(1 / math.exp(row.log_ratio) - 1))
                 after.append(abs(without.factor(row.gpu) / math.exp(row.log_ratio) - 1))
-    return Learned(
+    return LearnedCorrections(
         corrections=found,
         rows=len(merged),
         set_aside=set_aside,
@@ -113,7 +113,7 @@ def learn(rows: Sequence[Seen]) -> Learned:
     )
 
 
-def sift(rows: Sequence[Seen]) -> tuple[tuple[Seen, ...], tuple[SetAside, ...]]:
+def reject_implausible_runs(rows: Sequence[ObservedRun]) -> tuple[tuple[ObservedRun, ...], tuple[RejectedRun, ...]]:
     """Those that can be right, and the others with the reason."""
     by_gpu: dict[str, list[float]] = defaultdict(list)
     for row in rows:
@@ -125,11 +125,11 @@ def sift(rows: Sequence[Seen]) -> tuple[tuple[Seen, ...], tuple[SetAside, ...]]:
         if why is None:
             believed.append(row)
         else:
-            set_aside.append(SetAside(seen=row, why=why))
+            set_aside.append(RejectedRun(seen=row, why=why))
     return tuple(believed), tuple(set_aside)
 
 
-def _why_not(row: Seen, alike: Sequence[float]) -> str | None:
+def _why_not(row: ObservedRun, alike: Sequence[float]) -> str | None:
     ratio = row.observed_seconds / row.predicted_seconds
     if abs(row.log_ratio) > math.log(ABSURD_FACTOR):
         than = f"{ratio:.2g} ×" if ratio > 1 else f"1/{1 / ratio:.2g} of"
@@ -146,7 +146,7 @@ def _why_not(row: Seen, alike: Sequence[float]) -> str | None:
     return None
 
 
-def corrections(rows: Sequence[Seen]) -> Corrections:
+def fit_corrections(rows: Sequence[ObservedRun]) -> Corrections:
     """The means of c after the rows; rows are taken as they are."""
     if not rows:
         return Corrections()
@@ -171,8 +171,8 @@ def corrections(rows: Sequence[Seen]) -> Corrections:
     )
 
 
-def _one_a_program_and_gpu(rows: Sequence[Seen]) -> list[Seen]:
-    alike: dict[tuple[str, str], list[Seen]] = defaultdict(list)
+def _one_a_program_and_gpu(rows: Sequence[ObservedRun]) -> list[ObservedRun]:
+    alike: dict[tuple[str, str], list[ObservedRun]] = defaultdict(list)
     for row in rows:
         alike[row.program, row.gpu].append(row)
     return [sorted(own, key=lambda row: row.log_ratio)[(len(own) - 1) // 2] for own in alike.values()]

@@ -181,7 +181,7 @@ def _rounding(seconds: float, billed: float, billing: Billing, usd_per_second: f
     return BillLine(
         name="minimum charge" if least else "rounding",
         usd=Interval(value=added * usd_per_second, low=0.0, high=most * usd_per_second),
-        how=f"charged {billing.words}: {format_duration(added)} more than it takes",
+        how=f"charged {billing.description}: {format_duration(added)} more than it takes",
     )
 
 

@@ -23,7 +23,7 @@ from trainfare.model.bill import Terms
 from trainfare.model.interval import Interval
 from trainfare.model.offer import Candidate
 from trainfare.model.profile import Profile
-from trainfare.model.split import MigrationPart, Migration
+from trainfare.model.split import Migration, MigrationPart
 from trainfare.units import BYTES_PER_GIB, SECONDS_PER_HOUR, format_duration
 
 TRANSFER_FACTOR = 3.0

@@ -14,16 +14,16 @@ import math
 from collections.abc import Iterable, Sequence
 from statistics import fmean
 
-from trainfare.estimator.epochs.by_batch import SHIPPED, EpochsBelief, KnownEpochs, believed
+from trainfare.estimator.epochs.by_batch import SHIPPED, EpochsPrior, KnownEpochs, believed
 
-VAGUE = EpochsBelief(steps_mean=7.0, steps_deviation=3.0, room_mean=2.0, room_deviation=2.0, flat=1 / 3)
+VAGUE = EpochsPrior(steps_mean=7.0, steps_deviation=3.0, room_mean=2.0, room_deviation=2.0, flat=1 / 3)
 ENOUGH = 4
 """Known sizes of a program."""
 STEPS_DEVIATION, ROOM_DEVIATION, ASSUMED = 1.0, 1.5, 2.0
 ASSUMED_FLAT = (2, 6)
 
 
-def fit_epochs_belief(programs: Iterable[tuple[Sequence[KnownEpochs], int | None]]) -> EpochsBelief:
+def fit_epochs_prior(programs: Iterable[tuple[Sequence[KnownEpochs], int | None]]) -> EpochsPrior:
     """From known epochs by batch size and the samples of each program; what ships, where none has enough of them."""
     grows: list[float] = []
     steps: list[float] = []
@@ -39,7 +39,7 @@ def fit_epochs_belief(programs: Iterable[tuple[Sequence[KnownEpochs], int | None
         return SHIPPED
     steps_mean, steps_deviation = _spread(grows, [[x] for x in steps], STEPS_DEVIATION)
     room_mean, room_deviation = _spread(grows, rooms, ROOM_DEVIATION)
-    return EpochsBelief(
+    return EpochsPrior(
         steps_mean=steps_mean,
         steps_deviation=steps_deviation,
         room_mean=room_mean,

@@ -3,7 +3,7 @@
     E(B) = A·(1 + B/B_c)          or, in steps of N samples, S(B) = S_min·(1 + B_c/B),   S_min = A·N/B_c
 
 Up to the critical batch size B_c a larger batch costs few epochs more; beyond it epochs grow with B, for no program
-gets by with fewer steps than S_min. Nobody knows B_c, so it is a belief (`EpochsBelief`), on a grid of 61 points:
+gets by with fewer steps than S_min. Nobody knows B_c, so it is a belief (`EpochsPrior`), on a grid of 61 points:
 
     log S_min ~ N(7.5, 1.05)      a program that is known to take S steps has S_min < S; left out where N is unknown
     log(B_c/B) ~ t₃(2.0, 1.45)    people choose batches B that pay; B is the geometric mean of the known ones
@@ -36,10 +36,10 @@ DEGREES = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EpochsBelief:
+class EpochsPrior:
     """Of a program about which nothing is known but its steps: means and deviations of the formula.
 
-    The numbers are those of eight public programs together (`fit_epochs_belief`).
+    The numbers are those of eight public programs together (`fit_epochs_prior`).
     """
 
     steps_mean: float = 7.5
@@ -60,7 +60,7 @@ class EpochsBelief:
         return -(far**2) / 2 - (DEGREES + 1) / 2 * math.log1p(odd**2 / DEGREES)
 
 
-SHIPPED = EpochsBelief()
+SHIPPED = EpochsPrior()
 NOISE_DEVIATION = 0.7
 LAW_NOISE, RUN_NOISE = 0.036, 0.062
 """How far the law is off, and how far one run is from the mean of its like, in the logarithm; and, below, how many
@@ -123,7 +123,7 @@ def epochs_at_batches(
     *,
     samples: int | None = None,
     farthest: float = FARTHEST,
-    belief: EpochsBelief = SHIPPED,
+    belief: EpochsPrior = SHIPPED,
 ) -> dict[int, EpochsAnswer]:
     """Epochs at each of these batch sizes, from small to large; never fewer than at a smaller one.
 
@@ -282,7 +282,7 @@ class _Posterior:
         return found
 
 
-def _posterior(known: Sequence[KnownEpochs], samples: int | None, belief: EpochsBelief) -> _Posterior:
+def _posterior(known: Sequence[KnownEpochs], samples: int | None, belief: EpochsPrior) -> _Posterior:
     measured = [k for k in known if k.gradient_noise]
     prior = _by_noise(measured) if measured else _by_belief(known, samples, belief)
     apart = [[math.log(k.epochs) - shape(k.batch_size) for k in known] for _, shape in prior]
@@ -316,7 +316,7 @@ def _by_noise(measured: Sequence[KnownEpochs]) -> list[tuple[float, Shape]]:
     return [(-(step**2) / 2, _with_noise(measured, math.exp(NOISE_DEVIATION * step))) for step in steps]
 
 
-def _by_belief(known: Sequence[KnownEpochs], samples: int | None, belief: EpochsBelief) -> list[tuple[float, Shape]]:
+def _by_belief(known: Sequence[KnownEpochs], samples: int | None, belief: EpochsPrior) -> list[tuple[float, Shape]]:
     """Each B_c with the logarithm of its weight, and none at all; S_min is by the mean A that goes with B_c."""
     centre = math.fsum(math.log(k.batch_size) for k in known) / len(known)
     rooms = [_room(place) for place in range(GRID)]
@@ -330,7 +330,7 @@ def _by_belief(known: Sequence[KnownEpochs], samples: int | None, belief: Epochs
     return [*zip(grows, shapes, strict=True), (math.log(belief.flat + 1e-300), _flat)]
 
 
-def believed(known: Sequence[KnownEpochs], samples: int, belief: EpochsBelief) -> tuple[float, float, float]:
+def believed(known: Sequence[KnownEpochs], samples: int, belief: EpochsPrior) -> tuple[float, float, float]:
     """What the known sizes of one program make of a belief: the share of flat, and where not flat the means of
     log B_c and of log S_min."""
     found = _posterior([replace(k, gradient_noise=()) for k in known], samples, belief)

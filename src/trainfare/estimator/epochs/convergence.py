@@ -7,7 +7,7 @@ Three forms, k the epoch from 1 on, L a loss or bound − metric where higher is
     vapour     metric = exp(a + b/k + c·ln k)
 
 Each form says when it will have settled within 2 % of the improvement that it foresees over the whole run. The
-ensemble is their geometric mean with `USUAL_SHARE` of the declared run, which alone errs less than any form.
+ensemble is their geometric mean with `TYPICAL_SHARE` of the declared run, which alone errs less than any form.
 No form sees what a later change of the learning rate does: `learning_rates.py` goes first.
 
 What cannot be told is refused, with the reason, as an answer: too few points, not a number, no improvement,
@@ -21,8 +21,8 @@ from itertools import pairwise
 from statistics import median
 from typing import Literal
 
-from trainfare.estimator.epochs.learning_rates import USUAL_SHARE
-from trainfare.estimator.epochs.stabilisation import WITHIN, running_median, settled_epoch, window_of
+from trainfare.estimator.epochs.learning_rates import TYPICAL_SHARE
+from trainfare.estimator.epochs.stabilisation import WITHIN, running_median, settled_epoch, median_window
 from trainfare.model.epochs import EpochsAnswer
 
 Form = Literal["optimus", "pow3", "vapour"]
@@ -32,7 +32,7 @@ FEWEST = 4
 """Points: each form has three numbers to find."""
 
 CURVE_WEIGHT = 0.3
-"""Of the forms, in the logarithm; the rest is the schedule's, or `USUAL_SHARE`."""
+"""Of the forms, in the logarithm; the rest is the schedule's, or `TYPICAL_SHARE`."""
 
 CURVE_FACTOR = 2.0
 """90 % of held-out programs lie within it; see `docs/epochs.md`."""
@@ -48,7 +48,7 @@ FARTHEST = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fit:
+class CurveFit:
     """One form through the values that were seen, drawn over the whole run."""
 
     form: Form
@@ -60,25 +60,25 @@ class Fit:
 
 
 def epochs_by_curve(
-    values: Sequence[float], *, higher: bool, run: int | None = None, usual_share: float = USUAL_SHARE
+    values: Sequence[float], *, higher: bool, run: int | None = None, typical_share: float = TYPICAL_SHARE
 ) -> EpochsAnswer:
     """The epoch in which the training settles, from the metric of its first epochs; `run` is how many are declared."""
-    rest = epochs_at_rest(values, higher=higher, run=run)
+    rest = epochs_if_settled(values, higher=higher, run=run)
     if rest is not None:
         return rest
-    reason = unusable(values, higher=higher)
+    reason = unusable_reason(values, higher=higher)
     if reason:
         return EpochsAnswer(rule="curve", why=reason)
     fits = _fits(values, higher, run)
     if run is None:
         return _without_end(fits, len(values))
-    guess = leaned(max(usual_share * run, 1.0), [fit.epoch for fit in fits], run=run)
+    guess = blend_with_forms(max(typical_share * run, 1.0), [fit.epoch for fit in fits], run=run)
     return EpochsAnswer(
         rule="curve",
         value=guess,
         low=max(1.0, guess / CURVE_FACTOR),
         high=max(guess, min(float(run), guess * CURVE_FACTOR)),
-        why=f"the first {len(values)} epochs tell little: most programs settle after {100 * usual_share:.0f} % of what "
+        why=f"the first {len(values)} epochs tell little: most programs settle after {100 * typical_share:.0f} % of what "
         f"they train, here {run} epochs, and the forms of the curve say {_spread(fits)}",
         warnings=("a change of the learning rate later on is not foreseen by a curve",),
     )
@@ -97,7 +97,7 @@ def epochs_to_reach(values: Sequence[float], target: float, *, higher: bool, run
     if seen is not None:
         why = f"epoch {seen} was the first at {target:g}"
         return EpochsAnswer(rule="target", value=seen, low=seen, high=seen, why=why)
-    reason = unusable(values, higher=higher)
+    reason = unusable_reason(values, higher=higher)
     if reason:
         return EpochsAnswer(rule="target", why=reason)
     fits = _fits(values, higher, run)
@@ -118,12 +118,12 @@ def epochs_to_reach(values: Sequence[float], target: float, *, higher: bool, run
     )
 
 
-def epochs_of_forms(values: Sequence[float], *, higher: bool, run: int) -> tuple[int, ...]:
-    """What each form says that goes through the values; nothing where they are unusable."""
-    return () if unusable(values, higher=higher) else tuple(fit.epoch for fit in _fits(values, higher, run))
+def form_epochs(values: Sequence[float], *, higher: bool, run: int) -> tuple[int, ...]:
+    """What each form says that goes through the values; nothing where they are unusable_reason."""
+    return () if unusable_reason(values, higher=higher) else tuple(fit.epoch for fit in _fits(values, higher, run))
 
 
-def leaned(guess: float, forms: Sequence[int], *, run: int) -> float:
+def blend_with_forms(guess: float, forms: Sequence[int], *, run: int) -> float:
     """A guess from elsewhere, moved a little towards what the forms say; as it is where none says anything."""
     if forms:
         said = math.fsum(map(math.log, forms)) / len(forms)
@@ -131,11 +131,11 @@ def leaned(guess: float, forms: Sequence[int], *, run: int) -> float:
     return min(max(guess, 1.0), float(run))
 
 
-def _fits(values: Sequence[float], higher: bool, run: int | None) -> list[Fit]:
-    return [fit for fit in (fit_of(form, values, higher=higher, run=run) for form in FORMS) if fit is not None]
+def _fits(values: Sequence[float], higher: bool, run: int | None) -> list[CurveFit]:
+    return [fit for fit in (fit_form(form, values, higher=higher, run=run) for form in FORMS) if fit is not None]
 
 
-def epochs_at_rest(values: Sequence[float], *, higher: bool, run: int | None = None) -> EpochsAnswer | None:
+def epochs_if_settled(values: Sequence[float], *, higher: bool, run: int | None = None) -> EpochsAnswer | None:
     """Where the curve has come to rest, or lies past its best: its last third brought no 2 % of the improvement.
 
     The last third is at least six epochs and an eighth of the run; with a twelfth, public curves are taken for at rest
@@ -146,7 +146,7 @@ def epochs_at_rest(values: Sequence[float], *, higher: bool, run: int | None = N
     late = max(6, math.ceil(count / 3), math.ceil((run or 0) / 8))
     if count < late + FEWEST or _no_curve(values) or _no_gain(values, higher):
         return None
-    upward = running_median([value if higher else -value for value in values], window_of(run or count))
+    upward = running_median([value if higher else -value for value in values], median_window(run or count))
     best, before = max(upward), max(upward[: count - late])
     if best - before > WITHIN * (best - upward[0]):
         return None
@@ -161,14 +161,14 @@ def epochs_at_rest(values: Sequence[float], *, higher: bool, run: int | None = N
     )
 
 
-def share_lost(values: Sequence[float], *, higher: bool, run: int | None = None) -> float:
+def lost_share(values: Sequence[float], *, higher: bool, run: int | None = None) -> float:
     """Of what was gained up to the best epoch, how much was lost again since; on the running median."""
-    upward = running_median([value if higher else -value for value in values], window_of(run or len(values)))
+    upward = running_median([value if higher else -value for value in values], median_window(run or len(values)))
     gained = max(upward) - upward[0]
     return (max(upward) - upward[-1]) / gained if gained > 0 else 0.0
 
 
-def unusable(values: Sequence[float], *, higher: bool) -> str | None:
+def unusable_reason(values: Sequence[float], *, higher: bool) -> str | None:
     """Why nothing can be told from these values; None where something can."""
     return _no_curve(values) or _no_gain(values, higher) or _no_trend(values, higher)
 
@@ -203,7 +203,7 @@ def _no_trend(values: Sequence[float], higher: bool) -> str | None:
     return None
 
 
-def fit_of(form: Form, values: Sequence[float], *, higher: bool, run: int | None = None) -> Fit | None:
+def fit_form(form: Form, values: Sequence[float], *, higher: bool, run: int | None = None) -> CurveFit | None:
     """The form through the values; None where it does not go through them, or where its end is too far to be told."""
     import numpy as np
 
@@ -220,7 +220,7 @@ def fit_of(form: Form, values: Sequence[float], *, higher: bool, run: int | None
     if best <= upward[0]:
         return None
     epoch = next(k for k, value in enumerate(upward, start=1) if best - value <= WITHIN * (best - upward[0]))
-    return Fit(form=form, coefficients=coefficients, values=tuple(curve), epoch=epoch)
+    return CurveFit(form=form, coefficients=coefficients, values=tuple(curve), epoch=epoch)
 
 
 _Drawn = tuple[tuple[float, ...], list[float]]
@@ -277,7 +277,7 @@ def _pow3(values: Sequence[float], higher: bool, length: int) -> _Drawn | None:
 
 
 def _vapour(values: Sequence[float], _higher: bool, length: int) -> _Drawn | None:
-    """IdealPoint squares in the logarithm of the metric, which must be positive."""
+    """Least squares in the logarithm of the metric, which must be positive."""
     import numpy as np
 
     y = np.array(values, dtype=float)
@@ -305,7 +305,7 @@ def _bound(values: Sequence[float]) -> float:
     return high + (high - low)
 
 
-def _without_end(fits: Sequence[Fit], seen: int) -> EpochsAnswer:
+def _without_end(fits: Sequence[CurveFit], seen: int) -> EpochsAnswer:
     near = [fit.epoch for fit in fits if fit.epoch <= FARTHEST * seen]
     if len(near) < len(FORMS) - 1:
         return EpochsAnswer(
@@ -324,7 +324,7 @@ def _without_end(fits: Sequence[Fit], seen: int) -> EpochsAnswer:
     )
 
 
-def _spread(fits: Sequence[Fit]) -> str:
+def _spread(fits: Sequence[CurveFit]) -> str:
     if not fits:
         return "nothing"
     epochs = sorted(fit.epoch for fit in fits)

@@ -25,14 +25,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from trainfare.estimator.epochs.stabilisation import running_median, window_of
+from trainfare.estimator.epochs.stabilisation import running_median, median_window
 from trainfare.model.epochs import EpochsAnswer
 
 SMOOTH_SHARE = 0.95
 SMOOTH_LOW, SMOOTH_HIGH = 0.5, 0.999
 """Shares of Σ lr between which curves settle, those of the small programs in `benchmarks/epochs` included."""
 
-USUAL_SHARE = 0.68
+TYPICAL_SHARE = 0.68
 """Of the declared epochs, after which the curves of four public programs had settled (0.57, 0.67, 0.68, 0.84)."""
 
 AFTER_DROP = 1.1
@@ -64,7 +64,7 @@ class Schedule:
     """Epochs before the highest rate."""
 
 
-def schedule_of(plan: Sequence[float]) -> Schedule:
+def classify_schedule(plan: Sequence[float]) -> Schedule:
     """Its shape, by where the rate rises and falls; a rise at the start is warm-up, or a cycle where it is long."""
     if not plan or max(plan) <= 0:
         return Schedule(shape="constant")
@@ -85,19 +85,19 @@ def schedule_of(plan: Sequence[float]) -> Schedule:
     return Schedule(shape="one-cycle" if warm_up >= 0.15 * len(plan) else "smooth", warm_up=warm_up)
 
 
-def end_of(plan: Sequence[float]) -> int | None:
+def planned_end(plan: Sequence[float]) -> int | None:
     """Epochs until the rate has gone: the first with at most 1 % of the highest comes after them.
 
     Where nobody says how long a run is, a cosine, a line or a cycle says it. Steps say nothing of an end.
     """
-    schedule = schedule_of(plan)
+    schedule = classify_schedule(plan)
     if schedule.shape in ("constant", "steps"):
         return None
     gone = (place for place, rate in enumerate(plan) if place > schedule.warm_up and rate <= GONE * max(plan))
     return next(gone, None)
 
 
-def epoch_of_share(plan: Sequence[float], share: float) -> int:
+def epoch_at_share(plan: Sequence[float], share: float) -> int:
     """The first epoch, from 1 on, with Σ lr ≥ share · Σ lr over the whole plan."""
     total = math.fsum(plan)
     if total <= 0:
@@ -117,7 +117,7 @@ def epochs_by_schedule(
     values: Sequence[float] = (),
     higher: bool = False,
     share: float = SMOOTH_SHARE,
-    usual_share: float = USUAL_SHARE,
+    typical_share: float = TYPICAL_SHARE,
 ) -> EpochsAnswer:
     """The epoch in which training by this plan settles.
 
@@ -126,24 +126,24 @@ def epochs_by_schedule(
     """
     if not plan:
         return _refusal("the learning rates that the program plans are not known")
-    schedule = schedule_of(plan)
+    schedule = classify_schedule(plan)
     if schedule.shape == "constant":
         return _refusal("the learning rate stays the same, so it does not tell when training settles")
     if schedule.shape == "steps":
-        return _by_steps(schedule.drops, len(plan), values, higher, usual_share)
+        return _by_steps(schedule.drops, len(plan), values, higher, typical_share)
     if not whole:
         return _refusal(
             f"the learning rate falls smoothly ({schedule.shape}), but nobody knows for how many epochs: "
             "neither the program nor you said"
         )
-    epoch = epoch_of_share(plan, share)
+    epoch = epoch_at_share(plan, share)
     named = {"one-cycle": "goes up and down once", "restarts": "falls and starts again"}
     shape = named.get(schedule.shape, "falls smoothly")
     return EpochsAnswer(
         rule="schedule",
         value=epoch,
-        low=min(epoch, epoch_of_share(plan, SMOOTH_LOW)),
-        high=max(epoch, epoch_of_share(plan, SMOOTH_HIGH)),
+        low=min(epoch, epoch_at_share(plan, SMOOTH_LOW)),
+        high=max(epoch, epoch_at_share(plan, SMOOTH_HIGH)),
         why=f"the learning rate {shape} over {len(plan)} epochs: after {epoch} of them {100 * share:.0f} % of its sum "
         "is spent, and little more is learnt",
         warnings=("a schedule that starts again may settle after each of its cycles",)
@@ -153,7 +153,7 @@ def epochs_by_schedule(
 
 
 def _by_steps(
-    drops: Sequence[int], run: int, values: Sequence[float], higher: bool, usual_share: float
+    drops: Sequence[int], run: int, values: Sequence[float], higher: bool, typical_share: float
 ) -> EpochsAnswer:
     # A whole epoch must be seen after a drop before its gain can be told.
     seen = [drop for drop in drops if drop + 1 <= len(values)]
@@ -162,7 +162,7 @@ def _by_steps(
         return _stepped(first, first, AFTER_DROP * first, run, f"the only drop comes after epoch {drops[0]}")
     if not seen:
         why = f"no drop was seen yet; the first comes after epoch {drops[0]}, the last after epoch {drops[-1]}"
-        return _stepped(min(max(usual_share * run, first), last), first, AFTER_DROP * last, run, why)
+        return _stepped(min(max(typical_share * run, first), last), first, AFTER_DROP * last, run, why)
     gain, improvement = _gain(seen[-1], seen[-2] if len(seen) > 1 else 0, run, values, higher)
     later = [drop for drop in drops if drop > seen[-1]]
     here, expected = seen[-1] + 1, NEXT_GAIN * gain
@@ -180,7 +180,7 @@ def _by_steps(
 def _gain(drop: int, before: int, run: int, values: Sequence[float], higher: bool) -> tuple[float, float]:
     """What the drop brought, and the improvement up to now, both on running medians that do not look across it."""
     upward = [value if higher else -value for value in values]
-    window = window_of(run)
+    window = median_window(run)
     plateau = running_median(upward[before:drop], window)
     after = running_median(upward[drop:], window)
     start = running_median(upward[:drop], window)[0]

@@ -15,14 +15,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from trainfare.estimator.epochs.convergence import (
-    epochs_at_rest,
+    epochs_if_settled,
     epochs_by_curve,
-    epochs_of_forms,
-    leaned,
-    share_lost,
-    unusable,
+    form_epochs,
+    blend_with_forms,
+    lost_share,
+    unusable_reason,
 )
-from trainfare.estimator.epochs.learning_rates import SMOOTH_SHARE, USUAL_SHARE, epochs_by_schedule, schedule_of
+from trainfare.estimator.epochs.learning_rates import SMOOTH_SHARE, TYPICAL_SHARE, epochs_by_schedule, classify_schedule
 from trainfare.estimator.epochs.stabilisation import settled_epoch
 from trainfare.model.epochs import EpochsAnswer
 
@@ -48,24 +48,24 @@ def epochs_needed(
     run: int | None = None,
     plan: Sequence[float] = (),
     share: float = SMOOTH_SHARE,
-    usual_share: float = USUAL_SHARE,
+    typical_share: float = TYPICAL_SHARE,
 ) -> EpochsAnswer:
     """`values` are the metric of the epochs that were seen; `run` is how many are declared, `plan` their rates."""
-    if run is not None and len(values) >= run and unusable(values, higher=higher) is None:
+    if run is not None and len(values) >= run and unusable_reason(values, higher=higher) is None:
         return _seen_whole(settled_epoch(values, higher=higher), len(values))
     planned = plan[:run] if run else plan
     whole = run is not None and len(planned) == run
-    rest = epochs_at_rest(values, higher=higher, run=run)
+    rest = epochs_if_settled(values, higher=higher, run=run)
     by_plan = epochs_by_schedule(
-        planned, whole=whole, values=values, higher=higher, share=share, usual_share=usual_share
+        planned, whole=whole, values=values, higher=higher, share=share, typical_share=typical_share
     )
-    if schedule_of(planned).shape == "steps" and not (rest and share_lost(values, higher=higher, run=run) > OVERFITS):
+    if classify_schedule(planned).shape == "steps" and not (rest and lost_share(values, higher=higher, run=run) > OVERFITS):
         return _from(by_plan, rest)
     if rest is not None:
         return rest
     if not by_plan.refused:
         return _moved(by_plan, values, higher, planned)
-    by_curve = epochs_by_curve(values, higher=higher, run=run, usual_share=usual_share)
+    by_curve = epochs_by_curve(values, higher=higher, run=run, typical_share=typical_share)
     if by_curve.refused and plan:
         return replace(by_curve, why=f"{by_curve.why}; {by_plan.why}")
     return by_curve
@@ -99,11 +99,11 @@ def _moved(answer: EpochsAnswer, values: Sequence[float], higher: bool, plan: Se
     if answer.value is None or answer.low is None or answer.high is None:
         return answer
     least = float(math.ceil(len(values) * 2 / 3)) if len(values) >= AT_REST_NEEDS else 1.0
-    forms = epochs_of_forms(values, higher=higher, run=len(plan))
-    value = max(least, leaned(answer.value, forms, run=len(plan)))
+    forms = form_epochs(values, higher=higher, run=len(plan))
+    value = max(least, blend_with_forms(answer.value, forms, run=len(plan)))
     low, high = answer.low, answer.high
-    if forms and schedule_of(plan).shape == "smooth":
+    if forms and classify_schedule(plan).shape == "smooth":
         low = max(low, min(value / EARLIER_FACTOR, *forms))
         high = min(high, max(value * LATER_FACTOR, *forms))
-    moved = "" if round(value) == answer.whole else f"; the curve so far moves that to {round(value)}"
+    moved = "" if round(value) == answer.rounded else f"; the curve so far moves that to {round(value)}"
     return replace(answer, value=value, low=min(value, max(low, least)), high=max(value, high), why=answer.why + moved)

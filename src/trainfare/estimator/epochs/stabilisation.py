@@ -48,12 +48,12 @@ def settled_epoch(
     """
     if not values:
         raise ValueError("a curve needs at least one value")
-    middle = running_median(_upward(values, higher), window_of(run or len(values), window_share))
+    middle = running_median(_upward(values, higher), median_window(run or len(values), window_share))
     best = max(middle)
     return next(place for place, value in enumerate(middle, start=1) if best - value <= within * (best - middle[0]))
 
 
-def window_of(run: int, window_share: float = WINDOW_SHARE) -> int:
+def median_window(run: int, window_share: float = WINDOW_SHARE) -> int:
     """An odd number of epochs: half of them before, half after."""
     return 2 * (round(window_share * run) // 2) + 1
 

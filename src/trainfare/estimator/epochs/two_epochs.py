@@ -91,7 +91,7 @@ def epoch_times(profile: Profile, *repeats: Profile) -> EpochTimes:
     )
 
 
-def epochs_run(profile: Profile) -> int:
+def epochs_until_stable(profile: Profile) -> int:
     """How many epochs a run took until it was stable: Malta's number, with the patience of its early stopping.
 
     A run of very short epochs is stopped a few late: then give `configurations` the epochs by another rule, such as
@@ -110,7 +110,7 @@ def epochs_by_batch_size(stable: Sequence[Profile]) -> dict[int, float]:
     """The mean number of epochs at each batch size, over repeat_interval runs."""
     runs: dict[int, list[int]] = {}
     for profile in stable:
-        runs.setdefault(_batch_size(profile), []).append(epochs_run(profile))
+        runs.setdefault(_batch_size(profile), []).append(epochs_until_stable(profile))
     return {batch_size: sum(epochs) / len(epochs) for batch_size, epochs in sorted(runs.items())}
 
 
@@ -173,7 +173,7 @@ def method_costs(
     for profile in (*stable, *short):
         machine, times = _machine(profile), epoch_times(profile)
         to_the_end = _run_seconds(profile) if id(profile) in whole else None
-        estimated = training_seconds(times, epochs=known.get(_batch_size(profile), epochs_run(profile)))
+        estimated = training_seconds(times, epochs=known.get(_batch_size(profile), epochs_until_stable(profile)))
         exhaustive.setdefault(machine, []).append(to_the_end or estimated)
         by_epochs.setdefault(machine, []).append(to_the_end or times.init + times.first + times.later)
         two = _sum(Interval.exactly(seconds) for seconds in profile.iteration_seconds[:2])

@@ -1,31 +1,31 @@
-"""Intervals that hold for the next program or the next GPU: split-conformal on log errors, group by group.
+"""Prediction intervals for a new program or a new GPU: split-conformal on log errors, by group.
 
-Rows of one group (one family of programs, one GPU) err alike, so a new group is one new draw, however many rows the
-old ones have. With K groups each weighs 1/(K+1), shared by its rows, and the last 1/(K+1) is the unseen group's, which
-may err by anything. The factor is the least q with
+The errors of one group (one family of programs, one GPU) are correlated, so a new group is one new draw, however many
+rows the known groups have. With K groups each weighs 1/(K+1), shared by its rows, and the last 1/(K+1) belongs to the
+unseen group, whose errors are unbounded. The factor is the smallest q with
 
     Σ_g 1/(K+1) · share of rows of g with |log error| ≤ log q   ≥   confidence
 
 (pooled distribution functions: Dunn, Wasserman and Ramdas 2022). Fewer groups than 1/(1 − confidence) − 1 cannot
-promise that at any width; then the factor is that of the worst group by itself.
+guarantee that at any width; then the factor is that of the worst group alone.
 
-That is a promise, and it is kept with room to spare: of K groups it asks for (K+1)/K of the confidence. `usual_factor`
-keeps nothing for the unseen group, as if it will be one of those that were seen:
+The guarantee is conservative: with K groups it requires (K+1)/K of the confidence. `typical_factor` reserves nothing
+for the unseen group, as if it were like the known ones:
 
     Σ_g 1/K · share of rows of g with |log error| ≤ log q   ≥   confidence
 
-It is right in the middle of many groups, and narrower. Below `FEWEST` groups there is no middle: the worst decides.
+It is narrower, and right on average over many groups. Below `MIN_GROUPS` groups the worst group decides.
 """
 
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 
-FEWEST = 4
+MIN_GROUPS = 4
 
 
 def conformal_factor(log_errors: Sequence[float], groups: Sequence[Hashable], *, confidence: float = 0.9) -> float:
-    """Truth lies within value ÷ factor and value × factor, for a row of a group that is not among these."""
+    """The factor such that the truth lies within value ÷ factor and value × factor, for a row of a new group."""
     if not log_errors or len(log_errors) != len(groups):
         raise ValueError(f"{len(log_errors)} errors of {len(groups)} groups: each error needs its group")
     if not 0 < confidence < 1:
@@ -40,14 +40,15 @@ def conformal_factor(log_errors: Sequence[float], groups: Sequence[Hashable], *,
     return math.exp(_quantile(weighted, confidence))
 
 
-def usual_factor(log_errors: Sequence[float], groups: Sequence[Hashable], *, confidence: float = 0.9) -> float:
-    """Truth lies within value ÷ factor and value × factor, for a row of a group like these."""
+def typical_factor(log_errors: Sequence[float], groups: Sequence[Hashable], *, confidence: float = 0.9) -> float:
+    """The factor such that the truth lies within value ÷ factor and value × factor, for a row of a similar group."""
     count = len(set(groups))
-    share = confidence * count / (count + 1) if count >= FEWEST else confidence
+    share = confidence * count / (count + 1) if count >= MIN_GROUPS else confidence
     return conformal_factor(log_errors, groups, confidence=share)
 
 
 def _quantile(weighted: list[tuple[float, float]], share: float) -> float:
+    """The smallest value at which the weights, in order of the values, add up to `share`."""
     reached = 0.0
     for value, weight in sorted(weighted):
         reached += weight

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from trainfare.estimator.batch.step_time import batch_line
 from trainfare.estimator.fitting.conformal import conformal_factor
-from trainfare.estimator.gpu.additive_curve import Curve, Stiffness, curve_value, fit_curve
-from trainfare.estimator.gpu.operator_breakdown import HOST, IDLE, Spent, prior_log_ratio, spent
+from trainfare.estimator.gpu.additive_curve import AdditiveCurve, CurvePrior, curve_value, fit_curve
+from trainfare.estimator.gpu.operator_breakdown import HOST, IDLE, StepBreakdown, break_down_step, prior_log_ratio
 from trainfare.estimator.gpu.operator_classes import CONVOLUTION
 from trainfare.model.interval import Interval
 from trainfare.model.machine import Gpu
@@ -41,8 +41,8 @@ DEVICE = "device"
 """Under this name, by how much a machine differs from its facts in classes that nobody measured on it."""
 
 # Chosen in sight of the ten CNNs; within a factor of two of these the error moves by 0.3 points.
-CLASS_STIFFNESS = Stiffness(constant=0.15, row=0.05, program=0.03, family=0.03)
-CONVOLUTION_STIFFNESS = Stiffness(constant=0.15, slope=0.05, bend=0.05)
+CLASS_STIFFNESS = CurvePrior(constant=0.15, row=0.05, program=0.03, family=0.03)
+CONVOLUTION_STIFFNESS = CurvePrior(constant=0.15, slope=0.05, bend=0.05)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class PairFit:
     """What was learned of one machine from another."""
 
     programs: int
-    curves: Mapping[str, Curve]
+    curves: Mapping[str, AdditiveCurve]
     """f_c by class, and of `idle`."""
 
 
@@ -70,7 +70,7 @@ class TransferFit:
     """Of a pair that nobody measured."""
 
 
-def transferred(
+def transfer_step(
     profiles: Sequence[OperatorProfile], batch_size: float, source: Gpu, target: Gpu, fit: TransferFit
 ) -> Interval:
     """Seconds of a step on `target`, from profiles of one program on one machine at one or several batch sizes.
@@ -80,14 +80,14 @@ def transferred(
     """
     if not profiles:
         raise ValueError("a transfer needs at least one profile")
-    known = [(profile.batch_size, spent(profile)) for profile in profiles]
-    there = [(batch, seconds_on(target, own, source, fit)) for batch, own in known]
+    known = [(profile.batch_size, break_down_step(profile)) for profile in profiles]
+    there = [(batch, transferred_seconds(target, own, source, fit)) for batch, own in known]
     same = [seconds for batch, seconds in there if batch == batch_size]
     seconds = float(np.median(same)) if same else batch_line(there).seconds(batch_size)
     return Interval.within_factor(seconds, max(_factor(own, source, target, fit) for _, own in known))
 
 
-def seconds_on(target: Gpu, own: Spent, source: Gpu, fit: TransferFit) -> float:
+def transferred_seconds(target: Gpu, own: StepBreakdown, source: Gpu, fit: TransferFit) -> float:
     """T', the value without its interval."""
     pair = fit.pairs.get(_name(source.name, target.name))
     expected = _expected(own.by_class, source, target, fit.beyond_facts)
@@ -115,7 +115,7 @@ def _beyond(beyond: Mapping[str, Mapping[str, float]], gpu: Gpu, kind: str) -> f
     return own.get(kind, 0.0 if kind in HOST else own.get(DEVICE, 0.0))
 
 
-def _factor(own: Spent, source: Gpu, target: Gpu, fit: TransferFit) -> float:
+def _factor(own: StepBreakdown, source: Gpu, target: Gpu, fit: TransferFit) -> float:
     name = _name(source.name, target.name)
     pair = fit.pairs.get(name)
     if pair is None:
@@ -133,7 +133,7 @@ def _factor(own: Spent, source: Gpu, target: Gpu, fit: TransferFit) -> float:
 
 def fit_transfer(profiles: Sequence[OperatorProfile], gpus: Mapping[str, Gpu]) -> TransferFit:
     """From every setting that was profiled on two machines or more; GPUs without facts are passed over."""
-    rows = [spent(profile) for profile in profiles if profile.gpu in gpus]
+    rows = [break_down_step(profile) for profile in profiles if profile.gpu in gpus]
     fit = _fitted(rows, gpus)
     factors = _pair_factors(rows, gpus)
     by_facts, after_one = _factors_of_strangers(rows, gpus)
@@ -151,32 +151,32 @@ def with_runs(fit: TransferFit, profiles: Sequence[OperatorProfile], gpus: Mappi
 
     One run of any program is worth more than any fact: it tells how far the machine is from its facts.
     """
-    return _with(fit, [spent(profile) for profile in profiles if profile.gpu in gpus], gpus)
+    return _with(fit, [break_down_step(profile) for profile in profiles if profile.gpu in gpus], gpus)
 
 
-def _with(fit: TransferFit, rows: Sequence[Spent], gpus: Mapping[str, Gpu]) -> TransferFit:
+def _with(fit: TransferFit, rows: Sequence[StepBreakdown], gpus: Mapping[str, Gpu]) -> TransferFit:
     new = {pair: own for pair, own in _both(rows).items() if _name(*pair) not in fit.pairs}
     beyond = {**_beyond_facts(new, gpus, known=fit.beyond_facts), **fit.beyond_facts}
     pairs = {_name(a, b): _fit_pair(own, gpus[a], gpus[b], beyond) for (a, b), own in new.items()}
     return replace(fit, pairs={**fit.pairs, **pairs}, beyond_facts=beyond)
 
 
-def _fitted(rows: Sequence[Spent], gpus: Mapping[str, Gpu]) -> TransferFit:
+def _fitted(rows: Sequence[StepBreakdown], gpus: Mapping[str, Gpu]) -> TransferFit:
     twice = _both(rows)
     beyond = _beyond_facts(twice, gpus)
     pairs = {_name(a, b): _fit_pair(own, gpus[a], gpus[b], beyond) for (a, b), own in twice.items()}
     return TransferFit(pairs=pairs, beyond_facts=beyond)
 
 
-_Twice = Mapping[tuple[str, str], Sequence[tuple[Spent, Spent]]]
+_Twice = Mapping[tuple[str, str], Sequence[tuple[StepBreakdown, StepBreakdown]]]
 
 
-def _both(rows: Iterable[Spent]) -> _Twice:
+def _both(rows: Iterable[StepBreakdown]) -> _Twice:
     """Each setting on each two GPUs that ran it."""
-    settings: dict[tuple[str, int, float], dict[str, Spent]] = defaultdict(dict)
+    settings: dict[tuple[str, int, float], dict[str, StepBreakdown]] = defaultdict(dict)
     for row in rows:
         settings[row.setting][row.gpu] = row
-    found: dict[tuple[str, str], list[tuple[Spent, Spent]]] = defaultdict(list)
+    found: dict[tuple[str, str], list[tuple[StepBreakdown, StepBreakdown]]] = defaultdict(list)
     for by_gpu in settings.values():
         for a, b in permutations(by_gpu, 2):
             found[a, b].append((by_gpu[a], by_gpu[b]))
@@ -184,7 +184,7 @@ def _both(rows: Iterable[Spent]) -> _Twice:
 
 
 def _fit_pair(
-    own: Sequence[tuple[Spent, Spent]], source: Gpu, target: Gpu, beyond: Mapping[str, Mapping[str, float]]
+    own: Sequence[tuple[StepBreakdown, StepBreakdown]], source: Gpu, target: Gpu, beyond: Mapping[str, Mapping[str, float]]
 ) -> PairFit:
     curves = {}
     for kind in sorted({kind for here, _ in own for kind in here.by_class}):
@@ -199,17 +199,17 @@ def _fit_pair(
     return PairFit(programs=len({a.program for a, _ in own}), curves=curves)
 
 
-def _comparable(kind: str, a: Spent, b: Spent) -> bool:
+def _comparable(kind: str, a: StepBreakdown, b: StepBreakdown) -> bool:
     return kind in a.by_class and kind in b.by_class and (kind == IDLE or (a.whole and b.whole))
 
 
 def _curve(
-    rows: Sequence[Spent],
+    rows: Sequence[StepBreakdown],
     kind: str,
     y: Sequence[float],
     weights: Sequence[float],
-    stiffness: Stiffness,
-) -> Curve:
+    stiffness: CurvePrior,
+) -> AdditiveCurve:
     x = np.array([row.features[kind] for row in rows])
     programs, families = [row.program for row in rows], [row.family for row in rows]
     return fit_curve(x, np.array(y), np.array(weights), programs, families, stiffness)
@@ -244,7 +244,7 @@ def _beyond_facts(
     return found
 
 
-def _device_residual(own: Sequence[tuple[Spent, Spent]], source: Gpu, target: Gpu) -> tuple[float, int]:
+def _device_residual(own: Sequence[tuple[StepBreakdown, StepBreakdown]], source: Gpu, target: Gpu) -> tuple[float, int]:
     weighed, weights, count = 0.0, 0.0, 0
     for a, b in own:
         for kind, seconds in a.by_class.items():
@@ -285,7 +285,7 @@ def _effects(
 # --- how sure
 
 
-def _pair_factors(rows: Sequence[Spent], gpus: Mapping[str, Gpu]) -> dict[str, float]:
+def _pair_factors(rows: Sequence[StepBreakdown], gpus: Mapping[str, Gpu]) -> dict[str, float]:
     """By pair, from programs whose family was left out of a fit of its own.
 
     A program errs alike at all its batch sizes on one pair, and differently on another pair: program and pair are the
@@ -310,11 +310,11 @@ def _pair_factors(rows: Sequence[Spent], gpus: Mapping[str, Gpu]) -> dict[str, f
     return {name: round(math.exp(q * u), 4) for name, u in unit.items()}
 
 
-def _log_error(here: Spent, there: Spent, gpus: Mapping[str, Gpu], fit: TransferFit) -> float:
-    return math.log(there.seconds / seconds_on(gpus[there.gpu], here, gpus[here.gpu], fit))
+def _log_error(here: StepBreakdown, there: StepBreakdown, gpus: Mapping[str, Gpu], fit: TransferFit) -> float:
+    return math.log(there.seconds / transferred_seconds(gpus[there.gpu], here, gpus[here.gpu], fit))
 
 
-def _factors_of_strangers(rows: Sequence[Spent], gpus: Mapping[str, Gpu]) -> tuple[float | None, float | None]:
+def _factors_of_strangers(rows: Sequence[StepBreakdown], gpus: Mapping[str, Gpu]) -> tuple[float | None, float | None]:
     """Of a machine without any measurement, and with one run on it: each machine is made a stranger in turn."""
     by_facts: list[tuple[tuple[str, ...], float]] = []
     after_one: list[tuple[tuple[str, ...], float]] = []
@@ -340,9 +340,9 @@ def _conformal(errors: Sequence[tuple[tuple[str, ...], float]]) -> float | None:
     return round(conformal_factor([e for _, e in errors], [g for g, _ in errors]), 4) if errors else None
 
 
-def _one_a_family(rows: Sequence[Spent]) -> list[Spent]:
+def _one_a_family(rows: Sequence[StepBreakdown]) -> list[StepBreakdown]:
     """The middle one by its length: neither all waiting nor all work."""
-    families: dict[str, list[Spent]] = defaultdict(list)
+    families: dict[str, list[StepBreakdown]] = defaultdict(list)
     for row in rows:
         families[row.family].append(row)
     return [sorted(own, key=lambda row: row.seconds)[len(own) // 2] for _, own in sorted(families.items())]

@@ -1,73 +1,81 @@
-"""One time believed in two ways: by the operations of a program, and by what other programs gain between GPUs.
+"""Combines two predictions of one time: by the operations of a program, and by how other programs speed up.
 
-A program that was timed on some GPUs is moved to another one
+A program that was timed on some GPUs is predicted on another one
 
-    by operations   what `physics.py` says of it there, by what that missed where it was timed
-    by times        by the figures of both GPUs and what other programs made of them, `programs.py`
+    by operations   the model of `physics.py`, corrected by its error where the program was timed
+    by times        by the figures of both GPUs and how other programs ran on them, `by_times.py`
 
-They err by different things. Operations tell what waits for the host, what computes and what only moves bytes, of
-which times tell little; times tell what a GPU reaches of its figures in programs of all kinds, where the kernels of
-`physics.py` are those of image models. Neither is always the better, and each says how far off it may be:
+Their errors have different causes. Operations show what waits for the host, what computes and what only moves bytes,
+about which times say little; times show how much of its figures a GPU reaches in programs of all kinds, whereas the
+kernels of `physics.py` are those of image models. Neither is always better, and each states its uncertainty:
 
     log t ~ N(m₁, s₁²) and N(m₂, s₂²)      w = s₂² / (s₁² + s₂²)      m = w·m₁ + (1 − w)·m₂      s = w·s₁ + (1 − w)·s₂
 
-m is what two independent beliefs make together. s is not: both lean on the same measured times, and where those are
-odd both are wrong, so the interval is as wide as if they erred together. A program that resembles one whose operations
-were measured (`physics.NEAR`) goes by its operations alone: nothing tells more of it.
+m is the mean of two independent estimates. s is not their deviation: both start from the same measured times, and where
+those are odd both are wrong, so the interval is as wide as if they erred together. A program that is similar to one
+whose operations were measured (`physics.SIMILAR`) is predicted by its operations alone: nothing says more about it.
 
-Limits: who is too sure pulls too much.
+Limits: an overconfident prediction gets too much weight.
 """
 
 import math
 from collections.abc import Sequence
 
-from trainfare.estimator.gpu.physics import NEAR, PhysicsFit, StepSeconds, interval_factor, scaled_seconds
+from trainfare.estimator.gpu.physics import SIMILAR, PhysicsFit, StepSeconds, interval_factor, scaled_seconds
 from trainfare.model.interval import Interval
 
-Foretold = tuple[StepSeconds, float]
-"""What the model says of a program on a GPU, and the seconds that it took there."""
+ModelledRun = tuple[StepSeconds, float]
+"""The modelled step of a program on a GPU, and the seconds that were measured there."""
 
 
-def both_ways(
-    there: StepSeconds, gpu: str, known: Sequence[Foretold], fit: PhysicsFit, times: Interval, *, least: float = 1.0
+def predict_combined(
+    step: StepSeconds,
+    gpu: str,
+    known: Sequence[ModelledRun],
+    fit: PhysicsFit,
+    by_times: Interval,
+    *,
+    min_factor: float = 1.0,
 ) -> Interval:
-    """Seconds on `gpu` of a program that took `known` elsewhere; `times` is what these say without its operations."""
-    operations = by_operations(there, gpu, known, fit, least=least)
-    return operations if there.near >= NEAR else between(operations, times)
+    """Seconds on `gpu` of a program that was measured on other GPUs (`known`).
 
-
-def by_operations(
-    there: StepSeconds, gpu: str, known: Sequence[Foretold], fit: PhysicsFit, *, least: float = 1.0
-) -> Interval:
-    """The same by operations alone.
-
-    As doubtful as if nothing of it had been measured: what a measured time tells of the program it does not tell of
-    the GPU, where most of the doubt is. `least` is the factor that any moved time is off by.
+    `step` is its modelled step on `gpu`, and `by_times` the prediction without its operations.
     """
-    return Interval.within_factor(scaled_seconds(there, known), max(least, interval_factor(there, gpu, fit)))
+    by_operations = predict_by_operations(step, gpu, known, fit, min_factor=min_factor)
+    return by_operations if step.similarity >= SIMILAR else combine_intervals(by_operations, by_times)
 
 
-def between(one: Interval, other: Interval) -> Interval:
-    """The nearer to either, the surer that one is; never beyond both, and never surer than the surer one."""
-    doubts = [_doubt(way) for way in (one, other)]
-    if not min(doubts):
-        return (one, other)[doubts.index(0.0)]
-    weight = doubts[1] ** 2 / (doubts[0] ** 2 + doubts[1] ** 2)
+def predict_by_operations(
+    step: StepSeconds, gpu: str, known: Sequence[ModelledRun], fit: PhysicsFit, *, min_factor: float = 1.0
+) -> Interval:
+    """Seconds on `gpu` by the operations alone.
 
-    def weighed(this: float, that: float) -> float:
+    The interval is as wide as without any measurement of the program: a measured time says something about the program
+    and little about the GPU, where most of the uncertainty lies. `min_factor` is its smallest half-width.
+    """
+    return Interval.within_factor(scaled_seconds(step, known), max(min_factor, interval_factor(step, gpu, fit)))
+
+
+def combine_intervals(one: Interval, other: Interval) -> Interval:
+    """The average of two estimates, weighted by their precision: it lies between them, and so does its width."""
+    widths = [_log_half_width(interval) for interval in (one, other)]
+    if not min(widths):
+        return (one, other)[widths.index(0.0)]
+    weight = widths[1] ** 2 / (widths[0] ** 2 + widths[1] ** 2)
+
+    def average(this: float, that: float) -> float:
         return math.exp(weight * math.log(this) + (1 - weight) * math.log(that))
 
-    value = weighed(one.value, other.value)
+    value = average(one.value, other.value)
     return Interval(
         value=value,
-        low=value / weighed(one.value / one.low, other.value / other.low),
-        high=value * weighed(one.high / one.value, other.high / other.value),
+        low=value / average(one.value / one.low, other.value / other.low),
+        high=value * average(one.high / one.value, other.high / other.value),
         confidence=min(one.confidence, other.confidence),
     )
 
 
-def _doubt(belief: Interval) -> float:
-    """Half of its width, in logarithms."""
-    if not belief.low > 0:
-        raise ValueError(f"a time that may be nothing, {belief.low} to {belief.high}, cannot be weighed")
-    return math.log(belief.high / belief.low) / 2
+def _log_half_width(interval: Interval) -> float:
+    if not interval.low > 0:
+        raise ValueError(f"an interval from {interval.low} to {interval.high} has no logarithm")
+    return math.log(interval.high / interval.low) / 2

@@ -167,7 +167,7 @@ _VIEWS: Final = {"aten._unsafe_view"}
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class IterationWork:
     """An iteration, added up once for any number of GPUs."""
 
     flops: Array
@@ -193,7 +193,7 @@ class Work:
     op_units: NDArray[np.int64]
 
 
-def work_of(operations: Sequence[Operation]) -> Work:
+def iteration_work(operations: Sequence[Operation]) -> IterationWork:
     return _Sum(operations).work()
 
 
@@ -225,11 +225,11 @@ class _Sum:
             (flops * operation.flops, moved * operation.bytes, _unit(operation), _PLACE[name], operation.count)
         )
 
-    def work(self) -> Work:
+    def work(self) -> IterationWork:
         channels = np.array(self.channels or [(1.0, 0.0)])
         cached = self.cached or [(0.0, 0.0, 0)]
         ops = self.operations
-        return Work(
+        return IterationWork(
             flops=self.flops,
             bytes=self.bytes,
             launches=self.launches,
@@ -527,7 +527,7 @@ class Rates:
         )
 
 
-def features(work: Work, rates: Rates) -> Array:
+def features(work: IterationWork, rates: Rates) -> Array:
     """x_j in seconds, one row a GPU."""
     moved = np.tile(work.bytes, (len(rates.bandwidth), 1))
     idle = np.maximum(0.0, rates.multiprocessors[:, None] / work.channels - 1.0)
@@ -556,7 +556,7 @@ def features(work: Work, rates: Rates) -> Array:
     return x
 
 
-def roofline(work: Work, rates: Rates) -> Array:
+def roofline(work: IterationWork, rates: Rates) -> Array:
     """No kernel is faster than its arithmetic, nor than its traffic unless that stays in the cache. One a GPU."""
     arithmetic = work.op_flops / rates.unit[:, work.op_units]
     traffic = np.where(work.op_bytes > rates.cache[:, None], work.op_bytes, 0.3 * work.op_bytes)

@@ -1,7 +1,7 @@
-"""What kind of work an operator does, by the name that a profiler gives it: TensorFlow's, or PyTorch's `aten::` ones.
+"""The class of work that an operator does, by its name in a profiler: TensorFlow's, or PyTorch's `aten::` names.
 
-Operators of one class are limited by the same thing on every GPU, so they speed up alike from one GPU to another.
-The backward pass has its own classes where it runs other kernels. A name that nobody listed is `other`.
+Operators of one class are limited by the same resource on every GPU, so they speed up alike from one GPU to another.
+The backward pass has its own classes where it runs other kernels. A name that is not listed is in class `other`.
 """
 
 from collections.abc import Mapping
@@ -74,8 +74,8 @@ def class_of(operator: str) -> str:
 def seconds_by_class(seconds: Mapping[str, float]) -> dict[str, float]:
     """The sum over the operators of each class; a class without time is absent."""
     sums: dict[str, float] = {}
-    for operator, spent in seconds.items():
-        if spent > 0:
+    for operator, operator_seconds in seconds.items():
+        if operator_seconds > 0:
             kind = class_of(operator)
-            sums[kind] = sums.get(kind, 0.0) + spent
+            sums[kind] = sums.get(kind, 0.0) + operator_seconds
     return sums

@@ -29,7 +29,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from trainfare.estimator.fitting.conformal import conformal_factor, usual_factor
+from trainfare.estimator.fitting.conformal import conformal_factor, typical_factor
 from trainfare.estimator.gpu.kernels import (
     FEATURES,
     HOST,
@@ -37,13 +37,13 @@ from trainfare.estimator.gpu.kernels import (
     IS_COMPUTE,
     PRIORS,
     SLOWER,
+    IterationWork,
     Rates,
-    Work,
     features,
+    iteration_work,
     roofline,
-    work_of,
 )
-from trainfare.model.estimate import Limit
+from trainfare.model.estimate import Bottleneck
 from trainfare.model.machine import Gpu
 from trainfare.model.measurement import MeasuredIteration
 from trainfare.model.profile import Operation
@@ -119,7 +119,7 @@ class StepSeconds:
     device_seconds: float
     host_seconds: float
     """What the host needs to launch everything: the iteration is not faster."""
-    limited_by: Limit
+    limited_by: Bottleneck
     unfamiliar: float
     """The share of device time in operators that no measurement stands behind."""
     near: float = 0.0
@@ -127,7 +127,7 @@ class StepSeconds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Residuals:
+class ResidualKernel:
     """ρ = Σ_a weight_a · exp(−‖s − s_a‖² / 2ℓ²), s the roots of the shares of features at their priors.
 
     Shares are written in hundredths, without those that are 0 everywhere.
@@ -140,7 +140,7 @@ class Residuals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
+class GpuEfficiency:
     """e of a measured GPU, and h of its host."""
 
     memory: float = 1.0
@@ -150,7 +150,7 @@ class Reach:
     factor_known_family: float | None = None
     """As in the fit, by the rows of this GPU alone."""
     factor_new_program: float | None = None
-    residuals: Residuals = Residuals()
+    residuals: ResidualKernel = ResidualKernel()
     """What programs that were measured on this GPU later are off by there, beyond those of the fit."""
 
 
@@ -164,10 +164,10 @@ class PhysicsFit:
     """a, by what is launched."""
     launch_seconds: float
     """h of a host that nobody measured."""
-    gpus: Mapping[str, Reach] = field(default_factory=dict)
+    gpus: Mapping[str, GpuEfficiency] = field(default_factory=dict)
     familiar: tuple[str, ...] = ()
     """Features that were measured."""
-    residuals: Residuals = Residuals()
+    residuals: ResidualKernel = ResidualKernel()
     factor_known_family: float = 1.5
     """Up and down, 90 % of the programs that resemble one that was measured, on a GPU that was."""
     factor_new_program: float = 1.5
@@ -211,11 +211,11 @@ class _Rows:
         machines: dict[str, int] = defaultdict(int)
         for gpu, _ in hosts:
             machines[gpu] += 1
-        known: dict[int, tuple[Work, Array, Array]] = {}
+        known: dict[int, tuple[IterationWork, Array, Array]] = {}
         x, least, launches = [], [], []
         for row in rows:
             if id(row.operations) not in known:
-                work = work_of(row.operations)
+                work = iteration_work(row.operations)
                 known[id(row.operations)] = work, features(work, rates), roofline(work, rates)
             work, its_x, its_least = known[id(row.operations)]
             x.append(its_x[place[row.gpu]])
@@ -365,7 +365,7 @@ def _as_fit(rows: _Rows, factors: _Factors) -> PhysicsFit:
         launches={f.name: float(a) for f, a in zip(HOST, HOST_PRIORS * factors.launches, strict=True)},
         launch_seconds=launch,
         gpus={
-            name: Reach(
+            name: GpuEfficiency(
                 memory=float(factors.reach[i, _MEMORY]),
                 tensor=float(factors.reach[i, _TENSOR]),
                 ordinary=float(factors.reach[i, _ORDINARY]),
@@ -388,14 +388,14 @@ def _nearness(some: Array, others: Array, length: float) -> Array:
     return np.asarray(np.exp(-np.maximum(square, 0.0) / (2 * length**2)))
 
 
-def _ridge(shares: Array, target: Array, length: float) -> tuple[Residuals, Array]:
+def _ridge(shares: Array, target: Array, length: float) -> tuple[ResidualKernel, Array]:
     """Beside them the inverse of the kernel with its noise, which tells what is foretold without any of them."""
     hundredths = np.rint(100 * shares)
     used = np.asarray(hundredths.any(axis=0))
     near = _nearness(hundredths[:, used] / 100, hundredths[:, used] / 100, length)
     inverse = np.asarray(np.linalg.inv(near + RESIDUAL_NOISE * np.eye(len(target))), dtype=np.float64)
     weights = inverse @ target
-    found = Residuals(
+    found = ResidualKernel(
         features=tuple(f.name for f, one in zip(FEATURES, used.tolist(), strict=True) if one),
         shares=tuple(tuple(int(value) for value in row) for row in hundredths[:, used]),
         weights=tuple(round(float(weight), 4) for weight in weights),
@@ -414,7 +414,7 @@ class _LeftOut:
     """Whether one of the others resembles it."""
 
 
-def _learnt(table: _Rows, missed: Array) -> tuple[Residuals, _LeftOut, _LeftOut]:
+def _learnt(table: _Rows, missed: Array) -> tuple[ResidualKernel, _LeftOut, _LeftOut]:
     """From what was missed with the family left out; a program on several GPUs is one, with their mean.
 
     Beside them what is still missed of each row without its own program, and without its whole family: an interval
@@ -446,15 +446,15 @@ def _learnt(table: _Rows, missed: Array) -> tuple[Residuals, _LeftOut, _LeftOut]
     return found, without(table.program), without(table.family)
 
 
-def _residual(x: Array, residuals: Residuals) -> tuple[Array, Array]:
+def _residual(x: Array, residuals: ResidualKernel) -> tuple[Array, Array]:
     """ρ, and the nearness to the nearest program; one a row."""
     return _Anchors(residuals).residual(x)
 
 
 class _Anchors:
-    """The programs of Residuals as arrays."""
+    """The programs of ResidualKernel as arrays."""
 
-    def __init__(self, residuals: Residuals) -> None:
+    def __init__(self, residuals: ResidualKernel) -> None:
         self.weights = np.array(residuals.weights)
         self.length = residuals.length
         self.shares = np.zeros((len(residuals.shares), len(FEATURES)))
@@ -522,7 +522,7 @@ def _of_programs(table: _Rows, left_out: _LeftOut, chosen: NDArray[np.bool_]) ->
 
 def _of_gpus(table: _Rows, missed: Array) -> float:
     told = np.flatnonzero(np.isfinite(missed))
-    return usual_factor(missed[told].tolist(), table.gpu[told].tolist()) if len(told) else 1.0
+    return typical_factor(missed[told].tolist(), table.gpu[told].tolist()) if len(told) else 1.0
 
 
 def _folds(groups: Sequence[Hashable], count: int) -> Places:
@@ -602,7 +602,7 @@ def with_measurements(fit: PhysicsFit, rows: Sequence[MeasuredIteration], gpus: 
     return replace(fit, gpus={**fit.gpus, **found})
 
 
-def _on_one_gpu(rows: _Rows, missed: Array) -> Residuals:
+def _on_one_gpu(rows: _Rows, missed: Array) -> ResidualKernel:
     return _ridge(_shares(rows.x), np.clip(missed, -2 * MOST_LEARNT, 2 * MOST_LEARNT), ON_ONE_GPU)[0]
 
 
@@ -615,7 +615,7 @@ class StepModel:
     """`step_seconds` for many sets of operations: what the GPUs and the fit say is gathered once."""
 
     def __init__(self, gpus: Sequence[Gpu], fit: PhysicsFit) -> None:
-        own = [fit.gpus.get(gpu.name, Reach(launch_seconds=fit.launch_seconds)) for gpu in gpus]
+        own = [fit.gpus.get(gpu.name, GpuEfficiency(launch_seconds=fit.launch_seconds)) for gpu in gpus]
         self._rates = Rates.of([_as_reached(gpu) for gpu in gpus])
         self._reach = np.array([(one.memory, one.tensor, one.ordinary, 1.0) for one in own])[:, _SORTS]
         self._launch_seconds = np.array([one.launch_seconds for one in own])
@@ -627,7 +627,7 @@ class StepModel:
 
     def seconds(self, operations: Sequence[Operation]) -> tuple[StepSeconds, ...]:
         """One iteration on each GPU."""
-        work = work_of(operations)
+        work = iteration_work(operations)
         x, least = features(work, self._rates), roofline(work, self._rates)
         parts = x * self._coefficients * self._reach
         host = self._launch_seconds * float(work.launches @ self._launches)
@@ -703,7 +703,7 @@ def _classes(parts: Array) -> tuple[ClassSeconds, ...]:
 _IS_GAP: Final = np.equal(_SORTS, _OWN)
 
 
-def _limit(parts: Array, host: float) -> Limit:
+def _limit(parts: Array, host: float) -> Bottleneck:
     device, gaps = float(parts.sum()), float(parts[_IS_GAP].sum())
     if host > device or gaps > device / 2:
         return "launches"

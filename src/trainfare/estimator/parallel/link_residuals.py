@@ -1,20 +1,20 @@
-"""What a formula of the links misses on a machine, as other programs on that machine have shown.
+"""Corrections of a step-time formula on a machine, learned from the residuals of other programs on that machine.
 
-`fit_ring` tells a step on many GPUs from steps of the same program on few, `links` from one GPU and facts. Some of
-what they get wrong is the machine's doing and the same for all programs: a switch between the third GPU and the
-fourth, hosts that meet on two nodes. For each placement of a machine
+`fit_ring` predicts a step on many GPUs from steps of the same program on few, `links` from one GPU and hardware facts.
+Part of their error belongs to the machine and is the same for all programs: a switch between the third GPU and the
+fourth, hosts that meet on two nodes. For each placement on a machine
 
     log(T / T_formula)  =  a · w  +  b · S/(B·T_formula)
 
-with w the share of the step that follows the sending (`RingFit.sync_share`), S the gradient and B a tenth of the
+with w the elasticity of the step to the time of sending (`RingFit.sync_share`), S the gradient and B a tenth of the
 nominal bandwidth of the link (`gradient_seconds`). a and b come from the steps of other programs on that machine at
-that placement, and, less and less, at those near to it (a Gaussian in ln N and ln K), each program weighing the same,
-pulled to 0. How hard is chosen by leaving families out, for each machine by itself as far as it has steps enough. A
-machine or a placement that no other program was on is left as the formula has it. Where the gradient of some program
-on a machine is not known, b is 0 for all of them: an unknown gradient is not an empty one.
+that placement and, with less weight, at nearby placements (a Gaussian in ln N and ln K), each program weighing the
+same, with a ridge penalty. The penalty is chosen by leaving families out, for each machine separately as far as it has
+enough steps. A machine or a placement without other programs keeps the formula. Where the gradient of some program on a
+machine is not known, b is 0 for all of them: an unknown gradient is not a zero gradient.
 
-The interval is that of families left out (`usual_factor`), in units of `calm + w` (a step that computes is surer than
-one that sends) and of how far off the machine's other programs are.
+The interval covers 90% of families that were left out (`typical_factor`). Its width is proportional to `calm + w` (a
+step that computes is more certain than one that sends) and to the relative error of the machine's other programs.
 """
 
 import math
@@ -24,44 +24,45 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from trainfare.estimator.fitting.conformal import usual_factor
-from trainfare.estimator.parallel.ring import MeasuredStep, Placement, RingFit
+from trainfare.estimator.fitting.conformal import typical_factor
+from trainfare.estimator.parallel.ring import GpuPlacement, MeasuredStep, RingFit
 from trainfare.model.machine import Gpu
 
 if TYPE_CHECKING:
     import numpy as np
 
-PULLS = (0.03, 0.1, 0.3, 1.0, 10.0)
+PENALTIES = (0.03, 0.1, 0.3, 1.0, 10.0)
 _WIDTH = 0.15
-"""Of the Gaussian, in ln N and in ln K."""
-_NEAR = 0.3
-"""A placement further than that from all that are known is not corrected."""
-_WILD = 0.3
-"""A log error beyond this loses weight."""
-_MOST = 0.7
-"""No correction is larger, in logs."""
-_FEW = 5
-_MANY = 40
-"""Steps of a machine from which on these, and no longer those of all, choose its pull."""
+"""Standard deviation of the Gaussian weight, in ln N and in ln K."""
+_MAX_DISTANCE = 0.3
+"""A placement farther than this from all known ones is not corrected."""
+_OUTLIER = 0.3
+"""A log error above this loses weight."""
+_MAX_CORRECTION = 0.7
+"""Largest correction, in logs."""
+_PSEUDO_STEPS = 5
+"""Steps with the typical error that are added to those of each machine."""
+_PSEUDO_STEPS_FOR_PENALTY = 40
+"""Steps with the error of all machines that are added where the penalty of one machine is chosen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Residual:
-    """One step that a formula was asked for and that was measured."""
+    """The log error of a formula for one measured step."""
 
     program: str
     family: str
     machine: str
-    placement: Placement
+    placement: GpuPlacement
     sync_share: float
     gradient_share: float
     """S/(B·T_formula); 0 where the gradient is not known."""
-    log_miss: float
+    log_residual: float
     """ln(T / T_formula)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Correction:
+class LinkCorrection:
     """a and b of one placement."""
 
     nodes: int
@@ -72,68 +73,77 @@ class Correction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResidualFit:
-    """Corrections by machine, and how far nine of ten families stay from what is then said."""
+    """Corrections by machine, and the interval of a corrected prediction."""
 
-    machines: Mapping[str, tuple[Correction, ...]]
+    machines: Mapping[str, tuple[LinkCorrection, ...]]
     spread: float = 0.7
-    """In logs, for a step that is all sending; for one that is all computing calm/(1 + calm) of it."""
+    """Half width of the 90% interval, in logs, of a step that only sends; calm/(1 + calm) of it for one that only
+    computes."""
     calm: float = 0.3
     unrest: Mapping[str, float] = field(default_factory=dict)
-    """By machine: how far off its programs come out beside those of the others; 1 for one that is not known."""
+    """By machine, the error of its programs relative to those of all machines; 1 for a machine that is not known."""
 
-    def log_correction(self, machine: str, placement: Placement, sync_share: float, gradient_share: float) -> float:
+    def log_correction(self, machine: str, placement: GpuPlacement, sync_share: float, gradient_share: float) -> float:
         known = self.machines.get(machine, ())
         if not known:
             return 0.0
         nearest = min(known, key=lambda one: _distance(placement, one.nodes, one.gpus))
-        if _distance(placement, nearest.nodes, nearest.gpus) > _NEAR:
+        if _distance(placement, nearest.nodes, nearest.gpus) > _MAX_DISTANCE:
             return 0.0
-        told = nearest.on_sync * sync_share + nearest.on_gradient * gradient_share
-        return min(max(told, -_MOST), _MOST)
+        correction = nearest.on_sync * sync_share + nearest.on_gradient * gradient_share
+        return min(max(correction, -_MAX_CORRECTION), _MAX_CORRECTION)
 
     def log_spread(self, machine: str, sync_share: float) -> float:
         return self.spread * self.unrest.get(machine, 1.0) * (self.calm + sync_share) / (self.calm + 1)
 
 
-NOTHING_KNOWN = ResidualFit(machines={})
+NO_CORRECTIONS = ResidualFit(machines={})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Foretold:
+class CorrectedStep:
+    """A corrected step time and its 90% interval."""
+
     seconds: float
     low: float
     high: float
 
 
 def gradient_seconds(gradient_bytes: float | None, gpu: Gpu) -> float:
-    """S/B, B a tenth of the nominal bandwidth inside a node: about what a ring reaches of it."""
+    """S/B, with B a tenth of the nominal bandwidth inside a node, about as much as a ring reaches."""
     return (gradient_bytes or 0.0) / (0.1 * gpu.interconnect_gb_per_second * 1e9)
 
 
-def foretell(
+def predict_ring_step(
     ring: RingFit,
-    placement: Placement,
+    placement: GpuPlacement,
     batch_size: float,
     *,
     machine: str,
     gradient_seconds: float,
-    missed: ResidualFit,
-) -> Foretold:
-    """The step at a placement that the program was not on. `gradient_seconds` is S/B."""
+    residuals: ResidualFit,
+) -> CorrectedStep:
+    """The step at a placement on which the program was not measured. `gradient_seconds` is S/B."""
     bare, share = ring.seconds(placement, batch_size), ring.sync_share(placement, batch_size)
-    return corrected(bare, placement, share, machine=machine, gradient_seconds=gradient_seconds, missed=missed)
+    return correct_step(bare, placement, share, machine=machine, gradient_seconds=gradient_seconds, residuals=residuals)
 
 
-def corrected(
-    bare: float, placement: Placement, sync_share: float, *, machine: str, gradient_seconds: float, missed: ResidualFit
-) -> Foretold:
-    """What a formula says, and what it misses on that machine."""
-    seconds = bare * math.exp(missed.log_correction(machine, placement, sync_share, gradient_seconds / bare))
-    factor = math.exp(missed.log_spread(machine, sync_share))
-    return Foretold(seconds=seconds, low=seconds / factor, high=seconds * factor)
+def correct_step(
+    bare: float,
+    placement: GpuPlacement,
+    sync_share: float,
+    *,
+    machine: str,
+    gradient_seconds: float,
+    residuals: ResidualFit,
+) -> CorrectedStep:
+    """The time `bare` of a formula with the correction for that machine."""
+    seconds = bare * math.exp(residuals.log_correction(machine, placement, sync_share, gradient_seconds / bare))
+    factor = math.exp(residuals.log_spread(machine, sync_share))
+    return CorrectedStep(seconds=seconds, low=seconds / factor, high=seconds * factor)
 
 
-def residuals_of(
+def ring_residuals(
     ring: RingFit,
     steps: Sequence[MeasuredStep],
     *,
@@ -142,11 +152,11 @@ def residuals_of(
     machine: str,
     gradient_seconds: float,
 ) -> tuple[Residual, ...]:
-    """Steps on more GPUs than the ring was fitted to, beside what it says of them."""
-    found = []
+    """The residuals of steps on more GPUs than the ring was fitted to."""
+    residuals = []
     for step in steps:
         bare = ring.seconds(step.placement, step.batch_size)
-        found.append(
+        residuals.append(
             Residual(
                 program=program,
                 family=family,
@@ -154,104 +164,114 @@ def residuals_of(
                 placement=step.placement,
                 sync_share=ring.sync_share(step.placement, step.batch_size),
                 gradient_share=gradient_seconds / bare,
-                log_miss=math.log(step.seconds / bare),
+                log_residual=math.log(step.seconds / bare),
             )
         )
-    return tuple(found)
+    return tuple(residuals)
 
 
-def fit_residuals(misses: Sequence[Residual], *, pulls: Sequence[float] = PULLS, calm: float = 0.3) -> ResidualFit:
-    """The pulls with which families come out best when left out, their corrections, and how far those left out stray.
+def fit_residuals(
+    residuals: Sequence[Residual], *, penalties: Sequence[float] = PENALTIES, calm: float = 0.3
+) -> ResidualFit:
+    """Corrections with the penalties that predict left-out families best, and the interval of those families.
 
-    Without pulls to choose from nothing is corrected, and only the interval is learnt.
+    Without penalties to choose from nothing is corrected, and only the interval is learned.
     """
-    families = sorted({miss.family for miss in misses})
+    families = sorted({residual.family for residual in residuals})
     if len(families) < 2:
-        return NOTHING_KNOWN
-    tried = {pull: _left_out(misses, families, pull) for pull in pulls}
-    chosen = _pulls(tried) if tried else {}
-    left = [one for pull, found in tried.items() for one in found if chosen[one[1].machine] == pull]
-    errors = left if tried else [(miss.log_miss, miss) for miss in misses]
-    scaled = [(error * (1 + calm) / (calm + miss.sync_share), miss) for error, miss in errors]
-    without = {family: _unrest([one for one in scaled if one[1].family != family]) for family in families}
-    calmed = [error / without[miss.family].get(miss.machine, 1.0) for error, miss in scaled]
+        return NO_CORRECTIONS
+    tried = {penalty: _held_out_errors(residuals, families, penalty) for penalty in penalties}
+    chosen = _choose_penalties(tried) if tried else {}
+    corrected = [pair for penalty, errors in tried.items() for pair in errors if chosen[pair[1].machine] == penalty]
+    pairs = corrected if tried else [(residual.log_residual, residual) for residual in residuals]
+    scaled = [(error * (1 + calm) / (calm + residual.sync_share), residual) for error, residual in pairs]
+    without = {family: _relative_errors([pair for pair in scaled if pair[1].family != family]) for family in families}
+    normalised = [error / without[residual.family].get(residual.machine, 1.0) for error, residual in scaled]
     return ResidualFit(
-        machines=_corrections(misses, chosen) if tried else {},
-        spread=math.log(usual_factor(calmed, [miss.family for _, miss in scaled])),
+        machines=_corrections(residuals, chosen) if tried else {},
+        spread=math.log(typical_factor(normalised, [residual.family for _, residual in scaled])),
         calm=calm,
-        unrest=_unrest(scaled),
+        unrest=_relative_errors(scaled),
     )
 
 
-def _unrest(errors: Sequence[tuple[float, Residual]]) -> dict[str, float]:
-    """Mean absolute error of each machine over that of all, as if `_FEW` more of its steps were like the others'."""
+def _relative_errors(errors: Sequence[tuple[float, Residual]]) -> dict[str, float]:
+    """The mean absolute error of each machine over that of all, with `_PSEUDO_STEPS` typical steps added."""
     by_machine: dict[str, list[float]] = defaultdict(list)
-    for error, miss in errors:
-        by_machine[miss.machine].append(abs(error))
-    usual = fmean(abs(error) for error, _ in errors)
+    for error, residual in errors:
+        by_machine[residual.machine].append(abs(error))
+    typical = fmean(abs(error) for error, _ in errors)
     return {
-        machine: (sum(own) + _FEW * usual) / (len(own) + _FEW) / usual if usual else 1.0
+        machine: (sum(own) + _PSEUDO_STEPS * typical) / (len(own) + _PSEUDO_STEPS) / typical if typical else 1.0
         for machine, own in by_machine.items()
     }
 
 
-def _left_out(misses: Sequence[Residual], families: Sequence[str], pull: float) -> list[tuple[float, Residual]]:
-    found = []
+def _held_out_errors(
+    residuals: Sequence[Residual], families: Sequence[str], penalty: float
+) -> list[tuple[float, Residual]]:
+    """The log error of each residual after a correction that was learned without its family."""
+    errors = []
     for family in families:
-        others = [miss for miss in misses if miss.family != family]
-        fit = ResidualFit(machines=_corrections(others, {miss.machine: pull for miss in others}))
-        for miss in misses:
-            if miss.family == family:
-                told = fit.log_correction(miss.machine, miss.placement, miss.sync_share, miss.gradient_share)
-                found.append((miss.log_miss - told, miss))
-    return found
+        others = [residual for residual in residuals if residual.family != family]
+        fit = ResidualFit(machines=_corrections(others, {residual.machine: penalty for residual in others}))
+        for residual in residuals:
+            if residual.family == family:
+                correction = fit.log_correction(
+                    residual.machine, residual.placement, residual.sync_share, residual.gradient_share
+                )
+                errors.append((residual.log_residual - correction, residual))
+    return errors
 
 
-def _pulls(tried: Mapping[float, Sequence[tuple[float, Residual]]]) -> dict[str, float]:
-    """Of each machine: the least mean absolute error, as if `_MANY` more of its steps erred as those of all do."""
-    of_all: dict[float, float] = {}
-    of_one: dict[str, dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for pull, found in tried.items():
-        of_all[pull] = fmean(abs(error) for error, _ in found)
-        for error, miss in found:
-            of_one[miss.machine][pull].append(abs(error))
+def _choose_penalties(tried: Mapping[float, Sequence[tuple[float, Residual]]]) -> dict[str, float]:
+    """The penalty of each machine with the least mean absolute error, with steps of all machines added."""
+    overall: dict[float, float] = {}
+    by_machine: dict[str, dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for penalty, errors in tried.items():
+        overall[penalty] = fmean(abs(error) for error, _ in errors)
+        for error, residual in errors:
+            by_machine[residual.machine][penalty].append(abs(error))
     return {
-        machine: min(own, key=lambda pull: sum(own[pull]) + _MANY * of_all[pull]) for machine, own in of_one.items()
+        machine: min(own, key=lambda penalty: sum(own[penalty]) + _PSEUDO_STEPS_FOR_PENALTY * overall[penalty])
+        for machine, own in by_machine.items()
     }
 
 
-def _corrections(misses: Sequence[Residual], pulls: Mapping[str, float]) -> dict[str, tuple[Correction, ...]]:
+def _corrections(
+    residuals: Sequence[Residual], penalties: Mapping[str, float]
+) -> dict[str, tuple[LinkCorrection, ...]]:
     by_machine: dict[str, list[Residual]] = defaultdict(list)
-    for miss in misses:
-        by_machine[miss.machine].append(miss)
-    return {machine: _of_machine(own, pulls[machine]) for machine, own in sorted(by_machine.items())}
+    for residual in residuals:
+        by_machine[residual.machine].append(residual)
+    return {machine: _machine_corrections(own, penalties[machine]) for machine, own in sorted(by_machine.items())}
 
 
-def _of_machine(misses: Sequence[Residual], pull: float) -> tuple[Correction, ...]:
+def _machine_corrections(residuals: Sequence[Residual], penalty: float) -> tuple[LinkCorrection, ...]:
     import numpy as np
 
-    rows = Counter(miss.program for miss in misses)
-    all_known = all(miss.gradient_share for miss in misses)
-    columns = np.array([[miss.sync_share, miss.gradient_share if all_known else 0.0] for miss in misses])
-    logs = np.array([miss.log_miss for miss in misses])
-    weights = np.array([1 / rows[miss.program] for miss in misses]) / np.sqrt(1 + (logs / _WILD) ** 2)
-    n = np.log([miss.placement.nodes for miss in misses])
-    k = np.log([miss.placement.gpus for miss in misses])
-    found = []
-    for nodes, gpus in sorted({(miss.placement.nodes, miss.placement.gpus) for miss in misses}):
+    rows = Counter(residual.program for residual in residuals)
+    all_known = all(residual.gradient_share for residual in residuals)
+    columns = np.array([[r.sync_share, r.gradient_share if all_known else 0.0] for r in residuals])
+    logs = np.array([r.log_residual for r in residuals])
+    weights = np.array([1 / rows[r.program] for r in residuals]) / np.sqrt(1 + (logs / _OUTLIER) ** 2)
+    n = np.log([r.placement.nodes for r in residuals])
+    k = np.log([r.placement.gpus for r in residuals])
+    corrections = []
+    for nodes, gpus in sorted({(r.placement.nodes, r.placement.gpus) for r in residuals}):
         near = np.exp(-((n - math.log(nodes)) ** 2 + (k - math.log(gpus)) ** 2) / (2 * _WIDTH**2))
-        on_sync, on_gradient = _ridge(columns, logs, weights * near, pull)
-        found.append(Correction(nodes=nodes, gpus=gpus, on_sync=on_sync, on_gradient=on_gradient))
-    return tuple(found)
+        on_sync, on_gradient = _ridge(columns, logs, weights * near, penalty)
+        corrections.append(LinkCorrection(nodes=nodes, gpus=gpus, on_sync=on_sync, on_gradient=on_gradient))
+    return tuple(corrections)
 
 
-def _ridge(columns: "np.ndarray", logs: "np.ndarray", weights: "np.ndarray", pull: float) -> tuple[float, float]:
+def _ridge(columns: "np.ndarray", logs: "np.ndarray", weights: "np.ndarray", penalty: float) -> tuple[float, float]:
     import numpy as np
 
     weighted = columns * weights[:, None]
-    a, b = np.linalg.solve(weighted.T @ columns + pull * np.eye(2), weighted.T @ logs)
+    a, b = np.linalg.solve(weighted.T @ columns + penalty * np.eye(2), weighted.T @ logs)
     return float(a), float(b)
 
 
-def _distance(placement: Placement, nodes: int, gpus: int) -> float:
+def _distance(placement: GpuPlacement, nodes: int, gpus: int) -> float:
     return math.hypot(math.log(placement.nodes / nodes), math.log(placement.gpus / gpus))

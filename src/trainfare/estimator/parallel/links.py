@@ -1,22 +1,22 @@
-"""Step time on a cluster that nobody has measured: from the step on one GPU, the gradient and facts of the links.
+"""Step time on a cluster that was not measured, from the step on one GPU, the gradient and facts of the links.
 
-    T     = (G^γ + Y^γ)^(1/γ)                              γ ≥ 1: how far sending hides behind computing
-    G     = alone · (1 + crowding·(q − 1)) · (1 + straggling·ln K)
+    T     = (G^γ + Y^γ)^(1/γ)                              γ ≥ 1: the overlap of sending and computing
+    G     = t₁ · (1 + crowding·(q − 1)) · (1 + straggling·ln K)
     Y     = Y_in + Y_out
     Y_in  = 2(q−1)/q · S/(e·B) + 2(q−1)·latency            a ring of the q GPUs of a node, over NVLink or PCIe
     Y_out = (2(n−1)/n + pressing·2(q−1)/q/(n−1)) · S/(e·B) + 2(n−1)·latency        a ring of n nodes, over the network
 
-K = q·n GPUs, S the bytes of the gradient, B the nominal bandwidth, e the share of it that is reached. GPUs of one node
-press through the same host, on two nodes all of them through one pair: the 1/(n − 1) of `scaling`, found, not derived.
-What is shared by all programs (γ, crowding, straggling, e of each kind of link, latencies, pressing) is fitted over
-programs whose steps were measured on one GPU and on several. A GPU that was among them has a factor of its own on e,
-pulled to 1: servers with the same GPU are wired alike. Where S is not known it is taken as the usual one for a step of
-that length, S = usual · alone, and more in half precision, which computes sooner and sends as much.
+with t₁ the step on one GPU, K = q·n GPUs, S the bytes of the gradient, B the nominal bandwidth and e the share of it
+that is reached. The GPUs of one node share the network link of their host; the 1/(n − 1) is empirical, as in `ring.py`.
+The parameters that all programs share (γ, crowding, straggling, e of each kind of link, latencies, pressing) are fitted
+to programs whose steps were measured on one GPU and on several. A GPU among them has its own factor on e, regularised
+to 1, because servers with the same GPU are wired in the same way. Where S is not known it is the typical one for a step
+of that length, S = usual · t₁, and more in half precision, which computes faster and sends as much.
 
-One process that drives several GPUs (`DataParallel`) follows the same form with other constants: fit it apart.
+One process that drives several GPUs (`DataParallel`) has the same form with other constants and needs its own fit.
 
-Limits: all nodes are alike and their GPUs evenly spread; nothing here knows of input pipelines that starve, of
-gradient compression, sharded optimisers or pipelines of stages.
+Limits: all nodes are equal and their GPUs evenly spread; input pipelines that starve, gradient compression, sharded
+optimisers and pipeline parallelism are not modelled.
 """
 
 import math
@@ -27,14 +27,14 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from trainfare.estimator.parallel.link_residuals import (
-    NOTHING_KNOWN,
+    NO_CORRECTIONS,
     Residual,
     ResidualFit,
-    corrected,
+    correct_step,
     fit_residuals,
     gradient_seconds,
 )
-from trainfare.estimator.parallel.ring import SHIPPED, Placement, RingFit, overlapped_seconds
+from trainfare.estimator.parallel.ring import DEFAULT_RING_SETTINGS, GpuPlacement, RingFit, overlapped_seconds
 from trainfare.model.checks import require_positive, require_text
 from trainfare.model.machine import Gpu, VmType
 
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 Link = Literal["NVLink", "PCIe", "network"]
 
 UNKNOWN_NETWORK_GB_PER_SECOND = 1.25
-"""10 Gbit/s: what most machines with a GPU have at least. Taken where the catalog does not say."""
+"""10 Gbit/s, which most machines with a GPU have at least; used where the catalog does not state it."""
 
-HALF = ("float16", "bfloat16")
+HALF_DTYPES = ("float16", "bfloat16")
 
 _LINKS: tuple[Link, ...] = ("NVLink", "PCIe", "network")
 _INSIDE: tuple[Link, ...] = ("NVLink", "PCIe")
@@ -54,58 +54,59 @@ _INSIDE: tuple[Link, ...] = ("NVLink", "PCIe")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterStep:
-    """A step measured on several GPUs, beside the step of the same program and batch of one GPU on one."""
+    """A step measured on several GPUs, and the step of the same program on one GPU at the same batch per GPU."""
 
     program: str
     family: str
     gpu: Gpu
     gpus: int
     nodes: int
-    alone_seconds: float
+    single_gpu_seconds: float
     seconds: float
     gradient_bytes: float | None = None
-    """None: not known, or `seconds` are not those of a whole step."""
+    """None where it is not known, or where `seconds` are not those of a complete step."""
     network_gb_per_second: float | None = None
     machine: str | None = None
-    """Where machines with this GPU are to be told apart; else the name of the GPU."""
+    """Distinguishes machines with the same GPU; by default the name of the GPU."""
     half: bool = False
-    """Whether it computes in half precision."""
+    """True for a program that computes in half precision."""
 
     def __post_init__(self) -> None:
         require_text(program=self.program, family=self.family)
-        require_positive(gpus=self.gpus, nodes=self.nodes, alone_seconds=self.alone_seconds, seconds=self.seconds)
+        require_positive(gpus=self.gpus, nodes=self.nodes)
+        require_positive(single_gpu_seconds=self.single_gpu_seconds, seconds=self.seconds)
         require_positive(gradient_bytes=self.gradient_bytes, network_gb_per_second=self.network_gb_per_second)
         if self.gpus < self.nodes:
-            raise ValueError(f"{self.nodes} nodes need as many GPUs at least, got {self.gpus}")
+            raise ValueError(f"{self.nodes} nodes need at least as many GPUs, got {self.gpus}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingFit:
-    """What programs share, by kind of link."""
+    """The parameters that all programs share, by kind of link."""
 
     gamma: Mapping[str, float]
-    """By the slowest kind of link that is used: the network, if there is more than one node."""
+    """By the slowest kind of link in use: the network, if there is more than one node."""
     straggling: float
     pressing: float
     crowding: Mapping[str, float]
     efficiency: Mapping[str, float]
     """Share of the nominal bandwidth that is reached."""
     latency_seconds: Mapping[str, float]
-    """Of one hop."""
+    """Latency of one hop."""
     usual_gradient: float = 1.5
-    """S over `alone` in GB/s, for a gradient that is not known, in float32; latencies are within it."""
+    """S over t₁ in GB/s in float32, for a gradient that is not known; it includes latencies."""
     at_half: float = 3.0
-    """How many times as much it is in half precision."""
+    """The factor on it in half precision."""
     of_gpu: Mapping[str, float] = field(default_factory=dict)
-    """`PCIe/T4`: a factor on the efficiency of GPUs that were measured."""
-    one_node: ResidualFit = NOTHING_KNOWN
-    several_nodes: ResidualFit = NOTHING_KNOWN
-    """What the formula misses on known machines, and how far it strays; a machine goes by the name of its GPU."""
+    """A factor on the efficiency of GPUs that were measured, by a key such as `PCIe/T4`."""
+    one_node: ResidualFit = NO_CORRECTIONS
+    several_nodes: ResidualFit = NO_CORRECTIONS
+    """Corrections on known machines, and the interval; a machine has the name of its GPU."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSeconds:
-    """A step on a cluster, its 90 % interval, and what it spends on adding up gradients."""
+    """A step on a cluster, its 90% interval, and the time of adding up gradients."""
 
     seconds: float
     low: float
@@ -115,7 +116,10 @@ class ClusterSeconds:
 
 
 def link_of(gpu: Gpu) -> Link:
-    """Every fabric of a vendor's own counts as NVLink. An NVLink bridge joins pairs, and a node of more has PCIe."""
+    """The kind of link between GPUs of a node.
+
+    A vendor's own fabric counts as NVLink. An NVLink bridge joins only pairs, so a larger node uses PCIe.
+    """
     return _link_called(gpu.interconnect)
 
 
@@ -127,13 +131,13 @@ def _link_called(interconnect: str) -> Link:
 
 @cache
 def per_gpu_batch(global_batch: float, *, gpus: int) -> float:
-    """Strong scaling: the batch of all GPUs stays, and each has its share. (Weak: each GPU keeps its own batch.)"""
+    """The batch of one GPU under strong scaling, where the global batch stays the same."""
     require_positive(global_batch=global_batch, gpus=gpus)
     return global_batch / gpus
 
 
 def cluster_seconds(
-    alone_seconds: float,
+    single_gpu_seconds: float,
     *,
     gradient_bytes: float | None,
     gpu: Gpu,
@@ -146,14 +150,14 @@ def cluster_seconds(
 ) -> ClusterSeconds:
     """The step on `nodes` nodes of `gpus_per_node` GPUs, from the step of one GPU at the batch that each will have.
 
-    `alone_seconds` is the caller's to give at that batch: the batch of all over all GPUs where that stays (strong
-    scaling), the batch of one GPU where that stays (weak). `measured` is the same program's own fit on few GPUs of this
-    machine: it then says what is sent and how far that hides. Of several nodes it is asked only if it has seen several:
-    one node told so little of them that facts did better (docs/decisions/0083). But half of what facts miss on that
-    node (the anchor of `scaling`) is carried on to several: T = T_facts · (T_measured / T_facts on one node)^½.
+    `single_gpu_seconds` is the time at that batch: the global batch over all GPUs under strong scaling, the batch of
+    one GPU under weak scaling. `measured` is the program's own fit on few GPUs of this machine; it then gives the time
+    of sending and its overlap. It is used for several nodes only if it was fitted to several: one node predicts them
+    so badly that facts did better (docs/decisions/0083). But half of the error of facts on that node (the anchor of
+    `ring.py`) is applied to several nodes: T = T_facts · (T_measured / T_facts on one node)^½.
     """
     network = vm_type.network_gb_per_second if vm_type is not None else None
-    cluster = Cluster(
+    cluster = ClusterPredictor(
         gradient_bytes=gradient_bytes,
         gpu=gpu,
         network_gb_per_second=network,
@@ -162,11 +166,11 @@ def cluster_seconds(
         fit=fit,
         half=half,
     )
-    return cluster.seconds(alone_seconds, measured)
+    return cluster.seconds(single_gpu_seconds, measured)
 
 
-class Cluster:
-    """`cluster_seconds` for many steps of one program: what does not go by the step on one GPU is reckoned once."""
+class ClusterPredictor:
+    """`cluster_seconds` for many steps of one program; terms without the step on one GPU are computed once."""
 
     def __init__(
         self,
@@ -180,56 +184,50 @@ class Cluster:
         half: bool = False,
     ) -> None:
         require_positive(gpus_per_node=gpus_per_node, nodes=nodes)
-        self._placement = Placement(nodes=nodes, gpus=gpus_per_node * nodes)
-        self._facts = fit, gradient_bytes, gpu, network_gb_per_second, gpus_per_node, nodes, half
+        self._placement = GpuPlacement(nodes=nodes, gpus=gpus_per_node * nodes)
+        self._facts = _ClusterFacts(fit, gradient_bytes, gpu, network_gb_per_second, gpus_per_node, nodes, half)
         self._gradient_seconds = gradient_seconds(gradient_bytes, gpu)
-        self._slowed_by = _slowed_by(fit, gpu, gpus_per_node, nodes)
-        self._sent = None if gradient_bytes is None else _sent(1.0, *self._facts)
+        self._slowdown = self._facts.slowdown()
+        self._sync_terms = None if gradient_bytes is None else self._facts.sync_terms(1.0)
 
-    def seconds(self, alone_seconds: float, measured: RingFit | None = None) -> ClusterSeconds:
-        if not 0 < alone_seconds < math.inf:
-            require_positive(alone_seconds=alone_seconds)
-        fit, _, gpu, _, q, n, _ = self._facts
-        if q * n == 1:
-            return ClusterSeconds(
-                seconds=alone_seconds, low=alone_seconds, high=alone_seconds, sync_seconds=0.0, limited_by="computing"
-            )
-        if measured is not None and (n == 1 or measured.seen_nodes > 1):
-            parts = _measured_parts(measured, alone_seconds, q, n)
+    def seconds(self, single_gpu_seconds: float, measured: RingFit | None = None) -> ClusterSeconds:
+        if not 0 < single_gpu_seconds < math.inf:
+            require_positive(single_gpu_seconds=single_gpu_seconds)
+        t1, facts = single_gpu_seconds, self._facts
+        if facts.q * facts.n == 1:
+            return ClusterSeconds(seconds=t1, low=t1, high=t1, sync_seconds=0.0, limited_by="computing")
+        if measured is not None and (facts.n == 1 or measured.max_measured_nodes > 1):
+            parts = _measured_parts(measured, t1, facts.q, facts.n)
         else:
-            sent = self._sent or _sent(alone_seconds, *self._facts)
-            crowded, straggling = self._slowed_by
-            parts = _Parts(alone_seconds * crowded * straggling, *sent)
+            terms = self._sync_terms or facts.sync_terms(t1)
+            parts = _StepParts(t1 * self._slowdown, *terms)
             if measured is not None:
-                _, gradient_bytes, _, network, _, _, half = self._facts
-                parts = parts.times(_seen_on_a_node(measured, alone_seconds, fit, gradient_bytes, gpu, network, half))
-        return _answer(parts, fit, gpu.name, self._placement, self._gradient_seconds)
+                parts = parts.scaled(_one_node_correction(measured, t1, facts))
+        return _corrected(parts, facts.fit, facts.gpu.name, self._placement, self._gradient_seconds)
 
 
-def seconds_of(step: ClusterStep, fit: ScalingFit, measured: RingFit | None = None) -> ClusterSeconds:
-    """What the fit says of a step that was measured. `measured` is the program's own fit to steps on one node."""
-    parts = _parts_of(step, fit)
+def predict_cluster_step(step: ClusterStep, fit: ScalingFit, measured: RingFit | None = None) -> ClusterSeconds:
+    """The prediction for a step that was measured. `measured` is the program's own fit to steps on one node."""
+    facts = _step_facts(step, fit)
+    parts = facts.parts(step.single_gpu_seconds)
     if measured is not None and step.nodes > 1:
-        facts = fit, step.gradient_bytes, step.gpu, step.network_gb_per_second, step.half
-        parts = parts.times(_seen_on_a_node(measured, step.alone_seconds, *facts))
-    return _answer(
+        parts = parts.scaled(_one_node_correction(measured, step.single_gpu_seconds, facts))
+    return _corrected(
         parts,
         fit,
         step.machine or step.gpu.name,
-        Placement(nodes=step.nodes, gpus=step.gpus),
+        GpuPlacement(nodes=step.nodes, gpus=step.gpus),
         gradient_seconds(step.gradient_bytes, step.gpu),
     )
 
 
-class _Parts(NamedTuple):
+class _StepParts(NamedTuple):
+    """G, Y_in, Y_out and γ of the formula."""
+
     grad: float
     inside: float
     outside: float
     gamma: float
-
-    @property
-    def sync(self) -> float:
-        return self.inside + self.outside
 
     @property
     def seconds(self) -> float:
@@ -237,99 +235,99 @@ class _Parts(NamedTuple):
 
     @property
     def sync_share(self) -> float:
+        """The elasticity of the step to the time of sending."""
         sync = self.inside + self.outside
         return 1 / (1 + (self.grad / sync) ** self.gamma) if sync else 0.0
 
-    def times(self, factor: float) -> "_Parts":
-        return _Parts(self.grad * factor, self.inside * factor, self.outside * factor, self.gamma)
+    def scaled(self, factor: float) -> "_StepParts":
+        return _StepParts(self.grad * factor, self.inside * factor, self.outside * factor, self.gamma)
 
 
-def _answer(parts: _Parts, fit: ScalingFit, machine: str, placement: Placement, gradient: float) -> ClusterSeconds:
-    told = corrected(
+class _ClusterFacts(NamedTuple):
+    """Everything that the formula needs but the step on one GPU."""
+
+    fit: ScalingFit
+    gradient_bytes: float | None
+    gpu: Gpu
+    network_gb_per_second: float | None
+    q: float
+    n: int
+    half: bool
+
+    def parts(self, single_gpu_seconds: float) -> _StepParts:
+        return _StepParts(single_gpu_seconds * self.slowdown(), *self.sync_terms(single_gpu_seconds))
+
+    def slowdown(self) -> float:
+        """G/t₁ of the formula: crowding and straggling."""
+        crowding = 1 + self.fit.crowding[link_of(self.gpu)] * (self.q - 1)
+        return crowding * (1 + self.fit.straggling * math.log(self.q * self.n))
+
+    def sync_terms(self, single_gpu_seconds: float) -> tuple[float, float, float]:
+        """Y_in, Y_out and γ of the formula; `single_gpu_seconds` counts only where the gradient is not known."""
+        fit, q, n, inside = self.fit, self.q, self.n, link_of(self.gpu)
+        within, hop = self._transfer(inside, self.gpu.interconnect_gb_per_second, single_gpu_seconds)
+        y_in = 2 * (q - 1) / q * within + 2 * (q - 1) * hop
+        if n == 1:
+            return y_in, 0.0, fit.gamma[inside]
+        network = self.network_gb_per_second or UNKNOWN_NETWORK_GB_PER_SECOND
+        across, hop = self._transfer("network", network, single_gpu_seconds)
+        y_out = 2 * across * ((n - 1) / n + fit.pressing * (q - 1) / q / (n - 1)) + 2 * (n - 1) * hop
+        return y_in, y_out, fit.gamma["network"]
+
+    def _transfer(self, link: Link, gb_per_second: float, single_gpu_seconds: float) -> tuple[float, float]:
+        """S/(e·B) and the latency of a hop."""
+        fit = self.fit
+        reached = fit.efficiency[link] * fit.of_gpu.get(f"{link}/{self.gpu.name}", 1.0) * gb_per_second
+        if self.gradient_bytes is None:
+            typical = fit.usual_gradient * (fit.at_half if self.half else 1.0)
+            return typical * single_gpu_seconds / reached, 0.0
+        return self.gradient_bytes / (reached * 1e9), fit.latency_seconds[link]
+
+
+def _step_facts(step: ClusterStep, fit: ScalingFit) -> _ClusterFacts:
+    q = step.gpus / step.nodes
+    return _ClusterFacts(fit, step.gradient_bytes, step.gpu, step.network_gb_per_second, q, step.nodes, step.half)
+
+
+def _corrected(
+    parts: _StepParts, fit: ScalingFit, machine: str, placement: GpuPlacement, gradient: float
+) -> ClusterSeconds:
+    step = correct_step(
         parts.seconds,
         placement,
         parts.sync_share,
         machine=machine,
         gradient_seconds=gradient,
-        missed=fit.one_node if placement.nodes == 1 else fit.several_nodes,
+        residuals=fit.one_node if placement.nodes == 1 else fit.several_nodes,
     )
     grad, inside, outside, _ = parts
     largest = max(grad, inside, outside)
     return ClusterSeconds(
-        seconds=told.seconds,
-        low=told.low,
-        high=told.high,
+        seconds=step.seconds,
+        low=step.low,
+        high=step.high,
         sync_seconds=inside + outside,
         limited_by=("computing" if grad == largest else "network" if outside == largest else "links inside a node"),
     )
 
 
-def _measured_parts(measured: RingFit, alone: float, q: int, n: int) -> _Parts:
-    everywhere = Placement(nodes=n, gpus=q * n)
-    inside = measured.sync_seconds(Placement(nodes=1, gpus=q))
+def _measured_parts(measured: RingFit, single_gpu_seconds: float, q: float, n: int) -> _StepParts:
+    gpus_on_node = round(q)
+    everywhere = GpuPlacement(nodes=n, gpus=gpus_on_node * n)
+    inside = measured.sync_seconds(GpuPlacement(nodes=1, gpus=gpus_on_node))
     sync = measured.sync_seconds(everywhere)
-    grad = alone * (1 + measured.crowding * (q - 1)) * (1 + measured.straggling * math.log(q * n))
-    return _Parts(grad, min(inside, sync), max(sync - inside, 0.0), measured.gamma)
+    slowdown = (1 + measured.crowding * (q - 1)) * (1 + measured.straggling * math.log(q * n))
+    return _StepParts(single_gpu_seconds * slowdown, min(inside, sync), max(sync - inside, 0.0), measured.gamma)
 
 
-def _seen_on_a_node(
-    measured: RingFit,
-    alone: float,
-    fit: ScalingFit,
-    gradient_bytes: float | None,
-    gpu: Gpu,
-    network_gb_per_second: float | None,
-    half: bool,
-) -> float:
-    """(T_measured / T_facts)^anchor on the most GPUs of one node that the program was measured on."""
-    q = measured.seen_on_a_node
+def _one_node_correction(measured: RingFit, single_gpu_seconds: float, facts: _ClusterFacts) -> float:
+    """(T_measured / T_facts)^anchor on the largest number of GPUs of one node on which the program was measured."""
+    q = measured.max_gpus_on_one_node
     if q == 1:
         return 1.0
-    crowded, straggling = _slowed_by(fit, gpu, q, 1)
-    sent = _sent(alone, fit, gradient_bytes, gpu, network_gb_per_second, q, 1, half)
-    facts = _Parts(alone * crowded * straggling, *sent)
-    return float((_measured_parts(measured, alone, q, 1).seconds / facts.seconds) ** SHIPPED.anchor)
-
-
-def _slowed_by(fit: ScalingFit, gpu: Gpu, q: float, n: int) -> tuple[float, float]:
-    """The two factors on `alone` that make G of the formula: crowding and straggling."""
-    return 1 + fit.crowding[link_of(gpu)] * (q - 1), 1 + fit.straggling * math.log(q * n)
-
-
-def _sent(
-    alone: float,
-    fit: ScalingFit,
-    gradient_bytes: float | None,
-    gpu: Gpu,
-    network_gb_per_second: float | None,
-    q: float,
-    n: int,
-    half: bool,
-) -> tuple[float, float, float]:
-    """Y_in, Y_out and γ of the formula; `alone` counts only where the gradient is not known."""
-    inside = link_of(gpu)
-
-    def transfer(link: Link, gb_per_second: float) -> tuple[float, float]:
-        """S/(e·B) and the latency of a hop."""
-        reached = fit.efficiency[link] * fit.of_gpu.get(f"{link}/{gpu.name}", 1.0) * gb_per_second
-        if gradient_bytes is None:
-            return fit.usual_gradient * (fit.at_half if half else 1.0) * alone / reached, 0.0
-        return gradient_bytes / (reached * 1e9), fit.latency_seconds[link]
-
-    within, hop = transfer(inside, gpu.interconnect_gb_per_second)
-    y_in = 2 * (q - 1) / q * within + 2 * (q - 1) * hop
-    if n == 1:
-        return y_in, 0.0, fit.gamma[inside]
-    across, hop = transfer("network", network_gb_per_second or UNKNOWN_NETWORK_GB_PER_SECOND)
-    y_out = 2 * across * ((n - 1) / n + fit.pressing * (q - 1) / q / (n - 1)) + 2 * (n - 1) * hop
-    return y_in, y_out, fit.gamma["network"]
-
-
-def _parts_of(step: ClusterStep, fit: ScalingFit) -> _Parts:
-    q, n, network = step.gpus / step.nodes, step.nodes, step.network_gb_per_second
-    sent = _sent(step.alone_seconds, fit, step.gradient_bytes, step.gpu, network, q, n, step.half)
-    crowded, straggling = _slowed_by(fit, step.gpu, q, n)
-    return _Parts(step.alone_seconds * crowded * straggling, *sent)
+    by_facts = facts._replace(q=q, n=1).parts(single_gpu_seconds).seconds
+    by_measurement = _measured_parts(measured, single_gpu_seconds, q, 1).seconds
+    return float((by_measurement / by_facts) ** DEFAULT_RING_SETTINGS.anchor)
 
 
 _PRIOR = {
@@ -349,91 +347,93 @@ _PRIOR = {
     "usual gradient": 1.0,
     "at half": 2.0,
 }
-"""Where nothing is measured, and, held loosely, where something is: orders of magnitude, not findings."""
+"""Orders of magnitude, to which the fit is weakly regularised."""
 
-_PULL = 0.02
-_PULL_OF_GPU = 0.02
-"""In units of the mean squared log error: how hard a coefficient is held to its prior, and a GPU's factor to 1."""
+_PENALTY = 0.02
+_PENALTY_OF_GPU = 0.02
+"""Weights of the distance of a coefficient from its prior, and of a GPU's factor from 1, in units of the mean squared
+log error."""
 
-_MOST_STEPS = 40
-"""Of a program on a GPU: the rest would only repeat."""
+_MAX_STEPS = 40
+"""Steps of one program on one GPU that are used; more would be redundant."""
 
 
 def fit_links(steps: Sequence[ClusterStep], *, folds: int = 5) -> ScalingFit:
-    """IdealPoint squares of log T, each program weighing the same, robust to a few wild steps; then what that misses.
+    """Robust least squares of log T, each program weighing the same, then the residuals of left-out families.
 
-    Misses and intervals come from families that were left out of a fit, in `folds` turns.
+    Residuals and intervals come from families that were left out of the fit, in `folds` turns.
     """
     several = [step for step in steps if step.gpus > 1]
     if not several:
-        raise ValueError("steps of one GPU alone say nothing of several: add a step on two at least")
-    return _with_misses(_fit(several), several, folds)
+        raise ValueError("steps on one GPU do not predict several: add a step on at least two GPUs")
+    return _with_residuals(_fit(several), several, folds)
 
 
 def _fit(steps: Sequence[ClusterStep]) -> ScalingFit:
     import numpy as np
     from scipy.optimize import least_squares
 
-    columns = _Columns.of(_thinned(steps))
+    columns = _StepColumns.of(_thinned(steps))
     names = columns.names[:-1]
-    start = np.array([_free(name, _PRIOR.get(name, 1.0)) for name in names])
-    pulls = _SCALE * np.sqrt([_PULL if name in _PRIOR else _PULL_OF_GPU for name in names])
+    start = np.array([_unbounded(name, _PRIOR.get(name, 1.0)) for name in names])
+    penalties = _OUTLIER * np.sqrt([_PENALTY if name in _PRIOR else _PENALTY_OF_GPU for name in names])
     gammas = np.array([name.startswith("gamma") for name in names])
 
     def coefficients(theta: "np.ndarray") -> "np.ndarray":
-        found = np.exp(np.clip(theta, -30, 30))
-        return np.append(np.where(gammas, np.minimum(1 + found, 10), found), 1.0)
+        values = np.exp(np.clip(theta, -30, 30))
+        return np.append(np.where(gammas, np.minimum(1 + values, 10), values), 1.0)
 
     def residuals(theta: "np.ndarray") -> "np.ndarray":
-        missed = (columns.log_of(coefficients(theta)) - columns.log_seconds) / _SCALE
-        # soft_l1 by hand, so that the pulls stay quadratic
-        robust = np.sign(missed) * np.sqrt(2 * (np.sqrt(1 + missed**2) - 1)) * _SCALE
-        return np.concatenate([columns.weights * robust, pulls * (theta - start)])
+        errors = (columns.log_step(coefficients(theta)) - columns.log_seconds) / _OUTLIER
+        # The soft-l1 loss of the errors alone, so that the penalties stay quadratic.
+        robust = np.sign(errors) * np.sqrt(2 * (np.sqrt(1 + errors**2) - 1)) * _OUTLIER
+        return np.concatenate([columns.weights * robust, penalties * (theta - start)])
 
-    found = least_squares(residuals, start, method="lm", max_nfev=60 * len(start), ftol=1e-6, xtol=1e-6)
-    return _as_fit(dict(zip(names, coefficients(found.x).tolist(), strict=False)))
+    result = least_squares(residuals, start, method="lm", max_nfev=60 * len(start), ftol=1e-6, xtol=1e-6)
+    return _as_fit(dict(zip(names, coefficients(result.x).tolist(), strict=False)))
 
 
-def _free(name: str, value: float) -> float:
-    """A number that may be anything: the logarithm, for γ of what is above 1."""
+def _unbounded(name: str, value: float) -> float:
+    """The parameter of the fit for a coefficient: its logarithm, or that of γ − 1."""
     return math.log(value - 1 if name.startswith("gamma") else value)
 
 
 _CALM = 4.0
-"""Of a step that is all computing the interval is half as wide, in logs, as of one that is all sending."""
+"""`ResidualFit.calm`: the interval of a step that only computes is 80% as wide, in logs, as that of one that only
+sends."""
 
 _NONE = "none"
 
-_SCALE = 0.1
-"""A log error beyond this counts linearly."""
+_OUTLIER = 0.1
+"""A log error above this counts linearly."""
 
 
-def _as_fit(found: Mapping[str, float]) -> ScalingFit:
+def _as_fit(values: Mapping[str, float]) -> ScalingFit:
     def by_link(what: str, links: Sequence[str]) -> dict[str, float]:
-        return {link: found[f"{what} {link}"] for link in links}
+        return {link: values[f"{what} {link}"] for link in links}
 
     return ScalingFit(
         gamma=by_link("gamma", _LINKS),
-        straggling=found["straggling"],
-        pressing=found["pressing"],
+        straggling=values["straggling"],
+        pressing=values["pressing"],
         crowding=by_link("crowding", _INSIDE),
         efficiency=by_link("efficiency", _LINKS),
         latency_seconds=by_link("latency", _LINKS),
-        usual_gradient=found["usual gradient"],
-        at_half=found["at half"],
-        of_gpu={name: value for name, value in found.items() if "/" in name},
+        usual_gradient=values["usual gradient"],
+        at_half=values["at half"],
+        of_gpu={name: value for name, value in values.items() if "/" in name},
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Columns:
-    """The steps as arrays; `seconds_of` is the same formula for one of them."""
+class _StepColumns:
+    """Steps as arrays; `log_step` is the formula of `predict_cluster_step` for all of them."""
 
     names: Sequence[str]
-    """Of the coefficients, and one that is none."""
+    """Names of the coefficients, and a last one for steps without a factor of their own."""
     places: Mapping[str, "np.ndarray"]
-    """Of each step's own coefficient among them."""
-    alone: "np.ndarray"
+    """The index of each step's own coefficient in `names`, by its role."""
+    on_one_gpu: "np.ndarray"
     gradient: "np.ndarray"
     """0 where it is not known."""
     b_in: "np.ndarray"
@@ -445,34 +445,34 @@ class _Columns:
     weights: "np.ndarray"
 
     @staticmethod
-    def of(steps: Sequence[ClusterStep]) -> "_Columns":
+    def of(steps: Sequence[ClusterStep]) -> "_StepColumns":
         import numpy as np
 
         def column(values: Sequence[float]) -> "np.ndarray":
             return np.array(values, dtype=float)
 
         rows: Counter[tuple[str, str]] = Counter((step.program, step.gpu.name) for step in steps)
-        alike = {
+        gpu_factors = {
             f"{link}/{step.gpu.name}"
             for step in steps
             for link in ((link_of(step.gpu), "network") if step.nodes > 1 else (link_of(step.gpu),))
             if step.gradient_bytes is not None
         }
-        # The last is no coefficient: 1, for steps that have no factor of their own
-        names = [*_PRIOR, *sorted(alike), _NONE]
+        # The last is always 1, for steps without a factor of their own.
+        names = [*_PRIOR, *sorted(gpu_factors), _NONE]
         place = {name: i for i, name in enumerate(names)}
-        wanted = {
+        by_role = {
             **{what: [f"{what} {link_of(s.gpu)}" for s in steps] for what in ("crowding", "efficiency", "latency")},
             "gamma": ["gamma network" if s.nodes > 1 else f"gamma {link_of(s.gpu)}" for s in steps],
             "own": [f"{link_of(step.gpu)}/{step.gpu.name}" for step in steps],
             "own network": [f"network/{step.gpu.name}" for step in steps],
         }
-        return _Columns(
+        return _StepColumns(
             names=names,
             places={
-                what: np.array([place.get(name, len(place) - 1) for name in found]) for what, found in wanted.items()
+                role: np.array([place.get(name, len(place) - 1) for name in wanted]) for role, wanted in by_role.items()
             },
-            alone=column([step.alone_seconds for step in steps]),
+            on_one_gpu=column([step.single_gpu_seconds for step in steps]),
             gradient=column([step.gradient_bytes or 0.0 for step in steps]),
             b_in=column([step.gpu.interconnect_gb_per_second * 1e9 for step in steps]),
             b_out=column([(step.network_gb_per_second or UNKNOWN_NETWORK_GB_PER_SECOND) * 1e9 for step in steps]),
@@ -483,55 +483,57 @@ class _Columns:
             weights=column([1 / math.sqrt(rows[step.program, step.gpu.name] * len(rows)) for step in steps]),
         )
 
-    def log_of(self, coefficients: "np.ndarray") -> "np.ndarray":
+    def log_step(self, coefficients: "np.ndarray") -> "np.ndarray":
         import numpy as np
 
         c = dict(zip(self.names, coefficients, strict=True))
-        of = {what: coefficients[places] for what, places in self.places.items()}
+        of = {role: coefficients[places] for role, places in self.places.items()}
         known, q, n = self.gradient > 0, self.q, self.n
-        usual = c["usual gradient"] * 1e9 * np.where(self.half, c["at half"], 1.0) * self.alone
-        sent = np.where(known, self.gradient, usual)
+        typical = c["usual gradient"] * 1e9 * np.where(self.half, c["at half"], 1.0) * self.on_one_gpu
+        sent = np.where(known, self.gradient, typical)
         t_in = sent / (of["efficiency"] * of["own"] * self.b_in)
         t_out = sent / (c["efficiency network"] * of["own network"] * self.b_out)
-        grad = self.alone * (1 + of["crowding"] * (q - 1)) * (1 + c["straggling"] * np.log(q * n))
+        grad = self.on_one_gpu * (1 + of["crowding"] * (q - 1)) * (1 + c["straggling"] * np.log(q * n))
         y_in = 2 * (q - 1) / q * t_in + 2 * (q - 1) * known * of["latency"]
         pressed = np.where(n > 1, c["pressing"] * (q - 1) / q / np.maximum(n - 1, 1), 0.0)
         y = y_in + 2 * t_out * ((n - 1) / n + pressed) + 2 * (n - 1) * known * c["latency network"]
         longer, shorter = np.maximum(grad, y), np.minimum(grad, y)
-        told: np.ndarray = np.log(longer) + np.log1p((shorter / longer) ** of["gamma"]) / of["gamma"]
-        return told
+        log_seconds: np.ndarray = np.log(longer) + np.log1p((shorter / longer) ** of["gamma"]) / of["gamma"]
+        return log_seconds
 
 
 def _thinned(steps: Sequence[ClusterStep]) -> list[ClusterStep]:
-    """Evenly picked from each program and GPU, in their order."""
+    """At most `_MAX_STEPS` steps of each program and GPU, evenly spaced in their order."""
     by_program: dict[tuple[str, str], list[ClusterStep]] = defaultdict(list)
     for step in steps:
         by_program[step.program, step.gpu.name].append(step)
-    return [own[i] for own in by_program.values() for i in range(0, len(own), -(-len(own) // _MOST_STEPS))]
+    return [own[i] for own in by_program.values() for i in range(0, len(own), -(-len(own) // _MAX_STEPS))]
 
 
-def _with_misses(fit: ScalingFit, steps: Sequence[ClusterStep], folds: int) -> ScalingFit:
+def _with_residuals(fit: ScalingFit, steps: Sequence[ClusterStep], folds: int) -> ScalingFit:
     families = sorted({step.family for step in steps})
-    misses: list[Residual] = []
+    residuals: list[Residual] = []
     for fold in range(min(folds, len(families)) if len(families) > 1 else 0):
         left_out = set(families[fold::folds])
         without = _fit([step for step in steps if step.family not in left_out])
-        misses += [_miss(step, without) for step in steps if step.family in left_out]
+        residuals += [_step_residual(step, without) for step in steps if step.family in left_out]
+    one_node = [residual for residual in residuals if residual.placement.nodes == 1]
+    several_nodes = [residual for residual in residuals if residual.placement.nodes > 1]
     return replace(
         fit,
-        one_node=fit_residuals([miss for miss in misses if miss.placement.nodes == 1], pulls=(), calm=_CALM),
-        several_nodes=fit_residuals([miss for miss in misses if miss.placement.nodes > 1], pulls=(), calm=_CALM),
+        one_node=fit_residuals(one_node, penalties=(), calm=_CALM),
+        several_nodes=fit_residuals(several_nodes, penalties=(), calm=_CALM),
     )
 
 
-def _miss(step: ClusterStep, fit: ScalingFit) -> Residual:
-    parts = _parts_of(step, fit)
+def _step_residual(step: ClusterStep, fit: ScalingFit) -> Residual:
+    parts = _step_facts(step, fit).parts(step.single_gpu_seconds)
     return Residual(
         program=step.program,
         family=step.family,
         machine=step.machine or step.gpu.name,
-        placement=Placement(nodes=step.nodes, gpus=step.gpus),
+        placement=GpuPlacement(nodes=step.nodes, gpus=step.gpus),
         sync_share=parts.sync_share,
         gradient_share=gradient_seconds(step.gradient_bytes, step.gpu) / parts.seconds,
-        log_miss=math.log(step.seconds / parts.seconds),
+        log_residual=math.log(step.seconds / parts.seconds),
     )

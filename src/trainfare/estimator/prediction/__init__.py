@@ -1,1 +1,1 @@
-"""The time of one iteration on any machine, from the best evidence that the profiles give."""
+"""Step-time prediction: one file per basis, and the predictor that picks the best one the profiles allow."""

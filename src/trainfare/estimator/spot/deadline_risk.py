@@ -25,7 +25,7 @@ from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 from trainfare.model.plan import Goal
 from trainfare.model.spot import (
-    RUNGS,
+    AGE_BINS,
     Action,
     Availability,
     Outcome,
@@ -33,7 +33,7 @@ from trainfare.model.spot import (
     SpotRisk,
     SpotState,
     SpotTraining,
-    rung_of,
+    age_bin,
 )
 from trainfare.units import SECONDS_PER_HOUR
 
@@ -80,10 +80,10 @@ class Outlook:
         # Between two slots of the grid, time that has passed counts like work that is left: the slack is the same.
         left = state.left_seconds + state.starting_seconds + state.seconds - i * h
         k = min(table.shape[1] - 1, max(1, int(left / h + 0.5)))
-        rung = rung_of(state.since_seconds)
+        rung = age_bin(state.since_seconds)
         if state.running == "spot":
             return ACTIONS[int(table.item(i, k, rung))]
-        return ACTIONS[int(table.item(i, k, rung if state.available else RUNGS + rung))]
+        return ACTIONS[int(table.item(i, k, rung if state.available else AGE_BINS + rung))]
 
 
 def late_on_spot(
@@ -108,7 +108,7 @@ def on_spot_only(
     # What is left at the horizon goes on at the mean pace: a machine is there for a share of the time.
     off = along(grid, training.spot_usd_per_hour / SECONDS_PER_HOUR, 1 / availability.share, 0.0, states=STATES)
     beyond = BEYOND if training.deadline_seconds < 10 * training.work_seconds else 1.0
-    off, _ = _on_spot_for(grid, math.ceil(beyond * steps), off, off[..., :RUNGS].copy())
+    off, _ = _on_spot_for(grid, math.ceil(beyond * steps), off, off[..., :AGE_BINS].copy())
     found = grid.begin(off)
     return Outcome(usd=found[USD], seconds=found[SECONDS], late=_late(training, availability, work, steps))
 
@@ -141,8 +141,8 @@ def spot_risk(estimate: Estimate, on_demand: Estimate, goal: Goal, market: SpotM
         raise ValueError("a goal without a deadline has no risk of missing it")
     nodes, work = estimate.candidate.nodes, work_of(estimate)
     training = training_of(estimate, on_demand, deadline_seconds=goal.deadline_seconds)
-    several = [a.of_nodes(nodes) for a in market.zones]
-    reserved = work.at(goal.confidence).high - work.value
+    several = [a.for_nodes(nodes) for a in market.zones]
+    reserved = work.at_confidence(goal.confidence).high - work.value
     kept = replace(training, deadline_seconds=max(1.0, goal.deadline_seconds - reserved))
     late = chance_above(on_demand.seconds, goal.deadline_seconds)
     straight = Outcome(usd=on_demand.usd.value, seconds=on_demand.seconds.value, late=late, fallback=1.0)
@@ -228,7 +228,7 @@ def _late(training: SpotTraining, availability: Availability, work: Interval | N
     if not reached:
         return 1.0
     grid = Grid.of(training, availability, steps, most_work=max(reached))
-    off, on = np.ones((1, len(grid.w), STATES)), np.ones((1, len(grid.w), RUNGS))
+    off, on = np.ones((1, len(grid.w), STATES)), np.ones((1, len(grid.w), AGE_BINS))
     off[:, 0] = on[:, 0] = 0.0
     off, _ = _on_spot_for(grid, steps, off, on)
     missed = [grid.begin(off, each)[0] for each in reached] + [1.0] * (len(works) - len(reached))
@@ -249,8 +249,8 @@ def _solve(training: SpotTraining, availability: Availability, rule: Rule, steps
 
     grid = Grid.of(training, availability, steps)
     demand = along(grid, training.on_demand_usd_per_hour / SECONDS_PER_HOUR, 1.0, 1.0, states=STATES)
-    off, on = demand.copy(), demand[..., :RUNGS].copy()
-    tables = [np.ones((steps, len(grid.w), n), dtype=np.int8) for n in (STATES, RUNGS, STATES)]
+    off, on = demand.copy(), demand[..., :AGE_BINS].copy()
+    tables = [np.ones((steps, len(grid.w), n), dtype=np.int8) for n in (STATES, AGE_BINS, STATES)]
     choose = _cheapest if rule == "best" else _greedy
     for i in reversed(range(steps)):
         room = training.deadline_seconds - i * grid.h - training.decide_every_seconds - training.start_seconds
@@ -259,7 +259,7 @@ def _solve(training: SpotTraining, availability: Availability, rule: Rule, steps
         begun, kept = grid.demand_start(demand), grid.demand_go(demand)
         begun[FALLBACK] = 1.0
         off = choose(safe, start, begun, wait, tables[0][i])
-        on = choose(safe_on, go, begun[..., :RUNGS], wait[..., :RUNGS], tables[1][i])
+        on = choose(safe_on, go, begun[..., :AGE_BINS], wait[..., :AGE_BINS], tables[1][i])
         demand = _cheapest(safe, start, kept, wait, tables[2][i]) if rule == "best" else kept
         for each in (off, on, demand):
             each[:, 0] = 0.0
@@ -278,7 +278,7 @@ def _greedy(safe: "Bools", spot: "Floats", demand: "Floats", wait: "Floats", act
     """Spot where there is one, else wait, while it is safe; `actions` is written to."""
     import numpy as np
 
-    actions[safe, :RUNGS], actions[safe, RUNGS:] = 0, 2
+    actions[safe, :AGE_BINS], actions[safe, AGE_BINS:] = 0, 2
     return np.where(safe[:, None], _joined(spot, wait), demand)
 
 
@@ -298,4 +298,4 @@ def _joined(up: "Floats", whole: "Floats") -> "Floats":
     """Of states with a machine the first, of the others, where there are any, the second."""
     import numpy as np
 
-    return np.concatenate((up, whole[..., RUNGS:]), axis=-1)
+    return np.concatenate((up, whole[..., AGE_BINS:]), axis=-1)

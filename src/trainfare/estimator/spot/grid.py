@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trainfare.model.spot import AGE_HOURS, RUNGS, Availability, SpotTraining
+from trainfare.model.spot import AGE_HOURS, AGE_BINS, Availability, SpotTraining
 from trainfare.units import SECONDS_PER_HOUR
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Floats = NDArray[float64]
     Places = tuple[NDArray[int64], NDArray[int64], Floats, Floats]
 
-STATES = 2 * RUNGS
+STATES = 2 * AGE_BINS
 USD, SECONDS, FALLBACK = 0, 1, 2
 LONG_HOURS = 1e4
 """After which the state at the beginning is forgotten."""
@@ -67,7 +67,7 @@ class Grid:
         size = math.ceil(most / h) + 3
         q = _generator(availability)
         move = _exponential(q * h / SECONDS_PER_HOUR)
-        stay = _exponential(q[:RUNGS, :RUNGS] * h / SECONDS_PER_HOUR)
+        stay = _exponential(q[:AGE_BINS, :AGE_BINS] * h / SECONDS_PER_HOUR)
         return cls(
             training=training,
             h=h,
@@ -75,7 +75,7 @@ class Grid:
             stationary=_exponential(q * LONG_HOURS)[0],
             moved=np.ascontiguousarray(move.T),
             stayed=np.ascontiguousarray(stay.T),
-            lost=np.ascontiguousarray((move[:RUNGS] - np.pad(stay, ((0, 0), (0, RUNGS)))).T),
+            lost=np.ascontiguousarray((move[:AGE_BINS] - np.pad(stay, ((0, 0), (0, AGE_BINS)))).T),
             after_going=_places(size, -1.0),
             after_starting=_places(size, start / h - 1.0),
             after_losing=_places(size, (tau / h - 1.0) / 2),
@@ -162,10 +162,10 @@ def _generator(availability: Availability) -> "Floats":
     import numpy as np
 
     q = np.zeros((STATES, STATES))
-    for base, other, rates in ((0, RUNGS, availability.lost_per_hour), (RUNGS, 0, availability.back_per_hour)):
+    for base, other, rates in ((0, AGE_BINS, availability.lost_per_hour), (AGE_BINS, 0, availability.return_per_hour)):
         for rung, (rate, width) in enumerate(zip(rates, _widths(), strict=True)):
             q[base + rung, other] += rate
-            if rung + 1 < RUNGS:
+            if rung + 1 < AGE_BINS:
                 climb = rate / math.expm1(min(80.0, rate * width)) if rate > 1e-9 else 1 / width
                 q[base + rung, base + rung + 1] += climb
     q[np.diag_indices(STATES)] = -q.sum(axis=1)

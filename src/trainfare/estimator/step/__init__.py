@@ -1,1 +1,1 @@
-"""Times that were measured: one iteration, its repeats, and slices of the same machine."""
+"""Iteration times that were measured: one run, its repeats, and CPU slices of the same machine."""

@@ -1,9 +1,9 @@
-"""Any CSV file with a column for the step or the epoch, and columns for time, loss and metrics.
+"""Reads any CSV file with a column for the step or the epoch, and columns for time, loss and metrics.
 
-What the time column means is decided in this order: `time_is`, where the user says it; ISO 8601 dates are moments; the
-name (`timestamp`, `elapsed` … are moments, `step_time`, `duration` … are durations); numbers since 1970 are moments;
-numbers that fall somewhere are durations; those that rise all the way through at least eight rows are moments. What is
-then still open is refused.
+The meaning of the time column is decided by the first of these that applies: `time_is`, if the user gives it; ISO 8601
+dates are moments; the name (`timestamp`, `elapsed` … are moments, `step_time`, `duration` … are durations); numbers of
+the size of Unix time are moments; numbers that decrease somewhere are durations; numbers that rise in at least the
+first eight rows are moments. Otherwise the user has to give `time_is`.
 """
 
 import math
@@ -13,32 +13,41 @@ from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Literal
 
-from trainfare.errors import UsageError
-from trainfare.profiler.past_runs.files import date_of, existing
-from trainfare.profiler.past_runs.run_log import Axis, Logged
-from trainfare.profiler.past_runs.metric_names import plain
-from trainfare.profiler.past_runs.series import UNKNOWN, Scalars, whole_step
+from trainfare.errors import Remedy, UsageError
 from trainfare.profiler.past_runs.csv_rows import Row, columns, number, rows
+from trainfare.profiler.past_runs.files import datetime_or_modified, existing_path
+from trainfare.profiler.past_runs.metric_names import enumerate_names, normalize_name
+from trainfare.profiler.past_runs.run_log import Axis, RunLog
+from trainfare.profiler.past_runs.series import UNKNOWN, Scalars, parse_step
+from trainfare.units import plural
 
 TimeIs = Literal["moment", "duration"]
 
-_STEPS = ("step", "global_step", "iteration", "iter", "it", "train_step", "batch", "update")
-_EPOCHS = ("epoch", "epochs", "epoch_number")
-_MOMENTS = (
+_STEP_NAMES = ("step", "global_step", "iteration", "iter", "it", "train_step", "batch", "update")
+_EPOCH_NAMES = ("epoch", "epochs", "epoch_number")
+_MOMENT_NAMES = (
     *("timestamp", "timestamp_ms", "wall_time", "walltime", "datetime", "date", "runtime", "relative_time"),
     *("elapsed", "elapsed_s", "elapsed_ms", "elapsed_time", "elapsed_seconds", "time_elapsed", "total_time"),
 )
-_OF_A_STEP = (
+_STEP_DURATION_NAMES = (
     *("step_time", "step_time_ms", "step_seconds", "step_ms", "time_per_step", "seconds_per_step"),
     *("iteration_time", "iteration_time_ms", "iteration_seconds", "iteration_ms", "time_per_iteration", "iter_time"),
     *("batch_time", "batch_time_ms"),
 )
-_OF_A_ROW = ("duration", "duration_s", "duration_ms", "epoch_time", "epoch_seconds", "time_per_epoch", "epoch_duration")
-_OPEN = ("time", "seconds", "secs", "time_s", "time_ms", "t")
-_SINCE_1970 = 1e8
-"""Seconds: 1973. As a duration it would be three years."""
-_ENOUGH_ROWS = 8
-"""That durations of a noisy clock rise all the way through so many has a chance of 1 in 40 000 (8!)."""
+_ROW_DURATION_NAMES = (
+    "duration",
+    "duration_s",
+    "duration_ms",
+    "epoch_time",
+    "epoch_seconds",
+    "time_per_epoch",
+    "epoch_duration",
+)
+_AMBIGUOUS_NAMES = ("time", "seconds", "secs", "time_s", "time_ms", "t")
+_MIN_UNIX_SECONDS = 1e8
+"""The year 1973 in Unix time. As a duration it would be three years."""
+_MIN_RISING_ROWS = 8
+"""Durations of a noisy clock rise in this many rows with a probability of 1 in 40 000 (8!)."""
 
 
 def read(
@@ -48,23 +57,30 @@ def read(
     epoch_column: str | None = None,
     time_column: str | None = None,
     time_is: TimeIs | None = None,
-) -> Logged:
-    """A column that is not named is found by its name."""
-    source = existing(path)
+) -> RunLog:
+    """Read the log; a column that is not given is found by its name."""
+    source = existing_path(path)
     names = columns(source)
-    step = _column(source, names, step_column, _STEPS, "--step-column")
-    epoch = _column(source, names, epoch_column, _EPOCHS, "--epoch-column")
-    time = _column(source, names, time_column, (*_MOMENTS, *_OF_A_STEP, *_OF_A_ROW, *_OPEN), "--time-column")
+    step = _find_column(source, names, step_column, _STEP_NAMES, "step_column")
+    epoch = _find_column(source, names, epoch_column, _EPOCH_NAMES, "epoch_column")
+    time = _find_column(
+        source,
+        names,
+        time_column,
+        (*_MOMENT_NAMES, *_STEP_DURATION_NAMES, *_ROW_DURATION_NAMES, *_AMBIGUOUS_NAMES),
+        "time_column",
+    )
     if step is None and epoch is None:
         raise UsageError(
-            f"{source} has no column that is plainly a step or an epoch; it has {_listed(names)}. "
-            "Say which one is: --step-column or --epoch-column."
+            f"{source} has no column with a known name for the step or the epoch. {_columns_sentence(names)}",
+            field="path",
+            remedies=[Remedy({"step_column": "NAME"}), Remedy({"epoch_column": "NAME"})],
         )
     axis: Axis = "iterations" if step is not None else "epochs"
-    clock = _Clock(source, time, time_is)
+    clock = _TimeColumn(source, time, time_is)
     found, skipped = Scalars(), 0
     for row in rows(source):
-        at = whole_step(number(row.get(step or epoch or "")))
+        at = parse_step(number(row.get(step or epoch or "")))
         if at is None:
             skipped += 1
             continue
@@ -74,40 +90,41 @@ def read(
             if value is not None:
                 found.add("epoch" if name == epoch else name, at, value, moment)
     if not found:
-        raise UsageError(f"{source} has no row with a whole {step or epoch} and a number.")
-    return Logged(
+        raise UsageError(f"{source} has no row with an integer {step or epoch} and a number.", field="path")
+    return RunLog(
         origin="csv",
         source=source,
         by_step=found,
         axis=axis,
-        began=0.0 if clock.counts_durations else None,
-        began_steps=1 if clock.counts_steps else None,
-        ended_at=date_of(clock.last if clock.is_of_the_world else None, source),
-        notes=(f"{skipped} rows have no whole {step or epoch}; they were left out.",) if skipped else (),
+        began=0.0 if clock.is_duration else None,
+        began_steps=1 if clock.is_per_step else None,
+        ended_at=datetime_or_modified(clock.last if clock.is_absolute else None, source),
+        notes=(f"skipped {plural(skipped, 'row')} without an integer {step or epoch}.",) if skipped else (),
     )
 
 
-def _column(source: Path, names: list[str], chosen: str | None, known: Iterable[str], flag: str) -> str | None:
+def _find_column(source: Path, names: list[str], chosen: str | None, known: Iterable[str], field: str) -> str | None:
+    """The column that the user chose, else the first with a known name, else None. `field` names the argument."""
     if chosen is not None:
         if chosen not in names:
-            raise UsageError(f"{source} has no column {chosen!r} ({flag}); it has {_listed(names)}.")
+            raise UsageError(f"{source} has no column {chosen!r}. {_columns_sentence(names)}", field=field)
         return chosen
-    found = [(order, name) for order, word in enumerate(known) for name in names if plain(name) == word]
+    found = [(order, name) for order, word in enumerate(known) for name in names if normalize_name(name) == word]
     return min(found)[1] if found else None
 
 
-def _listed(names: list[str], most: int = 10) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "") or "no columns"
+def _columns_sentence(names: list[str]) -> str:
+    return f"Its columns are {enumerate_names(names, 10)}." if names else "It has no columns."
 
 
-class _Clock:
-    """Turns the time of a row into a moment; durations are added up."""
+class _TimeColumn:
+    """Turns the time of a row into a timestamp; durations are added up."""
 
     def __init__(self, source: Path, column: str | None, time_is: TimeIs | None) -> None:
-        self._column = column
-        self.counts_steps = column is not None and plain(column) in _OF_A_STEP
-        self.counts_durations = False
-        self.is_of_the_world = False
+        self._name = column
+        self.is_per_step = column is not None and normalize_name(column) in _STEP_DURATION_NAMES
+        self.is_duration = False
+        self.is_absolute = False
         self.last = 0.0
         self._scale = 1.0
         self._step: int | None = None
@@ -116,61 +133,64 @@ class _Clock:
 
     def _decide(self, source: Path, column: str, time_is: TimeIs | None) -> None:
         head = [row.get(column, "") for row, _ in zip(rows(source), range(1000), strict=False)]
-        dates = [word for word in head if _date(word) is not None]
+        dates = [word for word in head if _parse_date(word) is not None]
         numbers = [value for word in head if (value := number(word)) is not None]
         if dates and not numbers:
             if time_is == "duration":
-                raise UsageError(f"{source}: {column} holds dates, which are no durations.")
-            self.is_of_the_world = True
+                raise UsageError(f"the column {column} of {source} contains dates, not durations.", field="time_is")
+            self.is_absolute = True
             return
         if not numbers:
             raise UsageError(
-                f"{source}: {column} holds no time, neither seconds nor ISO 8601 ({head[0] if head else 'no rows'}). "
-                "Name the right one with --time-column."
+                f"the column {column} of {source} contains no times: "
+                + (f"{head[0]!r} is neither a number nor an ISO 8601 date." if head else "it has no rows."),
+                field="time_column",
+                remedies=[Remedy({"time_column": "NAME"})],
             )
-        self._scale = 1e-3 if plain(column).endswith("_ms") or min(numbers) > 1000 * _SINCE_1970 else 1.0
+        self._scale = 1e-3 if normalize_name(column).endswith("_ms") or min(numbers) > 1000 * _MIN_UNIX_SECONDS else 1.0
         meaning = time_is or _meaning(column, [value * self._scale for value in numbers])
         if meaning is None:
             raise UsageError(
-                f"{source}: does {column} say when a row was written, or how long it took? "
-                "Say --time-is moment, or --time-is duration."
+                f"the column {column} of {source} may be the moment at which a row was written or its duration.",
+                field="time_is",
+                remedies=[Remedy({"time_is": "moment"}), Remedy({"time_is": "duration"})],
             )
-        self.counts_durations = meaning == "duration"
-        self.is_of_the_world = meaning == "moment" and min(numbers) * self._scale > _SINCE_1970
+        self.is_duration = meaning == "duration"
+        self.is_absolute = meaning == "moment" and min(numbers) * self._scale > _MIN_UNIX_SECONDS
 
     def moment(self, row: Row, step: int) -> float:
-        if self._column is None:
+        if self._name is None:
             return UNKNOWN
-        word = row.get(self._column)
+        word = row.get(self._name)
         value = number(word)
         if value is None:
-            date = _date(word or "")
+            date = _parse_date(word or "")
             seconds = UNKNOWN if date is None else date
         else:
             seconds = value * self._scale
-        if not self.counts_durations:
+        if not self.is_duration:
             self.last = self.last if math.isnan(seconds) else seconds
             return seconds
-        steps = step - self._step if self.counts_steps and self._step is not None and step > self._step else 1
+        steps = step - self._step if self.is_per_step and self._step is not None and step > self._step else 1
         self._step = step
         self.last += 0.0 if math.isnan(seconds) else max(0.0, seconds * steps)
         return self.last
 
 
 def _meaning(column: str, seconds: list[float]) -> TimeIs | None:
-    name = plain(column)
-    if name in _MOMENTS or min(seconds) > _SINCE_1970:
+    name = normalize_name(column)
+    if name in _MOMENT_NAMES or min(seconds) > _MIN_UNIX_SECONDS:
         return "moment"
-    if name in _OF_A_STEP or name in _OF_A_ROW:
+    if name in _STEP_DURATION_NAMES or name in _ROW_DURATION_NAMES:
         return "duration"
     if any(later < earlier for earlier, later in pairwise(seconds)):
         return "duration"
     rising = sum(1 for _ in takewhile(lambda pair: pair[1] > pair[0], pairwise(seconds))) + 1
-    return "moment" if rising >= _ENOUGH_ROWS else None
+    return "moment" if rising >= _MIN_RISING_ROWS else None
 
 
-def _date(word: str) -> float | None:
-    """ISO 8601, in UTC where it names no zone; only differences are used, and the day."""
+def _parse_date(word: str) -> float | None:
+    """An ISO 8601 date in Unix time, in UTC if it has no zone: only differences and the day are used."""
     try:
         found = datetime.fromisoformat(word)
     except ValueError:

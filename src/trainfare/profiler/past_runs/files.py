@@ -1,4 +1,4 @@
-"""Finding what a past run left, and opening it: what goes wrong is said in one sentence."""
+"""Finds and opens the files of a past run; errors of the operating system become a UsageError."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -7,69 +7,75 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from trainfare.errors import UsageError
+from trainfare.profiler.past_runs.metric_names import enumerate_names
 
-_DEEPEST = 6
-"""Folders below the one that was named. Logs lie in `logs/name/version_3/`; a whole disk is not searched."""
-_NAMED = 3
+_MAX_DEPTH = 6
+"""Levels of folders searched below the given one: logs are in `logs/name/version_3/`, and a whole disk is not
+searched."""
+_MAX_NAMED = 3
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """What the operating system refuses becomes news for the user."""
+def translate_read_errors(path: Path) -> Iterator[None]:
+    """Turn an OSError into a UsageError that names the file."""
     try:
         yield
     except OSError as error:
-        raise UsageError(f"{error.filename or path} cannot be read: {error.strerror or error}.") from error
+        raise UsageError(
+            f"{error.filename or path} cannot be read: {error.strerror or error}.", field="path"
+        ) from error
 
 
-def existing(path: str | Path) -> Path:
+def existing_path(path: str | Path) -> Path:
+    """The path with `~` expanded; a UsageError if it does not exist."""
     found = Path(path).expanduser()
-    with reading(found):
+    with translate_read_errors(found):
         found.stat()
     return found
 
 
 def readable_file(path: Path, kind: str) -> Path:
-    """Refuses a folder, and says what was wanted."""
-    found = existing(path)
+    """The path if it is a file; a UsageError that names the expected kind of file if it is a folder."""
+    found = existing_path(path)
     if found.is_dir():
-        raise UsageError(f"{found} is a folder; name the file in it: {kind}.")
+        raise UsageError(f"{found} is a folder; give the path of {kind} in it.", field="path")
     return found
 
 
-def files_under(folder: Path, wanted: Callable[[str], bool]) -> list[Path]:
-    """Files whose name is `wanted`, also in folders below, in order."""
+def files_under(folder: Path, matches: Callable[[str], bool]) -> list[Path]:
+    """The files in a folder and below it whose name `matches`, sorted."""
     found: list[Path] = []
-    with reading(folder):
-        next(folder.iterdir(), None)  # os.walk says nothing of a folder that may not be read
+    with translate_read_errors(folder):
+        next(folder.iterdir(), None)  # os.walk ignores a folder that cannot be read
         for root, folders, names in os.walk(folder):
-            if len(Path(root).relative_to(folder).parts) >= _DEEPEST:
+            if len(Path(root).relative_to(folder).parts) >= _MAX_DEPTH:
                 folders.clear()
             folders.sort()
-            found += [Path(root, name) for name in sorted(names) if wanted(name)]
+            found += [Path(root, name) for name in sorted(names) if matches(name)]
     return found
 
 
-def nothing_there(folder: Path, looked_for: str, advice: str) -> UsageError:
-    return UsageError(f"{folder} holds no run of that kind: {looked_for} was looked for, there and below. {advice}")
+def no_run_found(folder: Path, expected: str, advice: str) -> UsageError:
+    message = f"{folder} contains no run of this kind: neither it nor its subfolders contain {expected}. {advice}"
+    return UsageError(message, field="path")
 
 
-def others_note(chosen: str, others: list[str]) -> str | None:
-    """Several runs in one folder: which was read, and which were not."""
+def other_runs_note(chosen: str, others: list[str]) -> str | None:
+    """A sentence that says which of several runs was read; None if there is only one."""
     if not others:
         return None
-    named = ", ".join(others[:_NAMED]) + (f" and {len(others) - _NAMED} more" if len(others) > _NAMED else "")
-    return f"{len(others) + 1} runs were found; the newest, {chosen}, was read. Name another to read it: {named}."
+    names = enumerate_names(others, _MAX_NAMED)
+    return f"{len(others) + 1} runs were found; the newest, {chosen}, was read. The others are {names}."
 
 
-def date_of(moment: float | None, source: Path) -> datetime:
-    """The moment, in seconds since 1970; the date of the file where there is none, or one that no calendar has."""
+def datetime_or_modified(timestamp: float | None, source: Path) -> datetime:
+    """The date of a timestamp in seconds since 1970; the date of the file if there is none or it is not valid."""
     try:
-        return datetime.fromtimestamp(moment, UTC) if moment is not None else changed_at(source)
+        return datetime.fromtimestamp(timestamp, UTC) if timestamp is not None else modified_at(source)
     except (ValueError, OverflowError, OSError):
-        return changed_at(source)
+        return modified_at(source)
 
 
-def changed_at(path: Path) -> datetime:
-    with reading(path):
+def modified_at(path: Path) -> datetime:
+    with translate_read_errors(path):
         return datetime.fromtimestamp(path.stat().st_mtime, UTC)

@@ -1,9 +1,9 @@
-"""What the names in a log mean; a name that is not plain means nothing."""
+"""The meaning of the names of metrics and settings in a log; a name that is not in these lists is not interpreted."""
 
 import re
 from collections.abc import Iterable, Mapping
 
-_LOSSES = (
+_LOSS_NAMES = (
     "train_loss",
     "training_loss",
     "loss_train",
@@ -17,76 +17,78 @@ _LOSSES = (
     "train_loss_epoch",
     "running_loss",
 )
-"""Best first: what is plainly of training and of one step before the rest."""
-_RATES = ("learning_rate", "train_learning_rate", "lr", "train_lr", "optimizer_lr")
-_BATCHES = ("batch_size", "train_batch_size", "per_device_train_batch_size", "batchsize", "bs")
-_EPOCHS = ("epochs", "num_epochs", "n_epochs", "max_epochs", "num_train_epochs", "nb_epochs")
-_SAMPLES = ("train_samples", "num_train_samples", "n_train", "train_size", "num_samples")
-_VALIDATION = re.compile(r"(^|_)(val|valid|validation|eval|evaluation|test|dev)(_|$)")
+"""Best first: names that clearly refer to training and to one step precede the others."""
+_RATE_NAMES = ("learning_rate", "train_learning_rate", "lr", "train_lr", "optimizer_lr")
+_BATCH_SIZE_NAMES = ("batch_size", "train_batch_size", "per_device_train_batch_size", "batchsize", "bs")
+_EPOCHS_NAMES = ("epochs", "num_epochs", "n_epochs", "max_epochs", "num_train_epochs", "nb_epochs")
+_SAMPLES_NAMES = ("train_samples", "num_train_samples", "n_train", "train_size", "num_samples")
+_VALIDATION_PATTERN = re.compile(r"(^|_)(val|valid|validation|eval|evaluation|test|dev)(_|$)")
 
 
-def plain(name: str) -> str:
-    """`Train/Loss` and `train-loss` are one name."""
+def normalize_name(name: str) -> str:
+    """The name in lower case with underscores: `Train/Loss` and `train-loss` are the same name."""
     return re.sub(r"[^a-z0-9]+", "_", name.strip().lower()).strip("_")
 
 
 def is_validation(name: str) -> bool:
-    return bool(_VALIDATION.search(plain(name)))
+    return bool(_VALIDATION_PATTERN.search(normalize_name(name)))
 
 
 def is_epoch(name: str) -> bool:
-    return plain(name) in ("epoch", "train_epoch", "trainer_epoch", "current_epoch")
+    return normalize_name(name) in ("epoch", "train_epoch", "trainer_epoch", "current_epoch")
 
 
-def is_of_the_machine(name: str) -> bool:
-    """MLflow and W&B note memory and temperature among the metrics."""
+def is_system_metric(name: str) -> bool:
+    """True for memory, temperature and the like, which MLflow and W&B log among the metrics."""
     return name.startswith(("system/", "system.", "_"))
 
 
 def training_loss(names: Iterable[str]) -> str | None:
-    """The best known name; else the only one that speaks of a loss in training; else none."""
-    own = [name for name in names if not is_validation(name) and not is_of_the_machine(name)]
-    for known in _LOSSES:
-        if found := [name for name in own if plain(name) == known]:
+    """The first of the known names, else the only name that contains "loss" and is not of a validation, else None."""
+    candidates = [name for name in names if not is_validation(name) and not is_system_metric(name)]
+    for known in _LOSS_NAMES:
+        if found := [name for name in candidates if normalize_name(name) == known]:
             return found[0]
-    speaking = possible_losses(own)
-    return speaking[0] if len(speaking) == 1 else None
+    possible = possible_losses(candidates)
+    return possible[0] if len(possible) == 1 else None
 
 
 def possible_losses(names: Iterable[str]) -> list[str]:
-    return [name for name in names if not is_validation(name) and "loss" in plain(name)]
+    """The names that contain "loss" and are not of a validation."""
+    return [name for name in names if not is_validation(name) and "loss" in normalize_name(name)]
 
 
 def learning_rate(names: Iterable[str]) -> str | None:
-    """Also Lightning's `lr-Adam`, where there is one optimizer."""
-    every = list(names)
-    for known in _RATES:
-        if found := [name for name in every if plain(name) == known]:
+    """The name of the learning rate; also Lightning's `lr-Adam`, if there is only one optimizer."""
+    all_names = list(names)
+    for known in _RATE_NAMES:
+        if found := [name for name in all_names if normalize_name(name) == known]:
             return found[0]
-    of_optimizers = [name for name in every if name.startswith("lr-")]
-    return of_optimizers[0] if len(of_optimizers) == 1 else None
+    by_optimizer = [name for name in all_names if name.startswith("lr-")]
+    return by_optimizer[0] if len(by_optimizer) == 1 else None
 
 
 def batch_size(settings: Mapping[str, object]) -> int | None:
-    return _whole(settings, _BATCHES)
+    return _unique_positive_int(settings, _BATCH_SIZE_NAMES)
 
 
 def epochs(settings: Mapping[str, object]) -> int | None:
-    return _whole(settings, _EPOCHS)
+    return _unique_positive_int(settings, _EPOCHS_NAMES)
 
 
 def samples(settings: Mapping[str, object]) -> int | None:
-    return _whole(settings, _SAMPLES)
+    return _unique_positive_int(settings, _SAMPLES_NAMES)
 
 
-def _whole(settings: Mapping[str, object], known: Iterable[str]) -> int | None:
-    """The positive whole number under one of these names; none where two of them disagree."""
-    found = {positive_whole(value) for name, value in settings.items() if plain(name) in known}
+def _unique_positive_int(settings: Mapping[str, object], known: Iterable[str]) -> int | None:
+    """The positive integer under these names; None if two of them disagree."""
+    found = {positive_int(value) for name, value in settings.items() if normalize_name(name) in known}
     found.discard(None)
     return found.pop() if len(found) == 1 else None
 
 
-def positive_whole(value: object) -> int | None:
+def positive_int(value: object) -> int | None:
+    """The value, a number or text, as a positive integer; None if it is not one."""
     if isinstance(value, bool):
         return None
     try:
@@ -94,3 +96,10 @@ def positive_whole(value: object) -> int | None:
     except ValueError:
         return None
     return int(number) if number > 0 and number.is_integer() and number < 2**53 else None
+
+
+def enumerate_names(names: Iterable[str], limit: int = 8) -> str:
+    """The first names and the number of the others: `a, b and 3 more`."""
+    listed = list(names)
+    rest = f" and {len(listed) - limit} more" if len(listed) > limit else ""
+    return ", ".join(listed[:limit]) + rest

@@ -1,7 +1,6 @@
-"""MLflow: a run of the file store, `mlruns/EXPERIMENT/RUN`, or of a SQLite store, `mlflow.db`.
+"""Reads MLflow: a run of the file store, `mlruns/EXPERIMENT/RUN`, or of a SQLite store, `mlflow.db`.
 
-Both are read as they lie: the file store is text, and the SQLite store keeps the columns of its tables from one
-version to the next.
+Both are read without MLflow: the file store is text, and the columns of the SQLite store are the same in all versions.
 """
 
 import math
@@ -13,9 +12,18 @@ from urllib.parse import quote
 
 from trainfare.errors import UsageError
 from trainfare.model.profile import Ending
-from trainfare.profiler.past_runs.files import date_of, existing, files_under, nothing_there, others_note, reading
-from trainfare.profiler.past_runs.run_log import Logged
-from trainfare.profiler.past_runs.series import UNKNOWN, Scalars, whole_step
+from trainfare.profiler.past_runs.files import (
+    datetime_or_modified,
+    existing_path,
+    files_under,
+    no_run_found,
+    other_runs_note,
+    translate_read_errors,
+)
+from trainfare.profiler.past_runs.metric_names import enumerate_names
+from trainfare.profiler.past_runs.run_log import RunLog
+from trainfare.profiler.past_runs.series import UNKNOWN, Scalars, parse_step
+from trainfare.units import plural
 
 _STATUS: Mapping[str, Ending] = {
     "3": "finished",
@@ -25,74 +33,80 @@ _STATUS: Mapping[str, Ending] = {
     "5": "interrupted",
     "KILLED": "interrupted",
 }
-"""The file store writes numbers, the SQLite store words; others are still running."""
-_ADVICE = "Name a run (mlruns/EXPERIMENT/RUN), the folder mlruns, or an SQLite store (mlflow.db)."
-_LONGEST_SETTING = 8000
-"""Characters, as in MLflow itself."""
+"""The file store writes numbers, the SQLite store words; any other status is a running one."""
+_ADVICE = "Give the path of a run (mlruns/EXPERIMENT/RUN), of mlruns, or of a SQLite store (mlflow.db)."
+_MAX_SETTING_LENGTH = 8000
+"""Characters; the limit of MLflow itself."""
 
 
-def read(path: str | Path, *, run: str | None = None) -> Logged:
-    """`run` names one of several in a store."""
+def read(path: str | Path, *, run: str | None = None) -> RunLog:
+    """Read the log; `run` is the id of one of several runs in a store."""
     location = str(path)
     if "://" in location and not location.startswith(("sqlite:", "file:")):
         scheme = location.partition(":")[0]
-        raise UsageError(f"a store behind {scheme}:// is not read; export the run, or name mlruns or an SQLite file.")
-    source = existing(location.removeprefix("sqlite:///").removeprefix("file://"))
+        message = (
+            f"a store at {scheme}:// cannot be read. Export the run, or give the path of mlruns or of a SQLite file."
+        )
+        raise UsageError(message, field="path")
+    source = existing_path(location.removeprefix("sqlite:///").removeprefix("file://"))
     if source.is_file():
         return _read_sqlite(source, run)
     return _read_folder(source, run)
 
 
-# The file store
+# The file store.
 
 
-def _read_folder(folder: Path, run: str | None) -> Logged:
+def _read_folder(folder: Path, run: str | None) -> RunLog:
     runs = {file.parent for file in files_under(folder, lambda name: name == "meta.yaml") if _is_run(file.parent)}
     if run is not None:
-        runs = {own for own in runs if own.name == run}
+        runs = {run_folder for run_folder in runs if run_folder.name == run}
     if not runs:
-        wanted = f"the run {run}" if run else "a folder with meta.yaml and metrics/"
-        raise nothing_there(folder, wanted, _ADVICE)
-    about = {own: _flat_yaml(own / "meta.yaml") for own in runs}
-    runs = {own for own in runs if about[own].get("lifecycle_stage") != "deleted"} or runs
-    newest = max(runs, key=lambda own: (_seconds(about[own].get("start_time")) or 0.0, own.name))
-    others = others_note(str(newest), sorted(str(own) for own in runs if own != newest))
+        expected = f"the run {run}" if run else "a folder with meta.yaml and metrics/"
+        raise no_run_found(folder, expected, _ADVICE)
+    metadata = {run_folder: _read_flat_yaml(run_folder / "meta.yaml") for run_folder in runs}
+    runs = {run_folder for run_folder in runs if metadata[run_folder].get("lifecycle_stage") != "deleted"} or runs
+    newest = max(
+        runs,
+        key=lambda run_folder: (_seconds_since_1970(metadata[run_folder].get("start_time")) or 0.0, run_folder.name),
+    )
+    others = other_runs_note(str(newest), sorted(str(run_folder) for run_folder in runs if run_folder != newest))
     notes = [others] if others else []
     scalars, damaged = Scalars(), 0
     for name, file in _named_files(newest / "metrics"):
         damaged += _read_metric(scalars, name, file)
     if damaged:
-        notes.append(f"{damaged} lines of its metrics are not `timestamp value step`; they were left out.")
-    tags = {name: _setting(file) for name, file in _named_files(newest / "tags")}
-    return _logged(
+        notes.append(f"skipped {plural(damaged, 'line')} of its metrics that are not `timestamp value step`.")
+    tags = {name: _read_setting(file) for name, file in _named_files(newest / "tags")}
+    return _run_log(
         newest,
         scalars,
-        params={name: _setting(file) for name, file in _named_files(newest / "params")},
+        params={name: _read_setting(file) for name, file in _named_files(newest / "params")},
         script=tags.get("mlflow.source.name"),
-        start=_seconds(about[newest].get("start_time")),
-        end=_seconds(about[newest].get("end_time")),
-        status=about[newest].get("status", ""),
-        described_by=newest / "meta.yaml",
+        start=_seconds_since_1970(metadata[newest].get("start_time")),
+        end=_seconds_since_1970(metadata[newest].get("end_time")),
+        status=metadata[newest].get("status", ""),
+        dated_by=newest / "meta.yaml",
         notes=notes,
     )
 
 
 def _is_run(folder: Path) -> bool:
-    """A folder of an experiment has a meta.yaml too."""
+    """True for the folder of a run; that of an experiment has a meta.yaml too."""
     return (folder / "metrics").is_dir() or (folder / "params").is_dir()
 
 
 def _named_files(folder: Path) -> Iterator[tuple[str, Path]]:
-    """A name with a slash is a folder and a file."""
+    """The files below a folder by their relative path, which is the name of a metric, parameter or tag."""
     if folder.is_dir():
         for file in files_under(folder, lambda _: True):
             yield file.relative_to(folder).as_posix(), file
 
 
 def _read_metric(scalars: Scalars, name: str, file: Path) -> int:
-    """One line a point: `timestamp_ms value step`; how many lines are not."""
+    """Add the points of a metric, one per line: `timestamp_ms value step`. Returns the number of other lines."""
     damaged = 0
-    with reading(file), file.open(encoding="utf-8", errors="replace") as lines:
+    with translate_read_errors(file), file.open(encoding="utf-8", errors="replace") as lines:
         for line in lines:
             words = line.split()
             try:
@@ -103,67 +117,69 @@ def _read_metric(scalars: Scalars, name: str, file: Path) -> int:
     return damaged
 
 
-def _flat_yaml(file: Path) -> dict[str, str]:
-    """`key: value` lines: all that MLflow writes there, and all that we need of it."""
-    with reading(file):
+def _read_flat_yaml(file: Path) -> dict[str, str]:
+    """The `key: value` lines of a file, which are all that MLflow writes there."""
+    with translate_read_errors(file):
         text = file.read_text(encoding="utf-8", errors="replace")[: 1 << 20]
     pairs = (line.partition(": ") for line in text.splitlines() if not line.startswith((" ", "-", "#")))
     return {key: value.strip().strip("'\"") for key, _, value in pairs}
 
 
-def _setting(file: Path) -> str:
-    with reading(file), file.open(encoding="utf-8", errors="replace") as text:
-        return text.read(_LONGEST_SETTING).strip()
+def _read_setting(file: Path) -> str:
+    with translate_read_errors(file), file.open(encoding="utf-8", errors="replace") as text:
+        return text.read(_MAX_SETTING_LENGTH).strip()
 
 
-# The SQLite store
+# The SQLite store.
 
 
-def _read_sqlite(file: Path, run: str | None) -> Logged:
+def _read_sqlite(file: Path, run: str | None) -> RunLog:
     try:
         with closing(sqlite3.connect(f"file:{quote(str(file.resolve()))}?mode=ro", uri=True)) as store:
             return _read_store(store, file, run)
     except sqlite3.Error as error:
-        raise UsageError(f"{file} cannot be read as a store of MLflow: {error}. {_ADVICE}") from error
+        raise UsageError(f"{file} cannot be read as a store of MLflow: {error}. {_ADVICE}", field="path") from error
 
 
-def _read_store(store: sqlite3.Connection, file: Path, run: str | None) -> Logged:
+def _read_store(store: sqlite3.Connection, file: Path, run: str | None) -> RunLog:
     rows = store.execute(
         "SELECT run_uuid, start_time, end_time, status FROM runs WHERE lifecycle_stage != 'deleted' "
         "ORDER BY start_time DESC, run_uuid"
     ).fetchall()
-    chosen = [row for row in rows if run is None or row[0] == run]
-    if not chosen:
-        known = ", ".join(str(row[0]) for row in rows[:3]) or "none"
-        raise UsageError(f"{file} has no run{f' {run}' if run else ''}; it has {known}.")
-    name, start, end, status = chosen[0]
-    others = others_note(str(name), [str(row[0]) for row in chosen[1:]])
+    selected = [row for row in rows if run is None or row[0] == run]
+    if not selected:
+        if run is None or not rows:
+            raise UsageError(f"{file} has no run.", field="path")
+        known = enumerate_names((str(row[0]) for row in rows), 3)
+        raise UsageError(f"{file} has no run {run}. Its runs are {known}.", field="run")
+    name, start, end, status = selected[0]
+    others = other_runs_note(str(name), [str(row[0]) for row in selected[1:]])
     scalars = Scalars()
     points = store.execute(
         "SELECT key, step, value, is_nan, timestamp FROM metrics WHERE run_uuid = ? ORDER BY timestamp, step", (name,)
     )
-    for key, step, value, is_nan, moment in points:
-        at = whole_step(step)
-        if at is not None and isinstance(value, int | float) and isinstance(moment, int):
-            scalars.add(str(key), at, UNKNOWN if is_nan else float(value), moment / 1000)
+    for key, step, value, is_nan, timestamp in points:
+        at = parse_step(step)
+        if at is not None and isinstance(value, int | float) and isinstance(timestamp, int):
+            scalars.add(str(key), at, UNKNOWN if is_nan else float(value), timestamp / 1000)
     tags = dict(store.execute("SELECT key, value FROM tags WHERE run_uuid = ?", (name,)))
-    return _logged(
+    return _run_log(
         file,
         scalars,
         params=dict(store.execute("SELECT key, value FROM params WHERE run_uuid = ?", (name,))),
         script=tags.get("mlflow.source.name"),
-        start=_seconds(start),
-        end=_seconds(end),
+        start=_seconds_since_1970(start),
+        end=_seconds_since_1970(end),
         status=str(status),
-        described_by=file,
+        dated_by=file,
         notes=[others] if others else [],
     )
 
 
-# Both
+# Both stores.
 
 
-def _logged(
+def _run_log(
     source: Path,
     scalars: Scalars,
     *,
@@ -172,17 +188,17 @@ def _logged(
     start: float | None,
     end: float | None,
     status: str,
-    described_by: Path,
+    dated_by: Path,
     notes: Iterable[str],
-) -> Logged:
-    ended = end or max((moment for series in scalars.values() for moment in series.moments), default=None)
-    return Logged(
+) -> RunLog:
+    ended = end or max((timestamp for series in scalars.values() for timestamp in series.timestamps), default=None)
+    return RunLog(
         origin="mlflow",
         source=source,
         by_step=scalars,
         started=start,
         ended=ended,
-        ended_at=date_of(ended, described_by),
+        ended_at=datetime_or_modified(ended, dated_by),
         ending=_STATUS.get(status, "enough"),
         command=(script,) if script and script.strip() else (),
         settings=params,
@@ -190,8 +206,8 @@ def _logged(
     )
 
 
-def _seconds(milliseconds: object) -> float | None:
-    """None for a run that has not ended, which is written as null."""
+def _seconds_since_1970(milliseconds: object) -> float | None:
+    """Milliseconds as seconds; None for null, which stands for a run that has not ended."""
     try:
         seconds = float(str(milliseconds)) / 1000
     except ValueError:

@@ -1,6 +1,6 @@
-"""Protocol buffers taken apart without their schema: the few fields that we need are known by number.
+"""Decodes protocol buffers without their schema: the few fields that are needed are known by number.
 
-The wire format is frozen (https://protobuf.dev/programming-guides/encoding/), and a field keeps its number for ever.
+The wire format is frozen (https://protobuf.dev/programming-guides/encoding/), and the number of a field never changes.
 """
 
 import struct
@@ -10,11 +10,11 @@ _DOUBLE = struct.Struct("<d")
 _FLOAT = struct.Struct("<f")
 
 Value = int | bytes
-"""A varint as a number without sign; everything else as the bytes it is made of."""
+"""A varint as an unsigned number; any other field as its bytes."""
 
 
 def fields(message: bytes) -> Iterator[tuple[int, Value]]:
-    """Number and value of each field, in order; ValueError where the bytes are not a message."""
+    """Number and value of each field, in order; ValueError if the bytes are not a message."""
     position, end = 0, len(message)
     while position < end:
         key, position = _varint(message, position)
@@ -30,7 +30,7 @@ def fields(message: bytes) -> Iterator[tuple[int, Value]]:
             case 5:
                 size = 4
             case kind:
-                raise ValueError(f"no field has the wire type {kind}")
+                raise ValueError(f"unknown wire type {kind}")
         if position + size > end:
             raise ValueError("a field is longer than its message")
         yield key >> 3, message[position : position + size]
@@ -46,47 +46,47 @@ def _varint(message: bytes, position: int) -> tuple[int, int]:
         if byte < 0x80:
             return result, position
         shift += 7
-    raise ValueError("a number has no end")
+    raise ValueError("a varint has no end")
 
 
 def signed(value: Value) -> int:
-    """int32 and int64: two's complement in 64 bits."""
-    number = whole(value)
+    """The value of an int32 or int64 field: two's complement in 64 bits."""
+    number = unsigned(value)
     return number - (1 << 64) if number >= 1 << 63 else number
 
 
 def zigzag(value: Value) -> int:
-    """sint32 and sint64."""
-    number = whole(value)
+    """The value of a sint32 or sint64 field."""
+    number = unsigned(value)
     return (number >> 1) ^ -(number & 1)
 
 
-def whole(value: Value) -> int:
+def unsigned(value: Value) -> int:
     if not isinstance(value, int):
         raise ValueError("a number was expected")
     return value
 
 
-def block(value: Value) -> bytes:
+def raw_bytes(value: Value) -> bytes:
     if not isinstance(value, bytes):
         raise ValueError("text or a message was expected")
     return value
 
 
 def text(value: Value) -> str:
-    return block(value).decode(errors="replace")
+    return raw_bytes(value).decode(errors="replace")
 
 
 def double(value: Value) -> float:
-    return float(_unpacked(_DOUBLE, value))
+    return float(_unpack(_DOUBLE, value))
 
 
 def single(value: Value) -> float:
-    return float(_unpacked(_FLOAT, value))
+    return float(_unpack(_FLOAT, value))
 
 
-def _unpacked(kind: struct.Struct, value: Value) -> float:
-    raw = block(value)
+def _unpack(kind: struct.Struct, value: Value) -> float:
+    raw = raw_bytes(value)
     if len(raw) != kind.size:
         raise ValueError("a number has the wrong length")
     number: float = kind.unpack(raw)[0]

@@ -1,4 +1,4 @@
-"""What a reader hands over, whatever it read, and what the user adds to it."""
+"""The log of a past run as every reader returns it, and what the user adds to it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,39 +11,39 @@ from trainfare.model.profile import Ending, Origin
 from trainfare.profiler.past_runs.series import Scalars
 
 Axis = Literal["iterations", "epochs"]
-"""What the steps of a log count."""
+"""The unit of the steps of a log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Logged:
-    """A past run as it logged itself. None and empty: it does not say."""
+class RunLog:
+    """The log of a past run. None and empty mean that the log does not contain it."""
 
     origin: Origin
     source: Path
     """The file or folder of the run."""
     by_step: Scalars = field(default_factory=Scalars)
-    """Steps count iterations, or perhaps epochs where the log does not tell."""
+    """Scalars by step; if `axis` is None, steps may be iterations or epochs."""
     by_epoch: Scalars = field(default_factory=Scalars)
-    """Steps are epochs, from `first_epoch` on."""
+    """Scalars by epoch, from `first_epoch` on."""
     first_epoch: int | None = None
     axis: Axis | None = None
-    """What `by_step` counts, where the log tells."""
+    """The unit of the steps in `by_step`, if the log tells."""
     counts_calls: bool = False
-    """Its steps count calls of the logger: iterations only if every iteration logged once."""
+    """The steps count calls of the logger, which are iterations only if every iteration logs once."""
     began: float | None = None
-    """On the clock of the moments: when what led to the first point began."""
+    """The timestamp at which the steps before the first point began."""
     began_steps: int | None = None
-    """How many steps that was; None is as many as between later points."""
+    """The number of steps before the first point; None for as many as between later points."""
     started: float | None = None
     ended: float | None = None
-    """On the same clock: the run as a whole."""
+    """Timestamps of the start and the end of the run."""
     ended_at: datetime
     ending: Ending = "enough"
     command: tuple[str, ...] = ()
     host: Host | None = None
     framework: str | None = None
     settings: Mapping[str, object] = field(default_factory=dict)
-    """Configuration by the names that the program gave; what is plainly named is used."""
+    """The configuration of the program by its own names; well-known names are used."""
     batch_size: int | None = None
     epochs: int | None = None
     iterations_per_epoch: int | None = None
@@ -54,8 +54,8 @@ class Logged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stated:
-    """What the user says of a run; it counts more than what the log says."""
+class RunOverrides:
+    """Facts about a run that the user gives; they take precedence over the log."""
 
     batch_size: int | None = None
     samples: int | None = None

@@ -22,7 +22,7 @@ from dataclasses import replace
 
 from trainfare.errors import InfeasibleError
 from trainfare.model.checks import require_positive
-from trainfare.model.cluster import Algorithm, Cluster, Considered, Limit, Server, Worker
+from trainfare.model.cluster import Algorithm, Cluster, ConsideredWorker, ClusterLimit, Server, Worker
 from trainfare.units import SECONDS_PER_HOUR, format_number, format_usd
 
 FILL = 0.95
@@ -34,29 +34,29 @@ def widest_server(servers: Sequence[Server]) -> Server:
     return min(servers, key=lambda server: (-server.mbps, server.usd_per_hour))
 
 
-def cost_opt(server: Server, workers: Sequence[Worker], limit: Limit) -> Cluster:
+def cost_opt(server: Server, workers: Sequence[Worker], limit: ClusterLimit) -> Cluster:
     """The cheapest type, as many as the limit allows. The network does not count."""
     return _by_price("cost-opt", server, sorted(workers, key=lambda worker: worker.usd_per_hour), limit)
 
 
-def time_opt(server: Server, workers: Sequence[Worker], limit: Limit) -> Cluster:
+def time_opt(server: Server, workers: Sequence[Worker], limit: ClusterLimit) -> Cluster:
     """The most expensive type, as many as the limit allows: dear is taken to be fast. The network does not count."""
     return _by_price("time-opt", server, _dearest_first(workers), limit)
 
 
-def scala_opt(server: Server, workers: Sequence[Worker], limit: Limit, *, fill: float = FILL) -> Cluster:
+def scala_opt(server: Server, workers: Sequence[Worker], limit: ClusterLimit, *, fill: float = FILL) -> Cluster:
     """The type that needs the fewest workers to fill the server's network within the budget."""
     if not 0 < fill <= 1:
         raise ValueError(f"p lies above 0 and not above 1, got {fill}")
     considered = tuple(
-        Considered(
+        ConsideredWorker(
             worker=worker,
             by_network=_network_allows(server, worker, fill),
             by_budget=_budget_allows(server, worker, limit),
         )
         for worker in _dearest_first(workers)
     )
-    chosen: Considered | None = None
+    chosen: ConsideredWorker | None = None
     for each in considered:
         n = each.workers
         if not n:
@@ -78,7 +78,7 @@ def scala_opt(server: Server, workers: Sequence[Worker], limit: Limit, *, fill: 
     )
 
 
-def scala_opt_m(server: Server, worker: Worker, limit: Limit, *, fill: float = FILL) -> Cluster:
+def scala_opt_m(server: Server, worker: Worker, limit: ClusterLimit, *, fill: float = FILL) -> Cluster:
     """Scala-Opt for the one type that the user has chosen."""
     return replace(scala_opt(server, [worker], limit, fill=fill), algorithm="scala-opt-m")
 
@@ -139,12 +139,12 @@ def _network_reasons(cluster: Cluster) -> list[str]:
     return said
 
 
-def _by_price(algorithm: Algorithm, server: Server, ordered: Sequence[Worker], limit: Limit) -> Cluster:
+def _by_price(algorithm: Algorithm, server: Server, ordered: Sequence[Worker], limit: ClusterLimit) -> Cluster:
     worker = ordered[0]
     affordable = _budget_allows(server, worker, limit)
     n = min(bound for bound in (affordable, limit.workers) if bound is not None)
     considered = tuple(
-        Considered(worker=each, by_network=None, by_budget=_budget_allows(server, each, limit)) for each in ordered
+        ConsideredWorker(worker=each, by_network=None, by_budget=_budget_allows(server, each, limit)) for each in ordered
     )
     if n < 1:
         raise InfeasibleError(_none_fits(server, considered[:1], limit, None))
@@ -163,7 +163,7 @@ def _network_allows(server: Server, worker: Worker, fill: float) -> int:
     return _whole(server.mbps * fill / worker.mbps)
 
 
-def _budget_allows(server: Server, worker: Worker, limit: Limit) -> int | None:
+def _budget_allows(server: Server, worker: Worker, limit: ClusterLimit) -> int | None:
     if limit.usd_per_hour is None:
         return None
     return max(0, _whole((limit.usd_per_hour - server.usd_per_hour) / worker.usd_per_hour))
@@ -174,7 +174,7 @@ def _whole(number: float) -> int:
     return math.floor(number * (1 + 1e-12) + 1e-12)
 
 
-def _none_fits(server: Server, considered: Sequence[Considered], limit: Limit, fill: float | None) -> str:
+def _none_fits(server: Server, considered: Sequence[ConsideredWorker], limit: ClusterLimit, fill: float | None) -> str:
     if limit.usd_per_hour is not None and all(each.by_budget == 0 for each in considered):
         cheapest = min(each.worker.usd_per_hour for each in considered)
         return (

@@ -15,7 +15,7 @@ last is lost for nothing.
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from trainfare.model.cluster import Cluster, Limit, Rated, Server, TrainedCluster, Worker
+from trainfare.model.cluster import Cluster, ClusterLimit, RatedCluster, Server, ClusterEstimate, Worker
 from trainfare.units import format_duration, format_usd
 
 WORTH_SAYING = 0.01
@@ -28,7 +28,7 @@ OURS = "ours, "
 """What our own choices are called begins so."""
 
 
-def counts(server: Server | None, worker: Worker, limit: Limit) -> range:
+def counts(server: Server | None, worker: Worker, limit: ClusterLimit) -> range:
     """How many workers of a type the limit allows, one first."""
     most = min(MOST_WORKERS, limit.workers or MOST_WORKERS)
     if limit.usd_per_hour is not None:
@@ -37,17 +37,17 @@ def counts(server: Server | None, worker: Worker, limit: Limit) -> range:
     return range(1, most + 1)
 
 
-def cheapest(trained: Iterable[TrainedCluster]) -> TrainedCluster:
+def cheapest(trained: Iterable[ClusterEstimate]) -> ClusterEstimate:
     """Of equal ones the fastest."""
     return min(trained, key=lambda one: (one.usd.value, one.seconds.value))
 
 
-def fastest(trained: Iterable[TrainedCluster]) -> TrainedCluster:
+def fastest(trained: Iterable[ClusterEstimate]) -> ClusterEstimate:
     """Of equal ones the cheapest."""
     return min(trained, key=lambda one: (one.seconds.value, one.usd.value))
 
 
-def beside(fc2: Sequence[Cluster], trained: Sequence[TrainedCluster]) -> tuple[Rated, ...]:
+def beside(fc2: Sequence[Cluster], trained: Sequence[ClusterEstimate]) -> tuple[RatedCluster, ...]:
     """FC2's answers first, then ours; of ours each cluster once. `trained` is all that the limit allows."""
     if not trained:
         return ()
@@ -58,7 +58,7 @@ def beside(fc2: Sequence[Cluster], trained: Sequence[TrainedCluster]) -> tuple[R
     )
 
 
-def _ours(trained: Sequence[TrainedCluster]) -> Iterator[tuple[str, TrainedCluster]]:
+def _ours(trained: Sequence[ClusterEstimate]) -> Iterator[tuple[str, ClusterEstimate]]:
     """Of all, then of those with a server; what was named already is not named again."""
     named = []
     for which, of in (("", trained), (" with a server", [one for one in trained if one.server is not None])):
@@ -72,7 +72,7 @@ def _ours(trained: Sequence[TrainedCluster]) -> Iterator[tuple[str, TrainedClust
                 yield f"{OURS}{what}{which}", one
 
 
-def own_reasons(rated: Sequence[Rated]) -> tuple[str, ...]:
+def own_reasons(rated: Sequence[RatedCluster]) -> tuple[str, ...]:
     """What FC2's answers lose, in sentences; nothing of those that lose nothing worth a sentence."""
     said = []
     seen: dict[tuple[object, ...], list[str]] = {}
@@ -93,7 +93,7 @@ def own_reasons(rated: Sequence[Rated]) -> tuple[str, ...]:
     return tuple(said)
 
 
-def cluster_words(one: TrainedCluster | Rated | Cluster) -> str:
+def cluster_words(one: ClusterEstimate | RatedCluster | Cluster) -> str:
     many = f"{one.workers} × {one.worker.name}"
     if one.server is not None:
         return f"{many} behind {one.server.name}"
@@ -105,11 +105,11 @@ def _rated(
     server: Server | None,
     worker: Worker,
     workers: int,
-    found: "dict[tuple[object, ...], TrainedCluster]",
-    trained: Sequence[TrainedCluster],
-) -> Rated:
+    found: "dict[tuple[object, ...], ClusterEstimate]",
+    trained: Sequence[ClusterEstimate],
+) -> RatedCluster:
     mine = found.get(_key(server, worker, workers))
-    return Rated(
+    return RatedCluster(
         by=by,
         server=server,
         worker=worker,

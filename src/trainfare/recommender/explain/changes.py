@@ -1,117 +1,139 @@
-"""What would change the choice, in one sentence: another number of epochs, another limit, another price."""
+"""What would change the choice: another number of epochs, another limit, another price."""
 
 import math
 from collections.abc import Iterator
 
 from trainfare.model.estimate import Estimate
+from trainfare.model.reason import Reason, Scalar
 from trainfare.recommender.choose import score, weight_of_time
-from trainfare.recommender.explain.case import Case
+from trainfare.recommender.explain.codes import describe, reason
+from trainfare.recommender.explain.context import ChoiceContext
 from trainfare.recommender.explain.what_if import (
+    break_even_price,
     looser_budget,
     looser_deadline,
-    price_that_changes,
     tighter_budget,
     tighter_deadline,
 )
-from trainfare.recommender.limits import duration_option, upper_end, usd_option
-from trainfare.recommender.words import machine_words, spent_words
-from trainfare.units import format_count, format_duration, format_usd, parse_duration, plural
+from trainfare.recommender.limits import sufficient_budget, sufficient_deadline, upper_end
+from trainfare.units import parse_duration
 
-WORTH_ASKING = 0.98
-"""Of what the goal wants least of: a looser limit that saves less is not worth a word."""
-A_LIMIT_APART = 0.99
-"""Of the chosen one's, below which a tighter limit is told: nearer, what is said of it would round to the same."""
-A_PRICE_APART = 1.001
-"""From which ratio on a change of price is worth a word; closer, the two cannot be told apart anyway."""
-
-
-def changes(case: Case) -> Iterator[str]:
-    said = [*_epochs(case), *_more_epochs(case), *_deadline(case), *_budget(case), *_price(case)]
-    if said:
-        yield "; ".join(said)
+MAX_LOOSER_SCORE = 0.98
+"""A looser limit is mentioned if it lowers the score to this share or less."""
+MAX_TIGHTER_LIMIT = 0.99
+"""A tighter limit is mentioned if it is below this share of the chosen candidate's upper end: closer ones round to the
+same text."""
+MIN_PRICE_RISE = 1.001
+"""A change of price is mentioned from this ratio on: closer, the ranking of the two is uncertain anyway."""
 
 
-def _epochs(case: Case) -> Iterator[str]:
-    """The neighbours of the chosen machine along the number of epochs, at its batch size: each other one has a number
-    of epochs of its own. A weighted goal has no such line: its yardstick moves with the epochs. Neither has a training
-    in legs; nor one with a limit, which others keep with fewer epochs, and it does not with more."""
-    goal, chosen = case.goal, case.chosen
+def changes(context: ChoiceContext) -> Iterator[Reason]:
+    yield from _epochs(context)
+    yield from _epochs_within_deadline(context)
+    yield from _deadline(context)
+    yield from _budget(context)
+    yield from _price(context)
+
+
+def _epochs(context: ChoiceContext) -> Iterator[Reason]:
+    """The winners at fewer and at more epochs than planned, at the batch size of the chosen candidate: each other batch
+    size needs its own number of epochs. Not given for a weighted goal, whose ideal point moves with the epochs; nor for
+    a split plan; nor with a limit, which other candidates are within at fewer epochs and the chosen one is beyond at
+    more."""
+    goal, chosen, ranges = context.goal, context.chosen, context.winning_ranges
     limited = goal.deadline_seconds is not None or goal.budget_usd is not None
-    if goal.kind == "weighted" or limited or not case.kept or len(case.ordered) < 2:
+    if goal.kind == "weighted" or limited or not context.accepted or len(context.ordered) < 2:
         return
     machine = chosen.candidate.offer.vm_type.key
-    here = next((i for i, s in enumerate(case.winning_ranges) if s.first <= chosen.epochs <= (s.last or math.inf)), None)
-    if here is None or case.winning_ranges[here].estimate.candidate.offer.vm_type.key != machine:
-        return  # a minimum charge or rounding has decided
-    several = len({e.candidate.batch_size for e in case.ordered}) > 1
-    at = f", at batch {chosen.candidate.batch_size}," if several else ""
-    if len(case.winning_ranges) == 1:
-        yield f"it is{at} the {goal.kind} whatever the number of epochs"
-    if here > 0:
-        before = case.winning_ranges[here - 1]
-        epochs = plural(before.last or 1, "epoch") + (" or fewer" if before.last != 1 else "")
-        yield f"with {epochs}{at} {case.name(before.estimate)} would win"
-    if here + 1 < len(case.winning_ranges):
-        after = case.winning_ranges[here + 1]
-        yield f"from {format_count(after.first)} epochs on{at} {case.name(after.estimate)} would win"
+    index = next((i for i, r in enumerate(ranges) if r.first <= chosen.epochs <= (r.last or math.inf)), None)
+    if index is None or ranges[index].estimate.candidate.offer.vm_type.key != machine:
+        return  # rounding or a minimum charge decided
+    several = len({e.candidate.batch_size for e in context.ordered}) > 1
+    batch_size = chosen.candidate.batch_size if several else None
+    if len(ranges) == 1:
+        yield reason("changes", "best_for_any_epochs", goal=goal.kind, batch_size=batch_size)
+    if index > 0:
+        before = ranges[index - 1]
+        winner = context.describe(before.estimate)
+        yield reason("changes", "fewer_epochs", epochs=before.last or 1, machine=winner, batch_size=batch_size)
+    if index + 1 < len(ranges):
+        after = ranges[index + 1]
+        winner = context.describe(after.estimate)
+        yield reason("changes", "more_epochs", epochs=after.first, machine=winner, batch_size=batch_size)
 
 
-def _more_epochs(case: Case) -> Iterator[str]:
-    """How many keep the deadline: at least N·deadline/u, since no part of the time grows faster than the epochs do. On
-    spot what interruptions cost may, and where epochs are only expected the interval has them already."""
-    chosen, deadline = case.chosen_in_full, case.goal.deadline_seconds
-    if deadline is None or not case.kept or chosen.epochs_interval or chosen.candidate.offer.market == "spot":
+def _epochs_within_deadline(context: ChoiceContext) -> Iterator[Reason]:
+    """The number of epochs that are within the deadline: at least N·deadline/u, because no part of the time grows
+    faster than the number of epochs. Not given on spot, where the cost of interruptions may grow faster, nor if the
+    number of epochs is uncertain, because the interval already includes more of them."""
+    chosen, deadline = context.chosen_for_all_epochs, context.goal.deadline_seconds
+    if deadline is None or not context.accepted or chosen.epochs_interval or chosen.candidate.offer.market == "spot":
         return
-    epochs = math.floor(chosen.epochs * deadline / upper_end(chosen.seconds, case.goal.confidence))
+    epochs = math.floor(chosen.epochs * deadline / upper_end(chosen.seconds, context.goal.confidence))
     if epochs > chosen.epochs:
-        yield f"up to {format_count(epochs)} epochs it keeps the deadline"
+        yield reason("changes", "epochs_within_deadline", epochs=epochs)
 
 
-def _deadline(case: Case) -> Iterator[str]:
-    asked = case.relied_on, case.chosen_in_full, case.goal, case.least
-    if case.goal.deadline_seconds is not None and (found := looser_deadline(*asked)) and _gains(case, found.estimate):
-        yield f"with --deadline {duration_option(found.least)}: {_told(case, found.estimate)}"
-    if case.goal.kind != "fastest" and (found := tighter_deadline(*asked)) and found.below is not None:
-        option = duration_option(found.least)
-        if parse_duration(option) < A_LIMIT_APART * found.below:
-            yield (
-                f"with a deadline below {format_duration(found.below)}: {_told(case, found.estimate)}, which keeps "
-                f"--deadline {option}"
-            )
+def _deadline(context: ChoiceContext) -> Iterator[Reason]:
+    asked = context.alternatives, context.chosen_for_all_epochs, context.goal, context.ideal
+    if context.goal.deadline_seconds is not None:
+        found = looser_deadline(*asked)
+        if found is not None and _is_worthwhile(context, found.estimate):
+            deadline = sufficient_deadline(found.minimum)
+            yield reason("changes", "looser_deadline", {"deadline": deadline}, **_totals(context, found.estimate))
+    if context.goal.kind != "fastest":
+        found = tighter_deadline(*asked)
+        if found is not None and found.below is not None:
+            deadline = sufficient_deadline(found.minimum)
+            if parse_duration(deadline) < MAX_TIGHTER_LIMIT * found.below:
+                totals = _totals(context, found.estimate)
+                yield reason("changes", "tighter_deadline", {"deadline": deadline}, below=found.below, **totals)
 
 
-def _budget(case: Case) -> Iterator[str]:
-    asked = case.relied_on, case.chosen_in_full, case.goal, case.least
-    if case.goal.budget_usd is not None and (found := looser_budget(*asked)) and _gains(case, found.estimate):
-        yield f"with --budget {usd_option(found.least)}: {_told(case, found.estimate)}"
-    if case.goal.kind != "cheapest" and (found := tighter_budget(*asked)) and found.below is not None:
-        option = usd_option(found.least)
-        if float(option) < A_LIMIT_APART * found.below:
-            yield (
-                f"with a budget below {format_usd(found.below)}: {_told(case, found.estimate)}, which keeps "
-                f"--budget {option}"
-            )
+def _budget(context: ChoiceContext) -> Iterator[Reason]:
+    asked = context.alternatives, context.chosen_for_all_epochs, context.goal, context.ideal
+    if context.goal.budget_usd is not None:
+        found = looser_budget(*asked)
+        if found is not None and _is_worthwhile(context, found.estimate):
+            budget = sufficient_budget(found.minimum)
+            yield reason("changes", "looser_budget", {"budget": budget}, **_totals(context, found.estimate))
+    if context.goal.kind != "cheapest":
+        found = tighter_budget(*asked)
+        if found is not None and found.below is not None:
+            budget = sufficient_budget(found.minimum)
+            if float(budget) < MAX_TIGHTER_LIMIT * found.below:
+                totals = _totals(context, found.estimate)
+                yield reason("changes", "tighter_budget", {"budget": budget}, below=found.below, **totals)
 
 
-def _gains(case: Case, estimate: Estimate) -> bool:
-    """Whether it is enough of what the goal wants that somebody would ask for another limit."""
-    w = weight_of_time(case.goal)
-    return not case.kept or score(estimate, w, case.least) <= WORTH_ASKING * score(case.chosen, w, case.least)
+def _is_worthwhile(context: ChoiceContext, estimate: Estimate) -> bool:
+    """True if the score is enough lower that somebody would accept another limit for it."""
+    w = weight_of_time(context.goal)
+    before = score(context.chosen_for_all_epochs, w, context.ideal)
+    return not context.accepted or score(estimate, w, context.ideal) <= MAX_LOOSER_SCORE * before
 
 
-def _told(case: Case, estimate: Estimate) -> str:
-    sure = " unless interruptions make it late" if estimate.candidate.offer.market == "spot" else ""
-    return f"{case.name(estimate)}, {spent_words(estimate)}{sure}"
+def _totals(context: ChoiceContext, estimate: Estimate) -> dict[str, dict[str, Scalar] | float]:
+    return {
+        "machine": context.describe(estimate),
+        "seconds": estimate.seconds.value,
+        "usd": estimate.usd.value,
+    }
 
 
-def _price(case: Case) -> Iterator[str]:
-    """Where cost decides, and somebody else sets the price."""
-    offer = case.chosen.candidate.offer
-    if case.goal.kind != "cheapest" or len(case.ordered) < 2 or offer.held or offer.market == "own":
+def _price(context: ChoiceContext) -> Iterator[Reason]:
+    """The price of the chosen machine above which the second is cheaper, if cost decides and a provider sets it."""
+    offer = context.chosen.candidate.offer
+    if context.goal.kind != "cheapest" or len(context.ordered) < 2 or offer.held or offer.market == "own":
         return
-    second = case.ordered[1]
-    price = price_that_changes(case.chosen, second)
-    if price is not None and price > A_PRICE_APART * offer.usd_per_hour:
-        yield (
-            f"if {machine_words(offer)} rises above {price:.3g} $/h (now {offer.usd_per_hour:.3g}): {case.name(second)}"
+    second = context.ordered[1]
+    price = break_even_price(context.chosen, second)
+    if price is not None and price > MIN_PRICE_RISE * offer.usd_per_hour:
+        yield reason(
+            "changes",
+            "price_rise",
+            machine=describe(context.chosen.candidate) | {"nodes": 1},
+            usd_per_hour=offer.usd_per_hour,
+            break_even_usd_per_hour=price,
+            other=context.describe(second),
         )

@@ -57,7 +57,7 @@ def error_group(estimate: Estimate) -> tuple[object, ...]:
     """A key that is equal for estimates whose iterations take one and the same time."""
     candidate, vm_type = estimate.candidate, estimate.candidate.offer.vm_type
     gpu = None if estimate.basis == "measured" else vm_type.gpu
-    gpus = candidate.nodes * candidate.gpus_working
+    gpus = candidate.nodes * candidate.working_gpus_per_node
     return estimate.basis, estimate.profile_id, gpu.name if gpu else vm_type.key, gpus, candidate.batch_size
 
 

@@ -12,7 +12,7 @@ weighted goal do not depend on k. So a split can win only
 
 (a) within a deadline or a budget. The best single machine within the limit leaves a part of it unused; a mix of two
     machines uses all of it. With a = m = 0 a mix is a point on the chord between two points (T, C), and the best is on
-    the lower convex hull of all points. Within both limits there may be a mix although no single machine is within them.
+    the lower convex hull of all points. Within both limits there may be a mix although no single machine is in them.
 (b) if a metric must reach a value early: Sanghvi's fast GPU while the loss falls steeply, and a cheap one afterwards.
     Let the value be reached after K epochs. The time until then, aᵢ + bᵢ·K for k ≥ K, does not change with k, but the
     cost still does. A time limit for the value is a limit as in (a); without one the goal weighs the time until epoch K
@@ -307,8 +307,7 @@ class MachinePair:
 
 
 def _linear_ranges(goal: LinearGoal) -> Iterator[tuple[int, int]]:
-    """Ranges of k, in units of `checkpoint_every`, in which all times are linear: cut where the early target is reached.
-    """
+    """Ranges of k, in units of `checkpoint_every`, in which all times are linear: cut at the early target."""
     low, high = 1, (goal.epochs - 1) // goal.checkpoint_every
     cuts = sorted({math.ceil(reached / goal.checkpoint_every) for reached in goal.early_epochs or ()})
     for cut in cuts:

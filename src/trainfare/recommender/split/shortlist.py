@@ -16,8 +16,8 @@ STARTUP_PHASES = ("boot", "setup", "initialisation", "first iteration")
 def shortlist(estimates: Sequence[Estimate], *, early_epochs: int | None = None) -> tuple[Estimate, ...]:
     """At most 40 machines: for some number of epochs, no other machine at that batch size is faster and cheaper.
 
-    These are the Pareto fronts at all epochs, a half, a quarter and those of the early target, and the front of the time
-    and cost that one epoch adds.
+    These are the Pareto fronts at all epochs, a half, a quarter and those of the early target, and the front of the
+    time and cost that one epoch adds.
     """
     listed: dict[int, None] = {}
     by_batch: dict[int | None, list[tuple[int, EpochLine, EpochLine]]] = {}

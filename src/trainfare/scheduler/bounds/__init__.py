@@ -1,1 +1,1 @@
-"""Costs that no schedule can beat."""
+"""Lower bounds: costs that no schedule can be below."""

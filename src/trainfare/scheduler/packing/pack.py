@@ -78,8 +78,9 @@ def pack_exactly(
 def _integral_values(model: LinearModel, best: Solution) -> "NDArray[np.float64]":
     """The values with all columns integral.
 
-    With the integer columns fixed the rest is a transportation problem. It is solved once more, because branch and bound
-    may leave a job split between slots of equal cost."""
+    With the integer columns fixed the rest is a transportation problem. It is solved once more, because branch and
+    bound may leave a job split between slots of equal cost.
+    """
     integers = np.flatnonzero(np.zeros(0) if model.integer is None else model.integer)
     solver = Solver(replace(model, integer=None))
     solver.fix(integers, np.round(best.values[integers]))
@@ -87,7 +88,7 @@ def _integral_values(model: LinearModel, best: Solution) -> "NDArray[np.float64]
 
 
 def _pack_by_rounding(problem: PatternModel, *, gap: float, seconds: float | None) -> Packing:
-    """The packing by LP, rounding m by largest remainder, and LP from there; by branch and bound if the gap is too wide."""
+    """The packing by LP, rounding of m and a second LP; by branch and bound if the gap is too wide."""
     relaxed = _solve_relaxation(problem, gap=gap)
     columns, values = relaxed.columns, relaxed.solution.values
     patterns = np.arange(len(columns), len(values))
@@ -203,7 +204,7 @@ def _round_by_largest_remainder(problem: PatternModel, m: "NDArray[np.float64]")
 def _resolve_split_jobs(
     problem: PatternModel, columns: "NDArray[np.int64]", values: "NDArray[np.float64]"
 ) -> "NDArray[np.float64]":
-    """The values with every job on one slot: quotas split a few jobs between slots, and only these are decided again."""
+    """The values with every job on one slot: quotas split a few jobs, and only these are decided again."""
     job = columns // problem.slots
     split = np.zeros(problem.jobs, dtype=bool)
     split[job[np.abs(values - np.round(values))[: len(columns)] > INTEGER_TOLERANCE]] = True

@@ -123,9 +123,7 @@ class PatternModel:
         self.slot_gpus = np.tile((table.gpus * table.nodes).astype(float), roles)
         quotas = dict(self.fleet.quotas)
         if len(users) != self.jobs and (users or quotas):
-            raise ValueError(
-                f"the fleet has quotas, so each of the {self.jobs} jobs needs a user, got {len(users)} users"
-            )
+            raise ValueError(f"each of the {self.jobs} jobs needs a user where there are quotas, got {len(users)}")
         index = {user: number for number, user in enumerate(quotas)}
         self.quotas = np.array([float(gpus) for gpus in quotas.values()])
         self.user = np.array([index.get(user, -1) for user in users] or [-1] * self.jobs, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""The papers' decision (Jahani et al. 2019; Filippini et al.), to optimality, with nodes counted by pattern.
+"""The papers' decision (Jahani et al. 2019; Filippini et al.), solved to optimality with nodes counted by pattern.
 
 The cost is that of `objective.py`. A node pays until the first job on it ends: one part of each pattern is the payer's.
 
@@ -9,12 +9,12 @@ The cost is that of `objective.py`. A node pays until the first job on it ends: 
     Σ_j y_jk1 = Σ_p m_pk            every node has its payer
     Σ_j y_jk0 ≤ Σ_pq (a_pk - [q = k]) m_pq
 
-Whoever pays, the node costs no less than c_v · min t of its jobs, and the least solution lets that one pay: so the
-optimum is exactly the papers', and which jobs a payer shares its node with does not matter. A gang pays for all its
-nodes. Otherwise the model is that of `pattern_model.py`, with its limits: only m is whole.
+Whichever job pays, the node costs no less than c_v · min t of its jobs, and the optimum lets that one pay: so the
+optimum is exactly the papers', and it does not matter with which jobs a payer shares its node. A gang pays for all its
+nodes. Otherwise the model is that of `pattern_model.py`, with its limits: only m is integer.
 
-By this cost waiting may be free, and the optimum to rent nothing: without another event, for ever. So at least one node
-is on while a job can run.
+With this cost waiting may be free, and the optimum may be to rent nothing: without another event, for ever. So at least
+one node is rented while a job can run.
 """
 
 from dataclasses import replace
@@ -31,7 +31,7 @@ from trainfare.scheduler.tables import remaining_seconds, slot_table
 
 
 def patterns(state: State, *, gap: float = 1e-6, seconds: float | None = None) -> Decision:
-    """The cheapest decision by `decision_usd` among those that run a job at all; `seconds` limits branch and bound."""
+    """The cheapest decision by `decision_usd` among those that run a job; `seconds` limits branch and bound."""
     if not state.jobs:
         return Decision(nodes=(), usd=0.0, bound_usd=0.0)
     remaining = remaining_seconds(state)
@@ -47,14 +47,14 @@ def patterns(state: State, *, gap: float = 1e-6, seconds: float | None = None) -
         filled=np.arange(2 * remaining.shape[1]) < remaining.shape[1],
     )
     can_run = bool((problem.columns % problem.slots < remaining.shape[1]).any())
-    packing = pack_exactly(problem, gap=gap, seconds=seconds, least_nodes=int(can_run))
+    packing = pack_exactly(problem, gap=gap, seconds=seconds, min_nodes=int(can_run))
     nodes = match_to_rented_nodes(state, plans_from_packing(state, packing))
     usd = decision_usd(state, nodes)
     return Decision(nodes=nodes, usd=usd, bound_usd=min(packing.bound_usd, usd))
 
 
 def _with_payer(fleet: Fleet) -> tuple[Pattern, ...]:
-    """Each pattern once for each part that can be the payer's: slot q of the payer, K + k of the others."""
+    """Each pattern once for each part that can be the payer's: slot q for the payer, K + k for the others."""
     slots = len(fleet.slots)
     return tuple(
         replace(

@@ -1,4 +1,4 @@
-"""The policies by name. A policy is one pure function: how things stand → what to do now."""
+"""The policies by name. A policy is one pure function from the state of the queue to a decision."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -19,29 +19,29 @@ POLICIES: dict[str, str] = {
     "patterns": "patterns",
     "trainfare": "trainfare",
 }
-"""Name → the file of this room that has a function of that name."""
+"""Name → the file of this folder that has a function of that name."""
 
 DEFAULT_POLICY = "trainfare"
 
 
 def canonical_policy_name(name: str) -> str:
-    """The policy's name as it stands in the register: `PathRelinking` and `path-relinking` are `path_relinking`.
+    """The registered name of a policy: `PathRelinking` and `path-relinking` are `path_relinking`.
 
-    An unknown one is a NotFoundError with the nearest that there is.
+    An unknown name raises a NotFoundError with the nearest known one.
     """
-    wanted = _bare(name)
+    normalized = _normalize(name)
     for known in POLICIES:
-        if _bare(known) == wanted:
+        if _normalize(known) == normalized:
             return known
-    raise NotFoundError("policy", name, POLICIES, listed_by="trainfare schedule compare --help")
+    raise NotFoundError("policy", name, POLICIES, listed_by="trainfare schedule compare --help", field="policy")
 
 
-def policy(name: str) -> Policy:
-    """The policy of that name."""
+def load_policy(name: str) -> Policy:
+    """The function of the policy with that name."""
     known = canonical_policy_name(name)
     found: Policy = getattr(import_module(f"trainfare.scheduler.policies.{POLICIES[known]}"), known)
     return found
 
 
-def _bare(name: str) -> str:
+def _normalize(name: str) -> str:
     return name.strip().lower().replace("-", "").replace("_", "")

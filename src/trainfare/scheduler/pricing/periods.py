@@ -40,7 +40,7 @@ class RemainingWork:
     reclaim_loss_seconds: float = 0.0
     """The time that a reclaim costs: jobs are planned to end this much earlier."""
 
-    def __getitem__(self, rows: "NDArray[np.int64]") -> "Work":
+    def __getitem__(self, rows: "NDArray[np.int64]") -> "RemainingWork":
         return replace(self, seconds=self.seconds[rows], due=self.due[rows], weight=self.weight[rows])
 
 

@@ -1,6 +1,7 @@
 """The effect of reclaims: the expected time of a job on a node that the provider may take back.
 
-With ρ reclaims a second (of any of its nodes) and a checkpoint every `a` seconds, a job of t seconds is expected to need
+With ρ reclaims a second (of any of its nodes) and a checkpoint every `a` seconds, the expected time of a job of t
+seconds is
 
     t · (e^(ρ·a') - 1) / (ρ·a')  +  ρ·t · (boot + restart),        a' = min(a, t)
 

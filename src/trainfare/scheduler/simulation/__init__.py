@@ -1,1 +1,1 @@
-"""A queue that a policy works off, event by event, and generated queues to try."""
+"""Simulation of a queue under a policy, event by event, and generated queues to try."""

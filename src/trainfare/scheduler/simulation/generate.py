@@ -1,22 +1,22 @@
-"""Queues made by the rule of Jahani et al. 2019, from a seed.
+"""Queues generated from a seed by the rule of Jahani et al. 2019.
 
-Theirs: 10 jobs a node; a job's deadline is its submission + U(1, 3) × its shortest time; lateness costs
-2·U(0.0015, 0.0075) $/s; five instances a setting (five seeds); submissions some time apart (exponential; in later
-slides whole seconds, Poisson, with a mean of 30 or 45 s); six Azure VM types, and three servers of their own.
+Their rule: 10 jobs per node; a job's deadline is its submission + U(1, 3) × its shortest time; lateness costs
+2·U(0.0015, 0.0075) $/s; five instances per setting (five seeds); submissions with exponential gaps (in later slides
+integer seconds, Poisson, with a mean of 30 or 45 s); six Azure VM types, and three servers of their own.
 
-What jobs take they measured. Worked out from four of their instances (200 different jobs, `10-100-0` and `10-100-1`):
+They measured the times of jobs. From four of their instances (200 different jobs, `10-100-0` and `10-100-1`) follow
 
     t(g GPUs) = b · f_GPU / g^α        exactly; α the same on both GPUs of a job
-    α   ~ U(0.6, 0.95)                 seen 0.602 – 0.950; Kolmogorov-Smirnov p = 0.70
+    α   ~ U(0.6, 0.95)                 observed 0.602 – 0.950; Kolmogorov-Smirnov p = 0.70
     b   ~ log-uniform, 2 to 50 hours   on one M60; p = 0.45 on the M60, 0.58 on the mean of both GPUs
     f   = e^N(m, 0.185), by job and GPU; the times on K80 and M60 differ by a factor e^N(0.166, 0.261), p = 0.38
 
 "high" and "low" are one queue: the gaps of "low" are four times as long. Let load = Σ_j min_k frac_k·t_jk / (N · time),
-the part of all nodes that the jobs need at the least: "high" has 1.00 and 0.95 (a mean gap of 1319 and 1205 s on ten
+the least fraction of all nodes that the jobs need: "high" has 1.00 and 0.95 (a mean gap of 1319 and 1205 s on ten
 nodes), "low" 0.25 and 0.24.
 
-Nothing of theirs, and only for trying policies: errors of predictions, users, gangs and spot. Each has random numbers
-of its own: the same seed without them is the same queue.
+Prediction errors, users, gangs and spot are not theirs and only serve to try policies. Each has random numbers of its
+own: the same seed without them gives the same queue.
 """
 
 import math
@@ -50,44 +50,44 @@ IN_HOUSE = (
 """Jahani et al. 2019, prices of their time."""
 
 LOG_TIME = {"M60": 0.0, "K80": 0.166, "Quadro P600": math.log(4.82 / 1.19), "GTX 1080Ti": math.log(4.82 / 11.3)}
-"""m = log of the usual time on one GPU, beside the M60's. K80 by the instances, which tell nothing of the others: those
-by their nominal TFLOPS in float32 (NVIDIA's data sheets). A GPU that is not named is as fast as an M60."""
+"""m = log of the typical time on one GPU relative to the M60. K80 from the instances, which do not cover the others:
+those from their nominal TFLOPS in float32 (NVIDIA's data sheets). A GPU that is not listed is as fast as an M60."""
 
 BASE_HOURS = (2.0, 50.0)
 LOG_FACTOR = 0.185
-"""0.261/√2: two GPUs differ by two of these."""
+"""0.261/√2: the difference of two GPUs has two of these terms."""
 POWER = (0.6, 0.95)
 SLACK = (1.0, 3.0)
 HALF_LATE_USD_PER_SECOND = (0.0015, 0.0075)
 JOBS_PER_NODE = 10
 GANG_POWER = 0.9
-"""Over n nodes a job is n^(0.9·α) times as fast as on one: a network costs something. Made up."""
+"""On n nodes a job is n^(0.9·α) times as fast as on one, because the network costs time. An assumption."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueSetting:
-    """What kind of queue: how many nodes, how many jobs come how fast, and what else is tried."""
+    """The parameters of a generated queue: nodes, jobs, rate of submissions, and additions to the papers' rule."""
 
     nodes: int
     jobs: int | None = None
-    """None: 10 a node."""
+    """None: 10 per node."""
     load: float = 1.0
-    """The part of all nodes that is needed at the least while jobs come; gives the mean gap."""
+    """The least fraction of all nodes that is needed while jobs are submitted; it determines the mean gap."""
     mean_gap_seconds: float | None = None
-    """Between two submissions; None: by the load."""
+    """The mean time between two submissions; None: from the load."""
     arrivals: Literal["exponential", "poisson"] = "exponential"
-    """How gaps are spread: poisson, whole seconds close to the mean."""
+    """The distribution of the gaps: poisson gives integer seconds close to the mean."""
     types: tuple[NodeType, ...] = AZURE
     log_error: float = 0.0
-    """Standard deviation of log(true/predicted) over jobs. Deadlines follow what is predicted."""
+    """The standard deviation of log(true/predicted) over jobs. Deadlines follow the predictions."""
     users: int = 0
-    """So many share the jobs by chance."""
+    """The number of users among whom the jobs are divided at random."""
     quota_gpus: int | None = None
-    """Of each user."""
+    """The quota of each user."""
     gang_nodes: tuple[int, ...] = ()
-    """Over how many whole nodes of the largest type of each GPU a job may go besides."""
+    """The numbers of complete nodes of the largest type of each GPU that a job can take as a gang."""
     spot_discount: float = 0.0
-    """Above zero every type has a twin, so much cheaper, that is reclaimed."""
+    """If positive, every type also exists on spot, cheaper by this fraction, and is reclaimed."""
     spot_reclaims_per_hour: float = 0.05
 
     def __post_init__(self) -> None:
@@ -101,9 +101,9 @@ class QueueSetting:
 
 
 def generate(setting: QueueSetting, seed: int) -> Instance:
-    """The queue of that setting and seed; the same each time."""
+    """The queue of that setting and seed; the same for every call."""
     count = JOBS_PER_NODE * setting.nodes if setting.jobs is None else setting.jobs
-    types = (*setting.types, *_twins(setting))
+    types = (*setting.types, *_spot_types(setting))
     slots = single_node_slots(types) + _gangs(setting, types)
     instance = Instance(types=types, slots=slots, jobs=(), quotas=_quotas(setting))
     if not count:
@@ -131,7 +131,8 @@ def generate(setting: QueueSetting, seed: int) -> Instance:
 
 
 def with_prediction_error(instance: Instance, log_error: float, seed: int) -> Instance:
-    """Every job truly takes exp(σ·z) times what is predicted, wherever it runs, z normal and its own; σ is known."""
+    """The queue in which every job takes exp(σ·z) times its prediction on every slot, z normal for each job; σ is
+    known."""
     factors = np.exp(log_error * _rng(seed, 5).standard_normal(len(instance.jobs)))
     return replace(
         instance,
@@ -157,7 +158,7 @@ def _quotas(setting: QueueSetting) -> tuple[tuple[str, int], ...]:
     return tuple((_user(number), setting.quota_gpus) for number in range(setting.users))
 
 
-def _twins(setting: QueueSetting) -> tuple[NodeType, ...]:
+def _spot_types(setting: QueueSetting) -> tuple[NodeType, ...]:
     if not setting.spot_discount:
         return ()
     return tuple(
@@ -172,7 +173,7 @@ def _twins(setting: QueueSetting) -> tuple[NodeType, ...]:
 
 
 def _gangs(setting: QueueSetting, types: tuple[NodeType, ...]) -> tuple[Slot, ...]:
-    largest = {each.gpu: max(like.gpus for like in types if like.gpu == each.gpu) for each in types}
+    largest = {each.gpu: max(other.gpus for other in types if other.gpu == each.gpu) for each in types}
     return tuple(
         Slot(each.name, each.gpus, nodes)
         for each in types
@@ -182,21 +183,21 @@ def _gangs(setting: QueueSetting, types: tuple[NodeType, ...]) -> tuple[Slot, ..
 
 
 def _seconds(types: tuple[NodeType, ...], slots: tuple[Slot, ...], jobs: int, rng: np.random.Generator) -> "Numbers":
-    """b · f / g^α, jobs × slots; over n nodes besides / n^(0.9·α)."""
+    """Jobs × slots: b · f / g^α, on n nodes also divided by n^(0.9·α)."""
     gpus = sorted({each.gpu for each in types})
-    of_type = {each.name: gpus.index(each.gpu) for each in types}
-    kind = np.array([of_type[slot.type] for slot in slots])
+    gpu_index = {each.name: gpus.index(each.gpu) for each in types}
+    slot_gpu = np.array([gpu_index[slot.type] for slot in slots])
     power = rng.uniform(*POWER, (jobs, 1))
     base = 3600 * np.exp(rng.uniform(math.log(BASE_HOURS[0]), math.log(BASE_HOURS[1]), (jobs, 1)))
-    usual = np.array([LOG_TIME.get(gpu, 0.0) for gpu in gpus])
-    factor = np.exp(usual + LOG_FACTOR * rng.standard_normal((jobs, len(gpus))))
+    typical = np.array([LOG_TIME.get(gpu, 0.0) for gpu in gpus])
+    factor = np.exp(typical + LOG_FACTOR * rng.standard_normal((jobs, len(gpus))))
     g, n = np.array([slot.gpus for slot in slots]), np.array([slot.nodes for slot in slots])
-    seconds: Numbers = base * factor[:, kind] * g**-power * n ** (-GANG_POWER * power)
+    seconds: Numbers = base * factor[:, slot_gpu] * g**-power * n ** (-GANG_POWER * power)
     return seconds
 
 
 def _submissions(setting: QueueSetting, instance: Instance, seconds: "Numbers", rng: np.random.Generator) -> "Numbers":
-    """The first at zero."""
+    """The moments of submission; the first is zero."""
     fraction = slot_table(instance.fleet(setting.nodes)).fraction
     by_load = float((fraction * seconds).min(axis=1).mean()) / (setting.nodes * setting.load)
     mean = by_load if setting.mean_gap_seconds is None else setting.mean_gap_seconds

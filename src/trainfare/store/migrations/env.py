@@ -1,4 +1,4 @@
-"""Run by Alembic, on the connection and in the transaction of `upgrade.bring_up_to_date`."""
+"""Run by Alembic, on the connection and in the transaction of `upgrade.upgrade_schema`."""
 
 from alembic import context
 

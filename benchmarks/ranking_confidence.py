@@ -1,6 +1,6 @@
 """Whether two machines can be told apart as often as is said: predicted order against measured order.
 
-    python -m benchmarks.is_ranking_certain --data DIR [--json]
+    python -m benchmarks.ranking_confidence --data DIR [--json]
 
 DIR holds the table of ten CNNs on K80, M60, T4 and V100 (`cnn_on_ec2`). Each step, profiled on one machine type, is
 predicted for the three others with its whole family left out of the fit (as `benchmarks.accuracy other_vm` does), and
@@ -28,7 +28,7 @@ from trainfare.model.interval import Interval
 from trainfare.model.offer import Candidate, Offer
 from trainfare.model.plan import Goal, GoalKind
 from trainfare.recommender.choose import ideal_point
-from trainfare.recommender.ranking_confidence import likelihood
+from trainfare.recommender.ranking_confidence import ranking_confidence
 
 STEPS = 100_000
 """Iterations of a training: a cost in dollars, not in millionths; no ratio depends on it."""
@@ -72,7 +72,7 @@ def pairs(rows: Sequence[Carried], answers: Sequence[Interval]) -> Iterator[Pair
                 first, second = (truth[kind] for truth in (a_truth, b_truth))
                 yield Pair(
                     goal=kind,
-                    sureness=likelihood(a, b, Goal(kind=kind), least=ideal_point([a, b])),
+                    sureness=ranking_confidence(a, b, Goal(kind=kind), least=ideal_point([a, b])),
                     overlap=mine.overlaps(its),
                     right=(mine.value < its.value) == (first < second),
                 )

@@ -1,14 +1,22 @@
 """`trainfare import KIND PATH`: a past run becomes a profile, without a rerun."""
 
+import shlex
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.text import Text
 
+from trainfare.app.profiling.import_run import import_run, missing_facts
+from trainfare.app.records import profile_record
+from trainfare.cli.arguments import spell_remedy
+from trainfare.cli.console import out, print_json, print_note
 from trainfare.cli.options import Json, Store
-
-if TYPE_CHECKING:
-    from trainfare.model.profile import Profile
+from trainfare.cli.profile_card import print_card
+from trainfare.errors import Remedy
+from trainfare.model.profile import Profile
+from trainfare.settings import read_settings
+from trainfare.units import format_duration
 
 
 class Kind(StrEnum):
@@ -31,14 +39,14 @@ class TimeIs(StrEnum):
 
 
 def import_(
-    kind: Annotated[Kind, typer.Argument(metavar="KIND", help="What wrote the log.")],
-    path: Annotated[str, typer.Argument(metavar="PATH", help="The file or folder that the run left.")],
-    batch_size: Annotated[int | None, typer.Option(metavar="N", help="Samples in an iteration.")] = None,
+    kind: Annotated[Kind, typer.Argument(metavar="KIND", help="The library that wrote the log.")],
+    path: Annotated[str, typer.Argument(metavar="PATH", help="The log file or folder.")],
+    batch_size: Annotated[int | None, typer.Option(metavar="N", help="Batch size.")] = None,
     samples: Annotated[int | None, typer.Option(metavar="N", help="Samples in the data set.")] = None,
-    epochs: Annotated[int | None, typer.Option(metavar="N", help="How many epochs the program trains.")] = None,
+    epochs: Annotated[int | None, typer.Option(metavar="N", help="Number of epochs the program trains.")] = None,
     iterations_per_epoch: Annotated[int | None, typer.Option(metavar="N", help="Iterations in an epoch.")] = None,
     command: Annotated[
-        str | None, typer.Option(metavar="COMMAND", help='What was started: "python train.py --lr 0.1".')
+        str | None, typer.Option(metavar="COMMAND", help='The command: "python train.py --lr 0.1".')
     ] = None,
     on: Annotated[
         str | None, typer.Option(metavar="MACHINE", help="The machine it ran on, such as aws/p3.2xlarge.")
@@ -50,26 +58,19 @@ def import_(
             "--loss", "--loss-tag", "--loss-column", metavar="NAME", help="Which tag, metric or column is the loss."
         ),
     ] = None,
-    steps_are: Annotated[
-        StepsAre | None, typer.Option(help="What a step of the log counts, where it cannot tell.")
-    ] = None,
+    steps_are: Annotated[StepsAre | None, typer.Option(help="What a step in the log counts.")] = None,
     step_column: Annotated[str | None, typer.Option(metavar="NAME", help="csv: the column of the step.")] = None,
     epoch_column: Annotated[str | None, typer.Option(metavar="NAME", help="csv: the column of the epoch.")] = None,
     time_column: Annotated[str | None, typer.Option(metavar="NAME", help="csv: the column of the time.")] = None,
-    time_is: Annotated[TimeIs | None, typer.Option(help="csv: when a row was written, or how long it took.")] = None,
+    time_is: Annotated[TimeIs | None, typer.Option(help="csv: a time stamp, or a duration.")] = None,
     run: Annotated[str | None, typer.Option(metavar="ID", help="mlflow: which run of a store.")] = None,
     json: Json = False,
     store: Store = None,
 ) -> None:
-    """Keep a profile of a past run from its logs, without running anything.
+    """Make a profile of a past run from its logs, without a rerun.
 
     What the logs do not say stays unknown; options add it.
     """
-    from trainfare.app.profiling.import_run import import_run
-    from trainfare.app.records import profile_record
-    from trainfare.cli.console import print_json, print_note
-    from trainfare.cli.profile_card import print_card
-    from trainfare.settings import read_settings
 
     profile = import_run(
         kind.value,
@@ -99,16 +100,12 @@ def import_(
     _print_next(profile)
 
 
-def _print_past(profile: "Profile") -> None:
-    """What only a past run has: the whole run and its epochs."""
-    from rich.text import Text
-
-    from trainfare.cli.console import out
-    from trainfare.units import format_duration
+def _print_past(profile: Profile) -> None:
+    """Print what only a past run has: its total time and its epochs."""
 
     facts = []
     if profile.run_seconds:
-        within = f" for {profile.run_iterations:,} iterations".replace(",", " ") if profile.run_iterations else ""
+        within = f" for {profile.run_iterations:,} iterations" if profile.run_iterations else ""
         facts.append(f"the run took {format_duration(profile.run_seconds)}{within}")
     if profile.curve:
         first, last = profile.curve[0], profile.curve[-1]
@@ -121,18 +118,24 @@ def _print_past(profile: "Profile") -> None:
         out().print(Text(fact))
 
 
-def _print_next(profile: "Profile") -> None:
-    from trainfare.app.profiling.import_run import NEEDED, not_known
-    from trainfare.cli.console import print_note
-
-    print_note(f"profile {profile.id} kept: {profile.program.name}, {profile.measured_at.astimezone():%Y-%m-%d %H:%M}")
-    unknown = not_known(profile)
-    if unknown:
+def _print_next(profile: Profile) -> None:
+    print_note(
+        f"profile {profile.id} stored: {profile.program.name}, {profile.measured_at.astimezone():%Y-%m-%d %H:%M}"
+    )
+    missing = missing_facts(profile)
+    if missing:
         print_note("not known:")
-        width = max(map(len, unknown))
-        for what, remedy in unknown.items():
-            print_note(f"  {what:{width}}  {remedy}")
-    if missing := [what for what in unknown if what in NEEDED]:
-        print_note(f"trainfare recommend cannot use it without: {', '.join(missing)}")
+        width = max(len(fact.name) for fact in missing)
+        for fact in missing:
+            print_note(f"  {fact.name:{width}}  {' or '.join(map(_spell_remedy, fact.remedies))}")
+    if required := [fact.name for fact in missing if fact.is_required]:
+        print_note(f"trainfare recommend cannot use it without: {', '.join(required)}")
     else:
         print_note(f"next: trainfare recommend {profile.id}")
+
+
+def _spell_remedy(remedy: Remedy) -> str:
+    """The flags of this command, whose names are those of the arguments, or another command."""
+    if remedy.command is not None:
+        return spell_remedy(remedy)
+    return " ".join(f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in remedy.arguments.items())

@@ -1,0 +1,143 @@
+"""Words of the command line → goals, scopes and targets."""
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+from trainfare.errors import NotFoundError, UsageError
+from trainfare.model.plan import Goal, Target
+from trainfare.model.scope import Quota, Scope
+from trainfare.model.split import EarlyTarget
+from trainfare.units import parse_duration
+
+
+def parse_goal(
+    kind: Literal["cheapest", "fastest"] | None,
+    default: Literal["cheapest", "fastest"],
+    *,
+    weight_time: float | None,
+    deadline: str | None,
+    budget: float | None,
+    confidence: float,
+    target: str | None,
+) -> Goal:
+    """The goal that the options state; with a budget and no deadline the fastest, unless `kind` says otherwise."""
+    if kind is not None and weight_time is not None:
+        raise UsageError("a goal and a weight of time exclude each other: give one of them.", field="weight_time")
+    if weight_time is not None and not 0 <= weight_time <= 1:
+        raise UsageError(f"must lie between 0 (cheapest) and 1 (fastest), got {weight_time:g}.", field="weight_time")
+    if not 0 < confidence < 1:
+        raise UsageError(f"must lie between 0 and 1, got {confidence:g}.", field="confidence")
+    by_limit = "fastest" if budget is not None and deadline is None else default
+    return Goal(
+        kind="weighted" if weight_time is not None else kind or by_limit,
+        weight_time=weight_time,
+        deadline_seconds=None if deadline is None else parse_seconds("deadline", deadline),
+        budget_usd=None if budget is None else require_positive("budget", budget),
+        confidence=confidence,
+        target=None if target is None else parse_target(target),
+    )
+
+
+def parse_scope(
+    only: Sequence[str],
+    quota: Sequence[str],
+    batch: Sequence[str],
+    *,
+    nodes: int | None,
+    spot: bool,
+    reserved: bool | None,
+) -> Scope:
+    """The offers, cluster sizes and batch sizes to choose from."""
+    names: dict[str, list[str]] = {"provider": [], "region": [], "machine": [], "gpu": [], "gpu-gib": []}
+    for word in only:
+        what, equals, name = word.partition("=")
+        if word != "yours" and what not in names:
+            raise NotFoundError("kind of limit", what, (*names, "yours"), field="only")
+        if word != "yours" and not name:
+            raise UsageError(f"{what} needs a name, as in {what}=NAME.", field="only")
+        if equals:
+            names[what].append(name)
+    if nodes is not None and nodes < 1:
+        raise UsageError(f"must be at least 1, got {nodes}.", field="nodes")
+    return Scope(
+        providers=tuple(names["provider"]),
+        regions=tuple(names["region"]),
+        machines=tuple(names["machine"]),
+        gpus=tuple(names["gpu"]),
+        min_gpu_gib=max((_gib(text) for text in names["gpu-gib"]), default=None),
+        yours="yours" in only,
+        quota=tuple(_quota(word) for word in quota),
+        nodes=nodes,
+        batch_sizes=tuple(_batch_size(word) for word in batch if word != "any"),
+        any_batch_size="any" in batch,
+        spot=spot,
+        reserved=reserved,
+    )
+
+
+def parse_seconds(field: str, text: str) -> float:
+    """Seconds of a duration such as 2h; a `UsageError` that names the field where it is none."""
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise UsageError(f"{error}.", field=field) from None
+
+
+def parse_whole_numbers(field: str, text: str, example: str) -> list[int]:
+    """Whole numbers of at least 1 with commas between them, each once."""
+    try:
+        numbers = [int(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        numbers = []
+    if not numbers or min(numbers) < 1:
+        raise UsageError(f"takes whole numbers of at least 1, such as {example}, not {text!r}.", field=field)
+    return list(dict.fromkeys(numbers))
+
+
+def parse_target(text: str) -> Target:
+    metric, _, value = text.partition("=")
+    try:
+        return Target(metric=metric, value=float(value))
+    except ValueError:
+        raise UsageError(f"takes a metric and its value, such as accuracy=0.9, not {text!r}.", field="target") from None
+
+
+def parse_early_target(text: str) -> EarlyTarget:
+    figure, at, time = text.partition("@")
+    metric, _, value = figure.partition("=")
+    try:
+        return EarlyTarget(metric=metric, value=float(value), seconds=parse_seconds("early", time) if at else None)
+    except ValueError:
+        raise UsageError(
+            f"takes a metric, its value and a time, such as loss=0.5@2h, not {text!r}.", field="early"
+        ) from None
+
+
+def require_positive(field: str, number: float) -> float:
+    if not 0 < number < math.inf:
+        raise UsageError(f"must be a positive number, got {number:g}.", field=field)
+    return number
+
+
+def _gib(text: str) -> float:
+    try:
+        return require_positive("only", float(text))
+    except ValueError:
+        raise UsageError(f"gpu-gib takes a number of GiB, not {text!r}.", field="only") from None
+
+
+def _quota(text: str) -> Quota:
+    of, _, most = text.rpartition("=")
+    try:
+        return Quota(name=of, limit=int(most))
+    except ValueError:
+        raise UsageError(
+            f"takes a name and a number, such as A100=8 or aws/p3.2xlarge=2, not {text!r}.", field="quota"
+        ) from None
+
+
+def _batch_size(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageError(f"takes a whole number of samples, or `any`, not {text!r}.", field="batch_sizes")
+    return int(text)

@@ -1,0 +1,54 @@
+"""The host's part of a training: initialisation, the first iteration, waiting for data, and validations.
+
+A host that was not measured is assumed to do the same work in the same time, within HOST_FACTOR.
+"""
+
+from dataclasses import replace
+
+from trainfare.estimator.prediction.iteration import PredictedIteration
+from trainfare.estimator.step.measured import StepTimes
+from trainfare.model.interval import Interval
+from trainfare.model.prediction import IterationPart
+
+HOST_FACTOR = 2.0
+"""How much faster or slower another host may be at the host's work; an assumption until hosts are modelled."""
+
+
+def with_data_wait(iteration: PredictedIteration, wait: float) -> PredictedIteration:
+    """The iteration with `wait` seconds for data added, within HOST_FACTOR: waiting does not overlap with the GPU."""
+    if not wait:
+        return iteration
+    device = iteration.seconds
+    return replace(
+        iteration,
+        seconds=device + Interval.within_factor(wait, HOST_FACTOR),
+        limited_by="data" if wait > device.value else iteration.limited_by,
+        parts=(*iteration.parts, IterationPart(name="waiting for data", seconds=wait, limited_by="data")),
+    )
+
+
+def times_on_other_host(measured: StepTimes, later: Interval, *, validation_ratio: float) -> StepTimes:
+    """The times of a training on a machine that was not measured, from those of a profile and a predicted iteration.
+
+        init  = init₀                        within HOST_FACTOR
+        first = later + max(0, first₀ − later₀)    the extra time within HOST_FACTOR
+        val   = val₀ · validation_ratio      with the relative error of `later`
+
+    `validation_ratio` is the time of the profiled iteration on that machine over its measured time: a validation is
+    iterations without a backward pass, on one GPU, at the batch size it had.
+    """
+
+    def scaled(validation: Interval | None) -> Interval | None:
+        if validation is None:
+            return None
+        value = validation.value * validation_ratio
+        return Interval(value=value, low=value * later.low / later.value, high=value * later.high / later.value)
+
+    extra = max(0.0, measured.first.value - measured.later.value)
+    return StepTimes(
+        init=Interval.within_factor(measured.init.value, HOST_FACTOR),
+        first=later + Interval.within_factor(extra, HOST_FACTOR),
+        later=later,
+        first_validation=scaled(measured.first_validation),
+        later_validation=scaled(measured.later_validation),
+    )

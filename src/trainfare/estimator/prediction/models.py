@@ -1,0 +1,108 @@
+"""The calibrated models as one program needs them; what several machines share is computed once."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from trainfare.estimator.batch.operations import operations_by_batch
+from trainfare.estimator.calibration.calibration import Calibration
+from trainfare.estimator.gpu.by_times import ProgramTimeModel, TimedRun
+from trainfare.estimator.gpu.physics import StepModel, StepSeconds
+from trainfare.estimator.parallel.links import HALF, Cluster
+from trainfare.estimator.prediction.profile_index import GpuMeasurement, ProfileIndex
+from trainfare.model.machine import Gpu
+from trainfare.model.profile import Operation
+
+
+class ProgramModels:
+    """Models of one program: its step on a GPU by its operations, by its times elsewhere, and on a cluster.
+
+    `targets` are the GPUs that will be asked about: the step model evaluates all of them at once.
+    """
+
+    def __init__(self, index: ProfileIndex, calibration: Calibration, targets: Iterable[Gpu] = ()) -> None:
+        self.calibration = calibration
+        self._index = index
+        self._targets = {gpu.name: gpu for gpu in targets}
+        sized = any(profile.micro_batch_size is not None for profile in index.traced)
+        self._operations_at = operations_by_batch(index.traced) if sized else None
+        self._step_models: dict[str | None, tuple[tuple[str, ...], StepModel]] = {}
+        self._steps: dict[int | None, dict[str, StepSeconds]] = {}
+        self._time_models: dict[tuple[str, ...], ProgramTimeModel] = {}
+        self._clusters: dict[tuple[object, ...], Cluster] = {}
+
+    def step(self, gpu: Gpu, batch_size: int | None) -> StepSeconds:
+        """The time of one iteration by its operations; at least one profile must list them.
+
+            t(B) = min(model(B), model(2B), model(4B))
+
+        A batch takes no longer than one twice or four times as large. The model is least accurate for small matrix
+        products, and for some kinds of them it gives more time than for larger ones.
+        """
+        step = self._modelled(gpu, batch_size)
+        if batch_size is None or self._operations_at is None:
+            return step
+        shortest = min(self._modelled(gpu, larger).seconds for larger in (2 * batch_size, 4 * batch_size))
+        if shortest >= step.seconds:
+            return step
+        share = shortest / step.seconds
+        return replace(
+            step,
+            seconds=shortest,
+            device_seconds=step.device_seconds * share,
+            classes=tuple(replace(one, seconds=one.seconds * share) for one in step.classes),
+        )
+
+    def corrected_step(self, gpu: Gpu, batch_size: int | None) -> StepSeconds:
+        """`step`, with the correction that the user's own profiles on that GPU give."""
+        step = self.step(gpu, batch_size)
+        factor = self.calibration.corrections.factor(gpu.name)
+        return step if factor == 1.0 else replace(step, seconds=step.seconds * factor)
+
+    def time_model(self, measured: Sequence[GpuMeasurement]) -> ProgramTimeModel:
+        """The model of how other programs speed up between GPUs, fitted to the program's own measurements."""
+        key = tuple(one.profile.id for one in measured)
+        if key not in self._time_models:
+            runs = [
+                TimedRun(gpu=one.gpu, seconds=one.device_seconds, batch_size=float(one.profile.micro_batch_size or 1))
+                for one in measured
+            ]
+            dtype = measured[0].profile.dtype or "float32"
+            self._time_models[key] = ProgramTimeModel(runs, dtype, self.calibration.programs)
+        return self._time_models[key]
+
+    def cluster(self, gpu: Gpu, *, network_gb_per_second: float | None, gpus: int, nodes: int) -> Cluster:
+        """The cost of synchronising the leading profile's gradients over `gpus` on each of `nodes`."""
+        key = (gpu.name, network_gb_per_second, gpus, nodes)
+        found = self._clusters.get(key)
+        if found is None:
+            leading = self._index.leading
+            found = self._clusters[key] = Cluster(
+                gradient_bytes=leading.gradient_bytes or (4.0 * leading.parameters if leading.parameters else None),
+                gpu=gpu,
+                network_gb_per_second=network_gb_per_second,
+                gpus_per_node=gpus,
+                nodes=nodes,
+                fit=self.calibration.links,
+                half=leading.dtype in HALF,
+            )
+        return found
+
+    def _modelled(self, gpu: Gpu, batch_size: int | None) -> StepSeconds:
+        steps = self._steps.setdefault(batch_size, {})
+        if gpu.name not in steps:
+            names, model = self._step_model(gpu)
+            steps.update(zip(names, model.seconds(self._operations(batch_size)), strict=True))
+        return steps[gpu.name]
+
+    def _step_model(self, gpu: Gpu) -> tuple[tuple[str, ...], StepModel]:
+        """The model of all targets, and of `gpu` if it is none of them; with the names of its GPUs."""
+        extra = None if self._targets.get(gpu.name) == gpu else gpu.name
+        if extra not in self._step_models:
+            gpus = {**self._targets, gpu.name: gpu}
+            self._step_models[extra] = tuple(gpus), StepModel(tuple(gpus.values()), self.calibration.physics)
+        return self._step_models[extra]
+
+    def _operations(self, batch_size: int | None) -> Sequence[Operation]:
+        if batch_size is None or self._operations_at is None:
+            return self._index.traced[0].operations
+        return self._operations_at(batch_size)

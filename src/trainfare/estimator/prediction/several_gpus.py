@@ -1,0 +1,66 @@
+"""Several GPUs: each computes its share of the batch, and all of them synchronise their gradients."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from trainfare.estimator.parallel.links import Cluster
+from trainfare.estimator.parallel.ring import MeasuredStep, Placement, RingFit, fit_ring
+from trainfare.estimator.prediction.iteration import PredictedIteration, log_ratio
+from trainfare.estimator.step.measured import StepTimes
+from trainfare.model.evidence import GradientSync
+from trainfare.model.interval import Interval
+from trainfare.model.prediction import IterationPart
+from trainfare.model.profile import Profile
+
+
+def predict_several_gpus(
+    single: PredictedIteration, cluster: Cluster, ring: RingFit | None, *, nodes: int, gpus: int, samples_per_gpu: int
+) -> PredictedIteration:
+    """One iteration of `nodes` × `gpus` GPUs, from the iteration of a single one with its share of the batch.
+
+        t = cluster(t_single)    `parallel/links.py`: computing and synchronising overlap
+
+    `ring` is the program's own ring, fitted to its steps on this machine type; without it the links decide. The errors
+    of both times are independent: their logarithms add up as squares.
+    """
+    alone = single.seconds
+    step = cluster.seconds(alone.value, ring)
+    down = math.hypot(log_ratio(alone.value, alone.low), log_ratio(step.seconds, step.low))
+    up = math.hypot(log_ratio(alone.high, alone.value), log_ratio(step.high, step.seconds))
+    return replace(
+        single,
+        seconds=Interval(
+            value=alone.value * (step.seconds / alone.value),
+            low=step.seconds * math.exp(-down),
+            high=step.seconds * math.exp(up),
+        ),
+        basis="scaled" if single.basis == "measured" else single.basis,
+        limited_by=single.limited_by if step.limited_by == "computing" else "network",
+        parts=(
+            *single.parts,
+            IterationPart(name="adding up gradients", seconds=step.sync_seconds, limited_by="network"),
+        ),
+        evidence=(
+            *single.evidence,
+            GradientSync(nodes=nodes, gpus=gpus, samples_per_gpu=samples_per_gpu, own_runs=ring is not None),
+        ),
+    )
+
+
+def fit_own_ring(profiles: Sequence[Profile], times: Mapping[str, StepTimes]) -> RingFit | None:
+    """The ring that the program's own steps on one machine type show; None unless it ran there on one GPU and on
+    several."""
+    sized = [profile for profile in profiles if profile.micro_batch_size is not None]
+    if not {1} < {profile.world_size for profile in sized}:
+        return None
+    return fit_ring(
+        [
+            MeasuredStep(
+                placement=Placement(nodes=1, gpus=profile.world_size),
+                batch_size=float(profile.micro_batch_size or 1),
+                seconds=times[profile.id].later.value,
+            )
+            for profile in sized
+        ]
+    )

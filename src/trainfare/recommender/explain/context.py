@@ -1,0 +1,98 @@
+"""Everything that the reasons of a plan are derived from."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cached_property
+
+from trainfare.model.bill import Interruptions
+from trainfare.model.estimate import Estimate
+from trainfare.model.offer import Candidate
+from trainfare.model.plan import Goal
+from trainfare.model.profile import Profile
+from trainfare.model.reason import Reason, Scalar
+from trainfare.recommender.choose import IdealPoint, Rejection, ideal_point, not_rejected
+from trainfare.recommender.crossovers import WinningRange
+from trainfare.recommender.explain.codes import describe
+
+
+@dataclass(frozen=True, kw_only=True)  # without slots: properties over thousands of estimates are cached
+class ChoiceContext:
+    """A choice, what it was made from, and what is known about the profile and the catalog."""
+
+    goal: Goal
+    profile: Profile
+    """The profile that the chosen estimate is based on."""
+    chosen: Estimate
+    """The estimate of the plan, with its bill."""
+    ordered: Sequence[Estimate]
+    """The accepted candidates within the limits, one per machine, best first, for a fixed number of epochs: the
+    uncertainty of the number of epochs is the same on all machines. If there are none, only the machine of the first
+    segment of the split plan."""
+    estimates: Mapping[Candidate, Estimate]
+    """All estimates, also of candidates that are not eligible."""
+    eligible: Sequence[Estimate]
+    """The candidates that fit in memory on an allowed market, within the limits or not. Under a deadline, spot
+    candidates are eligible only if their risk was checked and accepted."""
+    rejections: Mapping[Candidate, Rejection] = field(default_factory=dict)
+    """The reason why a candidate was not accepted."""
+    winning_ranges: Sequence[WinningRange] = ()
+    """The machine that wins at each number of epochs."""
+    incompatible_offers: int = 0
+    """Offers of accelerators that the program does not run on."""
+    spot: bool = False
+    """Spot candidates are allowed."""
+    reserved: bool | None = None
+    """Commitments that would have to be bought are allowed; False: not even those that are held."""
+    today: date
+    iterations_per_epoch: int | None = None
+    planned_iterations: int | None = None
+    """The number of iterations, if the program counts in iterations."""
+    interruptions: Interruptions | None = None
+    """How often the chosen machine is interrupted on spot."""
+    front: Sequence[Estimate] = ()
+    """The Pareto front of the eligible candidates, the fastest first."""
+    knee: Estimate | None = None
+    baseline: Estimate | None = None
+    """A machine to compare the chosen one with."""
+    delta: float | None = None
+    """Sanghvi's Δ of the chosen machine relative to the baseline: speed-up / cost ratio."""
+    more_why: Sequence[Reason] = ()
+    """Further reasons for the choice: the risk of a spot machine, and a split plan."""
+    probe: Reason | None = None
+    """The measurement that would make the choice more certain, and its cost."""
+    epochs: Sequence[Reason] = ()
+    """The assumptions about the number of epochs."""
+
+    @cached_property
+    def accepted(self) -> tuple[Estimate, ...]:
+        """The eligible candidates that are within the limits and not rejected for another reason."""
+        return not_rejected(self.eligible, self.rejections)
+
+    @cached_property
+    def alternatives(self) -> tuple[Estimate, ...]:
+        """The accepted candidates, and those that other limits would include."""
+        return tuple(
+            e for e in self.eligible if self.rejections.get(e.candidate) in (None, "beyond_deadline", "beyond_budget")
+        )
+
+    @cached_property
+    def rejected(self) -> Counter[Rejection]:
+        """The number of candidates by the reason of their rejection."""
+        return Counter(self.rejections.values())
+
+    @cached_property
+    def chosen_for_all_epochs(self) -> Estimate:
+        """The estimate of the chosen candidate for the whole training, as it is compared with the limits: the chosen
+        estimate itself covers only the first segment if no single machine is within the limits."""
+        return self.estimates.get(self.chosen.candidate, self.chosen)
+
+    @cached_property
+    def ideal(self) -> IdealPoint:
+        return ideal_point(self.eligible)
+
+    def describe(self, estimate: Estimate) -> dict[str, Scalar]:
+        """The candidate of an estimate, with its batch size if it differs from that of the chosen one."""
+        differs = estimate.candidate.batch_size != self.chosen.candidate.batch_size
+        return describe(estimate.candidate, with_batch_size=differs)

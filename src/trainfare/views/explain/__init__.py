@@ -1,0 +1,1 @@
+"""The sentences of the reasons and remarks of `recommender/explain`, one file for each topic."""
