@@ -35,7 +35,7 @@ from trainfare.model.profile import Profile
 from trainfare.model.program import Program
 from trainfare.model.split import Saving
 from trainfare.recommender.choose import in_order
-from trainfare.recommender.limits import within
+from trainfare.recommender.limits import within_limits
 from trainfare.recommender.split.search import (
     Course,
     Line,
@@ -125,7 +125,7 @@ def _measured(programs: Sequence[Times], hours: float) -> Row:
         latest = min(estimates, key=lambda e: e.usd.value).seconds.high
         for share in DEADLINES if latest > 1.05 * soonest else ():
             goal = Goal(deadline_seconds=soonest + share * (latest - soonest))
-            inside = in_order(within(estimates, goal), goal)
+            inside = in_order(within_limits(estimates, goal), goal)
             legs = plan_split(workload, (*inside, *(e for e in estimates if e not in inside)), goal).plan
             of += 1
             if legs is not None and legs.single_machine is not None:

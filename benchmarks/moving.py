@@ -29,7 +29,7 @@ from trainfare.app.profiling.profile import profile
 from trainfare.app.recommending.workload import TrainingLength, Workload, build_workload
 from trainfare.clouds.local import LocalDoor
 from trainfare.estimator.cost.checkpoints import checkpoints_of
-from trainfare.estimator.cost.migration import Side, migration_between
+from trainfare.estimator.cost.migration import MigrationEnd, migration_between
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 from trainfare.model.offer import Candidate
@@ -133,7 +133,7 @@ def _leg(workload: Workload, name: str, epochs: int) -> Estimate:
 
 def _move(workload: Workload, first: Estimate, second: Estimate) -> Migration:
     profile = next(p for p in workload.predictor.profiles if p.id == first.profile_id)
-    sides = (Side(candidate=e.candidate, terms=workload.charges.terms(e.candidate.offer)) for e in (first, second))
+    sides = (MigrationEnd(candidate=e.candidate, terms=workload.charges.terms(e.candidate.offer)) for e in (first, second))
     checkpoints = checkpoints_of(profile, iterations_per_epoch=workload.leading.iterations_per_epoch)
     return migration_between(*sides, profile=profile, checkpoints=checkpoints)
 

@@ -18,7 +18,7 @@ import json, sys, time
 from trainfare.catalog.bundled import load_offers
 from trainfare.catalog.calibrations import shipped_calibration
 from trainfare.estimator.prediction.predictor import StepTimePredictor
-from trainfare.estimator.calibration.calibration import from_json
+from trainfare.estimator.calibration.document import from_json
 from benchmarks.recommend import profile
 
 machines = {offer.vm_type.key: offer.vm_type for offer in load_offers() if offer.vm_type.gpu}

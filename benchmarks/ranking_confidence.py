@@ -72,7 +72,7 @@ def pairs(rows: Sequence[Carried], answers: Sequence[Interval]) -> Iterator[Pair
                 first, second = (truth[kind] for truth in (a_truth, b_truth))
                 yield Pair(
                     goal=kind,
-                    sureness=ranking_confidence(a, b, Goal(kind=kind), least=ideal_point([a, b])),
+                    sureness=ranking_confidence(a, b, Goal(kind=kind), ideal=ideal_point([a, b])),
                     overlap=mine.overlaps(its),
                     right=(mine.value < its.value) == (first < second),
                 )

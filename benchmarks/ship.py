@@ -9,8 +9,9 @@ import argparse
 from datetime import UTC, datetime
 from pathlib import Path
 
-from trainfare.catalog.gpus import load_gpus
-from trainfare.estimator.calibration.calibration import fit_calibration, to_json
+from trainfare.catalog.gpu_facts import load_gpus
+from trainfare.estimator.calibration.document import to_json
+from trainfare.estimator.calibration.fit import fit_calibration
 from trainfare.measurements.read import fingerprint, read_measurements
 
 SHIPPED = Path(__file__).parents[1] / "src" / "trainfare" / "catalog" / "data" / "calibration.json"

@@ -44,7 +44,7 @@ from benchmarks.baselines.spot_policies import (
     uniform_progress,
 )
 from benchmarks.spot import Trace, counted, read_day_prices, read_traces
-from trainfare.estimator.spot.deadline_risk import Outlook, late_on_spot, on_spot_only, outlook
+from trainfare.estimator.spot.deadline_risk import ActionTable, late_probability, spot_only_outcome, cheapest_actions
 from trainfare.model.spot import Availability, Running, SpotState, SpotTraining, ZoneHistory, pool_histories
 
 FITTED_ON = "aws-10-26-2022"
@@ -303,8 +303,8 @@ def replay(zone: Zone, job: Job, policies: dict[str, Callable[[SpotTraining], Po
 
 
 @lru_cache(maxsize=2)
-def seen_ahead(training: SpotTraining, availability: Availability) -> Outlook:
-    return outlook(training, availability, steps=STEPS)
+def seen_ahead(training: SpotTraining, availability: Availability) -> ActionTable:
+    return cheapest_actions(training, availability, steps=STEPS)
 
 
 def cheapest_by(availability: Availability, training: SpotTraining) -> Policy:
@@ -349,7 +349,7 @@ def forecast(zone: Zone, job: Job, ran: Sequence[Ran], usual: Sequence[Availabil
     straight = zone.on_demand / 3600 * (training.work_seconds + training.start_seconds)
     alone = [each for each in ran if each.policy == "spot only"]
     ours = [each for each in ran if each.policy == "ours, zone known"]
-    said = on_spot_only(training, own, steps=STEPS)
+    said = spot_only_outcome(training, own, steps=STEPS)
     return Forecast(
         zone=f"{zone.machine} {zone.name}",
         job=job,
@@ -359,9 +359,9 @@ def forecast(zone: Zone, job: Job, ran: Sequence[Ran], usual: Sequence[Availabil
         alone_seen=fmean(each.cost for each in alone),
         ours=seen_ahead(training, own).outcome.usd / straight,
         ours_seen=fmean(each.cost for each in ours),
-        usual_late=late_on_spot(training, usual, steps=STEPS),
-        late_then=late_on_spot(training, [then], steps=STEPS),
-        ours_then=outlook(training, then, steps=STEPS).outcome.usd / straight,
+        usual_late=late_probability(training, usual, steps=STEPS),
+        late_then=late_probability(training, [then], steps=STEPS),
+        ours_then=cheapest_actions(training, then, steps=STEPS).outcome.usd / straight,
     )
 
 

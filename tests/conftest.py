@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import scipy.special  # noqa: F401 # the package imports it late, and its 0.3 s must not count in a test's deadline
 
 
 class NetworkBlockedError(RuntimeError):

@@ -2,10 +2,8 @@
 
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from trainfare.catalog.calibrations import shipped_calibration
-from trainfare.estimator.calibration.calibration import Calibration, from_json
 from trainfare.model.estimate import Estimate, Phase
 from trainfare.model.interval import Interval
 from trainfare.model.machine import Gpu, Host, VmType
@@ -17,10 +15,16 @@ from trainfare.model.reason import text_reason
 from trainfare.model.run import Observation, Run
 from trainfare.model.submission import Submission
 
+if TYPE_CHECKING:
+    from trainfare.estimator.calibration.calibration import Calibration
+
 
 @cache
-def shipped_coefficients() -> Calibration:
-    """Those that predictions are made with unless a user has fitted others."""
+def shipped_coefficients() -> "Calibration":
+    """The coefficients of predictions, unless a user has fitted others."""
+    from trainfare.catalog.calibrations import shipped_calibration
+    from trainfare.estimator.calibration.document import from_json
+
     return from_json(shipped_calibration())
 
 

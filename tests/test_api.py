@@ -10,7 +10,14 @@ import pytest
 
 import trainfare
 
-GROUPS = ("trainfare", "trainfare.queue", "trainfare.profiles", "trainfare.plans", "trainfare.calibrations")
+GROUPS = (
+    "trainfare",
+    "trainfare.queue",
+    "trainfare.profiles",
+    "trainfare.plans",
+    "trainfare.catalog",
+    "trainfare.calibrations",
+)
 
 
 def public(module: str) -> list[str]:

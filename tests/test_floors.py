@@ -108,7 +108,7 @@ INSIDE = {
         ("fitting", "memory"),
     ),
     "recommender": (
-        ("probing", "split", "clusters"),
+        ("probing", "split", "clusters", "comparison"),
         ("explain",),
         ("spot", "ranking_confidence", "pareto"),
         ("limits", "crossovers", "candidates"),

@@ -42,7 +42,7 @@ def test_flag_beats_environment_beats_project_file_beats_user_file(
     assert settings.origins["goal"].endswith("settings.toml")
 
 
-def test_the_project_file_is_found_from_a_folder_below_and_its_paths_are_its_own(
+def test_the_project_file_is_found_from_a_folder_below_and_its_paths_are_relative_to_it(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (here / "trainfare.toml").write_text('store = "team.db"\nmachines = "/etc/machines.toml"')
@@ -56,17 +56,29 @@ def test_a_database_url_is_not_a_path(here: Path) -> None:
     assert read_settings().store == "postgresql://db.example/trainfare"
 
 
-def test_an_empty_variable_is_no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_in_memory_is_not_a_path(here: Path) -> None:
+    (here / "trainfare.toml").write_text('store = "memory:"')
+    assert read_settings().store == "memory:"
+
+
+def test_an_invalid_argument_is_refused_by_its_name() -> None:
+    with pytest.raises(UsageError) as caught:
+        read_settings({"iterations": "many"})
+    assert caught.value.field == "iterations"
+
+
+def test_an_empty_variable_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRAINFARE_GOAL", "")
     assert read_settings().goal == "cheapest"
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("iterations = 1", "at least 2"),
-        ("iterations = 2.5", "whole number"),
-        ("iterations = true", "whole number"),
+        ("iterations = 2.5", "integer"),
+        ("iterations = true", "integer"),
+        ("iterations = 'many'", "integer"),
         ("stall_seconds = '-3s'", "duration"),
         ("goal = 'best'", "cheapest or fastest"),
         ("store = 3", "must be text"),
@@ -74,14 +86,14 @@ def test_an_empty_variable_is_no_setting(monkeypatch: pytest.MonkeyPatch) -> Non
         ("store = '\xff'", "cannot be read"),
     ],
 )
-def test_a_wrong_setting_is_refused_with_the_place_that_set_it(here: Path, text: str, said: str) -> None:
+def test_an_invalid_setting_is_refused_with_its_source(here: Path, text: str, message: str) -> None:
     (here / "trainfare.toml").write_text(text, encoding="latin-1")
-    with pytest.raises(UsageError, match=said) as error:
+    with pytest.raises(UsageError, match=message) as error:
         read_settings()
     assert "trainfare.toml" in str(error.value)
 
 
-def test_a_mistyped_setting_is_named_with_the_nearest(here: Path) -> None:
+def test_a_mistyped_setting_names_the_nearest(here: Path) -> None:
     (here / "trainfare.toml").write_text("iteration = 5")
     with pytest.raises(NotFoundError, match="Did you mean iterations"):
         read_settings()

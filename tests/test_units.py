@@ -1,85 +1,256 @@
+"""Numbers as people read them, and durations as people write them."""
+
+import re
 from datetime import date, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainfare.units import format_age, format_duration, format_large, format_usd, parse_duration
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (3.4e-6, "3.4 µs"),
-        (0.00314, "3.14 ms"),
-        (0.214, "214 ms"),
-        (0.9996, "1 s"),
-        (3.14, "3.1 s"),
-        (14.2, "14.2 s"),
-        (150, "2 min"),
-        (6000, "1 h 40 min"),
-        (24000, "6 h 40 min"),
-        (266400, "3 d 2 h"),
-    ],
+from trainfare.units import (
+    format_age,
+    format_count,
+    format_duration,
+    format_large,
+    format_number,
+    format_percent,
+    format_ratio,
+    format_usd,
+    format_usd_per_hour,
+    parse_duration,
+    plural,
+    write_duration,
 )
-def test_seconds_read_as_a_person_would_say_them(seconds: float, text: str) -> None:
-    assert format_duration(seconds) == text
+
+durations = st.floats(1e-9, 1e9)
+UNIT_SECONDS = {"µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
-@pytest.mark.parametrize(
-    ("usd", "text"),
-    [(0, "0 $"), (0.00001, "< 0.0001 $"), (0.0312, "0.031 $"), (0.5, "0.50 $"), (3.1, "3.10 $"), (1312, "1 312.00 $")],
-)
-def test_dollars_keep_their_cents_and_small_sums_two_digits(usd: float, text: str) -> None:
-    assert format_usd(usd) == text
+def seconds_shown(text: str) -> float:
+    """The seconds of a formatted duration."""
+    words = text.replace(",", "").split()
+    return sum(float(count) * UNIT_SECONDS[unit] for count, unit in zip(words[::2], words[1::2], strict=True))
 
 
-@pytest.mark.parametrize(
-    ("number", "text"), [(950, "950"), (9999, "9999"), (11_200_000, "11.2 M"), (52_000, "52 k"), (1.31e12, "1.31 T")]
-)
-def test_counts_have_three_digits(number: float, text: str) -> None:
-    assert format_large(number) == text
-
-
-@pytest.mark.parametrize(
-    ("days", "text"), [(0, "today"), (1, "1 day old"), (6, "6 days old"), (86, "2 months old"), (431, "14 months old")]
-)
-def test_age_is_in_the_unit_a_person_would_use(days: int, text: str) -> None:
-    day = date(2026, 11, 16)
-    assert format_age(day - timedelta(days), day) == text
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("90", 90), ("90s", 90), ("15min", 900), ("2h 30m", 9000), ("1.5d", 129600)]
-)
-def test_durations_are_read_as_people_write_them(text: str, seconds: float) -> None:
-    assert parse_duration(text) == seconds
-
-
-@pytest.mark.parametrize("text", ["", "soon", "-3h", "0", "3 hours ago", "nan", "inf", "1h-2h"])
-def test_what_is_not_a_duration_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="duration"):
-        parse_duration(text)
-
-
-@given(st.floats(1e-6, 1e8), st.floats(1e-6, 1e8))
-def test_formatting_never_fails_and_has_a_unit(seconds: float, usd: float) -> None:
-    assert " " in format_duration(seconds)
-    assert format_usd(usd).endswith("$")
+def usd_shown(text: str) -> float:
+    """The dollars of a formatted amount; those of a bound lie just inside it."""
+    value = float(re.sub(r"[<>$,]", "", text))
+    return value * 0.999 if text[0] in "<>" else value
 
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
         (0, "0 s"),
-        (0.00214, "2.14 ms"),
-        (0.0214, "0.0214 s"),
-        (3.418, "3.42 s"),
-        (59.97, "1 min 00 s"),
+        (3.4e-6, "3.4 µs"),
+        (0.00099996, "1 ms"),
+        (0.00314, "3.14 ms"),
+        (0.214, "214 ms"),
+        (0.9996, "1 s"),
+        (3.14, "3.1 s"),
+        (9.96, "10 s"),
+        (14.2, "14 s"),
+        (59.4, "59 s"),
+        (59.97, "1 min"),
+        (150, "2 min 30 s"),
         (752, "12 min 32 s"),
-        (3599.7, "1 h 00 min"),
-        (18360, "5 h 06 min"),
+        (3599.7, "1 h"),
+        (6000, "1 h 40 min"),
+        (18360, "5 h 6 min"),
+        (24000, "6 h 40 min"),
+        (47.999 * 3600, "2 d"),
+        (266400, "3 d 2 h"),
+        (1234 * 86400, "1,234 d"),
     ],
 )
-def test_a_formula_shows_times_to_the_second(seconds: float, text: str) -> None:
+def test_a_duration_has_at_most_two_units(seconds: float, text: str) -> None:
     assert format_duration(seconds) == text
+
+
+@given(durations)
+def test_a_duration_never_shows_a_full_larger_unit_or_an_exponent(seconds: float) -> None:
+    text = format_duration(seconds)
+    assert not re.search(r"\b(1,?000 (µs|ms)|60 (s|min))\b", text)
+    assert "e" not in text
+
+
+@given(durations)
+def test_a_duration_is_shown_with_enough_digits(seconds: float) -> None:
+    tolerance = 0.0051 if seconds < 0.9995 else 0.051 if seconds < 59.5 else 0.0125
+    assert seconds_shown(format_duration(seconds)) == pytest.approx(seconds, rel=tolerance)
+
+
+@given(durations, durations)
+def test_a_longer_duration_is_never_shown_as_shorter(a: float, b: float) -> None:
+    shorter, longer = sorted((a, b))
+    assert seconds_shown(format_duration(shorter)) <= seconds_shown(format_duration(longer)) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.2, "1s"), (45, "45s"), (45.1, "46s"), (90, "1m30s"), (3599.2, "1h"), (7861, "2h12m"), (266399, "3d2h")],
+)
+def test_a_duration_is_written_as_a_person_types_it(seconds: float, text: str) -> None:
+    assert write_duration(seconds) == text
+
+
+@given(st.floats(0, 1e9))
+def test_a_written_duration_is_read_back_rounded_up_to_its_last_unit(seconds: float) -> None:
+    read = parse_duration(write_duration(seconds))
+    unit = 1 if seconds <= 3599 else 60 if seconds <= 48 * 3600 - 60 else 3600
+    assert seconds <= read <= max(1, seconds + unit)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("90s", 90), ("15min", 900), ("2h 30m", 9000), ("1.5d", 129600), (" 2H ", 7200)]
+)
+def test_durations_are_read_as_people_write_them(text: str, seconds: float) -> None:
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-3h", "0", "3 hours ago", "nan", "inf", "1h-2h", "٣s"])
+def test_text_that_is_not_a_duration_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="duration"):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    ("usd", "text"),
+    [
+        (0, "$0"),
+        (0.00003, "<$0.0001"),
+        (0.00012, "$0.00012"),
+        (0.0312, "$0.031"),
+        (0.526, "$0.53"),
+        (0.996, "$1.00"),
+        (12.24, "$12.24"),
+        (1392, "$1,392.00"),
+        (-3.5, "-$3.50"),
+        (-0.00003, ">-$0.0001"),
+    ],
+)
+def test_dollars_have_cents_from_one_dollar_on_and_two_digits_below(usd: float, text: str) -> None:
+    assert format_usd(usd) == text
+
+
+@given(st.floats(-1e12, 1e12), st.floats(-1e12, 1e12))
+def test_more_dollars_are_never_shown_as_fewer(a: float, b: float) -> None:
+    less, more = sorted((a, b))
+    assert usd_shown(format_usd(less)) <= usd_shown(format_usd(more))
+
+
+@given(st.floats(1e-4, 1e12))
+def test_dollars_are_shown_to_the_cent_or_with_two_digits(usd: float) -> None:
+    shown = usd_shown(format_usd(usd))
+    assert abs(shown - usd) <= (0.005 + 1e-9 * usd if usd >= 0.995 else 0.051 * usd)
+    assert usd_shown(format_usd(-usd)) == -shown
+
+
+@pytest.mark.parametrize(("usd", "text"), [(32.7726, "$32.77/h"), (0.526, "$0.526/h"), (0.12047, "$0.1205/h")])
+def test_a_price_has_four_digits_below_a_dollar(usd: float, text: str) -> None:
+    assert format_usd_per_hour(usd) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0"), (7, "7"), (7.0, "7.0"), (1392, "1,392"), (0.4, "0.4"), (1.62, "1.6"), (9.6, "10")]
+)
+def test_an_expected_count_below_ten_keeps_a_digit(count: float, text: str) -> None:
+    assert format_count(count) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (950, "950"),
+        (9999, "9999"),
+        (9999.7, "10k"),
+        (52_000, "52k"),
+        (999_600, "1M"),
+        (11_200_000, "11.2M"),
+        (999_700_000, "1G"),
+        (1.31e12, "1.31T"),
+        (2.5e15, "2,500T"),
+    ],
+)
+def test_large_numbers_have_three_digits_and_a_letter(number: float, text: str) -> None:
+    assert format_large(number) == text
+
+
+@given(st.floats(0, 1e18), st.floats(0, 1e18))
+def test_larger_numbers_are_never_shown_as_smaller(a: float, b: float) -> None:
+    def shown(text: str) -> float:
+        letters = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+        return float(text.rstrip("kMGT").replace(",", "")) * letters.get(text[-1], 1.0)
+
+    less, more = sorted((a, b))
+    assert shown(format_large(less)) <= shown(format_large(more)) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0, "0"), (0.000012, "0.000012"), (0.53, "0.53"), (21.44, "21.4"), (99.7, "100"), (724, "724"), (8030, "8,030")],
+)
+def test_numbers_have_three_digits_and_no_exponent(number: float, text: str) -> None:
+    assert format_number(number) == text
+
+
+@given(st.floats(-1e12, 1e12))
+def test_a_formatted_number_is_within_half_of_its_third_digit(number: float) -> None:
+    text = format_number(number)
+    assert "e" not in text
+    assert float(text.replace(",", "")) == pytest.approx(number, rel=0.0051)
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0, "0%"),
+        (0.9, "90%"),
+        (0.995, "99.5%"),
+        (0.999999, "99.9999%"),
+        (1.0, "100%"),
+        (1.234567, "123%"),
+        (12.5, "1,250%"),
+        (0.0000001, "0.00001%"),
+    ],
+)
+def test_percentages(share: float, text: str) -> None:
+    assert format_percent(share) == text
+
+
+@given(st.floats(0, 1 - 1e-9))
+def test_less_than_all_is_never_shown_as_100_percent(share: float) -> None:
+    assert float(format_percent(share).rstrip("%")) < 100
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [(0.5, "0.5x"), (0.994, "0.99x"), (1.04, "1.04x"), (3.42, "3.4x"), (99.6, "100x"), (1234, "1,234x")],
+)
+def test_ratios_have_two_digits_or_three_next_to_one(ratio: float, text: str) -> None:
+    assert format_ratio(ratio) == text
+
+
+def test_a_count_agrees_with_its_noun() -> None:
+    assert plural(0, "machine") == "0 machines"
+    assert plural(1, "machine type") == "1 machine type"
+    assert plural(1312, "candidate") == "1,312 candidates"
+    assert plural(2, "entry", "entries") == "2 entries"
+
+
+@pytest.mark.parametrize(
+    ("days", "text"),
+    [
+        (-1, "from the future"),
+        (0, "today"),
+        (1, "1 day old"),
+        (6, "6 days old"),
+        (14, "2 weeks old"),
+        (86, "2 months old"),
+        (431, "14 months old"),
+        (730, "2 years old"),
+    ],
+)
+def test_an_age_is_in_the_unit_that_a_person_would_use(days: int, text: str) -> None:
+    day = date(2026, 11, 16)
+    assert format_age(day - timedelta(days), day) == text

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from trainfare.catalog.gpus import load_gpus
+from trainfare.catalog.gpu_facts import load_gpus
 from trainfare.estimator.gpu.by_operator import fit_transfer, transfer_step
 from trainfare.measurements.cnn_on_ec2 import Setting, gpu_of, read_latencies, read_profiles
 from trainfare.model.interval import Interval

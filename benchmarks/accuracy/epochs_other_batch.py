@@ -1,7 +1,7 @@
 """epochs_other_batch: how many epochs at a batch size that was not tried, from one, two or three that were?
 
-The known sizes are the judged program's own. The belief about its critical batch size is learned from the other
-programs of the fit folder, both tables together. The form of the belief and the noise were chosen in sight of these
+The known sizes are the judged program's own. The prior about its critical batch size is learned from the other
+programs of the fit folder, both tables together. The form of the prior and the noise were chosen in sight of these
 tables (`docs/experiments/0097-epochs-prior.md`).
 
     <table>/<2x|4x|8x>                  three sizes are known; by the ratio to the nearest of them
@@ -48,9 +48,9 @@ def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
         raise missing[0]
 
 
-def _judged(table: str, sets: Mapping[str, BySize], believed: Mapping[str, EpochsPrior]) -> Iterator[Judged]:
+def _judged(table: str, sets: Mapping[str, BySize], posterior_means: Mapping[str, EpochsPrior]) -> Iterator[Judged]:
     for count, part in PARTS.items():
-        found = {program: list(rows(of, count, believed[program])) for program, of in sets.items()}
+        found = {program: list(rows(of, count, posterior_means[program])) for program, of in sets.items()}
         few = [program for program, of in sets.items() if len(of.known) <= count]
         passed = f"; too few sizes: {', '.join(few)}" if few else ""
         for distance, name in NAMES.items():

@@ -19,14 +19,14 @@ import numpy as np
 
 from benchmarks.accuracy.judged import Judged
 from benchmarks.baselines.stepwise import fit_stepwise
-from trainfare.catalog.gpus import load_gpus
+from trainfare.catalog.gpu_facts import load_gpus
 from trainfare.estimator.batch.larger import (
     KNOWN_SIZES,
     BatchCurve,
     LargerBatchFit,
     fit_larger_batch,
     known_batch,
-    larger_batch,
+    predict_larger_batch,
     program_curves,
     without_operators,
 )

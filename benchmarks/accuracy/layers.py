@@ -14,7 +14,7 @@ from benchmarks.accuracy.judged import Judged
 from benchmarks.baselines.layer_regression import fit_layer_regression
 from benchmarks.baselines.layer_terms import figures_of, layer_terms, roofline_seconds, shapes_of
 from benchmarks.baselines.layers import by_key, fit_layers, fit_physics, least_seconds, parts_of
-from trainfare.catalog.gpus import load_gpus
+from trainfare.catalog.gpu_facts import load_gpus
 from trainfare.measurements.single_layers import KINDS, SOURCE, single_layers
 from trainfare.model.machine import Gpu
 from trainfare.model.measurement import MeasuredLayer

@@ -16,8 +16,9 @@ import numpy as np
 
 from benchmarks.accuracy.judged import Array, Judged
 from benchmarks.accuracy.roofline_baselines import Baselines
-from trainfare.catalog.gpus import load_gpus
-from trainfare.estimator.gpu.physics import fit_physics, interval_factor, step_seconds
+from trainfare.catalog.gpu_facts import load_gpus
+from trainfare.estimator.gpu.physics import interval_factor, step_seconds
+from trainfare.estimator.gpu.physics_fit import fit_physics
 from trainfare.measurements.traced_models import read_image_models, read_own_image_traces, read_torchvision
 from trainfare.model.measurement import MeasuredIteration
 

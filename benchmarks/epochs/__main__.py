@@ -115,9 +115,9 @@ def _of_curves(rows: Sequence[from_curve.Row]) -> dict[str, Any]:
 
 def batches(sets: Mapping[str, BySize], public: Mapping[str, BySize]) -> Table:
     table = []
-    believed = other_batch.beliefs(sets, public)
+    posterior_means = other_batch.beliefs(sets, public)
     for count in (1, 2, 3):
-        found = {program: other_batch.everywhere(of, count, believed[program]) for program, of in sets.items()}
+        found = {program: other_batch.everywhere(of, count, posterior_means[program]) for program, of in sets.items()}
         for _, distance in other_batch.BUCKETS:
             part = []
             for program, every in found.items():

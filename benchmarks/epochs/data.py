@@ -21,7 +21,7 @@ LOWER_IS_BETTER = ("yolov3", "deepspeech2")
 SAMPLES_FROM = 10_000
 """No benchmark trains so many epochs: beyond, a table counts samples."""
 COUNTED_SAMPLES = 1_000_000
-"""What is counted in samples is taken for epochs of so many."""
+"""What is resolution in samples is taken for epochs of so many."""
 
 DATA_SET = {
     "maskrcnn": 117_266,  # images of COCO 2017 with boxes
@@ -60,7 +60,7 @@ class Run:
             batch_size=self.batch_size,
             epochs=self.passes[self.settled - 1] if self.passes else self.settled,
             gradient_noise=self.noise[: self.settled],
-            counted=1.0,
+            resolution=1.0,
         )
 
 
@@ -173,7 +173,7 @@ def to_target(runs: Sequence[Run]) -> BySize:
     target = max(worst) - 0.05 * (max(worst) - worst[0])
     known = [
         KnownEpochs(
-            batch_size=run.batch_size, epochs=1 + next(k for k, v in enumerate(middle) if v >= target), counted=1.0
+            batch_size=run.batch_size, epochs=1 + next(k for k, v in enumerate(middle) if v >= target), resolution=1.0
         )
         for run, middle in zip(runs, middles, strict=True)
     ]

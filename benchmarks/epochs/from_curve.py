@@ -63,12 +63,12 @@ def typical_share(runs: Sequence[Run]) -> float:
 
 def _row(run: Run, values: Sequence[float], share: float, usual: float) -> Row:
     whole = len(run.values)
-    fits = {form: fit_form(form, values, higher=run.higher, run=whole) for form in FORMS}
+    fits = {form: fit_form(form, values, higher=run.higher, run_epochs=whole) for form in FORMS}
     return Row(
         program=run.program,
         truth=run.settled,
         forms={form: fit.epoch if fit else whole for form, fit in fits.items()},
         constant=usual * whole,
-        curve=epochs_by_curve(values, higher=run.higher, run=whole, typical_share=usual),
-        ours=epochs_needed(values, higher=run.higher, run=whole, plan=run.plan, share=share, typical_share=usual),
+        curve=epochs_by_curve(values, higher=run.higher, run_epochs=whole, typical_share=usual),
+        ours=epochs_needed(values, higher=run.higher, run_epochs=whole, plan=run.plan, share=share, typical_share=usual),
     )

@@ -1,9 +1,9 @@
 """epochs_other_batch: epochs are known at one, two or three batch sizes; how many at another?
 
 Every subset of the batch sizes of a program is taken for known in turn, and every other size is foretold. Only the
-program's own known sizes are looked at; the belief that goes with them is learned from other programs. "Constant
+program's own known sizes are looked at; the prior that goes with them is learned from other programs. "Constant
 epochs" takes those of the nearest known size, "root of the batch" lets them grow from there with √B, "least squares"
-puts the law E = α + β·B with α, β ≥ 0 through the known points without any belief.
+puts the law E = α + β·B with α, β ≥ 0 through the known points without any prior.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from math import inf, log, sqrt
 
 from benchmarks.epochs.data import BySize
 from trainfare.estimator.epochs.batch_prior import fit_epochs_prior
-from trainfare.estimator.epochs.by_batch import FARTHEST, EpochsPrior, KnownEpochs, epochs_at_batches
+from trainfare.estimator.epochs.by_batch import MAX_BATCH_RATIO, EpochsPrior, KnownEpochs, epochs_at_batches
 from trainfare.model.epochs import EpochsAnswer
 
 BUCKETS = ((2.0, "≤ 2×"), (4.0, "2–4×"), (8.0, "4–8×"))
@@ -45,21 +45,21 @@ def beliefs(asked: Iterable[str], learned_from: Mapping[str, BySize]) -> dict[st
     }
 
 
-def rows(of: BySize, count: int, belief: EpochsPrior, *, farthest: float = FARTHEST) -> Iterator[Row]:
-    """Of one program, from `count` known sizes; beyond `farthest` times an answer has only its ends."""
+def rows(of: BySize, count: int, prior: EpochsPrior, *, max_ratio: float = MAX_BATCH_RATIO) -> Iterator[Row]:
+    """Of one program, from `count` known sizes; beyond `max_ratio` times an answer has only its ends."""
     points = of.known
     for chosen in combinations(range(len(points)), count):
         known = [points[i] for i in chosen]
         targets = [point for i, point in enumerate(points) if i not in chosen]
-        # An epoch of counted samples is a unit that a batch may exceed.
+        # An epoch of resolution samples is a unit that a batch may exceed.
         samples = of.samples if of.samples and all(point.batch_size <= of.samples for point in points) else None
 
         asked = partial(
             epochs_at_batches,
             batch_sizes=[target.batch_size for target in targets],
             samples=samples,
-            farthest=farthest * 1.01,
-            belief=belief,
+            max_ratio=max_ratio * 1.01,
+            prior=prior,
         )
         by_epochs = asked([replace(k, gradient_noise=()) for k in known])
         by_noise = asked(known) if all(k.gradient_noise for k in known) else by_epochs
@@ -94,6 +94,6 @@ def _least_squares(known: Sequence[KnownEpochs], batch_size: int) -> float:
     return float(alpha + beta)
 
 
-def everywhere(of: BySize, count: int, belief: EpochsPrior) -> list[Row]:
+def everywhere(of: BySize, count: int, prior: EpochsPrior) -> list[Row]:
     """With a number at any distance: users get none beyond four times, it is judged all the same."""
-    return list(rows(of, count, belief, farthest=inf))
+    return list(rows(of, count, prior, max_ratio=inf))

@@ -1,1 +1,1 @@
-"""What it costs to find the machine, and to train there: each policy against an oracle that knew."""
+"""Cost of finding a machine and training there: each policy relative to an oracle."""

@@ -48,6 +48,7 @@ def _expected_improvement(features: Array, known: Sequence[int], logs: Array, le
     x, rest = features[list(known)], features[list(left)]
     pairs = ((length, noise) for length in LENGTHS for noise in NOISES)
     length, noise = max(pairs, key=lambda pair: _log_likelihood(x, y, *pair))
+    covariance = _matern(x, x, length) + noise**2 * np.eye(len(x))
     cross = _matern(rest, x, length)
     mean = cross @ np.linalg.solve(covariance, y)
     variance = 1 - np.einsum("ij,ji->i", cross, np.linalg.solve(covariance, cross.T))

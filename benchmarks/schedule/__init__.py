@@ -1,1 +1,1 @@
-"""Policies for a queue of jobs, played on the same instances under one evaluator."""
+"""Scheduling policies compared on the same queues under one evaluator."""

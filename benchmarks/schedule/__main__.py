@@ -1,21 +1,21 @@
-"""What a queue costs under each policy, beside a lower bound that no schedule can beat.
+"""The cost of queues under each policy, compared with a lower bound that no schedule can be below.
 
     python -m benchmarks.schedule PART [--instances DIR] [--traces DIR] [--jobs 100] [--nodes 10,50] [--loads 0.5,1]
-                                       [--seeds 5] [--keep FILE] [--plot FILE] [--json]
+                                       [--seeds 5] [--results FILE] [--plot FILE] [--json]
 
-instances   four instances of the papers beside the costs that their authors' program reports (--instances DIR, which
-            holds `reference_costs.csv`)
+instances   four instances of the papers, with the costs that their authors' program reports (--instances DIR, which
+            contains `reference_costs.csv`)
 load        random queues by the papers' rule at loads from 0.25 to 1.2
-error       the same with predicted times that are wrong
-moves       the same where booting, saving and restoring take time
-beyond      spot, jobs over several nodes, quotas, a decision every quarter of an hour
-traces      logged jobs with measured throughputs, as measured and as predicted from one GPU (--traces DIR, which holds
-            `throughput.csv` and `job_traces/`, beside other tables of measurements; one seed of deadlines unless asked)
-scale       how long one decision takes, by the number of nodes and of queued jobs, and its certified gap
+error       the same with wrong predictions
+delays      the same where boots, checkpoints and restarts take time
+extensions  spot, jobs on several nodes, quotas, a decision every quarter of an hour
+traces      logged jobs with measured throughputs, with true times and with predictions from one GPU (--traces DIR,
+            which contains `throughput.csv` and `job_traces/`, next to other measurements; one seed by default)
+scale       the computing time of one decision, by the number of nodes and of queued jobs, and its certified gap
 
 Every schedule is checked to be legal and costed by one evaluator. A mean is over the seeds, ± half its 95 % confidence
-interval; "of Greedy" is the mean ratio of costs on the same queue, so that queues that are large by chance do not blur
-it. --keep FILE keeps every game that has ended: an interrupted run goes on where it was.
+interval; "of Greedy" is the mean ratio of costs on the same queue, which removes the variation between queues.
+--results FILE stores every finished case, so that an interrupted run continues where it was.
 """
 
 import argparse
@@ -28,8 +28,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.schedule import traces
-from benchmarks.schedule.games import LOADS, PARTS, Asked
-from benchmarks.schedule.play import Kept, mean_and_half, play_all
+from benchmarks.schedule.cases import LOADS, PARTS, BenchmarkOptions
+from benchmarks.schedule.run import Row, mean_and_half, run_all
 from benchmarks.schedule.scale import print_scale, scale
 
 _COLUMNS = {
@@ -53,41 +53,41 @@ def main() -> None:
     parser.add_argument("part", choices=(*PARTS, "traces", "scale"))
     parser.add_argument("--instances", type=Path, metavar="DIR")
     parser.add_argument("--traces", type=Path, metavar="DIR")
-    parser.add_argument("--jobs", type=int, default=traces.JOBS, help="of each trace, the first so many")
+    parser.add_argument("--jobs", type=int, default=traces.JOBS, help="the number of jobs to read from each trace")
     parser.add_argument("--nodes", type=_ints, default=None, metavar="N,N")
     parser.add_argument("--loads", type=_floats, default=None, metavar="L,L")
     parser.add_argument("--seeds", type=int, default=None)
     parser.add_argument("--policies", type=lambda text: tuple(text.split(",")), default=(), metavar="P,P")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--keep", type=Path, metavar="FILE")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="of scale: growth with the number of nodes")
+    parser.add_argument("--results", type=Path, metavar="FILE")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the result of scale")
     parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    if options.part == "scale":
-        found = scale(options.nodes or (10, 30, 100, 300, 1000), options.policies or ("greedy", "trainfare"))
-        print_scale(found, as_json=options.json, plot=options.plot)
+    arguments = parser.parse_args()
+    if arguments.part == "scale":
+        found = scale(arguments.nodes or (10, 30, 100, 300, 1000), arguments.policies or ("greedy", "trainfare"))
+        print_scale(found, as_json=arguments.json, plot=arguments.plot)
         return
-    if options.part == "instances" and not (options.instances and options.instances.is_dir()):
+    if arguments.part == "instances" and not (arguments.instances and arguments.instances.is_dir()):
         parser.error("instances needs --instances DIR, a folder of instances with reference_costs.csv")
-    if options.part == "traces" and not traces.is_of_traces(options.traces):
+    if arguments.part == "traces" and not traces.has_traces(arguments.traces):
         parser.error("traces needs --traces DIR, a folder with throughput.csv and job_traces/")
-    usual = {"load": (_NODES, LOADS, _SEEDS), "traces": (traces.NODES, traces.LOADS, 1)}
-    nodes, loads, seeds = usual.get(options.part, (_NODES, (0.5, 1.0), _SEEDS))
-    asked = Asked(
-        nodes=options.nodes or nodes,
-        loads=options.loads or loads,
-        seeds=options.seeds or seeds,
-        policies=options.policies,
-        instances=options.instances,
-        traces=options.traces,
-        jobs=options.jobs,
+    defaults = {"load": (_NODES, LOADS, _SEEDS), "traces": (traces.NODES, traces.LOADS, 1)}
+    nodes, loads, seeds = defaults.get(arguments.part, (_NODES, (0.5, 1.0), _SEEDS))
+    options = BenchmarkOptions(
+        nodes=arguments.nodes or nodes,
+        loads=arguments.loads or loads,
+        seeds=arguments.seeds or seeds,
+        policies=arguments.policies,
+        instances=arguments.instances,
+        traces=arguments.traces,
+        jobs=arguments.jobs,
     )
-    games = (PARTS | {"traces": traces.traces})[options.part](asked)
-    rows = play_all(games, processes=options.processes, keep=options.keep)
-    if options.json:
+    cases = (PARTS | {"traces": traces.traces})[arguments.part](options)
+    rows = run_all(cases, processes=arguments.processes, results=arguments.results)
+    if arguments.json:
         print(json.dumps(rows, indent=2))
     else:
-        print_table(rows, _references(options.instances) if options.part == "instances" else {})
+        print_table(rows, _references(arguments.instances) if arguments.part == "instances" else {})
 
 
 def _ints(text: str) -> tuple[int, ...]:
@@ -99,18 +99,18 @@ def _floats(text: str) -> tuple[float, ...]:
 
 
 def _references(folder: Path) -> dict[tuple[str, str], float]:
-    """(instance, policy) → total that the authors' own program reports."""
-    spelled = {"RandomGreedy": "random_greedy", "PathRelinking": "path_relinking", "LocalSearch": "local_search"}
+    """(instance, policy) → the total that the authors' own program reports."""
+    names = {"RandomGreedy": "random_greedy", "PathRelinking": "path_relinking", "LocalSearch": "local_search"}
     with (folder / "reference_costs.csv").open() as file:
         return {
-            (row["instance"], spelled.get(row["policy"], row["policy"].lower())): float(row["total_usd"])
+            (row["instance"], names.get(row["policy"], row["policy"].lower())): float(row["total_usd"])
             for row in csv.DictReader(file)
         }
 
 
-def print_table(rows: Sequence[Kept], references: dict[tuple[str, str], float]) -> None:
-    """A block a setting, in their order; a line a policy, the cheapest first."""
-    blocks: dict[tuple[int, str], dict[str, list[Kept]]] = defaultdict(lambda: defaultdict(list))
+def print_table(rows: Sequence[Row], references: dict[tuple[str, str], float]) -> None:
+    """Prints a block for each setting, in their order, with a line for each policy, the cheapest first."""
+    blocks: dict[tuple[int, str], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         blocks[int(_number(row, "nodes")), str(row["setting"])][str(row["policy"])].append(row)
     for (nodes, setting), policies in blocks.items():
@@ -121,7 +121,7 @@ def print_table(rows: Sequence[Kept], references: dict[tuple[str, str], float]) 
             print(_line(name, found, greedy) + _reported(references, setting, name))
 
 
-def _line(name: str, found: Sequence[Kept], greedy: dict[float | int | str | None, float]) -> str:
+def _line(name: str, found: Sequence[Row], greedy: dict[float | int | str | None, float]) -> str:
     total, half = mean_and_half([_number(row, "total_usd") for row in found])
     above = sum(_number(row, "total_usd") for row in found) / sum(_number(row, "bound_usd") for row in found) - 1
     ratios = [_number(row, "total_usd") / greedy[row["seed"]] for row in found if row["seed"] in greedy]
@@ -143,14 +143,14 @@ def _reported(references: dict[tuple[str, str], float], setting: str, name: str)
     return f"{reported:>12.2f}" if reported is not None else ""
 
 
-def _mean(rows: Sequence[Kept], field: str) -> float:
+def _mean(rows: Sequence[Row], field: str) -> float:
     return sum(_number(row, field) for row in rows) / len(rows)
 
 
-def _number(row: Kept, field: str) -> float:
+def _number(row: Row, field: str) -> float:
     value = row[field]
     if not isinstance(value, int | float):
-        raise ValueError(f"{field} of {row['key']} is {value}")
+        raise ValueError(f"{field} of {row['key']} must be a number, got {value}")
     return float(value)
 
 

@@ -1,7 +1,7 @@
-"""How long a decision takes as the fleet grows.
+"""The computing time of a decision as the fleet grows.
 
-Four and a half jobs a node are queued at once (the papers: 100 nodes, 450 jobs, 7 s; at 1000 nodes 4000), and the queue
-is worked off for some events: decisions on a full queue, most nodes busy, are what is timed.
+Four and a half jobs per node are queued at once (the papers: 100 nodes, 450 jobs, 7 s; at 1000 nodes 4000), and the
+queue runs for some events: the timed decisions are those on a full queue with most nodes busy.
 """
 
 import json
@@ -14,17 +14,17 @@ from pathlib import Path
 import numpy as np
 
 from trainfare.model.queue import Decision, State
-from trainfare.scheduler.policies.registry import Policy, policy
+from trainfare.scheduler.policies.registry import Policy, load_policy
 from trainfare.scheduler.simulation.generate import QueueSetting, generate
 from trainfare.scheduler.simulation.simulate import simulate
 
 DECISIONS = 40
 PAPERS_NODES, PAPERS_JOBS, PAPERS_SECONDS = 100, 450, 7.0
-AIM_NODES, AIM_SECONDS, AIM_GAP = 1000, 1.0, 0.01
+TARGET_NODES, TARGET_SECONDS, TARGET_GAP = 1000, 1.0, 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timed:
+class DecisionTimes:
     policy: str
     nodes: int
     jobs: int
@@ -32,28 +32,28 @@ class Timed:
     p50_seconds: float
     p99_seconds: float
     p99_cpu_seconds: float
-    """Of the one core that a decision uses: what p99 comes to on a machine that does nothing else."""
+    """The CPU time of the one core that a decision uses: p99 on an otherwise idle machine."""
     worst_gap: float | None
 
 
-class _Enough(Exception):
+class _StopSimulationError(Exception):
     pass
 
 
-def scale(nodes: Sequence[int], policies: Sequence[str]) -> list[Timed]:
-    return [_timed(each, name) for each in nodes for name in policies]
+def scale(nodes: Sequence[int], policies: Sequence[str]) -> list[DecisionTimes]:
+    return [_time_decisions(each, name) for each in nodes for name in policies]
 
 
-def _timed(nodes: int, name: str) -> Timed:
-    jobs = min(round(4.5 * nodes), 4 * nodes if nodes >= AIM_NODES else 5 * nodes)
+def _time_decisions(nodes: int, name: str) -> DecisionTimes:
+    jobs = min(round(4.5 * nodes), 4 * nodes if nodes >= TARGET_NODES else 5 * nodes)
     instance = generate(QueueSetting(nodes=nodes, jobs=jobs + DECISIONS, mean_gap_seconds=1.0), seed=0)
     seconds: list[float] = []
     cpu_seconds: list[float] = []
     gaps: list[float] = []
-    decide = _from_the_full_queue_on(policy(name), jobs, seconds, cpu_seconds, gaps)
-    with suppress(_Enough):
+    decide = _timed_on_full_queue(load_policy(name), jobs, seconds, cpu_seconds, gaps)
+    with suppress(_StopSimulationError):
         simulate(instance, decide, name=name, nodes=nodes)
-    return Timed(
+    return DecisionTimes(
         policy=name,
         nodes=nodes,
         jobs=jobs,
@@ -65,20 +65,20 @@ def _timed(nodes: int, name: str) -> Timed:
     )
 
 
-def _from_the_full_queue_on(
+def _timed_on_full_queue(
     decide: Policy, jobs: int, seconds: list[float], cpu_seconds: list[float], gaps: list[float]
 ) -> Policy:
-    """Waits until `jobs` have come, starting nothing, then lets the policy decide `DECISIONS` times and times it."""
+    """A policy that starts nothing until `jobs` are submitted, then decides `DECISIONS` times and records the times."""
 
     def timed(state: State) -> Decision:
         if not seconds and len(state.jobs) < jobs:
             return Decision(nodes=())
         if len(seconds) == DECISIONS:
-            raise _Enough
-        begun, cpu_begun = time.perf_counter(), time.process_time()
+            raise _StopSimulationError
+        start, cpu_start = time.perf_counter(), time.process_time()
         decision = decide(state)
-        seconds.append(time.perf_counter() - begun)
-        cpu_seconds.append(time.process_time() - cpu_begun)
+        seconds.append(time.perf_counter() - start)
+        cpu_seconds.append(time.process_time() - cpu_start)
         if decision.usd is not None and decision.bound_usd:
             gaps.append(decision.usd / decision.bound_usd - 1)
         return decision
@@ -86,7 +86,7 @@ def _from_the_full_queue_on(
     return timed
 
 
-def print_scale(found: Sequence[Timed], *, as_json: bool, plot: Path | None) -> None:
+def print_scale(found: Sequence[DecisionTimes], *, as_json: bool, plot: Path | None) -> None:
     if plot:
         _draw(found, plot)
     if as_json:
@@ -101,10 +101,10 @@ def print_scale(found: Sequence[Timed], *, as_json: bool, plot: Path | None) -> 
             f"{each.p99_seconds:>9.3f}{each.p99_cpu_seconds:>11.3f}{gap:>9}"
         )
     print(f"the papers: {PAPERS_NODES} nodes, {PAPERS_JOBS} jobs, under {PAPERS_SECONDS:g} s; "
-          f"aim: {AIM_NODES} nodes under {AIM_SECONDS:g} s with a gap ≤ {AIM_GAP:.0%}")  # fmt: skip
+          f"target: {TARGET_NODES} nodes under {TARGET_SECONDS:g} s with a gap ≤ {TARGET_GAP:.0%}")  # fmt: skip
 
 
-def _draw(found: Sequence[Timed], plot: Path) -> None:
+def _draw(found: Sequence[DecisionTimes], plot: Path) -> None:
     from trainfare.app.figures import save_figure
     from trainfare.figures.chart import Chart, Series, chart_figure
 

@@ -1,12 +1,12 @@
-"""Queues of logged jobs: the first of each trace, with the throughputs that were measured for its models.
+"""Queues of logged jobs: the first jobs of each trace, with the measured throughputs of their models.
 
-    load = Σ_j min_k frac_k·t_jk / (N · time that jobs come)
+    load = Σ_j min_k frac_k·t_jk / (N · time over which jobs are submitted)
 
-An hour of a trace is made longer or shorter until the load is the one wanted on N nodes: bursts stay bursts, and times
-and deadlines, counted from submission, stay as they are. (Choosing N instead leaves no choice: three of the traces keep
-one node of eight GPUs busy.) A trace whose jobs all come at once has no load and is passed over.
+The time of a trace is stretched or compressed until the load on N nodes is the requested one: bursts stay bursts, and
+times and deadlines, counted from submission, stay the same. (Choosing N instead is no alternative: three of the traces
+keep one node of eight GPUs busy.) A trace whose jobs are all submitted at once has no load and is skipped.
 
-Policies are told the true times, or what the estimator says from one GPU (`predicted`), in both modes.
+Policies see the true times, or the estimator's predictions from one GPU (`predictions`), in both modes.
 """
 
 import sys
@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.schedule.games import REAL, Asked
-from benchmarks.schedule.play import Game
-from benchmarks.schedule.predicted import PROFILED, guesses, kinds_of, with_predictions
-from trainfare.app.queue.trace import least_node_seconds
-from trainfare.measurements.job_traces import read_job_trace
+from benchmarks.schedule.cases import REAL, BenchmarkOptions
+from benchmarks.schedule.predictions import PROFILED_GPU, models_by_job, predict_ratios, with_predictions
+from benchmarks.schedule.run import Case
+from trainfare.measurements.job_traces import TraceOptions, read_job_trace
 from trainfare.model.queue import Delays, Instance
+from trainfare.scheduler.tables import min_node_seconds
 
 POLICIES = ("fifo", "edf", "greedy", "path_relinking", "trainfare")
 LOADS = (0.8, 1.1)
@@ -29,32 +29,37 @@ MODES = {"paper": Delays(), "real": REAL}
 THROUGHPUT, TRACES = "throughput.csv", "job_traces/*.trace"
 
 
-def traces(asked: Asked) -> Iterator[Game]:
-    """Each trace at each load in both modes, with times that are known and with times that are predicted."""
-    if asked.traces is None:
+def traces(options: BenchmarkOptions) -> Iterator[Case]:
+    """Each trace at each load in both modes, with true and with predicted times."""
+    if options.traces is None:
         return
-    told = guesses(asked.traces.parent)
-    for trace in sorted(asked.traces.glob(TRACES)):
-        kinds = kinds_of(trace)
-        for seed in range(asked.seeds):
-            found = read_job_trace(trace, asked.traces / THROUGHPUT, jobs=asked.jobs, seed=seed).instance
+    predictions = predict_ratios(options.traces.parent)
+    for trace in sorted(options.traces.glob(TRACES)):
+        models = models_by_job(trace)
+        for seed in range(options.seeds):
+            found = read_job_trace(
+                trace, options.traces / THROUGHPUT, TraceOptions(jobs=options.jobs, seed=seed)
+            ).instance
             if not found.jobs[-1].submitted_seconds:
-                print(f"  {trace.name} is passed over: its jobs come at once", file=sys.stderr)
+                print(f"  {trace.name} is skipped: its jobs are all submitted at once", file=sys.stderr)
                 break
-            for nodes in asked.nodes:
-                for load in asked.loads:
+            for nodes in options.nodes:
+                for load in options.loads:
                     known = at_load(found, load, nodes)
-                    queues = {"true times": known, f"from one {PROFILED}": with_predictions(known, kinds, told)}
-                    yield from _games(
-                        asked, f"{trace.stem}, {len(known.jobs)} jobs, load {load:g}", queues, nodes, seed
+                    queues = {
+                        "true times": known,
+                        f"from one {PROFILED_GPU}": with_predictions(known, models, predictions),
+                    }
+                    yield from _cases(
+                        options, f"{trace.stem}, {len(known.jobs)} jobs, load {load:g}", queues, nodes, seed
                     )
 
 
-def _games(asked: Asked, name: str, queues: dict[str, Instance], nodes: int, seed: int) -> Iterator[Game]:
+def _cases(options: BenchmarkOptions, name: str, queues: dict[str, Instance], nodes: int, seed: int) -> Iterator[Case]:
     for mode, delays in MODES.items():
         for times, queue in queues.items():
-            for policy in asked.policies or POLICIES:
-                yield Game(
+            for policy in options.policies or POLICIES:
+                yield Case(
                     setting=f"{name}, {mode}, {times}",
                     policy=policy,
                     nodes=nodes,
@@ -65,9 +70,9 @@ def _games(asked: Asked, name: str, queues: dict[str, Instance], nodes: int, see
 
 
 def at_load(instance: Instance, load: float, nodes: int) -> Instance:
-    """The clock of submissions runs faster or slower; each job has as long from its own as before."""
+    """The queue with its submissions stretched or compressed; the time from submission to deadline stays the same."""
     last = instance.jobs[-1].submitted_seconds
-    scale = least_node_seconds(instance) / (load * nodes * last)
+    scale = min_node_seconds(instance) / (load * nodes * last)
     return replace(
         instance,
         jobs=tuple(
@@ -81,5 +86,5 @@ def at_load(instance: Instance, load: float, nodes: int) -> Instance:
     )
 
 
-def is_of_traces(folder: Path | None) -> bool:
+def has_traces(folder: Path | None) -> bool:
     return folder is not None and (folder / THROUGHPUT).is_file() and any(folder.glob(TRACES))

@@ -13,19 +13,12 @@ from trainfare.app.profiling.callbacks import TransformersCallback as Transforme
 from trainfare.app.profiling.import_run import import_run as import_run
 from trainfare.app.profiling.profile import profile as profile
 from trainfare.app.profiling.series import profile_series as profile_series
-from trainfare.app.queue.plan import QueuePlan as QueuePlan
-from trainfare.app.queue.simulate import BoundReport as BoundReport
-from trainfare.app.queue.simulate import PolicyComparison as PolicyComparison
-from trainfare.app.queue.simulate import SimulationReport as SimulationReport
-from trainfare.app.queue.trace import TraceImport as TraceImport
-from trainfare.app.recommending.cluster import ClusterAdvice as ClusterAdvice
+from trainfare.app.queue.question import QueueQuestion as QueueQuestion
 from trainfare.app.recommending.cluster import recommend_cluster as recommend_cluster
-from trainfare.app.recommending.compare import Comparison as Comparison
 from trainfare.app.recommending.compare import compare as compare
 from trainfare.app.recommending.epochs import epochs as epochs
 from trainfare.app.recommending.estimate import Estimation as Estimation
 from trainfare.app.recommending.estimate import estimate as estimate
-from trainfare.app.recommending.predict import PredictionReport as PredictionReport
 from trainfare.app.recommending.predict import predict as predict
 from trainfare.app.recommending.probe import plan_probes as plan_probes
 from trainfare.app.recommending.probe import run_probes as run_probes
@@ -34,9 +27,11 @@ from trainfare.app.recommending.recommend import recommend as recommend
 from trainfare.errors import TrainfareError as TrainfareError
 from trainfare.estimator.epochs.profile_epochs import EpochsReport as EpochsReport
 from trainfare.estimator.epochs.profile_epochs import expected_epochs as expected_epochs
+from trainfare.measurements.job_traces import TraceOptions as TraceOptions
 from trainfare.model.bill import Bill as Bill
 from trainfare.model.bill import Overheads as Overheads
 from trainfare.model.cluster import Cluster as Cluster
+from trainfare.model.cluster import ClusterAdvice as ClusterAdvice
 from trainfare.model.document import from_json as from_json
 from trainfare.model.document import to_json as to_json
 from trainfare.model.epochs import EpochsAnswer as EpochsAnswer
@@ -52,6 +47,7 @@ from trainfare.model.plan import Goal as Goal
 from trainfare.model.plan import Plan as Plan
 from trainfare.model.plan import Target as Target
 from trainfare.model.prediction import Prediction as Prediction
+from trainfare.model.prediction import PredictionReport as PredictionReport
 from trainfare.model.probing import Probe as Probe
 from trainfare.model.probing import ProbePlan as ProbePlan
 from trainfare.model.probing import ProbingPlan as ProbingPlan
@@ -70,7 +66,15 @@ from trainfare.model.split import EarlyTarget as EarlyTarget
 from trainfare.model.split import SplitPlan as SplitPlan
 from trainfare.model.spot import SpotRisk as SpotRisk
 from trainfare.model.submission import Submission as Submission
+from trainfare.model.submission import SubmissionResult as SubmissionResult
 from trainfare.papers import reproduce as reproduce
+from trainfare.recommender.comparison import Comparison as Comparison
+from trainfare.scheduler.queue_plan import QueuePlan as QueuePlan
+from trainfare.scheduler.simulation.options import SimulationOptions as SimulationOptions
+from trainfare.scheduler.simulation.report import BoundReport as BoundReport
+from trainfare.scheduler.simulation.report import PolicyComparison as PolicyComparison
+from trainfare.scheduler.simulation.report import SimulationReport as SimulationReport
+from trainfare.scheduler.simulation.trace_import import TraceImport as TraceImport
 from trainfare.settings import Settings as Settings
 from trainfare.settings import read_settings as read_settings
 

@@ -9,3 +9,6 @@ from trainfare.app.queue.simulate import compare_policies as compare_policies
 from trainfare.app.queue.simulate import bound_queue as bound
 from trainfare.app.queue.simulate import generate_instance as generate
 from trainfare.app.queue.trace import import_trace as import_trace
+from trainfare.app.queue.figures import draw_comparison as draw_comparison
+from trainfare.app.queue.figures import draw_queue_plan as draw_plan
+from trainfare.app.queue.figures import draw_simulation as draw_simulation

@@ -1,9 +1,9 @@
-"""Every setting, read in one place. The first of these that names it decides:
+"""Every setting, read in one place. The first of these sources that has a setting decides it:
 
-flag            --store …                                     this call
-environment     TRAINFARE_STORE=…                             this shell
-project file    trainfare.toml here or above                  this project
-user file       ~/.config/trainfare/settings.toml             this person
+flag            an argument of the call, or an option of the command      this call
+environment     TRAINFARE_STORE=…                                         this shell
+project file    trainfare.toml in this directory or above                 this project
+user file       ~/.config/trainfare/settings.toml                         this person
 """
 
 import os
@@ -31,27 +31,27 @@ def _user_config(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What can be set, each with its default; `origins` says where each value that is not came from."""
+    """All settings with their defaults; `origins` has the source of each value that is not a default."""
 
     store: str = field(default_factory=lambda: _user_data("history.db"))
-    """History: a file for SQLite, or the URL of a PostgreSQL database."""
+    """The history: the path of a SQLite file, or the URL of a PostgreSQL database."""
     machines: str = field(default_factory=lambda: _user_config("machines.toml"))
-    """The user's own machines and what they cost."""
+    """The file with the user's own machines and their prices."""
     prices: str = field(default_factory=lambda: _user_data("prices"))
-    """Where imported price tables are kept."""
+    """The folder of imported price tables."""
     calibrations: str = field(default_factory=lambda: _user_data("calibrations"))
-    """Where coefficients are kept that `trainfare calibrate` has fitted."""
+    """The folder of coefficients that `trainfare calibrate` has fitted."""
     logs: str = field(default_factory=lambda: _user_data("logs"))
-    """Where the output of profiled programs is kept."""
+    """The folder with the output of profiled programs."""
     iterations: int | None = None
-    """How many iterations a profile measures; None: until their time is known to 2 %."""
+    """The number of iterations that a profile measures; None: until their time is known to within 2%."""
     stall_seconds: float = 600.0
-    """A program that shows no iteration for so long is stopped."""
+    """The time without an iteration after which a program is stopped."""
     goal: Literal["cheapest", "fastest"] = "cheapest"
     boot_seconds: float | None = None
-    """How long a rented machine boots; None: what is usual for its provider."""
+    """The boot time of a rented machine; None: the usual time of its provider."""
     setup_seconds: float | None = None
-    """How long it is set up before the program starts; None: what is usual."""
+    """The time to set up a machine before the program starts; None: the usual time."""
     origins: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -59,69 +59,67 @@ NAMES = tuple(f.name for f in fields(Settings) if f.name != "origins")
 
 
 def read_settings(flags: Mapping[str, object] | None = None) -> Settings:
-    """The first place that names a setting decides it. A flag that was not given is None."""
-    places: list[tuple[str, Mapping[str, object]]] = [
+    """The settings of all sources. An argument that was not given is None in `flags`."""
+    sources: list[tuple[str, Mapping[str, object]]] = [
         ("flag", {name: value for name, value in (flags or {}).items() if value is not None}),
-        ("environment", _environment(os.environ)),
+        ("environment", _read_environment(os.environ)),
     ]
-    project_file = _project_file(_here())
+    project_file = _find_project_file(_current_directory())
     if project_file is not None:
-        places.append((str(project_file), _file(project_file)))
+        sources.append((str(project_file), _read_file(project_file)))
     user_file = Path(_user_config("settings.toml"))
     if user_file.is_file():
-        places.append((str(user_file), _file(user_file)))
+        sources.append((str(user_file), _read_file(user_file)))
 
     values: dict[str, object] = {}
     origins: dict[str, str] = {}
-    for place, found in places:
+    for source, found in sources:
         for name, value in found.items():
             if name not in values:
-                values[name] = _checked(name, value, place)
-                origins[name] = place
-    return Settings(**values, origins=origins)  # type: ignore[arg-type]  # _checked gave each its type
+                values[name] = _parse(name, value, source)
+                origins[name] = source
+    return Settings(**values, origins=origins)  # type: ignore[arg-type]  # _parse gave each its type
 
 
-def _environment(environ: Mapping[str, str]) -> dict[str, object]:
+def _read_environment(environ: Mapping[str, str]) -> dict[str, object]:
     return {name: environ[key] for name in NAMES if environ.get(key := f"TRAINFARE_{name.upper()}")}
 
 
-def _here() -> Path:
+def _current_directory() -> Path:
     try:
         return Path.cwd()
     except FileNotFoundError as error:
-        raise UsageError("the folder you are in is gone. Go to one that is there: cd ~") from error
+        raise UsageError("the current directory does not exist any more. Change to another one: cd ~") from error
 
 
-def _project_file(directory: Path) -> Path | None:
+def _find_project_file(directory: Path) -> Path | None:
     return next((p for d in (directory, *directory.parents) if (p := d / PROJECT_FILE).is_file()), None)
 
 
-def _file(path: Path) -> dict[str, object]:
+def _read_file(path: Path) -> dict[str, object]:
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"the settings in {path} cannot be read: {error}. Mend or remove the file.") from error
+        raise UsageError(f"the settings in {path} cannot be read: {error}. Fix or remove the file.") from error
     for name in found:
         if name not in NAMES:
             raise NotFoundError(f"setting (named in {path})", name, NAMES, listed_by="trainfare settings")
     for name in ("store", "machines", "prices", "calibrations", "logs"):
-        if isinstance(value := found.get(name), str) and "://" not in value:
+        if isinstance(value := found.get(name), str) and "://" not in value and value != "memory:":
             found[name] = str(path.parent / Path(value).expanduser())
     return found
 
 
-def _checked(name: str, value: object, place: str) -> object:
-    """The value in the type of its setting; a file may say 600 or "10min", the environment only text."""
+def _parse(name: str, value: object, source: str) -> object:
+    """The value in the type of its setting; a file may have 600 or "10min", the environment has only text."""
     try:
         match name:
             case "iterations":
-                if isinstance(value, bool | float) or (number := int(str(value))) < 2:
-                    raise ValueError("must be a whole number of at least 2")
-                return number
+                return _parse_iterations(value)
             case "stall_seconds":
-                return parse_duration(str(value))
+                return _parse_duration(value)
             case "boot_seconds" | "setup_seconds":
-                return 0.0 if str(value).strip() in ("0", "0.0", "0s") else parse_duration(str(value))
+                return 0.0 if str(value).strip() in ("0", "0.0", "0s") else _parse_duration(value)
             case "goal":
                 if value not in ("cheapest", "fastest"):
                     raise ValueError("must be cheapest or fastest")
@@ -131,4 +129,19 @@ def _checked(name: str, value: object, place: str) -> object:
                     raise ValueError("must be text")
                 return value
     except ValueError as error:
-        raise UsageError(f"{name} = {value!r}, set by {place}, is not right: {error}") from error
+        message = f"the setting {name} = {value!r} from {source} is invalid: it {error}"
+        raise UsageError(message, field=name if source == "flag" else None) from error
+
+
+def _parse_iterations(value: object) -> int:
+    text = "" if isinstance(value, bool | float) else str(value).strip()
+    if not text.isdecimal() or int(text) < 2:
+        raise ValueError("must be an integer of at least 2")
+    return int(text)
+
+
+def _parse_duration(value: object) -> float:
+    try:
+        return parse_duration(str(value))
+    except ValueError as error:
+        raise ValueError("must be a duration such as 90s, 15min or 2h") from error

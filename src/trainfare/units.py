@@ -3,6 +3,7 @@
 import math
 import re
 from datetime import date
+from decimal import Decimal
 
 SECONDS_PER_HOUR = 3600.0
 BYTES_PER_GIB = 2**30
@@ -29,12 +30,12 @@ def parse_duration(text: str) -> float:
 def format_duration(seconds: float) -> str:
     """The two largest units that matter: 214 ms, 3.1 s, 42 s, 12 min 32 s, 6 h 40 min, 3 d 2 h.
 
-    The second unit is left out where it is zero: 2 h.
+    The second unit is left out if it is zero: 2 h.
     """
     if seconds == 0:
         return "0 s"
-    if seconds < 1e-3:
-        return f"{seconds * 1e6:.3g} µs"
+    if seconds < 0.9995e-3:
+        return f"{_three_digits(seconds * 1e6)} µs"
     if seconds < 0.9995:
         return f"{seconds * 1e3:.3g} ms"
     if seconds < 59.5:
@@ -68,7 +69,7 @@ def write_duration(seconds: float) -> str:
 def format_usd(usd: float) -> str:
     """Cents from a dollar on, two significant digits below: $12.24, $1,392.00, $0.031."""
     if usd < 0:
-        return f"-{format_usd(-usd)}"
+        return f"-{format_usd(-usd)}" if usd <= -1e-4 else ">-$0.0001"
     if usd >= 0.995:
         return f"${usd:,.2f}"
     if usd < 1e-4:
@@ -90,24 +91,36 @@ def format_count(count: float) -> str:
 
 def format_large(number: float) -> str:
     """Three digits and the letter of the thousands, for parameters, bytes and FLOPs: 11.2M, 1.31T, 950."""
-    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= 10 * size or number >= size >= 1e6:
-            return f"{number / size:.3g}{letter}"
+    for smallest, size, letter in (
+        (0.9995e12, 1e12, "T"),
+        (0.9995e9, 1e9, "G"),
+        (0.9995e6, 1e6, "M"),
+        (9999.5, 1e3, "k"),
+    ):
+        if number >= smallest:
+            return f"{format_number(number / size)}{letter}"
     return f"{number:.0f}"
 
 
 def format_number(number: float) -> str:
     """Three digits and never a power of ten: 0.53, 21.4, 724, 8,030."""
-    return f"{number:,.0f}" if abs(number) >= 99.5 else f"{number:.3g}"
+    return f"{number:,.0f}" if abs(number) >= 99.5 else _three_digits(number)
+
+
+def _three_digits(number: float) -> str:
+    """Three significant digits without an exponent."""
+    return f"{Decimal(f'{number:.3g}'):f}"
 
 
 def format_percent(share: float) -> str:
-    """Three digits; what is not all is never called so: 90%, 99.5%, 99.9999%."""
-    return f"{100 * share:.3g}%" if share < 0.9995 else f"{100 * share:.12g}%"
+    """Three digits; less than all is never shown as 100%: 90%, 99.5%, 99.9999%, 1,250%."""
+    if 0.9995 <= share < 1:
+        return f"{100 * share:.12g}%"
+    return f"{_three_digits(100 * share) if share < 1 else format_number(100 * share)}%"
 
 
 def format_ratio(ratio: float) -> str:
-    """Two digits, three where the first says nothing: 0.5x, 1.04x, 3.4x, 120x."""
+    """Two digits, or three next to one: 0.5x, 1.04x, 3.4x, 120x."""
     if ratio >= 99.5:
         return f"{ratio:,.0f}x"
     return f"{ratio:.3g}x" if 0.995 <= ratio < 1.095 else f"{ratio:.2g}x"
@@ -119,7 +132,7 @@ def plural(count: int, noun: str, several: str | None = None) -> str:
 
 
 def format_age(seen_on: date, today: date) -> str:
-    """How long ago, in the unit in which a person would say it."""
+    """The age in the unit that a person would use: 6 days old, 2 months old."""
     days = (today - seen_on).days
     if days < 0:
         return "from the future"
@@ -127,6 +140,5 @@ def format_age(seen_on: date, today: date) -> str:
         return "today"
     for size, unit in ((365, "year"), (30, "month"), (7, "week"), (1, "day")):
         if days >= 2 * size or size == 1:
-            count = days // size
-            return f"{count} {unit}{'s' if count != 1 else ''} old"
-    raise AssertionError("unreachable: the last unit takes every count of days")
+            return f"{plural(days // size, unit)} old"
+    raise AssertionError("unreachable: the last unit accepts every number of days")

@@ -1,4 +1,4 @@
-"""A queue in the store of the test: a program on a T4, and what was submitted of it."""
+"""A queue in the store of the test: a program profiled on a T4, and submissions of it."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,17 +14,17 @@ T4, T4X4, A10G = "aws/g4dn.xlarge", "aws/g4dn.12xlarge", "aws/g5.xlarge"
 HOUR = timedelta(hours=1)
 
 
-def keep(*kept: Profile | Submission) -> None:
+def store(*nouns: Profile | Submission) -> None:
     with open_history(read_settings().store) as history:
-        for noun in kept:
+        for noun in nouns:
             if isinstance(noun, Profile):
                 history.profiles.add(noun)
             else:
                 history.submissions.add(noun)
 
 
-def on_a_t4(**changes: Any) -> Profile:
-    """A program that takes about an hour for 100 epochs on a T4, as measured there."""
+def t4_profile(**changes: Any) -> Profile:
+    """A profile on a T4 of a program that takes about an hour for 100 epochs there."""
     fields: dict[str, Any] = {
         "iteration_seconds": (3.0, *[1.5] * 9),
         "loss": (),
@@ -35,10 +35,12 @@ def on_a_t4(**changes: Any) -> Profile:
     return make_profile(**(fields | changes))
 
 
-def submitted(name: str, *, ago: timedelta = timedelta(0), within: timedelta | None = 6 * HOUR, **changes: Any) -> None:
-    """Puts one into the store as if it had been submitted so long ago, to end within so long from now."""
+def store_submission(
+    name: str, *, ago: timedelta = timedelta(0), within: timedelta | None = 6 * HOUR, **changes: Any
+) -> None:
+    """Stores a submission made `ago` before now, with a deadline `within` from now."""
     now = datetime.now(UTC)
     weight = {} if within is not None else {"late_usd_per_hour": 0.0}
     deadline = None if within is None else now + within
     fields: dict[str, Any] = {"epochs": 100, "submitted_at": now - ago, "deadline_at": deadline, **weight}
-    keep(make_submission(id=name, **(fields | changes)))
+    store(make_submission(id=name, **(fields | changes)))

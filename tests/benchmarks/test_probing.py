@@ -1,4 +1,4 @@
-"""The comparison of policies: what each pays, on machines made up for it."""
+"""The comparison of policies, on made-up machines."""
 
 import math
 
@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from benchmarks.probing import policies
-from benchmarks.probing.__main__ import POLICIES, play, summary
+from benchmarks.probing.__main__ import POLICIES, run_policies, summary
 from benchmarks.probing.cherrypick import next_machine
 from benchmarks.probing.problem import EPOCHS, Machine, Problem
-from trainfare.catalog.gpus import load_gpus
+from trainfare.catalog.gpu_facts import load_gpus
 
 GPUS = load_gpus()
 
@@ -27,7 +27,7 @@ def make_problem(seconds: tuple[float, ...] = (4.0, 2.0, 1.0), usd_per_hour_of_t
         machines=machines,
         seconds=truth,
         usd_per_hour_of_time=usd_per_hour_of_time,
-        modelled=lambda _: (truth, np.full(3, 0.1)),
+        predict_from=lambda _: (truth, np.full(3, 0.1)),
     )
 
 
@@ -35,10 +35,10 @@ def quiet() -> np.random.Generator:
     return np.random.default_rng(1)
 
 
-def test_a_job_costs_what_it_is_said_to_where_it_is_cheapest() -> None:
+def test_a_job_of_ten_dollars_costs_ten_dollars_on_the_cheapest_machine() -> None:
     job = make_problem().sized(10.0, start=0.0)
     assert job.oracle == pytest.approx(10.0)
-    assert job.whole.argmin() == 1
+    assert job.cost.argmin() == 1
 
 
 @pytest.mark.parametrize("name", list(POLICIES))
@@ -46,41 +46,41 @@ def test_a_job_costs_what_it_is_said_to_where_it_is_cheapest() -> None:
 def test_no_policy_pays_less_than_the_oracle(name: str, value_of_time: float) -> None:
     for usd in (0.5, 20.0, 500.0):
         job = make_problem(usd_per_hour_of_time=value_of_time).sized(usd)
-        played = POLICIES[name](job, quiet())
-        assert played.paid >= job.oracle * (1 - 1e-9)
-        assert played.paid >= job.whole[played.trained_on] * (1 - 1e-9)
+        result = POLICIES[name](job, quiet())
+        assert result.total_cost >= job.oracle * (1 - 1e-9)
+        assert result.total_cost >= job.cost[result.trained_on] * (1 - 1e-9)
 
 
 def test_a_few_iterations_everywhere_cost_a_boot_and_a_probe_of_each() -> None:
     job = make_problem().sized(100.0, start=90.0)
-    played = policies.everywhere(job, quiet())
-    assert played.for_probes == pytest.approx((0.9 + 0.526 + 3.06) / 3600 * 120)
-    assert (played.trained_on, played.probes) == (1, 3)
+    result = policies.everywhere(job, quiet())
+    assert result.probe_cost == pytest.approx((0.9 + 0.526 + 3.06) / 3600 * 120)
+    assert (result.trained_on, result.probes) == (1, 3)
 
 
 def test_two_epochs_everywhere_cost_a_tenth_of_every_training() -> None:
     job = make_problem().sized(100.0, start=0.0)
-    played = policies.two_epochs(job, quiet())
-    assert played.for_probes == pytest.approx(2 / EPOCHS * float(job.whole.sum()))
+    result = policies.two_epochs(job, quiet())
+    assert result.probe_cost == pytest.approx(2 / EPOCHS * float(job.cost.sum()))
 
 
-def test_ours_pays_nothing_more_where_its_model_is_right() -> None:
+def test_our_policy_is_within_one_percent_of_the_oracle_if_its_model_is_right() -> None:
     job = make_problem().sized(100.0)
-    played = policies.ours_with_a_profile(job, quiet())
-    assert played.trained_on == 1
-    assert played.paid / job.oracle < 1.01
+    result = policies.ours_with_profile(job, quiet())
+    assert result.trained_on == 1
+    assert result.total_cost / job.oracle < 1.01
 
 
-def test_who_leaves_a_machine_has_paid_for_what_it_did() -> None:
-    """By its data sheet the K80 is the best here, and it is three times slower than that."""
+def test_leaving_a_machine_costs_the_work_done_there() -> None:
+    """By its data sheet the K80 is the best here, but it is three times slower than that."""
     problem = make_problem((12.0, 2.0, 1.0))
     job = problem.sized(100.0)
-    played = policies.ours_by_facts(job, quiet())
-    assert played.trained_on == 1
-    assert job.oracle < played.paid < 1.05 * job.oracle
+    result = policies.ours_by_facts(job, quiet())
+    assert result.trained_on == 1
+    assert job.oracle < result.total_cost < 1.05 * job.oracle
 
 
-def test_cherrypick_measures_six_or_all_and_spreads_the_first() -> None:
+def test_cherrypick_measures_at_least_six_and_spreads_the_first() -> None:
     features = np.array([[float(i)] for i in range(10)])
     known: list[int] = []
     costs: list[float] = []
@@ -93,6 +93,6 @@ def test_cherrypick_measures_six_or_all_and_spreads_the_first() -> None:
 
 
 def test_the_table_has_a_row_for_every_policy() -> None:
-    table = summary(play([make_problem()], (0.5, 200.0), 90.0))
+    table = summary(run_policies([make_problem()], (0.5, 200.0), 90.0))
     assert [row["policy"] for row in table] == list(POLICIES)
     assert all(row["total"] >= row["regret"] - 1e-6 for row in table)

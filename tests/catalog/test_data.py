@@ -1,22 +1,22 @@
-"""Invariants of the figures that are shipped: a wrong one spoils every estimate that leans on it."""
+"""Invariants of the shipped data: a wrong figure spoils every estimate that is based on it."""
 
 from collections import Counter
 from datetime import date
 
 import pytest
 
-from trainfare.catalog.bundled import load_history, load_offers
-from trainfare.catalog.gpu_boards import plain
-from trainfare.catalog.gpus import bundled_rows, load_figures, load_gpus, load_sources
+from trainfare.catalog.bundled import load_historical_offers, load_offers
+from trainfare.catalog.gpu_boards import normalise_name
+from trainfare.catalog.gpu_facts import bundled_rows, load_gpu_facts, load_gpus, load_sources
 from trainfare.catalog.terms import load_term_facts
 from trainfare.model.machine import Gpu
 
 BUILT_ON = date(2026, 11, 16)
 GPUS = load_gpus()
-WHOLE = [gpu for name, gpu in GPUS.items() if "/" not in name]
+COMPLETE = [gpu for name, gpu in GPUS.items() if "/" not in name]
 
 
-def test_there_are_enough_machines_to_choose_from() -> None:
+def test_there_are_enough_machines_of_every_provider() -> None:
     with_gpu = {offer.vm_type.key for offer in load_offers() if offer.vm_type.gpu}
     assert len(with_gpu) >= 150
     assert {offer.vm_type.provider for offer in load_offers()} == {"aws", "azure", "gcp", "lambda", "nebius"}
@@ -26,15 +26,15 @@ def test_a_machine_has_one_price_in_a_region_and_market() -> None:
     assert max(Counter(offer.key for offer in load_offers()).values()) == 1
 
 
-def test_a_document_has_one_price_for_a_machine() -> None:
-    assert max(Counter((*offer.key, offer.source) for offer in load_history()).values()) == 1
+def test_a_paper_has_one_price_for_a_machine() -> None:
+    assert max(Counter((*offer.key, offer.source) for offer in load_historical_offers()).values()) == 1
 
 
 def test_a_machine_is_the_same_machine_everywhere() -> None:
-    kinds: dict[str, set[object]] = {}
-    for offer in (*load_offers(), *load_history()):
-        kinds.setdefault(offer.vm_type.key, set()).add(offer.vm_type)
-    assert [key for key, found in kinds.items() if len(found) > 1] == []
+    vm_types: dict[str, set[object]] = {}
+    for offer in (*load_offers(), *load_historical_offers()):
+        vm_types.setdefault(offer.vm_type.key, set()).add(offer.vm_type)
+    assert [key for key, found in vm_types.items() if len(found) > 1] == []
 
 
 def test_spot_is_cheaper_than_on_demand() -> None:
@@ -43,18 +43,18 @@ def test_spot_is_cheaper_than_on_demand() -> None:
     assert [o.key for o in spots if o.usd_per_hour >= on_demand[o.key[:2]]] == []
 
 
-def test_prices_are_those_of_a_computer() -> None:
-    for offer in (*load_offers(), *load_history()):
+def test_prices_are_plausible() -> None:
+    for offer in (*load_offers(), *load_historical_offers()):
         assert 0.01 < offer.usd_per_hour < 200, offer.key
 
 
 def test_no_day_is_in_the_future() -> None:
-    for offer in (*load_offers(), *load_history()):
+    for offer in (*load_offers(), *load_historical_offers()):
         assert date(2018, 1, 1) <= offer.seen_on <= BUILT_ON, offer.key
 
 
-def test_the_past_cannot_be_rented() -> None:
-    assert not any(offer.rentable_on(BUILT_ON) for offer in load_history())
+def test_historical_and_retired_offers_cannot_be_rented() -> None:
+    assert not any(offer.rentable_on(BUILT_ON) for offer in load_historical_offers())
     retired = {o.vm_type.name for o in load_offers() if not o.rentable_on(BUILT_ON)}
     assert {"p2.xlarge", "p3.2xlarge", "g3s.xlarge", "Standard_NC6", "Standard_NC6s_v3", "Standard_NV12s_v3"} <= retired
     assert "p3dn.24xlarge" not in retired
@@ -83,14 +83,14 @@ def test_the_past_cannot_be_rented() -> None:
         ("nebius/gpu-rtx6000_1gpu-24vcpu-218gb", "RTX PRO 6000", 1),
     ],
 )
-def test_a_machine_has_the_board_that_it_really_has(machine: str, gpu: str, count: int) -> None:
+def test_a_machine_has_the_right_gpu_board(machine: str, gpu: str, count: int) -> None:
     found = next(offer.vm_type for offer in load_offers() if offer.vm_type.key == machine)
     assert found.gpu is not None
     assert (found.gpu.name, found.gpus) == (gpu, count)
 
 
-def test_every_source_of_a_figure_is_named_and_every_named_source_is_used() -> None:
-    used = {figure.source.key for figures in load_figures().values() for figure in figures}
+def test_every_source_is_described_and_used() -> None:
+    used = {fact.source.key for facts in load_gpu_facts().values() for fact in facts}
     used |= {term.source.key for terms in load_term_facts().values() for term in terms}
     used |= {row["source"] for row in bundled_rows("networks.csv")}
     assert used == set(load_sources())
@@ -98,12 +98,12 @@ def test_every_source_of_a_figure_is_named_and_every_named_source_is_used() -> N
 
 
 def test_a_fact_is_stated_once() -> None:
-    for name, figures in load_figures().items():
-        assert max(Counter(figure.fact for figure in figures).values()) == 1, name
+    for name, facts in load_gpu_facts().items():
+        assert max(Counter(fact.fact for fact in facts).values()) == 1, name
 
 
-def test_names_differ_in_more_than_spelling() -> None:
-    assert len({plain(name) for name in GPUS}) == len(GPUS)
+def test_gpu_names_differ_in_more_than_spelling() -> None:
+    assert len({normalise_name(name) for name in GPUS}) == len(GPUS)
 
 
 def test_boards_are_gpus_of_the_catalog() -> None:
@@ -119,8 +119,8 @@ def test_tensor_cores_are_faster_than_plain_cores(gpu: Gpu) -> None:
         assert gpu.fp8_tensor_tflops is None or gpu.fp8_tensor_tflops >= tensor
 
 
-@pytest.mark.parametrize("gpu", WHOLE, ids=lambda gpu: gpu.name)
-def test_figures_are_within_what_physics_has_built(gpu: Gpu) -> None:
+@pytest.mark.parametrize("gpu", COMPLETE, ids=lambda gpu: gpu.name)
+def test_gpu_figures_are_plausible(gpu: Gpu) -> None:
     assert 2 <= gpu.memory_gib <= 300
     assert 60 <= gpu.memory_gb_per_second <= 8000
     assert 1 <= gpu.fp32_tflops <= 200
@@ -132,11 +132,11 @@ def test_figures_are_within_what_physics_has_built(gpu: Gpu) -> None:
 
 
 @pytest.mark.parametrize("parts", [2, 4, 8])
-def test_a_share_is_that_share_of_the_whole(parts: int) -> None:
-    whole, share = GPUS["L4"], GPUS[f"L4/{parts}"]
-    assert share.memory_gib * parts == whole.memory_gib
-    assert share.memory_gb_per_second * parts == pytest.approx(whole.memory_gb_per_second)
-    assert share.fp32_tflops * parts == pytest.approx(whole.fp32_tflops)
+def test_a_share_of_a_gpu_has_that_share_of_its_figures(parts: int) -> None:
+    full, share = GPUS["L4"], GPUS[f"L4/{parts}"]
+    assert share.memory_gib * parts == full.memory_gib
+    assert share.memory_gb_per_second * parts == pytest.approx(full.memory_gb_per_second)
+    assert share.fp32_tflops * parts == pytest.approx(full.fp32_tflops)
 
 
 @pytest.mark.parametrize(
@@ -153,26 +153,30 @@ def test_a_share_is_that_share_of_the_whole(parts: int) -> None:
     ],
 )
 def test_gaming_boards_have_half_the_tensor_rate_of_their_siblings(name: str, times_float32: int) -> None:
-    """Training sums in float32, and boards for games do that at half the rate of boards for work."""
+    """Training accumulates in float32, which gaming boards do at half the rate of workstation boards."""
     assert GPUS[name].fp16_tensor_tflops == pytest.approx(times_float32 * GPUS[name].fp32_tflops, rel=0.01)
 
 
-def test_documents_keep_their_prices() -> None:
-    prices = {(o.vm_type.key, o.source): o.usd_per_hour for o in load_history()}
+def test_papers_keep_their_prices() -> None:
+    prices = {(o.vm_type.key, o.source): o.usd_per_hour for o in load_historical_offers()}
     assert prices["aws/p3.8xlarge", "Malta 2021, table 3.1"] == 12.24
     assert prices["aws/p2.xlarge", "Ta 2019, tables 1 and 2"] == 1.718
     assert prices["azure/Standard_NV24", "Ardagna 2019, slides"] == 2.48
     assert prices["gcp/gpu-p100", "Sanghvi, table I"] == 1.46
-    assert {o.vm_type.name for o in load_history() if o.vm_type.gpu is None} >= {"m4.large", "t2.xlarge", "c4.8xlarge"}
+    assert {o.vm_type.name for o in load_historical_offers() if o.vm_type.gpu is None} >= {
+        "m4.large",
+        "t2.xlarge",
+        "c4.8xlarge",
+    }
 
 
-def test_networks_are_of_machines_of_the_catalog_and_stated_once() -> None:
+def test_every_network_belongs_to_one_machine_of_the_catalog() -> None:
     named = [f"{row['provider']}/{row['machine']}" for row in bundled_rows("networks.csv")]
     assert len(named) == len(set(named))
     assert set(named) <= {offer.vm_type.key for offer in load_offers()}
 
 
-def test_a_machine_knows_its_network_in_bytes() -> None:
+def test_the_network_of_a_machine_is_in_bytes() -> None:
     networks = {offer.vm_type.key: offer.vm_type.network_gb_per_second for offer in load_offers()}
     assert networks["aws/g4dn.12xlarge"] == 6.25, "50 Gbit/s"
-    assert networks["lambda/gpu_1x_a10"] is None, "not known"
+    assert networks["lambda/gpu_1x_a10"] is None, "unknown"

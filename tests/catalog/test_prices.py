@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from tests.makers import make_offer, make_vm_type
-from trainfare.catalog.gpus import load_gpus
-from trainfare.catalog.prices import save_prices, read_prices
+from trainfare.catalog.gpu_facts import load_gpus
+from trainfare.catalog.prices import read_prices, save_prices
 from trainfare.errors import ExternalError, UsageError
 
 T4 = make_vm_type(gpu=load_gpus()["T4"], network_gb_per_second=0.625)
@@ -15,23 +15,23 @@ OFFERS = (
 )
 
 
-def test_what_is_kept_is_read_back(tmp_path: Path) -> None:
+def test_saved_prices_are_read_back(tmp_path: Path) -> None:
     path = save_prices(tmp_path / "prices", "aws", OFFERS)
     assert path.name == "aws.csv"
     assert read_prices(tmp_path / "prices", load_gpus()) == OFFERS
 
 
-def test_keeping_twice_gives_the_same_file_and_leaves_nothing_else(tmp_path: Path) -> None:
+def test_saving_twice_gives_the_same_file_and_leaves_no_other(tmp_path: Path) -> None:
     first = save_prices(tmp_path, "aws", OFFERS).read_bytes()
     assert save_prices(tmp_path, "aws", reversed(OFFERS)).read_bytes() == first
     assert [path.name for path in tmp_path.iterdir()] == ["aws.csv"]
 
 
-def test_a_directory_that_is_not_there_holds_no_prices(tmp_path: Path) -> None:
+def test_a_missing_directory_holds_no_prices(tmp_path: Path) -> None:
     assert read_prices(tmp_path / "none", load_gpus()) == ()
 
 
-def test_a_damaged_table_is_told_with_its_file_and_line(tmp_path: Path) -> None:
+def test_a_damaged_table_is_reported_with_its_file_and_line(tmp_path: Path) -> None:
     path = save_prices(tmp_path, "aws", OFFERS)
     path.write_text(path.read_text().replace("0.526", "cheap"))
     with pytest.raises(UsageError, match=r"aws\.csv cannot be read: line 2: .*cheap.* Import it again"):
@@ -39,12 +39,12 @@ def test_a_damaged_table_is_told_with_its_file_and_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("provider", ["", "../aws", "A", "a b", ".aws"])
-def test_a_provider_is_a_plain_name(tmp_path: Path, provider: str) -> None:
+def test_a_provider_is_a_name_in_lower_case(tmp_path: Path, provider: str) -> None:
     with pytest.raises(UsageError, match="not the name of a provider"):
         save_prices(tmp_path, provider, OFFERS)
 
 
-def test_where_nothing_can_be_written_the_operator_is_told(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ExternalError, match="TRAINFARE_PRICES"):
         save_prices(tmp_path / "file", "aws", OFFERS)

@@ -1,4 +1,4 @@
-"""How providers charge: the table is whole, dated and sourced, and its gaps are filled on the safe side."""
+"""The terms of providers: complete, dated and sourced, with cautious assumptions for gaps."""
 
 from datetime import date
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from tests.makers import make_gpu, make_offer, make_vm_type
 from trainfare.catalog.bundled import load_offers
-from trainfare.catalog.terms import find_interruptions, load_term_facts, load_terms, terms_of
+from trainfare.catalog.terms import find_interruptions, find_terms, load_term_facts, load_terms
 
 BUILT_ON = date(2026, 11, 16)
 
@@ -24,7 +24,7 @@ def test_every_fact_is_stated_once_on_a_day_with_a_source(provider: str) -> None
     assert all(float(term.value) >= 0 for term in facts)
 
 
-def test_terms_are_those_of_a_cloud() -> None:
+def test_terms_are_plausible() -> None:
     for terms in load_terms().values():
         assert 1 <= terms.billing.increment_seconds <= 3600
         assert 20 <= terms.boot_seconds.value <= 600
@@ -34,24 +34,24 @@ def test_terms_are_those_of_a_cloud() -> None:
         assert not terms.assumed
 
 
-def test_an_own_machine_has_no_terms() -> None:
-    terms = terms_of(make_offer(market="own", vm_type=make_vm_type(provider="own", name="bench")))
+def test_an_own_machine_has_no_charges() -> None:
+    terms = find_terms(make_offer(market="own", vm_type=make_vm_type(provider="own", name="bench")))
     assert (terms.boot_seconds.high, terms.egress_usd_per_gib, terms.disk_usd_per_gib_month) == (0, 0, 0)
 
 
-def test_a_provider_that_nobody_looked_up_gets_cautious_terms() -> None:
-    terms = terms_of(make_offer(vm_type=make_vm_type(provider="runpod", name="x")))
+def test_an_unknown_provider_gets_cautious_terms() -> None:
+    terms = find_terms(make_offer(vm_type=make_vm_type(provider="runpod", name="x")))
     assert terms.assumed
     assert terms.egress_usd_per_gib == max(known.egress_usd_per_gib for known in load_terms().values())
 
 
-def test_a_traced_machine_is_interrupted_as_the_traces_say() -> None:
+def test_a_traced_machine_has_the_rate_of_its_traces() -> None:
     found = find_interruptions(make_vm_type(name="p3.2xlarge", gpu=make_gpu(name="V100")))
     assert found.per_hour.low < found.per_hour.value == 0.299 < found.per_hour.high
     assert "2022-10-26 to 2023-04-01" in found.source
 
 
-def test_what_nobody_traced_is_an_assumption_with_a_wide_interval() -> None:
+def test_a_machine_without_traces_has_an_assumed_rate_with_a_wide_interval() -> None:
     one, eight = (find_interruptions(make_vm_type(gpu=make_gpu(name="H100"), gpus=gpus)) for gpus in (1, 8))
     assert "assumption" in one.source
     assert one.per_hour.high / one.per_hour.low > 50

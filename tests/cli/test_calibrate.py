@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 import trainfare
 from tests.estimator.prediction.test_predictor import on_gpu, operations
 from tests.makers import make_profile, make_program, shipped_coefficients
-from trainfare.catalog.gpus import load_gpus
+from trainfare.catalog.gpu_facts import load_gpus
 from trainfare.cli.main import app
 from trainfare.errors import NotFoundError, StoreError, UsageError
 from trainfare.estimator.gpu.physics import step_seconds

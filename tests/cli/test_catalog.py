@@ -116,8 +116,8 @@ def test_an_import_tells_what_changed_and_what_was_left_out(catalog: Command, tm
     assert "aws: 9 prices of 5 machines" in said.out
     assert "1 new" in said.out
     assert "Gaudi HL-205 (1)" in said.err
-    assert "nothing was kept" in said.err
-    assert "kept in" in catalog("import", str(path)).err
+    assert "nothing was saved" in said.err
+    assert "saved in" in catalog("import", str(path)).err
     document = catalog("import", str(path), "--json").json
     assert document["new"] == document["cheaper"] == document["dearer"] == []
     assert Path(document["kept"][0]).is_file()

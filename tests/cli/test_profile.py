@@ -108,7 +108,7 @@ def test_batch_sizes_as_json_are_a_list() -> None:
 
 def test_files_go_with_the_copy_or_are_kept(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text((PROGRAMS / "plain.py").read_text())
-    command = ("-n", "5", "--no-operations", "--", sys.executable, "train.py", "--sleep", "0", "--tell", "out.txt")
+    command = ("-n", "5", "--no-operations", "--", sys.executable, "train.py", "--sleep", "0", "--touch", "out.txt")
     result = run(*command, cwd=tmp_path)
     assert "it ran in a copy of your folder and wrote nothing there" in result.stderr
     result = run("--epochs", "1", *command[2:], cwd=tmp_path)
@@ -122,14 +122,14 @@ def test_files_go_with_the_copy_or_are_kept(tmp_path: Path) -> None:
 def test_crash_shows_the_programs_own_traceback() -> None:
     result = run(*PLAIN, "--crash-at", "3")
     assert result.returncode == 1
-    assert "RuntimeError: the data is spoilt" in result.stderr
+    assert "RuntimeError: the data is corrupt" in result.stderr
     assert "failed after 2 iterations with exit code 1" in result.stderr
-    assert "Traceback" not in result.stderr.partition("the data is spoilt")[2]
+    assert "Traceback" not in result.stderr.partition("the data is corrupt")[2]
 
 
 def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:
     trained = tmp_path / "trained"
-    command = [*TRAINFARE, "--json", "-n", "100000", *PLAIN, "--epochs", "100000", "--tell", str(trained)]
+    command = [*TRAINFARE, "--json", "-n", "100000", *PLAIN, "--epochs", "100000", "--touch", str(trained)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
         deadline = time.monotonic() + 60
@@ -216,7 +216,7 @@ def test_a_folder_that_vanishes_is_said(tmp_path: Path) -> None:
     script = f"cd {gone} && rmdir {gone} && exec {' '.join(TRAINFARE)} -- true"
     result = subprocess.run(["bash", "-c", script], check=False, capture_output=True, text=True, timeout=60)
     assert result.returncode == 2, result.stderr
-    assert "the folder you are in is gone" in result.stderr
+    assert "the current directory does not exist" in result.stderr
     assert "Traceback" not in result.stderr
 
 

@@ -1,4 +1,4 @@
-"""What every door promises, as tests: each door's own test file inherits them."""
+"""The contract of every door, as tests: the test file of each door inherits them."""
 
 import sys
 import time
@@ -13,19 +13,19 @@ from trainfare.model.offer import Candidate
 from trainfare.model.program import Program
 from trainfare.model.rented import ProgramStatus, RentedMachine
 
-PATIENCE_SECONDS = 30.0
+TIMEOUT_SECONDS = 30.0
 
 
 def wait_for_end(door: Door, machine: RentedMachine) -> ProgramStatus:
-    until = time.monotonic() + PATIENCE_SECONDS
-    while (activity := door.observe(machine)).state != "ended":
-        assert time.monotonic() < until, f"{machine.id} still runs"
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while (status := door.observe(machine)).state != "ended":
+        assert time.monotonic() < deadline, f"{machine.id} still runs"
         time.sleep(0.02)
-    return activity
+    return status
 
 
 class DoorContract:
-    """Inherit it and give the fixture `door`, which has a first offer to launch."""
+    """Inherit this class and provide the fixture `door`, which has at least one offer to launch."""
 
     @pytest.fixture
     def candidate(self, door: Door) -> Candidate:
@@ -46,20 +46,18 @@ class DoorContract:
         machines = door.launch(make_candidate(offer=door.offers()[0], nodes=2), run_id="r1")
         assert [machine.node for machine in machines] == [0, 1]
 
-    def test_a_program_goes_from_idle_over_running_to_ended(
-        self, door: Door, candidate: Candidate, tmp_path: Path
-    ) -> None:
+    def test_a_program_is_idle_then_running_then_ended(self, door: Door, candidate: Candidate, tmp_path: Path) -> None:
         (machine,) = door.launch(candidate, run_id="r1")
         assert door.observe(machine).state == "idle"
         door.start(machine, self.program(tmp_path, "import time; print('hello', flush=True); time.sleep(0.5)"))
         assert door.observe(machine).state == "running"
-        activity = wait_for_end(door, machine)
-        assert activity.exit_code == 0
-        assert activity.seconds is not None
-        assert activity.seconds >= 0.5
+        status = wait_for_end(door, machine)
+        assert status.exit_code == 0
+        assert status.seconds is not None
+        assert status.seconds >= 0.5
         assert door.output(machine) == b"hello\n"
 
-    def test_started_twice_it_runs_once(self, door: Door, candidate: Candidate, tmp_path: Path) -> None:
+    def test_a_program_that_is_started_twice_runs_once(self, door: Door, candidate: Candidate, tmp_path: Path) -> None:
         program = self.program(tmp_path, "print('once')")
         (machine,) = door.launch(candidate, run_id="r1")
         door.start(machine, program)
@@ -67,12 +65,12 @@ class DoorContract:
         door.start(machine, program)
         assert door.output(machine) == b"once\n"
 
-    def test_the_exit_code_of_a_failure_comes_home(self, door: Door, candidate: Candidate, tmp_path: Path) -> None:
+    def test_the_exit_code_of_a_failure_is_reported(self, door: Door, candidate: Candidate, tmp_path: Path) -> None:
         (machine,) = door.launch(candidate, run_id="r1")
         door.start(machine, self.program(tmp_path, "raise SystemExit(7)"))
         assert wait_for_end(door, machine).exit_code == 7
 
-    def test_only_what_the_program_made_or_changed_is_collected(
+    def test_only_files_that_the_program_created_or_changed_are_collected(
         self, door: Door, candidate: Candidate, tmp_path: Path
     ) -> None:
         source = "import os, pathlib; os.mkdir('out'); pathlib.Path('out/model').write_text('m'); "
@@ -96,12 +94,12 @@ class DoorContract:
         with pytest.raises(NotFoundError):
             door.observe(machine)
 
-    def test_terminate_of_what_is_gone_does_no_harm(self, door: Door, candidate: Candidate) -> None:
+    def test_terminating_twice_has_no_effect(self, door: Door, candidate: Candidate) -> None:
         door.launch(candidate, run_id="r1")
         door.terminate("r1")
         door.terminate("r1")
 
-    def test_one_run_ends_without_another(self, door: Door, candidate: Candidate) -> None:
+    def test_terminating_one_run_leaves_the_others(self, door: Door, candidate: Candidate) -> None:
         door.launch(candidate, run_id="r1")
         door.launch(candidate, run_id="r2")
         door.terminate("r1")

@@ -1,4 +1,4 @@
-"""This machine in slices: what the contract asks, and that the slices really limit."""
+"""This machine in slices: the contract of a door, and the limits of the slices."""
 
 import os
 import signal
@@ -20,21 +20,21 @@ from trainfare.model.machine import VmType
 from trainfare.model.offer import Offer
 
 
-def may_limit() -> bool:
+def can_limit() -> bool:
     try:
-        make_group("trainfare-may-limit", cpus=0.5, memory_bytes=2**30).remove()
+        make_group("trainfare-can-limit", cpus=0.5, memory_bytes=2**30).remove()
     except CannotLimitError:
         return False
     return True
 
 
-needs_groups = pytest.mark.skipif(not may_limit(), reason="control groups may not be written here")
+needs_groups = pytest.mark.skipif(not can_limit(), reason="control groups cannot be written here")
 
 BUSY = "import time; t = time.process_time(); e = time.monotonic() + 1.0\nwhile time.monotonic() < e: pass\n"
 BUSY += "print(time.process_time() - t)"
 
 
-def a_slice(name: str = "whole", *, vcpus: float | None = 1.0, memory_gib: float | None = None) -> VmType:
+def a_slice(name: str = "full", *, vcpus: float | None = 1.0, memory_gib: float | None = None) -> VmType:
     return make_vm_type(provider="local", name=name, gpu=None, gpus=0, vcpus=vcpus, memory_gib=memory_gib)
 
 
@@ -61,7 +61,7 @@ class TestLocalDoor(DoorContract):
         for machine in door.machines():
             door.terminate(machine.run_id)
 
-    def test_a_second_opener_finds_the_program_running(self, door: LocalDoor, tmp_path: Path) -> None:
+    def test_a_second_process_finds_the_program_running(self, door: LocalDoor, tmp_path: Path) -> None:
         (machine,) = door.launch(make_candidate(offer=door.offers()[0]), run_id="r1")
         door.start(machine, self.program(tmp_path, "import time; time.sleep(0.3)"))
         second = LocalDoor(tmp_path / "machines", door.offers())
@@ -78,14 +78,14 @@ class TestLocalDoor(DoorContract):
 
     def test_only_slices_are_offered(self, tmp_path: Path) -> None:
         door = LocalDoor(tmp_path, [make_offer(), offer(a_slice())])
-        assert [o.vm_type.key for o in door.offers()] == ["local/whole"]
+        assert [o.vm_type.key for o in door.offers()] == ["local/full"]
 
-    def test_what_is_not_offered_is_not_launched(self, door: LocalDoor) -> None:
+    def test_a_machine_that_is_not_offered_is_not_launched(self, door: LocalDoor) -> None:
         with pytest.raises(NotFoundError, match="no slice of this machine aws/g4dn"):
             door.launch(make_candidate(), run_id="r1")
 
 
-def test_a_slice_of_whole_cpus_keeps_to_them() -> None:
+def test_a_slice_of_full_cpus_is_bound_to_them() -> None:
     done = run_in(a_slice(vcpus=1), "import os; print(len(os.sched_getaffinity(0)), os.environ['OMP_NUM_THREADS'])")
     assert done.stdout.split() == ["1", "1"]
 
@@ -97,14 +97,14 @@ def test_half_a_cpu_gets_at_most_half_of_the_time() -> None:
 
 
 @needs_groups
-def test_a_program_that_wants_more_memory_than_its_slice_is_ended() -> None:
+def test_a_program_that_exceeds_the_memory_of_its_slice_is_killed() -> None:
     done = run_in(a_slice(memory_gib=0.25), "b = bytearray(600 << 20); print(len(b))")
     assert done.returncode == -signal.SIGKILL
     assert run_in(a_slice(memory_gib=1), "b = bytearray(600 << 20); print(len(b))").returncode == 0
 
 
 @needs_groups
-def test_what_still_runs_in_a_slice_ends_with_it() -> None:
+def test_processes_in_a_slice_are_killed_with_it() -> None:
     with slice_for(a_slice(vcpus=0.5), f"trainfare-test-{os.getpid()}") as part:
         sleeper = subprocess.Popen((*part.prefix, "sleep", "600"), start_new_session=True)
         until = time.monotonic() + 5
@@ -114,11 +114,11 @@ def test_what_still_runs_in_a_slice_ends_with_it() -> None:
     assert not any(folder.exists() for folder in part.group.folders)
 
 
-def test_more_cpus_than_there_are_cannot_be_had() -> None:
+def test_a_slice_with_more_cpus_than_the_machine_is_refused() -> None:
     with pytest.raises(UsageError, match=r"local/huge is a slice of 4096 CPUs, but this machine has \d+"):
         make_slice(a_slice("huge", vcpus=4096), "trainfare-test")
 
 
-def test_a_slice_says_how_many_cpus() -> None:
+def test_a_slice_must_state_its_cpus() -> None:
     with pytest.raises(UsageError, match="give it vcpus"):
         make_slice(a_slice(vcpus=None), "trainfare-test")

@@ -29,7 +29,7 @@ def estimates(
     profiles: list[Profile], *candidates: Candidate, epochs: int = 10, between: tuple[int, int] | None = None
 ) -> tuple[Estimate, ...]:
     interval = Interval(value=epochs, low=between[0], high=between[1]) if between else None
-    predictor = StepTimePredictor(profiles, gpu_called=GPUS.get, calibration=shipped_coefficients())
+    predictor = StepTimePredictor(profiles, gpus=GPUS, calibration=shipped_coefficients())
     return estimate_all(predictor, candidates, iterations_per_epoch=23, epochs=epochs, epochs_interval=interval)
 
 

@@ -1,4 +1,4 @@
-"""Real programs under the probe, and without it: what it saw against what they say themselves."""
+"""Runs real programs with and without the probe, to compare its profile with what the programs report themselves."""
 
 import json
 import os
@@ -15,28 +15,30 @@ from tests.makers import NOON
 from trainfare.model.machine import Host
 from trainfare.model.profile import Profile
 from trainfare.model.program import Program
-from trainfare.profiler.events import profile_of, what_was_seen
-from trainfare.profiler.measure import Measured, measure
+from trainfare.profiler.events import build_profile, summarize_events
+from trainfare.profiler.measure import MeasuredRun, measure
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
 BIN = Path(sys.executable).parent
 STALL_SECONDS = 240.0
-"""Importing a framework on a busy machine takes its time."""
+"""Importing a framework on a busy machine takes long."""
 
 
 @dataclass(frozen=True)
-class Seen:
-    measured: Measured
+class ProfiledRun:
+    """A run under the probe, its profile, and what the program itself reports."""
+
+    measured: MeasuredRun
     profile: Profile
     own: dict[str, Any]
-    """What the program printed of itself."""
+    """The JSON that the program prints about itself."""
 
     @property
     def notes(self) -> list[str]:
         return [event["text"] for event in self.measured.events if event["event"] == "note"]
 
 
-def run(command: Sequence[str], *, iterations: int, trace: bool = True, directory: Path = PROGRAMS) -> Measured:
+def run(command: Sequence[str], *, iterations: int, trace: bool = True, directory: Path = PROGRAMS) -> MeasuredRun:
     return measure(
         Program(command=tuple(command), directory=str(directory)),
         iterations=iterations,
@@ -47,24 +49,24 @@ def run(command: Sequence[str], *, iterations: int, trace: bool = True, director
     )
 
 
-def seen(*arguments: str, backend: str | None = None, iterations: int = 25, trace: bool = True) -> Seen:
-    """A Python program of ours, profiled; `backend` is that of Keras."""
+def run_profiled(*arguments: str, backend: str | None = None, iterations: int = 25, trace: bool = True) -> ProfiledRun:
+    """Profile a program of tests/programs; `backend` is that of Keras."""
     chosen = ["env", f"KERAS_BACKEND={backend}"] if backend else []
-    return seen_command([*chosen, sys.executable, *arguments], iterations=iterations, trace=trace)
+    return run_profiled_command([*chosen, sys.executable, *arguments], iterations=iterations, trace=trace)
 
 
-def seen_command(
+def run_profiled_command(
     command: Sequence[str], *, iterations: int = 25, trace: bool = True, directory: Path = PROGRAMS
-) -> Seen:
+) -> ProfiledRun:
     measured = run(command, iterations=iterations, trace=trace, directory=directory)
     output = measured.log.text()
-    assert what_was_seen(measured.events).troubles == (), output
+    assert summarize_events(measured.events).troubles == (), output
     assert any(event["event"] == "iteration" for event in measured.events), output
-    return Seen(measured, profile_from(measured), own_account(output))
+    return ProfiledRun(measured, profile_from(measured), own_account(output))
 
 
-def profile_from(measured: Measured) -> Profile:
-    return profile_of(
+def profile_from(measured: MeasuredRun) -> Profile:
+    return build_profile(
         measured.events,
         id="p7k2",
         program=Program(command=("python",), directory="/"),
@@ -75,8 +77,8 @@ def profile_from(measured: Measured) -> Profile:
     )
 
 
-def alone(*arguments: str, backend: str | None = None) -> dict[str, Any]:
-    """What the program says of itself when nobody watches."""
+def run_alone(*arguments: str, backend: str | None = None) -> dict[str, Any]:
+    """What the program reports about itself without the probe."""
     command = [sys.executable, *arguments]
     environment = os.environ | {"PYTHONWARNINGS": "ignore"} | ({"KERAS_BACKEND": backend} if backend else {})
     done = subprocess.run(command, cwd=PROGRAMS, env=environment, capture_output=True, text=True, check=True)
@@ -90,16 +92,16 @@ def own_account(output: str) -> dict[str, Any]:
 
 
 def assert_close(ours: Sequence[float], own: Sequence[float], *, seconds: float = 2e-4) -> None:
-    """One by one, they mostly agree within 3 % or 0.2 ms: on a busy machine a few are torn between two clocks."""
+    """The median difference is within 3 % or 0.2 ms: on a busy machine a few are interrupted between two clocks."""
     assert ours
     assert own
     off = median_low(a - b for a, b in zip(ours, own, strict=False))
     assert abs(off) < max(0.03 * median(own), seconds)
 
 
-def within_epochs(found: Seen) -> tuple[list[float], list[float]]:
-    """Iterations that are not the first of an epoch, by our clock and by that of the program, which has a list of ends
-    for each epoch, the first being its start."""
+def within_epochs(found: ProfiledRun) -> tuple[list[float], list[float]]:
+    """The iterations that are not the first of an epoch, by the profile and by the program, which reports the ends
+    of each epoch after its start."""
     ours: list[float] = []
     own: list[float] = []
     at = 0

@@ -1,8 +1,8 @@
-"""Which fact is seen in which framework: runs every program below under the probe and writes docs/frameworks.md.
+"""Lists which facts are recorded for which framework: profiles every program below and writes docs/frameworks.md.
 
     python -m tests.frameworks.table
 
-What the programs say of themselves is compared with these facts by the tests beside this file.
+The tests in this folder compare these facts with what the programs report themselves.
 """
 
 import sys
@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.frameworks.runs import BIN, seen, seen_command
+from tests.frameworks.runs import BIN, run_profiled, run_profiled_command
 from trainfare.model.profile import Profile
 
 PAGE = Path(__file__).parents[2] / "docs" / "frameworks.md"
 
 FOLDER = "{folder}"
-"""Stands for a new one."""
+"""Placeholder for a new temporary folder."""
 
 PROGRAMS: dict[str, dict[str, Sequence[str]]] = {
     "PyTorch": {
@@ -35,7 +35,7 @@ PROGRAMS: dict[str, dict[str, Sequence[str]]] = {
         "a step inside backward": ["torch_shapes.py", "in_backward"],
         "DataParallel": ["torch_shapes.py", "data_parallel"],
         "activation checkpointing": ["torch_shapes.py", "recomputed"],
-        "persistent loader workers": ["torch_shapes.py", "workers_that_persist"],
+        "persistent loader workers": ["torch_shapes.py", "persistent_workers"],
     },
     "PyTorch, two processes": {
         "DDP by torchrun": [str(BIN / "torchrun"), "--standalone", "--nproc-per-node", "2", "torch_distributed.py"],
@@ -70,18 +70,18 @@ FACTS: dict[str, Callable[[Profile], object]] = {
     "wait for data": lambda p: p.data_wait_seconds,
     "validation": lambda p: p.validation_seconds,
     "checkpoint saves": lambda p: p.checkpoint_seconds,
-    "batch size": lambda p: p.micro_batch_size,
-    "global batch size": lambda p: p.effective_batch_size,
+    "micro batch size": lambda p: p.micro_batch_size,
+    "effective batch size": lambda p: p.effective_batch_size,
     "samples": lambda p: p.samples,
     "validation samples": lambda p: p.validation_samples,
-    "iterations an epoch": lambda p: p.iterations_per_epoch,
+    "iterations per epoch": lambda p: p.iterations_per_epoch,
     "epochs": lambda p: p.epochs,
     "early stopping": lambda p: p.early_stopping,
-    "loss a step": lambda p: p.loss,
-    "metrics an epoch": lambda p: any(epoch.metrics for epoch in p.curve),
+    "loss per iteration": lambda p: p.loss,
+    "metrics per epoch": lambda p: any(epoch.metrics for epoch in p.curve),
     "optimizer": lambda p: p.optimizer,
     "learning rate": lambda p: any(rate is not None for rate in p.learning_rate),
-    "its schedule": lambda p: p.learning_rate_schedule,
+    "learning-rate schedule": lambda p: p.learning_rate_schedule,
     "parameters": lambda p: p.parameters,
     "gradient bytes": lambda p: p.gradient_bytes,
     "dtype, device": lambda p: p.dtype and p.device,
@@ -94,46 +94,46 @@ FACTS: dict[str, Callable[[Profile], object]] = {
 }
 
 
-def profile_of(words: Sequence[str]) -> Profile:
+def profile_program(words: Sequence[str]) -> Profile:
     with tempfile.TemporaryDirectory() as folder:
-        return _profile_of([folder if word == FOLDER else word for word in words])
+        return _profile_words([folder if word == FOLDER else word for word in words])
 
 
-def _profile_of(words: Sequence[str]) -> Profile:
+def _profile_words(words: Sequence[str]) -> Profile:
     if "torchrun" in words[0]:
-        return seen_command(words).profile
+        return run_profiled_command(words).profile
     if "=" in words[0]:
-        return seen(*words[1:], backend=words[0].partition("=")[2]).profile
-    return seen(*words).profile
+        return run_profiled(*words[1:], backend=words[0].partition("=")[2]).profile
+    return run_profiled(*words).profile
 
 
 def verdict(profiles: Sequence[Profile], fact: Callable[[Profile], object]) -> str:
-    having = sum(bool(fact(profile)) for profile in profiles)
-    return "yes" if having == len(profiles) else "partly" if having else "no"
+    count = sum(bool(fact(profile)) for profile in profiles)
+    return "yes" if count == len(profiles) else "partly" if count else "no"
 
 
 def page(profiles: dict[str, list[Profile]]) -> str:
     rows = [
-        "# What is seen of which framework",
+        "# Which facts are measured in which framework",
         "",
-        f"Written by `python -m tests.frameworks.table` on {datetime.now(UTC):%Y-%m-%d}, on a CPU: it profiles each",
-        "program below and looks which facts the profile has. *Partly*: in some of the programs; most of the others",
-        "have nothing of the kind to show, such as a loop without a loader. The tests beside it compare the facts",
-        "with what each program says of itself. `gpu_use` and everything on a GPU were not tried.",
+        f"Written by `python -m tests.frameworks.table` on {datetime.now(UTC):%Y-%m-%d}, on a CPU. It profiles each",
+        "program below and lists which facts the profile has. *Partly* means in some of the programs; most of the",
+        "others do not have that fact, such as a loop without a loader. The tests in `tests/frameworks/` compare the",
+        "facts with what each program reports itself. `gpu_use` and everything on a GPU were not tested.",
         "",
-        "| | " + " | ".join(profiles) + " |",
+        "| fact | " + " | ".join(profiles) + " |",
         "| --- |" + " --- |" * len(profiles),
         *(
             f"| {name} | " + " | ".join(verdict(group, fact) for group in profiles.values()) + " |"
             for name, fact in FACTS.items()
         ),
         "",
-        "The programs, in `tests/programs/`:",
+        "The programs are in `tests/programs/`:",
         "",
         *(f"- {framework}: {'; '.join(programs)}" for framework, programs in PROGRAMS.items()),
         "",
-        "Launched also as `python -m`, by a shell script, `env`, a console script, `uv run`, `accelerate launch` and",
-        "`torchrun` (`tests/frameworks/test_launchers.py`).",
+        "`tests/frameworks/test_launchers.py` also starts programs with `python -m`, a shell script, `env`, a console",
+        "script, `uv run`, `accelerate launch` and `torchrun`.",
     ]
     return "\n".join(rows) + "\n"
 
@@ -143,7 +143,7 @@ def main() -> None:
     for framework, programs in PROGRAMS.items():
         for name, words in programs.items():
             sys.stderr.write(f"{framework}: {name}\n")
-            profiles.setdefault(framework, []).append(profile_of(words))
+            profiles.setdefault(framework, []).append(profile_program(words))
     PAGE.write_text(page(profiles), encoding="utf-8")
 
 

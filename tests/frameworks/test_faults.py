@@ -1,4 +1,4 @@
-"""A hook into Keras that fails is told, and the training goes on to its end."""
+"""A failing hook into Keras is recorded, and the training goes on to its end."""
 
 import sys
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.frameworks.runs import run
-from trainfare.profiler.events import what_was_seen
+from trainfare.profiler.events import summarize_events
 
 pytest.importorskip("keras")
 pytestmark = pytest.mark.heavy
@@ -14,10 +14,10 @@ pytestmark = pytest.mark.heavy
 PROGRAM = """
 import os, sys, keras, numpy as np
 from _trainfare_probe import keras_hooks, recorder, stop
-def broken(*args): raise LookupError("ours")
+def broken(*args): raise LookupError("broken hook")
 keras_hooks.KerasListener.{place} = broken
 path = os.environ["TRAINFARE_PROBE_EVENTS"]
-keras_hooks.listen(keras, recorder.Recorder(path), stop=lambda: stop.Stop(path, None), trace=False)
+keras_hooks.listen(keras, recorder.Recorder(path), new_stop=lambda: stop.Stop(path, None), trace=False)
 data = np.ones((40, 4), "float32"), np.ones((40, 1), "float32")
 model = keras.Sequential([keras.layers.Dense(1)])
 model.compile(optimizer="sgd", loss="mse")
@@ -29,8 +29,8 @@ print(len(history.epoch), "epochs")
 @pytest.mark.parametrize(
     "place", ["_fit_began", "_data_made", "_training_began", "_batch_ended", "_validation_began", "write_facts"]
 )
-def test_hook_that_fails_never_reaches_keras(place: str, tmp_path: Path) -> None:
+def test_failing_hook_is_recorded_and_never_breaks_keras(place: str, tmp_path: Path) -> None:
     command = ["env", "KERAS_BACKEND=torch", sys.executable, "-c", PROGRAM.format(place=place)]
     measured = run(command, iterations=1000, trace=False, directory=tmp_path)
     assert (measured.ending, "2 epochs" in measured.log.text()) == ("finished", True), measured.log.text()
-    assert [trouble for trouble in what_was_seen(measured.events).troubles if "ours" in trouble]
+    assert [trouble for trouble in summarize_events(measured.events).troubles if "broken hook" in trouble]

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from tests.frameworks.runs import Seen, alone, assert_close, seen, within_epochs
+from tests.frameworks.runs import ProfiledRun, assert_close, run_alone, run_profiled, within_epochs
 from trainfare.model.profile import EarlyStopping
 
 pytestmark = pytest.mark.heavy
 
 BACKENDS = ("tensorflow", "jax", "torch", "tf_keras")
-"""The last is Keras 2, which knows no other than TensorFlow."""
+"""The last one is Keras 2, which runs on TensorFlow only."""
 
 
 @pytest.fixture(scope="module", params=BACKENDS)
@@ -22,39 +22,40 @@ def backend(request: pytest.FixtureRequest) -> str:
     return name
 
 
-def fitted(backend: str, *options: str, iterations: int = 25) -> Seen:
-    version, below = (["--two"], "tensorflow") if backend == "tf_keras" else ([], backend)
-    return seen("keras_fit.py", *version, *options, backend=below, iterations=iterations)
+def fitted(backend: str, *options: str, iterations: int = 25) -> ProfiledRun:
+    version, keras_backend = (["--two"], "tensorflow") if backend == "tf_keras" else ([], backend)
+    return run_profiled("keras_fit.py", *version, *options, backend=keras_backend, iterations=iterations)
 
 
 def fitted_alone(backend: str, *options: str) -> dict[str, Any]:
-    version, below = (["--two"], "tensorflow") if backend == "tf_keras" else ([], backend)
-    return alone("keras_fit.py", *version, *options, backend=below)
+    version, keras_backend = (["--two"], "tensorflow") if backend == "tf_keras" else ([], backend)
+    return run_alone("keras_fit.py", *version, *options, backend=keras_backend)
 
 
 @pytest.fixture(scope="module")
-def fit(backend: str, tmp_path_factory: pytest.TempPathFactory) -> Seen:
+def fit(backend: str, tmp_path_factory: pytest.TempPathFactory) -> ProfiledRun:
     return fitted(backend, "--save", str(tmp_path_factory.mktemp("saved")))
 
 
-def test_iterations_take_what_the_program_clocked(fit: Seen) -> None:
+def test_iteration_times_agree_with_the_program(fit: ProfiledRun) -> None:
     assert len(fit.profile.iteration_seconds) == 25
     assert_close(*within_epochs(fit), seconds=3e-4)
 
 
-def test_first_iteration_starts_with_its_epoch(fit: Seen) -> None:
+def test_first_iteration_starts_with_its_epoch(fit: ProfiledRun) -> None:
     begun, ended = fit.own["ends"][0][:2]
     assert fit.profile.first_iteration_seconds == pytest.approx(ended - begun, rel=0.1, abs=0.02)
 
 
-def test_validation_takes_what_the_program_clocked(fit: Seen) -> None:
+def test_validation_times_agree_with_the_program(fit: ProfiledRun) -> None:
     assert len(fit.profile.validation_seconds) == 2
     assert_close(fit.profile.validation_seconds, fit.own["validations"], seconds=3e-4)
 
 
-def test_counts_are_exact(fit: Seen) -> None:
-    for name in ("samples", "batch_size", "validation_samples", "parameters"):
+def test_counts_are_exact(fit: ProfiledRun) -> None:
+    for name in ("samples", "validation_samples", "parameters"):
         assert getattr(fit.profile, name) == fit.own[name]
+    assert fit.profile.micro_batch_size == fit.own["batch_size"]
     assert fit.profile.effective_batch_size == 10
     assert fit.profile.iterations_per_epoch == 11
     assert fit.profile.epochs == 4
@@ -65,7 +66,7 @@ def test_counts_are_exact(fit: Seen) -> None:
     assert len(fit.profile.checkpoint_seconds) == 2
 
 
-def test_loss_of_a_batch_follows_from_the_means_of_the_epoch(fit: Seen) -> None:
+def test_loss_of_a_batch_follows_from_the_means_of_the_epoch(fit: ProfiledRun) -> None:
     expected = []
     for means in fit.own["means"]:
         total, samples = 0.0, 0
@@ -76,14 +77,14 @@ def test_loss_of_a_batch_follows_from_the_means_of_the_epoch(fit: Seen) -> None:
     assert fit.profile.loss == pytest.approx(expected[:25], rel=1e-5)
 
 
-def test_training_is_the_same_without_the_probe(fit: Seen, backend: str) -> None:
+def test_training_is_the_same_without_the_probe(fit: ProfiledRun, backend: str) -> None:
     plain = fitted_alone(backend, "--epochs", "3", "--sleep", "0")
-    watched, unwatched = list(chain(*fit.own["means"])), list(chain(*plain["means"]))
-    assert len(watched) in (25, 26)  # one more where its operations are traced
-    assert watched == unwatched[: len(watched)]
+    profiled, unprofiled = list(chain(*fit.own["means"])), list(chain(*plain["means"]))
+    assert len(profiled) in (25, 26)  # one more if its operations are traced
+    assert profiled == unprofiled[: len(profiled)]
 
 
-def test_curve_is_what_keras_reports(fit: Seen) -> None:
+def test_curve_is_what_keras_reports(fit: ProfiledRun) -> None:
     assert [epoch.number for epoch in fit.profile.curve] == [1, 2]
     for epoch, own in zip(fit.profile.curve, fit.own["epochs"], strict=True):
         assert {"loss": epoch.loss, **epoch.metrics} == pytest.approx(own)
@@ -91,7 +92,7 @@ def test_curve_is_what_keras_reports(fit: Seen) -> None:
         assert epoch.seconds > 0.1
 
 
-def test_machine_and_framework_are_told(fit: Seen, backend: str) -> None:
+def test_machine_and_framework_are_recorded(fit: ProfiledRun, backend: str) -> None:
     assert fit.profile.framework == "keras"
     assert fit.profile.framework_version is not None
     assert fit.profile.framework_version.startswith("2." if backend == "tf_keras" else "3.")
@@ -104,11 +105,11 @@ def test_machine_and_framework_are_told(fit: Seen, backend: str) -> None:
     assert fit.notes == []
 
 
-def test_waits_are_told_where_python_fetches_the_batch(fit: Seen, backend: str) -> None:
+def test_waits_are_recorded_if_python_fetches_the_batch(fit: ProfiledRun, backend: str) -> None:
     assert len(fit.profile.data_wait_seconds) == (0 if backend in ("tensorflow", "tf_keras") else 25)
 
 
-def test_compilation_is_told_by_jax(fit: Seen, backend: str) -> None:
+def test_compile_time_is_recorded_on_jax(fit: ProfiledRun, backend: str) -> None:
     if backend == "jax":
         assert fit.profile.compile_seconds is not None
         assert 0 < fit.profile.compile_seconds < 60
@@ -117,8 +118,8 @@ def test_compilation_is_told_by_jax(fit: Seen, backend: str) -> None:
         assert fit.profile.compile_seconds is None
 
 
-def test_one_validation_is_let_run_when_none_was_seen(tmp_path: Path) -> None:
-    found = seen("keras_fit.py", "--save", str(tmp_path), backend="jax", iterations=5)
+def test_one_validation_is_run_if_none_was_measured(tmp_path: Path) -> None:
+    found = run_profiled("keras_fit.py", "--save", str(tmp_path), backend="jax", iterations=5)
     assert len(found.profile.iteration_seconds) == 5
     assert len(found.profile.validation_seconds) == 1
     assert found.profile.curve == ()
@@ -126,27 +127,27 @@ def test_one_validation_is_let_run_when_none_was_seen(tmp_path: Path) -> None:
 
 
 def test_program_that_swallows_the_stop_is_ended() -> None:
-    found = seen("keras_fit.py", "--swallow", backend="torch", iterations=5)
+    found = run_profiled("keras_fit.py", "--swallow", backend="torch", iterations=5)
     assert found.measured.ending == "enough"
-    assert found.measured.log.text().count("swallowed EnoughMeasured") == 3
+    assert found.measured.log.text().count("swallowed MeasurementComplete") == 3
 
 
-def test_steps_that_run_together_are_averaged_and_it_is_said() -> None:
-    """Eleven batches an epoch, four in an execution: the last takes three."""
-    found = seen("keras_fit.py", "--together", "4", "--sleep", "0.02", backend="tensorflow", iterations=22)
+def test_steps_of_one_execution_are_averaged_and_the_user_is_told() -> None:
+    """Eleven batches per epoch, four per execution: the last one has three."""
+    found = run_profiled("keras_fit.py", "--together", "4", "--sleep", "0.02", backend="tensorflow", iterations=22)
     assert len(found.profile.iteration_seconds) == 22
     own = found.own["ends"][1]
     assert_close([sum(found.profile.iteration_seconds[15:19])], [own[2] - own[1]], seconds=3e-4)
-    # The first step has what the first execution took longer than the second.
+    # The first step gets the time by which the first execution was longer than the second.
     assert max(found.profile.iteration_seconds[1:8]) < found.profile.iteration_seconds[0] / 4
-    told = [number for number, loss in enumerate(found.profile.loss, start=1) if loss is not None]
-    assert told == [4, 8, 11, 15, 19, 22]
+    known = [number for number, loss in enumerate(found.profile.loss, start=1) if loss is not None]
+    assert known == [4, 8, 11, 15, 19, 22]
     assert ["4 steps run in one call" in note for note in found.notes] == [True]
     assert "trainfare: 4 steps run in one call" in found.measured.log.text()
 
 
-def test_schedule_is_named_and_asked_for_its_rates(backend: str) -> None:
-    """Of the steps so far, and of the first of each of the four epochs of eleven."""
+def test_schedule_is_named_and_its_rates_are_recorded(backend: str) -> None:
+    """The rates of the steps so far, and those at the start of each of the four epochs of eleven steps."""
     found = fitted(backend, "--schedule", "optimizer", iterations=12)
     assert found.profile.learning_rate_schedule == "ExponentialDecay"
     assert found.profile.learning_rate == pytest.approx([1e-2 * 0.5 ** (n / 10) for n in range(12)], rel=1e-5)
@@ -155,21 +156,21 @@ def test_schedule_is_named_and_asked_for_its_rates(backend: str) -> None:
     )
 
 
-def test_function_of_a_scheduler_is_played_forward_where_it_only_reckons() -> None:
-    found = seen("keras_fit.py", "--schedule", "callback", backend="torch", iterations=12)
+def test_pure_function_of_a_scheduler_is_replayed() -> None:
+    found = run_profiled("keras_fit.py", "--schedule", "callback", backend="torch", iterations=12)
     assert found.profile.learning_rate_schedule == "LearningRateScheduler"
     assert found.profile.learning_rate_plan == pytest.approx([1e-2, 5e-3, 5e-3, 2.5e-3])
 
 
-def test_function_of_a_scheduler_that_does_more_is_left_alone() -> None:
-    found = seen("keras_fit.py", "--schedule", "unsafe", backend="torch", iterations=12)
-    assert found.own["asked"] == [0, 1]
+def test_function_of_a_scheduler_that_is_not_pure_is_not_called() -> None:
+    found = run_profiled("keras_fit.py", "--schedule", "unsafe", backend="torch", iterations=12)
+    assert found.own["calls"] == [0, 1]
     assert found.profile.learning_rate_schedule == "LearningRateScheduler"
     assert found.profile.learning_rate_plan == ()
 
 
 def test_loop_over_single_batches() -> None:
-    found = seen("keras_own_loop.py", backend="tensorflow")
+    found = run_profiled("keras_own_loop.py", backend="tensorflow")
     assert_close(*within_epochs(found), seconds=3e-4)
     assert len(found.profile.iteration_seconds) == 25
     assert_close(found.profile.validation_seconds, found.own["validations"], seconds=3e-4)
@@ -177,9 +178,9 @@ def test_loop_over_single_batches() -> None:
     assert found.profile.optimizer == "SGD"
 
 
-def test_loop_of_fits_over_a_data_set_that_tells_little() -> None:
-    """How many epochs there will be, only the loop knows; the batch size is seen at the first batch."""
-    found = seen("keras_stream.py", backend="torch")
+def test_loop_of_fits_over_a_data_set_of_unknown_batch_size() -> None:
+    """Only the loop knows the number of epochs; the batch size is read from the first batch."""
+    found = run_profiled("keras_stream.py", backend="torch")
     assert len(found.profile.iteration_seconds) == 25
     assert (found.profile.micro_batch_size, found.profile.iterations_per_epoch) == (10, 11)
     assert (found.profile.samples, found.profile.epochs) == (None, None)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.frameworks.runs import Seen, alone, assert_close, seen
+from tests.frameworks.runs import ProfiledRun, assert_close, run_alone, run_profiled
 from trainfare.model.profile import EarlyStopping
 
 pytest.importorskip("lightning")
@@ -12,11 +12,11 @@ ITERATIONS = 25
 
 
 @pytest.fixture(scope="module")
-def fit() -> Seen:
-    return seen("lightning_fit.py", iterations=ITERATIONS)
+def fit() -> ProfiledRun:
+    return run_profiled("lightning_fit.py", iterations=ITERATIONS)
 
 
-def test_iterations_take_what_the_program_clocked(fit: Seen) -> None:
+def test_iteration_times_agree_with_the_program(fit: ProfiledRun) -> None:
     ends = fit.own["ends"]
     between_epochs = {10, 20}
     ours = [s for n, s in enumerate(fit.profile.iteration_seconds) if n and n not in between_epochs]
@@ -25,53 +25,53 @@ def test_iterations_take_what_the_program_clocked(fit: Seen) -> None:
     assert_close(ours, own)
 
 
-def test_first_iteration_is_without_the_sanity_check(fit: Seen) -> None:
+def test_first_iteration_is_without_the_sanity_check(fit: ProfiledRun) -> None:
     assert fit.profile.first_iteration_seconds is not None
     assert fit.profile.iteration_seconds[0] < 0.02 + 3 * fit.profile.iteration_seconds[1]
 
 
-def test_validation_is_without_the_sanity_check(fit: Seen) -> None:
+def test_validation_is_without_the_sanity_check(fit: ProfiledRun) -> None:
     assert len(fit.profile.validation_seconds) == 2
     assert_close(fit.profile.validation_seconds, fit.own["validations"])
     assert fit.profile.validation_samples == 80
 
 
-def test_plan_is_that_of_the_trainer(fit: Seen) -> None:
+def test_plan_is_that_of_the_trainer(fit: ProfiledRun) -> None:
     assert (fit.profile.epochs, fit.profile.planned_iterations) == (7, None)
     assert fit.profile.early_stopping == EarlyStopping(metric="val_loss", patience=4)
     assert fit.profile.learning_rate_schedule == "CosineAnnealingLR"
     assert (fit.profile.micro_batch_size, fit.profile.samples, fit.profile.iterations_per_epoch) == (8, 80, 10)
 
 
-def test_logged_metrics_are_in_the_curve(fit: Seen) -> None:
+def test_logged_metrics_are_in_the_curve(fit: ProfiledRun) -> None:
     assert [epoch.number for epoch in fit.profile.curve] == [1, 2]
     assert [epoch.metrics["val_loss"] for epoch in fit.profile.curve] == fit.own["val_loss"]
     for epoch in fit.profile.curve:
         assert epoch.loss == pytest.approx(epoch.metrics["train_loss"], rel=1e-5)
 
 
-def test_checkpoints_are_apart(fit: Seen) -> None:
+def test_checkpoints_are_recorded_separately(fit: ProfiledRun) -> None:
     assert len(fit.profile.checkpoint_seconds) == 2
     assert_close(fit.profile.checkpoint_seconds, fit.own["saves"])
 
 
-def test_losses_are_the_same_without_the_probe(fit: Seen) -> None:
+def test_losses_are_the_same_without_the_probe(fit: ProfiledRun) -> None:
     assert list(fit.profile.loss) == fit.own["losses"][:ITERATIONS]
-    assert list(fit.profile.loss) == alone("lightning_fit.py")["losses"][:ITERATIONS]
+    assert list(fit.profile.loss) == run_alone("lightning_fit.py")["losses"][:ITERATIONS]
 
 
-def test_forward_and_backward_inside_the_step_are_not_the_optimizer(fit: Seen) -> None:
+def test_forward_and_backward_inside_the_step_are_not_counted_as_optimizer(fit: ProfiledRun) -> None:
     flops = sum(o.flops * o.count for o in fit.profile.operations if o.kind == "matmul")
     assert flops == 8 * (2 * (2 * 16 * 32) + 3 * (2 * 32 * 1))
     assert any(o.kind == "optimizer" for o in fit.profile.operations)
 
 
-def test_trainer_has_no_callback_of_ours(fit: Seen) -> None:
+def test_no_callback_is_added_to_the_trainer(fit: ProfiledRun) -> None:
     assert fit.own["callbacks"] == 0
     assert fit.profile.versions["lightning"]
 
 
 def test_plan_by_steps_is_a_plan_by_epochs_under_the_older_name() -> None:
-    found = seen("lightning_fit.py", "--max-steps", "34", "--old", iterations=12, trace=False)
+    found = run_profiled("lightning_fit.py", "--max-steps", "34", "--old", iterations=12, trace=False)
     assert (found.profile.epochs, found.profile.planned_iterations) == (4, 34)
     assert found.profile.versions["pytorch_lightning"]

@@ -1,10 +1,9 @@
-"""The page that says what is seen of which framework is the one that was generated."""
+"""docs/frameworks.md is the generated page and agrees with a fresh profile."""
 
-from tests.frameworks.table import FACTS, PAGE, PROGRAMS
-from tests.frameworks.table import profile_of as profiled
+from tests.frameworks.table import FACTS, PAGE, PROGRAMS, profile_program
 
 
-def test_the_page_has_every_program_and_every_fact() -> None:
+def test_page_has_every_program_and_every_fact() -> None:
     text = PAGE.read_text()
     for framework, programs in PROGRAMS.items():
         assert f"- {framework}: {'; '.join(programs)}" in text
@@ -12,11 +11,11 @@ def test_the_page_has_every_program_and_every_fact() -> None:
         assert f"| {fact} |" in text
 
 
-def test_the_page_tells_the_truth_of_a_plain_loop() -> None:
-    """One column is made anew each time; all of them take minutes."""
+def test_page_agrees_with_a_profile_of_a_plain_loop() -> None:
+    """Only one program is profiled again: all of them take minutes."""
     rows = [line.split("|") for line in PAGE.read_text().splitlines() if line.startswith("|")]
-    said = {row[1].strip(): row[2].strip() for row in rows}
-    plain = profiled(PROGRAMS["PyTorch"]["a plain loop"])
+    verdicts = {row[1].strip(): row[2].strip() for row in rows}
+    plain = profile_program(PROGRAMS["PyTorch"]["a plain loop"])
     for name, fact in FACTS.items():
-        if said[name] != "partly":
-            assert bool(fact(plain)) is (said[name] == "yes"), name
+        if verdicts[name] != "partly":
+            assert bool(fact(plain)) is (verdicts[name] == "yes"), name

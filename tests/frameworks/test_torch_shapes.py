@@ -1,11 +1,11 @@
-"""The many shapes of PyTorch programs: what the probe saw against what they say of themselves."""
+"""PyTorch programs of many shapes: their profiles, compared with what the programs report themselves."""
 
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from tests.frameworks.runs import Seen, alone, assert_close, seen
+from tests.frameworks.runs import ProfiledRun, assert_close, run_alone, run_profiled
 
 SHAPES = (
     "autocast",
@@ -18,67 +18,78 @@ SHAPES = (
     "in_backward",
     "data_parallel",
     "recomputed",
-    "workers_that_persist",
+    "persistent_workers",
     "warm_up_first",
     "accumulated",
     "compiled",
     "own_subclass",
 )
+WITHOUT_GRADIENTS = ("in_backward",)
+"""Shapes that free every gradient before the backward pass ends."""
 ITERATIONS = 25
 BATCH, LENGTH, SAMPLES = 8, 12, 96
 
 
 @pytest.fixture(scope="module")
-def runs() -> dict[str, Seen]:
-    """Each shape is run once, when a test first asks for it."""
+def runs() -> dict[str, ProfiledRun]:
+    """The profiled runs by shape; each shape is run once, when a test first needs it."""
     return {}
 
 
 @pytest.fixture
-def shape(request: pytest.FixtureRequest, runs: dict[str, Seen]) -> Seen:
+def shape(request: pytest.FixtureRequest, runs: dict[str, ProfiledRun]) -> ProfiledRun:
     name = request.param
     if name not in runs:
-        runs[name] = seen("torch_shapes.py", name, iterations=ITERATIONS)
+        runs[name] = run_profiled("torch_shapes.py", name, iterations=ITERATIONS)
     return runs[name]
 
 
-def of(*names: str) -> pytest.MarkDecorator:
+def for_shapes(*names: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("shape", names, indirect=True)
 
 
-@of(*SHAPES)
-def test_every_shape_takes_what_it_clocked(shape: Seen) -> None:
+@for_shapes(*SHAPES)
+def test_iteration_times_agree_with_the_program(shape: ProfiledRun) -> None:
     assert shape.measured.ending == "enough"
     assert len(shape.profile.iteration_seconds) == ITERATIONS
     own = [end - start for start, end in pairwise(shape.own["ends"][:ITERATIONS])]
     assert_close(shape.profile.steady_iteration_seconds, own)
 
 
-@of(*SHAPES)
-def test_every_shape_tells_its_losses_and_parameters(shape: Seen) -> None:
+@for_shapes(*SHAPES)
+def test_losses_and_parameters_equal_those_of_the_program(shape: ProfiledRun) -> None:
     assert list(shape.profile.loss) == shape.own["losses"][:ITERATIONS]
     assert shape.profile.parameters == shape.own["parameters"]
-    assert shape.profile.gradient_bytes == shape.own["parameters"] * 4 or shape.profile.gradient_bytes == 0
 
 
-@of(*SHAPES)
-def test_every_shape_is_traced(shape: Seen) -> None:
+@for_shapes(*(name for name in SHAPES if name not in WITHOUT_GRADIENTS))
+def test_gradients_have_four_bytes_per_parameter(shape: ProfiledRun) -> None:
+    assert shape.profile.gradient_bytes == shape.own["parameters"] * 4
+
+
+@for_shapes(*WITHOUT_GRADIENTS)
+def test_gradients_freed_in_the_backward_pass_have_no_bytes(shape: ProfiledRun) -> None:
+    assert shape.profile.gradient_bytes == 0
+
+
+@for_shapes(*SHAPES)
+def test_operations_are_traced(shape: ProfiledRun) -> None:
     kinds = {operation.kind for operation in shape.profile.operations}
     assert {"matmul", "pointwise"} <= kinds
 
 
-@of(
+@for_shapes(
     "autocast",
     "lbfgs",
     "checkpoints",
     "own_optimizer",
     "in_backward",
     "data_parallel",
-    "workers_that_persist",
+    "persistent_workers",
     "compiled",
     "own_subclass",
 )
-def test_loader_is_told(shape: Seen) -> None:
+def test_batch_size_and_epoch_are_those_of_the_loader(shape: ProfiledRun) -> None:
     profile = shape.profile
     assert (profile.micro_batch_size, profile.effective_batch_size) == (BATCH, BATCH)
     assert (profile.iterations_per_epoch, profile.samples) == (LENGTH, SAMPLES)
@@ -86,18 +97,18 @@ def test_loader_is_told(shape: Seen) -> None:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_losses_are_the_same_without_the_probe(name: str, runs: dict[str, Seen]) -> None:
-    watched = runs.get(name) or seen("torch_shapes.py", name, iterations=ITERATIONS)
-    assert list(watched.profile.loss) == alone("torch_shapes.py", name)["losses"][:ITERATIONS]
+def test_losses_are_the_same_without_the_probe(name: str, runs: dict[str, ProfiledRun]) -> None:
+    profiled = runs.get(name) or run_profiled("torch_shapes.py", name, iterations=ITERATIONS)
+    assert list(profiled.profile.loss) == run_alone("torch_shapes.py", name)["losses"][:ITERATIONS]
 
 
-@of("autocast", "scaler")
-def test_autocast_computes_in_bfloat16(shape: Seen) -> None:
+@for_shapes("autocast", "scaler")
+def test_autocast_computes_in_bfloat16(shape: ProfiledRun) -> None:
     assert shape.profile.dtype == "bfloat16"
 
 
-@of("lbfgs")
-def test_step_with_a_closure_is_one_iteration_of_several_backward_passes(shape: Seen) -> None:
+@for_shapes("lbfgs")
+def test_step_with_a_closure_is_one_iteration_of_several_backward_passes(shape: ProfiledRun) -> None:
     assert shape.own["backwards"] > 2 * ITERATIONS
     assert shape.profile.optimizer == "LBFGS"
     flops = sum(o.flops * o.count for o in shape.profile.operations if o.kind == "matmul")
@@ -106,20 +117,20 @@ def test_step_with_a_closure_is_one_iteration_of_several_backward_passes(shape: 
     assert flops % one_pass == 0
 
 
-@of("no_loader")
-def test_program_without_a_loader_has_no_epoch_but_a_schedule(shape: Seen) -> None:
+@for_shapes("no_loader")
+def test_program_without_a_loader_has_a_schedule_and_no_epoch(shape: ProfiledRun) -> None:
     assert (shape.profile.micro_batch_size, shape.profile.iterations_per_epoch) == (None, None)
     assert shape.profile.learning_rate_schedule == "StepLR"
     assert shape.profile.learning_rate == (0.01,) * 10 + (0.005,) * 10 + (0.0025,) * 5
 
 
-@of("stream")
-def test_length_of_a_stream_is_that_of_its_first_pass(shape: Seen) -> None:
+@for_shapes("stream")
+def test_length_of_a_stream_is_that_of_its_first_pass(shape: ProfiledRun) -> None:
     assert (shape.profile.iterations_per_epoch, shape.profile.samples) == (LENGTH, None)
 
 
-@of("checkpoints")
-def test_checkpoint_is_neither_iteration_nor_validation(shape: Seen) -> None:
+@for_shapes("checkpoints")
+def test_checkpoint_is_neither_iteration_nor_validation(shape: ProfiledRun) -> None:
     profile = shape.profile
     assert len(profile.checkpoint_seconds) == 4
     assert_close(profile.checkpoint_seconds, shape.own["saves"][:4])
@@ -129,36 +140,36 @@ def test_checkpoint_is_neither_iteration_nor_validation(shape: Seen) -> None:
     assert len(slow) <= 1
 
 
-@of("own_optimizer")
-def test_backward_pass_ends_the_iteration_where_there_is_no_optimizer(shape: Seen) -> None:
+@for_shapes("own_optimizer")
+def test_backward_pass_ends_the_iteration_without_an_optimizer(shape: ProfiledRun) -> None:
     assert shape.profile.optimizer is None
     assert shape.profile.learning_rate == (None,) * ITERATIONS
 
 
-@of("accumulated")
-def test_two_batches_make_one_iteration(shape: Seen) -> None:
+@for_shapes("accumulated")
+def test_two_batches_make_one_iteration(shape: ProfiledRun) -> None:
     profile = shape.profile
     assert (profile.micro_batch_size, profile.effective_batch_size) == (BATCH // 2, BATCH)
     assert (profile.iterations_per_epoch, profile.samples) == (LENGTH, SAMPLES)
 
 
-@of("own_subclass")
-def test_optimizer_of_the_programs_own_is_named(shape: Seen) -> None:
+@for_shapes("own_subclass")
+def test_optimizer_class_of_the_program_is_named(shape: ProfiledRun) -> None:
     assert (shape.profile.optimizer, shape.profile.optimizer_bytes) == ("SignDescent", 0)
     assert shape.profile.learning_rate == (0.001,) * ITERATIONS
 
 
-def test_program_that_ends_by_itself_has_shown_its_epochs() -> None:
-    found = seen("torch_shapes.py", "stream", iterations=1000, trace=False)
+def test_epochs_of_a_program_that_ends_by_itself_are_known() -> None:
+    found = run_profiled("torch_shapes.py", "stream", iterations=1000, trace=False)
     assert found.measured.ending == "finished"
     assert (found.profile.epochs, len(found.profile.curve)) == (5, 5)
     assert len(found.profile.iteration_seconds) == 5 * LENGTH
 
 
 @pytest.mark.heavy
-def test_compilation_is_told_and_whether_its_cache_was_warm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compile_time_and_cache_state_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    cold, warm = (seen("torch_inductor.py", iterations=5).profile for _ in range(2))
+    cold, warm = (run_profiled("torch_inductor.py", iterations=5).profile for _ in range(2))
     assert (cold.compile_cache_warm, warm.compile_cache_warm) == (False, True)
     assert cold.compile_seconds is not None
     assert warm.compile_seconds is not None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainfare.catalog.gpus import load_gpus
+from trainfare.catalog.gpu_facts import load_gpus
 from trainfare.measurements.gpu_names import gpu_called
 
 

@@ -1,3 +1,5 @@
+"""Queues in folders: read, written, and invalid tables."""
+
 import contextlib
 import math
 from pathlib import Path
@@ -42,15 +44,15 @@ def edited(folder: Path, name: str, old: str, new: str) -> Path:
     return folder
 
 
-def complaint(folder: Path) -> str:
+def error_message(folder: Path) -> str:
     with pytest.raises(UsageError) as caught:
         read_instance(folder)
     return str(caught.value)
 
 
-def test_a_folder_is_jobs_by_slots(folder: Path) -> None:
+def test_folder_is_read_as_jobs_by_slots(folder: Path) -> None:
     read = read_instance(folder)
-    assert read.left_out == ()
+    assert read.excluded == ()
     assert read.instance.slots == (Slot("NC6", 1), Slot("NC12", 1), Slot("NC12", 2), Slot("NV6", 1))
     assert [job.id for job in read.instance.jobs] == ["a", "b"]
     assert read.instance.jobs[1] == Job(
@@ -63,30 +65,30 @@ def test_a_folder_is_jobs_by_slots(folder: Path) -> None:
     assert read.instance.true_seconds == ()
 
 
-def test_types_on_which_every_job_takes_equally_long_have_one_gpu(folder: Path) -> None:
+def test_types_with_equal_times_have_the_same_gpu(folder: Path) -> None:
     gpus = {each.name: each.gpu for each in read_instance(folder).instance.types}
     assert gpus["NC6"] == gpus["NC12"] != gpus["NV6"]
 
 
-def test_one_job_that_differs_makes_two_gpus(folder: Path) -> None:
+def test_one_different_time_gives_different_gpus(folder: Path) -> None:
     edited(folder, "times.csv", "b,NC12,2,1.13,1,2000.0", "b,NC12,2,1.13,1,2000.1")
     gpus = {each.name: each.gpu for each in read_instance(folder).instance.types}
     assert gpus["NC6"] != gpus["NC12"]
 
 
-def test_a_gpu_that_is_told_is_believed(folder: Path) -> None:
+def test_gpu_column_is_used(folder: Path) -> None:
     lines = TIMES.splitlines()
-    told = [f"{lines[0]},gpu"] + [f"{line},{'M60' if 'NV' in line else 'K80'}" for line in lines[1:]]
-    (folder / "times.csv").write_text("\n".join(told))
+    with_gpu = [f"{lines[0]},gpu"] + [f"{line},{'M60' if 'NV' in line else 'K80'}" for line in lines[1:]]
+    (folder / "times.csv").write_text("\n".join(with_gpu))
     assert [each.gpu for each in read_instance(folder).instance.types] == ["K80", "K80", "M60"]
 
 
-def test_a_slot_without_a_time_is_one_where_the_job_cannot_run(folder: Path) -> None:
+def test_job_cannot_run_on_a_slot_without_a_time(folder: Path) -> None:
     edited(folder, "times.csv", "b,NC12,2,1.13,2,1100.0\n", "")
     assert read_instance(folder).instance.jobs[1].seconds == (2000, 2000, math.inf, 2600)
 
 
-def test_submissions_in_any_order_are_sorted(folder: Path) -> None:
+def test_jobs_are_sorted_by_submission(folder: Path) -> None:
     edited(folder, "jobs.csv", "a,0.000", "a,700")
     assert [job.id for job in read_instance(folder).instance.jobs] == ["b", "a"]
 
@@ -94,7 +96,7 @@ def test_submissions_in_any_order_are_sorted(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new"), [("\n", "\r\n"), ("job,", "\ufeffjob,"), (",", " , ")], ids=["crlf", "bom", "spaces"]
 )
-def test_how_the_text_is_written_does_not_matter(folder: Path, old: str, new: str) -> None:
+def test_line_ends_bom_and_spaces_do_not_matter(folder: Path, old: str, new: str) -> None:
     expected = read_instance(folder)
     for name in ("jobs.csv", "times.csv"):
         text = (folder / name).read_text()
@@ -107,9 +109,9 @@ def test_how_the_text_is_written_does_not_matter(folder: Path, old: str, new: st
     [("b,100.5,9000.0", "b,100.5,50"), ("9000.0,0.005", "9000.0,0"), ("9000.0", "inf"), ("9000.0", "")],
     ids=["deadline before submission", "no weight", "infinite deadline", "no deadline"],
 )
-def test_odd_jobs_that_can_be_scheduled_are_kept(folder: Path, old: str, new: str) -> None:
+def test_unusual_jobs_that_can_be_scheduled_are_read(folder: Path, old: str, new: str) -> None:
     read = read_instance(edited(folder, "jobs.csv", old, new))
-    assert (len(read.instance.jobs), read.left_out) == (2, ())
+    assert (len(read.instance.jobs), read.excluded) == (2, ())
 
 
 @pytest.mark.parametrize(
@@ -120,42 +122,47 @@ def test_odd_jobs_that_can_be_scheduled_are_kept(folder: Path, old: str, new: st
         ("times.csv", "1100.0", "0", "line 8, column seconds: 0 is not above zero"),
         ("times.csv", "1100.0", "soon", "line 8, column seconds: 'soon' is not a number"),
         ("times.csv", "1100.0", "", "line 8, column seconds: nothing stands there"),
-        ("times.csv", "b,NV6,1,0.62,1,2600.0\n", "c,NV6,1,0.62,1,2600.0\n", "jobs.csv does not have it"),
+        ("times.csv", "b,NV6,1,0.62,1,2600.0\n", "c,NV6,1,0.62,1,2600.0\n", "jobs.csv does not list it"),
         ("jobs.csv", "9000.0", "late", "line 3, column deadline_s: 'late' is not a number"),
-        ("jobs.csv", "9000.0", "-inf", "line 3, column deadline_s: before all time"),
+        ("jobs.csv", "9000.0", "-inf", "line 3, column deadline_s: -inf is not a deadline"),
         ("jobs.csv", "100.5", "-1", "line 3, column submitted_s: -1 must be zero or more"),
         ("jobs.csv", "0.005", "-0.005", "line 3, column tardiness_usd_per_s: -0.005 must be zero or more"),
-        ("jobs.csv", "b,100", "a job in no other table,100", "line 3, column job: it fits on no machine"),
+        (
+            "jobs.csv",
+            "b,100",
+            "a job in no other table,100",
+            "line 3, column job: it has no finite time on any machine",
+        ),
     ],
     ids=["nan", "negative", "zero", "text", "empty", "unknown", "deadline", "forever", "before", "weight", "nowhere"],
 )
-def test_a_bad_job_is_left_out_with_a_sentence_and_the_others_go_on(
+def test_invalid_job_is_excluded_with_a_reason_and_the_others_are_read(
     folder: Path, name: str, old: str, new: str, says: str
 ) -> None:
     read = read_instance(edited(folder, name, old, new))
     assert "a" in [job.id for job in read.instance.jobs]
-    assert any(says in sentence for sentence in read.left_out), read.left_out
+    assert any(says in str(each.reason.values["text"]) for each in read.excluded), read.excluded
 
 
-def test_a_bad_job_leaves_the_machines_known(folder: Path) -> None:
+def test_invalid_job_still_declares_its_slots(folder: Path) -> None:
     for old in ("4000.0", "4000.0", "2500.0", "3000.0"):
         edited(folder, "times.csv", old, "nan")
     read = read_instance(folder)
     assert len(read.instance.slots) == 4
-    assert len(read.left_out) == 1
+    assert len(read.excluded) == 1
 
 
 @pytest.mark.parametrize(
     ("name", "old", "new", "says"),
     [
-        ("jobs.csv", "b,100", "a,100", "jobs.csv, line 3, column job: a stands in line 2 too"),
+        ("jobs.csv", "b,100", "a,100", "jobs.csv, line 3, column job: a is already in line 2"),
         ("times.csv", "a,NC12,2,1.13,2", "a,NC12,2,1.13,1", "times.csv, line 4, column job: the same job"),
         ("times.csv", "a,NC12,2,1.13,2", "a,NC12,2,1.13,3", "line 4, column gpus_used: a NC12 has 2, not 3"),
         (
             "times.csv",
             "b,NC6,1,0.56",
             "b,NC6,1,0.57",
-            "line 6, column vm_usd_per_hour: for NC6 0.57 stands",
+            "line 6, column vm_usd_per_hour: NC6 has 0.57 here",
         ),
         ("times.csv", "b,NC6,1,", "b,NC6,2,", "line 6, column vm_gpus"),
         ("times.csv", "b,NC6,1,0.56", "b,NC6,1,free", "line 6, column vm_usd_per_hour: 'free' is not a number"),
@@ -163,7 +170,7 @@ def test_a_bad_job_leaves_the_machines_known(folder: Path) -> None:
         ("times.csv", "b,NC6,1,0.56,1,", "b,NC6,1,0,56,1,", "line 6, column 7: there are more cells than columns"),
         ("times.csv", "b,NC6,1,0.56,1", "b,NC6,1,0.56,1.5", "line 6, column gpus_used: 1.5 is not a whole number"),
         ("times.csv", "b,NC6,1,0.56,1", "b,NC6,1,0.56,0", "line 6, column gpus_used: 0 is not a whole number"),
-        ("times.csv", "b,NC6", ",NC6", "line 6, column job: whose seconds these are is not told"),
+        ("times.csv", "b,NC6", ",NC6", "line 6, column job: the line has seconds but no job"),
         ("times.csv", "seconds", "hours", "times.csv, line 1: there is no column seconds"),
         ("jobs.csv", "deadline_s", "due", "jobs.csv, line 1: there is no column deadline_s"),
         ("jobs.csv", "job,", "job,job,", "line 1, column job: it stands twice"),
@@ -187,8 +194,8 @@ def test_a_bad_job_leaves_the_machines_known(folder: Path) -> None:
         "open quotes",
     ],
 )
-def test_a_bad_table_is_an_error_that_says_where(folder: Path, name: str, old: str, new: str, says: str) -> None:
-    assert says in complaint(edited(folder, name, old, new))
+def test_invalid_table_is_an_error_that_names_the_line(folder: Path, name: str, old: str, new: str, says: str) -> None:
+    assert says in error_message(edited(folder, name, old, new))
 
 
 ODD = st.sampled_from(
@@ -198,61 +205,61 @@ ODD = st.sampled_from(
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(["jobs.csv", "times.csv"]), st.integers(0, 60), ODD | st.text(max_size=4))
-def test_whatever_stands_in_a_cell_is_read_or_complained_of(folder: Path, name: str, place: int, odd: str) -> None:
+def test_every_cell_is_read_or_gives_a_usage_error(folder: Path, name: str, position: int, odd: str) -> None:
     rows = [line.split(",") for line in (JOBS if name == "jobs.csv" else TIMES).splitlines()]
-    row = rows[place // len(rows[0]) % len(rows)]
-    row[place % len(row)] = odd
+    row = rows[position // len(rows[0]) % len(rows)]
+    row[position % len(row)] = odd
     (folder / "jobs.csv").write_text(JOBS)
     (folder / "times.csv").write_text(TIMES)
     (folder / name).write_text("\n".join(",".join(cells) for cells in rows), errors="surrogatepass")
     with contextlib.suppress(UsageError):
         read = read_instance(folder)
-        assert len(read.instance.jobs) + len(read.left_out) >= 2
+        assert len(read.instance.jobs) + len(read.excluded) >= 2
 
 
-def test_what_is_not_there_is_named(folder: Path) -> None:
-    assert "there is no folder" in complaint(folder / "elsewhere")
+def test_missing_files_are_named(folder: Path) -> None:
+    assert "there is no folder" in error_message(folder / "elsewhere")
     (folder / "times.csv").unlink()
-    assert "times.csv" in complaint(folder)
+    assert "times.csv" in error_message(folder)
     (folder / "times.csv").mkdir()
-    assert "is a folder" in complaint(folder)
+    assert "is a folder" in error_message(folder)
 
 
-def test_bytes_that_are_not_text_are_an_error(folder: Path) -> None:
+def test_binary_file_is_an_error(folder: Path) -> None:
     (folder / "jobs.csv").write_bytes(b"job\xff\xfe\x00")
-    assert "is not a table of text" in complaint(folder)
+    assert "is not a table of text" in error_message(folder)
 
 
-def test_a_folder_of_which_no_job_can_run_is_an_error(folder: Path) -> None:
+def test_folder_without_a_valid_job_is_an_error(folder: Path) -> None:
     (folder / "jobs.csv").write_text(JOBS.replace("a,0", "c,0").replace("b,100", "d,100"))
-    assert "no job of" in complaint(folder)
+    assert "no job of" in error_message(folder)
 
 
-def test_an_empty_queue_has_machines_and_no_jobs(folder: Path) -> None:
+def test_empty_queue_has_machines_and_no_jobs(folder: Path) -> None:
     (folder / "jobs.csv").write_text(JOBS.splitlines()[0])
     read = read_instance(folder)
-    assert (read.instance.jobs, len(read.instance.types), len(read.left_out)) == ((), 3, 2)
+    assert (read.instance.jobs, len(read.instance.types), len(read.excluded)) == ((), 3, 2)
 
 
-def test_an_empty_queue_on_no_machines_is_an_error(folder: Path) -> None:
+def test_queue_without_machines_is_an_error(folder: Path) -> None:
     (folder / "jobs.csv").write_text(JOBS.splitlines()[0])
     (folder / "times.csv").write_text(TIMES.splitlines()[0])
-    assert "no machine is known" in complaint(folder)
+    assert "no machine is known" in error_message(folder)
 
 
-def test_quotas_are_read_and_may_not_stand_twice(folder: Path) -> None:
+def test_quotas_are_read_and_must_be_unique(folder: Path) -> None:
     (folder / "quotas.csv").write_text("user,gpus\nada,4\nbob,0\n")
     assert read_instance(folder).instance.quotas == (("ada", 4), ("bob", 0))
     (folder / "quotas.csv").write_text("user,gpus\nada,4\nada,0\n")
-    assert "ada has a quota already" in complaint(folder)
+    assert "ada already has a quota" in error_message(folder)
 
 
 def rich_instance() -> Instance:
-    """With all that a folder can tell: gangs, spot, limits, users, errors, true times, quotas."""
+    """An instance with everything that a folder can hold: gangs, spot, limits, users, errors, true times, quotas."""
     types = (
         NodeType(name="big", gpu="K80", gpus=2, usd_per_hour=1.1),
         NodeType(name="big spot", gpu="K80", gpus=2, usd_per_hour=0.4, reclaims_per_hour=0.1, max_nodes=3),
-        NodeType(name="none, may be had", gpu="P100", gpus=1, usd_per_hour=9, max_nodes=0),
+        NodeType(name="none, available", gpu="P100", gpus=1, usd_per_hour=9, max_nodes=0),
     )
     slots = (
         *(Slot(each.name, gpus) for each in types for gpus in range(1, each.gpus + 1)),
@@ -276,35 +283,35 @@ def rich_instance() -> Instance:
 
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 2**32 - 1))
-def test_what_is_written_is_read_again(tmp_path: Path, seed: int) -> None:
+def test_written_instance_is_read_back(tmp_path: Path, seed: int) -> None:
     instance = random_instance(seed, types=AZURE)
     write_instance(tmp_path, instance)
-    assert read_instance(tmp_path) == LoadedInstance(instance=instance, left_out=())
+    assert read_instance(tmp_path) == LoadedInstance(instance=instance, excluded=())
 
 
-def test_all_that_an_instance_can_say_is_written(tmp_path: Path) -> None:
+def test_every_field_of_an_instance_is_written(tmp_path: Path) -> None:
     instance = rich_instance()
     write_instance(tmp_path / "new" / "folder", instance)
     assert read_instance(tmp_path / "new" / "folder").instance == instance
 
 
-def test_a_queue_without_jobs_is_written_with_its_machines(tmp_path: Path) -> None:
+def test_queue_without_jobs_is_written_with_its_machines(tmp_path: Path) -> None:
     instance = Instance(types=AZURE, slots=random_instance(0, types=AZURE).slots, jobs=())
     write_instance(tmp_path, rich_instance())
     write_instance(tmp_path, instance)
-    assert read_instance(tmp_path) == LoadedInstance(instance=instance, left_out=())
+    assert read_instance(tmp_path) == LoadedInstance(instance=instance, excluded=())
 
 
-@pytest.mark.skipif(not REAL.is_dir(), reason="the published instances are not beside the checkout")
-def test_the_published_instances_are_read_as_they_are() -> None:
+@pytest.mark.skipif(not REAL.is_dir(), reason="the published instances are not next to the checkout")
+def test_published_instances_are_read_unchanged() -> None:
     read = read_instance(REAL / "10-100-0-high")
-    assert (len(read.instance.jobs), len(read.instance.slots), read.left_out) == (100, 14, ())
+    assert (len(read.instance.jobs), len(read.instance.slots), read.excluded) == (100, 14, ())
     assert len({each.gpu for each in read.instance.types}) == 2
 
 
 @pytest.mark.parametrize(
     "name", ["a\x1b[31m", '"a\nb"', "a\x07", "a\u2028b"], ids=["escape", "line", "bell", "separator"]
 )
-def test_names_that_would_write_over_a_terminal_are_refused(folder: Path, name: str) -> None:
+def test_names_with_control_characters_are_refused(folder: Path, name: str) -> None:
     edited(folder, "jobs.csv", "\na,", f"\n{name},")
-    assert "letters that cannot be seen" in complaint(folder)
+    assert "letters that cannot be seen" in error_message(folder)

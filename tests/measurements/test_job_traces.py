@@ -1,3 +1,5 @@
+"""Job traces with measured throughputs, read as queues."""
+
 import math
 from pathlib import Path
 from typing import Any
@@ -7,7 +9,7 @@ import pytest
 
 from trainfare.errors import UsageError
 from trainfare.measurements.instances import LoadedInstance
-from trainfare.measurements.job_traces import MACHINES, read_job_trace
+from trainfare.measurements.job_traces import MACHINES, TraceOptions, read_job_trace
 from trainfare.model.queue import NodeType, Slot
 
 THROUGHPUT = """gpu,servers,gpus,model,batch_size_per_gpu,steps_per_second_summed_over_workers
@@ -37,11 +39,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def read(folder: Path, **options: Any) -> LoadedInstance:
-    return read_job_trace(folder / "a.trace", folder / "throughput.csv", **{"types": TYPES, **options})
+def read(folder: Path, *, types: tuple[NodeType, ...] = TYPES, **options: Any) -> LoadedInstance:
+    return read_job_trace(folder / "a.trace", folder / "throughput.csv", TraceOptions(**options), types=types)
 
 
-def test_a_job_takes_its_steps_at_the_rate_that_was_measured(folder: Path) -> None:
+def test_time_is_steps_divided_by_the_measured_rate(folder: Path) -> None:
     instance = read(folder).instance
     assert instance.slots == (Slot("small", 1), Slot("big", 1), Slot("big", 2), Slot("big", 8), Slot("fast", 1))
     assert [job.id for job in instance.jobs] == ["J2", "J1"]
@@ -49,60 +51,60 @@ def test_a_job_takes_its_steps_at_the_rate_that_was_measured(folder: Path) -> No
     assert instance.jobs[1].submitted_seconds == 60.5
 
 
-def test_what_was_not_timed_somewhere_cannot_run_there(folder: Path) -> None:
+def test_job_cannot_run_where_its_model_was_not_measured(folder: Path) -> None:
     assert read(folder).instance.jobs[0].seconds == (math.inf,) * 4 + (50,)
 
 
-def test_both_forms_of_a_line_say_the_same(folder: Path) -> None:
+def test_both_line_formats_give_the_same_job(folder: Path) -> None:
     short = read(folder).instance.jobs[1]
     (folder / "a.trace").write_text(LONG_TRACE)
     long = read(folder).instance.jobs[0]
     assert (long.seconds, long.submitted_seconds) == (short.seconds, short.submitted_seconds)
 
 
-def test_gpus_over_many_servers_are_gangs_of_machines_with_one(folder: Path) -> None:
+def test_gpus_on_many_servers_are_gangs_of_single_gpu_machines(folder: Path) -> None:
     instance = read(folder, gangs=True).instance
     assert instance.slots[-1] == Slot("small", 1, 2)
     assert instance.jobs[1].seconds[-1] == pytest.approx(1000 / 7)
 
 
-def test_gangs_do_not_move_deadlines(folder: Path) -> None:
+def test_gangs_do_not_change_deadlines(folder: Path) -> None:
     alone, together = (read(folder, gangs=gangs, types=(SMALL, FAST)).instance.jobs for gangs in (False, True))
     assert min(together[1].seconds[:2]) == alone[1].shortest_seconds
     assert [job.deadline_seconds for job in alone] == [job.deadline_seconds for job in together]
 
 
-def test_a_job_that_runs_on_gangs_alone_has_its_deadline_from_these(folder: Path) -> None:
-    job = read(folder, gangs=True, asked_only=True, types=(SMALL, FAST)).instance.jobs[1]
+def test_deadline_of_a_job_that_needs_a_gang_uses_its_gang_time(folder: Path) -> None:
+    job = read(folder, gangs=True, requested_gpus_only=True, types=(SMALL, FAST)).instance.jobs[1]
     assert job.seconds[:2] == (math.inf, math.inf)
     assert 1 <= (job.deadline_seconds - job.submitted_seconds) / (1000 / 7) <= 3
 
 
-def test_the_first_jobs_are_those_of_the_whole_queue(folder: Path) -> None:
+def test_first_jobs_equal_those_of_the_complete_queue(folder: Path) -> None:
     (folder / "a.trace").write_text(TRACE * 5)
     assert read(folder, jobs=7).instance.jobs == read(folder).instance.jobs[:7]
 
 
-def test_lines_after_the_first_jobs_are_not_complained_of(folder: Path) -> None:
+def test_errors_after_the_first_jobs_are_not_reported(folder: Path) -> None:
     (folder / "a.trace").write_text(f"before\n{TRACE.splitlines()[1]}\nafter\n{TRACE.splitlines()[0]}\nat the end\n")
-    assert [sentence[:6] for sentence in read(folder, jobs=1).left_out] == ["job J1"]
-    assert [sentence[:6] for sentence in read(folder, jobs=2).left_out] == ["job J1", "job J3", "job J5"]
+    assert [each.job for each in read(folder, jobs=1).excluded] == ["J1"]
+    assert [each.job for each in read(folder, jobs=2).excluded] == ["J1", "J3", "J5"]
 
 
-def test_servers_are_one_or_many(folder: Path) -> None:
+def test_servers_must_be_one_or_many(folder: Path) -> None:
     (folder / "throughput.csv").write_text(THROUGHPUT.replace("one,8", "two,8"))
     with pytest.raises(UsageError, match=r"throughput\.csv, line 4, column servers: 'two' is neither one nor many"):
         read(folder)
 
 
-def test_one_gpu_is_timed_on_one_server(folder: Path) -> None:
-    """The table of many servers has another time of it, 4 steps a second."""
+def test_single_gpu_time_is_that_of_one_server(folder: Path) -> None:
+    """The table has another rate for many servers, 4 steps a second."""
     assert read(folder, gangs=True).instance.jobs[1].seconds[0] == 200
 
 
-def test_the_number_of_gpus_that_was_asked_for_may_be_binding(folder: Path) -> None:
-    read_so = read(folder, asked_only=True, gangs=True)
-    assert [math.isfinite(seconds) for seconds in read_so.instance.jobs[1].seconds] == [False] * 2 + [True] + [
+def test_requested_number_of_gpus_can_be_enforced(folder: Path) -> None:
+    found = read(folder, requested_gpus_only=True, gangs=True)
+    assert [math.isfinite(seconds) for seconds in found.instance.jobs[1].seconds] == [False] * 2 + [True] + [
         False,
         False,
         True,
@@ -117,13 +119,13 @@ def test_deadlines_and_weights_follow_the_rule_of_the_papers(folder: Path) -> No
     assert all(0.003 <= job.late_usd_per_second <= 0.015 for job in jobs)
 
 
-def test_a_seed_is_one_queue(folder: Path) -> None:
+def test_same_seed_gives_the_same_queue(folder: Path) -> None:
     assert read(folder, seed=1) == read(folder, seed=1) != read(folder, seed=2)
 
 
-def test_wrong_predictions_leave_the_truth_as_it_is(folder: Path) -> None:
+def test_prediction_errors_do_not_change_true_times(folder: Path) -> None:
     (folder / "a.trace").write_text(TRACE * 200)
-    right, wrong = read(folder).instance, read(folder, log_error=0.3).instance
+    right, wrong = read(folder).instance, read(folder, error=0.3).instance
     assert wrong.true_seconds == tuple(job.seconds for job in right.jobs)
     errors = [math.log(true[-1] / job.seconds[-1]) for true, job in zip(wrong.true_seconds, wrong.jobs, strict=True)]
     assert np.std(errors) == pytest.approx(0.3, rel=0.15)
@@ -138,31 +140,31 @@ def test_wrong_predictions_leave_the_truth_as_it_is(folder: Path) -> None:
         (TRACE.splitlines()[0].replace("1000", "nan"), "line 4, field 5: steps must be at least 1"),
         (TRACE.splitlines()[0].replace("60.5", "-1"), "line 4, field 6: submitted must be at least 0"),
         (TRACE.splitlines()[0].replace("ResNet-18", "Res\x1b[2JNet"), r"line 4, field 1: 'Res\x1b[2JNet"),
-        (TRACE.splitlines()[0].replace("size 16", "size 17"), "ResNet-18 with batch size 17 was timed on none"),
-        (TRACE.splitlines()[0].replace("size 16", "size 32"), "ResNet-18 with batch size 32 was timed on none"),
+        (TRACE.splitlines()[0].replace("size 16", "size 17"), "ResNet-18 with batch size 17 was measured on none"),
+        (TRACE.splitlines()[0].replace("size 16", "size 32"), "ResNet-18 with batch size 32 was measured on none"),
     ],
     ids=["fields", "words", "no steps", "nan", "before", "unseen letters", "unknown", "did not run"],
 )
-def test_a_bad_line_is_left_out_with_a_sentence_and_the_others_go_on(folder: Path, line: str, says: str) -> None:
+def test_invalid_line_is_excluded_with_a_reason_and_the_others_are_read(folder: Path, line: str, says: str) -> None:
     (folder / "a.trace").write_text(f"{TRACE}\n{line}\n")
     found = read(folder)
     assert len(found.instance.jobs) == 2
-    assert len(found.left_out) == 1
-    assert says in found.left_out[0]
+    assert [each.job for each in found.excluded] == ["J4"]
+    assert says in str(found.excluded[0].reason.values["text"])
 
 
-def test_a_trace_without_any_good_line_is_an_error(folder: Path) -> None:
+def test_trace_without_a_valid_line_is_an_error(folder: Path) -> None:
     (folder / "a.trace").write_text("what is this?")
     with pytest.raises(UsageError, match="no job of"):
         read(folder)
 
 
-def test_machines_of_which_nothing_was_timed_are_an_error(folder: Path) -> None:
+def test_machines_without_measurements_are_an_error(folder: Path) -> None:
     with pytest.raises(UsageError, match=r"throughput\.csv has no throughput of H100"):
         read(folder, types=(NodeType(name="new", gpu="H100", gpus=8, usd_per_hour=30),))
 
 
-def test_files_that_are_not_there_are_named(folder: Path) -> None:
+def test_missing_files_are_named(folder: Path) -> None:
     with pytest.raises(UsageError, match=r"throughput\.csv"):
         read_job_trace(folder / "a.trace", folder / "nowhere" / "throughput.csv")
     with pytest.raises(UsageError, match=r"b\.trace"):
@@ -172,10 +174,10 @@ def test_files_that_are_not_there_are_named(folder: Path) -> None:
         read_job_trace(folder / "b.trace", folder / "throughput.csv")
 
 
-def test_an_empty_trace_is_an_empty_queue(folder: Path) -> None:
+def test_empty_trace_gives_an_empty_queue(folder: Path) -> None:
     (folder / "a.trace").write_text("")
     assert read(folder).instance.jobs == ()
 
 
-def test_the_machines_have_the_gpus_of_the_table() -> None:
+def test_machines_have_the_gpus_of_the_table() -> None:
     assert {each.gpu for each in MACHINES} == {"K80", "P100", "V100"}

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from trainfare.catalog.gpus import load_gpus
-from trainfare.estimator.gpu.kernels import PRIORS, Rates, features, iteration_work
+from trainfare.catalog.gpu_facts import load_gpus
+from trainfare.estimator.gpu.kernels import PRIORS, GpuRates, features, iteration_work
 from trainfare.measurements.traced_models import UPLOAD, read_torchvision
 from trainfare.model.profile import Operation
 from trainfare.probe.torch_operations import Tracer
@@ -62,7 +62,7 @@ def traced(batch: int) -> tuple[Operation, ...]:
 
 
 def at_prior(operations: Sequence[Operation], gpu: str) -> float:
-    return float((features(iteration_work(operations), Rates.of([load_gpus()[gpu]])) @ PRIORS)[0])
+    return float((features(iteration_work(operations), GpuRates.of([load_gpus()[gpu]])) @ PRIORS)[0])
 
 
 @pytest.mark.skipif(not (SHARED / "torchvision_models_six_gpus").is_dir(), reason="the public tables are not here")

@@ -13,9 +13,7 @@ billings = st.builds(
 
 
 @given(billings, times)
-def test_never_less_is_charged_than_the_time_and_never_a_whole_increment_too_much(
-    rule: Billing, seconds: float
-) -> None:
+def test_the_charged_time_is_at_least_the_time_and_at_most_one_increment_more(rule: Billing, seconds: float) -> None:
     billed = rule.billed_seconds(seconds)
     assert billed >= seconds
     assert billed >= rule.minimum_seconds
@@ -38,10 +36,10 @@ def test_time_is_charged_in_whole_increments(increment: float, minimum: float, s
     assert rule.billed_seconds(seconds) == pytest.approx(billed)
 
 
-def test_a_rule_is_told_in_words() -> None:
-    assert Billing(minimum_seconds=60).words == "by the second, at least 60 s"
-    assert Billing(increment_seconds=60).words == "by the minute"
-    assert Billing(increment_seconds=5).words == "in steps of 5 s"
+def test_a_rule_is_described_in_words() -> None:
+    assert Billing(minimum_seconds=60).description == "by the second, at least 1 min"
+    assert Billing(increment_seconds=60).description == "by the minute"
+    assert Billing(increment_seconds=5).description == "in steps of 5 s"
 
 
 def line(usd: float) -> BillLine:
@@ -56,10 +54,10 @@ def test_the_lines_of_a_bill_add_up() -> None:
         Bill(lines=(line(1.0), line(2.0)), usd=Interval.exactly(4.0), **fields)  # type: ignore[arg-type] # fields of several types
 
 
-def test_nothing_costs_less_than_nothing() -> None:
+def test_negative_amounts_and_unexplained_lines_are_refused() -> None:
     with pytest.raises(ValueError, match="setup_seconds"):
         Overheads(setup_seconds=-1)
     with pytest.raises(ValueError, match="egress"):
         Terms(provider="aws", billing=Billing(), boot_seconds=Interval.exactly(1), egress_usd_per_gib=-0.1)
-    with pytest.raises(ValueError, match="how it comes about"):
+    with pytest.raises(ValueError, match="explanation"):
         BillLine(name="boot", usd=Interval.exactly(1), how="")

@@ -1,4 +1,4 @@
-"""A commitment is a fact about an offer: what an hour of it costs, and when it is worth it."""
+"""Commitments: the price of an hour, and the use from which they pay off."""
 
 from typing import Any
 
@@ -26,14 +26,14 @@ def reserved(commitment: Commitment, **changes: Any) -> Offer:
 
 
 @given(commitments)
-def test_every_hour_of_the_term_at_its_price_is_all_that_is_paid(commitment: Commitment) -> None:
+def test_the_total_is_the_effective_price_of_every_hour_of_the_term(commitment: Commitment) -> None:
     paid = commitment.upfront_usd + commitment.usd_per_hour * commitment.hours
     assert commitment.effective_usd_per_hour * commitment.hours == pytest.approx(paid)
     assert commitment.total_usd == pytest.approx(paid)
 
 
 @given(commitments)
-def test_at_the_break_even_on_demand_costs_as_much_a_month(commitment: Commitment) -> None:
+def test_at_the_break_even_a_month_costs_the_same_on_demand(commitment: Commitment) -> None:
     hours, on_demand = commitment.break_even_hours, commitment.on_demand_usd_per_hour
     assert hours is not None
     assert on_demand is not None
@@ -47,17 +47,17 @@ def test_a_year_paid_by_the_hour_at_37_percent_off_pays_off_above_63_percent_of_
     assert commitment.break_even_hours == pytest.approx(0.63 * 730)
 
 
-def test_without_a_price_on_demand_nobody_knows_when_it_pays_off() -> None:
+def test_without_a_price_on_demand_the_break_even_is_unknown() -> None:
     assert Commitment(months=12, usd_per_hour=1.0).break_even_hours is None
 
 
 @given(commitments)
-def test_an_offer_keeps_its_commitment_as_a_document(commitment: Commitment) -> None:
+def test_an_offer_is_read_back_with_its_commitment(commitment: Commitment) -> None:
     offer = reserved(commitment)
     assert from_json(Offer, to_json(offer)) == offer
 
 
-def test_only_what_is_held_needs_no_decision() -> None:
+def test_a_reserved_offer_requires_a_commitment_unless_it_is_held() -> None:
     held, bought = (reserved(Commitment(months=12, usd_per_hour=1.0, held=held)) for held in (True, False))
     assert (held.held, held.requires_commitment) == (True, False)
     assert (bought.held, bought.requires_commitment) == (False, True)
@@ -65,7 +65,7 @@ def test_only_what_is_held_needs_no_decision() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "complaint"),
+    ("fields", "message"),
     [
         ({"months": 0, "usd_per_hour": 1.0}, "months must be positive, got 0"),
         ({"months": 12, "usd_per_hour": -1.0}, "usd_per_hour must not be negative"),
@@ -75,8 +75,8 @@ def test_only_what_is_held_needs_no_decision() -> None:
         ({"months": 12, "usd_per_hour": 1.0, "on_demand_usd_per_hour": 0.0}, "on_demand_usd_per_hour must be positive"),
     ],
 )
-def test_a_commitment_cannot_be_made_wrong(fields: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(ValueError, match=complaint):
+def test_an_invalid_commitment_is_refused(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         Commitment(**fields)
 
 
@@ -85,5 +85,5 @@ def test_the_price_of_an_offer_is_that_of_its_commitment() -> None:
     assert reserved(commitment).usd_per_hour == pytest.approx(0.4)
     with pytest.raises(ValueError, match=r"costs 0\.4"):
         reserved(commitment, usd_per_hour=0.3)
-    with pytest.raises(ValueError, match="of the market reserved, not of spot"):
+    with pytest.raises(ValueError, match="belongs to the market reserved, not to spot"):
         reserved(commitment, market="spot")

@@ -1,8 +1,9 @@
-"""No noun can be made wrong."""
+"""Nouns refuse invalid values."""
 
 import math
 from collections.abc import Callable
 from datetime import date, datetime
+from random import Random
 from typing import Any
 
 import pytest
@@ -16,9 +17,10 @@ from trainfare.model.estimate import MemoryFit, Phase
 from trainfare.model.interval import Interval
 from trainfare.model.machine import Host
 from trainfare.model.profile import EarlyStopping, Epoch, Operation
+from trainfare.model.scope import Quota, Scope
 
 BAD = math.nan, math.inf, -math.inf, -1.0
-NAIVE = datetime(2026, 11, 16)  # noqa: DTZ001 that it has no zone is the point
+NAIVE = datetime(2026, 11, 16)  # noqa: DTZ001 the missing time zone is what is tested
 
 
 @pytest.mark.parametrize("usd_per_hour", [*BAD, 0.0])
@@ -27,7 +29,7 @@ def test_a_price_is_positive(usd_per_hour: float) -> None:
         make_offer(usd_per_hour=usd_per_hour)
 
 
-def test_an_offer_cannot_be_had_from_the_day_it_retires() -> None:
+def test_an_offer_is_not_rentable_from_the_day_it_retires() -> None:
     offer = make_offer(retired_on=date(2026, 9, 30))
     assert offer.rentable_on(date(2026, 9, 29))
     assert not offer.rentable_on(date(2026, 9, 30))
@@ -59,6 +61,9 @@ def test_an_offer_cannot_be_had_from_the_day_it_retires() -> None:
         (make_profile, {"validation_seconds": (-0.1,)}),
         (make_profile, {"loss": (math.nan,)}),
         (make_profile, {"samples": 0}),
+        (make_profile, {"micro_batch_size": 0}),
+        (make_profile, {"accumulation_steps": 0}),
+        (make_profile, {"world_size": 0}),
         (make_profile, {"curve": (Epoch(number=2), Epoch(number=1))}),
         (make_profile, {"curve": (Epoch(number=1), Epoch(number=1))}),
         (make_profile, {"learning_rate": (math.inf,)}),
@@ -82,12 +87,12 @@ def test_an_offer_cannot_be_had_from_the_day_it_retires() -> None:
         (makers.make_observation, {"number": -1}),
     ],
 )
-def test_a_wrong_noun_cannot_be_made(make: Callable[..., Any], changes: dict[str, Any]) -> None:
+def test_an_invalid_noun_is_refused(make: Callable[..., Any], changes: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         make(**changes)
 
 
-def test_a_past_run_may_have_left_no_times() -> None:
+def test_a_past_run_may_have_no_iteration_times() -> None:
     past = make_profile(origin="keras-csv", iteration_seconds=(), loss=())
     assert past.first_iteration_seconds is None
     assert past.steady_iteration_seconds == ()
@@ -108,12 +113,28 @@ def test_sums_and_multiples_of_intervals_contain_their_values(a: Interval, b: In
 
 
 @given(not_negative, st.floats(1, 100))
-def test_a_factor_of_one_is_certainty_and_more_is_wider(value: float, factor: float) -> None:
+def test_a_factor_of_one_is_exact_and_a_larger_one_is_wider(value: float, factor: float) -> None:
     assert Interval.within_factor(value, 1) == Interval.exactly(value)
     assert Interval.within_factor(value, factor).high >= Interval.exactly(value).high
 
 
-def test_phases_add_up_to_the_whole() -> None:
+@given(intervals(st.floats(1e-3, 1e6)), st.floats(0.01, 0.99), st.floats(0.01, 0.99))
+def test_a_higher_confidence_gives_a_wider_interval(interval: Interval, a: float, b: float) -> None:
+    narrow, wide = (interval.at_confidence(confidence) for confidence in sorted((a, b)))
+    assert wide.low <= narrow.low * (1 + 1e-9)
+    assert narrow.high <= wide.high * (1 + 1e-9)
+    back = wide.at_confidence(interval.confidence)
+    assert (back.low, back.value, back.high) == pytest.approx((interval.low, interval.value, interval.high), rel=1e-6)
+
+
+@given(st.lists(not_negative, min_size=1, max_size=30), st.randoms())
+def test_the_interval_of_a_median_does_not_depend_on_the_order(values: list[float], random: Random) -> None:
+    shuffled = random.sample(values, len(values))
+    assert Interval.from_median(values) == Interval.from_median(shuffled)
+    assert min(values) <= Interval.from_median(values).value <= max(values)
+
+
+def test_phases_add_up_to_the_total() -> None:
     phase = Phase(name="validation", seconds=Interval.exactly(1))
     with pytest.raises(ValueError, match="add up to 1"):
         make_estimate(phases=(phase,), seconds=Interval.exactly(2))
@@ -122,23 +143,41 @@ def test_phases_add_up_to_the_whole() -> None:
 
 
 @pytest.mark.parametrize(("available", "verdict"), [(9.0, "fits"), (5.0, "tight"), (1.9, "does not fit")])
-def test_memory_is_tight_when_the_interval_holds_what_is_there(available: float, verdict: str) -> None:
+def test_memory_is_tight_if_the_interval_contains_the_available_memory(available: float, verdict: str) -> None:
     fit = MemoryFit(needed_gib=Interval(value=4, low=2, high=8), available_gib=available)
     assert fit.verdict == verdict
     assert make_estimate(memory=fit).fits is (verdict != "does not fit")
 
 
-def test_unknown_memory_is_neither_yes_nor_no() -> None:
+def test_whether_unknown_memory_fits_is_unknown() -> None:
     assert make_estimate().fits is None
 
 
-def test_a_vm_type_of_a_host_is_a_key() -> None:
+def test_the_effective_batch_size_is_the_product_of_its_factors() -> None:
+    profile = make_profile(micro_batch_size=16, accumulation_steps=2, world_size=4)
+    assert profile.effective_batch_size == 128
+    assert make_profile(micro_batch_size=None, accumulation_steps=2).effective_batch_size is None
+
+
+@pytest.mark.parametrize(
+    ("quota", "nodes"), [("aws/four", 7), ("four", 7), ("T4", 1), ("aws", 1), ("gcp", None), ("V100", None)]
+)
+def test_a_quota_counts_machines_of_a_type_and_gpus_of_a_model_or_provider(quota: str, nodes: int | None) -> None:
+    machine = make_vm_type(name="four", gpus=4)
+    assert Quota(name=quota, limit=7).max_nodes(machine) == nodes
+    several = Scope(quota=(Quota(name="aws", limit=100), Quota(name=quota, limit=7)))
+    assert several.max_nodes(machine) == (25 if nodes is None else nodes)
+    with pytest.raises(ValueError, match="negative"):
+        Quota(name=quota, limit=-1)
+
+
+def test_the_vm_type_of_a_host_is_a_key() -> None:
     with pytest.raises(ValueError, match="provider/name"):
         Host(name="h", vm_type="p3.2xlarge")
     assert Host(name="h", vm_type="azure/Standard NC6").vm_type == "azure/Standard NC6"
 
 
-def test_cost_an_hour_counts_every_node() -> None:
+def test_the_price_of_an_hour_counts_every_node() -> None:
     assert make_candidate(nodes=3).usd_per_hour == pytest.approx(3 * 0.526)
 
 
@@ -151,11 +190,11 @@ def test_cost_an_hour_counts_every_node() -> None:
         (("/usr/bin/my-trainer",), "my-trainer"),
     ],
 )
-def test_a_program_has_the_name_a_person_gives_it(command: tuple[str, ...], name: str) -> None:
+def test_a_program_is_named_by_its_script_or_module_or_executable(command: tuple[str, ...], name: str) -> None:
     assert makers.make_program(command=command).name == name
 
 
-def test_half_precision_runs_on_tensor_cores_and_what_a_chip_lacks_runs_as_float32() -> None:
+def test_half_precision_runs_on_tensor_cores_and_a_missing_dtype_runs_as_float32() -> None:
     gpu = make_gpu(fp16_tensor_tflops=65.0, fp16_tflops=16.2)
     assert gpu.peak_flops_per_second("float16") == 65e12
     assert gpu.peak_flops_per_second("bfloat16") == gpu.peak_flops_per_second("float32") == 8.1e12

@@ -39,6 +39,7 @@ def test_legs_become_a_split_plan() -> None:
     assert split is not None
     assert [(segment.first_epoch, segment.last_epoch) for segment in split.segments] == [(1, 3), (4, 10)]
     assert split.migration.upload.basis == "assumed"
+    assert split.single_machine is not None
     assert split.early_target is not None
     assert (split.early_target.target.metric, split.early_target.target.seconds) == ("loss", 7200)
 

@@ -1,4 +1,4 @@
-"""No legs can be made wrong, and they come back from JSON as they were."""
+"""Split plans: invalid ones are refused, and all come back from JSON as they were."""
 
 import math
 from dataclasses import replace
@@ -13,25 +13,34 @@ from tests import strategies
 from tests.makers import make_candidate, make_estimate, make_offer, make_vm_type
 from trainfare.model.estimate import Phase
 from trainfare.model.interval import Interval
-from trainfare.model.split import Early, MigrationPart, Move, Progress, Reached, Saving, Segment, SplitPlan
+from trainfare.model.split import (
+    EarlyTarget,
+    EarlyTargetEstimate,
+    Migration,
+    MigrationPart,
+    Progress,
+    Saving,
+    Segment,
+    SplitPlan,
+)
 
 
 def make_part(seconds: float = 2.0, **changes: Any) -> MigrationPart:
-    fields: dict[str, Any] = {"seconds": Interval.within_factor(seconds, 3), "found": "assumed", "how": "1 GiB / …"}
+    fields: dict[str, Any] = {"seconds": Interval.within_factor(seconds, 3), "basis": "assumed", "how": "1 GiB / …"}
     return MigrationPart(**(fields | changes))
 
 
-def make_move(**changes: Any) -> Move:
+def make_migration(**changes: Any) -> Migration:
     fields: dict[str, Any] = {
         **dict.fromkeys(("checkpoint", "upload", "download", "restore"), make_part()),
         "bytes": Interval.within_factor(1e9, 1.1),
         "machine_usd": Interval.exactly(0.01),
         "transfer_usd": Interval.exactly(0.0),
     }
-    return Move(**(fields | changes))
+    return Migration(**(fields | changes))
 
 
-def make_leg(first_epoch: int, last_epoch: int, machine: str, **changes: Any) -> Segment:
+def make_segment(first_epoch: int, last_epoch: int, machine: str, **changes: Any) -> Segment:
     epochs = last_epoch - first_epoch + 1
     seconds = Interval.within_factor(60.0 * epochs, 2)
     estimate = make_estimate(
@@ -44,85 +53,85 @@ def make_leg(first_epoch: int, last_epoch: int, machine: str, **changes: Any) ->
     return Segment(**(fields | changes))
 
 
-def make_legs(**changes: Any) -> SplitPlan:
-    first, second = make_leg(1, 3, "fast"), make_leg(4, 10, "cheap")
-    move = make_move()
+def make_split(**changes: Any) -> SplitPlan:
+    first, second = make_segment(1, 3, "fast"), make_segment(4, 10, "cheap")
+    migration = make_migration()
     fields: dict[str, Any] = {
-        "legs": (first, second),
-        "move": move,
-        "seconds": first.estimate.seconds + move.seconds + second.estimate.seconds,
-        "usd": first.estimate.usd + move.usd + second.estimate.usd,
-        "instead_of": make_estimate(),
+        "segments": (first, second),
+        "migration": migration,
+        "seconds": first.estimate.seconds + migration.seconds + second.estimate.seconds,
+        "usd": first.estimate.usd + migration.usd + second.estimate.usd,
+        "single_machine": make_estimate(),
         "saving": Saving(quantity="usd", amount=Interval(value=1.0, low=0.5, high=2.0), share=0.4),
     }
     return SplitPlan(**(fields | changes))
 
 
-def test_legs_add_up_and_know_where_they_are_split() -> None:
-    legs = make_legs()
-    assert legs.split_after == 3
-    assert legs.seconds.value == pytest.approx(600 + 8)
-    assert [leg.epochs for leg in legs.legs] == [3, 7]
+def test_a_split_plan_knows_its_total_and_its_split() -> None:
+    plan = make_split()
+    assert plan.split_after == 3
+    assert plan.seconds.value == pytest.approx(600 + 8)
+    assert [segment.epochs for segment in plan.segments] == [3, 7]
 
 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"legs": (make_leg(1, 3, "fast"),)}, "two legs"),
-        ({"legs": (make_leg(1, 3, "fast"), make_leg(5, 10, "cheap"))}, "goes on after epoch 3"),
-        ({"legs": (make_leg(2, 3, "fast"), make_leg(4, 10, "cheap"))}, "goes on after"),
-        ({"legs": (make_leg(1, 3, "fast"), make_leg(4, 10, "fast"))}, "are one"),
+        ({"segments": (make_segment(1, 3, "fast"),)}, "two segments"),
+        ({"segments": (make_segment(1, 3, "fast"), make_segment(5, 10, "cheap"))}, "the second starts with epoch 5"),
+        ({"segments": (make_segment(2, 3, "fast"), make_segment(4, 10, "cheap"))}, "follow each other from epoch 1"),
+        ({"segments": (make_segment(1, 3, "fast"), make_segment(4, 10, "fast"))}, "different machines"),
         ({"seconds": Interval.exactly(1.0)}, "add up to"),
         ({"usd": Interval.exactly(9.0)}, "add up to"),
-        ({"saving": None}, "against a single machine"),
-        ({"instead_of": None}, "against a single machine"),
+        ({"saving": None}, "must be given together"),
+        ({"single_machine": None}, "must be given together"),
     ],
 )
-def test_legs_that_do_not_fit_together_are_refused(changes: dict[str, Any], said: str) -> None:
+def test_a_split_plan_that_does_not_fit_together_is_refused(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        make_legs(**changes)
+        make_split(**changes)
 
 
 @pytest.mark.parametrize(
     ("make", "changes"),
     [
         (make_part, {"how": " "}),
-        (make_part, {"found": "nothing"}),
-        (Early, {"metric": "", "value": 1.0}),
-        (Early, {"metric": "loss", "value": math.nan}),
-        (Early, {"metric": "loss", "value": 1.0, "seconds": 0.0}),
+        (make_part, {"basis": "nothing"}),
+        (EarlyTarget, {"metric": "", "value": 1.0}),
+        (EarlyTarget, {"metric": "loss", "value": math.nan}),
+        (EarlyTarget, {"metric": "loss", "value": 1.0, "seconds": 0.0}),
         (Progress, {"metric": "loss", "before": math.inf, "after": 1.0}),
         (Saving, {"quantity": "usd", "amount": Interval.exactly(0.0), "share": 0.1}),
         (Saving, {"quantity": "usd", "amount": Interval.exactly(1.0), "share": 1.1}),
         (Saving, {"quantity": "usd", "amount": Interval.exactly(1.0), "share": math.nan}),
     ],
 )
-def test_parts_that_cannot_be_are_refused(make: Any, changes: dict[str, Any]) -> None:
+def test_invalid_parts_are_refused(make: Any, changes: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r".+"):
         make(**changes)
 
 
 @pytest.mark.parametrize("changes", [{"first_epoch": 0}, {"last_epoch": 2}, {"delta": 0.0}])
-def test_a_leg_is_of_the_epochs_that_its_estimate_is_of(changes: dict[str, Any]) -> None:
+def test_a_segment_has_the_epochs_of_its_estimate(changes: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r".+"):
-        replace(make_leg(1, 3, "fast"), **changes)
+        replace(make_segment(1, 3, "fast"), **changes)
 
 
-def test_what_a_dollar_does_to_the_metric() -> None:
-    leg = make_leg(1, 3, "fast", progress=Progress(metric="loss", before=2.3, after=0.5))
-    assert leg.gained_per_usd == pytest.approx(1.8 / leg.estimate.usd.value)
-    assert make_leg(1, 3, "fast").gained_per_usd is None
+def test_the_change_of_the_metric_per_dollar() -> None:
+    segment = make_segment(1, 3, "fast", progress=Progress(metric="loss", before=2.3, after=0.5))
+    assert segment.change_per_usd == pytest.approx(1.8 / segment.estimate.usd.value)
+    assert make_segment(1, 3, "fast").change_per_usd is None
 
 
 finite = st.floats(-1e9, 1e9)
 parts = st.builds(
     MigrationPart,
     seconds=strategies.intervals(),
-    found=st.sampled_from(["measured", "assumed", "stated"]),
+    basis=st.sampled_from(["measured", "assumed", "stated"]),
     how=strategies.texts,
 )
-moves = st.builds(
-    Move,
+migrations = st.builds(
+    Migration,
     checkpoint=parts,
     upload=parts,
     download=parts,
@@ -134,14 +143,14 @@ moves = st.builds(
 
 
 @st.composite
-def any_legs(draw: st.DrawFn) -> SplitPlan:
+def split_plans(draw: st.DrawFn) -> SplitPlan:
     k, n = draw(st.integers(1, 100)), draw(st.integers(1, 100))
     first, second = (replace(draw(strategies.estimates()), epochs=epochs) for epochs in (k, n))
-    move = draw(moves)
-    alone = draw(st.none() | strategies.estimates())
-    reached = st.builds(
-        Reached,
-        early=st.builds(Early, metric=strategies.texts, value=finite, seconds=st.none() | strategies.positive),
+    migration = draw(migrations)
+    single = draw(st.none() | strategies.estimates())
+    early_targets = st.builds(
+        EarlyTargetEstimate,
+        target=st.builds(EarlyTarget, metric=strategies.texts, value=finite, seconds=st.none() | strategies.positive),
         epochs=strategies.intervals(strategies.positive),
         seconds=strategies.intervals(),
     )
@@ -150,20 +159,20 @@ def any_legs(draw: st.DrawFn) -> SplitPlan:
     if first.candidate == second.candidate:
         second = replace(second, candidate=replace(second.candidate, nodes=second.candidate.nodes + 1))
     return SplitPlan(
-        legs=(
+        segments=(
             Segment(first_epoch=1, last_epoch=k, estimate=first, delta=draw(st.none() | strategies.positive)),
             Segment(first_epoch=k + 1, last_epoch=k + n, estimate=second, progress=draw(progress)),
         ),
-        move=move,
-        seconds=first.seconds + move.seconds + second.seconds,
-        usd=first.usd + move.usd + second.usd,
-        instead_of=alone,
-        saving=None if alone is None else draw(saving),
-        reached=draw(st.none() | reached),
+        migration=migration,
+        seconds=first.seconds + migration.seconds + second.seconds,
+        usd=first.usd + migration.usd + second.usd,
+        single_machine=single,
+        saving=None if single is None else draw(saving),
+        early_target=draw(st.none() | early_targets),
     )
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-@given(any_legs())
-def test_legs_come_back_from_json_as_they_were(legs: SplitPlan) -> None:
-    assert msgspec.json.decode(msgspec.json.encode(legs), type=SplitPlan) == legs
+@given(split_plans())
+def test_split_plans_come_back_from_json_as_they_were(plan: SplitPlan) -> None:
+    assert msgspec.json.decode(msgspec.json.encode(plan), type=SplitPlan) == plan

@@ -7,7 +7,7 @@ from tests.makers import NOON, make_submission
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"id": " "}, "id must not be empty"),
         ({"program": ""}, "program must not be empty"),
@@ -15,8 +15,8 @@ from tests.makers import NOON, make_submission
         ({"profile_ids": ("p1", "")}, "profile_id must not be empty"),
         ({"profile_ids": ("p1", "p1")}, "twice"),
         ({"user": "\ud800"}, "user has bytes that are not text"),
-        ({"submitted_at": datetime(2026, 11, 16, 12)}, "submitted_at must carry a time zone"),  # noqa: DTZ001 the test
-        ({"deadline_at": datetime(2026, 11, 17, 12)}, "deadline_at must carry a time zone"),  # noqa: DTZ001 the test
+        ({"submitted_at": datetime(2026, 11, 16, 12)}, "submitted_at must have a time zone"),  # noqa: DTZ001 the test
+        ({"deadline_at": datetime(2026, 11, 17, 12)}, "deadline_at must have a time zone"),  # noqa: DTZ001 the test
         ({"epochs": 0}, "epochs must be positive"),
         ({"iterations_per_epoch": 0}, "iterations_per_epoch must be positive"),
         ({"most_gpus": 0}, "most_gpus must be positive"),
@@ -28,10 +28,10 @@ from tests.makers import NOON, make_submission
     ],
     ids=lambda value: str(value) if isinstance(value, str) else ",".join(value),
 )
-def test_a_submission_cannot_be_made_wrong(change: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_an_invalid_submission_is_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         make_submission(**change)
 
 
-def test_lateness_may_cost_nothing() -> None:
+def test_a_deadline_may_have_no_price_of_lateness() -> None:
     assert make_submission(late_usd_per_hour=0.0).deadline_at is not None

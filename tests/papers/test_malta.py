@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from trainfare.estimator.cost.relative import by_best
+from trainfare.estimator.cost.relative import relative_to_best
 from trainfare.papers import DOCUMENTS, malta
 from trainfare.papers.malta import iterations, simulations
 from trainfare.papers.malta.cost_benefit import DEARER, runs
@@ -95,7 +95,7 @@ def test_the_headings_of_table_5_12_do_not_lie_on_straight_lines_and_those_of_th
 def test_a_wrong_digit_in_an_outer_column_would_show() -> None:
     """The ranges are narrow enough to find one: the middle column is known to 2 % either way."""
     for block in simulations.BLOCKS:
-        for machine, ours in by_best(simulations.simulated(block, block.epochs[1])).items():
+        for machine, ours in relative_to_best(simulations.simulated(block, block.epochs[1])).items():
             assert (ours.high - ours.low) / ours.value < 0.04, (block.time_table, machine)
 
 

@@ -14,8 +14,8 @@ import torch
 from tests.frameworks.runs import PROGRAMS, profile_from
 from trainfare.model.program import Program
 from trainfare.probe.torch_gradient_noise import MAX_BATCHES, MAX_COORDINATES, GradientNoise
-from trainfare.profiler.events import what_was_seen
-from trainfare.profiler.measure import Measured, measure
+from trainfare.profiler.events import summarize_events
+from trainfare.profiler.measure import MeasuredRun, measure
 
 D = 20
 
@@ -67,7 +67,7 @@ def test_large_model_is_sampled_evenly_over_all_its_parameters() -> None:
     assert torch.equal(noise._gradients[0], row[::stride].double())
 
 
-def profiled(batch: int, *, gradient_noise: bool) -> Measured:
+def profiled(batch: int, *, gradient_noise: bool) -> MeasuredRun:
     return measure(
         Program(command=(sys.executable, "torch_noise.py", "--batch-size", str(batch)), directory=str(PROGRAMS)),
         iterations=10,
@@ -79,8 +79,8 @@ def profiled(batch: int, *, gradient_noise: bool) -> Measured:
     )
 
 
-def noise_in(measured: Measured) -> float | None:
-    assert what_was_seen(measured.events).troubles == ()
+def noise_in(measured: MeasuredRun) -> float | None:
+    assert summarize_events(measured.events).troubles == ()
     profile = profile_from(measured)
     assert len(profile.iteration_seconds) == 10
     assert profile.operations

@@ -6,7 +6,7 @@ from statistics import median
 from tests.frameworks.runs import PROGRAMS, profile_from
 from trainfare.model.profile import Profile
 from trainfare.model.program import Program
-from trainfare.profiler.events import what_was_seen
+from trainfare.profiler.events import summarize_events
 from trainfare.profiler.measure import measure
 
 
@@ -20,7 +20,7 @@ def profiled(*, operator_times: bool) -> Profile:
         on_progress=lambda _: None,
         on_output=None,
     )
-    assert what_was_seen(measured.events).troubles == ()
+    assert summarize_events(measured.events).troubles == ()
     assert measured.ending == "enough"
     return profile_from(measured)
 

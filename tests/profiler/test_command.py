@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainfare.profiler.command import probe_blocking_flag, option_words, with_option
+from trainfare.profiler.command import option_words, probe_blocking_flag, with_option
 
 
 @pytest.mark.parametrize(

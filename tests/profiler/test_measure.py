@@ -78,8 +78,9 @@ def test_data_waits_agree_with_the_program(plain: ProfiledRun) -> None:
 
 
 def test_counts_are_exact(plain: ProfiledRun) -> None:
-    for name in ("samples", "batch_size", "iterations_per_epoch", "parameters"):
+    for name in ("samples", "iterations_per_epoch", "parameters"):
         assert getattr(plain.profile, name) == plain.own[name]
+    assert plain.profile.micro_batch_size == plain.own["batch_size"]
     assert plain.profile.gradient_bytes == plain.own["parameters"] * 4
     assert plain.profile.optimizer == "Adam"
     assert plain.profile.learning_rate == (1e-3,) * 25

@@ -51,7 +51,7 @@ def test_plan_ends_with_the_schedule() -> None:
     assert len(profiled("one_cycle").profile.learning_rate_plan) == EPOCHS
 
 
-@pytest.mark.parametrize("kind", ["plateau", "telling"])
+@pytest.mark.parametrize("kind", ["plateau", "impure"])
 def test_schedule_that_needs_a_metric_or_is_not_pure_has_no_plan(kind: str) -> None:
     profile = profiled(kind).profile
     assert profile.learning_rate_plan == ()
@@ -59,4 +59,4 @@ def test_schedule_that_needs_a_metric_or_is_not_pure_has_no_plan(kind: str) -> N
 
 
 def test_probe_never_calls_a_function_that_is_not_pure() -> None:
-    assert profiled("telling").own["calls"] == 1 + 20 // BATCHES
+    assert profiled("impure").own["calls"] == 1 + 20 // BATCHES

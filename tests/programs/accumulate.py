@@ -1,5 +1,5 @@
 """Gradient accumulation over four batches, bfloat16 autocast, a loader with workers, a loss scaler."""
-# ruff: noqa: T201 # it tells the test what it saw
+# ruff: noqa: T201 # it reports to the test
 # mypy: allow-untyped-calls
 
 import json

@@ -1,4 +1,4 @@
-"""Trains with the batch size that it is given; the largest are too large for it."""
+"""Trains with the given batch size; fails if it is larger than 256."""
 # mypy: allow-untyped-calls
 
 import argparse

@@ -1,4 +1,4 @@
-"""Trains in a forked child, from a stream of unknown length, with a loader made anew for every epoch."""
+"""Trains in a forked child, from a stream of unknown length, with a new loader for every epoch."""
 # mypy: allow-untyped-calls
 
 import multiprocessing

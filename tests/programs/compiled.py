@@ -1,5 +1,5 @@
-"""A compiled model, which must see no hook of anybody's."""
-# ruff: noqa: T201 # it tells the test what it saw
+"""A compiled model, which must not be affected by any hook."""
+# ruff: noqa: T201 # it reports to the test
 # mypy: allow-untyped-calls
 
 import json

@@ -1,4 +1,4 @@
-"""Starts children that would outlive it, one of them in a session of its own, and writes their ids to a file."""
+"""Starts children that would outlive it, one of them in its own session, and writes their process ids to a file."""
 # mypy: allow-untyped-calls
 
 import subprocess

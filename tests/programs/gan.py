@@ -1,5 +1,5 @@
 """Two optimizers that take turns, and no loader."""
-# ruff: noqa: T201 # it tells the test what it saw
+# ruff: noqa: T201 # it reports to the test
 # mypy: allow-untyped-calls
 
 import json
@@ -12,25 +12,25 @@ torch.manual_seed(1)
 torch.set_num_threads(1)
 generator = nn.Linear(4, 8)
 critic = nn.Linear(8, 1)
-of_generator = torch.optim.RMSprop(generator.parameters(), lr=1e-3)
-of_critic = torch.optim.Adam(critic.parameters(), lr=1e-3)
+generator_optimizer = torch.optim.RMSprop(generator.parameters(), lr=1e-3)
+critic_optimizer = torch.optim.Adam(critic.parameters(), lr=1e-3)
 ends, losses = [], []
 try:
     for _ in range(40):
         time.sleep(0.003)
         noise = torch.randn(16, 4)
-        of_critic.zero_grad()
+        critic_optimizer.zero_grad()
         loss = critic(generator(noise).detach()).mean() - critic(torch.randn(16, 8)).mean()
         loss.backward()
         losses.append(loss.item())
         try:
-            of_critic.step()
+            critic_optimizer.step()
         finally:
             ends.append(time.monotonic())
         time.sleep(0.003)
-        of_generator.zero_grad()
+        generator_optimizer.zero_grad()
         (-critic(generator(noise)).mean()).backward()
-        of_generator.step()
+        generator_optimizer.step()
 finally:
     parameters = sum(p.numel() for model in (generator, critic) for p in model.parameters())
     print(json.dumps({"ends": ends, "losses": losses, "parameters": parameters}), flush=True)

@@ -1,5 +1,5 @@
-"""A plain loop with everything prepared by accelerate, and gradient accumulation; prints what it saw as JSON."""
-# ruff: noqa: T201 # it tells the test what it saw
+"""A plain loop prepared by accelerate, with gradient accumulation; prints its own measurements as JSON."""
+# ruff: noqa: T201 # it reports to the test
 # mypy: ignore-errors
 
 import json

@@ -1,5 +1,5 @@
-"""The Trainer of Hugging Face on a tiny model made here; evaluates and saves every epoch, and prints what it saw."""
-# ruff: noqa: T201 # it tells the test what it saw
+"""The Trainer of Hugging Face on a tiny model; evaluates and saves every epoch and prints its own measurements."""
+# ruff: noqa: T201 # it reports to the test
 # mypy: ignore-errors
 
 import argparse
@@ -23,7 +23,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--max-steps", type=int, default=-1)
 parser.add_argument("--accumulate", type=int, default=1)
 parser.add_argument("--measure", choices=["callback", "block"], help="measures itself, for 15 iterations")
-parser.add_argument("--stop", action="store_true", help="and ends when they are seen")
+parser.add_argument("--stop", action="store_true", help="and ends after them")
 arguments = parser.parse_args()
 warnings.simplefilter("ignore")
 torch.set_num_threads(1)

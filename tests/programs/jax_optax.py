@@ -1,8 +1,8 @@
-"""JAX with optax, in several shapes. Clocks itself and prints what it saw as JSON.
+"""JAX with optax, in several shapes. Times itself and prints its own measurements as JSON.
 
 The loop sleeps, so that the length of an iteration does not hang on how busy the machine is.
 """
-# ruff: noqa: T201 # it tells the test what it saw
+# ruff: noqa: T201 # it reports to the test
 # mypy: ignore-errors
 
 import argparse
@@ -75,13 +75,13 @@ def scale(x):
     return x * 1.0
 
 
-seen = {"ends": [], "starts": [], "losses": [], "validations": []}
+report = {"ends": [], "starts": [], "losses": [], "validations": []}
 begun = time.monotonic()
 try:
     for _ in range(arguments.epochs):
         if arguments.shape == "scan":
             for start in range(0, SAMPLES - BATCH * STEPS + 1, BATCH * STEPS):
-                seen["starts"].append(time.monotonic())
+                report["starts"].append(time.monotonic())
                 xs = images[start : start + BATCH * STEPS].reshape(STEPS, BATCH, 8)
                 ys = labels[start : start + BATCH * STEPS].reshape(STEPS, BATCH)
                 try:
@@ -89,34 +89,34 @@ try:
                     losses.block_until_ready()
                     time.sleep(arguments.sleep * STEPS)
                 finally:
-                    seen["ends"].append(time.monotonic())
-                seen["losses"] += [float(loss) for loss in losses]
+                    report["ends"].append(time.monotonic())
+                report["losses"] += [float(loss) for loss in losses]
             continue
         for start in range(0, SAMPLES, BATCH):
             x, y = images[start : start + BATCH], labels[start : start + BATCH]
             time.sleep(arguments.sleep)
             x = scale(x)
-            seen["starts"].append(time.monotonic())
+            report["starts"].append(time.monotonic())
             try:
                 if arguments.shape in ("step", "lazy"):
                     params, opt_state, loss = step(params, opt_state, x, y)
                 elif arguments.shape == "eager":
                     loss, grads = gradient(params, x, y)
                     updates, opt_state = optimizer.update(grads, opt_state, params)
-                    seen["losses"].append(float(loss))
+                    report["losses"].append(float(loss))
                     params = optax.apply_updates(params, updates)
                 else:
                     params, loss = by_hand(params, x, y)
                 if arguments.shape != "eager":
-                    seen["losses"].append(loss if arguments.shape == "lazy" else float(loss))
+                    report["losses"].append(loss if arguments.shape == "lazy" else float(loss))
             finally:
-                seen["ends"].append(time.monotonic())
+                report["ends"].append(time.monotonic())
         begun = time.monotonic()
         for _ in range(5):
             time.sleep(0.01)
             float(accuracy(params, images[:30], labels[:30]))
-        seen["validations"].append(time.monotonic() - begun)
+        report["validations"].append(time.monotonic() - begun)
 finally:
-    seen["losses"] = [float(loss) for loss in seen["losses"]]
-    seen["parameters"] = 8 * 16 + 16 * 3
-    print(json.dumps(seen), flush=True)
+    report["losses"] = [float(loss) for loss in report["losses"]]
+    report["parameters"] = 8 * 16 + 16 * 3
+    print(json.dumps(report), flush=True)

@@ -1,8 +1,8 @@
-"""Keras on the backend that KERAS_BACKEND names. Clocks itself with a callback and prints what it saw as JSON.
+"""Keras on the backend that KERAS_BACKEND names. Times itself with a callback and prints its own measurements as JSON.
 
 The data pipeline sleeps, so that the length of an iteration does not hang on how busy the machine is.
 """
-# ruff: noqa: T201 # it tells the test what it saw
+# ruff: noqa: T201 # it reports to the test
 # mypy: ignore-errors
 
 import argparse
@@ -24,7 +24,7 @@ parser.add_argument("--two", action="store_true", help="Keras 2, which tf.keras 
 parser.add_argument("--save", type=Path)
 parser.add_argument("--swallow", action="store_true")
 parser.add_argument("--measure", choices=["callback", "block"], help="measures itself, for 15 iterations")
-parser.add_argument("--stop", action="store_true", help="and ends when they are seen")
+parser.add_argument("--stop", action="store_true", help="and ends after them")
 arguments = parser.parse_args()
 if arguments.two:
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
@@ -38,14 +38,14 @@ numbers = np.random.default_rng(0)
 images = numbers.normal(size=(SAMPLES, 8)).astype("float32")
 labels = numbers.integers(3, size=SAMPLES)
 
-seen = {"ends": [], "means": [], "validations": [], "epochs": [], "swallowed": 0}
+report = {"ends": [], "means": [], "validations": [], "epochs": [], "swallowed": 0}
 
 
 class Clocked(keras.Sequential):
     def evaluate(self, *args, **options):
         begun = time.monotonic()
         result = super().evaluate(*args, **options)
-        seen["validations"].append(time.monotonic() - begun)
+        report["validations"].append(time.monotonic() - begun)
         return result
 
 
@@ -61,23 +61,23 @@ model.compile(
 
 class Clock(keras.callbacks.Callback):
     def on_epoch_begin(self, epoch, logs=None):
-        seen["ends"].append([time.monotonic()])
-        seen["means"].append([])
+        report["ends"].append([time.monotonic()])
+        report["means"].append([])
 
     def on_train_batch_end(self, batch, logs=None):
         time.sleep(arguments.sleep)
-        seen["ends"][-1].append(time.monotonic())
-        seen["means"][-1].append(logs["loss"])
+        report["ends"][-1].append(time.monotonic())
+        report["means"][-1].append(logs["loss"])
 
     def on_test_batch_end(self, batch, logs=None):
         time.sleep(0.02)
 
     def on_epoch_end(self, epoch, logs=None):
-        seen["epochs"].append(logs)
+        report["epochs"].append(logs)
 
 
 callbacks = [Clock(), keras.callbacks.EarlyStopping(monitor="val_loss", patience=7)]
-asked = []
+calls = []
 
 
 def halved_every_second_epoch(epoch, rate):
@@ -85,7 +85,7 @@ def halved_every_second_epoch(epoch, rate):
 
 
 def counting(epoch):
-    asked.append(epoch)
+    calls.append(epoch)
     return 1e-2 / (epoch + 1)
 
 
@@ -119,17 +119,17 @@ try:
         for _ in range(10):
             try:
                 train()
-            except BaseException as error:  # noqa: BLE001 # that is the point
-                seen["swallowed"] += 1
+            except BaseException as error:  # noqa: BLE001 # the behaviour under test
+                report["swallowed"] += 1
                 print("swallowed", type(error).__name__, flush=True)
     else:
         with measured if arguments.measure == "block" else contextlib.nullcontext():
             train()
 finally:
     if arguments.measure:
-        seen["profile"] = measured.profile and measured.profile.id
-    seen["asked"] = asked
-    seen["parameters"] = model.count_params()
-    seen["samples"], seen["batch_size"], seen["validation_samples"] = SAMPLES, BATCH, 30
-    seen["final"] = [float(np.sum(w.numpy())) for w in model.weights if w.value is not None]
-    print(json.dumps(seen), flush=True)
+        report["profile"] = measured.profile and measured.profile.id
+    report["calls"] = calls
+    report["parameters"] = model.count_params()
+    report["samples"], report["batch_size"], report["validation_samples"] = SAMPLES, BATCH, 30
+    report["final"] = [float(np.sum(w.numpy())) for w in model.weights if w.value is not None]
+    print(json.dumps(report), flush=True)

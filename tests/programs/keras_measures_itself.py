@@ -1,5 +1,5 @@
-"""Measures a `fit` of its own, which must train to its end all the same."""
-# ruff: noqa: T201 # it tells the test what it saw
+"""Measures its own `fit`, which must still train to its end."""
+# ruff: noqa: T201 # it reports to the test
 # mypy: ignore-errors
 
 import json
@@ -22,7 +22,7 @@ print(
             "epochs": [len(history.epoch), len(again.epoch)],
             "iterations": profile and len(profile.iteration_seconds),
             "framework": profile and profile.framework,
-            "batch_size": profile and profile.batch_size,
+            "batch_size": profile and profile.micro_batch_size,
         }
     )
 )

@@ -1,5 +1,5 @@
-"""Keras without `fit`: `train_on_batch` and `evaluate` in a loop. Clocks itself and prints what it saw as JSON."""
-# ruff: noqa: T201 # it tells the test what it saw
+"""Keras without `fit`: `train_on_batch` and `evaluate` in a loop, which prints its own measurements as JSON."""
+# ruff: noqa: T201 # it reports to the test
 # mypy: ignore-errors
 
 import json
@@ -14,18 +14,18 @@ numbers = np.random.default_rng(0)
 images, labels = numbers.normal(size=(100, 8)).astype("float32"), numbers.integers(3, size=100)
 model = keras.Sequential([keras.layers.Input((8,)), keras.layers.Dense(3)])
 model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-seen = {"ends": [], "validations": []}
+report = {"ends": [], "validations": []}
 try:
     for _ in range(3):
-        seen["ends"].append([time.monotonic()])
+        report["ends"].append([time.monotonic()])
         for start in range(0, 100, 10):
             time.sleep(0.006)
             try:
                 model.train_on_batch(images[start : start + 10], labels[start : start + 10])
             finally:
-                seen["ends"][-1].append(time.monotonic())
+                report["ends"][-1].append(time.monotonic())
         begun = time.monotonic()
         model.evaluate(images, labels, verbose=0)
-        seen["validations"].append(time.monotonic() - begun)
+        report["validations"].append(time.monotonic() - begun)
 finally:
-    print(json.dumps(seen), flush=True)
+    print(json.dumps(report), flush=True)

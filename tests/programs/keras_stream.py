@@ -1,4 +1,4 @@
-"""Keras on a `PyDataset` that does not tell its batch size, in a loop of `fit` calls of one epoch."""
+"""Keras on a `PyDataset` of unknown batch size, in a loop of `fit` calls of one epoch."""
 # mypy: ignore-errors
 
 import keras

@@ -1,8 +1,8 @@
-"""Lightning with a sanity check, validation, early stopping and checkpoints; prints what it saw as JSON.
+"""Lightning with a sanity check, validation, early stopping and checkpoints; prints its own measurements as JSON.
 
 `--max-steps N` plans by steps instead of epochs; `--old` imports it as `pytorch_lightning`.
 """
-# ruff: noqa: T201 # it tells the test what it saw
+# ruff: noqa: T201 # it reports to the test
 # mypy: ignore-errors
 
 import argparse
@@ -21,7 +21,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--max-steps", type=int)
 parser.add_argument("--old", action="store_true")
 parser.add_argument("--measure", choices=["callback", "block"], help="measures itself, for 15 iterations")
-parser.add_argument("--stop", action="store_true", help="and ends when they are seen")
+parser.add_argument("--stop", action="store_true", help="and ends after them")
 arguments = parser.parse_args()
 
 warnings.simplefilter("ignore")

@@ -1,5 +1,5 @@
-"""Measures its own loop, twice, and prints what came of it."""
-# ruff: noqa: T201 # it tells the test what it saw
+"""Measures its own loop twice and prints the results."""
+# ruff: noqa: T201 # it reports to the test
 # mypy: allow-untyped-calls
 
 import json

@@ -1,5 +1,5 @@
-"""Trains with no framework at all."""
-# ruff: noqa: T201 # it tells the test what it saw
+"""Trains without any framework."""
+# ruff: noqa: T201 # it reports to the test
 
 weights = [0.5, 0.25]
 for _ in range(100):

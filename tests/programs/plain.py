@@ -1,8 +1,8 @@
-"""A plain loop that clocks itself and, however it ends, prints what it saw as JSON.
+"""A plain loop that times itself and prints its own measurements as JSON, however it ends.
 
-Each iteration sleeps in the forward pass, so that its length does not hang on how busy the machine is.
+Each iteration sleeps in the forward pass, so that its length does not depend on how busy the machine is.
 """
-# ruff: noqa: T201 # it tells the test what it saw
+# ruff: noqa: T201 # it reports to the test
 # mypy: allow-untyped-calls
 
 import argparse
@@ -21,7 +21,7 @@ parser.add_argument("--hang-at", type=int)
 parser.add_argument("--sleep", type=float, default=0.006)
 parser.add_argument("--without-modes", action="store_true", help="never call eval() or train()")
 parser.add_argument("--workers", type=int, default=0)
-parser.add_argument("--tell", type=Path, help="make this file once it has trained for an epoch")
+parser.add_argument("--touch", type=Path, help="create this file after the first epoch")
 arguments = parser.parse_args()
 
 torch.manual_seed(1)
@@ -64,7 +64,7 @@ try:
             loss.backward()
             losses.append(loss.item())
             if arguments.crash_at == len(losses):
-                raise RuntimeError("the data is spoilt")
+                raise RuntimeError("the data is corrupt")
             if arguments.hang_at == len(losses):
                 time.sleep(3600)
             try:
@@ -80,8 +80,8 @@ try:
                 time.sleep(0.01)
                 model(image)
         validations.append(time.monotonic() - begun)
-        if arguments.tell:
-            arguments.tell.touch()
+        if arguments.touch:
+            arguments.touch.touch()
 finally:
     print(
         json.dumps(

@@ -1,4 +1,4 @@
-"""A loss that falls for twelve epochs and then stays where it is."""
+"""A loss that falls for twelve epochs and then stays constant."""
 # mypy: allow-untyped-calls
 
 import time

@@ -1,5 +1,5 @@
-"""Swallows whatever is raised in its loop, and trains on for ever."""
-# ruff: noqa: T201 # it tells the test what it saw
+"""Swallows every exception in its loop and trains for ever."""
+# ruff: noqa: T201 # it reports to the test
 # mypy: allow-untyped-calls
 
 import torch
@@ -11,5 +11,5 @@ while True:
         optimizer.zero_grad()
         (weight**2).sum().backward()
         optimizer.step()
-    except BaseException as error:  # noqa: BLE001 # what it is about
+    except BaseException as error:  # noqa: BLE001 # the behaviour under test
         print("swallowed", type(error).__name__, flush=True)

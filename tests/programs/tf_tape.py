@@ -1,8 +1,8 @@
-"""Loops over `tf.GradientTape`, in several shapes. Clocks itself and prints what it saw as JSON.
+"""Loops over `tf.GradientTape`, in several shapes. Times itself and prints its own measurements as JSON.
 
 The data pipeline sleeps, so that the length of an iteration does not hang on how busy the machine is.
 """
-# ruff: noqa: T201 # it tells the test what it saw
+# ruff: noqa: T201 # it reports to the test
 # mypy: ignore-errors
 
 import argparse
@@ -29,14 +29,14 @@ validation = tf.data.Dataset.from_tensor_slices((images[:30], labels[:30])).batc
 model = tf.keras.Sequential([tf.keras.layers.Input((8,)), tf.keras.layers.Dense(16), tf.keras.layers.Dense(3)])
 optimizer = tf.keras.optimizers.Adam(1e-2)
 cross_entropy = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-seen = {"starts": [], "ends": [], "losses": [], "validations": []}
+report = {"starts": [], "ends": [], "losses": [], "validations": []}
 
 
 def step(x, y):
     with tf.GradientTape() as tape:
         loss = cross_entropy(y, model(x, training=True))
     if arguments.shape == "eager":
-        seen["losses"].append(float(loss))
+        report["losses"].append(float(loss))
     gradients = tape.gradient(loss, model.trainable_variables)
     optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
     return loss
@@ -55,14 +55,14 @@ compiled = tf.function(step, reduce_retracing=True)
 forward = tf.function(lambda x: model(x, training=False))
 try:
     for _ in range(arguments.epochs):
-        seen["starts"].append(time.monotonic())
+        report["starts"].append(time.monotonic())
         if arguments.shape == "loop":
             try:
-                seen["losses"].append(float(epoch(training)))
+                report["losses"].append(float(epoch(training)))
             finally:
-                seen["ends"].append(time.monotonic())
+                report["ends"].append(time.monotonic())
             continue
-        seen["ends"].append([seen["starts"][-1]])
+        report["ends"].append([report["starts"][-1]])
         for x, y in training:
             time.sleep(arguments.sleep)
             try:
@@ -70,15 +70,15 @@ try:
                     step(x, y)
                 else:
                     loss = compiled(x, y)
-                    seen["losses"].append(float(loss))
+                    report["losses"].append(float(loss))
             finally:
-                seen["ends"][-1].append(time.monotonic())
+                report["ends"][-1].append(time.monotonic())
         begun = time.monotonic()
-        batches = iter(validation)  # held: TensorFlow may take a tenth of a second to let go of an iterator
+        batches = iter(validation)  # a reference: TensorFlow may take a tenth of a second to delete an iterator
         while (batch := next(batches, None)) is not None:
             time.sleep(0.01)
             forward(batch[0])
-        seen["validations"].append(time.monotonic() - begun)
+        report["validations"].append(time.monotonic() - begun)
 finally:
-    seen["parameters"], seen["samples"], seen["batch_size"] = model.count_params(), SAMPLES, BATCH
-    print(json.dumps(seen), flush=True)
+    report["parameters"], report["samples"], report["batch_size"] = model.count_params(), SAMPLES, BATCH
+    print(json.dumps(report), flush=True)

@@ -1,5 +1,5 @@
-"""Data parallel in two processes, under torchrun or, with `spawn`, started by itself. Rank 0 prints what it saw."""
-# ruff: noqa: T201 # it tells the test what it saw
+"""Data parallel in two processes, started by torchrun or, with `spawn`, by itself. Rank 0 prints its measurements."""
+# ruff: noqa: T201 # it reports to the test
 # mypy: allow-untyped-calls
 
 import json

@@ -1,4 +1,4 @@
-"""A model compiled by Inductor, which keeps what it compiled in TORCHINDUCTOR_CACHE_DIR."""
+"""A model compiled by Inductor, which caches its code in TORCHINDUCTOR_CACHE_DIR."""
 # mypy: allow-untyped-calls
 
 import torch

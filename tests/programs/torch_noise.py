@@ -1,5 +1,5 @@
-"""Linear regression whose gradient noise is known: see tests/probe/test_torch_noise.py."""
-# ruff: noqa: T201 # it tells the test what it saw
+"""Linear regression whose gradient noise is known: see tests/probe/test_torch_gradient_noise.py."""
+# ruff: noqa: T201 # it reports to the test
 # mypy: allow-untyped-calls
 
 import argparse
@@ -18,15 +18,15 @@ truth = torch.ones(dimensions) / dimensions**0.5
 data = TensorDataset(inputs, inputs @ truth + torch.randn(samples))
 weights = torch.nn.Parameter(torch.zeros(dimensions))
 optimizer = torch.optim.SGD([weights], lr=1e-9)  # so slow that the weights stay at 0
-norms, seen = [], set()
+norms, weight_sums = [], set()
 try:
     while True:
         for x, y in DataLoader(data, batch_size=options.batch_size, shuffle=True):
             optimizer.zero_grad()
             (0.5 * (x @ weights - y).square().mean()).backward()
             optimizer.step()
-            seen.add(weights.detach().sum().item())
+            weight_sums.add(weights.detach().sum().item())
             assert weights.grad is not None
             norms.append(float(weights.grad.norm()))  # as programs do that log it
 finally:
-    print(json.dumps({"iterations": len(norms), "weights": len(seen)}))
+    print(json.dumps({"iterations": len(norms), "weights": len(weight_sums)}))

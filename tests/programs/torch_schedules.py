@@ -1,5 +1,5 @@
 """A small program with a scheduler of the given kind; prints the learning rate at the start of each of its epochs."""
-# ruff: noqa: T201, PERF401, PLW0108 # it tells the test what it saw, and is written as programs are
+# ruff: noqa: T201, PERF401, PLW0108 # it reports to the test, and is written as programs are
 # mypy: ignore-errors
 
 import argparse
@@ -15,7 +15,7 @@ lines: list[int] = []
 
 
 class Warmup(schedulers.LRScheduler):
-    """As programs write their own."""
+    """A scheduler class of the program."""
 
     def __init__(self, optimizer, steps: int) -> None:
         self.steps = steps
@@ -28,7 +28,7 @@ class Warmup(schedulers.LRScheduler):
         return rates
 
 
-def told(epoch: int) -> float:
+def counting(epoch: int) -> float:
     lines.append(epoch)
     return 0.9**epoch
 
@@ -59,7 +59,7 @@ by_epoch = {
     "sequential": sequential,
     "option": by_option,
     "own": lambda o: Warmup(o, 5),
-    "telling": lambda o: schedulers.LambdaLR(o, told),
+    "impure": lambda o: schedulers.LambdaLR(o, counting),
     "plateau": lambda o: schedulers.ReduceLROnPlateau(o),
 }
 by_iteration = {

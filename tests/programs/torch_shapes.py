@@ -1,8 +1,8 @@
-"""One training loop in many shapes, by name: it clocks itself and, however it ends, prints what it saw as JSON.
+"""One training loop in many shapes, by name: it times itself and prints its own measurements as JSON, however it ends.
 
-Each iteration sleeps in the forward pass, so that its length does not hang on how busy the machine is.
+Each iteration sleeps in the forward pass, so that its length does not depend on how busy the machine is.
 """
-# ruff: noqa: T201 # it tells the test what it saw
+# ruff: noqa: T201 # it reports to the test
 # mypy: allow-untyped-calls
 
 import json
@@ -62,7 +62,7 @@ def train(loader: DataLoader[tuple[Tensor, ...]], optimizer: torch.optim.Optimiz
 
 
 def autocast(enabled: bool) -> None:
-    """bfloat16 with a loss scaler; the fourth gradient is spoilt, so an enabled scaler skips that step."""
+    """bfloat16 with a loss scaler; the fourth gradient is infinite, so an enabled scaler skips that step."""
     optimizer = torch.optim.AdamW(parameters, lr=1e-3)
     scaler = torch.amp.GradScaler("cpu", enabled=enabled, init_scale=1024.0)
     for _ in range(EPOCHS):
@@ -71,13 +71,13 @@ def autocast(enabled: bool) -> None:
             with torch.autocast("cpu", dtype=torch.bfloat16):
                 loss = loss_of(batch)
             scaler.scale(loss).backward()
-            spoilt = enabled and len(losses) == 3 and scaler.get_scale() == 1024.0
-            if spoilt and parameters[0].grad is not None:
+            overflows = enabled and len(losses) == 3 and scaler.get_scale() == 1024.0
+            if overflows and parameters[0].grad is not None:
                 parameters[0].grad.fill_(float("inf"))
             try:
                 scaler.step(optimizer)
             finally:
-                if not spoilt:
+                if not overflows:
                     losses.append(loss.item())
                     ends.append(time.monotonic())
             scaler.update()
@@ -128,7 +128,7 @@ def stream() -> None:
 
 
 def checkpoints() -> None:
-    """After every fourth step, inside the pass, and after validation, before train() is called again."""
+    """Saves after the fourth step of each pass, and after validation, before train() is called again."""
     optimizer = torch.optim.Adam(parameters, lr=1e-3)
     warm = torch.optim.lr_scheduler.LinearLR(optimizer, total_iters=5)
     after = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=50)
@@ -170,7 +170,7 @@ validations: list[float] = []
 
 
 class OwnOptimizer:
-    """Knows nothing of torch.optim."""
+    """An optimizer that does not use torch.optim."""
 
     def step(self) -> None:
         with torch.no_grad():
@@ -198,7 +198,7 @@ def own_optimizer() -> None:
 
 
 def in_backward() -> None:
-    """An optimizer for each parameter steps as soon as its gradient is there, and frees it."""
+    """An optimizer for each parameter steps as soon as its gradient is computed, and frees it."""
     optimizers: dict[Tensor, torch.optim.Optimizer] = {
         parameter: torch.optim.SGD([parameter], lr=0.01) for parameter in parameters
     }
@@ -220,7 +220,7 @@ def in_backward() -> None:
 
 
 def data_parallel() -> None:
-    """Without a GPU it passes the call on."""
+    """Without a GPU DataParallel only forwards the call."""
     global model  # noqa: PLW0603 # a small program
     model = nn.DataParallel(model)
     optimizer = torch.optim.SGD(parameters, lr=0.01)
@@ -242,7 +242,7 @@ def recomputed() -> None:
             step(optimizer)
 
 
-def workers_that_persist() -> None:
+def persistent_workers() -> None:
     optimizer = torch.optim.SGD(parameters, lr=0.01)
     loader = DataLoader(data, batch_size=BATCH, num_workers=2, persistent_workers=True)
     for _ in range(EPOCHS):
@@ -263,7 +263,7 @@ def accumulated() -> None:
 
 
 def compiled() -> None:
-    """With the backend that compiles nothing: what is caught and run again is the same."""
+    """With a backend that captures graphs and runs them eagerly."""
     global model  # noqa: PLW0603 # a small program
     model = torch.compile(model, backend="aot_eager")  # type: ignore[assignment] # a module that wraps it
     optimizer = torch.optim.SGD(parameters, lr=0.01)
@@ -272,7 +272,7 @@ def compiled() -> None:
 
 
 class SignDescent(torch.optim.Optimizer):
-    """Of the program's own making."""
+    """An optimizer class of the program."""
 
     def __init__(self, params: Iterable[Tensor], lr: float) -> None:
         super().__init__(params, {"lr": lr})
@@ -291,7 +291,7 @@ def own_subclass() -> None:
 
 
 def warm_up_first() -> None:
-    """Two backward passes before there is an optimizer: they are no training."""
+    """Two backward passes before there is an optimizer, which are not training."""
     for _ in range(2):
         loss_of((inputs[:BATCH], targets[:BATCH])).backward()
     model.zero_grad()
@@ -309,7 +309,7 @@ SHAPES: dict[str, Callable[[], None]] = {
     "in_backward": in_backward,
     "data_parallel": data_parallel,
     "recomputed": recomputed,
-    "workers_that_persist": workers_that_persist,
+    "persistent_workers": persistent_workers,
     "warm_up_first": warm_up_first,
     "accumulated": accumulated,
     "compiled": compiled,

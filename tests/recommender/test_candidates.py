@@ -12,7 +12,7 @@ TODAY = date(2026, 11, 16)
 
 
 def found(*offers: Offer, scope: Scope | None = None, world_size: int = 1, **profile: Any) -> Candidates:
-    measured = make_profile(**({"batch_size": 32} | profile), world_size=world_size)
+    measured = make_profile(**({"micro_batch_size": 32} | profile), world_size=world_size)
     sizes = sensible_batch_sizes([measured], scope or Scope())
     return candidates(offers, [measured], today=TODAY, scope=scope or Scope(), batch_sizes=sizes)
 
@@ -21,39 +21,39 @@ def shapes(of: Candidates) -> list[tuple[int, int]]:
     return [(c.nodes, c.working_gpus_per_node) for c in of.candidates]
 
 
-def test_every_rentable_offer_is_one_candidate_at_the_batch_of_the_profile() -> None:
+def test_each_rentable_offer_is_one_candidate_at_the_profiled_batch_size() -> None:
     offer, retired = make_offer(), make_offer(region="eu-west-1", retired_on=TODAY)
     assert [(c.offer, c.nodes, c.batch_size) for c in found(offer, retired).candidates] == [(offer, 1, 32)]
 
 
-def test_pytorch_programs_are_not_sent_to_accelerators_they_do_not_know() -> None:
+def test_pytorch_programs_get_no_accelerators_that_they_do_not_run_on() -> None:
     tpu = make_offer(vm_type=make_vm_type(gpu=make_gpu(name="TPUv3", vendor="google")))
     of_pytorch = found(tpu, make_offer(), framework="pytorch")
-    assert (len(of_pytorch.candidates), of_pytorch.foreign) == (1, 1)
-    assert found(tpu, framework="jax").foreign == 0
+    assert (len(of_pytorch.candidates), of_pytorch.incompatible) == (1, 1)
+    assert found(tpu, framework="jax").incompatible == 0
 
 
-def test_of_two_regions_the_dearer_is_left_out() -> None:
-    dear, cheap = make_offer(region="a", usd_per_hour=2.0), make_offer(region="b", usd_per_hour=1.0)
-    assert [c.offer for c in found(dear, cheap).candidates] == [cheap]
+def test_only_the_cheapest_region_of_a_machine_is_a_candidate() -> None:
+    expensive, cheap = make_offer(region="a", usd_per_hour=2.0), make_offer(region="b", usd_per_hour=1.0)
+    assert [c.offer for c in found(expensive, cheap).candidates] == [cheap]
 
 
-def test_on_spot_a_dearer_region_stays_that_is_interrupted_less() -> None:
+def test_on_spot_a_more_expensive_region_with_fewer_interruptions_is_a_candidate() -> None:
     regions = {"a": 0.3, "b": 0.4, "c": 0.5}
     offers = [make_offer(region=region, usd_per_hour=usd, market="spot") for region, usd in regions.items()]
-    kept = candidates(
+    result = candidates(
         offers,
         [make_profile()],
         today=TODAY,
         scope=Scope(),
         batch_sizes=(32,),
-        interrupted=lambda offer: {"a": 0.2, "b": 0.2, "c": 0.1}[offer.region],
+        interruptions_per_hour=lambda offer: {"a": 0.2, "b": 0.2, "c": 0.1}[offer.region],
     )
-    assert [c.offer.region for c in kept.candidates] == ["a", "c"]
+    assert [c.offer.region for c in result.candidates] == ["a", "c"]
 
 
 @pytest.mark.parametrize(
-    ("scope", "kept"),
+    ("scope", "machines"),
     [
         (Scope(), {"aws/small", "gcp/large"}),
         (Scope(providers=("gcp",)), {"gcp/large"}),
@@ -68,36 +68,36 @@ def test_on_spot_a_dearer_region_stays_that_is_interrupted_less() -> None:
         (Scope(quota=(Quota(name="aws/small", limit=1),)), {"aws/small", "gcp/large"}),
     ],
 )
-def test_only_what_is_in_scope_is_a_candidate(scope: Scope, kept: set[str]) -> None:
+def test_only_offers_in_scope_are_candidates(scope: Scope, machines: set[str]) -> None:
     t4, a100 = make_gpu(name="T4", memory_gib=16), make_gpu(name="A100", memory_gib=40)
     small = make_offer(vm_type=make_vm_type(provider="aws", name="small", gpu=t4, gpus=1), region="here")
     large = make_offer(vm_type=make_vm_type(provider="gcp", name="large", gpu=a100, gpus=8), region="there")
     of = found(small, large, scope=scope)
-    assert {c.offer.vm_type.key for c in of.candidates} == kept
-    assert of.outside == 2 - len(kept)
+    assert {c.offer.vm_type.key for c in of.candidates} == machines
+    assert of.outside == 2 - len(machines)
 
 
-def test_a_program_that_uses_one_gpu_is_sent_to_one() -> None:
+def test_a_program_that_used_one_gpu_gets_one_gpu() -> None:
     eight = make_offer(vm_type=make_vm_type(gpu=make_gpu(), gpus=8))
     assert shapes(found(eight)) == [(1, 1)]
 
 
-def test_a_program_that_uses_several_is_sent_to_clusters() -> None:
+def test_a_program_that_used_several_gpus_gets_clusters() -> None:
     four = make_offer(vm_type=make_vm_type(gpu=make_gpu(), gpus=4))
-    assert shapes(found(four, world_size=2, batch_size=64)) == [(1, 1), (1, 4), (2, 4), (4, 4), (8, 4)]
-    assert shapes(found(four, scope=Scope(nodes=3), batch_size=64)) == [(1, 1), (1, 4), (2, 4), (3, 4)]
+    assert shapes(found(four, world_size=2, micro_batch_size=32)) == [(1, 1), (1, 4), (2, 4), (4, 4), (8, 4)]
+    assert shapes(found(four, scope=Scope(nodes=3), micro_batch_size=64)) == [(1, 1), (1, 4), (2, 4), (3, 4)]
     assert shapes(found(four, scope=Scope(nodes=1), world_size=2)) == [(1, 1), (1, 4)]
 
 
-def test_a_quota_bounds_the_cluster() -> None:
+def test_a_quota_limits_the_number_of_nodes() -> None:
     four = make_offer(vm_type=make_vm_type(gpu=make_gpu(name="T4"), gpus=4))
     scope = Scope(nodes=8, quota=(Quota(name="T4", limit=11),))
-    assert shapes(found(four, scope=scope, batch_size=64)) == [(1, 1), (1, 4), (2, 4)]
+    assert shapes(found(four, scope=scope, micro_batch_size=64)) == [(1, 1), (1, 4), (2, 4)]
 
 
-def test_a_batch_is_never_shared_by_more_gpus_than_it_has_samples() -> None:
+def test_a_batch_is_never_shared_by_more_gpus_than_samples() -> None:
     four = make_offer(vm_type=make_vm_type(gpu=make_gpu(), gpus=4))
-    assert shapes(found(four, scope=Scope(nodes=2), batch_size=5)) == [(1, 1), (1, 4)]
+    assert shapes(found(four, scope=Scope(nodes=2), micro_batch_size=5)) == [(1, 1), (1, 4)]
 
 
 @pytest.mark.parametrize(
@@ -114,17 +114,21 @@ def test_a_batch_is_never_shared_by_more_gpus_than_it_has_samples() -> None:
         (("python", "train.py"), None),
     ],
 )
-def test_the_command_tells_how_to_set_a_batch_size(command: tuple[str, ...], option: str | None) -> None:
+def test_the_option_that_sets_the_batch_size_is_found_in_the_command(
+    command: tuple[str, ...], option: str | None
+) -> None:
     assert batch_option(make_program(command=command), 32) == option
 
 
-def test_other_batch_sizes_are_sensible_where_the_command_can_set_them() -> None:
-    told = make_profile(program=make_program(command=("python", "t.py", "--batch-size", "32")), micro_batch_size=32)
-    silent = make_profile(program=make_program(command=("python", "t.py")), micro_batch_size=32)
-    assert sensible_batch_sizes([told], Scope()) == (32, 8, 16, 64, 128)
-    assert sensible_batch_sizes([silent], Scope()) == (32,)
-    assert sensible_batch_sizes([silent], Scope(any_batch_size=True)) == (32, 8, 16, 64, 128)
-    assert sensible_batch_sizes([told], Scope(batch_sizes=(48,))) == (48,)
+def test_other_batch_sizes_are_considered_if_the_command_can_set_them() -> None:
+    adjustable = make_profile(
+        program=make_program(command=("python", "t.py", "--batch-size", "32")), micro_batch_size=32
+    )
+    fixed = make_profile(program=make_program(command=("python", "t.py")), micro_batch_size=32)
+    assert sensible_batch_sizes([adjustable], Scope()) == (32, 8, 16, 64, 128)
+    assert sensible_batch_sizes([fixed], Scope()) == (32,)
+    assert sensible_batch_sizes([fixed], Scope(any_batch_size=True)) == (32, 8, 16, 64, 128)
+    assert sensible_batch_sizes([adjustable], Scope(batch_sizes=(48,))) == (48,)
 
 
 def test_no_batch_is_larger_than_the_data_set() -> None:

@@ -3,12 +3,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.makers import make_candidate, make_estimate, make_offer, make_vm_type
-from trainfare.errors import InfeasibleError
 from trainfare.model.estimate import Estimate, MemoryFit
 from trainfare.model.interval import Interval
 from trainfare.model.offer import Market
 from trainfare.model.plan import Goal
-from trainfare.recommender.choose import IdealPoint, best_of, best_per_machine, choosable, ideal_point, in_order, score
+from trainfare.recommender.choose import (
+    IdealPoint,
+    best_of,
+    best_per_machine,
+    ideal_point,
+    in_order,
+    not_rejected,
+    reject_ineligible,
+    score,
+)
 
 CHEAPEST, FASTEST = Goal(kind="cheapest"), Goal(kind="fastest")
 
@@ -49,14 +57,14 @@ some_estimates = st.lists(
     ),
     min_size=1,
     max_size=12,
-    unique_by=lambda e: (e.candidate.offer.vm_type.name, e.candidate.nodes, e.candidate.batch_size),
+    unique_by=lambda e: e.candidate,
 )
-"""Of one candidate there is one estimate."""
+"""One estimate for each candidate."""
 
 
 @given(some_estimates)
 def test_the_first_is_the_best_and_is_not_dominated(estimates: list[Estimate]) -> None:
-    """Against brute force: no other is at least as cheap and as fast, and better in one of them."""
+    """Compared with brute force: no other is at least as cheap and as fast, and better in one of them."""
     for goal in (CHEAPEST, FASTEST):
         first = in_order(estimates, goal)[0]
         for other in estimates:
@@ -74,39 +82,34 @@ def test_more_offers_never_make_the_best_worse(estimates: list[Estimate], more: 
     assert in_order([*estimates, *more], CHEAPEST)[0].usd.value <= in_order(estimates, CHEAPEST)[0].usd.value
 
 
-@given(some_estimates, st.randoms(use_true_random=False))
-def test_the_order_does_not_depend_on_the_order_of_the_offers(estimates: list[Estimate], random: object) -> None:
+@given(some_estimates, st.randoms(use_true_random=False), st.sampled_from([CHEAPEST, FASTEST, weighted(0.4)]))
+def test_the_order_does_not_depend_on_the_order_of_the_offers(
+    estimates: list[Estimate], random: object, goal: Goal
+) -> None:
     shuffled = list(estimates)
     random.shuffle(shuffled)  # type: ignore[attr-defined]  # hypothesis gives a random.Random
-    assert [(e.usd, e.seconds) for e in in_order(shuffled, CHEAPEST)] == [
-        (e.usd, e.seconds) for e in in_order(estimates, CHEAPEST)
-    ]
+    assert in_order(shuffled, goal) == in_order(estimates, goal)
 
 
-def test_what_does_not_fit_is_never_chosen() -> None:
+def test_a_candidate_that_does_not_fit_is_rejected() -> None:
     small, large = estimate("small", usd=0.1, needs_gib=99), estimate("large")
-    assert choosable([small, large], spot=False) == (large,)
+    assert reject_ineligible([small, large], spot=False) == ((large,), {small.candidate: "does_not_fit"})
 
 
-def test_spot_is_chosen_only_when_allowed() -> None:
+def test_spot_is_eligible_only_if_allowed() -> None:
     spot, steady = estimate(usd=0.3, market="spot"), estimate(usd=1.0)
-    assert choosable([spot, steady], spot=False) == (steady,)
-    assert choosable([spot, steady], spot=True) == (spot, steady)
+    assert reject_ineligible([spot, steady], spot=False) == ((steady,), {spot.candidate: "market_not_allowed"})
+    assert reject_ineligible([spot, steady], spot=True) == ((spot, steady), {})
 
 
-def test_when_nothing_fits_the_answer_says_how_much_is_needed() -> None:
-    with pytest.raises(InfeasibleError, match=r"needs about 99 GiB.*largest GPU has 16 GiB"):
-        choosable([estimate(needs_gib=99)], spot=False)
+def test_rejected_candidates_are_left_out_by_equality() -> None:
+    a, b = estimate("a"), estimate("b")
+    assert not_rejected([b, a], {estimate("a").candidate: "beyond_deadline"}) == (b,)
 
 
-def test_when_nothing_is_left_the_answer_says_what_to_do() -> None:
-    with pytest.raises(InfeasibleError, match="no-operations"):
-        choosable([], spot=False)
-
-
-def test_a_machine_is_listed_once_a_market() -> None:
-    dear, cheap, spot = estimate(usd=2.0), estimate(usd=1.0), estimate(usd=0.5, market="spot")
-    assert best_per_machine(in_order([dear, cheap, spot], CHEAPEST)) == (spot, cheap)
+def test_a_machine_is_listed_once_per_market() -> None:
+    expensive, cheap, spot = estimate(usd=2.0), estimate(usd=1.0), estimate(usd=0.5, market="spot")
+    assert best_per_machine(in_order([expensive, cheap, spot], CHEAPEST)) == (spot, cheap)
 
 
 def test_a_machine_is_listed_once_whatever_its_nodes_and_batch_size() -> None:
@@ -117,7 +120,7 @@ def test_a_machine_is_listed_once_whatever_its_nodes_and_batch_size() -> None:
     assert best_per_machine(in_order(every, CHEAPEST)) == (every[1],)
 
 
-def test_weights_of_one_and_nothing_are_fastest_and_cheapest_to_the_last_digit() -> None:
+def test_weights_of_one_and_zero_are_exactly_fastest_and_cheapest() -> None:
     """Quotients of these times are equal in floats, the times are not."""
     close = [estimate("a", seconds=3600.0 + n * 2e-13 * 3600, usd=1.0 + n * 1e-13) for n in (3, 2, 1)]
     for w, goal in ((1.0, FASTEST), (0.0, CHEAPEST)):
@@ -133,28 +136,28 @@ def test_the_weighted_sum_by_hand() -> None:
     assert score(between, 0.5, IdealPoint(seconds=100, usd=1)) == pytest.approx(1.1)
 
 
-def test_a_machine_that_nobody_takes_can_turn_the_order_of_two_others_by_weights() -> None:
-    """What the module says does not hold: the yardstick moves with the choice."""
+def test_a_machine_that_is_not_chosen_can_reverse_the_weighted_order_of_two_others() -> None:
+    """The ideal point moves with the candidates."""
     a, b = estimate("a", usd=1, seconds=200), estimate("b", usd=2.1, seconds=100)
     slow_and_cheap = estimate("c", usd=0.5, seconds=10_000)
-    dear_and_fast = estimate("d", usd=1000, seconds=90)
+    expensive_and_fast = estimate("d", usd=1000, seconds=90)
     assert in_order([a, b], weighted(0.5))[0] is a
     assert in_order([a, b, estimate("e", usd=1000, seconds=50)], weighted(0.5))[0] is b
-    assert in_order([a, b, slow_and_cheap, dear_and_fast], weighted(0.5))[0] is a
+    assert in_order([a, b, slow_and_cheap, expensive_and_fast], weighted(0.5))[0] is a
 
 
-def test_the_yardstick_can_be_of_more_than_those_in_order() -> None:
+def test_the_ideal_point_can_belong_to_more_candidates_than_those_in_order() -> None:
     a, b = estimate("a", usd=1, seconds=200), estimate("b", usd=2.1, seconds=100)
-    assert best_of([a, b], weighted(0.5), least=IdealPoint(seconds=50, usd=1)) is b
+    assert best_of([a, b], weighted(0.5), ideal=IdealPoint(seconds=50, usd=1)) is b
     assert best_of([a, b], weighted(0.5)) is a
 
 
-def test_of_nothing_nothing_is_the_best() -> None:
+def test_no_estimates_have_no_best() -> None:
     assert in_order([], weighted(0.5)) == ()
     assert best_of([], CHEAPEST) is None
 
 
-def test_ties_go_by_name_then_nodes_then_batch_size() -> None:
+def test_ties_are_ordered_by_name_then_nodes_then_batch_size() -> None:
     a, b = estimate("a"), estimate("b")
     more, larger = estimate("a", nodes=2), estimate("a", batch_size=128)
     for goal in (CHEAPEST, FASTEST, weighted(0.3)):
@@ -168,7 +171,7 @@ def test_the_best_is_the_first_in_order(estimates: list[Estimate], w: float) -> 
 
 
 @given(some_estimates)
-def test_the_yardstick_is_of_the_best_of_each(estimates: list[Estimate]) -> None:
-    least = ideal_point(estimates)
-    assert least.seconds == in_order(estimates, FASTEST)[0].seconds.value
-    assert least.usd == in_order(estimates, CHEAPEST)[0].usd.value
+def test_the_ideal_point_is_the_least_time_and_the_least_cost(estimates: list[Estimate]) -> None:
+    ideal = ideal_point(estimates)
+    assert ideal.seconds == in_order(estimates, FASTEST)[0].seconds.value
+    assert ideal.usd == in_order(estimates, CHEAPEST)[0].usd.value

@@ -1,14 +1,14 @@
-"""What is held may be chosen, what is to be bought only when asked for; and both say what they rest on."""
+"""Commitments: those that are held are eligible, those to be bought only if allowed, and both are explained."""
 
 from dataclasses import replace
 
 from tests.makers import make_candidate, make_estimate
 from tests.model.test_commitment import reserved
-from tests.recommender.explain.test_reasons import CHEAP, FAST, billed, case, said
+from tests.recommender.explain.test_reasons import CHEAP, FAST, billed, codes, context, find, values
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 from trainfare.model.offer import Commitment
-from trainfare.recommender.choose import best_per_machine, choosable
+from trainfare.recommender.choose import best_per_machine, reject_ineligible
 
 BUY = Commitment(months=12, usd_per_hour=0.63, on_demand_usd_per_hour=1.0)
 HELD = replace(BUY, held=True)
@@ -19,51 +19,50 @@ def committed(commitment: Commitment, usd: float = 0.5) -> Estimate:
     return billed(make_estimate(candidate=make_candidate(offer=offer), usd=Interval.within_factor(usd, 2)))
 
 
-def test_what_is_to_be_bought_is_chosen_only_when_allowed() -> None:
+def test_a_commitment_to_be_bought_is_eligible_only_if_allowed() -> None:
     held, bought = committed(HELD), committed(BUY)
-    assert choosable([held, bought, CHEAP], spot=False) == (held, CHEAP)
-    assert choosable([held, bought, CHEAP], spot=True) == (held, CHEAP)
-    assert choosable([held, bought, CHEAP], spot=False, reserved=True) == (held, bought, CHEAP)
-    assert choosable([held, bought, CHEAP], spot=True, reserved=False) == (CHEAP,)
+    every = [held, bought, CHEAP]
+    assert reject_ineligible(every, spot=False) == ((held, CHEAP), {bought.candidate: "market_not_allowed"})
+    assert reject_ineligible(every, spot=True)[0] == (held, CHEAP)
+    assert reject_ineligible(every, spot=False, reserved=True)[0] == (held, bought, CHEAP)
+    assert reject_ineligible(every, spot=True, reserved=False)[0] == (CHEAP,)
 
 
-def test_what_is_held_is_listed_beside_what_would_be_bought() -> None:
+def test_held_and_to_be_bought_commitments_are_listed_separately() -> None:
     held, bought, longer = committed(HELD), committed(BUY), committed(replace(BUY, months=36))
     assert best_per_machine([bought, longer, held, CHEAP]) == (bought, held, CHEAP)
 
 
-def test_a_cheaper_commitment_is_mentioned_with_the_hours_above_which_it_pays_off() -> None:
-    text = said(case(CHEAP, FAST, estimates=(committed(BUY), CHEAP, FAST)))
-    assert "with a commitment of 12 months, aws g4dn.xlarge reserved would cost 0.50 $" in text
-    assert "it pays off above 460 hours a month (63 % of the time) against on demand at 1 $/h" in text
-    assert "only with --reserved" in text
-    assert "--reserved" not in said(case(CHEAP, FAST, estimates=(committed(BUY, 9.0), CHEAP, FAST)))
+def test_a_better_commitment_is_mentioned_with_its_break_even_hours() -> None:
+    found = find(context(CHEAP, FAST, estimates=(committed(BUY),)), "commitment_would_be_better")
+    assert found is not None
+    assert found.arguments == {"reserved": True}
+    assert (found.values["usd"], found.values["months"]) == (0.5, 12)
+    assert (found.values["break_even_hours"], found.values["on_demand_usd_per_hour"]) == (0.63 * 730, 1.0)
+    expensive = context(CHEAP, FAST, estimates=(committed(BUY, 9.0),))
+    assert "commitment_would_be_better" not in codes(expensive)
 
 
-def test_who_would_have_to_commit_is_told_to_what_and_when_it_pays_off() -> None:
-    text = said(case(committed(BUY), CHEAP, reserved=True))
-    assert "the cost is at 0.63 $/h, its share of the 5519 $ that 12 months of one machine cost" in text
-    assert "this training takes 1.0 of 8760 hours" in text
-    assert "a commitment of 12 months pays off above 460 hours a month" in text
+def test_a_chosen_commitment_to_be_bought_has_its_total_and_its_break_even() -> None:
+    found = context(committed(BUY), CHEAP, reserved=True)
+    assert values(found, "commitment_share") == {
+        "months": 12,
+        "usd_per_hour": 0.63,
+        "total_usd": 0.63 * 8760,
+        "training_hours": 1.0,
+        "commitment_hours": 8760.0,
+    }
+    assert values(found, "commitment_break_even")["break_even_hours"] == 0.63 * 730
 
 
-def test_a_commitment_that_is_dearer_than_on_demand_never_pays_off() -> None:
-    text = said(case(committed(replace(BUY, usd_per_hour=1.2)), CHEAP, reserved=True))
-    assert "a commitment of 12 months never pays off against on demand at 1 $/h" in text
-    unknown = said(case(committed(replace(BUY, on_demand_usd_per_hour=None)), CHEAP, reserved=True))
-    assert "cannot be compared with on demand" in unknown
+def test_a_chosen_commitment_that_is_held_has_no_break_even() -> None:
+    found = context(committed(HELD), CHEAP)
+    assert values(found, "held_commitment") == {"months": 12, "usd_per_hour": 0.63, "total_usd": 0.63 * 8760}
+    assert "commitment_break_even" not in codes(found)
 
 
-def test_who_holds_it_is_told_that_the_run_adds_nothing() -> None:
-    text = said(case(committed(HELD), CHEAP))
-    assert "you hold it for 12 months, paid whether used or not" in text
-    assert "the run adds nothing to what you pay" in text
-    assert "pays off" not in text
-
-
-def test_what_is_held_and_not_chosen_is_remembered() -> None:
+def test_a_held_machine_that_is_not_chosen_is_mentioned() -> None:
     held = committed(HELD, 4.0)
-    text = said(case(CHEAP, FAST, estimates=(CHEAP, FAST, held)))
-    assert "aws g4dn.xlarge (yours) is paid for already: it would take 1 × the time" in text
-    assert "its share of what was paid is 4.00 $" in text
-    assert "paid for already" not in said(case(CHEAP, FAST, estimates=(CHEAP, FAST, held), reserved=False))
+    found = values(context(CHEAP, FAST, estimates=(held,)), "held_machine_is_idle")
+    assert (found["time_ratio"], found["usd"]) == (1.0, 4.0)
+    assert "held_machine_is_idle" not in codes(context(CHEAP, FAST, estimates=(held,), reserved=False))

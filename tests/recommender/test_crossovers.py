@@ -34,8 +34,8 @@ def cost(lines: list[Line], stretch: WinningRange, epochs: int) -> int:
 
 
 @given(st.lists(st.tuples(st.integers(0, 300), st.integers(1, 30)), min_size=1, max_size=8))
-def test_at_every_number_of_epochs_the_stretch_names_the_cheapest(lines: list[Line]) -> None:
-    """Against brute force."""
+def test_at_every_number_of_epochs_the_range_names_the_cheapest(lines: list[Line]) -> None:
+    """Compared with brute force."""
     found = walked(lines)
     assert found[0].first == 1
     assert found[-1].last is None
@@ -44,23 +44,23 @@ def test_at_every_number_of_epochs_the_stretch_names_the_cheapest(lines: list[Li
         assert cost(lines, stretch, epochs) == min(fixed + each * epochs for fixed, each in lines)
 
 
-def test_a_slow_start_wins_only_when_there_is_enough_to_run() -> None:
+def test_a_slow_start_wins_only_with_enough_epochs() -> None:
     quick_to_start, quick_to_run = (0, 10), (95, 1)
     first, second = walked([quick_to_start, quick_to_run])
     assert (first.first, first.last, second.first, second.last) == (1, 10, 11, None)
 
 
-def test_time_decides_when_the_fastest_is_wanted() -> None:
+def test_time_decides_for_the_fastest_goal() -> None:
     slow, fast = (make_estimate(seconds=Interval.exactly(s)) for s in (20.0, 10.0))
     twice = [make_estimate(seconds=Interval.exactly(s)) for s in (30.0, 19.0)]
     (stretch,) = winning_ranges([slow, fast], twice, Goal(kind="fastest"))
     assert stretch.estimate is fast
 
 
-def test_one_machine_is_best_everywhere() -> None:
+def test_a_single_machine_wins_at_any_number_of_epochs() -> None:
     assert walked([(5, 5)])[0].last is None
 
 
-def test_estimates_of_different_candidates_are_not_mixed_up() -> None:
+def test_estimates_of_different_lengths_are_refused() -> None:
     with pytest.raises(ValueError, match="zip"):
         winning_ranges(estimates([(1, 1)], 1), [], CHEAPEST)

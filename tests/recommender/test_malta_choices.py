@@ -44,8 +44,8 @@ def best(estimates: list[Estimate], goal: Goal) -> tuple[str, int | None]:
 
 @pytest.mark.parametrize("page", [SEISMIC, CIFAR])
 @pytest.mark.parametrize("size", BATCH_SIZES)
-def test_at_every_batch_size_the_choice_has_the_best_number_of_the_page(page: str, size: int) -> None:
-    """The largest speed-up of those printed, the smallest cost of those printed (several are, to the cent)."""
+def test_at_every_batch_size_the_choice_has_the_best_printed_number(page: str, size: int) -> None:
+    """The largest printed speed-up, and the smallest printed cost (several are equal to the cent)."""
     every = measured(page, (size,))
     fastest, _ = best(every, FASTEST)
     speedups = {machine: table(page).number(f"{machine}, {size}", "speed-up").value for machine in MACHINES}
@@ -77,14 +77,14 @@ def test_the_best_cost_benefit_is_p3_2xlarge(page: str) -> None:
     assert best(measured(page), HALVES)[0] == "p3.2xlarge"
 
 
-def test_so_it_is_at_every_batch_size_of_both() -> None:
+def test_the_best_cost_benefit_is_the_same_at_every_batch_size() -> None:
     for page in (SEISMIC, CIFAR):
         for size in BATCH_SIZES:
             assert best(measured(page, (size,)), HALVES)[0] == "p3.2xlarge", (page, size)
 
 
 def test_more_gpus_are_not_on_the_front_of_seismic() -> None:
-    """Finding 2: p2.8xlarge, p2.16xlarge and p3.16xlarge are slower and dearer than p3.2xlarge."""
+    """Finding 2: p2.8xlarge, p2.16xlarge and p3.16xlarge are slower and more expensive than p3.2xlarge."""
     names = [e.candidate.offer.vm_type.name for e in front(measured(SEISMIC))]
     assert names == ["p3.8xlarge", "p3.2xlarge", "p2.xlarge"]
     bend = knee(front(measured(SEISMIC)))
@@ -102,7 +102,7 @@ ROUNDED = 1.01
 
 @pytest.mark.parametrize("column", [*COLUMNS, "real"])
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda b: f"{b.time_table} {b.time_prefix}{b.batch_size}")
-def test_every_simulation_takes_what_its_column_says(block: Block, column: str) -> None:
+def test_every_simulation_chooses_the_machine_of_its_column(block: Block, column: str) -> None:
     """The machine whose relative time, and the one whose relative cost, is printed as 1.00."""
     every = simulated(block, column)
     fastest, _ = best(every, FASTEST)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.recommender.test_choose import estimate, some_estimates
 from trainfare.model.estimate import Estimate
-from trainfare.recommender.pareto import front, knee, losses
+from trainfare.recommender.pareto import difference, front, knee, pareto_front
 
 Point = tuple[float, float]
 
@@ -28,19 +28,19 @@ def test_the_front_agrees_with_brute_force(estimates: list[Estimate]) -> None:
 
 
 @given(some_estimates, st.randoms(use_true_random=False))
-def test_the_front_does_not_depend_on_the_order(estimates: list[Estimate], random: object) -> None:
+def test_the_front_does_not_depend_on_the_order_of_the_estimates(estimates: list[Estimate], random: object) -> None:
     shuffled = list(estimates)
     random.shuffle(shuffled)  # type: ignore[attr-defined]  # hypothesis gives a random.Random
     names = [[(e.candidate, point(e)) for e in front(each)] for each in (estimates, shuffled)]
     assert names[0] == names[1]
 
 
-def test_of_equals_the_first_by_name_is_on_the_front() -> None:
+def test_only_the_first_by_name_of_equal_estimates_is_on_the_front() -> None:
     a, b = estimate("a"), estimate("b")
     assert front([b, a]) == (a,)
 
 
-def test_an_empty_choice_has_an_empty_front() -> None:
+def test_no_estimates_have_an_empty_front() -> None:
     assert front([]) == ()
 
 
@@ -48,29 +48,29 @@ def on_a_curve(*points: Point) -> tuple[Estimate, ...]:
     return front([estimate(f"m{i}", seconds=seconds, usd=usd) for i, (seconds, usd) in enumerate(points)])
 
 
-def test_the_knee_is_where_speed_begins_to_cost_much() -> None:
-    """Down to 20 min speed is nearly free, from there on it is dear."""
+def test_the_knee_is_where_more_speed_starts_to_cost_much_more() -> None:
+    """Down to 20 min speed is nearly free, beyond that it is expensive."""
     found = knee(on_a_curve((600, 64), (900, 16), (1200, 4.4), (2400, 4.2), (4800, 4)))
     assert found is not None
     assert found.seconds.value == 1200
 
 
-def test_where_every_step_is_as_dear_as_any_other_there_is_no_knee() -> None:
+def test_a_front_with_a_constant_exchange_rate_has_no_knee() -> None:
     assert knee(on_a_curve(*((2.0**n, 2.0**-n) for n in range(6)))) is None
 
 
-def test_a_front_that_bulges_outwards_has_no_knee() -> None:
+def test_a_front_above_its_chord_has_no_knee() -> None:
     assert knee(on_a_curve((1, 10), (9, 9), (10, 1))) is None
 
 
 @pytest.mark.parametrize("points", [(), ((1.0, 1.0),), ((1.0, 2.0), (2.0, 1.0))])
-def test_two_points_have_no_knee(points: tuple[Point, ...]) -> None:
+def test_fewer_than_three_points_have_no_knee(points: tuple[Point, ...]) -> None:
     assert knee(on_a_curve(*points)) is None
 
 
 @given(some_estimates, st.floats(0.01, 100), st.floats(0.01, 100))
 def test_the_knee_does_not_depend_on_the_units(estimates: list[Estimate], a: float, b: float) -> None:
-    """In minutes and cents it is the same machine, but for points as deep as each other."""
+    """In minutes and cents it is the same machine, except for points of equal depth."""
     before = front(estimates)
     found = knee(before)
     scaled = on_a_curve(*((a * seconds, b * usd) for seconds, usd in map(point, before)))
@@ -88,12 +88,17 @@ def test_the_knee_does_not_depend_on_the_units(estimates: list[Estimate], a: flo
 
 
 @given(some_estimates)
-def test_the_knee_is_of_the_front_but_not_an_end(estimates: list[Estimate]) -> None:
+def test_the_knee_is_on_the_front_and_not_an_end(estimates: list[Estimate]) -> None:
     found = front(estimates)
     bend = knee(found)
     assert bend is None or bend in found[1:-1]
 
 
-def test_losses_are_what_the_other_takes_more() -> None:
-    lost = losses(estimate(usd=2, seconds=100), estimate(usd=3, seconds=50))
-    assert (lost.seconds, lost.usd, lost.time_ratio, lost.cost_ratio) == (-50, 1, 0.5, 1.5)
+def test_a_difference_is_relative_to_the_first_estimate() -> None:
+    found = difference(estimate(usd=2, seconds=100), estimate(usd=3, seconds=50))
+    assert (found.seconds, found.usd, found.time_ratio, found.cost_ratio) == (-50, 1, 0.5, 1.5)
+
+
+def test_equal_points_of_any_items_stay_together() -> None:
+    items = {"a": (1.0, 5.0), "b": (2.0, 3.0), "c": (2.0, 3.0), "d": (3.0, 3.0), "e": (2.0, 4.0), "f": (9.0, 1.0)}
+    assert pareto_front(items, items.__getitem__) == [["a"], ["b", "c"], ["f"]]

@@ -1,4 +1,4 @@
-"""What must hold of every choice, whatever the machines: held against brute force and against asking for more."""
+"""Properties of every choice, compared with brute force and with choices under other limits."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from tests.recommender.test_choose import estimate, some_estimates, weighted
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Goal
 from trainfare.recommender.choose import IdealPoint, best_per_machine, ideal_point, in_order, score
-from trainfare.recommender.limits import upper_end, within
+from trainfare.recommender.limits import upper_end, within_limits
 from trainfare.recommender.pareto import front
 
 confidences = st.sampled_from([0.3, 0.5, 0.8, 0.9, 0.95, 0.99])
@@ -32,15 +32,15 @@ def goals(draw: st.DrawFn) -> Goal:
 
 
 def chosen(estimates: list[Estimate], goal: Goal) -> Estimate | None:
-    """As it is done for a plan: limits cut, the yardstick is of all that may be chosen."""
-    kept = within(estimates, goal)
-    return best_per_machine(in_order(kept, goal, least=ideal_point(estimates)))[0] if kept else None
+    """The choice of a plan: limits remove candidates, and the ideal point is that of all of them."""
+    within = within_limits(estimates, goal)
+    return best_per_machine(in_order(within, goal, ideal=ideal_point(estimates)))[0] if within else None
 
 
-def wanted(one: Estimate, goal: Goal, least: IdealPoint) -> float:
+def objective(one: Estimate, goal: Goal, ideal: IdealPoint) -> float:
     """What the goal wants least of."""
     if goal.weight_time is not None:
-        return score(one, goal.weight_time, least)
+        return score(one, goal.weight_time, ideal)
     return one.usd.value if goal.kind == "cheapest" else one.seconds.value
 
 
@@ -50,77 +50,80 @@ def dominates(one: Estimate, other: Estimate) -> bool:
 
 
 @given(some_estimates, goals())
-def test_the_choice_is_that_of_brute_force(estimates: list[Estimate], goal: Goal) -> None:
+def test_the_choice_agrees_with_brute_force(estimates: list[Estimate], goal: Goal) -> None:
     deadline, budget = goal.deadline_seconds or 1e99, goal.budget_usd or 1e99
-    least = ideal_point(estimates)
-    kept = [
+    ideal = ideal_point(estimates)
+    within = [
         e
         for e in estimates
-        if e.seconds.at_confidence(goal.confidence).high <= deadline and e.usd.at_confidence(goal.confidence).high <= budget
+        if e.seconds.at_confidence(goal.confidence).high <= deadline
+        and e.usd.at_confidence(goal.confidence).high <= budget
     ]
     found = chosen(estimates, goal)
     if found is None:
-        assert not kept
+        assert not within
         return
-    assert found in kept
-    assert wanted(found, goal, least) == min(wanted(e, goal, least) for e in kept)
+    assert found in within
+    assert objective(found, goal, ideal) == min(objective(e, goal, ideal) for e in within)
 
 
 @given(some_estimates, goals())
-def test_the_choice_is_not_dominated_by_any_that_keeps_the_limits(estimates: list[Estimate], goal: Goal) -> None:
-    """One that does not keep them may dominate what is expected, and is less sure."""
+def test_the_choice_is_not_dominated_by_any_candidate_within_the_limits(estimates: list[Estimate], goal: Goal) -> None:
+    """A candidate beyond them may dominate the expected values, with a wider interval."""
     found = chosen(estimates, goal)
-    kept = within(estimates, goal)
-    assert found is None or not any(dominates(other, found) for other in kept)
-    points = [(e.seconds.value, e.usd.value) for e in front(kept)]
+    within = within_limits(estimates, goal)
+    assert found is None or not any(dominates(other, found) for other in within)
+    points = [(e.seconds.value, e.usd.value) for e in front(within)]
     assert found is None or (found.seconds.value, found.usd.value) in points
 
 
 @given(some_estimates, goals(), st.floats(1, 10), st.booleans(), st.booleans())
 def test_a_looser_limit_never_makes_the_best_worse(
-    estimates: list[Estimate], goal: Goal, factor: float, later: bool, dearer: bool
+    estimates: list[Estimate], goal: Goal, factor: float, later: bool, larger: bool
 ) -> None:
     looser = replace(
         goal,
         deadline_seconds=goal.deadline_seconds and goal.deadline_seconds * (factor if later else 1),
-        budget_usd=goal.budget_usd and goal.budget_usd * (factor if dearer else 1),
+        budget_usd=goal.budget_usd and goal.budget_usd * (factor if larger else 1),
     )
     before, after = chosen(estimates, goal), chosen(estimates, looser)
     if before is not None:
         assert after is not None
-        least = ideal_point(estimates)
-        assert wanted(after, goal, least) <= wanted(before, goal, least)
+        ideal = ideal_point(estimates)
+        assert objective(after, goal, ideal) <= objective(before, goal, ideal)
 
 
 @given(some_estimates, some_estimates, goals())
 def test_more_offers_never_make_the_best_worse(estimates: list[Estimate], more: list[Estimate], goal: Goal) -> None:
-    """By the yardstick of the larger choice, where the goal has one."""
+    """Measured with the ideal point of the larger set, if the goal is weighted."""
     before, after = chosen(estimates, goal), chosen([*estimates, *more], goal)
     if before is not None:
         assert after is not None
-        least = ideal_point([*estimates, *more])
-        assert wanted(after, goal, least) <= wanted(before, goal, least)
+        ideal = ideal_point([*estimates, *more])
+        assert objective(after, goal, ideal) <= objective(before, goal, ideal)
 
 
-def test_by_the_yardstick_of_the_smaller_choice_more_offers_may_look_worse() -> None:
-    """What does not hold of weights: a fast machine that nobody takes makes an hour cheaper than it was."""
+def test_with_the_ideal_point_of_the_smaller_set_more_offers_may_look_worse() -> None:
+    """A fast machine that is not chosen itself lowers the price that the weights put on an hour."""
     a, b = estimate("a", usd=1, seconds=200), estimate("b", usd=2.1, seconds=100)
     goal, fast = weighted(0.5), estimate("e", usd=1000, seconds=50)
     before, after = chosen([a, b], goal), chosen([a, b, fast], goal)
     assert (before, after) == (a, b)
-    least = ideal_point([a, b])
-    assert score(b, 0.5, least) > score(a, 0.5, least)
+    ideal = ideal_point([a, b])
+    assert score(b, 0.5, ideal) > score(a, 0.5, ideal)
 
 
 @given(some_estimates, goals(), confidences)
-def test_more_confidence_never_admits_more(estimates: list[Estimate], goal: Goal, confidence: float) -> None:
+def test_more_confidence_never_includes_more_candidates(
+    estimates: list[Estimate], goal: Goal, confidence: float
+) -> None:
     less, more = sorted((goal.confidence, confidence))
-    sure, surer = (within(estimates, replace(goal, confidence=c)) for c in (less, more))
-    assert set(map(id, surer)) <= set(map(id, sure))
+    less_certain, more_certain = (within_limits(estimates, replace(goal, confidence=c)) for c in (less, more))
+    assert {e.candidate for e in more_certain} <= {e.candidate for e in less_certain}
 
 
 @given(some_estimates, goals())
-def test_weights_of_nothing_and_one_are_cheapest_and_fastest(estimates: list[Estimate], goal: Goal) -> None:
+def test_weights_of_zero_and_one_are_cheapest_and_fastest(estimates: list[Estimate], goal: Goal) -> None:
     cheapest = replace(goal, kind="cheapest", weight_time=None)
     fastest = replace(goal, kind="fastest", weight_time=None)
     for w, plain in ((0.0, cheapest), (1.0, fastest)):
@@ -133,15 +136,17 @@ def test_weights_of_nothing_and_one_are_cheapest_and_fastest(estimates: list[Est
 def test_more_weight_on_time_never_takes_longer(estimates: list[Estimate], v: float, w: float) -> None:
     v, w = sorted((v, w))
     first, second = in_order(estimates, weighted(v))[0], in_order(estimates, weighted(w))[0]
-    least = ideal_point(estimates)
-    if score(first, w, least) == pytest.approx(score(second, w, least), rel=1e-9):
-        return  # as good as each other: the arithmetic of floats may take either
+    ideal = ideal_point(estimates)
+    if score(first, w, ideal) == pytest.approx(score(second, w, ideal), rel=1e-9):
+        return  # equal but for the rounding of floats
     assert second.seconds.value <= first.seconds.value
     assert second.usd.value >= first.usd.value
 
 
 @given(some_estimates, goals())
-def test_whoever_asks_for_just_what_the_choice_needs_gets_it_again(estimates: list[Estimate], goal: Goal) -> None:
+def test_the_choice_stays_the_same_if_the_limits_are_exactly_what_it_needs(
+    estimates: list[Estimate], goal: Goal
+) -> None:
     found = chosen(estimates, goal)
     if found is None:
         return

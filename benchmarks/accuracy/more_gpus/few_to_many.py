@@ -16,25 +16,25 @@ import numpy as np
 from benchmarks.accuracy.judged import Array, Judged
 from benchmarks.accuracy.more_gpus.programs import Program, step_of
 from benchmarks.baselines.stepwise import end_to_end_seconds
-from trainfare.catalog.gpus import load_gpus
+from trainfare.catalog.gpu_facts import load_gpus
 from trainfare.estimator.parallel.link_residuals import (
     Residual,
     ResidualFit,
     fit_residuals,
-    predict_ring_step,
     gradient_seconds,
+    predict_ring_step,
     ring_residuals,
 )
 from trainfare.estimator.parallel.parameter_server import MeasuredServerStep, fit_parameter_server
 from trainfare.estimator.parallel.ring import (
     DEFAULT_RING_SETTINGS,
-    MeasuredStep,
     GpuPlacement,
+    MeasuredStep,
     RingFit,
     RingSettings,
+    choose_settings,
     fit_ring,
     linear_scaling,
-    choose_settings,
 )
 from trainfare.measurements.data_parallel import data_parallel_t4
 from trainfare.model.measurement import MeasuredIteration

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trainfare.catalog.gpus import load_gpus
+from trainfare.catalog.gpu_facts import load_gpus
 from trainfare.estimator.parallel.links import HALF_DTYPES, ClusterStep
-from trainfare.estimator.parallel.ring import MeasuredStep, GpuPlacement
+from trainfare.estimator.parallel.ring import GpuPlacement, MeasuredStep
 from trainfare.measurements import data_parallel, published_scaling, seven_models, torchvision_gpus
 from trainfare.model.machine import Gpu
 from trainfare.model.measurement import MeasuredIteration

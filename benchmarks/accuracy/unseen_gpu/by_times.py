@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.accuracy.judged import Judged
 from benchmarks.baselines.stepwise import end_to_end_seconds
-from trainfare.catalog.gpus import load_gpus
+from trainfare.catalog.gpu_facts import load_gpus
 from trainfare.estimator.gpu.by_times import (
     ProgramsFit,
     ReferenceRun,
@@ -25,7 +25,8 @@ from trainfare.estimator.gpu.by_times import (
     with_reference_runs,
 )
 from trainfare.estimator.gpu.combined import predict_combined
-from trainfare.estimator.gpu.physics import PhysicsFit, StepModel, StepSeconds, fit_physics
+from trainfare.estimator.gpu.physics import PhysicsFit, StepModel, StepSeconds
+from trainfare.estimator.gpu.physics_fit import fit_physics
 from trainfare.measurements.rented_gpus import rented_gpus
 from trainfare.measurements.seven_models import seven_models
 from trainfare.measurements.torchvision_gpus import torchvision_gpus

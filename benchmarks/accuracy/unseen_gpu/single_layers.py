@@ -15,7 +15,7 @@ from benchmarks.baselines.layer_terms import HOST, figures_of, layer_terms, shap
 from benchmarks.baselines.layers import LayerModel, by_key, fit_alone, fit_physics, parts_of
 from benchmarks.baselines.stepwise import fit_stepwise
 from benchmarks.baselines.unseen_layers import FEW, GIVEN, fit_panel, layers_to_measure
-from trainfare.catalog.gpus import load_gpus
+from trainfare.catalog.gpu_facts import load_gpus
 from trainfare.measurements.single_layers import KINDS, SOURCE, single_layers
 from trainfare.model.machine import Gpu
 from trainfare.model.measurement import MeasuredLayer

@@ -17,16 +17,15 @@ import numpy as np
 
 from benchmarks.accuracy.judged import Array, Judged
 from benchmarks.accuracy.roofline_baselines import Baselines
-from trainfare.catalog.gpus import load_gpus
+from trainfare.catalog.gpu_facts import load_gpus
 from trainfare.estimator.gpu.physics import (
     SIMILAR,
     PhysicsFit,
     StepSeconds,
-    fit_physics,
     scaled_seconds,
     step_seconds,
-    with_measurements,
 )
+from trainfare.estimator.gpu.physics_fit import fit_physics, with_measurements
 from trainfare.measurements.traced_models import (
     TORCHVISION,
     read_image_models,

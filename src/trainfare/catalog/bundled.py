@@ -1,19 +1,19 @@
-"""The price tables that are shipped: today's machines as they were last seen, and the prices of documents."""
+"""The price tables that are shipped: current machines at their last known price, and the prices that papers quote."""
 
 from functools import cache
 
-from trainfare.catalog.gpus import bundled_rows, load_gpus
-from trainfare.catalog.table import offers_of
+from trainfare.catalog.gpu_facts import bundled_rows, load_gpus
+from trainfare.catalog.price_table import parse_offers
 from trainfare.model.offer import Offer
 
 
 @cache
 def load_offers() -> tuple[Offer, ...]:
-    """Machines of providers, those that they have retired included, at the last price seen."""
-    return tuple(offers_of(bundled_rows("offers.csv"), load_gpus()))
+    """The machines of providers, retired ones included, at the last price seen."""
+    return tuple(parse_offers(bundled_rows("offers.csv"), load_gpus()))
 
 
 @cache
-def load_history() -> tuple[Offer, ...]:
-    """Prices that documents quote. Each is retired from the day it was seen: it is listed, never recommended."""
-    return tuple(offers_of(bundled_rows("history.csv"), load_gpus()))
+def load_historical_offers() -> tuple[Offer, ...]:
+    """Prices that papers quote. Each counts as retired from the day it was seen: it is listed, never recommended."""
+    return tuple(parse_offers(bundled_rows("history.csv"), load_gpus()))

@@ -1,13 +1,13 @@
-"""Rows of a foreign price table → offers: what every reader of one needs."""
+"""Rows of a price table in another format → offers: the part that all readers share."""
 
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import date
 
-from trainfare.catalog.gpu_boards import board_of
+from trainfare.catalog.gpu_boards import find_board
 from trainfare.catalog.networks import network_gb_per_second
+from trainfare.model.catalog import ImportedTable
 from trainfare.model.machine import Gpu, VmType
 from trainfare.model.offer import Market, Offer
 
@@ -17,25 +17,14 @@ _ROUNDING = 0.9999
 """Tables round the two prices of a machine differently, in the fifth digit."""
 
 
-@dataclass(slots=True)
-class Reading:
-    """What a foreign table held: the offers, and why the other rows are not among them."""
-
-    offers: list[Offer] = field(default_factory=list)
-    rows: int = 0
-    without_gpu: int = 0
-    without_price: int = 0
-    """Blank, zero, or not a price at all."""
-    without_host: int = 0
-    """A GPU of GCP in a zone that has no machine to put it in."""
-    unknown_gpus: Counter[str] = field(default_factory=Counter)
-
-
-class Collector:
-    """Keeps the cheapest offer of each machine, region and market, and counts what is left out."""
+class OfferCollector:
+    """Collects the cheapest offer of each machine, region and market, and counts the rows that are left out."""
 
     def __init__(self, *, gpus: Mapping[str, Gpu], seen_on: date, source: str) -> None:
-        self.reading = Reading()
+        self.without_gpu = 0
+        self.without_price = 0
+        self.without_host = 0
+        self._unknown_gpus: Counter[str] = Counter()
         self._offers: dict[tuple[str, str, Market], Offer] = {}
         self._gpus, self._seen_on, self._source = gpus, seen_on, source
 
@@ -50,8 +39,8 @@ class Collector:
         vcpus: float | None,
         memory_gib: float | None,
     ) -> VmType | None:
-        """None, and counted, where the GPU is unknown, or a share of one that nobody has described."""
-        board = board_of(provider=provider, machine=name, accelerator=accelerator, memory_gib=gpu_memory_gib)
+        """The machine of a row. None, and counted, if its GPU, or the share of a GPU that it has, is unknown."""
+        board = find_board(provider=provider, machine=name, accelerator=accelerator, memory_gib=gpu_memory_gib)
         is_share = board is not None and "/" in board
         # Tables give a share as 0 GPUs or as a fraction of one: software sees one small GPU.
         gpus = 1.0 if is_share else count or 0.0
@@ -69,7 +58,7 @@ class Collector:
         )
 
     def add(self, vm_type: VmType, region: str, market: Market, usd_per_hour: float | None) -> None:
-        """Nothing where there is no price."""
+        """Add an offer if it has a price, and no cheaper one of the same key is there."""
         if usd_per_hour is None:
             return
         offer = Offer(
@@ -85,31 +74,38 @@ class Collector:
             self._offers[offer.key] = offer
 
     def count_unknown(self, accelerator: str) -> None:
-        # tpu-v6e-8, tpu-v6e-16, … are sizes of one thing.
+        """Count a row with an unknown GPU."""
+        # tpu-v6e-8, tpu-v6e-16, … are sizes of one accelerator.
         family = "-".join(accelerator.split("-")[:2]) if accelerator.startswith("tpu-") else accelerator
-        self.reading.unknown_gpus[family] += 1
+        self._unknown_gpus[family] += 1
 
-    def finished(self, rows: int) -> Reading:
-        self.reading.rows = rows
-        self.reading.offers = [offer for _, offer in sorted(self._offers.items()) if self._is_offered(offer)]
-        return self.reading
+    def table(self, rows: int) -> ImportedTable:
+        """All that was collected from a table of so many rows."""
+        return ImportedTable(
+            offers=tuple(offer for _, offer in sorted(self._offers.items()) if self._is_offered(offer)),
+            rows=rows,
+            without_gpu=self.without_gpu,
+            without_price=self.without_price,
+            without_host=self.without_host,
+            unknown_gpus=dict(self._unknown_gpus.most_common()),
+        )
 
     def _is_offered(self, offer: Offer) -> bool:
-        """A spot price that is not below the price on demand means that none is offered."""
+        """Whether the offer exists: a spot price that is not below the price on demand means that there is none."""
         on_demand = self._offers.get((offer.vm_type.key, offer.region, "on_demand"))
         return offer.market != "spot" or on_demand is None or offer.usd_per_hour < on_demand.usd_per_hour * _ROUNDING
 
 
-def text(row: Row, key: str) -> str:
-    """Blank where the column is missing or the row is cut off."""
+def cell_text(row: Row, key: str) -> str:
+    """The text of a cell; blank if the column is missing or the row is truncated."""
     value = row.get(key)
     return value.strip() if isinstance(value, str) else ""
 
 
-def number(row: Row, key: str) -> float | None:
-    """None for what is blank, zero, negative or no number: none of them is a price or a size."""
+def cell_number(row: Row, key: str) -> float | None:
+    """The number in a cell; None if it is blank, zero, negative or not a number: none of them is a price or a size."""
     try:
-        value = float(text(row, key))
+        value = float(cell_text(row, key))
     except ValueError:
         return None
     return value if value > 0 and math.isfinite(value) else None

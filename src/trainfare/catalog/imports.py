@@ -1,44 +1,42 @@
-"""Foreign price tables → offers. What a table holds and we cannot use is counted, never guessed."""
+"""Reads price tables of other projects. Rows that cannot be used are counted, never guessed."""
 
 import csv
 from collections.abc import Iterable, Mapping
 from datetime import date
 from pathlib import Path
-from typing import Literal
 
 from trainfare.catalog import gpuhunt, skypilot
-from trainfare.catalog.collector import Collector, Reading, Row
+from trainfare.catalog.collector import OfferCollector, Row
 from trainfare.errors import UsageError
+from trainfare.model.catalog import ImportedTable, TableFormat
 from trainfare.model.machine import Gpu
 
-Format = Literal["skypilot", "gpuhunt"]
-
-_COLUMNS: Mapping[Format, frozenset[str]] = {"skypilot": skypilot.COLUMNS, "gpuhunt": gpuhunt.COLUMNS}
+_COLUMNS: Mapping[TableFormat, frozenset[str]] = {"skypilot": skypilot.COLUMNS, "gpuhunt": gpuhunt.COLUMNS}
 
 
-def read_table(
+def read_price_table(
     path: Path,
     *,
     gpus: Mapping[str, Gpu],
     known_providers: Iterable[str],
     seen_on: date,
     provider: str | None = None,
-    format_: Format | None = None,
-) -> tuple[Format, Reading]:
-    """The offers of a foreign table; a file that is not one is `UsageError`."""
-    columns, rows = _rows_of(path)
+    format_: TableFormat | None = None,
+) -> tuple[TableFormat, ImportedTable]:
+    """The format and the contents of a price table; a file that is not one is a `UsageError`."""
+    columns, rows = _read_rows(path)
     known = frozenset(known_providers)
-    found = _format_of(path, columns, format_)
-    if found == "skypilot":
-        into = Collector(gpus=gpus, seen_on=seen_on, source=skypilot.SOURCE)
-        skypilot.read_skypilot(rows, into, provider or skypilot.provider_of(path, known))
+    table_format = _detect_format(path, columns, format_)
+    if table_format == "skypilot":
+        collector = OfferCollector(gpus=gpus, seen_on=seen_on, source=skypilot.SOURCE)
+        skypilot.read_skypilot(rows, collector, provider or skypilot.provider_from_path(path, known))
     else:
-        into = Collector(gpus=gpus, seen_on=seen_on, source=gpuhunt.SOURCE)
-        gpuhunt.read_gpuhunt(rows, into, provider or gpuhunt.provider_of(path, columns, known))
-    return found, into.finished(len(rows))
+        collector = OfferCollector(gpus=gpus, seen_on=seen_on, source=gpuhunt.SOURCE)
+        gpuhunt.read_gpuhunt(rows, collector, provider or gpuhunt.provider_from_path(path, columns, known))
+    return table_format, collector.table(len(rows))
 
 
-def _rows_of(path: Path) -> tuple[frozenset[str], list[Row]]:
+def _read_rows(path: Path) -> tuple[frozenset[str], list[Row]]:
     if path.is_dir():
         raise UsageError(f"{path} is a directory: name the price table in it, a CSV file")
     try:
@@ -58,13 +56,13 @@ def _rows_of(path: Path) -> tuple[frozenset[str], list[Row]]:
         raise UsageError(f"{path} is not a price table: {error}") from error
 
 
-def _format_of(path: Path, columns: frozenset[str], asked: Format | None) -> Format:
+def _detect_format(path: Path, columns: frozenset[str], requested: TableFormat | None) -> TableFormat:
     for name, needed in _COLUMNS.items():
-        if asked in (None, name) and needed <= columns:
+        if requested in (None, name) and needed <= columns:
             return name
-    if asked is not None:
-        missing = ", ".join(sorted(_COLUMNS[asked] - columns))
-        raise UsageError(f"{path} is not a table of {asked}: it has no column {missing}")
+    if requested is not None:
+        missing = ", ".join(sorted(_COLUMNS[requested] - columns))
+        raise UsageError(f"{path} is not a table of {requested}: it has no column {missing}", field="format")
     raise UsageError(
         f"{path} is neither a table of SkyPilot (columns InstanceType, AcceleratorName, Price, …) nor of gpuhunt"
         " (instance_name, gpu_name, price, …)"

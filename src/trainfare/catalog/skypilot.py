@@ -1,11 +1,11 @@
-"""SkyPilot's `catalogs/v8/<provider>/vms.csv`: a row a machine and zone; for GCP also a row a GPU and zone."""
+"""Reads SkyPilot's `catalogs/v8/<provider>/vms.csv`: one row a machine and zone; for GCP also one a GPU and zone."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from trainfare.catalog.collector import Collector, Row, number, text
-from trainfare.catalog.gpu_boards import board_of
+from trainfare.catalog.collector import OfferCollector, Row, cell_number, cell_text
+from trainfare.catalog.gpu_boards import find_board
 from trainfare.errors import UsageError
 
 COLUMNS = frozenset({"InstanceType", "AcceleratorName", "AcceleratorCount", "Price", "Region"})
@@ -22,69 +22,71 @@ _GCP_HOSTS: Mapping[tuple[str, int], tuple[str, ...]] = {
     ("H200", 8): ("a3-ultragpu-8g",),
     ("B200", 8): ("a4-highgpu-8g",),
 }
-"""The machines of GCP that carry a GPU and cannot be had without it; their rows price them without it."""
+"""The machines of GCP that are sold only with a GPU; their own rows have the price without it."""
 _GCP_ATTACHED = ("K80", "P4", "P100", "T4", "V100")
 """GPUs of GCP that are attached to an n1 machine of the user's choice: we choose eight vCPUs a GPU."""
 
 
-def provider_of(path: Path, known: frozenset[str]) -> str:
-    """`catalogs/v8/aws/vms.csv` is a table of aws; inside, the table does not say so."""
+def provider_from_path(path: Path, known: frozenset[str]) -> str:
+    """The provider in the path, such as `catalogs/v8/aws/vms.csv`; the table itself does not name it."""
     folder = path.absolute().parent
     if folder.name in known or re.fullmatch(r"v\d+", folder.parent.name):
         return folder.name
     raise UsageError(
-        f"whose prices are in {path}? SkyPilot's tables do not say it inside, only in a path like"
-        " catalogs/v8/aws/vms.csv: add --provider"
+        f"SkyPilot's tables name their provider only in their path, as in catalogs/v8/aws/vms.csv, and {path} does "
+        "not: state whose prices they are",
+        field="provider",
     )
 
 
-def read_skypilot(rows: Iterable[Row], into: Collector, provider: str) -> None:
-    """A row names a machine with its GPU; a machine alone; or a GPU alone, which GCP bills apart."""
+def read_skypilot(rows: Iterable[Row], collector: OfferCollector, provider: str) -> None:
+    """Add every row to the collector. A row is a machine with its GPU, a machine alone, or a GPU alone, which GCP
+    charges separately."""
     hosts: dict[tuple[str, str], Row] = {}
     gpus: list[Row] = []
     for row in rows:
-        if not text(row, "AcceleratorName"):
-            hosts[text(row, "InstanceType"), _zone(row)] = row
-            into.reading.without_gpu += 1
-        elif text(row, "InstanceType"):
-            _read_machine(row, into, provider)
+        if not cell_text(row, "AcceleratorName"):
+            hosts[cell_text(row, "InstanceType"), _zone(row)] = row
+            collector.without_gpu += 1
+        elif cell_text(row, "InstanceType"):
+            _read_machine(row, collector, provider)
         else:
             gpus.append(row)
     for row in gpus:
-        _read_gpu(row, hosts, into, provider)
+        _read_gpu(row, hosts, collector, provider)
 
 
-def _read_machine(row: Row, into: Collector, provider: str) -> None:
-    price, spot = number(row, "Price"), number(row, "SpotPrice")
-    if not text(row, "Region") or (price is None and spot is None):
-        into.reading.without_price += 1
+def _read_machine(row: Row, collector: OfferCollector, provider: str) -> None:
+    price, spot = cell_number(row, "Price"), cell_number(row, "SpotPrice")
+    if not cell_text(row, "Region") or (price is None and spot is None):
+        collector.without_price += 1
     else:
-        _add(into, provider, text(row, "InstanceType"), host=row, gpu=row, price=price, spot=spot)
+        _add(collector, provider, cell_text(row, "InstanceType"), host=row, gpu=row, price=price, spot=spot)
 
 
-def _read_gpu(gpu: Row, hosts: Mapping[tuple[str, str], Row], into: Collector, provider: str) -> None:
-    """The price of a GPU and of the machine around it are added up, zone by zone."""
-    accelerator, count = text(gpu, "AcceleratorName"), number(gpu, "AcceleratorCount") or 0.0
-    if board_of(provider=provider, machine="", accelerator=accelerator) is None:
-        into.count_unknown(accelerator)
+def _read_gpu(gpu: Row, hosts: Mapping[tuple[str, str], Row], collector: OfferCollector, provider: str) -> None:
+    """Add a GPU with each machine that can host it, zone by zone; their prices are summed."""
+    accelerator, count = cell_text(gpu, "AcceleratorName"), cell_number(gpu, "AcceleratorCount") or 0.0
+    if find_board(provider=provider, machine="", accelerator=accelerator) is None:
+        collector.count_unknown(accelerator)
         return
-    around = [
+    in_zone = [
         (name, hosts[host, _zone(gpu)])
-        for host, name in _machines_around(accelerator, int(count))
+        for host, name in _possible_hosts(accelerator, int(count))
         if (host, _zone(gpu)) in hosts
     ]
-    if not around:
-        into.reading.without_host += 1
-    for name, host in around:
+    if not in_zone:
+        collector.without_host += 1
+    for name, host in in_zone:
         price, spot = _sum(host, gpu, key="Price"), _sum(host, gpu, key="SpotPrice")
         if price is None and spot is None:
-            into.reading.without_price += 1
+            collector.without_price += 1
         else:
-            _add(into, provider, name, host=host, gpu=gpu, price=price, spot=spot)
+            _add(collector, provider, name, host=host, gpu=gpu, price=price, spot=spot)
 
 
-def _machines_around(accelerator: str, count: int) -> Iterator[tuple[str, str]]:
-    """(host, name of the machine in the catalog)."""
+def _possible_hosts(accelerator: str, count: int) -> Iterator[tuple[str, str]]:
+    """(host, name of the machine in the catalog) for every machine that can host the GPUs."""
     if accelerator in _GCP_ATTACHED and count:
         host = f"n1-standard-{8 * count}"
         yield host, f"{host}+{count}x{accelerator}"
@@ -93,26 +95,33 @@ def _machines_around(accelerator: str, count: int) -> Iterator[tuple[str, str]]:
 
 
 def _add(
-    into: Collector, provider: str, name: str, *, host: Row, gpu: Row, price: float | None, spot: float | None
+    collector: OfferCollector,
+    provider: str,
+    name: str,
+    *,
+    host: Row,
+    gpu: Row,
+    price: float | None,
+    spot: float | None,
 ) -> None:
-    vm_type = into.vm_type(
+    vm_type = collector.vm_type(
         provider=provider,
         name=name,
-        accelerator=text(gpu, "AcceleratorName"),
-        count=number(gpu, "AcceleratorCount"),
-        vcpus=number(host, "vCPUs"),
-        memory_gib=number(host, "MemoryGiB"),
+        accelerator=cell_text(gpu, "AcceleratorName"),
+        count=cell_number(gpu, "AcceleratorCount"),
+        vcpus=cell_number(host, "vCPUs"),
+        memory_gib=cell_number(host, "MemoryGiB"),
     )
     if vm_type:
-        into.add(vm_type, text(gpu, "Region"), "on_demand", price)
-        into.add(vm_type, text(gpu, "Region"), "spot", spot)
+        collector.add(vm_type, cell_text(gpu, "Region"), "on_demand", price)
+        collector.add(vm_type, cell_text(gpu, "Region"), "spot", spot)
 
 
 def _sum(*rows: Row, key: str) -> float | None:
-    prices = [price for row in rows if (price := number(row, key)) is not None]
+    prices = [price for row in rows if (price := cell_number(row, key)) is not None]
     # Rounded, so that the sum that is written down is the sum that is read again.
     return round(sum(prices), 6) if len(prices) == len(rows) else None
 
 
 def _zone(row: Row) -> str:
-    return text(row, "AvailabilityZone") or text(row, "Region")
+    return cell_text(row, "AvailabilityZone") or cell_text(row, "Region")

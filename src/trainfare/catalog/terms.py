@@ -1,21 +1,22 @@
-"""How each provider charges, and how often it takes spot machines back: dated tables, with what stands in for gaps."""
+"""The charges of each provider, and how often it takes spot machines back: dated tables, with assumptions for gaps."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
 
-from trainfare.catalog.gpus import Source, bundled_rows, load_sources
-from trainfare.catalog.own import PROVIDER as OWN
-from trainfare.catalog.spot_zones import load_zones, describe_traces
+from trainfare.catalog.gpu_facts import bundled_rows, load_sources
+from trainfare.catalog.own_machines import PROVIDER as OWN
+from trainfare.catalog.spot_zones import describe_traces, load_zone_traces
 from trainfare.model.bill import Billing, Interruptions, Terms
+from trainfare.model.catalog import FactSource
 from trainfare.model.interval import Interval
 from trainfare.model.machine import VmType
 from trainfare.model.offer import Offer
 from trainfare.model.spot import pool_histories
 
-# Of machines that no trace is of: what 13 zones of AWS showed of machines with one GPU in 2022 and 2023, and how the
-# rate grew with the number of GPUs (`python -m benchmarks.spot` recomputes both). The interval reaches from the rare
+# The rate for machines without a trace: that of 13 zones of AWS for machines with one GPU in 2022 and 2023, and its
+# growth with the number of GPUs (`python -m benchmarks.spot` recomputes both). The interval reaches from the rare
 # losses that providers advertise (a few in a hundred machines a month) to the worst zone.
 ASSUMED_PER_HOUR = 0.30
 ASSUMED_LOW, ASSUMED_HIGH = 0.01, 1.4
@@ -25,51 +26,55 @@ OWN_TERMS = Terms(provider=OWN, billing=Billing(), boot_seconds=Interval.exactly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Term:
-    """One fact of a provider's terms, as text, the day somebody looked, and its source."""
+class TermFact:
+    """One fact of a provider's terms, as text, the day it was looked up, and its source."""
 
     fact: str
     value: str
     seen_on: date
-    source: Source
+    source: FactSource
 
 
 @cache
-def load_term_facts() -> Mapping[str, tuple[Term, ...]]:
-    """By provider."""
+def load_term_facts() -> Mapping[str, tuple[TermFact, ...]]:
+    """The facts by provider."""
     sources = load_sources()
-    facts: dict[str, list[Term]] = {}
+    facts: dict[str, list[TermFact]] = {}
     for row in bundled_rows("terms.csv"):
         day = date.fromisoformat(row["seen_on"])
         facts.setdefault(row["provider"], []).append(
-            Term(fact=row["fact"], value=row["value"], seen_on=day, source=sources[row["source"]])
+            TermFact(fact=row["fact"], value=row["value"], seen_on=day, source=sources[row["source"]])
         )
-    return {provider: tuple(found) for provider, found in facts.items()}
+    return {provider: tuple(of_provider) for provider, of_provider in facts.items()}
 
 
 @cache
 def load_terms() -> Mapping[str, Terms]:
-    """By provider."""
+    """The terms by provider."""
     return {provider: _terms(provider, facts) for provider, facts in load_term_facts().items()}
 
 
-def terms_of(offer: Offer) -> Terms:
-    """Your own machines have none. A provider that the table does not know gets cautious ones, marked as assumed."""
+def find_terms(offer: Offer) -> Terms:
+    """The terms of the offer's provider: none for the user's own machines, and cautious ones, marked as assumed, for a
+    provider that the table does not have."""
     if offer.market == "own":
         return OWN_TERMS
-    return load_terms().get(offer.vm_type.provider) or _assumed(offer.vm_type.provider)
+    return load_terms().get(offer.vm_type.provider) or _assumed_terms(offer.vm_type.provider)
 
 
 def find_interruptions(vm_type: VmType, region: str | None = None) -> Interruptions:
-    """By trace where there is one of this provider, GPU and number of GPUs, of the region's own zones where there are
-    any; else an assumption that says so."""
+    """The rate at which spot machines of this type are lost.
+
+    It is that of traces of this provider, GPU and number of GPUs, in the zones of the region if there are any;
+    otherwise an assumption, whose source says so.
+    """
     gpu = vm_type.gpu.name if vm_type.gpu else ""
     key = (vm_type.provider, gpu, vm_type.gpus)
-    own = _traced_in(*key, region) if region else None
-    return own or _traced().get(key) or _assumed_interruptions(vm_type.gpus)
+    of_region = _traced_in_region(*key, region) if region else None
+    return of_region or _traced().get(key) or _assumed_interruptions(vm_type.gpus)
 
 
-def _terms(provider: str, facts: tuple[Term, ...]) -> Terms:
+def _terms(provider: str, facts: tuple[TermFact, ...]) -> Terms:
     value = {term.fact: float(term.value) for term in facts}
     return Terms(
         provider=provider,
@@ -84,8 +89,8 @@ def _terms(provider: str, facts: tuple[Term, ...]) -> Terms:
 
 
 @cache
-def _assumed(provider: str) -> Terms:
-    """By the minute, and the dearest disk and egress of those that are known."""
+def _assumed_terms(provider: str) -> Terms:
+    """Billing by the minute, and the most expensive disk and egress of all known providers."""
     known = load_terms().values()
     return Terms(
         provider=provider,
@@ -109,15 +114,16 @@ def _traced() -> Mapping[tuple[str, str, int], Interruptions]:
 
 
 @cache
-def _traced_in(provider: str, gpu: str, gpus: int, region: str) -> Interruptions | None:
-    """From the lowest zone to the highest, and a factor of two: a region has few."""
-    zones = [zone for zone in load_zones() if zone.key == (provider, gpu, gpus) and zone.region == region]
-    if not zones:
+def _traced_in_region(provider: str, gpu: str, gpus: int, region: str) -> Interruptions | None:
+    """The pooled rate of the region's zones; the interval is that of their rates, widened by a factor of two because a
+    region has few zones."""
+    traces = [trace for trace in load_zone_traces() if trace.key == (provider, gpu, gpus) and trace.region == region]
+    if not traces:
         return None
-    rates = [zone.history.lost_per_hour for zone in zones]
-    pooled = pool_histories([zone.history for zone in zones], region).lost_per_hour
+    rates = [trace.history.lost_per_hour for trace in traces]
+    pooled = pool_histories([trace.history for trace in traces], region).lost_per_hour
     return Interruptions(
-        per_hour=Interval(value=pooled, low=min(rates) / 2, high=max(rates) * 2), source=describe_traces(zones, region)
+        per_hour=Interval(value=pooled, low=min(rates) / 2, high=max(rates) * 2), source=describe_traces(traces, region)
     )
 
 
@@ -128,5 +134,6 @@ def _assumed_interruptions(gpus: int) -> Interruptions:
         per_hour=Interval(
             value=ASSUMED_PER_HOUR * growth, low=ASSUMED_LOW, high=max(ASSUMED_HIGH, ASSUMED_HIGH / 2 * growth)
         ),
-        source="an assumption: nobody has traced this GPU, so the V100 and K80 of AWS in 2022 and 2023 stand in",
+        source="an assumption: there is no trace of this GPU, so those of V100 and K80 on AWS in 2022 and 2023 are "
+        "used",
     )

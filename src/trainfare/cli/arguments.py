@@ -5,7 +5,26 @@ from collections.abc import Mapping
 
 from trainfare.errors import Remedy, TrainfareError
 
-FLAGS = {"batch_size": "--batch", "batch_sizes": "--batch", "deadline_seconds": "--deadline", "budget_usd": "--budget"}
+FLAGS = {
+    "batch_size": "--batch",
+    "batch_sizes": "--batch",
+    "deadline_seconds": "--deadline",
+    "budget_usd": "--budget",
+    "boot_seconds": "--boot",
+    "checkpoint_seconds": "--checkpoint",
+    "checkpoint_every_seconds": "--checkpoint-every",
+    "restart_seconds": "--restart",
+    "tick_seconds": "--tick",
+    "mean_arrival_seconds": "--mean-arrival",
+    "quota_gpus": "--quota",
+    "quotas": "--quota",
+    "machines": "--machine",
+    "policies": "--policy",
+    "workers": "--worker",
+    "servers": "--server",
+    "worker_mbps": "--mbps-per-worker",
+    "usd_per_hour": "--budget-per-hour",
+}
 """Arguments whose flag is not simply their name."""
 POSITIONAL = {"profile_id": "PROFILE", "profile_ids": "PROFILE", "command": "COMMAND", "path": "PATH"}
 """Arguments that have no flag, by what the help calls them."""

@@ -69,7 +69,7 @@ def _record(found: CalibrationResult) -> dict[str, object]:
             "error_before": learned.error_before,
             "error_after": learned.error_after,
             "taken": learned.helps,
-            "set_aside": [{"profile": one.seen.profile_id, "why": one.why} for one in learned.set_aside],
+            "set_aside": [{"profile": one.run.profile_id, "why": one.reason} for one in learned.rejected],
         },
         "changes": list(found.changes),
     }
@@ -102,7 +102,7 @@ def _print(found: CalibrationResult, *, try_only: bool) -> None:
         out().print(f"your profiles: {learned.rows} on GPUs, of one program: too few to judge them")
     else:
         out().print("your profiles: none was measured on a known GPU with its operations traced")
-    print_points(f"left out: profile {one.seen.profile_id}: {one.why}" for one in learned.set_aside)
+    print_points(f"left out: profile {one.run.profile_id}: {one.reason}" for one in learned.rejected)
     out().print()
     print_points(found.changes or ["nothing has changed"])
     if found.name is not None:

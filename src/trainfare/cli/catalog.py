@@ -9,28 +9,16 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from trainfare.app.catalog.commitments import commitment_record, list_commitments
-from trainfare.app.catalog.offers import (
-    Change,
-    GpuDetails,
-    Imported,
-    Line,
-    Listing,
-    gpu_record,
-    import_prices,
-    imported_record,
-    line_record,
-    list_gpus,
-    list_offers,
-    show_gpu,
-    show_machine,
-)
+from trainfare.app.catalog.commitments import list_commitments
+from trainfare.app.catalog.offers import import_prices, list_gpus, list_offers, show_gpu, show_machine
 from trainfare.cli.console import out, print_json, print_note
 from trainfare.cli.options import Json
 from trainfare.errors import UsageError
+from trainfare.model.catalog import GpuDetails, OfferListing, OfferRow, PriceChange, PriceImport
 from trainfare.model.machine import Gpu, VmType
 from trainfare.model.offer import Commitment, Offer
 from trainfare.units import format_age, format_usd
+from trainfare.views.catalog import commitment_record, gpu_record, offer_row_record, price_import_record
 
 CHECKED = {"read": "read", "quoted": "as quoted by others", "not opened": "not yet checked against it"}
 """Words for how a figure was checked against its source."""
@@ -72,13 +60,13 @@ def list_command(
         every_region=show_all,
     )
     if as_json:
-        print_json([line_record(line, listing.today) for line in listing.lines])
+        print_json([offer_row_record(line, listing.today) for line in listing.rows])
         return
-    if not listing.lines:
+    if not listing.rows:
         past = "" if history else "; --history shows what once could"
         print_note(f"No such machine can be rented{past}." if not history else "No such price is known.")
         return
-    out().print(_lines_table(listing.lines, listing.today, machine=True, spot=spot, source=history))
+    out().print(_lines_table(listing.rows, listing.today, machine=True, spot=spot, source=history))
     if _is_narrow():
         print_note(_ages(listing))
     print_note(_summary(listing, history=history))
@@ -95,7 +83,7 @@ def show_command(
     vm_type = found.vm_type
     committed = list_commitments(vm_type.key)
     if as_json:
-        lines = [line_record(line, found.today) for line in found.lines]
+        lines = [offer_row_record(line, found.today) for line in found.rows]
         gpu = gpu_record(vm_type.gpu) if vm_type.gpu else None
         commitments = [commitment_record(offer) for offer in committed]
         print_json({"machine": vm_type.key, "gpu": gpu, "prices": lines, "commitments": commitments})
@@ -104,8 +92,8 @@ def show_command(
     out().print(Text.assemble((vm_type.key, "bold"), f"  {_hardware(vm_type)}"))
     if vm_type.gpu:
         out().print(Text(_gpu_sentence(vm_type.gpu)))
-    now = [line for line in found.lines if not line.is_past(found.today)]
-    past = [line for line in found.lines if line.is_past(found.today)]
+    now = [line for line in found.rows if not line.is_past(found.today)]
+    past = [line for line in found.rows if line.is_past(found.today)]
     if now:
         out().print("")
         out().print(_lines_table(now, found.today, machine=False))
@@ -150,7 +138,7 @@ def gpus_command(
         return
     found = show_gpu(name)
     if as_json:
-        print_json(gpu_record(found.gpu, found.figures))
+        print_json(gpu_record(found.gpu, found.facts))
         return
     _print_gpu(found)
 
@@ -181,7 +169,7 @@ def import_command(
         dry_run=dry_run,
     )
     if as_json:
-        print_json(imported_record(imported))
+        print_json(price_import_record(imported))
     else:
         _print_imported(imported)
 
@@ -196,7 +184,7 @@ def _day(text: str | None) -> date | None:
 
 
 def _lines_table(
-    lines: Iterable[Line], today: date, *, machine: bool, spot: bool | None = None, source: bool = False
+    lines: Iterable[OfferRow], today: date, *, machine: bool, spot: bool | None = None, source: bool = False
 ) -> Table:
     with_age = not (machine and _is_narrow())
     with_price, with_spot = spot is not True, spot is not False
@@ -263,26 +251,26 @@ def _is_narrow() -> bool:
     return out().width < WIDE
 
 
-def _ages(listing: Listing) -> str:
+def _ages(listing: OfferListing) -> str:
     """aws, gcp: 2 months old · azure: 14 months old."""
 
     providers: dict[str, list[str]] = {}
-    for line in sorted(listing.lines, key=lambda line: line.seen_on, reverse=True):
+    for line in sorted(listing.rows, key=lambda line: line.seen_on, reverse=True):
         named = providers.setdefault(format_age(line.seen_on, listing.today), [])
         if line.vm_type.provider not in named:
             named.append(line.vm_type.provider)
     return "prices seen: " + " · ".join(f"{', '.join(named)} {age}" for age, named in providers.items())
 
 
-def _summary(listing: Listing, *, history: bool) -> str:
+def _summary(listing: OfferListing, *, history: bool) -> str:
     machines = f"{listing.machines} machine{'s' if listing.machines != 1 else ''}"
     hidden = f"; {listing.regions_hidden} more prices in other regions: --all" if listing.regions_hidden else ""
     if history:
         return f"{machines} that can no longer be rented at these prices{hidden}"
-    return f"{machines}{hidden}. One in full: trainfare catalog show {listing.lines[0].vm_type.key}"
+    return f"{machines}{hidden}. One in full: trainfare catalog show {listing.rows[0].vm_type.key}"
 
 
-def _farewell(past: Sequence[Line]) -> str:
+def _farewell(past: Sequence[OfferRow]) -> str:
     """A price of a document ends on the day it was seen; a later end is the provider's."""
     ends = [line.retired_on for line in past if line.retired_on and line.retired_on != line.seen_on]
     retired = f"retired on {max(ends)}: it " if ends else ""
@@ -338,8 +326,8 @@ def _print_gpu(found: GpuDetails) -> None:
     table.add_column("fact", no_wrap=True)
     table.add_column("value", justify="right", no_wrap=True)
     table.add_column("source", justify="right", no_wrap=True)
-    sources = list(dict.fromkeys(figure.source for figure in found.figures))
-    for figure in found.figures:
+    sources = list(dict.fromkeys(figure.source for figure in found.facts))
+    for figure in found.facts:
         table.add_row(figure.fact, figure.value, f"[dim]{sources.index(figure.source) + 1}[/dim]")
     if not sources:
         for fact, value in gpu_record(found.gpu).items():
@@ -354,34 +342,39 @@ def _print_gpu(found: GpuDetails) -> None:
         )
 
 
-def _print_imported(imported: Imported) -> None:
-    reading = imported.reading
-    machines = len({offer.vm_type.key for offer in reading.offers})
+def _print_imported(imported: PriceImport) -> None:
+    table = imported.table
+    machines = len({offer.vm_type.key for offer in table.offers})
     whose = ", ".join(imported.providers)
     out().print(
         Text.assemble(
-            (f"{whose}: {len(reading.offers)} prices of {machines} machines", "bold"),
+            (f"{whose}: {len(table.offers)} prices of {machines} machines", "bold"),
             f", seen on {imported.seen_on} ({imported.format})",
         )
     )
-    changed = [(name, getattr(imported, name)) for name in ("new", "cheaper", "dearer", "gone")]
+    changed = [
+        ("new", imported.new),
+        ("cheaper", imported.cheaper),
+        ("more expensive", imported.more_expensive),
+        ("gone", imported.gone),
+    ]
     counts = [f"{len(changes)} {name}" for name, changes in changed if changes]
-    out().print(f"{', '.join([*counts, f'{imported.same} the same'])}")
-    biggest = sorted((*imported.cheaper, *imported.dearer), key=_size, reverse=True)[:CHANGES_SHOWN]
+    out().print(f"{', '.join([*counts, f'{imported.unchanged} the same'])}")
+    biggest = sorted((*imported.cheaper, *imported.more_expensive), key=_size, reverse=True)[:CHANGES_SHOWN]
     if biggest:
         out().print(_changes_table(biggest))
     for sentence in _left_out(imported):
         print_note(sentence)
-    kept = " ".join(str(path) for path in imported.kept)
-    print_note(f"kept in {kept}" if kept else "dry run: nothing was kept")
+    saved = " ".join(imported.saved)
+    print_note(f"saved in {saved}" if saved else "dry run: nothing was saved")
 
 
-def _size(change: Change) -> float:
+def _size(change: PriceChange) -> float:
     """Half and double are equally big."""
     return max(change.ratio, 1 / change.ratio)
 
 
-def _changes_table(changes: Iterable[Change]) -> Table:
+def _changes_table(changes: Iterable[PriceChange]) -> Table:
     table = _table()
     for name in ("machine", "region", "market"):
         table.add_column(name, overflow="fold")
@@ -394,18 +387,18 @@ def _changes_table(changes: Iterable[Change]) -> Table:
     return table
 
 
-def _left_out(imported: Imported) -> Iterable[str]:
-    reading = imported.reading
-    if reading.without_gpu:
-        yield f"left out: {_rows(reading.without_gpu)} without a GPU"
-    if reading.without_price:
-        yield f"left out: {_rows(reading.without_price)} whose price is blank, zero or no number"
-    if reading.without_host:
-        yield f"left out: {_rows(reading.without_host)} of a GPU in a zone that has no machine for it"
-    if reading.unknown_gpus:
-        names = [f"{name} ({count})" for name, count in reading.unknown_gpus.most_common(NAMES_SHOWN)]
-        more = len(reading.unknown_gpus) - len(names)
-        rows = _rows(sum(reading.unknown_gpus.values()))
+def _left_out(imported: PriceImport) -> Iterable[str]:
+    table = imported.table
+    if table.without_gpu:
+        yield f"left out: {_rows(table.without_gpu)} without a GPU"
+    if table.without_price:
+        yield f"left out: {_rows(table.without_price)} whose price is blank, zero or no number"
+    if table.without_host:
+        yield f"left out: {_rows(table.without_host)} of a GPU in a zone that has no machine for it"
+    if table.unknown_gpus:
+        names = [f"{name} ({count})" for name, count in list(table.unknown_gpus.items())[:NAMES_SHOWN]]
+        more = len(table.unknown_gpus) - len(names)
+        rows = _rows(sum(table.unknown_gpus.values()))
         rest = f" and {more} more" if more else ""
         yield f"left out: {rows} with a GPU that the catalog does not know: {', '.join(names)}{rest}"
     if imported.gone:

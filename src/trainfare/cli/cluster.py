@@ -6,14 +6,16 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from trainfare.app.recommending.cluster import ClusterAdvice, cluster_record, recommend_cluster
+from trainfare.app.recommending.cluster import recommend_cluster
 from trainfare.cli.console import out, print_json, print_points
 from trainfare.cli.options import IterationsPerEpoch, Json, Store
 from trainfare.errors import NotFoundError, UsageError
-from trainfare.model.cluster import ALGORITHMS, Algorithm, RatedCluster
-from trainfare.recommender.clusters.own import OURS, cluster_words
+from trainfare.model.cluster import ALGORITHMS, Algorithm, ClusterAdvice, RatedCluster
 from trainfare.settings import read_settings
 from trainfare.units import format_duration, format_ratio, format_usd
+from trainfare.views.cluster_record import cluster_record
+from trainfare.views.clusters import cluster_name
+from trainfare.views.reasons import sentence
 
 WIDE = 130
 """Columns of a terminal that has room for everything."""
@@ -150,7 +152,7 @@ def _print(advice: ClusterAdvice) -> None:
         )
     )
     out().print()
-    print_points(advice.reasons)
+    print_points([sentence(reason) for reason in advice.reasons])
     out().print()
     out().print(_types(advice))
     if advice.rated:
@@ -160,7 +162,7 @@ def _print(advice: ClusterAdvice) -> None:
         out().print(_side_by_side(advice.rated))
     if advice.remarks:
         out().print()
-        print_points(advice.remarks)
+        print_points([sentence(remark) for remark in advice.remarks])
 
 
 def _types(advice: ClusterAdvice) -> Table:
@@ -185,21 +187,21 @@ def _side_by_side(rated: tuple[RatedCluster, ...]) -> Table:
     more = ("90% interval", "vs cheapest", "vs fastest") if wide else ()
     table = _table("", "cluster", "$/h", "time", "cost", *more, "vs equally fast", words=2)
     for each in rated:
-        trained = each.trained
+        estimate = each.estimate
         cells = [
-            f"{format_usd(trained.usd.low)} – {format_usd(trained.usd.high)}" if trained else "–",
-            _above(each.over_cheapest),
-            _above(each.over_fastest),
+            f"{format_usd(estimate.usd.low)} – {format_usd(estimate.usd.high)}" if estimate else "–",
+            _above(each.cost_over_cheapest),
+            _above(each.time_over_fastest),
         ]
         table.add_row(
             each.by,
-            cluster_words(each),
+            cluster_name(each),
             f"{each.usd_per_hour:.4g}",
-            format_duration(trained.seconds.value) if trained else "–",
-            format_usd(trained.usd.value) if trained else "–",
+            format_duration(estimate.seconds.value) if estimate else "–",
+            format_usd(estimate.usd.value) if estimate else "–",
             *(cells if wide else ()),
-            _above(each.over_as_fast),
-            style="bold green" if each.by.startswith(OURS) else None,
+            _above(each.cost_over_as_fast),
+            style="bold green" if each.is_ours else None,
         )
     return table
 

@@ -7,17 +7,17 @@ import typer
 from rich.table import Table
 
 from trainfare.app.recommending import compare as app
-from trainfare.app.recommending.compare import Comparison, UntilStable
-from trainfare.app.records import comparison_record
 from trainfare.cli.console import out, print_json, print_points
 from trainfare.cli.options import IterationsPerEpoch, Json, Store
 from trainfare.cli.parsing import parse_whole_numbers
-from trainfare.estimator.cost.relative import by_best
+from trainfare.estimator.cost.relative import relative_to_best
 from trainfare.estimator.epochs.two_epochs import cheapest, fastest
 from trainfare.model.estimate import Estimate
+from trainfare.recommender.comparison import Comparison, StableComparison
 from trainfare.recommender.crossovers import WinningRange
 from trainfare.settings import read_settings
 from trainfare.units import format_duration, format_usd
+from trainfare.views.comparison import comparison_record, remark_sentence
 
 
 def compare(
@@ -69,7 +69,7 @@ def _print(found: Comparison) -> None:
             out().print()
             out().print(_benefit(found.until_stable))
     notes = [f"x: relative to the best of the column · Δ: speed-up per fold of cost, relative to {found.baseline}"]
-    out().print(" · ".join([*notes, *found.remarks]), style="dim", soft_wrap=False)
+    out().print(" · ".join([*notes, *map(remark_sentence, found.remarks)]), style="dim", soft_wrap=False)
 
 
 def _winners(goal: str, found: Sequence[WinningRange]) -> Iterator[str]:
@@ -90,7 +90,7 @@ def _machine(estimate: Estimate) -> str:
     return estimate.candidate.offer.vm_type.key + (f" at batch size {size}" if size else "")
 
 
-def _stable_winners(found: UntilStable | None) -> Iterator[str]:
+def _stable_winners(found: StableComparison | None) -> Iterator[str]:
     if found is None:
         return
     for goal, choose in (("fastest", fastest), ("cheapest", cheapest)):
@@ -134,13 +134,13 @@ def _simulated(found: Comparison) -> Table:
     return table
 
 
-def _trained(found: UntilStable) -> Table:
+def _trained(found: StableComparison) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     table.add_column("machine")
     for name in ("batch", "epochs", "until stable", "x", "cost", "x"):
         table.add_column(name, justify="right")
-    seconds = by_best({c: c.seconds for c in found.configurations})
-    usd = by_best({c: c.usd for c in found.configurations})
+    seconds = relative_to_best({c: c.seconds for c in found.configurations})
+    usd = relative_to_best({c: c.usd for c in found.configurations})
     for each in found.configurations:
         table.add_row(
             each.machine,
@@ -154,7 +154,7 @@ def _trained(found: UntilStable) -> Table:
     return table
 
 
-def _benefit(found: UntilStable) -> Table:
+def _benefit(found: StableComparison) -> Table:
     """The table of Malta 2019: time and cost up to the stabilisation point."""
 
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))

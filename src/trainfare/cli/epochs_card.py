@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trainfare.cli.console import out, print_points
-from trainfare.estimator.epochs.convergence import Fit
+from trainfare.estimator.epochs.convergence import CurveFit
 from trainfare.estimator.epochs.profile_epochs import EpochsReport, ProfileEpochs
 from trainfare.model.epochs import EpochsAnswer
 from trainfare.units import plural
@@ -127,7 +127,7 @@ def _framed(grid: Sequence[Sequence[str]], low: float, high: float, length: int,
     ]
 
 
-def nearest_fit(found: ProfileEpochs) -> Fit | None:
+def nearest_fit(found: ProfileEpochs) -> CurveFit | None:
     """The fitted form with the smallest squared error on the measured epochs."""
     if found.curve is None:
         return None
@@ -173,7 +173,7 @@ def _rows(found: ProfileEpochs, *, shown: str) -> list[tuple[str, str, str, str]
     return rows
 
 
-def _coefficients(fit: Fit) -> str:
+def _coefficients(fit: CurveFit) -> str:
     names = {"optimus": ("β0", "β1", "β2"), "pow3": ("c", "a", "α"), "vapour": ("a", "b", "c")}[fit.form]
     return ", ".join(f"{name} {value:.3g}" for name, value in zip(names, fit.coefficients, strict=True))
 

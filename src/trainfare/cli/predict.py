@@ -5,11 +5,11 @@ from typing import Annotated
 import typer
 
 from trainfare.app.recommending import predict as app
-from trainfare.app.records import prediction_report_record
 from trainfare.cli.console import print_json
 from trainfare.cli.options import Batch, Gpus, Json, Nodes, Store
 from trainfare.cli.prediction_card import print_prediction
 from trainfare.settings import read_settings
+from trainfare.views.prediction import prediction_report_record
 
 
 def predict(

@@ -5,9 +5,8 @@ import math
 from rich.table import Table
 from rich.text import Text
 
-from trainfare.app.recommending.predict import PredictionReport
 from trainfare.cli.console import out, print_points
-from trainfare.model.prediction import Prediction
+from trainfare.model.prediction import Prediction, PredictionReport
 from trainfare.units import format_duration, format_number, format_ratio
 from trainfare.views.explain.why import BOTTLENECKS
 
@@ -115,14 +114,14 @@ def served_table(found: PredictionReport) -> Table | None:
     table = _table("workers behind the server", "synchronous", "samples/s", "asynchronous", "samples/s", "server")
     batch = found.prediction.batch_size or 1
     for one in found.served:
-        in_step, apart = one.seconds.synchronous, one.seconds.asynchronous
+        in_step, apart = one.synchronous, one.asynchronous
         table.add_row(
             str(one.workers),
             format_duration(in_step),
             _rate(one.workers * batch / in_step),
             format_duration(apart),
             _rate(one.workers * batch / apart),
-            "saturated" if one.seconds.saturated else "",
+            "saturated" if one.saturated else "",
         )
     return table
 

@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from trainfare.app.figures import require_drawable
+from trainfare.app.queue.figures import draw_queue_plan
 from trainfare.app.queue.listing import list_queue, withdraw_jobs
 from trainfare.app.queue.plan import plan_queue
-from trainfare.app.queue.queue_records import queue_plan_record, submission_record, submitted_record
+from trainfare.app.queue.question import QueueQuestion
 from trainfare.app.queue.submit import submit_job
 from trainfare.cli.console import print_json, print_note
 from trainfare.cli.options import Boot, IterationsPerEpoch, Json, Setup, Store
@@ -17,6 +18,7 @@ from trainfare.cli.queue_card import print_queue, print_queue_plan, print_submit
 from trainfare.errors import UsageError
 from trainfare.settings import read_settings
 from trainfare.units import parse_duration
+from trainfare.views.queue import queue_plan_record, submission_record, submission_result_record
 
 SUBMIT = "trainfare schedule submit PROFILE --deadline 6h"
 NOTHING_PLANNED = 3
@@ -69,7 +71,7 @@ def submit_command(
         settings=read_settings({"store": store}),
     )
     if json:
-        print_json(submitted_record(found))
+        print_json(submission_result_record(found))
         return
 
     print_submitted(found)
@@ -130,17 +132,19 @@ def plan_command(
 
     files = [require_drawable(path) for path in plot or ()]
     plan = plan_queue(
-        machines=machine or (),
-        nodes=nodes,
-        policy=policy,
-        spot=spot,
-        quotas=[quota_of(word) for word in quota or ()],
+        QueueQuestion(
+            machines=tuple(machine or ()),
+            nodes=nodes,
+            policy=policy,
+            spot=spot,
+            quotas=tuple(quota_of(word) for word in quota or ()),
+        ),
         settings=read_settings({"store": store, "boot_seconds": boot, "setup_seconds": setup}),
     )
     for sentence in plan.table.damaged:
         print_note(f"note: {sentence}")
     if files and plan.jobs:
-        figure = plan.figure()
+        figure = draw_queue_plan(plan)
         for path in files:
             figure.save(path)
             print_note(f"drawn: {path}")

@@ -6,12 +6,14 @@ from datetime import UTC, datetime
 from rich.table import Table
 from rich.text import Text
 
-from trainfare.app.queue.plan import PlannedJob, QueuePlan, time_left
-from trainfare.app.queue.submit import SubmissionResult
+from trainfare.cli.arguments import spell_arguments
 from trainfare.cli.console import out, print_note, print_topics
 from trainfare.cli.profile_card import ago
-from trainfare.model.submission import Submission
+from trainfare.model.submission import Submission, SubmissionResult
+from trainfare.scheduler.queue_plan import PlannedJob, QueuePlan
 from trainfare.units import format_duration, format_usd
+from trainfare.views.queue import deadline_margin, remark_sentence
+from trainfare.views.reasons import sentence
 
 WIDE = 112
 """Columns of a terminal that has room for everything."""
@@ -33,7 +35,7 @@ def print_submitted(found: SubmissionResult) -> None:
     by = "no deadline" if submission.deadline_at is None else f"by {_moment(submission.deadline_at)}"
     out().print(Text.assemble((submission.id, "bold"), f"  {submission.program}, {_epochs(submission)}, {by}"))
     for remark in found.remarks:
-        print_note(f"note: {remark}")
+        print_note(f"note: {sentence(remark, spell_arguments)}")
     print_note("next: trainfare schedule plan")
 
 
@@ -108,7 +110,7 @@ def _jobs(jobs: Sequence[PlannedJob]) -> Table:
     # A name that loses its last letter to the next line is hard to read; one that is as long as a line must.
     table.columns[names.index("machine")].no_wrap = max(len(planned.slot.type) for planned in jobs) <= LONG_NAME
     for planned in jobs:
-        submission = planned.training.submission
+        submission = planned.submission
         cells = {
             "job": Text(submission.id, style="bold"),
             "program": Text(submission.program),
@@ -126,8 +128,8 @@ def _jobs(jobs: Sequence[PlannedJob]) -> Table:
 
 
 def _deadline(planned: PlannedJob) -> str:
-    left = time_left(planned)
-    return "–" if left is None or planned.chance is None else f"{left} ({_likely(planned.chance)})"
+    left = deadline_margin(planned)
+    return "–" if left is None or planned.on_time_probability is None else f"{left} ({_likely(planned.on_time_probability)})"
 
 
 def _likely(chance: float) -> str:
@@ -141,20 +143,20 @@ def _points(plan: QueuePlan) -> Iterator[tuple[str, str]]:
     whys: dict[str, list[str]] = {}
     for planned in plan.jobs:
         if planned.waits_because is not None:
-            whys.setdefault(planned.waits_because, []).append(planned.training.submission.id)
+            whys.setdefault(sentence(planned.waits_because, spell_arguments), []).append(planned.submission.id)
     for why, names in whys.items():
         yield "waiting", f"{_named(names)} {'waits' if len(names) == 1 else 'wait'}: {why}"
     for left in plan.unplanned:
-        yield "left out", f"{left.submission.id} ({left.submission.program}): {left.why}"
+        yield "left out", f"{left.submission.id} ({left.submission.program}): {sentence(left.reason, spell_arguments)}"
     if plan.outcome is not None:
         yield "machines", _machines(plan)
         if plan.bound_usd is not None:
             yield "bound", f"no schedule of these jobs on these machines costs less than {format_usd(plan.bound_usd)}"
-        if any(planned.chance is not None for planned in plan.jobs):
+        if any(planned.on_time_probability is not None for planned in plan.jobs):
             yield "deadlines", "in brackets how likely each is kept, by how sure its prediction is"
         yield "assumed", _assumed(plan)
     for remark in plan.table.remarks:
-        yield "assumed", remark
+        yield "assumed", remark_sentence(remark, spell_arguments)
 
 
 def _machines(plan: QueuePlan) -> str:

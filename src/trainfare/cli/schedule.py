@@ -8,25 +8,20 @@ from typing import Annotated, Literal
 import typer
 
 from trainfare.app.figures import require_drawable
-from trainfare.app.queue.schedule_records import bound_record, compared_record, generated_record, simulated_record
-from trainfare.app.queue.simulate import (
-    Circumstances,
-    SimulationProgress,
-    SimulationReport,
-    Watch,
-    bound_queue,
-    compare_policies,
-    compared,
-    generate_instance,
-    simulate_queue,
-)
+from trainfare.app.queue.figures import draw_comparison, draw_simulation
+from trainfare.app.queue.simulate import bound_queue, compare_policies, generate_instance, simulate_queue
 from trainfare.cli import queue, schedule_trace
 from trainfare.cli.console import err, print_json, print_note
 from trainfare.cli.options import Json, Store
 from trainfare.cli.schedule_card import finished_line, print_bound, print_compared, print_generated, print_simulated
 from trainfare.errors import UsageError
+from trainfare.model.reason import text_reason
+from trainfare.scheduler.simulation.options import SimulationOptions
+from trainfare.scheduler.simulation.report import SimulationReport, SkippedPolicy, rank_reports
+from trainfare.scheduler.simulation.simulate import ProgressCallback, SimulationProgress
 from trainfare.settings import read_settings
 from trainfare.units import parse_duration
+from trainfare.views.schedule import bound_record, comparison_record, generated_record, simulation_record
 
 app = typer.Typer(help="Plan a queue of jobs on rented machines, and simulate it.", no_args_is_help=True)
 queue.add_to(app)
@@ -89,20 +84,22 @@ def simulate_command(
     """What one policy makes of a queue: rent, lateness, who is late."""
 
     files = [require_drawable(path) for path in plot or ()]
-    with _progress() as watch:
+    options = _options(mode, boot, checkpoint, checkpoint_every, restart, tick, seed, error)
+    with _progress() as on_progress:
         found = simulate_queue(
             instance,
             nodes=nodes,
             policy=policy,
-            watch=watch,
-            **_circumstances(mode, boot, checkpoint, checkpoint_every, restart, tick, seed, error, store),
+            options=options,
+            on_progress=on_progress,
+            settings=read_settings({"store": store}),
         )
     if files:
-        figure = found.figure()
+        figure = draw_simulation(found)
         for path in files:
             figure.save(path)
     if json:
-        print_json(simulated_record(found))
+        print_json(simulation_record(found))
         return
 
     print_simulated(found, notes=[f"drawn: {path}" for path in files])
@@ -145,27 +142,30 @@ def compare_command(
         finished.append(each)
         print_note(finished_line(each))
 
+    options = _options(mode, boot, checkpoint, checkpoint_every, restart, tick, seed, error)
     interrupted = False
     try:
-        with _progress() as watch:
+        with _progress() as on_progress:
             found = compare_policies(
                 instance,
                 nodes=nodes,
                 policies=names,
-                watch=watch,
+                options=options,
+                on_progress=on_progress,
                 on_finished=note,
-                **_circumstances(mode, boot, checkpoint, checkpoint_every, restart, tick, seed, error, store),
+                settings=read_settings({"store": store}),
             )
     except KeyboardInterrupt:
         if not finished:
             raise
-        found, interrupted = compared(finished, [("the rest", "it was interrupted")]), True
+        rest = SkippedPolicy(policy="the rest", reason=text_reason("why", "it was interrupted"))
+        found, interrupted = rank_reports(finished, [rest]), True
     if files:
-        figure = found.figure(names if len(names) <= DRAWN else ())
+        figure = draw_comparison(found, names if len(names) <= DRAWN else ())
         for path in files:
             figure.save(path)
     if json:
-        print_json(compared_record(found))
+        print_json(comparison_record(found))
     else:
         print_compared(found, notes=[f"drawn: {path}" for path in files])
     if interrupted:
@@ -243,7 +243,7 @@ DRAWN = 3
 INTERRUPTED = 130
 
 
-def _circumstances(
+def _options(
     mode: Literal["paper", "real"],
     boot: str | None,
     checkpoint: str | None,
@@ -252,19 +252,17 @@ def _circumstances(
     tick: str | None,
     seed: int,
     error: float | None,
-    store: str | None,
-) -> Circumstances:
-    return {
-        "mode": mode,
-        "boot_seconds": _seconds("--boot", boot),
-        "checkpoint_seconds": _seconds("--checkpoint", checkpoint),
-        "checkpoint_every_seconds": _seconds("--checkpoint-every", checkpoint_every),
-        "restart_seconds": _seconds("--restart", restart),
-        "tick_seconds": _seconds("--tick", tick),
-        "seed": seed,
-        "error": error,
-        "settings": read_settings({"store": store}),
-    }
+) -> SimulationOptions:
+    return SimulationOptions(
+        mode=mode,
+        boot_seconds=_seconds("--boot", boot),
+        checkpoint_seconds=_seconds("--checkpoint", checkpoint),
+        checkpoint_every_seconds=_seconds("--checkpoint-every", checkpoint_every),
+        restart_seconds=_seconds("--restart", restart),
+        tick_seconds=_seconds("--tick", tick),
+        seed=seed,
+        error=error,
+    )
 
 
 def _seconds(option: str, text: str | None) -> float | None:
@@ -281,7 +279,7 @@ def _seconds(option: str, text: str | None) -> float | None:
 
 
 @contextmanager
-def _progress() -> Iterator[Watch | None]:
+def _progress() -> Iterator[ProgressCallback | None]:
     """A line that changes while a simulation runs, where somebody can see it."""
 
     if not err().is_terminal:
@@ -289,7 +287,7 @@ def _progress() -> Iterator[Watch | None]:
         return
     with err().status("reading") as status:
 
-        def watch(now: SimulationProgress) -> None:
+        def show(now: SimulationProgress) -> None:
             status.update(f"{now.policy}: {now.ended} of {now.jobs} jobs done, {now.running} run, {now.waiting} wait")
 
-        yield watch
+        yield show

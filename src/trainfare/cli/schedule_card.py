@@ -7,11 +7,12 @@ from shlex import quote
 from rich.table import Table
 from rich.text import Text
 
-from trainfare.app.queue.clock import start_seconds
-from trainfare.app.queue.simulate import BoundReport, PolicyComparison, SimulationReport
+from trainfare.cli.arguments import spell_arguments
 from trainfare.cli.console import out, print_note, print_points, print_topics
-from trainfare.model.queue import Instance
+from trainfare.model.queue import Instance, start_seconds
+from trainfare.scheduler.simulation.report import BoundReport, PolicyComparison, SimulationReport
 from trainfare.units import format_duration, format_usd
+from trainfare.views.schedule import excluded_sentences, skipped_sentence
 
 WORST = 5
 """Late jobs that are listed."""
@@ -40,20 +41,20 @@ def print_simulated(found: SimulationReport, notes: Sequence[str] = ()) -> None:
     if outcome.late_jobs:
         out().print()
         out().print(_latest(found))
-    _print_left_out(found.left_out, notes)
+    _print_left_out(excluded_sentences(found.excluded, spell_arguments), notes)
 
 
 def print_compared(found: PolicyComparison, notes: Sequence[str] = ()) -> None:
     out().print(_table(found))
-    said = [f"{name} was left out: {why}" for name, why in found.skipped]
-    first = found.simulated[0]
+    said = [skipped_sentence(each, spell_arguments) for each in found.skipped]
+    first = found.reports[0]
     said.append(
         f"above: against {format_usd(first.bound.usd)}, which no schedule of this queue is below; decided: how long "
         "one decision took, at the median and for 99 % of them"
     )
     out().print()
     print_points(said)
-    _print_left_out(first.left_out, notes)
+    _print_left_out(excluded_sentences(first.excluded, spell_arguments), notes)
 
 
 def print_bound(found: BoundReport) -> None:
@@ -66,12 +67,12 @@ def print_bound(found: BoundReport) -> None:
     out().print()
     print_points(
         [
-            f"were every job alone in the fleet, all together would cost {format_usd(found.bound.each_usd)} at least",
+            f"were every job alone in the fleet, all together would cost {format_usd(found.bound.alone_usd)} at least",
             "it holds for every policy, with prices of whole nodes shared at best, free moves and the future known: "
             "a schedule that reaches it need not exist",
         ]
     )
-    _print_left_out(found.left_out, ())
+    _print_left_out(excluded_sentences(found.excluded, spell_arguments), ())
 
 
 def print_generated(made: Instance, folder: Path, nodes: int) -> None:
@@ -146,7 +147,7 @@ def _details(found: SimulationReport) -> Iterator[tuple[str, str]]:
 
 def _moves(found: SimulationReport) -> str:
     outcome, delays = found.outcome, found.schedule.delays
-    moved = f"moved {_counted(outcome.moves, 'time')} ({outcome.moves / max(outcome.jobs, 1):.1f} a job)"
+    moved = f"moved {_counted(outcome.migrations, 'time')} ({outcome.migrations / max(outcome.jobs, 1):.1f} a job)"
     stopped = f"stopped to wait {_counted(outcome.preemptions, 'time')}"
     if found.mode == "paper":
         return f"{moved}, {stopped}; in the mode paper that takes no time"
@@ -201,7 +202,7 @@ def _table(found: PolicyComparison) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     for name in names:
         table.add_column(name, justify="left" if name == "policy" else "right", no_wrap=True)
-    for place, each in enumerate(found.simulated):
+    for place, each in enumerate(found.reports):
         cells = _cells(each)
         table.add_row(*(cells[name] for name in names), style="bold green" if place == 0 else None)
     return table
@@ -217,7 +218,7 @@ def _cells(each: SimulationReport) -> dict[str, str]:
         "lateness": format_usd(outcome.tardiness_usd),
         "late jobs": str(outcome.late_jobs),
         "above": "–" if each.gap is None else _share(each.gap),
-        "moves": str(outcome.moves),
+        "moves": str(outcome.migrations),
         "decided": format_duration(outcome.decision_p50_seconds),
         "99 %": slowest,
         "decided, 99 %": slowest,

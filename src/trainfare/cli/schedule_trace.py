@@ -1,14 +1,18 @@
 """`trainfare schedule import`: a queue from a trace of jobs."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from trainfare.app.queue.trace import TraceImport, import_trace
+from trainfare.app.queue.trace import import_trace
+from trainfare.cli.arguments import spell_arguments
 from trainfare.cli.console import out, print_json, print_note, print_points
 from trainfare.cli.options import Json
+from trainfare.measurements.job_traces import TraceOptions
+from trainfare.scheduler.simulation.trace_import import TraceImport
 from trainfare.units import format_duration
+from trainfare.views.schedule import excluded_sentences, trace_import_record
 
 SHOWN = 5
 """Of the jobs that are left out."""
@@ -40,32 +44,14 @@ def import_command(
     found = import_trace(
         trace,
         throughputs,
+        TraceOptions(jobs=jobs, gangs=gangs, requested_gpus_only=asked_gpus, seed=seed, error=error),
         into=into,
-        jobs=jobs,
-        gangs=gangs,
-        asked_gpus=asked_gpus,
-        seed=seed,
-        error=error,
         force=force,
     )
     if json:
-        print_json(_record(found, into, seed))
+        print_json(trace_import_record(found, str(into), seed=seed))
     else:
         _print_imported(found, into)
-
-
-def _record(found: TraceImport, folder: Path, seed: int) -> dict[str, Any]:
-    return {
-        "instance": str(folder),
-        "seed": seed,
-        "job_count": len(found.instance.jobs),
-        "vm_types": [each.name for each in found.instance.types],
-        "slots": len(found.instance.slots),
-        "last_submitted_s": found.last_seconds,
-        "nodes": found.nodes,
-        "load": found.load,
-        "left_out": found.left_out,
-    }
 
 
 def _print_imported(found: TraceImport, folder: Path) -> None:
@@ -76,9 +62,10 @@ def _print_imported(found: TraceImport, folder: Path) -> None:
         markup=False,
         soft_wrap=True,
     )
-    print_points(found.left_out[:SHOWN])
-    if len(found.left_out) > SHOWN:
-        print_points([f"{len(found.left_out) - SHOWN} more jobs are left out: --json tells them all"])
+    left_out = excluded_sentences(found.excluded, spell_arguments)
+    print_points(left_out[:SHOWN])
+    if len(left_out) > SHOWN:
+        print_points([f"{len(left_out) - SHOWN} more jobs are left out: --json tells them all"])
     print_note(f"written: {folder}/jobs.csv, {folder}/times.csv")
     if found.load is not None:
         print_note(f"{found.nodes} node{'s' * (found.nodes > 1)} would have a load of {found.load:.2f}")

@@ -1,1 +1,1 @@
-"""Doors to machines. One today: slices of the machine at hand (`local.py`)."""
+"""Doors to machines. There is one so far: slices of this machine (`local.py`)."""

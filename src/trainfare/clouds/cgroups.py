@@ -1,7 +1,7 @@
-"""Groups of processes that the kernel keeps within a share of the CPUs and of memory.
+"""Control groups: processes that the Linux kernel limits to a share of the CPUs and of memory.
 
-A group is made below the one that we are in ourselves, so that whatever limits us limits it too. Both versions of
-Linux' control groups are spoken: with version 1 each controller has a tree of its own, with version 2 there is one.
+A group is created below our own group, so that our limits apply to it too. Both versions of control groups are
+supported: in version 1 each controller has a tree of its own, in version 2 there is one tree.
 """
 
 import contextlib
@@ -14,44 +14,44 @@ from pathlib import Path
 
 from trainfare.errors import ExternalError
 
-MOUNTED = Path("/sys/fs/cgroup")
+MOUNT_POINT = Path("/sys/fs/cgroup")
 PERIOD_MICROSECONDS = 20_000
-"""A group that has used up its share waits for the next period: a short one (Linux' default is 100 ms) shows less in
-iterations of a few milliseconds."""
+"""A group that has used up its share waits for the next period. A period shorter than the default of 100 ms disturbs
+iterations of a few milliseconds less."""
 _END_SECONDS = 5.0
 
 
 class CannotLimitError(ExternalError):
-    """This machine does not let us limit processes."""
+    """This machine does not permit limiting processes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """Its folders, one a tree. A process joins by writing its id into `cgroup.procs` of each."""
+class ControlGroup:
+    """A control group: its folders, one a tree. A process joins by writing its id into each of the process files."""
 
     folders: tuple[Path, ...]
 
     @property
-    def doors(self) -> tuple[Path, ...]:
+    def process_files(self) -> tuple[Path, ...]:
         return tuple(folder / "cgroup.procs" for folder in self.folders)
 
     def processes(self) -> set[int]:
         return set(_processes(self.folders))
 
     def remove(self) -> None:
-        """End every process in it, then the group. Once it is gone, twice does no harm."""
-        until = time.monotonic() + _END_SECONDS
-        while (running := self.processes()) and time.monotonic() < until:
+        """Kill every process in the group, then remove the group. Removing it again has no effect."""
+        deadline = time.monotonic() + _END_SECONDS
+        while (running := self.processes()) and time.monotonic() < deadline:
             for pid in running:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(0.01)
         for folder in self.folders:
-            _remove(folder, until)
+            _remove(folder, deadline)
 
 
-def make_group(name: str, *, cpus: float | None = None, memory_bytes: int | None = None) -> Group:
-    """A group that gets at most `cpus` CPUs and `memory_bytes`; what is already there under this name is used again."""
+def make_group(name: str, *, cpus: float | None = None, memory_bytes: int | None = None) -> ControlGroup:
+    """A group with at most `cpus` CPUs and `memory_bytes`; an existing group of this name is used again."""
     folders: list[Path] = []
     try:
         for controller, limits in _limits(cpus, memory_bytes).items():
@@ -66,16 +66,17 @@ def make_group(name: str, *, cpus: float | None = None, memory_bytes: int | None
             with contextlib.suppress(OSError):
                 folder.rmdir()
         raise CannotLimitError(
-            f"this machine does not let us limit a program's CPUs and memory ({error.filename}: {error.strerror}). "
-            "It takes control groups that may be written, as root has them; whole CPUs and no memory_gib need none."
+            f"this machine does not permit limiting the CPUs and memory of a program ({error.filename}: "
+            f"{error.strerror}). That needs writable control groups, which root has; a slice of an integer number of "
+            "vcpus without memory_gib does not need them."
         ) from error
-    return Group(tuple(folders))
+    return ControlGroup(tuple(folders))
 
 
-def find_group(name: str) -> Group:
-    """What there is under this name, to remove it."""
+def find_group(name: str) -> ControlGroup:
+    """The folders of a group that exist under this name, to remove them."""
     trees = {_tree(controller) for controller in ("cpu", "memory")}
-    return Group(tuple(tree / name for tree in sorted(trees) if (tree / name).is_dir()))
+    return ControlGroup(tuple(tree / name for tree in sorted(trees) if (tree / name).is_dir()))
 
 
 def _limits(cpus: float | None, memory_bytes: int | None) -> dict[str, dict[str, str]]:
@@ -94,18 +95,18 @@ def _limits(cpus: float | None, memory_bytes: int | None) -> dict[str, dict[str,
 
 
 def _is_unified() -> bool:
-    return (MOUNTED / "cgroup.controllers").exists()
+    return (MOUNT_POINT / "cgroup.controllers").exists()
 
 
 def _tree(controller: str) -> Path:
-    """The folder of the group that we are in."""
+    """The folder of our own group."""
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, names, path = line.split(":", 2)
         if _is_unified() and not names:
-            return MOUNTED / path.lstrip("/")
+            return MOUNT_POINT / path.lstrip("/")
         if controller in names.split(","):
-            return MOUNTED / controller / path.lstrip("/")
-    return MOUNTED / controller
+            return MOUNT_POINT / controller / path.lstrip("/")
+    return MOUNT_POINT / controller
 
 
 def _processes(folders: tuple[Path, ...]) -> Iterator[int]:
@@ -114,15 +115,15 @@ def _processes(folders: tuple[Path, ...]) -> Iterator[int]:
             yield from map(int, (folder / "cgroup.procs").read_text().split())
 
 
-def _remove(folder: Path, until: float) -> None:
-    """A process that was just ended may count a moment longer."""
+def _remove(folder: Path, deadline: float) -> None:
+    """Remove the folder, retrying because a process that was just killed counts a moment longer."""
     while True:
         try:
             folder.rmdir()
         except FileNotFoundError:
             return
         except OSError:
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
         else:

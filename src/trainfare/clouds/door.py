@@ -1,4 +1,4 @@
-"""What every door to machines promises: offer → machines → start → observe → collect → terminate."""
+"""The contract of every door to machines: offers → launch → start → observe → collect → terminate."""
 
 from pathlib import Path
 from typing import Protocol
@@ -9,28 +9,28 @@ from trainfare.model.rented import ProgramStatus, RentedMachine
 
 
 class Door(Protocol):
-    """Each call is for one Run, named by its id, so that a second process can go on where the first one died."""
+    """A provider of machines. Calls name a Run by its id, so that a second process can continue after a first one."""
 
     def offers(self) -> tuple[Offer, ...]:
-        """What can be had here now."""
+        """The offers that can be launched now."""
 
     def launch(self, candidate: Candidate, *, run_id: str) -> tuple[RentedMachine, ...]:
-        """One machine a node. Twice with the same `run_id` is one launch."""
+        """Launch one machine for each node. A second call with the same `run_id` launches nothing new."""
 
     def machines(self) -> tuple[RentedMachine, ...]:
-        """All that exist through this door, whoever launched them."""
+        """All machines that exist through this door, whichever process launched them."""
 
     def start(self, machine: RentedMachine, program: Program) -> None:
-        """Bring the program's folder there and start its command. Twice is one start."""
+        """Copy the program's folder to the machine and start its command. A second call starts nothing new."""
 
     def observe(self, machine: RentedMachine) -> ProgramStatus:
-        """What the program does now."""
+        """The current status of the program."""
 
     def output(self, machine: RentedMachine) -> bytes:
-        """What the program has printed so far."""
+        """The output of the program so far."""
 
     def collect(self, machine: RentedMachine, into: Path) -> tuple[Path, ...]:
-        """Bring home the files that the program made or changed; the paths under `into`."""
+        """Copy the files that the program created or changed to `into`, and return their paths there."""
 
     def terminate(self, run_id: str) -> None:
-        """End the program and give the machines back: when it returns, nothing of the run is left to pay for."""
+        """End the program and release the machines: when it returns, nothing of the run costs money any more."""

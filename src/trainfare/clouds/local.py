@@ -1,15 +1,15 @@
-"""The door to this machine, cut into slices at prices that the user gives.
+"""The door to this machine, divided into slices at prices that the user states.
 
     <folder>/<run>/<node>/machine.json      what was launched
                           work/             a copy of the program's folder, in which it runs
-                          before.json       what lay there before it ran
+                          before.json       size and time of each file before it ran
                           output            what it printed
-                          group             the process group of all that runs there
+                          group             the process group of everything that runs there
                           started, ended    seconds since 1970
                           exit              its exit code, written last
 
-The program runs under a shell of its own, not under us: it goes on when we are gone, and whoever opens the door next
-finds it.
+The program runs under a shell of its own, not as our child: it continues when our process ends, and the next process
+that opens the door finds it.
 """
 
 import contextlib
@@ -30,6 +30,7 @@ from trainfare.model.machine import VmType
 from trainfare.model.offer import Candidate, Offer
 from trainfare.model.program import Program
 from trainfare.model.rented import ProgramStatus, RentedMachine
+from trainfare.units import format_duration
 
 _RUN = """
 folder=$1; shift
@@ -45,7 +46,7 @@ _END_SECONDS = 10.0
 
 
 class LocalDoor:
-    """A `Door`. `folder` holds what is launched; `offers` are those of the user's slices."""
+    """A `Door`. `folder` holds the state of launched machines; `offers` are those of the user's slices."""
 
     def __init__(self, folder: Path, offers: Sequence[Offer]) -> None:
         self._folder = folder
@@ -70,7 +71,7 @@ class LocalDoor:
         )
 
     def start(self, machine: RentedMachine, program: Program) -> None:
-        folder = self._place(machine)
+        folder = self._machine_folder(machine)
         if (folder / "started").exists():
             return
         work = folder / "work"
@@ -79,7 +80,7 @@ class LocalDoor:
             shutil.copytree(program.directory, work, symlinks=True)
         except OSError as error:
             raise ExternalError(f"{program.directory} could not be copied to {work}: {error}") from error
-        (folder / "before.json").write_text(json.dumps(_stamps(work)))
+        (folder / "before.json").write_text(json.dumps(_file_stamps(work)))
         part = make_slice(self._vm_type(machine), _slice_name(machine))
         subprocess.run(
             ("setsid", "--fork", "/bin/sh", "-c", _RUN, "sh", str(folder), *part.prefix, *program.command),
@@ -91,44 +92,46 @@ class LocalDoor:
             check=True,
         )
         if not _wait_until((folder / "started").exists, _START_SECONDS):
-            raise ExternalError(f"{program.command_line} was not started within {_START_SECONDS:g} s in {folder}.")
+            raise ExternalError(
+                f"{program.command_line} did not start within {format_duration(_START_SECONDS)} in {folder}."
+            )
 
     def observe(self, machine: RentedMachine) -> ProgramStatus:
-        folder = self._place(machine)
+        folder = self._machine_folder(machine)
         if not (folder / "started").exists():
             return ProgramStatus(state="idle")
         started = float((folder / "started").read_text())
-        alive = _group_is_alive(_group(folder))  # asked first: it may end while we look
+        alive = _group_is_alive(_process_group(folder))  # checked first: it may end in the meantime
         if (folder / "exit").exists():
             return ProgramStatus(
                 state="ended",
                 seconds=max(0.0, float((folder / "ended").read_text()) - started),
                 exit_code=int((folder / "exit").read_text()),
             )
-        if not alive:  # it was killed together with the shell that watches it
+        if not alive:  # it was killed together with its shell
             return ProgramStatus(state="ended", exit_code=-signal.SIGKILL)
         return ProgramStatus(state="running", seconds=max(0.0, time.time() - started))
 
     def output(self, machine: RentedMachine) -> bytes:
-        path = self._place(machine) / "output"
+        path = self._machine_folder(machine) / "output"
         return path.read_bytes() if path.exists() else b""
 
     def collect(self, machine: RentedMachine, into: Path) -> tuple[Path, ...]:
-        folder = self._place(machine)
+        folder = self._machine_folder(machine)
         work = folder / "work"
         before = json.loads((folder / "before.json").read_text()) if (folder / "before.json").exists() else {}
-        changed = [name for name, stamp in _stamps(work).items() if before.get(name) != stamp]
+        changed = [name for name, stamp in _file_stamps(work).items() if before.get(name) != stamp]
         return tuple(_copy(work / name, into / name) for name in sorted(changed))
 
     def terminate(self, run_id: str) -> None:
         for machine in [m for m in self.machines() if m.run_id == run_id]:
-            folder = self._place(machine)
-            _end_group(_group(folder))
+            folder = self._machine_folder(machine)
+            _end_group(_process_group(folder))
             remove_slice(_slice_name(machine))
         shutil.rmtree(self._folder / run_id, ignore_errors=True)
 
     def _write_machine(self, machine: RentedMachine) -> None:
-        """Whole or not at all, and only once."""
+        """Write the machine once, atomically."""
         folder = self._folder / machine.id
         folder.mkdir(parents=True, exist_ok=True)
         if (folder / "machine.json").exists():
@@ -137,7 +140,7 @@ class LocalDoor:
         fresh.write_bytes(msgspec.json.encode(machine))
         fresh.replace(folder / "machine.json")
 
-    def _place(self, machine: RentedMachine) -> Path:
+    def _machine_folder(self, machine: RentedMachine) -> Path:
         folder = self._folder / machine.id
         if not (folder / "machine.json").exists():
             raise NotFoundError("machine", machine.id, [known.id for known in self.machines()])
@@ -147,15 +150,17 @@ class LocalDoor:
         for offer in self._offers:
             if offer.vm_type.key == machine.vm_type:
                 return offer.vm_type
-        raise UsageError(f"{machine.vm_type} is no longer among your machines: put it back to go on with {machine.id}.")
+        raise UsageError(
+            f"{machine.vm_type} is no longer in your machines.toml: add it again to continue with {machine.id}."
+        )
 
 
 def _slice_name(machine: RentedMachine) -> str:
     return "trainfare-" + machine.id.replace("/", "-")
 
 
-def _stamps(folder: Path) -> dict[str, list[int]]:
-    """Size and time of change of every file, by its path within the folder."""
+def _file_stamps(folder: Path) -> dict[str, list[int]]:
+    """The size and modification time of every file, by its path within the folder."""
     found = {}
     for path in folder.rglob("*"):
         with contextlib.suppress(FileNotFoundError):
@@ -171,7 +176,7 @@ def _copy(source: Path, target: Path) -> Path:
     return target
 
 
-def _group(folder: Path) -> int | None:
+def _process_group(folder: Path) -> int | None:
     path = folder / "group"
     return int(path.read_text()) if path.exists() else None
 
@@ -181,7 +186,7 @@ def _group_is_alive(group: int | None) -> bool:
 
 
 def _members(group: int) -> Iterator[int]:
-    """Processes of the group that have not ended."""
+    """The running processes of a process group."""
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             fields = path.read_text(errors="replace").rpartition(")")[2].split()
@@ -199,10 +204,11 @@ def _end_group(group: int | None) -> None:
             return
 
 
-def _wait_until(holds: Callable[[], bool], seconds: float) -> bool:
-    until = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > until:
+def _wait_until(condition: Callable[[], bool], seconds: float) -> bool:
+    """Whether the condition became true in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
             return False
         time.sleep(0.005)
     return True

@@ -128,7 +128,7 @@ def _bars(ordered: Sequence[ScheduleOutcome], x: Axis, end: float, left: int) ->
                 "rent": format_usd(each.rental_usd),
                 "lateness": format_usd(each.tardiness_usd),
                 "late jobs": f"{each.late_jobs} of {each.jobs}",
-                "moves": str(each.moves),
+                "moves": str(each.migrations),
             }
             for start, stop, colour in parts
             if start < end and stop > start

@@ -1,16 +1,16 @@
-"""A queue to be scheduled, as a folder of tables; so written, the instances of Jahani et al. 2019 are read as they are.
+"""A queue to schedule as a folder of tables; instances of Jahani et al. 2019 written in this format are read unchanged.
 
-    jobs.csv     job,submitted_s,deadline_s,tardiness_usd_per_s                  and, where wanted: user,log_error
-    times.csv    job,vm_type,vm_gpus,vm_usd_per_hour,gpus_used,seconds           and: gpu,nodes,true_seconds,
+    jobs.csv     job,submitted_s,deadline_s,tardiness_usd_per_s                  optional: user,log_error
+    times.csv    job,vm_type,vm_gpus,vm_usd_per_hour,gpus_used,seconds           optional: gpu,nodes,true_seconds,
                                                                                  reclaims_per_hour,most
-    quotas.csv   user,gpus                                                       where there are quotas
+    quotas.csv   user,gpus                                                       if there are quotas
 
-A line of times.csv is one job on one slot. Where a job has no line for a slot, or `inf` seconds, it cannot run there.
-A line without a job and without seconds says no more than that the slot exists. A deadline of `inf`, or none, is none.
-Without a column `gpu`, types are of one GPU when every job takes equally long (1e-6) on as many GPUs of either.
+A line of times.csv is one job on one slot. Where a job has no line for a slot, or `inf` seconds, it cannot run there. A
+line without a job and without seconds only declares the slot. A deadline that is empty or `inf` means no deadline.
+Without a column `gpu`, types have the same GPU if every job takes equally long (1e-6) on as many GPUs of either.
 
-What is wrong with one job leaves that job out, with a sentence, and the others go on. What is wrong with the tables
-or the machines is an error: nothing that follows could be trusted.
+A job with an error is excluded with a reason, and the others are read. An error in the tables or the machines raises a
+UsageError, because the rest could not be trusted.
 """
 
 import csv
@@ -21,7 +21,8 @@ from pathlib import Path
 
 from trainfare.errors import UsageError
 from trainfare.measurements.lines import Line, read_lines
-from trainfare.model.queue import Instance, Job, NodeType, Slot
+from trainfare.model.queue import ExcludedJob, Instance, Job, NodeType, Slot
+from trainfare.model.reason import text_reason
 
 JOBS, TIMES, QUOTAS = "jobs.csv", "times.csv", "quotas.csv"
 JOB_COLUMNS = ("job", "submitted_s", "deadline_s", "tardiness_usd_per_s")
@@ -35,59 +36,68 @@ TYPE_FIELDS = {
     "reclaims_per_hour": "reclaims_per_hour",
     "most": "max_nodes",
 }
-"""Column → field of NodeType: what all lines of a type must agree on."""
+"""Column → field of NodeType: all lines of a type must agree on these."""
 
-UNKNOWN = "GPU"
-"""Stands for a GPU that nobody names, and begins the name that is made up for it."""
+UNKNOWN_GPU = "GPU"
+"""Replaces a GPU without a name, and begins the name that is generated for it."""
 
-SAME = 1e-6
-"""Relative; the published tables have three decimals of seconds."""
+SAME_TIME_TOLERANCE = 1e-6
+"""A relative difference; the published tables have three decimals of seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedInstance:
-    """What a folder holds, and a sentence for each job of it that cannot be scheduled."""
+    """The queue that was read, and the jobs of it that cannot be scheduled."""
 
     instance: Instance
-    left_out: tuple[str, ...]
+    excluded: tuple[ExcludedJob, ...]
 
 
 _Times = dict[str, dict[Slot, tuple[float, float]]]
-"""job → slot → (seconds as predicted, seconds in truth)"""
+"""job → slot → (predicted seconds, true seconds)"""
 
 
 def read_instance(folder: Path) -> LoadedInstance:
     """The instance in `folder`, its jobs in the order of their submission."""
     if not folder.is_dir():
-        raise UsageError(f"there is no folder {folder}: name one that holds {JOBS} and {TIMES}.")
+        raise UsageError(f"there is no folder {folder}: name one with {JOBS} and {TIMES}.", field="instance")
     jobs = _job_lines(folder / JOBS)
     lines = read_lines(folder / TIMES, TIME_COLUMNS)
     if not lines:
-        raise UsageError(f"{folder / TIMES} has no lines, so no machine is known. Add what jobs take on machines.")
+        raise UsageError(f"{folder / TIMES} has no lines, so no machine is known. Add the times of jobs on machines.")
     slots = tuple(dict.fromkeys(map(_slot, lines)))
     types = _types(lines)
-    times, bad = _times(lines)
-    made = []
-    for name in dict.fromkeys((*jobs, *times, *bad)):
+    times, errors = _times(lines)
+    valid = []
+    for name in dict.fromkeys((*jobs, *times, *errors)):
         try:
             if name not in jobs:
-                raise UsageError(f"{folder / TIMES} has times of it, {folder / JOBS} does not have it. Add it there.")
-            if name not in bad:
-                made.append(_job(jobs[name], times.get(name, {}), slots))
+                raise UsageError(
+                    f"{folder / TIMES} has times of it, but {folder / JOBS} does not list it. Add it there."
+                )
+            if name not in errors:
+                valid.append(_job(jobs[name], times.get(name, {}), slots))
         except UsageError as error:
-            bad[name] = str(error)
-    left_out = tuple(f"job {name} is left out: {complaint}" for name, complaint in bad.items())
-    if jobs and not made:
-        raise UsageError(f"no job of {folder} can be scheduled: {left_out[0]}")
-    made.sort(key=lambda each: each[0].submitted_seconds)
+            errors[name] = str(error)
+    if jobs and not valid:
+        name, message = next(iter(errors.items()))
+        raise UsageError(f"no job of {folder} can be scheduled. Job {name}: {message}")
+    valid.sort(key=lambda each: each[0].submitted_seconds)
     instance = Instance(
         types=_with_gpus(types, times),
         slots=slots,
-        jobs=tuple(job for job, _ in made),
-        true_seconds=tuple(true for _, true in made) if any(job.seconds != true for job, true in made) else (),
+        jobs=tuple(job for job, _ in valid),
+        true_seconds=tuple(true for _, true in valid) if any(job.seconds != true for job, true in valid) else (),
         quotas=_quotas(folder / QUOTAS),
     )
-    return LoadedInstance(instance=instance, left_out=left_out)
+    return LoadedInstance(instance=instance, excluded=excluded_jobs(errors))
+
+
+def excluded_jobs(errors: Mapping[str, str]) -> tuple[ExcludedJob, ...]:
+    """The jobs with these errors, as excluded jobs."""
+    return tuple(
+        ExcludedJob(job=name, reason=text_reason("why", message.rstrip("."))) for name, message in errors.items()
+    )
 
 
 def _job_lines(path: Path) -> dict[str, Line]:
@@ -95,70 +105,72 @@ def _job_lines(path: Path) -> dict[str, Line]:
     for line in read_lines(path, JOB_COLUMNS):
         name = line.text("job")
         if name in found:
-            raise line.wrong("job", f"{name} stands in line {found[name].number} too", "Give each job an id of its own")
+            raise line.wrong("job", f"{name} is already in line {found[name].number}", "Give each job an id of its own")
         found[name] = line
     return found
 
 
 def _slot(line: Line) -> Slot:
     slot = Slot(line.text("vm_type"), line.count("gpus_used"), line.count("nodes", 1))
-    has = line.count("vm_gpus")
-    if slot.gpus > has:
-        raise line.wrong("gpus_used", f"a {slot.type} has {has}, not {slot.gpus}", f"Give at most {has}")
-    if slot.nodes > 1 and slot.gpus < has:
-        raise line.wrong("gpus_used", f"a job on {slot.nodes} nodes takes them whole", f"Give {has}")
+    gpus = line.count("vm_gpus")
+    if slot.gpus > gpus:
+        raise line.wrong("gpus_used", f"a {slot.type} has {gpus}, not {slot.gpus}", f"Give at most {gpus}")
+    if slot.nodes > 1 and slot.gpus < gpus:
+        raise line.wrong("gpus_used", f"a job on {slot.nodes} nodes takes complete nodes", f"Give {gpus}")
     return slot
 
 
 def _types(lines: Sequence[Line]) -> tuple[NodeType, ...]:
-    """As the first line of each tells; a later line that tells otherwise is an error. `gpu` may still be missing."""
+    """The types, each from its first line; a later line that differs is an error. `gpu` may still be unknown."""
     first: dict[str, tuple[Line, NodeType]] = {}
     for line in lines:
-        most = line.count("most", -1, least=-1)
+        max_nodes = line.count("most", -1, least=-1)
         name = line.text("vm_type")
         new = NodeType(
             name=name,
-            gpu=line.text("gpu", UNKNOWN),
+            gpu=line.text("gpu", UNKNOWN_GPU),
             gpus=line.count("vm_gpus"),
             usd_per_hour=line.finite("vm_usd_per_hour"),
             reclaims_per_hour=line.not_negative("reclaims_per_hour", 0.0),
-            max_nodes=None if most < 0 else most,
+            max_nodes=None if max_nodes < 0 else max_nodes,
         )
         before, known = first.setdefault(name, (line, new))
         for column, field in TYPE_FIELDS.items():
             if (one := getattr(new, field)) != (other := getattr(known, field)):
-                what = f"for {name} {one} stands here and {other} in line {before.number}"
+                what = f"{name} has {one} here and {other} in line {before.number}"
                 raise line.wrong(column, what, "Make them agree, or give the machines two names")
     return tuple(known for _, known in first.values())
 
 
 def _times(lines: Sequence[Line]) -> tuple[_Times, dict[str, str]]:
-    """By job and slot, and what is wrong with the jobs for which that cannot be told."""
+    """The times by job and slot, and the error of each job whose times cannot be read."""
     times: _Times = {}
-    bad: dict[str, str] = {}
-    seen: dict[tuple[str, Slot], int] = {}
+    errors: dict[str, str] = {}
+    line_of: dict[tuple[str, Slot], int] = {}
     for line in lines:
         name, slot = line.text("job", ""), _slot(line)
-        if (name, slot) in seen:
-            what = f"the same job, type and GPUs stand in line {seen[name, slot]} too"
-            raise line.wrong("job", what, "Leave one of them")
-        seen[name, slot] = line.number
+        if (name, slot) in line_of:
+            what = f"the same job, type and GPUs are already in line {line_of[name, slot]}"
+            raise line.wrong("job", what, "Keep one of them")
+        line_of[name, slot] = line.number
         if not name:
             if line.text("seconds", ""):
-                raise line.wrong("job", "whose seconds these are is not told", "Name the job, or leave seconds empty")
+                raise line.wrong("job", "the line has seconds but no job", "Name the job, or leave seconds empty")
             continue
         try:
             times.setdefault(name, {})[slot] = _seconds(line)
         except UsageError as error:
-            bad.setdefault(name, str(error))
-    return {name: times[name] for name in times if name not in bad}, bad
+            errors.setdefault(name, str(error))
+    return {name: times[name] for name in times if name not in errors}, errors
 
 
 def _seconds(line: Line) -> tuple[float, float]:
     seconds = line.positive("seconds")
     true = line.positive("true_seconds", seconds)
     if math.isinf(seconds) != math.isinf(true):
-        raise line.wrong("true_seconds", f"{true:g}, and {seconds:g} are predicted", "Either it can run there or not")
+        raise line.wrong(
+            "true_seconds", f"{true:g}, but {seconds:g} are predicted", "Give finite times or inf in both columns"
+        )
     return seconds, true
 
 
@@ -166,10 +178,12 @@ def _job(
     line: Line, times: Mapping[Slot, tuple[float, float]], slots: tuple[Slot, ...]
 ) -> tuple[Job, tuple[float, ...]]:
     if not any(math.isfinite(seconds) for seconds, _ in times.values()):
-        raise line.wrong("job", "it fits on no machine", f"Add to {TIMES} what it takes somewhere")
+        raise line.wrong("job", "it has no finite time on any machine", f"Add one to {TIMES}")
     deadline = line.real("deadline_s", math.inf)
     if deadline == -math.inf:
-        raise line.wrong("deadline_s", "before all time", "Give seconds from the start of the queue, or inf for none")
+        raise line.wrong(
+            "deadline_s", "-inf is not a deadline", "Give seconds from the start of the queue, or inf for none"
+        )
     job = Job(
         id=line.text("job"),
         submitted_seconds=line.not_negative("submitted_s"),
@@ -183,26 +197,26 @@ def _job(
 
 
 def _with_gpus(types: tuple[NodeType, ...], times: _Times) -> tuple[NodeType, ...]:
-    """A type of which no GPU is told has that of the first one of which none is told and with which its times agree."""
+    """The types with a GPU each: types without one get that of the first such type with the same times."""
     named: list[NodeType] = []
     for each in types:
-        if each.gpu == UNKNOWN:
-            alike = (other.gpu for other in named if other.gpu.startswith(UNKNOWN) and _agree(each, other, times))
-            named.append(replace(each, gpu=next(alike, f"{UNKNOWN} of {each.name}")))
+        if each.gpu == UNKNOWN_GPU:
+            same = (other.gpu for other in named if other.gpu.startswith(UNKNOWN_GPU) and _agree(each, other, times))
+            named.append(replace(each, gpu=next(same, f"{UNKNOWN_GPU} of {each.name}")))
         else:
             named.append(each)
     return tuple(named)
 
 
 def _agree(one: NodeType, other: NodeType, times: _Times) -> bool:
-    """Every job takes equally long on as many GPUs of either, wherever both times are told, and somewhere they are."""
+    """True if every job takes equally long on as many GPUs of either, wherever both times are given, at least once."""
     pairs = [
-        (of_job[slot][0], of_job[like][0])
+        (of_job[slot][0], of_job[counterpart][0])
         for of_job in times.values()
         for slot in of_job
-        if slot.type == one.name and (like := replace(slot, type=other.name)) in of_job
+        if slot.type == one.name and (counterpart := replace(slot, type=other.name)) in of_job
     ]
-    return bool(pairs) and all(math.isclose(a, b, rel_tol=SAME) for a, b in pairs)
+    return bool(pairs) and all(math.isclose(a, b, rel_tol=SAME_TIME_TOLERANCE) for a, b in pairs)
 
 
 def _quotas(path: Path) -> tuple[tuple[str, int], ...]:
@@ -212,15 +226,14 @@ def _quotas(path: Path) -> tuple[tuple[str, int], ...]:
     for line in read_lines(path, QUOTA_COLUMNS):
         user = line.text("user")
         if user in found:
-            raise line.wrong("user", f"{user} has a quota already", "Leave one")
+            raise line.wrong("user", f"{user} already has a quota", "Keep one")
         found[user] = line.count("gpus", least=0)
     return tuple(found.items())
 
 
 def write_instance(folder: Path, instance: Instance) -> None:
-    """As `read_instance` reads it, to the last digit. The folder is made where it is missing."""
+    """Writes the queue so that `read_instance` reads it back to the last digit. The folder is created if missing."""
     folder.mkdir(parents=True, exist_ok=True)
-    true = instance.true_seconds or tuple(job.seconds for job in instance.jobs)
     _write(
         folder / JOBS,
         (*JOB_COLUMNS, "user", "log_error"),
@@ -230,17 +243,17 @@ def write_instance(folder: Path, instance: Instance) -> None:
         ),
     )
     rows: list[tuple[str, tuple[object, ...], tuple[object, ...]]] = [
-        (job.id, job.seconds, of_job) for job, of_job in zip(instance.jobs, true, strict=True)
+        (job.id, job.seconds, of_job) for job, of_job in zip(instance.jobs, instance.actual_seconds, strict=True)
     ]
-    nothing = ("",) * len(instance.slots)
+    empty = ("",) * len(instance.slots)
     types = {each.name: each for each in instance.types}
     _write(
         folder / TIMES,
         (*TIME_COLUMNS, "gpu", "nodes", "true_seconds", "reclaims_per_hour", "most"),
         (
-            _time_row(name, types[slot.type], slot, seconds[place], of_job[place])
-            for name, seconds, of_job in rows or [("", nothing, nothing)]
-            for place, slot in enumerate(instance.slots)
+            _time_row(name, types[slot.type], slot, seconds[index], of_job[index])
+            for name, seconds, of_job in rows or [("", empty, empty)]
+            for index, slot in enumerate(instance.slots)
         ),
     )
     (folder / QUOTAS).unlink(missing_ok=True)
@@ -248,10 +261,10 @@ def write_instance(folder: Path, instance: Instance) -> None:
         _write(folder / QUOTAS, QUOTA_COLUMNS, instance.quotas)
 
 
-def _time_row(job: str, kind: NodeType, slot: Slot, seconds: object, true_seconds: object) -> tuple[object, ...]:
-    machine = (kind.name, kind.gpus, kind.usd_per_hour, slot.gpus)
-    most = "" if kind.max_nodes is None else kind.max_nodes
-    return (job, *machine, seconds, kind.gpu, slot.nodes, true_seconds, kind.reclaims_per_hour, most)
+def _time_row(job: str, node_type: NodeType, slot: Slot, seconds: object, true_seconds: object) -> tuple[object, ...]:
+    machine = (node_type.name, node_type.gpus, node_type.usd_per_hour, slot.gpus)
+    max_nodes = "" if node_type.max_nodes is None else node_type.max_nodes
+    return (job, *machine, seconds, node_type.gpu, slot.nodes, true_seconds, node_type.reclaims_per_hour, max_nodes)
 
 
 def _write(path: Path, header: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> None:

@@ -1,21 +1,21 @@
-"""Queues that were made to try schedulers, with measured throughputs: the traces of stanford-futuredata/gavel (MIT).
+"""Job traces of stanford-futuredata/gavel (MIT) with measured throughputs, read as queues.
 
-A line of a trace is one job, its fields divided by tabs, in one of two forms:
+A line of a trace is one job, with its fields separated by tabs, in one of two formats:
 
     job type, command, flag, data?, steps, submitted (s), GPUs
     job type, command, folder, flag, data?, steps, GPUs, weight, SLO, submitted (s)
 
-and a job type is `model (batch size b)`, or a model alone. What a step takes stands in the table `throughput.csv`
+and a job type is `model (batch size b)`, or a model alone. The rate of steps is in the table `throughput.csv`
 (gpu,servers,gpus,model,batch_size_per_gpu,steps_per_second_summed_over_workers), so that
 
     true seconds on g GPUs = steps / steps a second of g workers together
 
 on 1, 2, 4 or 8 GPUs of one server; GPUs spread over `many` servers are a gang of machines with one GPU. A model that
-was not timed somewhere cannot run there. A trace tells how many GPUs its author asked for; a scheduler that may choose
-need not care, one that may not is given `asked_only`.
+was not measured on a machine cannot run there. A trace says how many GPUs its author requested; by default the
+scheduler can choose another number.
 
-Deadlines and what lateness costs are not in the traces: they follow the rule of Jahani et al. 2019, from a seed, by the
-shortest time on one machine. Predictions are the true times, or wrong by a factor e^N(0, log_error) each job.
+Deadlines and the cost of lateness are not in the traces: they follow the rule of Jahani et al. 2019, from a seed, by
+the shortest time on one machine. Predictions are the true times, or wrong by a factor e^N(0, error) for each job.
 """
 
 import math
@@ -27,9 +27,10 @@ from pathlib import Path
 import numpy as np
 
 from trainfare.errors import UsageError
-from trainfare.measurements.instances import LoadedInstance
+from trainfare.measurements.instances import LoadedInstance, excluded_jobs
 from trainfare.measurements.lines import Line, read_lines
 from trainfare.model.queue import Instance, Job, NodeType, Slot
+from trainfare.units import plural
 
 MACHINES = (
     NodeType(name="p2.xlarge", gpu="K80", gpus=1, usd_per_hour=0.9),
@@ -41,11 +42,11 @@ MACHINES = (
     NodeType(name="p3.8xlarge", gpu="V100", gpus=4, usd_per_hour=12.24),
     NodeType(name="p3.16xlarge", gpu="V100", gpus=8, usd_per_hour=24.48),
 )
-"""On demand: AWS us-east-1, seen on 2022-11-03, and Google us-central1, seen on 2026-08-22, in public price tables."""
+"""On-demand prices from public tables: AWS us-east-1 of 2022-11-03, and Google us-central1 of 2026-08-22."""
 
 COLUMNS = ("gpu", "servers", "gpus", "model", "batch_size_per_gpu", "steps_per_second_summed_over_workers")
 FIELDS = {7: {"steps": 4, "submitted": 5, "gpus": 6}, 10: {"steps": 5, "gpus": 6, "submitted": 9}}
-"""Where numbers stand, by how many fields a line has."""
+"""The positions of the numbers, by the number of fields of a line."""
 JOB_TYPE = re.compile(r"(?P<model>.+?)(?: \(batch size (?P<batch>\d+)\))?")
 
 SLACK = (1.0, 3.0)
@@ -53,12 +54,31 @@ HALF_LATE_USD_PER_SECOND = (0.0015, 0.0075)
 """Jahani et al. 2019: deadline = submission + U(1, 3) × shortest time, lateness 2·U(0.0015, 0.0075) $/s."""
 
 Throughputs = Mapping[tuple[str, str, Slot], float]
-"""(model, batch, slot) → steps a second; of a slot the type is the GPU."""
+"""(model, batch, slot) → steps a second; the type of the slot is the GPU."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceOptions:
+    """The options of an import, shared by Python, the command line and the server."""
+
+    jobs: int | None = None
+    """The number of jobs to read; None: all. Errors in later lines are then not reported."""
+    gangs: bool = False
+    """Jobs can use several machines of one GPU."""
+    requested_gpus_only: bool = False
+    """Jobs run only on as many GPUs as their author requested."""
+    error: float = 0.0
+    """The standard deviation of log(true/predicted)."""
+    seed: int = 0
+    """The seed of deadlines, of the cost of lateness and of the errors."""
+
+
+DEFAULT_OPTIONS = TraceOptions()
 
 
 @dataclass(frozen=True, slots=True)
-class _Traced:
-    """A job as a line of a trace tells it."""
+class _TraceJob:
+    """A job as a line of a trace describes it."""
 
     line: int
     model: str
@@ -71,75 +91,72 @@ class _Traced:
 def read_job_trace(
     trace: Path,
     throughput: Path,
+    options: TraceOptions = DEFAULT_OPTIONS,
     *,
     types: tuple[NodeType, ...] = MACHINES,
-    jobs: int | None = None,
-    gangs: bool = False,
-    asked_only: bool = False,
-    log_error: float = 0.0,
-    seed: int = 0,
 ) -> LoadedInstance:
-    """The queue of a trace on these machines; `gangs` lets jobs go over several machines of one GPU.
+    """The queue of a trace on these machines.
 
-    Jobs of which a line makes no sense, or that were timed on none of the machines, are left out with a sentence.
-    With `jobs`, the first so many of the others make the queue, and lines after theirs are not complained of.
+    Jobs whose line is invalid, or that were measured on none of the machines, are excluded with a reason.
     """
     rates = _throughputs(throughput)
-    slots = _slots(types, rates, throughput, gangs=gangs)
+    slots = _slots(types, rates, throughput, gangs=options.gangs)
     gpu_of = {each.name: each.gpu for each in types}
-    found: list[tuple[_Traced, tuple[float, ...]]] = []
-    left_out: dict[int, str] = {}
+    found: list[tuple[_TraceJob, tuple[float, ...]]] = []
+    errors: dict[int, str] = {}
     for number, fields in _lines(trace):
         try:
-            job = _traced(fields, f"{trace}, line {number}", number)
-            seconds = _seconds(job, slots, gpu_of, rates, asked_only=asked_only)
+            job = _parse_line(fields, f"{trace}, line {number}", number)
+            seconds = _seconds(job, slots, gpu_of, rates, requested_only=options.requested_gpus_only)
         except ValueError as error:
-            left_out[number] = f"job J{number} is left out: {error}"
+            errors[number] = str(error)
         else:
             found.append((job, seconds))
-    if left_out and not found:
-        raise UsageError(f"no job of {trace} can be scheduled: {next(iter(left_out.values()))}")
+    if errors and not found:
+        raise UsageError(f"no job of {trace} can be scheduled: {next(iter(errors.values()))}", field="trace")
     found.sort(key=lambda each: each[0].submitted)
-    found, later = (found, []) if jobs is None else (found[:jobs], found[jobs:])
+    count = len(found) if options.jobs is None else options.jobs
+    found, later = found[:count], found[count:]
     last = max((job.line for job, _ in found), default=0) if later else math.inf
     return LoadedInstance(
-        instance=_instance(found, types, slots, log_error=log_error, seed=seed),
-        left_out=tuple(sentence for number, sentence in left_out.items() if number < last),
+        instance=_instance(found, types, slots, options),
+        excluded=excluded_jobs({f"J{number}": message for number, message in errors.items() if number < last}),
     )
 
 
 def _lines(trace: Path) -> list[tuple[int, list[str]]]:
-    """Number and fields of each line that is not empty."""
+    """The number and the fields of each line that is not empty."""
     try:
         lines = trace.read_text(encoding="utf-8-sig").splitlines()
     except OSError as error:
-        raise UsageError(f"the trace {trace} cannot be read: {error.strerror}. Name a file of jobs.") from error
+        raise UsageError(f"{trace} cannot be read: {error.strerror}. Name a file of jobs.", field="trace") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{trace} is not a trace: it is not text. Name a file with a job a line.") from error
+        raise UsageError(
+            f"{trace} is not a trace: it is not text. Name a file with one job per line.", field="trace"
+        ) from error
     return [(number, line.split("\t")) for number, line in enumerate(lines, start=1) if line.strip()]
 
 
-def _traced(fields: list[str], where: str, number: int) -> _Traced:
-    places = FIELDS.get(len(fields))
-    if places is None:
-        counted = f"{len(fields)} field{'s' * (len(fields) > 1)}"
-        raise ValueError(f"{where} has {counted} divided by tabs; 7 or 10 make a job.")
+def _parse_line(fields: list[str], where: str, number: int) -> _TraceJob:
+    positions = FIELDS.get(len(fields))
+    if positions is None:
+        raise ValueError(f"{where} has {plural(len(fields), 'field')} separated by tabs; a job has 7 or 10.")
     numbers = {}
-    for what, place in places.items():
+    for what, index in positions.items():
         try:
-            numbers[what] = float(fields[place])
+            numbers[what] = float(fields[index])
         except ValueError:
-            raise ValueError(f"{where}, field {place + 1}: {fields[place]!r} is not a number of {what}.") from None
+            raise ValueError(f"{where}, field {index + 1}: {fields[index]!r} is not a number of {what}.") from None
     for what, least in (("steps", 1), ("submitted", 0), ("gpus", 1)):
         if not least <= numbers[what] < math.inf:
-            raise ValueError(f"{where}, field {places[what] + 1}: {what} must be at least {least}.")
-    kind = JOB_TYPE.fullmatch(fields[0].strip())
-    if kind is None or not kind["model"].isprintable():
-        raise ValueError(f"{where}, field 1: {fields[0]!r} does not tell which model it is.")
-    return _Traced(
+            raise ValueError(f"{where}, field {positions[what] + 1}: {what} must be at least {least}.")
+    job_type = JOB_TYPE.fullmatch(fields[0].strip())
+    if job_type is None or not job_type["model"].isprintable():
+        raise ValueError(f"{where}, field 1: {fields[0]!r} is not a job type.")
+    return _TraceJob(
         line=number,
-        model=kind["model"],
-        batch=kind["batch"] or "",
+        model=job_type["model"],
+        batch=job_type["batch"] or "",
         steps=numbers["steps"],
         submitted=numbers["submitted"],
         gpus=int(numbers["gpus"]),
@@ -155,62 +172,62 @@ def _throughputs(path: Path) -> Throughputs:
 
 
 def _measured_slot(line: Line) -> Slot:
-    """Many servers with one GPU in all are one server: the table of one server has that time too."""
+    """The measured slot. One GPU on `many` servers is one server, whose time the table has separately."""
     gpu, gpus = line.text("gpu").upper(), line.count("gpus")
     servers = line.text("servers")
     if servers == "one":
         return Slot(gpu, gpus)
     if servers != "many":
-        raise line.wrong("servers", f"{servers!r} is neither one nor many", "Say whether the GPUs share a server")
+        raise line.wrong(
+            "servers", f"{servers!r} is neither one nor many", "Write one if the GPUs share a server, else many"
+        )
     return Slot(gpu, 1, gpus) if gpus > 1 else Slot(f"{gpu}, of many", 1)
 
 
 def _slots(types: tuple[NodeType, ...], rates: Throughputs, path: Path, *, gangs: bool) -> tuple[Slot, ...]:
-    """What was measured, type by type, gangs last."""
+    """The measured slots, type by type, gangs last."""
     measured = sorted({slot for _, _, slot in rates}, key=lambda slot: (slot.nodes, slot.gpus))
     slots = [
         Slot(each.name, slot.gpus, slot.nodes)
-        for many in (False, True)
+        for is_gang in (False, True)
         for each in types
         for slot in measured
-        if slot.type == each.gpu.upper() and slot.gpus <= each.gpus and (slot.nodes > 1) == many
-        if not many or (gangs and each.gpus == slot.gpus)
+        if slot.type == each.gpu.upper() and slot.gpus <= each.gpus and (slot.nodes > 1) == is_gang
+        if not is_gang or (gangs and each.gpus == slot.gpus)
     ]
     if not slots:
-        wanted = ", ".join(sorted({each.gpu for each in types}))
-        raise UsageError(f"{path} has no throughput of {wanted}: choose other machines, or another table.")
+        gpus = ", ".join(sorted({each.gpu for each in types}))
+        raise UsageError(f"{path} has no throughput of {gpus}: name another table.", field="throughputs")
     return tuple(slots)
 
 
 def _seconds(
-    job: _Traced, slots: tuple[Slot, ...], gpu_of: Mapping[str, str], rates: Throughputs, *, asked_only: bool
+    job: _TraceJob, slots: tuple[Slot, ...], gpu_of: Mapping[str, str], rates: Throughputs, *, requested_only: bool
 ) -> tuple[float, ...]:
     seconds = tuple(
         job.steps / rate
         if (rate := rates.get((job.model, job.batch, Slot(gpu_of[slot.type].upper(), slot.gpus, slot.nodes))))
-        and (not asked_only or slot.gpus * slot.nodes == job.gpus)
+        and (not requested_only or slot.gpus * slot.nodes == job.gpus)
         else math.inf
         for slot in slots
     )
     if not any(map(math.isfinite, seconds)):
         batch = f" with batch size {job.batch}" if job.batch else ""
-        asked = f" with {job.gpus} GPUs" if asked_only else ""
-        raise ValueError(f"{job.model}{batch} was timed on none of the machines{asked}.")
+        requested = f" with {plural(job.gpus, 'GPU')}" if requested_only else ""
+        raise ValueError(f"{job.model}{batch} was measured on none of the machines{requested}.")
     return seconds
 
 
 def _instance(
-    found: list[tuple[_Traced, tuple[float, ...]]],
+    found: list[tuple[_TraceJob, tuple[float, ...]]],
     types: tuple[NodeType, ...],
     slots: tuple[Slot, ...],
-    *,
-    log_error: float,
-    seed: int,
+    options: TraceOptions,
 ) -> Instance:
-    due, late, wrong = (np.random.default_rng([seed, stream]) for stream in range(3))
+    due, late, wrong = (np.random.default_rng([options.seed, stream]) for stream in range(3))
     slack = due.uniform(*SLACK, len(found))
     weight = 2 * late.uniform(*HALF_LATE_USD_PER_SECOND, len(found))
-    factor = np.exp(log_error * wrong.standard_normal(len(found)))
+    factor = np.exp(options.error * wrong.standard_normal(len(found)))
     jobs = tuple(
         Job(
             id=f"J{job.line}",
@@ -218,16 +235,19 @@ def _instance(
             deadline_seconds=job.submitted + float(slack[number]) * _shortest(seconds, slots) / float(factor[number]),
             late_usd_per_second=float(weight[number]),
             seconds=tuple(each / float(factor[number]) for each in seconds),
-            log_error=log_error,
+            log_error=options.error,
         )
         for number, (job, seconds) in enumerate(found)
     )
     return Instance(
-        types=types, slots=slots, jobs=jobs, true_seconds=tuple(seconds for _, seconds in found) if log_error else ()
+        types=types,
+        slots=slots,
+        jobs=jobs,
+        true_seconds=tuple(seconds for _, seconds in found) if options.error else (),
     )
 
 
 def _shortest(seconds: tuple[float, ...], slots: tuple[Slot, ...]) -> float:
-    """On one machine, so that gangs do not move deadlines; of a job that runs on several only, there."""
+    """The shortest time on one machine, so that gangs do not change deadlines; on gangs for a job that needs one."""
     alone = min(each for each, slot in zip(seconds, slots, strict=True) if slot.nodes == 1)
     return alone if alone < math.inf else min(seconds)

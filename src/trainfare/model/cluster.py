@@ -1,4 +1,4 @@
-"""A parameter server and its workers, or workers alone: what may be taken, what is allowed, what was recommended."""
+"""Clusters of a parameter server and workers, or of workers alone: their types, their limits and their ratings."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -6,15 +6,18 @@ from typing import Literal, get_args
 from trainfare.model.checks import require_positive, require_text
 from trainfare.model.estimate import Basis
 from trainfare.model.interval import Interval
+from trainfare.model.reason import Reason
 from trainfare.units import SECONDS_PER_HOUR
 
 Algorithm = Literal["cost-opt", "time-opt", "scala-opt", "scala-opt-m"]
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
+OURS = "ours, "
+"""The start of the names of our own choices."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
-    """A type that may be taken; `mbps` is b_t, of one worker with a server to itself, where it was measured."""
+    """A type of worker; `mbps` is b_t, the traffic of one worker that has a server to itself, if it was measured."""
 
     name: str
     usd_per_hour: float
@@ -27,7 +30,7 @@ class Worker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """A type that may hold the parameters; `mbps` is B_ps."""
+    """A type of parameter server; `mbps` is B_ps, its bandwidth."""
 
     name: str
     usd_per_hour: float
@@ -40,7 +43,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterLimit:
-    """What the user allows: dollars an hour for the server and all workers, a number of workers, or both."""
+    """The user's limits: dollars an hour for the server and all workers, a number of workers, or both."""
 
     usd_per_hour: float | None = None
     workers: int | None = None
@@ -48,12 +51,12 @@ class ClusterLimit:
     def __post_init__(self) -> None:
         require_positive(usd_per_hour=self.usd_per_hour, workers=self.workers)
         if self.usd_per_hour is None and self.workers is None:
-            raise ValueError("a cluster needs a budget or a largest number of workers")
+            raise ValueError("a cluster needs a budget or a maximum number of workers")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsideredWorker:
-    """One type of worker: how many the network and the budget would allow; None where that is no bound."""
+    """One type of worker, and the number of them that the network and the budget allow; None means no bound."""
 
     worker: Worker
     by_network: int | None
@@ -61,26 +64,27 @@ class ConsideredWorker:
 
     @property
     def workers(self) -> int | None:
+        """The number that both allow."""
         return min((n for n in (self.by_network, self.by_budget) if n is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """The answer, with every type in the order in which it was considered."""
+    """The cluster that an algorithm chose, with every type in the order in which it was considered."""
 
     algorithm: Algorithm
     server: Server
     worker: Worker
     workers: int
     fill: float
-    """p: what of the server's network may be filled; 1 where the network does not count."""
+    """p: the share of the server's network that may be used; 1 if the algorithm ignores the network."""
     limit: ClusterLimit
     considered: tuple[ConsideredWorker, ...]
 
     def __post_init__(self) -> None:
         require_positive(workers=self.workers)
         if not 0 < self.fill <= 1:
-            raise ValueError(f"fill lies above 0 and not above 1, got {self.fill}")
+            raise ValueError(f"fill must lie above 0 and not above 1, got {self.fill}")
 
     @property
     def usd_per_hour(self) -> float:
@@ -88,19 +92,19 @@ class Cluster:
 
     @property
     def mbps(self) -> float | None:
-        """What all workers together would send."""
+        """The traffic of all workers together; None if it was not measured."""
         return None if self.worker.mbps is None else self.workers * self.worker.mbps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterEstimate:
-    """A belief: how long the training takes on so many workers of one type, and what it costs.
+    """The predicted time and cost of a training on a number of workers of one type.
 
-    Boot and setup are not in it: they take as long for all clusters, though many machines pay more for them.
+    Boot and setup are left out: they take equally long for all clusters, though more machines pay more for them.
     """
 
     server: Server | None
-    """None: the workers add up their gradients among themselves; one worker trains alone."""
+    """None: the workers sum their gradients among themselves; one worker trains alone."""
     worker: Worker
     workers: int
     seconds: Interval
@@ -120,27 +124,47 @@ class ClusterEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatedCluster:
-    """What somebody recommends, and what was to be had in its place; of what is not predicted, nothing is said."""
+    """A recommended cluster, compared with the best alternatives; the comparisons are None if its time is not
+    predicted."""
 
     by: str
-    """An algorithm of FC2, or which of ours."""
+    """The name of the algorithm: one of FC2, or one of ours, which begins with `OURS`."""
     server: Server | None
     worker: Worker
     workers: int
-    trained: ClusterEstimate | None
-    as_fast: ClusterEstimate | None
-    """The cheapest of all that take no longer: itself, where there is none better."""
-    over_cheapest: float | None
-    """What it costs above the cheapest of all, as a share of that; likewise in time above the fastest."""
-    over_fastest: float | None
+    estimate: ClusterEstimate | None
+    cheapest_as_fast: ClusterEstimate | None
+    """The cheapest cluster that takes no longer; the recommended cluster itself if none is cheaper."""
+    cost_over_cheapest: float | None
+    """The cost above that of the cheapest cluster, as a share of the latter."""
+    time_over_fastest: float | None
+    """The time above that of the fastest cluster, as a share of the latter."""
+
+    @property
+    def is_ours(self) -> bool:
+        return self.by.startswith(OURS)
 
     @property
     def usd_per_hour(self) -> float:
         return (self.server.usd_per_hour if self.server else 0.0) + self.workers * self.worker.usd_per_hour
 
     @property
-    def over_as_fast(self) -> float | None:
-        """What it costs above the cheapest that is as fast: what is lost for nothing."""
-        if self.trained is None or self.as_fast is None:
+    def cost_over_as_fast(self) -> float | None:
+        """The cost above that of the cheapest cluster that is as fast, as a share of the latter: pure loss."""
+        if self.estimate is None or self.cheapest_as_fast is None:
             return None
-        return self.trained.usd.value / self.as_fast.usd.value - 1
+        return self.estimate.usd.value / self.cheapest_as_fast.usd.value - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterAdvice:
+    """The recommended cluster, the reasons for it, and its rating by predicted time and cost."""
+
+    cluster: Cluster
+    reasons: tuple[Reason, ...]
+    epochs: int | None = None
+    """The number of epochs of the predictions; None if nothing can be predicted."""
+    rated: tuple[RatedCluster, ...] = ()
+    """The choices of each algorithm of FC2 and ours, by our predictions; empty if nothing can be predicted."""
+    remarks: tuple[Reason, ...] = ()
+    """Remarks on the predictions."""

@@ -1,7 +1,7 @@
-"""Nouns as JSON and back: `{"kind": "profile", "version": 1, …fields}`.
+"""Nouns as JSON documents and back: `{"kind": "profile", "version": 2, …fields}`.
 
-A reader ignores fields that it does not know, so fields may be added within a version. A change that an old
-reader would misread raises the version, and gets a step in `_UPGRADES` that lifts older documents.
+A reader ignores fields that it does not know, so fields may be added within a version. A change that an old reader
+would misread raises the version, and adds a step to `_UPGRADES` that upgrades older documents.
 """
 
 from collections.abc import Callable
@@ -30,14 +30,16 @@ def _unchanged(document: Document) -> Document:
 
 
 def _profile_with_micro_batch_size(document: Document) -> Document:
-    """Version 2 of a profile: `batch_size` is called `micro_batch_size`, and `global_batch_size`, the product of all,
-    is replaced by its one free factor, `accumulation_steps`."""
-    lifted = {name: value for name, value in document.items() if name not in ("batch_size", "global_batch_size")}
-    micro, product = document.get("batch_size"), document.get("global_batch_size")
-    lifted["micro_batch_size"] = micro
-    if micro and product:
-        lifted["accumulation_steps"] = max(1, round(product / (micro * document.get("world_size", 1))))
-    return lifted
+    """Version 2 of a profile: `batch_size` is called `micro_batch_size`, and `global_batch_size` (micro batch ×
+    accumulation × processes) is replaced by `accumulation_steps`."""
+    upgraded = {name: value for name, value in document.items() if name not in ("batch_size", "global_batch_size")}
+    micro, effective = document.get("batch_size"), document.get("global_batch_size")
+    processes = document.get("world_size", 1)
+    upgraded["micro_batch_size"] = micro
+    # A value of another type or sign is left to the conversion, which names the field.
+    if all(isinstance(number, int) and number > 0 for number in (micro, effective, processes)):
+        upgraded["accumulation_steps"] = max(1, round(effective / (micro * processes)))
+    return upgraded
 
 
 MIGRATION_PARTS = ("checkpoint", "upload", "download", "restore")
@@ -47,18 +49,18 @@ _TOPICS = {"sure?": "certainty", "what would change it": "changes", "charged": "
 def _plan_with_reason_data(document: Document) -> Document:
     """Version 2 of a plan: each reason is a Reason instead of a sentence and a topic in a second list, and `legs` is
     called `split`."""
-    lifted = {name: value for name, value in document.items() if name not in ("topics", "legs")}
+    upgraded = {name: value for name, value in document.items() if name not in ("topics", "legs")}
     sentences = document.get("reasons") or []
     topics = document.get("topics") or ["why"] * len(sentences)
     if len(topics) != len(sentences):
         raise ValueError(f"this plan cannot be read: it has {len(sentences)} reasons and {len(topics)} topics")
-    lifted["reasons"] = [
+    upgraded["reasons"] = [
         {"topic": _TOPICS.get(topic, topic), "code": "text", "values": {"text": sentence}}
         for topic, sentence in zip(topics, sentences, strict=True)
     ]
     split = document.get("legs")
-    lifted["split"] = _split_with_segments(split) if isinstance(split, dict) else split
-    return lifted
+    upgraded["split"] = _split_with_segments(split) if isinstance(split, dict) else split
+    return upgraded
 
 
 def _split_with_segments(split: Document) -> Document:
@@ -76,14 +78,14 @@ def _split_with_segments(split: Document) -> Document:
     def rename(record: Document) -> Document:
         return {renamed.get(name, name): value for name, value in record.items()}
 
-    lifted = rename(split)
-    migration, early_target = lifted.get("migration"), lifted.get("early_target")
+    upgraded = rename(split)
+    migration, early_target = upgraded.get("migration"), upgraded.get("early_target")
     if isinstance(migration, dict):
         parts = {name: rename(part) for name in MIGRATION_PARTS if isinstance(part := migration.get(name), dict)}
-        lifted["migration"] = {**migration, **parts}
+        upgraded["migration"] = {**migration, **parts}
     if isinstance(early_target, dict):
-        lifted["early_target"] = rename(early_target)
-    return lifted
+        upgraded["early_target"] = rename(early_target)
+    return upgraded
 
 
 _UPGRADES: dict[tuple[str, int], Callable[[Document], Document]] = {
@@ -95,7 +97,7 @@ _UPGRADES: dict[tuple[str, int], Callable[[Document], Document]] = {
 
 
 def to_document(noun: Noun) -> Document:
-    """Plain lists, dicts, numbers and strings."""
+    """The noun as lists, dicts, numbers and strings."""
     return {"kind": kind_of(type(noun)), "version": VERSION, **msgspec.to_builtins(noun)}
 
 
@@ -107,15 +109,17 @@ def from_document(noun_type: type[N], document: object) -> N:
     """The noun, or a `ValueError` that says which field is wrong."""
     kind = kind_of(noun_type)
     if not isinstance(document, dict) or document.get("kind") != kind:
-        found = document.get("kind") if isinstance(document, dict) else None
-        raise ValueError(f"this is not a {kind}" + (f" but a {found}" if found else ""))
+        actual = document.get("kind") if isinstance(document, dict) else None
+        raise ValueError(
+            f"this is not {_with_article(kind)}" + (f" but {_with_article(str(actual))}" if actual else "")
+        )
     version = document.get("version")
     if not isinstance(version, int) or version < 1:
         raise ValueError(f"this {kind} has no version")
     if version > VERSION:
         raise ValueError(
-            f"this {kind} was written by a newer trainfare (document version {version}, "
-            f"this one reads up to {VERSION}); update trainfare to read it"
+            f"this {kind} was written by a newer trainfare (document version {version}; "
+            f"this trainfare reads up to {VERSION}); update trainfare to read it"
         )
     while version < VERSION:
         document, version = _UPGRADES[kind, version](document), version + 1
@@ -126,6 +130,7 @@ def from_document(noun_type: type[N], document: object) -> N:
 
 
 def from_json(noun_type: type[N], text: str | bytes) -> N:
+    """The noun, or a `ValueError` that says why the text cannot be read."""
     try:
         document = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -134,4 +139,9 @@ def from_json(noun_type: type[N], text: str | bytes) -> N:
 
 
 def kind_of(noun_type: type) -> str:
+    """The name of a type of noun in documents: `profile`."""
     return noun_type.__name__.lower()
+
+
+def _with_article(kind: str) -> str:
+    return f"an {kind}" if kind[:1] in "aeiou" else f"a {kind}"

@@ -1,4 +1,4 @@
-"""How many epochs a training needs, as one rule sees it; a refusal is such an answer too."""
+"""The number of epochs that a training needs according to one rule, or the reason why the rule does not apply."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -16,16 +16,16 @@ EpochsRule = Literal[
     "gradient noise",
     "target",
 ]
-"""Where the number comes from: asked for, written in the program, its early stopping, its learning rates, the curve
-that has come to rest, the curve so far, runs at other batch sizes, one run with the noise of its gradient, the curve up
-to a value that is asked for."""
+"""The origin of the number, in this order: requested by the user, written in the program, its early stopping, its
+learning-rate schedule, a curve that has converged, a curve extrapolated, runs at other batch sizes, one run with the
+noise of its gradient, the curve up to a requested value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochsAnswer:
-    """So many epochs, between `low` and `high` with 90 % confidence; `why` in one sentence.
+    """A number of epochs, between `low` and `high` with 90% confidence, and the reason in one sentence.
 
-    `value` is None where only the range can be told. All three are None in a refusal: `why` is then its reason.
+    `value` is None if only the range is known. All three are None if the rule does not apply, and `why` says why.
     """
 
     rule: EpochsRule
@@ -40,7 +40,7 @@ class EpochsAnswer:
         require_text(why=self.why)
         require_positive(value=self.value, low=self.low, high=self.high, batch_size=self.batch_size)
         if (self.low is None) != (self.high is None):
-            raise ValueError("low and high must both be there, or neither")
+            raise ValueError("low and high must both be given, or neither")
         if self.low is None or self.high is None:
             if self.value is not None:
                 raise ValueError("a value needs its low and its high")
@@ -49,9 +49,10 @@ class EpochsAnswer:
 
     @property
     def refused(self) -> bool:
+        """Whether the rule gives no number."""
         return self.low is None
 
     @property
-    def whole(self) -> int | None:
-        """A number of epochs to train: at least one."""
+    def rounded(self) -> int | None:
+        """The number of epochs to train: an integer of at least one."""
         return None if self.value is None else max(1, round(self.value))

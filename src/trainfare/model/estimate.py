@@ -1,4 +1,4 @@
-"""A belief about a Candidate: how long, how much, how sure, and why we believe it."""
+"""Estimates: the predicted time and cost of a Candidate, with their uncertainty and their basis."""
 
 import math
 from dataclasses import dataclass
@@ -10,7 +10,8 @@ from trainfare.model.interval import Interval
 from trainfare.model.offer import Candidate
 
 Basis = Literal["measured", "scaled", "extrapolated"]
-"""Measured on that machine; scaled from another machine; extrapolated from the operations alone."""
+"""The evidence of an estimate: the program was measured on that machine; it is scaled from another machine; or it is
+extrapolated from the operations alone."""
 
 PhaseName = Literal[
     "boot",
@@ -25,21 +26,22 @@ PhaseName = Literal[
 ]
 
 Bottleneck = Literal["compute", "memory bandwidth", "launches", "data", "network"]
+"""The resource that limits the speed of an iteration."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
-    """A part of the time that is charged."""
+    """One part of the time that is charged."""
 
     name: PhaseName
     seconds: Interval
     how: str | None = None
-    """How it comes about, with its numbers."""
+    """An explanation with its numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryFit:
-    """Does it fit in the memory of one GPU (of the host, where there is none)?"""
+    """The memory that a training needs on one GPU, or on the host if there is no GPU, and the memory that is there."""
 
     needed_gib: Interval
     available_gib: float
@@ -49,7 +51,7 @@ class MemoryFit:
 
     @property
     def verdict(self) -> Literal["fits", "tight", "does not fit"]:
-        """Tight is when the interval of what is needed holds what is available."""
+        """Tight means that the interval of the needed memory contains the available memory."""
         if self.needed_gib.high <= self.available_gib:
             return "fits"
         return "tight" if self.needed_gib.low <= self.available_gib else "does not fit"
@@ -57,11 +59,11 @@ class MemoryFit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """Seconds and dollars of training `epochs` epochs on a Candidate."""
+    """The time and cost of training `epochs` epochs on a Candidate."""
 
     candidate: Candidate
     profile_id: str
-    """The profile it leans on."""
+    """The profile on which it is based."""
     epochs: int
     basis: Basis
     iteration_seconds: Interval
@@ -71,17 +73,17 @@ class Estimate:
     limited_by: Bottleneck | None = None
     memory: MemoryFit | None = None
     bill: Bill | None = None
-    """Line by line; plans of before there were bills have none."""
+    """The cost line by line; None in plans that were stored before bills existed."""
     interruptions: Interval | None = None
-    """How many are expected; None where the market does not interrupt."""
+    """The expected number of interruptions; None if the market does not interrupt."""
     checkpoint_every_seconds: float | None = None
-    """The work between two checkpoints that the interruptions are reckoned with."""
+    """The work between two checkpoints that is assumed for interruptions."""
     epochs_interval: Interval | None = None
-    """How many may be needed, where `epochs` are only expected: `seconds` and `usd` allow for it. None where they are
-    stated, and in plans of before."""
+    """The uncertainty of the number of epochs, which `seconds` and `usd` include. None if the number was given, and in
+    plans that were stored before this field existed."""
 
     def __post_init__(self) -> None:
-        if not self._is_told():  # thousands are made for one table: say what is wrong only where something is
+        if not self._has_valid_fields():  # thousands are made for one table: messages are built only if needed
             require_text(profile_id=self.profile_id)
             require_positive(
                 epochs=self.epochs,
@@ -94,16 +96,16 @@ class Estimate:
             names.add(phase.name)
             total += phase.seconds.value
         if len(names) != len(self.phases):
-            raise ValueError("a phase may occur only once")
+            raise ValueError("a phase must occur only once")
         if not math.isclose(total, self.seconds.value, rel_tol=1e-6):
             raise ValueError(f"the phases add up to {total} s, not to {self.seconds.value} s")
         if self.epochs_interval is not None and self.epochs_interval.value != self.epochs:
-            raise ValueError(f"the interval is of {self.epochs_interval.value:g} epochs, not of {self.epochs}")
+            raise ValueError(f"epochs_interval is of {self.epochs_interval.value:g} epochs, not of {self.epochs}")
         if self.bill is not None and self.bill.usd != self.usd:
-            raise ValueError(f"the bill is {self.bill.usd.value} $, not {self.usd.value} $")
+            raise ValueError(f"the bill is {self.bill.usd.value} usd, not {self.usd.value} usd")
 
-    def _is_told(self) -> bool:
-        """It has a profile, and numbers above nothing; those of an Interval are finite."""
+    def _has_valid_fields(self) -> bool:
+        """Whether it has a profile and positive numbers; those of an Interval are finite."""
         every = self.checkpoint_every_seconds
         return (
             self.profile_id.isascii()
@@ -117,5 +119,5 @@ class Estimate:
 
     @property
     def fits(self) -> bool | None:
-        """None where nobody knows how much memory is needed."""
+        """Whether the training fits in memory; None if the needed memory is unknown."""
         return None if self.memory is None else self.memory.verdict != "does not fit"

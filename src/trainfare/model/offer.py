@@ -125,6 +125,21 @@ class Candidate:
         if self.gpus_used is not None and self.gpus_used > self.offer.vm_type.gpus:
             raise ValueError(f"{self.offer.vm_type.key} has {self.offer.vm_type.gpus} GPUs, not {self.gpus_used}")
 
+    def __hash__(self) -> int:
+        """The fields that nearly always differ: candidates are the keys of tables with thousands of estimates."""
+        offer = self.offer
+        return hash(
+            (
+                offer.vm_type.name,
+                offer.region,
+                offer.market,
+                offer.usd_per_hour,
+                self.nodes,
+                self.batch_size,
+                self.gpus_used,
+            )
+        )
+
     @property
     def gpus(self) -> int:
         """All GPUs that are rented, whether they work or not."""

@@ -196,8 +196,8 @@ class Profile:
     operations: tuple[Operation, ...] = ()
     """The kernels that one iteration launches; empty if it was not traced."""
     operator_seconds: Mapping[str, float] = field(default_factory=dict)
-    """The time of the device in one iteration for each operator, by the framework's names; empty on a CPU, and if it was
-    not measured."""
+    """The time of the device in one iteration for each operator, by the framework's names; empty on a CPU, and if it
+    was not measured."""
     operator_host_seconds: Mapping[str, float] = field(default_factory=dict)
     """The time of the host in one iteration for each operator."""
 

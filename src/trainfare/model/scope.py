@@ -1,4 +1,4 @@
-"""What may be taken: the part of all offers, clusters and batch sizes that the user wants to choose from."""
+"""The part of all offers, clusters and batch sizes from which the user wants to choose."""
 
 from dataclasses import dataclass
 
@@ -8,51 +8,52 @@ from trainfare.model.machine import VmType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quota:
-    """At most so many at once: machines of a type, or GPUs of a name or of a provider."""
+    """A maximum number at the same time: of machines of a type, or of GPUs of a model or of a provider."""
 
-    of: str
+    name: str
     """`aws/p3.2xlarge`, `A100` or `aws`."""
-    most: int
+    limit: int
 
     def __post_init__(self) -> None:
-        require_text(of=self.of)
-        if self.most < 0:
-            raise ValueError(f"a quota cannot be negative, got {self.most} of {self.of}")
+        require_text(name=self.name)
+        if self.limit < 0:
+            raise ValueError(f"a quota must not be negative, got {self.limit} of {self.name}")
 
     def max_nodes(self, vm_type: VmType) -> int | None:
-        """How many machines of that type it leaves; None where it does not speak of them."""
-        if self.of in (vm_type.key, vm_type.name):
-            return self.most
-        of_its_gpus = vm_type.gpu is not None and self.of == vm_type.gpu.name
-        if not of_its_gpus and self.of != vm_type.provider:
+        """The number of machines of that type that it allows; None if it does not apply to them."""
+        if self.name in (vm_type.key, vm_type.name):
+            return self.limit
+        names_its_gpu = vm_type.gpu is not None and self.name == vm_type.gpu.name
+        if not names_its_gpu and self.name != vm_type.provider:
             return None
-        return self.most // vm_type.gpus if vm_type.gpus else None
+        return self.limit // vm_type.gpus if vm_type.gpus else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Nothing named is no restriction."""
+    """Restrictions on candidates. An empty field is no restriction."""
 
     providers: tuple[str, ...] = ()
     regions: tuple[str, ...] = ()
     gpus: tuple[str, ...] = ()
     machines: tuple[str, ...] = ()
-    """By key or by name."""
+    """Machines by key or by name."""
     min_gpu_gib: float | None = None
-    """Of one GPU."""
+    """The minimum memory of one GPU."""
     yours: bool = False
-    """Only machines that are the user's: owned, or held by a commitment."""
+    """Only machines that the user owns or holds by a commitment."""
     quota: tuple[Quota, ...] = ()
     nodes: int | None = None
-    """At most so many machines together, with all their GPUs; None: one, and more where the program is seen to use
+    """The maximum number of machines together, with all their GPUs. None: one, or more if the program was profiled on
     several GPUs."""
     batch_sizes: tuple[int, ...] = ()
-    """Of all GPUs together; empty: those that were profiled, and others where the command says how to set one."""
+    """Effective batch sizes. Empty: those that were profiled, and others if the command has an option for the batch
+    size."""
     any_batch_size: bool = False
-    """Others even where nobody knows how to set one."""
+    """Consider other batch sizes even if the command has no known option for them."""
     spot: bool = False
     reserved: bool | None = None
-    """Commitments that are still to be bought; None: those that are held; False: neither."""
+    """True: commitments, also those that are not bought yet. None: only those that are held. False: none."""
 
     def __post_init__(self) -> None:
         require_positive(min_gpu_gib=self.min_gpu_gib, nodes=self.nodes)
@@ -60,5 +61,5 @@ class Scope:
             require_positive(batch_size=size)
 
     def max_nodes(self, vm_type: VmType) -> int | None:
-        """Machines of that type that the quotas leave; None where none speaks of them."""
-        return min((left for quota in self.quota if (left := quota.max_nodes(vm_type)) is not None), default=None)
+        """The number of machines of that type that the quotas allow; None if no quota applies to them."""
+        return min((limit for quota in self.quota if (limit := quota.max_nodes(vm_type)) is not None), default=None)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from trainfare.model.checks import require_aware, require_not_negative, require_positive, require_text, require_unicode
+from trainfare.model.reason import Reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,3 +50,11 @@ class Submission:
         require_aware(deadline_at=self.deadline_at)
         if self.deadline_at <= self.submitted_at:
             raise ValueError(f"deadline_at must lie after submitted_at, got {self.deadline_at.isoformat()}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmissionResult:
+    """A submission that was put into the queue, with the assumptions behind it."""
+
+    submission: Submission
+    remarks: tuple[Reason, ...]

@@ -3,7 +3,7 @@
 from functools import reduce
 from operator import add
 
-from trainfare.estimator.cost.delta import excess
+from trainfare.estimator.cost.delta import relative_excess
 from trainfare.papers.judge import judged, not_recomputable
 from trainfare.papers.printed import Printed, across
 from trainfare.papers.published import Cell, tables
@@ -28,7 +28,7 @@ def _row(cell: Cell) -> Row:
         return not_recomputable(NAME, where, cell.printed, NOT_PRINTED[cell.column])
     if cell.column == "difference (%)":
         predicted, real = (page.number("sum", column) for column in NOT_PRINTED)
-        ours: Printed = abs(across(excess, predicted, real)) * 100
+        ours: Printed = abs(across(relative_excess, predicted, real)) * 100
         how = "what the prediction is short of the real cost, relative to the real cost"
     else:
         ours = reduce(add, [page.number(row, cell.column) for row in page.rows if row != "sum"])

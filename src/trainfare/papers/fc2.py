@@ -16,14 +16,15 @@ from functools import cache
 from itertools import combinations, product
 
 from trainfare.catalog.bundled import load_offers
-from trainfare.estimator.cost.delta import excess, saving
+from trainfare.estimator.cost.delta import relative_excess
+from trainfare.estimator.cost.relative import relative_saving
 from trainfare.model.cluster import Cluster, ClusterLimit, Server, Worker
 from trainfare.model.offer import Offer
 from trainfare.papers.judge import judged, not_recomputable
 from trainfare.papers.printed import Printed
 from trainfare.papers.published import Cell, tables
 from trainfare.papers.row import Row
-from trainfare.recommender.clusters.fc2 import cost_opt, mbps_that_gives, scala_opt, time_opt, usd_of_training
+from trainfare.recommender.clusters.fc2 import cost_opt, mbps_range_for, scala_opt, time_opt, training_usd
 
 SERVERS, WORKERS, RECOMMENDED, SAVED = "fc2-1", "fc2-2", "fc2-recommendations", "fc2-savings"
 
@@ -236,7 +237,7 @@ def _said_by(cell: Cell) -> Iterator[tuple[tuple[str, int], Range]]:
     scenario, where = SCENARIOS[section], f"{section}, batch {batch}"
     server = _server(scenario.server)
     workers, winner = _printed_cluster(cell)
-    low, high = mbps_that_gives(workers, server)
+    low, high = mbps_range_for(workers, server)
     if workers == LIMIT.workers:
         yield (winner, batch), Range(0.0, high, (where,))
         return
@@ -263,14 +264,14 @@ def _saving_row(cell: Cell) -> Row:
     scala, dearer = _usd_an_hour(cell.row, "scala-opt"), _usd_an_hour(section, "time-opt")
     if section == "8.3":
         slower = 1 + tables("fc2")[SAVED].number(cell.row, "time-opt slower by (%)").value / 100
-        ours = 100 * excess(dearer * slower, scala)
+        ours = 100 * relative_excess(dearer * slower, scala)
         how = (
             "price × time, with the 30 % that time-opt takes longer. At equal times it is "
-            f"{100 * excess(dearer, scala):.1f} %, which is about what is printed: the longer time seems left out. "
-            f"Read as 30 % less work in the same time it is {100 * excess(dearer / (2 - slower), scala):.1f} %"
+            f"{100 * relative_excess(dearer, scala):.1f} %, which is about what is printed: the longer time seems left out. "
+            f"Read as 30 % less work in the same time it is {100 * relative_excess(dearer / (2 - slower), scala):.1f} %"
         )
     else:
-        ours = 100 * saving(scala, dearer)
+        ours = 100 * relative_saving(scala, dearer)
         how = "the price an hour of the two clusters at equal training time, which the text calls similar"
     about = Printed.read(cell.printed)
     # "around 65 %", and every one of these is a multiple of five: read as rounded to five.
@@ -296,7 +297,7 @@ def _judged_saving(where: str, published: float, ours: float, why: str, *, verdi
 def _manual_row(cell: Cell, where: str) -> Row:
     """The number of workers is not printed; five would do it."""
     server, five = _server("m4.large"), 5 * _worker("m4.xlarge").usd_per_hour
-    would = 100 * saving(server.usd_per_hour + five, _usd_an_hour("8.1", "time-opt"))
+    would = 100 * relative_saving(server.usd_per_hour + five, _usd_an_hour("8.1", "time-opt"))
     why = f"how many workers scala-opt-m took is not printed; five m4.xlarge at equal time would save {would:.1f} %"
     return not_recomputable(SAVED, where, cell.printed, why)
 
@@ -319,7 +320,7 @@ def _usd_an_hour(row: str, algorithm: str) -> float:
         limit=LIMIT,
         considered=(),
     )
-    return usd_of_training(cluster, AN_HOUR)
+    return training_usd(cluster, AN_HOUR)
 
 
 def _section_and_batch(cell: Cell) -> tuple[str, int]:

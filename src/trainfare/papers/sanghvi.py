@@ -1,6 +1,6 @@
 """Sanghvi's table I and the predictions of its section VII: ResNet on CIFAR-10 on K80 and P100."""
 
-from trainfare.estimator.cost.delta import Spent, excess, spent, spent_to_target
+from trainfare.estimator.cost.delta import TimeAndCost, relative_excess, time_and_cost, to_target
 from trainfare.papers.judge import judged, not_recomputable
 from trainfare.papers.printed import Printed, across
 from trainfare.papers.published import Cell, tables
@@ -36,7 +36,7 @@ def _epoch(cell: Cell) -> tuple[Printed, str] | None:
     page = tables("sanghvi")[EPOCHS]
     if cell.column == "epoch ($)":
         price, seconds = page.number(cell.row, "$/h").value, page.number(cell.row, "epoch (s)")
-        return across(lambda s: spent(s, price).usd, seconds), "price × time of the epoch"
+        return across(lambda s: time_and_cost(s, price).usd, seconds), "price × time of the epoch"
     if (cell.row, cell.column) == ("2 × K80", "$/h"):
         return page.number("1 × K80", "$/h") * 2, "twice the price of one K80"
     return None
@@ -45,16 +45,16 @@ def _epoch(cell: Cell) -> tuple[Printed, str] | None:
 def _prediction(cell: Cell) -> tuple[Printed, str] | None:
     """The page multiplies its printed numbers as they stand, so they are taken as exact."""
     epochs, page = tables("sanghvi")[EPOCHS], tables("sanghvi")[PREDICTIONS]
-    epoch = Spent(seconds=epochs.number(cell.row, "epoch (s)").value, usd=epochs.number(cell.row, "epoch ($)").value)
+    epoch = TimeAndCost(seconds=epochs.number(cell.row, "epoch (s)").value, usd=epochs.number(cell.row, "epoch ($)").value)
     predicted = page.number(cell.row, "predicted epochs").value
     real = page.number(cell.row, "real epochs").value
     match cell.column:
         case "predicted ($)":
-            return Printed.exactly(spent_to_target(epoch, epochs=predicted).usd), "epochs × cost of one"
+            return Printed.exactly(to_target(epoch, epochs=predicted).usd), "epochs × cost of one"
         case "predicted (s)":
-            return Printed.exactly(spent_to_target(epoch, epochs=predicted).seconds), "epochs × time of one"
+            return Printed.exactly(to_target(epoch, epochs=predicted).seconds), "epochs × time of one"
         case "real (s)":
-            return Printed.exactly(spent_to_target(epoch, epochs=real).seconds), "epochs × time of one"
+            return Printed.exactly(to_target(epoch, epochs=real).seconds), "epochs × time of one"
         case "error (%)":
-            return Printed.exactly(100 * excess(predicted, real)), "predicted epochs over real ones, less 1"
+            return Printed.exactly(100 * relative_excess(predicted, real)), "predicted epochs over real ones, less 1"
     return None

@@ -1,7 +1,7 @@
-"""What could be taken: every offer × number of machines × batch size, and what is left out with the reason.
+"""The candidates: every offer × number of nodes × batch size, and how many offers are left out for which reason.
 
-A dearer region is left out where a cheaper one has the same machine on the same market: it takes as long and costs
-more. On spot only where it is interrupted as often.
+Of several regions with the same machine on the same market only the cheapest is a candidate, because the others take as
+long and cost more; on spot, the cheapest of those with the same rate of interruptions.
 """
 
 import re
@@ -16,25 +16,27 @@ from trainfare.model.program import Program
 from trainfare.model.scope import Scope
 
 RUNS_ON = {"pytorch": ("nvidia", "amd")}
-"""Accelerators on which an unmodified program of a framework starts. PyTorch needs another build of itself and
-changes in the program for TPUs and Trainium."""
+"""The vendors of accelerators on which an unmodified program of a framework starts. For TPUs and Trainium, PyTorch
+needs another build and the program needs changes."""
 MOST_NODES = 8
-"""Of a program that is seen to use several GPUs, unless the user says how many."""
+"""Nodes of a program that used several GPUs in its profile, unless the user says how many."""
 BATCH_POWERS = (-2, -1, 0, 1, 2)
-"""Of two, by which a profiled batch is multiplied: farther off nobody knows how many epochs it takes."""
+"""Powers of two by which a profiled batch size is multiplied: outside this range the number of epochs is unknown."""
 
 _BATCH_NAME = re.compile(r"(--?)?[\w.-]*(batch|bs|bsz)[\w.-]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
+    """The candidates of a program in a scope, and the offers that were considered and left out."""
+
     candidates: tuple[Candidate, ...]
-    foreign: int
-    """Offers left out because the program would not run on their accelerator."""
+    incompatible: int
+    """Offers that were left out because the program would not run on their accelerator."""
     outside: int
-    """Offers left out because the user wants others, or has no quota for them."""
+    """Offers that were left out because the scope or a quota excludes them."""
     offers: int
-    """Those that were looked at, dearer regions included."""
+    """Offers that were considered, in all regions."""
 
 
 def candidates(
@@ -44,42 +46,44 @@ def candidates(
     today: date,
     scope: Scope,
     batch_sizes: Sequence[int | None],
-    interrupted: Callable[[Offer], float] = lambda _: 0.0,
+    interruptions_per_hour: Callable[[Offer], float] = lambda _: 0.0,
 ) -> Candidates:
-    """Of the offers that can be had today and could run the program, those in scope.
+    """The candidates from the offers that can be rented today, could run the program and are in scope.
 
-    `interrupted` says how often on spot.
+    `interruptions_per_hour` returns the rate of an offer on spot.
     """
     rentable = [offer for offer in offers if offer.rentable_on(today)]
-    usable = [offer for offer in rentable if _runs(profiles[0].framework, offer.vm_type)]
-    wanted = [offer for offer in usable if _in_scope(offer, scope)]
+    compatible = [offer for offer in rentable if _is_compatible(profiles[0].framework, offer.vm_type)]
+    in_scope = [offer for offer in compatible if _is_in_scope(offer, scope)]
     several = uses_several_gpus(profiles) or (scope.nodes or 1) > 1
     return Candidates(
         candidates=tuple(
             Candidate(offer=offer, nodes=nodes, batch_size=size, gpus_used=gpus)
-            for offer in _cheapest_regions(wanted, interrupted)
+            for offer in _cheapest_regions(in_scope, interruptions_per_hour)
             for nodes, gpus in _shapes(offer.vm_type, scope, several=several)
             for size in batch_sizes
             if size is None or nodes * (gpus or 1) <= size
         ),
-        foreign=len(rentable) - len(usable),
-        outside=len(usable) - len(wanted),
-        offers=len(wanted),
+        incompatible=len(rentable) - len(compatible),
+        outside=len(compatible) - len(in_scope),
+        offers=len(in_scope),
     )
 
 
 def uses_several_gpus(profiles: Sequence[Profile]) -> bool:
+    """True if any of the profiles used more than one GPU."""
     return any(profile.world_size > 1 for profile in profiles)
 
 
 def sensible_batch_sizes(profiles: Sequence[Profile], scope: Scope) -> tuple[int | None, ...]:
-    """Those asked for; else, or with any, those profiled, and where the command tells how to set it, a half, a quarter,
-    two and four times as large ones. No batch is larger than the data set."""
+    """The batch sizes to consider: those in the scope, if it names any and does not allow all; otherwise those that
+    were profiled and, if the command shows how to set the batch size or the scope allows all, also a quarter, half, two
+    and four times as large ones. No batch is larger than the data set."""
     if scope.batch_sizes and not scope.any_batch_size:
         return scope.batch_sizes
     profiled = dict.fromkeys(profile.effective_batch_size for profile in profiles)
-    told = all(batch_option(p.program, p.micro_batch_size) is not None for p in profiles)
-    if not (told or scope.any_batch_size):
+    adjustable = all(batch_option(p.program, p.micro_batch_size) is not None for p in profiles)
+    if not (adjustable or scope.any_batch_size):
         return tuple(profiled)
     samples = next((profile.samples for profile in profiles if profile.samples), None)
     others = [round(size * 2.0**power) for size in profiled if size is not None for power in BATCH_POWERS]
@@ -88,8 +92,8 @@ def sensible_batch_sizes(profiles: Sequence[Profile], scope: Scope) -> tuple[int
 
 
 def batch_option(program: Program, batch_size: int | None) -> str | None:
-    """How its command sets the batch size, with {} for the number: `--batch-size {}`, `batch={}`; None where no word
-    of it does."""
+    """The words of the command that set the batch size, with {} for the number: `--batch-size {}`, `batch={}`; None if
+    there are none."""
     if batch_size is None:
         return None
     number = str(batch_size)
@@ -102,11 +106,11 @@ def batch_option(program: Program, batch_size: int | None) -> str | None:
     return None
 
 
-def _runs(framework: str, vm_type: VmType) -> bool:
+def _is_compatible(framework: str, vm_type: VmType) -> bool:
     return vm_type.gpu is None or vm_type.gpu.vendor in RUNS_ON.get(framework, (vm_type.gpu.vendor,))
 
 
-def _in_scope(offer: Offer, scope: Scope) -> bool:
+def _is_in_scope(offer: Offer, scope: Scope) -> bool:
     vm_type = offer.vm_type
     gpu = vm_type.gpu
     return (
@@ -120,19 +124,19 @@ def _in_scope(offer: Offer, scope: Scope) -> bool:
     )
 
 
-def _cheapest_regions(offers: Iterable[Offer], interrupted: Callable[[Offer], float]) -> Iterator[Offer]:
+def _cheapest_regions(offers: Iterable[Offer], interruptions_per_hour: Callable[[Offer], float]) -> Iterator[Offer]:
     best: dict[tuple[object, ...], Offer] = {}
     for offer in offers:
-        often = interrupted(offer) if offer.market == "spot" else 0.0
-        alike = (offer.vm_type.key, offer.market, offer.held, often)
-        known = best.get(alike)
+        rate = interruptions_per_hour(offer) if offer.market == "spot" else 0.0
+        key = (offer.vm_type.key, offer.market, offer.held, rate)
+        known = best.get(key)
         if known is None or offer.usd_per_hour < known.usd_per_hour:
-            best[alike] = offer
+            best[key] = offer
     return iter(best.values())
 
 
 def _shapes(vm_type: VmType, scope: Scope, *, several: bool) -> Iterator[tuple[int, int | None]]:
-    """Numbers of machines, and of GPUs used in each: one, all, and two, four, … machines with all of theirs."""
+    """The numbers of nodes and of GPUs used in each: one GPU, all GPUs of a node, and two, four, … nodes with all."""
     if not several or vm_type.gpu is None:
         yield 1, None
         return

@@ -42,7 +42,7 @@ Rejection = Literal[
 ones were checked first, or if the same machine has no price on demand to fall back to."""
 
 
-class TimeAndCost(Protocol):
+class Rankable(Protocol):
     """A candidate with its time and cost."""
 
     @property
@@ -53,15 +53,15 @@ class TimeAndCost(Protocol):
     def usd(self) -> Interval: ...
 
 
-class Estimated(TimeAndCost, Protocol):
+class RankableWithFit(Rankable, Protocol):
     """A candidate with its time and cost, and whether it fits in memory."""
 
     @property
     def fits(self) -> bool | None: ...
 
 
-T = TypeVar("T", bound=TimeAndCost)
-E = TypeVar("E", bound=Estimated)
+T = TypeVar("T", bound=Rankable)
+E = TypeVar("E", bound=RankableWithFit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class IdealPoint:
         require_positive(seconds=self.seconds, usd=self.usd)
 
 
-def ideal_point(estimates: Sequence[TimeAndCost]) -> IdealPoint:
+def ideal_point(estimates: Sequence[Rankable]) -> IdealPoint:
     """The least time and the least cost, usually of two different candidates."""
     return IdealPoint(seconds=min(e.seconds.value for e in estimates), usd=min(e.usd.value for e in estimates))
 
@@ -85,7 +85,7 @@ def weight_of_time(goal: Goal) -> float:
     return {"cheapest": 0.0, "fastest": 1.0}.get(goal.kind, goal.weight_time or 0.0)
 
 
-def score(estimate: TimeAndCost, weight_time: float, ideal: IdealPoint) -> float:
+def score(estimate: Rankable, weight_time: float, ideal: IdealPoint) -> float:
     """w·time/least time + (1 − w)·cost/least cost: 1 for a machine that is both the fastest and the cheapest."""
     w = weight_time
     return w * estimate.seconds.value / ideal.seconds + (1 - w) * estimate.usd.value / ideal.usd

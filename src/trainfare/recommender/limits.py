@@ -20,7 +20,7 @@ from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 from trainfare.model.offer import Candidate, Market
 from trainfare.model.plan import Goal
-from trainfare.recommender.choose import Rejection, T, TimeAndCost
+from trainfare.recommender.choose import Rejection, T, Rankable
 from trainfare.units import write_duration
 
 MIN_CONFIDENCE = 0.5
@@ -77,7 +77,7 @@ def reject_beyond_limits(estimates: Iterable[T], goal: Goal) -> tuple[tuple[T, .
     return tuple(within), rejections
 
 
-def confidence_within_limits(estimate: TimeAndCost, goal: Goal) -> float:
+def confidence_within_limits(estimate: Rankable, goal: Goal) -> float:
     """The greatest confidence at which the estimate is within both limits; 0 if even its expected value is not.
 
     c = 2·Φ(z·ln(limit/value)/ln(high/value)) − 1

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from trainfare.model.plan import Goal
-from trainfare.recommender.choose import T, TimeAndCost, best_of
+from trainfare.recommender.choose import T, Rankable, best_of
 
 Item = TypeVar("Item")
 Point = tuple[float, float]
@@ -76,7 +76,7 @@ class Difference:
     cost_ratio: float
 
 
-def difference(base: TimeAndCost, other: TimeAndCost) -> Difference:
+def difference(base: Rankable, other: Rankable) -> Difference:
     """`other` minus `base`, and `other` over `base`."""
     return Difference(
         seconds=other.seconds.value - base.seconds.value,

@@ -263,7 +263,7 @@ def _job(
 
 
 def log_error(seconds: Interval) -> float:
-    """The standard deviation of the logarithm that has this 90 % interval; from its upper half if the lower end is 0."""
+    """The standard deviation of the logarithm with this 90 % interval; from its upper half if the lower end is 0."""
     if seconds.low > 0:
         return math.log(seconds.high / seconds.low) / (2 * Z_90)
     return math.log(seconds.high / seconds.value) / Z_90

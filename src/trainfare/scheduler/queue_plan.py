@@ -221,7 +221,7 @@ def _planned_job(
 
 
 def _on_time_probability(begins_at: datetime, ends_at: datetime, deadline_at: datetime, error: float) -> float:
-    """P = Φ(log((deadline - begin) / (end - begin)) / σ): that the job takes no longer than the time until its deadline.
+    """The probability Φ(log((deadline - begin) / (end - begin)) / σ) that the job ends by its deadline.
 
     It assumes that the job begins as planned and stays on its slot: a policy that observes slow progress can still
     migrate it, and other jobs that take longer can delay it.

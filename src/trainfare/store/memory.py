@@ -7,7 +7,7 @@ from trainfare.errors import NotFoundError
 from trainfare.model.estimate import Estimate
 from trainfare.model.run import Observation
 from trainfare.store.history import AlreadyStoredError, History
-from trainfare.store.kinds import PLAN, PROFILE, RUN, SUBMISSION, NounKind, N
+from trainfare.store.kinds import PLAN, PROFILE, RUN, SUBMISSION, N, NounKind
 
 
 class MemoryTable(Generic[N]):

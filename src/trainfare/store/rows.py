@@ -16,7 +16,7 @@ from trainfare.model.profile import Profile
 from trainfare.model.run import Observation, Run
 from trainfare.model.submission import Submission
 from trainfare.store import schema
-from trainfare.store.kinds import PLAN, PROFILE, RUN, SUBMISSION, NounKind, N
+from trainfare.store.kinds import PLAN, PROFILE, RUN, SUBMISSION, N, NounKind
 
 Values = dict[str, object]
 """The columns of one row."""

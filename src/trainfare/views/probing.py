@@ -26,8 +26,8 @@ def plan_sentences(plan: ProbePlan) -> Iterator[str]:
         yield (
             "if a probe turns out better, continue there from the last checkpoint"
             if plan.keeps_work
-            else "if a probe turns out better, start over there; the work done by then is lost without checkpoints, and "
-            "that loss is counted"
+            else "if a probe turns out better, start over there; without checkpoints the work done by then is lost, "
+            "which is counted"
         )
     yield probe_sentence(plan.stop)
 

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 
 from trainfare.model.reason import Reason, Scalar
-from trainfare.views import probing, split
+from trainfare.views import clusters, comparison, probing, queue_reasons, split
 from trainfare.views.explain import assumptions, certainty, changes, charges, why
 from trainfare.views.sentences import Sentence, SpellArguments, from_values
 from trainfare.views.values import Values, text
 
 
 def python_arguments(arguments: Mapping[str, Scalar]) -> str:
-    """The arguments as Python keywords: `spot=True, deadline='4h10m', epochs=N`. A text in capitals is a placeholder."""
+    """The arguments as Python keywords: `spot=True, deadline='4h10m', epochs=N`; text in capitals is a placeholder."""
     return ", ".join(
         f"{name}={value if isinstance(value, str) and value.isupper() else repr(value)}"
         for name, value in arguments.items()
@@ -35,4 +35,7 @@ _SENTENCES: Mapping[str, Sentence] = {
     **assumptions.SENTENCES,
     **split.SENTENCES,
     **probing.SENTENCES,
+    **clusters.SENTENCES,
+    **comparison.SENTENCES,
+    **queue_reasons.SENTENCES,
 }

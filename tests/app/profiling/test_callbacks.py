@@ -1,6 +1,6 @@
-"""Trainings that measure themselves, by a callback of their framework and by a `with` block around it.
+"""Trainings that measure themselves, with a callback of their framework or with a `with` block.
 
-Each runs in a process of its own: the hooks stay there and do not reach these tests.
+Each runs in its own process, so that its hooks do not affect these tests.
 """
 
 import json
@@ -46,7 +46,7 @@ def run(*words: str, folder: Path) -> dict[str, Any]:
     return own
 
 
-def kept(folder: Path) -> tuple[Profile, ...]:
+def stored(folder: Path) -> tuple[Profile, ...]:
     with open_history(str(folder / "history.db")) as history:
         return history.profiles.all()
 
@@ -67,13 +67,13 @@ def measured(
 ) -> tuple[dict[str, Any], Profile]:
     folder = tmp_path_factory.mktemp("store")
     own = run(*training, "--measure", request.param, folder=folder)
-    (profile,) = kept(folder)
+    (profile,) = stored(folder)
     assert own["profile"] == profile.id
     return own, profile
 
 
 @pytest.mark.heavy
-def test_the_wanted_iterations_are_kept(measured: tuple[dict[str, Any], Profile], training: tuple[str, ...]) -> None:
+def test_requested_iterations_are_saved(measured: tuple[dict[str, Any], Profile], training: tuple[str, ...]) -> None:
     _, profile = measured
     assert len(profile.iteration_seconds) == ITERATIONS
     assert (profile.origin, profile.ending) == ("code", "enough")
@@ -85,7 +85,7 @@ def test_the_wanted_iterations_are_kept(measured: tuple[dict[str, Any], Profile]
 
 
 @pytest.mark.heavy
-def test_iterations_take_what_the_program_clocked(measured: tuple[dict[str, Any], Profile]) -> None:
+def test_iteration_times_agree_with_the_program(measured: tuple[dict[str, Any], Profile]) -> None:
     own, profile = measured
     by_epoch = isinstance(own["ends"][0], list)
     spans = [[b - a for a, b in pairwise(ends)] for ends in (own["ends"] if by_epoch else [own["ends"]])]
@@ -93,22 +93,22 @@ def test_iterations_take_what_the_program_clocked(measured: tuple[dict[str, Any]
 
 
 @pytest.mark.heavy
-def test_training_goes_on_to_its_end_and_is_the_same(
+def test_training_goes_on_to_its_end_unchanged(
     measured: tuple[dict[str, Any], Profile], training: tuple[str, ...], tmp_path: Path
 ) -> None:
     own, _ = measured
     assert losses(own) == losses(run(*training, folder=tmp_path))
-    assert kept(tmp_path) == ()
+    assert stored(tmp_path) == ()
 
 
 @pytest.mark.heavy
-def test_training_ends_early_if_that_is_asked(training: tuple[str, ...], tmp_path: Path) -> None:
+def test_training_ends_early_on_request(training: tuple[str, ...], tmp_path: Path) -> None:
     own = run(*training, "--measure", "callback", "--stop", folder=tmp_path)
     assert own["profile"]
     assert ITERATIONS <= len(losses(own)) <= ITERATIONS + 6
 
 
-def test_naming_a_callback_imports_no_framework() -> None:
+def test_importing_a_callback_imports_no_framework() -> None:
     code = (
         "import sys, trainfare\n"
         "trainfare.KerasCallback, trainfare.LightningCallback, trainfare.TransformersCallback\n"
@@ -118,8 +118,8 @@ def test_naming_a_callback_imports_no_framework() -> None:
     assert result.stdout == "[]\n"
 
 
-def test_callback_of_a_framework_that_is_not_there_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trainfare.TransformersCallback, "_homes", ("not_installed_anywhere.callbacks",))
+def test_callback_of_a_missing_framework_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trainfare.TransformersCallback, "_callback_modules", ("not_installed_anywhere.callbacks",))
     with pytest.raises(trainfare.TrainfareError, match="needs not_installed_anywhere, which is not installed"):
         trainfare.TransformersCallback()
 
@@ -148,19 +148,19 @@ print(*[(one.profile.ending, len(one.profile.iteration_seconds)) for one in (fir
 
 
 @pytest.mark.heavy
-def test_training_that_failed_gives_way_to_the_next_and_keeps_what_it_showed(tmp_path: Path) -> None:
-    """The second was sent through a pickle, as launchers do, and measures its first training only."""
+def test_failed_training_is_saved_when_the_next_one_begins(tmp_path: Path) -> None:
+    """The second callback is pickled, as by a launcher, and measures only its first training."""
     pytest.importorskip("keras")
     environment = os.environ | {"TRAINFARE_STORE": str(tmp_path / "history.db"), "KERAS_BACKEND": "torch"}
     result = subprocess.run(
         [sys.executable, "-c", FAILING], env=environment, capture_output=True, text=True, check=False
     )
     assert result.stdout == "('failed', 6) ('enough', 5)\n", result.stderr
-    assert len(kept(tmp_path)) == 2
+    assert len(stored(tmp_path)) == 2
 
 
 @pytest.mark.heavy
-def test_training_that_ends_the_program_keeps_what_it_showed(tmp_path: Path) -> None:
+def test_training_that_ends_the_program_is_saved(tmp_path: Path) -> None:
     pytest.importorskip("keras")
     environment = os.environ | {"TRAINFARE_STORE": str(tmp_path / "history.db"), "KERAS_BACKEND": "torch"}
     program = FAILING.partition("try:")[0] + "model.fit(*data, batch_size=4, callbacks=[first, Failing()], verbose=0)"
@@ -169,11 +169,11 @@ def test_training_that_ends_the_program_keeps_what_it_showed(tmp_path: Path) -> 
     )
     assert result.returncode == 1
     assert result.stderr.rstrip().endswith("KeyError: 'mine'")
-    assert [(profile.ending, len(profile.iteration_seconds)) for profile in kept(tmp_path)] == [("failed", 6)]
+    assert [(profile.ending, len(profile.iteration_seconds)) for profile in stored(tmp_path)] == [("failed", 6)]
 
 
 @pytest.mark.heavy
-def test_store_that_cannot_be_opened_is_a_warning_and_training_goes_on(tmp_path: Path) -> None:
+def test_unusable_store_is_a_warning_and_training_goes_on(tmp_path: Path) -> None:
     pytest.importorskip("lightning")
     (tmp_path / "history.db").mkdir()
     result = subprocess.run(

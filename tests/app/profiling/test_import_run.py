@@ -1,4 +1,4 @@
-"""A past run becomes a profile that is kept."""
+"""A past run is imported and saved as a profile."""
 
 from pathlib import Path
 from typing import get_args
@@ -7,7 +7,7 @@ import pytest
 
 from tests.makers import make_profile
 from tests.profiler.past_runs.samples import SAMPLES
-from trainfare.app.profiling.import_run import KINDS, NEEDED, Kind, import_run, not_known
+from trainfare.app.profiling.import_run import KINDS, Kind, import_run, missing_facts
 from trainfare.app.profiling.profiles import list_profiles, show_profile
 from trainfare.app.recommending.recommend import recommend
 from trainfare.errors import UsageError
@@ -35,31 +35,34 @@ def test_every_kind_is_an_origin_and_has_a_sample() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_returned_is_what_is_kept(kind: Kind, settings: Settings) -> None:
+def test_returned_profile_is_the_stored_one(kind: Kind, settings: Settings) -> None:
     profile = import_run(kind, SOURCES[kind], settings=settings)
     assert profile.origin == kind
     assert show_profile(profile.id, settings=settings) == profile
 
 
-def test_an_import_can_be_recommended_from_where_it_was_measured(settings: Settings) -> None:
+def test_recommendation_from_an_import_is_measured(settings: Settings) -> None:
     profile = import_run("tensorboard", SOURCES["tensorboard"], on="aws/g4dn.xlarge", epochs=20, settings=settings)
-    assert not set(not_known(profile)) & set(NEEDED)
+    assert not any(fact.is_required for fact in missing_facts(profile))
     chosen = recommend([profile.id], settings=settings).plan.chosen
     assert chosen.candidate.offer.vm_type.key == "aws/g4dn.xlarge"
     assert chosen.basis == "measured"
 
 
-def test_what_is_not_known_is_named_with_the_flag_that_adds_it(settings: Settings) -> None:
+def test_missing_facts_have_the_arguments_that_add_them(settings: Settings) -> None:
     profile = import_run("tensorboard", SAMPLES / "torch", settings=settings)
-    assert not_known(profile) == {
-        "machine it ran on": "--on aws/g5.xlarge",
-        "batch size": "--batch-size N",
-        "iterations an epoch": "--iterations-per-epoch N, or --samples N",
-        "epochs to train": "--epochs N",
-        "program": '--command "python train.py"',
-        "framework": "--framework pytorch",
+    missing = {fact.name: [dict(remedy.arguments) for remedy in fact.remedies] for fact in missing_facts(profile)}
+    assert missing == {
+        "machine it ran on": [{"on": "aws/g5.xlarge"}],
+        "batch size": [{"batch_size": "N"}],
+        "iterations per epoch": [{"iterations_per_epoch": "N"}, {"samples": "N"}],
+        "epochs to train": [{"epochs": "N"}],
+        "program": [{"command": "python train.py"}],
+        "framework": [{"framework": "pytorch"}],
     }
-    stated = import_run(
+    required = {fact.name for fact in missing_facts(profile) if fact.is_required}
+    assert required == {"machine it ran on", "iterations per epoch"}
+    complete = import_run(
         "tensorboard",
         SAMPLES / "torch",
         on="aws/g5.xlarge",
@@ -70,59 +73,59 @@ def test_what_is_not_known_is_named_with_the_flag_that_adds_it(settings: Setting
         framework="PyTorch",
         settings=settings,
     )
-    assert not_known(stated) == {}
-    assert stated.program.command == ("python", "train.py", "--lr", "0.1")
-    assert stated.framework == "pytorch"
+    assert missing_facts(complete) == ()
+    assert complete.program.command == ("python", "train.py", "--lr", "0.1")
+    assert complete.framework == "pytorch"
 
 
-def test_a_run_without_times_says_that_only_a_measurement_helps() -> None:
+def test_run_without_times_needs_a_measurement() -> None:
     rented = Host(name="x", vm_type="aws/g5.xlarge")
     profile = make_profile(origin="hf", iteration_seconds=(), data_wait_seconds=(), host=rented)
-    assert "trainfare profile" in not_known(profile)["time of an iteration"]
+    (time,) = [fact for fact in missing_facts(profile) if fact.name == "time of an iteration"]
+    assert [remedy.command for remedy in time.remedies] == ["profile"]
 
 
 @pytest.mark.parametrize("kind", ["tensorboard", "hf"])
-def test_the_folder_one_stands_in_has_a_name_too(
-    kind: Kind, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_current_folder_has_a_name(kind: Kind, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(SOURCES[kind])
     assert import_run(kind, ".", settings=settings).program.name in ("version_0", "hf")
 
 
-def test_notes_are_told(settings: Settings) -> None:
+def test_notes_are_passed_on(settings: Settings) -> None:
     notes: list[str] = []
     import_run("tensorboard", SAMPLES, on_note=notes.append, settings=settings)
     assert "runs were found" in notes[0]
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"on": "aws/p3.2xlage"}, "there is no machine"),
-        ({"batch_size": 0}, "--batch-size 0"),
-        ({"iterations_per_epoch": -1}, "--iterations-per-epoch -1"),
-        ({"command": "python 'train"}, "cannot be taken apart"),
-        ({"command": " "}, "--command is empty"),
-        ({"framework": " "}, "--framework is empty"),
-        ({"step_column": "n"}, "--step-column is for trainfare import csv, not for tensorboard"),
-        ({"run": "n"}, "--run is for trainfare import mlflow"),
+        ({"batch_size": 0}, "at least 1, got 0"),
+        ({"iterations_per_epoch": -1}, "at least 1, got -1"),
+        ({"command": "python 'train"}, "cannot be split into words"),
+        ({"command": " "}, "is empty"),
+        ({"framework": " "}, "is empty"),
+        ({"step_column": "n"}, "only for runs of kind csv, not for tensorboard"),
+        ({"run": "n"}, "only for runs of kind mlflow"),
         ({"loss": "lozz"}, "has no 'lozz'; it has"),
     ],
 )
-def test_what_was_asked_wrongly_is_said_and_nothing_is_kept(
-    options: dict[str, object], said: str, settings: Settings
+def test_invalid_option_is_refused_and_nothing_is_saved(
+    options: dict[str, object], message: str, settings: Settings
 ) -> None:
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message) as refusal:
         import_run("tensorboard", SAMPLES / "torch", settings=settings, **options)  # type: ignore[arg-type]  # on purpose
+    assert refusal.value.field in (None, *options)
     assert list_profiles(settings=settings).profiles == ()
 
 
-def test_a_kind_that_is_none_is_refused(settings: Settings) -> None:
+def test_unknown_kind_is_refused(settings: Settings) -> None:
     with pytest.raises(UsageError, match="there are tensorboard, hf"):
         import_run("comet", SAMPLES, settings=settings)  # type: ignore[arg-type]  # on purpose
 
 
-def test_losses_beyond_all_bounds_are_refused(tmp_path: Path, settings: Settings) -> None:
+def test_losses_that_overflow_are_refused(tmp_path: Path, settings: Settings) -> None:
     path = tmp_path / "log.csv"
     path.write_text("step,epoch,loss\n" + "".join(f"{n},0,1.7e308\n" for n in range(4)))
     with pytest.raises(UsageError, match="cannot be imported"):

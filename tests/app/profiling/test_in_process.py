@@ -1,4 +1,4 @@
-"""`with trainfare.profile()` in a program of its own process: the hooks stay there and do not reach these tests."""
+"""`with trainfare.profile()`, in programs of their own processes, so that their hooks do not affect these tests."""
 
 import json
 import os
@@ -41,19 +41,19 @@ def own(store: Path) -> dict[str, Any]:
     return run("measures_itself.py", store)
 
 
-def test_the_loop_in_the_block_is_measured_and_trains_to_its_end(own: dict[str, Any]) -> None:
+def test_loop_in_the_block_is_measured_and_trains_to_its_end(own: dict[str, Any]) -> None:
     assert own["steps"] == 70
     assert own["iterations"] == [12, 20, None]
     assert own["batch_sizes"] == [4, 4, None]
     assert all(0.002 < seconds < 0.02 for seconds in own["medians"][:2])
 
 
-def test_enough_is_traced_and_then_silent_and_a_short_loop_is_finished(own: dict[str, Any]) -> None:
+def test_long_loop_is_traced_and_a_short_loop_is_finished(own: dict[str, Any]) -> None:
     assert own["endings"] == ["enough", "finished", None]
     assert own["operations"][0] > 0
 
 
-def test_profiles_from_code_are_kept_as_such(own: dict[str, Any], store: Path) -> None:
+def test_profiles_from_code_have_the_origin_code(own: dict[str, Any], store: Path) -> None:
     with open_history(str(store)) as history:
         assert {found.id: found.origin for found in history.profiles.all()} == dict.fromkeys(own["ids"][:2], "code")
 
@@ -64,7 +64,7 @@ def test_fit_of_keras_goes_on_to_its_last_epoch(tmp_path: Path) -> None:
     assert own == {"epochs": [3, 2], "iterations": 10, "framework": "keras", "batch_size": 4}
 
 
-def test_a_failing_block_keeps_what_it_showed_and_raises_its_own_error(tmp_path: Path) -> None:
+def test_failing_block_is_saved_and_raises_its_own_error(tmp_path: Path) -> None:
     code = """
 import torch, trainfare
 weight = torch.nn.Parameter(torch.ones(4))
@@ -83,7 +83,7 @@ except KeyError:
     assert result.stdout.split() == ["failed", "9"], result.stderr
 
 
-def test_a_program_that_is_profiled_anyway_does_not_measure_itself(tmp_path: Path) -> None:
+def test_profiled_program_does_not_measure_itself(tmp_path: Path) -> None:
     found = profile(
         (sys.executable, "measures_itself.py"),
         settings=Settings(store=str(tmp_path / "history.db"), iterations=30),
@@ -96,9 +96,14 @@ def test_a_program_that_is_profiled_anyway_does_not_measure_itself(tmp_path: Pat
 def test_blocks_do_not_nest(tmp_path: Path) -> None:
     code = "import trainfare\nwith trainfare.profile():\n    with trainfare.profile():\n        pass"
     result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert "UsageError: a `with trainfare.profile()` block cannot stand inside another one." in result.stderr
+    assert "UsageError: a `with trainfare.profile()` block cannot be nested in another one." in result.stderr
 
 
-def test_one_iteration_is_too_few_to_ask_for(tmp_path: Path) -> None:
+def test_one_iteration_is_too_few(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="at least 2"):
         profile(settings=Settings(store=str(tmp_path / "history.db")), iterations=1)
+
+
+def test_options_of_a_command_are_refused_without_one() -> None:
+    with pytest.raises(TypeError, match="epochs"):
+        profile(epochs=2)  # type: ignore[call-overload]  # on purpose

@@ -1,4 +1,4 @@
-"""Measuring and keeping, with real programs and a real store."""
+"""Measuring and saving, with real programs and a real store."""
 
 import json
 import shutil
@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from trainfare.app.profiling.profile import ProfilingError, profile, wanted_end
+from trainfare.app.profiling.profile import ProfilingError, profile
 from trainfare.errors import NotFoundError, StoreError, UsageError
-from trainfare.profiler.stopping import STEADY, UntilEpochs, UntilStable, UntilSteady
 from trainfare.settings import Settings
 from trainfare.store.open import open_history
 
@@ -28,7 +27,7 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(store=str(tmp_path / "history.db"), iterations=20, stall_seconds=60)
 
 
-def test_profile_is_kept_as_it_was_measured(settings: Settings) -> None:
+def test_profile_is_saved_as_measured(settings: Settings) -> None:
     found = profile(
         (sys.executable, "plain.py", "--sleep", "0"), settings=settings, directory=PROGRAMS, on="aws/p3.2xlarge"
     )
@@ -48,18 +47,18 @@ def test_program_that_ends_early_has_a_profile(settings: Settings) -> None:
     assert len(found.validation_seconds) == 1
 
 
-def test_program_that_crashes_keeps_what_it_showed(settings: Settings) -> None:
+def test_iterations_before_a_crash_are_saved(settings: Settings) -> None:
     command = (sys.executable, "plain.py", "--crash-at", "5")
     with pytest.raises(ProfilingError, match="failed after 4 iterations with exit code 1") as failure:
         profile(command, settings=settings, directory=PROGRAMS)
-    kept = failure.value.profile
-    assert kept is not None
-    assert (kept.ending, len(kept.iteration_seconds)) == ("failed", 4)
-    assert kept.id in str(failure.value)
-    assert "RuntimeError: the data is spoilt" in str(failure.value)
+    saved = failure.value.profile
+    assert saved is not None
+    assert (saved.ending, len(saved.iteration_seconds)) == ("failed", 4)
+    assert saved.id in str(failure.value)
+    assert "RuntimeError: the data is corrupt" in str(failure.value)
 
 
-def test_crash_after_one_iteration_keeps_nothing(settings: Settings) -> None:
+def test_crash_after_one_iteration_saves_nothing(settings: Settings) -> None:
     with pytest.raises(ProfilingError, match="failed after 1 iteration") as failure:
         profile((sys.executable, "plain.py", "--crash-at", "2"), settings=settings, directory=PROGRAMS)
     assert failure.value.profile is None
@@ -68,35 +67,35 @@ def test_crash_after_one_iteration_keeps_nothing(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "why"),
+    ("command", "reason"),
     [
-        ((sys.executable, "numpy_loop.py"), "imported no framework that is listened to"),
+        ((sys.executable, "numpy_loop.py"), "imported no supported framework"),
         ((sys.executable, "-c", "import torch"), "imported PyTorch, but there was neither a step"),
-        (("true",), "The probe never got into it"),
-        (("env", "-u", "PYTHONPATH", sys.executable, "-c", "print(1)"), "The probe never got into it"),
+        (("true",), "The probe was not loaded"),
+        (("env", "-u", "PYTHONPATH", sys.executable, "-c", "print(1)"), "The probe was not loaded"),
     ],
 )
-def test_program_that_does_not_train_is_told_what_was_seen(
-    settings: Settings, command: tuple[str, ...], why: str
+def test_error_of_a_program_that_does_not_train_gives_the_reason(
+    settings: Settings, command: tuple[str, ...], reason: str
 ) -> None:
-    with pytest.raises(ProfilingError, match="ran to its end without one training iteration") as failure:
+    with pytest.raises(ProfilingError, match="ended without a training iteration") as failure:
         profile(command, settings=settings, directory=PROGRAMS)
-    assert why in str(failure.value)
+    assert reason in str(failure.value)
 
 
-def test_program_that_trains_with_something_unknown_is_told_its_name(settings: Settings, tmp_path: Path) -> None:
+def test_unsupported_framework_is_named(settings: Settings, tmp_path: Path) -> None:
     (tmp_path / "paddle.py").write_text("__version__ = '3.0'")
     (tmp_path / "train.py").write_text("import paddle")
-    with pytest.raises(ProfilingError, match="It imported paddle, which is not listened to yet"):
+    with pytest.raises(ProfilingError, match="It imported paddle, which is not supported yet"):
         profile((sys.executable, "train.py"), settings=settings, directory=tmp_path)
 
 
-def test_folder_that_is_not_there(settings: Settings, tmp_path: Path) -> None:
+def test_missing_folder_is_refused(settings: Settings, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no folder"):
         profile(("true",), settings=settings, directory=tmp_path / "nowhere")
 
 
-def test_store_that_cannot_be_written_is_known_before_the_program_runs(tmp_path: Path) -> None:
+def test_unwritable_store_is_reported_before_the_program_runs(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     settings = Settings(store=str(tmp_path / "file" / "history.db"))
     with pytest.raises(StoreError):
@@ -104,7 +103,7 @@ def test_store_that_cannot_be_written_is_known_before_the_program_runs(tmp_path:
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_host_with_the_name_of_an_own_machine_is_that_machine(tmp_path: Path, settings: Settings) -> None:
+def test_host_with_the_name_of_an_own_machine_is_that_machine(tmp_path: Path, settings: Settings) -> None:
     machines = tmp_path / "machines.toml"
     machines.write_text(f'["{socket.gethostname()}"]\nusd_per_hour = 0.1\n')
     found = profile(
@@ -116,7 +115,7 @@ def test_a_host_with_the_name_of_an_own_machine_is_that_machine(tmp_path: Path, 
     assert found.host.vm_type == f"own/{socket.gethostname()}"
 
 
-def test_a_machine_that_is_in_no_catalog_is_refused_before_the_program_runs(settings: Settings) -> None:
+def test_unknown_machine_is_refused_before_the_program_runs(settings: Settings) -> None:
     with pytest.raises(NotFoundError, match=r"there is no machine aws/g5\.xlage\. Did you mean aws/g5\.xlarge"):
         profile(("does-not-exist",), settings=settings, on="aws/g5.xlage")
 
@@ -131,22 +130,22 @@ def test_without_a_number_it_measures_until_steady_and_traces_one_more(settings:
     assert found.operations != ()
 
 
-def test_epochs_are_whole_and_take_what_the_program_clocked(settings: Settings, tmp_path: Path) -> None:
+def test_times_of_complete_epochs_agree_with_the_program(settings: Settings, tmp_path: Path) -> None:
     (tmp_path / "plain.py").write_text((PROGRAMS / "plain.py").read_text())
-    said: list[bytes] = []
+    output: list[bytes] = []
     command = (sys.executable, "plain.py", "--epochs", "30", "--sleep", "0.02")
-    found = profile(command, settings=settings, directory=tmp_path, epochs=2, on_output=said.append)
+    found = profile(command, settings=settings, directory=tmp_path, epochs=2, on_output=output.append)
     assert found.ending == "enough"
     assert [epoch.number for epoch in found.curve][:2] == [1, 2]
     assert len(found.curve) < 10
-    own = json.loads(next(line for line in b"".join(said).splitlines() if line.startswith(b"{")))
+    own = json.loads(next(line for line in b"".join(output).splitlines() if line.startswith(b"{")))
     second = sum(own["iteration_seconds"][11:22]) + own["validations"][1]
     # Between its iterations the program also starts loaders; the probe writes; and this machine is shared.
     assert found.curve[1].seconds == pytest.approx(second, rel=0.15)
     assert found.curve[1].loss == pytest.approx(sum(own["losses"][11:22]) / 11)
 
 
-def test_program_that_ends_with_its_last_wanted_epoch_has_shown_it(settings: Settings) -> None:
+def test_last_epoch_of_a_finished_program_is_complete(settings: Settings) -> None:
     command = (sys.executable, "plain.py", "--epochs", "2", "--sleep", "0")
     found = profile(command, settings=settings, directory=PROGRAMS, epochs=2)
     assert found.ending == "finished"
@@ -154,7 +153,7 @@ def test_program_that_ends_with_its_last_wanted_epoch_has_shown_it(settings: Set
     assert found.operations != ()
 
 
-def test_training_goes_on_until_the_loss_gets_no_better(settings: Settings) -> None:
+def test_training_goes_on_until_the_loss_stops_improving(settings: Settings) -> None:
     found = profile((sys.executable, "settles.py"), settings=settings, directory=PROGRAMS, until_stable=True)
     assert found.ending == "enough"
     losses = [epoch.loss for epoch in found.curve]
@@ -162,7 +161,7 @@ def test_training_goes_on_until_the_loss_gets_no_better(settings: Settings) -> N
     assert losses[11] == losses[-1] == 0.5
 
 
-def test_time_ends_what_would_never_be_stable(settings: Settings) -> None:
+def test_time_limit_ends_a_training_that_is_never_stable(settings: Settings) -> None:
     command = (sys.executable, "plain.py", "--epochs", "100000")
     found = profile(command, settings=settings, directory=PROGRAMS, until_stable=True, patience=10_000, max_seconds=2.0)
     assert found.ending == "enough"
@@ -173,7 +172,7 @@ WRITER = """
 import pathlib, torch
 pathlib.Path("notes.txt").write_text("overwritten")
 pathlib.Path("runs").mkdir(exist_ok=True)
-print(pathlib.Path("../beside.txt").read_text(), pathlib.Path("big.csv").stat().st_size)
+print(pathlib.Path("../neighbour.txt").read_text(), pathlib.Path("big.csv").stat().st_size)
 weight = torch.nn.Parameter(torch.ones(4))
 optimizer = torch.optim.SGD([weight], lr=0.01)
 try:
@@ -189,7 +188,7 @@ finally:
 def project(tmp_path: Path) -> Path:
     project = tmp_path / "project"
     project.mkdir()
-    (tmp_path / "beside.txt").write_text("found beside")
+    (tmp_path / "neighbour.txt").write_text("found")
     (project / "train.py").write_text(WRITER)
     (project / "notes.txt").write_text("mine")
     with (project / "big.csv").open("wb") as file:
@@ -197,7 +196,7 @@ def project(tmp_path: Path) -> Path:
     return project
 
 
-def test_program_leaves_no_trace_in_its_folder(settings: Settings, project: Path) -> None:
+def test_program_does_not_change_its_folder(settings: Settings, project: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in project.rglob("*")}
     places: list[Workspace] = []
     found = profile((sys.executable, "train.py"), settings=settings, directory=project, on_workspace=places.append)
@@ -208,13 +207,13 @@ def test_program_leaves_no_trace_in_its_folder(settings: Settings, project: Path
     assert not places[0].directory.exists()
 
 
-def test_in_place_it_writes_where_it_always_does(settings: Settings, project: Path) -> None:
+def test_program_in_place_writes_to_its_folder(settings: Settings, project: Path) -> None:
     profile((sys.executable, "train.py"), settings=settings, directory=project, in_place=True)
     assert (project / "notes.txt").read_text() == "overwritten"
     assert (project / "runs" / "model.pt").exists()
 
 
-def test_what_it_wrote_can_be_kept(settings: Settings, project: Path) -> None:
+def test_copy_with_written_files_can_be_kept(settings: Settings, project: Path) -> None:
     places: list[Workspace] = []
     profile(
         (sys.executable, "train.py"),
@@ -227,35 +226,26 @@ def test_what_it_wrote_can_be_kept(settings: Settings, project: Path) -> None:
     shutil.rmtree(places[0].directory.parents[len(project.parts) - 2])
 
 
-def test_traceback_of_a_copy_is_explained(settings: Settings, project: Path) -> None:
+def test_path_of_the_copy_in_a_traceback_is_explained(settings: Settings, project: Path) -> None:
     (project / "train.py").write_text("import os; raise RuntimeError(os.getcwd())")
-    with pytest.raises(ProfilingError, match=f"It ran in a copy: what it calls .* is your {project}"):
+    with pytest.raises(ProfilingError, match=f"It ran in a copy: .* in its output is your {project}"):
         profile((sys.executable, "train.py"), settings=settings, directory=project)
 
 
-def test_no_folder_for_temporary_files(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_temporary_folder_is_refused(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", "/dev/null/nowhere")
     with pytest.raises(UsageError, match=r"no folder for temporary files .* TMPDIR"):
         profile(("true",), settings=settings, directory=PROGRAMS)
 
 
-def test_ends_that_can_be_asked_for() -> None:
-    assert wanted_end() == (None, STEADY)
-    assert wanted_end(iterations=7) == (7, STEADY)
-    assert wanted_end(max_seconds=9) == (None, UntilSteady(most_seconds=9))
-    assert wanted_end(epochs=2, max_seconds=9) == (None, UntilEpochs(epochs=2, most_seconds=9))
-    assert wanted_end(until_stable=True) == (None, UntilStable(patience=5))
-    assert wanted_end(until_stable=True, patience=3) == (None, UntilStable(patience=3))
-
-
-def test_on_a_slice_the_program_has_no_more_than_the_slice(settings: Settings, tmp_path: Path) -> None:
+def test_program_on_a_slice_has_only_the_cores_of_the_slice(settings: Settings, tmp_path: Path) -> None:
     machines = tmp_path / "machines.toml"
     machines.write_text("[one]\nslice = true\nusd_per_hour = 0.05\nvcpus = 1\n")
     code = (
         "import os; print(len(os.sched_getaffinity(0))); import runpy; runpy.run_path('plain.py', run_name='__main__')"
     )
     printed: list[bytes] = []
-    kept = profile(
+    found = profile(
         (sys.executable, "-c", code),
         settings=replace(settings, machines=str(machines)),
         directory=PROGRAMS,
@@ -263,4 +253,4 @@ def test_on_a_slice_the_program_has_no_more_than_the_slice(settings: Settings, t
         on_output=printed.append,
     )
     assert b"".join(printed).startswith(b"1\n")
-    assert (kept.host.vm_type, kept.host.cores) == ("local/one", 1)
+    assert (found.host.vm_type, found.host.cores) == ("local/one", 1)

@@ -1,4 +1,4 @@
-"""Profiles that are kept, as the command line, a notebook or a page asks for them."""
+"""Listing, showing, removing and importing stored profiles."""
 
 import json
 from dataclasses import replace
@@ -22,30 +22,30 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """What `profiles show p7k2 --json` prints on another machine."""
+    """The JSON document of a profile of another machine."""
     file = tmp_path / "p7k2.json"
     file.write_text(json.dumps(profile_record(make_profile())))
     return file
 
 
-def keep(settings: Settings, *names: str) -> None:
+def store(settings: Settings, *names: str) -> None:
     with open_history(settings.store) as history:
         for name in names:
             history.profiles.add(make_profile(id=name))
 
 
-def test_a_new_store_lists_nothing(settings: Settings) -> None:
+def test_new_store_lists_nothing(settings: Settings) -> None:
     assert list_profiles(settings=settings).profiles == ()
 
 
-def test_a_kept_profile_is_listed_and_shown(settings: Settings) -> None:
-    keep(settings, "p1", "p2")
+def test_stored_profile_is_listed_and_shown(settings: Settings) -> None:
+    store(settings, "p1", "p2")
     assert {profile.id for profile in list_profiles(settings=settings).profiles} == {"p1", "p2"}
     assert show_profile("p1", settings=settings) == make_profile(id="p1")
 
 
-def test_a_log_is_shown_and_goes_with_its_profile(settings: Settings) -> None:
-    keep(settings, "p1", "p2")
+def test_log_is_shown_and_removed_with_its_profile(settings: Settings) -> None:
+    store(settings, "p1", "p2")
     save_log(Path(settings.logs), "p1", "loss 0.1\n")
     assert show_log("p1", settings=settings) == "loss 0.1\n"
     remove_profiles(["p1"], settings=settings)
@@ -54,31 +54,31 @@ def test_a_log_is_shown_and_goes_with_its_profile(settings: Settings) -> None:
         show_log("p1", settings=settings)
 
 
-@pytest.mark.parametrize(("origin", "why"), [("code", "own code"), ("hf", "past run"), ("probe", "another machine")])
-def test_a_profile_without_a_log_says_why(settings: Settings, origin: str, why: str) -> None:
+@pytest.mark.parametrize(("origin", "why"), [("code", "own process"), ("hf", "past run"), ("probe", "another machine")])
+def test_profile_without_a_log_gives_the_reason(settings: Settings, origin: str, why: str) -> None:
     with open_history(settings.store) as history:
         history.profiles.add(make_profile(id="p1", origin=origin))
-    with pytest.raises(UsageError, match=f"of profile p1 no output is kept: .*{why}"):
+    with pytest.raises(UsageError, match=f"no output of profile p1 is stored: .*{why}"):
         show_log("p1", settings=settings)
 
 
-def test_a_damaged_profile_is_listed_as_such(settings: Settings) -> None:
+def test_damaged_profile_is_listed_as_damaged(settings: Settings) -> None:
     import sqlite3
 
-    keep(settings, "p1", "p2")
+    store(settings, "p1", "p2")
     connection = sqlite3.connect(settings.store)
     with connection:
         connection.execute("UPDATE profiles SET document = '{' WHERE id = 'p1'")
     connection.close()
-    kept = list_profiles(settings=settings)
-    assert [profile.id for profile in kept.profiles] == ["p2"]
-    assert kept.damaged[0].startswith("profile p1 ")
+    listed = list_profiles(settings=settings)
+    assert [profile.id for profile in listed.profiles] == ["p2"]
+    assert listed.damaged[0].startswith("profile p1 ")
     assert remove_profiles(["p1"], settings=settings) == ("p1",)
     assert list_profiles(settings=settings).damaged == ()
 
 
 def test_profiles_are_removed_all_or_none(settings: Settings) -> None:
-    keep(settings, "p1", "p2")
+    store(settings, "p1", "p2")
     with pytest.raises(NotFoundError):
         remove_profiles(["p1", "nope"], settings=settings)
     assert len(list_profiles(settings=settings).profiles) == 2
@@ -86,20 +86,20 @@ def test_profiles_are_removed_all_or_none(settings: Settings) -> None:
     assert list_profiles(settings=settings).profiles == ()
 
 
-def test_what_show_prints_can_be_imported(settings: Settings, file: Path) -> None:
+def test_json_of_a_profile_can_be_imported(settings: Settings, file: Path) -> None:
     imported = import_profile(str(file), settings=settings)
     assert imported.is_new
     assert imported.profile == make_profile()
     assert show_profile("p7k2", settings=settings) == make_profile()
 
 
-def test_importing_twice_is_importing_once(settings: Settings, file: Path) -> None:
+def test_second_import_changes_nothing(settings: Settings, file: Path) -> None:
     import_profile(str(file), settings=settings)
     assert not import_profile(str(file), settings=settings).is_new
     assert len(list_profiles(settings=settings).profiles) == 1
 
 
-def test_importing_brings_back_what_was_removed(settings: Settings, file: Path) -> None:
+def test_import_restores_a_removed_profile(settings: Settings, file: Path) -> None:
     import_profile(str(file), settings=settings)
     remove_profiles(["p7k2"], settings=settings)
     assert import_profile(str(file), settings=settings).is_new
@@ -107,7 +107,7 @@ def test_importing_brings_back_what_was_removed(settings: Settings, file: Path) 
 
 
 @pytest.mark.parametrize("removed", [False, True])
-def test_another_profile_under_a_taken_id_is_refused(settings: Settings, file: Path, removed: bool) -> None:
+def test_other_profile_with_a_stored_id_is_refused(settings: Settings, file: Path, removed: bool) -> None:
     with open_history(settings.store) as history:
         history.profiles.add(replace(make_profile(), micro_batch_size=1))
         if removed:
@@ -120,7 +120,7 @@ RECORD = profile_record(make_profile())
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "not JSON"),
         ("\x00\xff garbage", "not JSON"),
@@ -130,30 +130,30 @@ RECORD = profile_record(make_profile())
         (json.dumps(RECORD | {"version": 99}), "newer trainfare"),
         (json.dumps(RECORD | {"iteration_seconds": [-1.0]}), "iteration_seconds must be positive"),
         (json.dumps(RECORD | {"batch_size": "many"}), "batch_size"),
-        (json.dumps(RECORD | {"id": "../../etc"}), "is not one"),
-        (json.dumps(RECORD | {"id": "p\x1b[31m"}), "is not one"),
+        (json.dumps(RECORD | {"id": "../../etc"}), "is not a valid id"),
+        (json.dumps(RECORD | {"id": "p\x1b[31m"}), "is not a valid id"),
         ("[" * 100_000, "cannot be imported"),
     ],
 )
-def test_what_is_not_a_profile_is_refused(settings: Settings, tmp_path: Path, text: str, said: str) -> None:
+def test_document_that_is_not_a_profile_is_refused(settings: Settings, tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "wrong.json"
     file.write_text(text, encoding="latin-1")
-    with pytest.raises(UsageError, match=said) as caught:
+    with pytest.raises(UsageError, match=message) as caught:
         import_profile(str(file), settings=settings)
     assert str(file) in str(caught.value)
     assert "\x1b" not in str(caught.value)
     assert list_profiles(settings=settings).profiles == ()
 
 
-def test_a_file_that_is_not_there_is_named(settings: Settings, tmp_path: Path) -> None:
+def test_missing_file_is_named(settings: Settings, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="No such file"):
         import_profile(str(tmp_path / "nope.json"), settings=settings)
     with pytest.raises(UsageError, match="Is a directory"):
         import_profile(str(tmp_path), settings=settings)
 
 
-def test_removing_a_profile_keeps_the_plans_that_lean_on_it(settings: Settings) -> None:
-    keep(settings, "p7k2")
+def test_removing_a_profile_keeps_the_plans_based_on_it(settings: Settings) -> None:
+    store(settings, "p7k2")
     with open_history(settings.store) as history:
         history.plans.add(make_plan())
     remove_profiles(["p7k2"], settings=settings)
@@ -161,7 +161,7 @@ def test_removing_a_profile_keeps_the_plans_that_lean_on_it(settings: Settings) 
         assert history.plans.all() == (make_plan(),)
 
 
-def test_a_record_has_what_a_reader_looks_for() -> None:
+def test_record_has_derived_fields() -> None:
     profile = make_profile(validation_seconds=(), loss=(), samples=None)
     record = json.loads(json.dumps(profile_record(profile), allow_nan=False))
     assert record["name"] == "train.py"
@@ -173,5 +173,5 @@ def test_a_record_has_what_a_reader_looks_for() -> None:
     assert record["loss"] == record["validation_seconds"] == []
 
 
-def test_a_record_of_one_iteration_has_no_median() -> None:
+def test_record_of_one_iteration_has_no_median() -> None:
     assert profile_record(make_profile(iteration_seconds=(1.0,)))["median_iteration_seconds"] is None

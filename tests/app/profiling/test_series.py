@@ -24,7 +24,7 @@ def series(settings: Settings, **options: Any) -> tuple[Trial, ...]:
     return profile_series(command, settings=settings, directory=PROGRAMS, trace_operations=False, **options)
 
 
-def test_each_batch_size_has_its_profile_and_one_that_fails_loses_no_other(settings: Settings) -> None:
+def test_each_batch_size_has_a_profile_and_a_failure_does_not_end_the_series(settings: Settings) -> None:
     shown: list[Trial] = []
     trials = series(settings, batch_sizes=[4, 512, 16], batch_flag="--batch-size {}", on_trial=shown.append)
     assert [trial.batch_size for trial in trials] == [4, 512, 16]
@@ -36,30 +36,31 @@ def test_each_batch_size_has_its_profile_and_one_that_fails_loses_no_other(setti
         assert len(history.profiles.all()) == 2
 
 
-def test_repeats_are_profiles_of_their_own(settings: Settings) -> None:
+def test_each_repeat_has_its_own_profile(settings: Settings) -> None:
     trials = series(settings, repeat=2)
     assert [trial.repeat for trial in trials] == [1, 2]
     assert len({trial.profile.id for trial in trials if trial.profile}) == 2
 
 
-def test_a_batch_size_that_the_program_does_not_take_is_remarked(settings: Settings) -> None:
+def test_ignored_batch_size_is_remarked(settings: Settings) -> None:
     trials = series(settings, batch_sizes=[4], batch_flag="--other {}")
-    assert trials[0].remark == "asked for batch size 4, the program took 8"
+    assert trials[0].remark == "batch size 4 was requested, the program used 8"
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "field", "message"),
     [
-        ({"batch_sizes": [4]}, "--batch-sizes needs to know how your command takes one"),
-        ({"batch_sizes": [0], "batch_flag": "-b {}"}, "at least 1, got 0"),
-        ({"batch_sizes": [4], "batch_flag": "-b"}, "--batch-flag is not right"),
-        ({"batch_flag": "-b {}"}, "it needs --batch-sizes"),
-        ({"repeat": 0}, "--repeat must be"),
-        ({"repeat": 2, "epochs": 0}, "--epochs must be"),
+        ({"batch_sizes": [4]}, "batch_sizes", "the option of the command that sets its batch size is needed"),
+        ({"batch_sizes": [0], "batch_flag": "-b {}"}, "batch_sizes", "at least 1, got 0"),
+        ({"batch_sizes": [4], "batch_flag": "-b"}, "batch_flag", "must be an option with one {}"),
+        ({"batch_flag": "-b {}"}, "batch_flag", "only used with batch sizes"),
+        ({"repeat": 0}, "repeat", "at least 1, got 0"),
+        ({"repeat": 2, "epochs": 0}, "epochs", "at least 1, got 0"),
     ],
 )
-def test_what_cannot_be_done_is_said_before_anything_runs(
-    settings: Settings, options: dict[str, Any], said: str
+def test_invalid_options_are_refused_before_anything_runs(
+    settings: Settings, options: dict[str, Any], field: str, message: str
 ) -> None:
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message) as refusal:
         series(settings, **options)
+    assert refusal.value.field == field

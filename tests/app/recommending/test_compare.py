@@ -1,4 +1,4 @@
-"""Measured machines side by side, from a real store."""
+"""Comparison of measured machines, from a real store."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,12 +7,12 @@ import pytest
 
 from tests.makers import make_profile
 from trainfare.app.recommending.compare import compare
-from trainfare.app.records import comparison_record
 from trainfare.errors import UsageError
 from trainfare.model.machine import Host
 from trainfare.model.profile import Epoch, Profile
 from trainfare.settings import Settings
 from trainfare.store.open import open_history
+from trainfare.views.comparison import comparison_record, remark_sentence
 
 MACHINES = """
 [slow]
@@ -52,7 +52,7 @@ def keep(settings: Settings, *profiles: Profile) -> None:
             history.profiles.add(profile)
 
 
-def test_the_best_of_a_column_is_one_and_the_others_are_relative_to_it(settings: Settings) -> None:
+def test_machines_are_relative_to_the_best(settings: Settings) -> None:
     keep(settings, on("local/slow", 1.0), on("local/fast", 0.5, init_seconds=11.0))
     found = compare(epochs=(1, 5), settings=settings)
     by_machine = {s.estimate.candidate.offer.vm_type.name: s for s in found.by_iterations[5]}
@@ -63,7 +63,7 @@ def test_the_best_of_a_column_is_one_and_the_others_are_relative_to_it(settings:
     assert by_machine["fast"].delta == pytest.approx((51 / 36) / (36 * 3 / 51))
 
 
-def test_where_another_machine_begins_to_win_is_said(settings: Settings) -> None:
+def test_the_winner_can_change_with_the_number_of_epochs(settings: Settings) -> None:
     keep(settings, on("local/slow", 1.0), on("local/fast", 0.5, init_seconds=11.0))
     found = compare(settings=settings)
     assert [(s.first, s.last, s.estimate.candidate.offer.vm_type.name) for s in found.fastest] == [
@@ -92,33 +92,37 @@ def test_a_run_until_stable_and_two_epochs_elsewhere_give_machine_and_batch_size
     assert not benefit["local/fast"].pays
 
 
-def test_a_run_that_was_still_getting_better_is_not_taken_for_stable(settings: Settings) -> None:
+def test_a_run_that_is_still_improving_is_not_stable(settings: Settings) -> None:
     curve = tuple(Epoch(number=n, seconds=10.0, loss=1 / n) for n in range(1, 9))
     keep(settings, on("local/slow", 1.0, curve=curve))
     assert compare(settings=settings).until_stable is None
 
 
-def test_a_profile_of_a_machine_without_a_price_is_left_out_and_named(settings: Settings) -> None:
+def test_a_profile_without_a_known_price_is_left_out_and_named(settings: Settings) -> None:
     keep(settings, on("local/slow", 1.0), on(None, 0.5))
     found = compare(settings=settings)
     assert len(found.by_iterations[5]) == 1
-    assert "pNone64" in found.remarks[0]
+    (remark,) = found.remarks
+    assert (remark.code, remark.values) == ("profiles_without_price", {"profiles": ("pNone64",)})
+    assert remark_sentence(remark).endswith("is not known: pNone64")
 
 
-def test_without_any_price_it_says_what_to_do(settings: Settings) -> None:
+def test_without_any_known_price_the_error_says_what_to_do(settings: Settings) -> None:
     keep(settings, on(None, 0.5))
-    with pytest.raises(UsageError, match="profile --on MACHINE"):
+    with pytest.raises(UsageError, match="no machine with a known price") as raised:
         compare(settings=settings)
+    (remedy,) = raised.value.remedies
+    assert (remedy.command, remedy.arguments) == ("profile", {"on": "MACHINE"})
 
 
 @pytest.mark.parametrize("epochs", [(), (0,), (5, -1)])
-def test_no_epochs_or_fewer_are_refused(settings: Settings, epochs: tuple[int, ...]) -> None:
+def test_a_missing_or_nonpositive_number_of_epochs_is_refused(settings: Settings, epochs: tuple[int, ...]) -> None:
     keep(settings, on("local/slow", 1.0))
     with pytest.raises(UsageError):
         compare(epochs=epochs, settings=settings)
 
 
-def test_the_record_says_all_of_it(settings: Settings) -> None:
+def test_the_record_has_all_machines_and_winners(settings: Settings) -> None:
     keep(settings, on("local/slow", 1.0), on("local/fast", 0.5, init_seconds=11.0))
     record = comparison_record(compare(settings=settings))
     assert len(record["by_iterations"]) == 6

@@ -1,4 +1,4 @@
-"""Probes carried out on slices of this machine, with a real program and with one that answers at once."""
+"""Probes on slices of this machine, with a real program and with one that answers at once."""
 
 import sys
 from dataclasses import replace
@@ -61,13 +61,13 @@ def taken_on(machine: str, iteration: float, directory: Path) -> Profile:
 
 
 @pytest.fixture
-def answered(monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path) -> list[str]:
-    """A program that needs no time to say how long it takes on a slice; the slices that were asked."""
-    asked: list[str] = []
+def probed(monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path) -> list[str]:
+    """A program whose time on a slice is known at once; the list of slices that were probed."""
+    probed: list[str] = []
 
     def measured(_command: tuple[str, ...], options: ProfileOptions) -> Profile:
         on = str(options.on)
-        asked.append(on)
+        probed.append(on)
         kept = taken_on(on, {"local/one": 1.0, "local/two": 1.3, "local/four": 0.9}[on], tmp_path)
         with open_history(settings.store) as history:
             history.profiles.add(kept)
@@ -76,79 +76,78 @@ def answered(monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path
     monkeypatch.setattr(probing, "profile_command", measured)
     with open_history(settings.store) as history:
         history.profiles.add(replace(taken_on("local/one", 1.0, tmp_path), id="pfirst"))
-    return asked
+    return probed
 
 
-def test_a_slice_is_measured_where_it_may_be_cheaper_and_the_answer_leans_on_it(
-    settings: Settings, answered: list[str]
-) -> None:
+def test_a_slice_that_may_be_cheaper_is_measured_and_its_profile_is_used(settings: Settings, probed: list[str]) -> None:
     steps: list[Any] = []
     found = run_probes(epochs=500, scope=LOCAL, settings=settings, on_step=steps.append)
-    assert answered[0] == "local/two"  # twice the cores for less: believed best
-    assert len(answered) == len(set(answered))
+    assert probed[0] == "local/two"  # twice the cores for less: expected to be best
+    assert len(probed) == len(set(probed))
     assert tuple(steps) == found.steps
     assert not found.interrupted
-    assert found.recommendation.plan.chosen.basis == "measured"
-    assert found.recommendation.plan.chosen.candidate.offer.vm_type.key == "local/one"  # it is slower on two
-    assert found.stopped == probing.NOTHING_PAYS
+    assert found.plan.chosen.basis == "measured"
+    assert found.plan.chosen.candidate.offer.vm_type.key == "local/one"  # it is slower on two
+    assert found.stopped.code == "no_probe_pays"
 
 
-def test_no_more_probes_than_asked_for(settings: Settings, answered: list[str]) -> None:
+def test_the_number_of_probes_is_limited(settings: Settings, probed: list[str]) -> None:
     found = run_probes(epochs=100_000, scope=LOCAL, settings=settings, most=1)
-    assert len(answered) == 1
-    assert found.stopped.startswith("1 probe")
-    with pytest.raises(UsageError, match="--most"):
+    assert len(probed) == 1
+    assert (found.stopped.code, found.stopped.values) == ("probe_limit_reached", {"most": 1})
+    with pytest.raises(UsageError, match="at least 1") as raised:
         run_probes(settings=settings, most=0)
+    assert raised.value.field == "most"
 
 
-def test_the_plan_is_made_without_running_anything(settings: Settings, answered: list[str]) -> None:
+def test_the_plan_is_made_without_running_anything(settings: Settings, probed: list[str]) -> None:
     found = plan_probes(epochs=500, scope=LOCAL, settings=settings)
-    assert answered == []
+    assert probed == []
     assert found.plan.start.candidate.offer.vm_type.key == "local/two"
-    assert found.unreached == ()
-    assert found.plan.stop_when
+    assert found.unreachable == ()
+    assert found.plan.stop.code.startswith("stop")
 
 
-def test_a_probe_that_fails_is_said_and_not_tried_again(
-    settings: Settings, answered: list[str], monkeypatch: pytest.MonkeyPatch
+def test_a_failed_probe_is_reported_and_not_repeated(
+    settings: Settings, probed: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(_command: tuple[str, ...], options: ProfileOptions) -> Profile:
         on = str(options.on)
-        answered.append(on)
+        probed.append(on)
         raise ProfilingError(f"it does not run on {on}", None)
 
     monkeypatch.setattr(probing, "profile_command", fails)
     found = run_probes(epochs=500, scope=LOCAL, settings=settings)
-    assert len(answered) == len(set(answered)) == len(found.steps)
+    assert len(probed) == len(set(probed)) == len(found.steps)
     assert all(step.failure and step.profile is None for step in found.steps)
 
 
-def test_what_was_measured_before_an_interruption_is_kept(
-    settings: Settings, answered: list[str], monkeypatch: pytest.MonkeyPatch
+def test_an_interruption_ends_the_probing_and_keeps_the_plan(
+    settings: Settings, probed: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(_command: tuple[str, ...], options: ProfileOptions) -> Profile:
-        answered.append(str(options.on))
+        probed.append(str(options.on))
         raise ProfilingInterruptedError("interrupted before its first iteration; nothing was kept.", None)
 
     monkeypatch.setattr(probing, "profile_command", interrupted)
     found = run_probes(epochs=500, scope=LOCAL, settings=settings)
-    assert len(answered) == 1
-    assert (found.interrupted, found.stopped) == (True, "interrupted")
-    assert found.recommendation.plan.chosen is not None
+    assert len(probed) == 1
+    assert (found.interrupted, found.stopped.code) == (True, "probing_interrupted")
+    assert found.plan.chosen is not None
 
 
-def test_machines_that_no_door_leads_to_are_named(settings: Settings, answered: list[str]) -> None:
+def test_unreachable_machines_that_would_pay_are_named(settings: Settings, probed: list[str]) -> None:
     machines = Path(settings.machines)
     machines.write_text(machines.read_text() + '\n[bench]\nusd_per_hour = 0.001\ngpu = "RTX 3090"\n')
     found = plan_probes(epochs=5_000, scope=Scope(yours=True), settings=settings)
-    assert [p.candidate.offer.vm_type.key for p in found.unreached] == ["own/bench"]
+    assert [p.candidate.offer.vm_type.key for p in found.unreachable] == ["own/bench"]
 
 
-def test_a_program_whose_folder_is_gone_is_said(settings: Settings, answered: list[str], tmp_path: Path) -> None:
+def test_a_program_whose_folder_is_gone_is_an_error(settings: Settings, probed: list[str], tmp_path: Path) -> None:
     gone = replace(taken_on("local/one", 1.0, tmp_path / "gone"), id="pgone")
     with open_history(settings.store) as history:
         history.profiles.add(gone)
-    with pytest.raises(UsageError, match="is not there any more"):
+    with pytest.raises(UsageError, match="no longer exists"):
         run_probes(["pgone"], epochs=500, scope=LOCAL, settings=settings)
 
 
@@ -164,7 +163,7 @@ def test_a_real_program_is_probed_on_a_real_slice(settings: Settings, tmp_path: 
     measured = found.steps[0].profile
     assert measured is not None
     assert len(measured.iteration_seconds) == 10
-    chosen = found.recommendation.plan.chosen
+    chosen = found.plan.chosen
     assert chosen.basis == "measured"
     with open_history(settings.store) as history:
         assert {kept.id for kept in history.profiles.all()} == {first.id, measured.id}

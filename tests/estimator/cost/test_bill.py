@@ -1,4 +1,4 @@
-"""Time becomes money line by line: what must be true of every bill."""
+"""Properties of every bill: its lines, its total and its intervals."""
 
 from dataclasses import replace
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.makers import make_candidate, make_gpu, make_offer, make_profile, make_vm_type, shipped_coefficients
+from tests.makers import make_candidate, make_offer, make_profile, make_vm_type, shipped_coefficients
 from trainfare.estimator.cost.bill import SETUP_SECONDS, Charges
 from trainfare.estimator.estimate import estimate_all
 from trainfare.estimator.prediction.predictor import StepTimePredictor
@@ -45,7 +45,7 @@ def estimate(
     offer = make_offer(market=market, usd_per_hour=price)
     rate = Interruptions(per_hour=Interval.within_factor(per_hour, 2), source="a test")
     (found,) = estimate_all(
-        StepTimePredictor([profile], gpu_called=lambda _: make_gpu(), calibration=shipped_coefficients()),
+        StepTimePredictor([profile], calibration=shipped_coefficients()),
         [make_candidate(offer=offer, nodes=nodes)],
         iterations_per_epoch=iterations_per_epoch,
         epochs=epochs,
@@ -64,7 +64,7 @@ def seconds(found: Estimate) -> dict[str, float]:
     return {phase.name: phase.seconds.value for phase in found.phases}
 
 
-def test_every_phase_is_a_line_and_what_is_charged_beside_the_time_too() -> None:
+def test_bill_has_a_line_for_every_phase_and_every_other_charge() -> None:
     found = estimate(overheads=Overheads(results_gib=200), init_seconds=2.5)
     assert list(lines(found)) == [*seconds(found), "rounding", "storage", "egress"]
     assert list(seconds(found)) == [
@@ -72,13 +72,13 @@ def test_every_phase_is_a_line_and_what_is_charged_beside_the_time_too() -> None
     ]  # fmt: skip
 
 
-def test_a_line_says_how_it_comes_about() -> None:
+def test_line_explains_its_calculation() -> None:
     found = estimate()
     assert found.bill is not None
     how = {line.name: line.how for line in found.bill.lines}
-    assert how["steady iterations"] == "0.1 s × (23 × 10 − 1) = 22.9 s; × 0.526 $/h = 0.0033 $"
+    assert how["steady iterations"] == "0.1 s × (23 × 10 − 1) = 23 s; × $0.526/h = $0.0033"
     assert how["boot"].startswith("1 min 30 s (36 s to 3 min 45 s) on aws, an assumption")
-    assert how["storage"].startswith("100 GiB × 0.08 $ a GiB and month, for 4 min 58 s of 730 h")
+    assert how["storage"].startswith("100 GiB × $0.080 per GiB and month, for 4 min 58 s of 730 h")
 
 
 markets = st.sampled_from(["on_demand", "spot", "reserved"])
@@ -97,7 +97,7 @@ rules = st.builds(
     per_hour=st.floats(0.001, 2),
     results=st.floats(0, 500),
 )
-def test_cost_is_price_times_billed_time_times_nodes_and_what_lies_beside(
+def test_cost_is_price_times_billed_time_times_nodes_plus_storage_and_egress(
     market: Market,
     rule: Billing,
     nodes: int,
@@ -120,8 +120,8 @@ def test_cost_is_price_times_billed_time_times_nodes_and_what_lies_beside(
     bill = found.bill
     assert bill is not None
     charged = price / 3600 * nodes * bill.billed_seconds
-    beside = lines(found).get("storage", 0) + lines(found).get("egress", 0)
-    assert found.usd.value == pytest.approx(charged + beside)
+    others = lines(found).get("storage", 0) + lines(found).get("egress", 0)
+    assert found.usd.value == pytest.approx(charged + others)
     assert bill.billed_seconds >= found.seconds.value
     assert sum(lines(found).values()) == pytest.approx(found.usd.value)
     for interval in (found.seconds, found.usd, *(phase.seconds for phase in found.phases)):
@@ -143,7 +143,7 @@ def test_time_and_cost_grow_with_epochs(market: Market, fewer: int, more: int, p
 
 
 @given(st.integers(1, 300), st.sampled_from([(), (0.5,), (0.5, 0.5)]))
-def test_spot_that_is_never_interrupted_takes_the_time_of_on_demand(epochs: int, written: tuple[float, ...]) -> None:
+def test_spot_without_interruptions_takes_the_time_of_on_demand(epochs: int, written: tuple[float, ...]) -> None:
     steady, spot = (
         estimate(market=market, per_hour=0.0, epochs=epochs, checkpoint_seconds=written)
         for market in ("on_demand", "spot")
@@ -167,12 +167,12 @@ def test_losing_one_of_several_nodes_stops_all() -> None:
     one, four = (estimate(market="spot", nodes=nodes, epochs=3000) for nodes in (1, 4))
     assert one.interruptions is not None
     assert four.interruptions is not None
-    # They share the work, so that it is over sooner: it is the rate that is four times as high.
+    # They share the work, so it ends sooner; the rate is four times as high.
     one_rate, four_rate = (e.interruptions.value / e.seconds.value for e in (one, four) if e.interruptions)
     assert four_rate == pytest.approx(4 * one_rate, rel=0.05)
 
 
-def test_a_short_training_pays_for_the_start_and_the_minimum() -> None:
+def test_short_training_pays_for_the_start_and_the_minimum() -> None:
     found = estimate(overheads=NONE, epochs=1, validation_seconds=())
     assert found.bill is not None
     assert found.seconds.value == pytest.approx(2 + 1 + 22 * 0.1)
@@ -183,34 +183,34 @@ def test_a_short_training_pays_for_the_start_and_the_minimum() -> None:
 
 
 @pytest.mark.parametrize("over", [1e-9, 1e-6, 3e-4, 0.5, 0.9999])
-def test_what_rounding_adds_is_a_line_however_little_it_is(over: float) -> None:
+def test_rounding_is_a_line_however_small_it_is(over: float) -> None:
     found = estimate(overheads=NONE, init_seconds=70 - over, validation_seconds=(), iterations_per_epoch=1, epochs=1)
     assert sum(lines(found).values()) == pytest.approx(found.usd.value, rel=1e-7)
 
 
-def test_your_own_machine_neither_boots_nor_sends_anything_home() -> None:
+def test_own_machine_has_neither_boot_nor_egress() -> None:
     own = Terms(provider="own", billing=Billing(), boot_seconds=Interval.exactly(0.0))
     found = estimate(terms=own, market="own", overheads=Overheads(boot_seconds=500, results_gib=10))
     assert not {"boot", "setup"} & set(seconds(found))
     assert not {"egress", "storage"} & set(lines(found))
 
 
-def test_what_you_say_takes_the_place_of_what_is_usual() -> None:
-    usual, stated = estimate(), estimate(overheads=Overheads(boot_seconds=10, setup_seconds=20, disk_gib=500))
-    assert seconds(usual)["setup"] == SETUP_SECONDS.value
+def test_stated_overheads_replace_the_defaults() -> None:
+    default, stated = estimate(), estimate(overheads=Overheads(boot_seconds=10, setup_seconds=20, disk_gib=500))
+    assert seconds(default)["setup"] == SETUP_SECONDS.value
     assert (seconds(stated)["boot"], seconds(stated)["setup"]) == (10, 20)
     assert lines(stated)["storage"] / stated.seconds.value == pytest.approx(
-        5 * lines(usual)["storage"] / usual.seconds.value, rel=0.05
+        5 * lines(default)["storage"] / default.seconds.value, rel=0.05
     )
 
 
-def test_data_that_is_brought_there_takes_time_and_disk() -> None:
+def test_uploaded_data_takes_time_and_disk() -> None:
     without, with_data = estimate(), estimate(overheads=Overheads(data_gib=100))
     assert seconds(with_data)["setup"] - seconds(without)["setup"] == pytest.approx(1000)
     assert lines(with_data)["storage"] > 2 * lines(without)["storage"]
 
 
-def test_results_are_a_checkpoint_unless_stated_and_free_as_long_as_the_provider_says() -> None:
+def test_results_are_a_checkpoint_by_default_and_the_first_gib_are_free() -> None:
     free = estimate(gradient_bytes=2**30, optimizer_bytes=2**31)
     assert free.bill is not None
     egress = next(line for line in free.bill.lines if line.name == "egress")
@@ -220,16 +220,16 @@ def test_results_are_a_checkpoint_unless_stated_and_free_as_long_as_the_provider
     assert "egress" not in lines(estimate(gradient_bytes=None, parameters=None))
 
 
-def test_checkpoints_that_the_program_writes_are_in_the_time() -> None:
+def test_checkpoints_of_the_program_are_in_the_time() -> None:
     found = estimate(iteration_seconds=(1.0, *[0.1] * 45), loss=(), checkpoint_seconds=(0.5, 0.7), epochs=10)
     assert seconds(found)["checkpoints"] == pytest.approx(10 * 0.6)
 
 
-def test_iterations_that_are_no_whole_epochs_are_counted_exactly() -> None:
+def test_fractional_epochs_are_counted_exactly() -> None:
     found = estimate(overheads=NONE, iterations_per_epoch=100 / 5, epochs=5)
     assert seconds(found)["steady iterations"] == pytest.approx(0.1 * 99)
-    cut_short = estimate(overheads=NONE, iterations_per_epoch=101 / 5, epochs=5)
-    assert seconds(cut_short)["steady iterations"] == pytest.approx(0.1 * 100)
+    fractional = estimate(overheads=NONE, iterations_per_epoch=101 / 5, epochs=5)
+    assert seconds(fractional)["steady iterations"] == pytest.approx(0.1 * 100)
 
 
 @pytest.mark.parametrize(
@@ -242,16 +242,16 @@ def test_iterations_that_are_no_whole_epochs_are_counted_exactly() -> None:
         {"init_seconds": 0.0},
         {"parameters": None, "gradient_bytes": None},
     ],
-    ids=["a fast first iteration", "validation of no time", "none", "unknown start", "no start", "unknown size"],
+    ids=["fast first iteration", "zero validation", "no validation", "unknown start", "no start", "unknown size"],
 )
 @pytest.mark.parametrize("market", ["on_demand", "spot"])
-def test_odd_profiles_have_an_answer(changes: dict[str, Any], market: Market) -> None:
+def test_unusual_profiles_have_an_estimate(changes: dict[str, Any], market: Market) -> None:
     found = estimate(market=market, iterations_per_epoch=1, epochs=3, **changes)
     assert 0 < found.seconds.low <= found.seconds.value <= found.seconds.high
     assert 0 < found.usd.low <= found.usd.value <= found.usd.high
 
 
-def test_repeats_on_the_machine_are_taken_together() -> None:
+def test_repeats_on_the_machine_are_combined() -> None:
     vm_type = make_vm_type(name="g4dn.xlarge")
     host = Host(name="h", vm_type=vm_type.key)
     runs = [
@@ -267,14 +267,14 @@ def test_repeats_on_the_machine_are_taken_together() -> None:
     assert three.profile_id == "p0"
 
 
-def test_on_spot_epochs_in_doubt_are_in_the_interruptions_too() -> None:
+def test_uncertain_epochs_widen_the_interval_of_interruptions() -> None:
     hour: dict[str, Any] = {"market": "spot", "epochs": 100, "iteration_seconds": (1.0, *[3.0] * 9), "loss": ()}
-    sure, found = estimate(**hour), estimate(**hour, epochs_interval=Interval(value=100, low=1, high=400))
-    assert sure.interruptions is not None
+    exact, found = estimate(**hour), estimate(**hour, epochs_interval=Interval(value=100, low=1, high=400))
+    assert exact.interruptions is not None
     assert found.interruptions is not None
-    assert found.interruptions.value == sure.interruptions.value
-    assert found.interruptions.high > 3 * sure.interruptions.value
+    assert found.interruptions.value == exact.interruptions.value
+    assert found.interruptions.high > 3 * exact.interruptions.value
     assert found.bill is not None
     assert found.bill.usd == found.usd
-    assert found.usd.high > 3 * sure.usd.value
-    assert found.usd.low < sure.usd.low
+    assert found.usd.high > 3 * exact.usd.value
+    assert found.usd.low < exact.usd.low

@@ -1,10 +1,10 @@
-"""What a run on a reserved machine costs: its share of what the commitment costs."""
+"""The cost of a run on a reserved machine: its share of the cost of the commitment."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.makers import make_candidate, make_gpu, make_offer, make_profile, shipped_coefficients
+from tests.makers import make_candidate, make_offer, make_profile, shipped_coefficients
 from tests.model.test_commitment import commitments, reserved
 from trainfare.estimator.cost.bill import Charges
 from trainfare.estimator.estimate import estimate_all
@@ -22,7 +22,7 @@ def estimates(*offers: Offer, nodes: int = 1, epochs: int = 10, rule: Billing | 
     terms = Terms(provider="aws", billing=rule or Billing(), boot_seconds=Interval.exactly(0.0))
     profile = make_profile(host=Host(name="h", vm_type="aws/g4dn.xlarge"))
     return estimate_all(
-        StepTimePredictor([profile], gpu_called=lambda _: make_gpu(), calibration=shipped_coefficients()),
+        StepTimePredictor([profile], calibration=shipped_coefficients()),
         [make_candidate(offer=offer, nodes=nodes) for offer in offers],
         iterations_per_epoch=23,
         epochs=epochs,
@@ -47,8 +47,8 @@ def test_cost_is_the_effective_rate_times_billed_time_times_nodes(
 
 
 @given(commitments, st.booleans())
-def test_who_pays_already_and_who_would_have_to_see_the_same_cost(commitment: Commitment, upfront: bool) -> None:
-    """A run takes hours that another could have had, and those cost what they cost."""
+def test_existing_and_new_commitments_have_the_same_cost(commitment: Commitment, upfront: bool) -> None:
+    """A run uses hours that another run could have used."""
     one = Commitment(
         months=commitment.months,
         upfront_usd=commitment.total_usd if upfront else 0.0,
@@ -60,34 +60,34 @@ def test_who_pays_already_and_who_would_have_to_see_the_same_cost(commitment: Co
     assert mine.seconds == other.seconds
 
 
-def test_the_bill_says_how_the_price_comes_about() -> None:
+def test_bill_explains_the_price_of_a_commitment() -> None:
     (found,) = estimates(reserved(Commitment(months=12, upfront_usd=876.0, usd_per_hour=0.3)), nodes=2)
     assert found.bill is not None
     first, second, *_ = (line.how for line in found.bill.lines)
-    assert "× 2 nodes × 0.4 $/h reserved (12 months: 876 $ / 8760 h + 0.3 $/h) = " in first
-    assert "× 2 nodes × 0.4 $/h reserved = " in second
+    assert "× 2 nodes × $0.4/h reserved (12 months: $876.00 / 8,760 h + $0.3/h) = " in first
+    assert "× 2 nodes × $0.4/h reserved = " in second
 
 
 @pytest.mark.parametrize(
     ("commitment", "rule"),
     [
         (Commitment(months=1, usd_per_hour=0.3), "(1 month, nothing upfront)"),
-        (Commitment(months=36, upfront_usd=26_280.0), "(36 months: 26280 $ / 26280 h)"),
+        (Commitment(months=36, upfront_usd=26_280.0), "(36 months: $26,280.00 / 26,280 h)"),
     ],
 )
-def test_what_is_not_paid_is_not_in_the_rule(commitment: Commitment, rule: str) -> None:
+def test_unused_payment_is_not_in_the_calculation(commitment: Commitment, rule: str) -> None:
     (found,) = estimates(reserved(commitment))
     assert found.bill is not None
     assert rule in found.bill.lines[0].how
 
 
-def test_two_commitments_at_one_price_each_say_their_own_rule() -> None:
+def test_commitments_at_one_price_explain_their_own_terms() -> None:
     year, three = (reserved(Commitment(months=months, usd_per_hour=0.3)) for months in (12, 36))
     rules = [found.bill.lines[0].how for found in estimates(year, three) if found.bill]
     assert ["12 months" in rules[0], "36 months" in rules[1]] == [True, True]
 
 
-def test_without_a_commitment_nothing_is_said_of_one() -> None:
+def test_bill_without_a_commitment_does_not_mention_one() -> None:
     (found,) = estimates(make_offer())
     assert found.bill is not None
     assert not any("reserved" in line.how for line in found.bill.lines)

@@ -1,6 +1,7 @@
-"""The closed form of the expected time against a simulation that interrupts for real."""
+"""The closed form of the expected time, compared with a simulation of interruptions."""
 
 import random
+from math import exp, inf, log1p
 from statistics import fmean, stdev
 
 import pytest
@@ -8,7 +9,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from trainfare.estimator.cost.checkpoints import Checkpoints, daly_interval
-from trainfare.estimator.cost.interruptions import Pieces, count_quantile, cut, expected_seconds, rework
+from trainfare.estimator.cost.interruptions import (
+    CheckpointPlan,
+    count_quantile,
+    expected_rework,
+    expected_seconds,
+    plan_checkpoints,
+)
 from trainfare.model.interval import Interval
 
 HOUR = 3600.0
@@ -21,11 +28,13 @@ CASES = [
 ]
 
 
-def simulated(rng: random.Random, work: float, start: float, pieces: Pieces, per_second: float) -> tuple[float, int]:
-    """Seconds and interruptions of one training: start, piece by piece, from the last checkpoint on after a loss."""
+def simulated(
+    rng: random.Random, work: float, start: float, plan: CheckpointPlan, per_second: float
+) -> tuple[float, int]:
+    """Seconds and interruptions of one training that continues from the last checkpoint after each interruption."""
     seconds, interruptions = 0.0, 0
 
-    def undisturbed(wanted: float) -> bool:
+    def uninterrupted(wanted: float) -> bool:
         nonlocal seconds, interruptions
         until = rng.expovariate(per_second)
         seconds += min(until, wanted)
@@ -33,32 +42,32 @@ def simulated(rng: random.Random, work: float, start: float, pieces: Pieces, per
         return until >= wanted
 
     def begin() -> None:
-        while not undisturbed(start):
+        while not uninterrupted(start):
             pass
 
     begin()
-    for number in range(pieces.count):
-        written = pieces.checkpoint if number < pieces.count - 1 else pieces.last_checkpoint
-        while not undisturbed(work / pieces.count + written):
+    for number in range(plan.pieces):
+        written = plan.checkpoint if number < plan.pieces - 1 else plan.last_checkpoint
+        while not uninterrupted(work / plan.pieces + written):
             begin()
     return seconds, interruptions
 
 
 @pytest.mark.parametrize(("work", "start", "count", "checkpoint", "last", "per_hour"), CASES)
-def test_the_closed_form_agrees_with_a_simulation(
+def test_closed_form_agrees_with_a_simulation(
     work: float, start: float, count: int, checkpoint: float, last: float, per_hour: float
 ) -> None:
     rng = random.Random(7)  # noqa: S311 not for secrets
-    pieces = Pieces(count=count, checkpoint=checkpoint, last_checkpoint=last)
-    runs = [simulated(rng, work, start, pieces, per_hour / HOUR) for _ in range(2000)]
+    plan = CheckpointPlan(pieces=count, checkpoint=checkpoint, last_checkpoint=last)
+    runs = [simulated(rng, work, start, plan, per_hour / HOUR) for _ in range(2000)]
     times = [seconds for seconds, _ in runs]
-    expected = expected_seconds(work, start=start, pieces=pieces, per_second=per_hour / HOUR)
+    expected = expected_seconds(work, start=start, plan=plan, per_second=per_hour / HOUR)
     four_errors = 4 * stdev(times) / len(times) ** 0.5
     assert expected == pytest.approx(fmean(times), abs=four_errors)
-    found = rework(work, start=start, pieces=pieces, per_hour=Interval.exactly(per_hour))
+    found = expected_rework(work, start=start, plan=plan, per_hour=Interval.exactly(per_hour))
     assert found.interruptions.value == pytest.approx(fmean(n for _, n in runs), rel=0.08)
-    undisturbed = start + work + pieces.written_seconds
-    inside = [found.seconds.low - 1e-6 <= t - undisturbed <= found.seconds.high + 1e-6 for t in times]
+    without = start + work + plan.written_seconds
+    inside = [found.seconds.low - 1e-6 <= t - without <= found.seconds.high + 1e-6 for t in times]
     assert 0.86 <= fmean(inside) <= 0.97
 
 
@@ -67,9 +76,9 @@ counts = st.integers(1, 200)
 
 
 @given(times, times, counts, st.floats(0, 100))
-def test_without_interruptions_nothing_is_added(work: float, start: float, count: int, checkpoint: float) -> None:
-    pieces = Pieces(count=count, checkpoint=checkpoint, last_checkpoint=0.0)
-    found = rework(work, start=start, pieces=pieces, per_hour=Interval.exactly(0.0))
+def test_without_interruptions_there_is_no_rework(work: float, start: float, count: int, checkpoint: float) -> None:
+    plan = CheckpointPlan(pieces=count, checkpoint=checkpoint, last_checkpoint=0.0)
+    found = expected_rework(work, start=start, plan=plan, per_hour=Interval.exactly(0.0))
     assert (found.seconds.value, found.seconds.high, found.interruptions.high) == (0, 0, 0)
 
 
@@ -78,9 +87,9 @@ def test_more_interruptions_never_take_less_time(
     work: float, start: float, count: int, per_hour: float, more: float, nodes: int
 ) -> None:
     assume(nodes * per_hour * more * 2 * (work / count + start + 5) / HOUR < 50)
-    pieces = Pieces(count=count, checkpoint=5.0, last_checkpoint=0.0)
+    plan = CheckpointPlan(pieces=count, checkpoint=5.0, last_checkpoint=0.0)
     few, many = (
-        rework(work, start=start, pieces=pieces, per_hour=Interval.within_factor(rate, 2), nodes=nodes)
+        expected_rework(work, start=start, plan=plan, per_hour=Interval.within_factor(rate, 2), nodes=nodes)
         for rate in (per_hour, per_hour * more)
     )
     assert many.seconds.value >= few.seconds.value * (1 - 1e-9)
@@ -88,14 +97,14 @@ def test_more_interruptions_never_take_less_time(
         assert found.seconds.low <= found.seconds.value <= found.seconds.high
 
 
-def test_young_and_daly_cut_better_than_twice_or_half_as_often() -> None:
+def test_daly_interval_is_better_than_twice_or_half_of_it() -> None:
     work, start, delta, per_second = 20 * HOUR, 300.0, 20.0, 0.3 / HOUR
     every = daly_interval(delta, per_second=per_second)
     best, half, twice = (
         expected_seconds(
             work,
             start=start,
-            pieces=Pieces(count=round(work / each), checkpoint=delta, last_checkpoint=0.0),
+            plan=CheckpointPlan(pieces=round(work / each), checkpoint=delta, last_checkpoint=0.0),
             per_second=per_second,
         )
         for each in (every, every / 2, every * 2)
@@ -104,35 +113,54 @@ def test_young_and_daly_cut_better_than_twice_or_half_as_often() -> None:
     assert best < twice
 
 
-def test_a_program_with_its_own_checkpoints_is_cut_as_it_cuts_itself() -> None:
+def test_own_checkpoints_of_the_program_are_used() -> None:
     own = Checkpoints(seconds=Interval.exactly(3.0), per_epoch=2.0)
-    assert cut(1000.0, own, epochs=5, per_second=1e-4) == Pieces(count=10, checkpoint=3.0, last_checkpoint=3.0)
+    assert plan_checkpoints(1000.0, own, epochs=5, per_second=1e-4) == CheckpointPlan(
+        pieces=10, checkpoint=3.0, last_checkpoint=3.0
+    )
     none = Checkpoints(seconds=Interval.exactly(3.0), per_epoch=0.0)
-    assert cut(1000.0, none, epochs=5, per_second=0.0).count == 1
-    assert cut(1e5, none, epochs=5, per_second=1e-4).count == round(1e5 / (2 * 3 / 1e-4) ** 0.5 + 0.5)
+    assert plan_checkpoints(1000.0, none, epochs=5, per_second=0.0).pieces == 1
+    assert plan_checkpoints(1e5, none, epochs=5, per_second=1e-4).pieces == round(1e5 / (2 * 3 / 1e-4) ** 0.5 + 0.5)
 
 
-def test_a_training_that_never_ends_is_still_a_number() -> None:
-    alone = Pieces(count=1, checkpoint=0.0, last_checkpoint=0.0)
-    assert expected_seconds(1e9, start=60.0, pieces=alone, per_second=1e-2) > 1e30
+def test_expected_time_of_a_hopeless_training_is_finite() -> None:
+    alone = CheckpointPlan(pieces=1, checkpoint=0.0, last_checkpoint=0.0)
+    assert expected_seconds(1e9, start=60.0, plan=alone, per_second=1e-2) > 1e30
 
 
 @pytest.mark.parametrize(("mean", "share", "number"), [(0.3, 0.05, 0), (0.3, 0.95, 1), (3.0, 0.05, 1), (3.0, 0.95, 6)])
-def test_the_points_of_a_poisson_number(mean: float, share: float, number: int) -> None:
+def test_quantiles_of_a_poisson_number(mean: float, share: float, number: int) -> None:
     assert count_quantile(mean, mean, share) == number
 
 
-def test_many_interruptions_are_nearly_gaussian() -> None:
+def test_quantiles_of_many_interruptions_are_nearly_exact() -> None:
     from scipy.stats import poisson
 
     for share in (0.05, 0.95):
         assert count_quantile(1000.0, 1000.0, share) == pytest.approx(poisson.ppf(share, 1000.0), abs=1)
 
 
-def test_losses_that_cause_losses_spread_wider_than_chance() -> None:
+def test_quantiles_of_a_negative_binomial_number() -> None:
     from scipy.stats import nbinom
 
     mean, variance = 6.0, 24.0
     p = mean / variance
     for share in (0.05, 0.5, 0.95):
         assert count_quantile(mean, variance, share) == nbinom.ppf(share, mean * p / (1 - p), p)
+
+
+@given(st.floats(1e-6, 200), st.floats(0, 1000), st.sampled_from([0.05, 0.5, 0.95]))
+def test_quantile_is_the_smallest_number_that_reaches_the_share(mean: float, excess: float, share: float) -> None:
+    """By adding up the probabilities one by one."""
+    variance = mean * (1 + excess)
+    overdispersed = variance > mean * (1 + 1e-6)
+    r = mean**2 / (variance - mean) if overdispersed else inf
+    probability = exp(-r * log1p(mean / r)) if overdispersed else exp(-mean)
+    number, total = 0, probability
+    while total < share:
+        growth = (number + r) * mean / (r + mean) if overdispersed else mean
+        number += 1
+        probability *= growth / number
+        total += probability
+    assume(abs(total - share) > 1e-9)
+    assert count_quantile(mean, variance, share) == number

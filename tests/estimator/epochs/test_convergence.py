@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from trainfare.estimator.epochs.convergence import (
     FORMS,
     Form,
-    epochs_if_settled,
     epochs_by_curve,
+    epochs_if_settled,
     epochs_to_reach,
     fit_form,
     unusable_reason,
@@ -18,30 +18,32 @@ from trainfare.estimator.epochs.convergence import (
 FALLING = [1 / (0.3 * k + 0.5) + 0.2 for k in range(1, 21)]
 
 
-def test_optimus_finds_the_coefficients_that_made_the_curve() -> None:
-    fit = fit_form("optimus", FALLING, higher=False, run=60)
+def test_optimus_recovers_its_coefficients() -> None:
+    fit = fit_form("optimus", FALLING, higher=False, run_epochs=60)
     assert fit is not None
     assert fit.coefficients == pytest.approx((0.3, 0.5, 0.2), rel=0.1)
     assert fit.values[39] == pytest.approx(1 / (0.3 * 40 + 0.5) + 0.2, rel=0.02)
 
 
-def test_pow3_finds_the_coefficients_that_made_the_curve() -> None:
-    fit = fit_form("pow3", [0.9 - 0.5 * k**-0.7 for k in range(1, 21)], higher=True, run=60)
+def test_pow3_recovers_its_coefficients() -> None:
+    fit = fit_form("pow3", [0.9 - 0.5 * k**-0.7 for k in range(1, 21)], higher=True, run_epochs=60)
     assert fit is not None
     assert fit.coefficients == pytest.approx((0.9, -0.5, 0.7), rel=0.05)
 
 
-def test_vapour_finds_the_coefficients_that_made_the_curve() -> None:
-    fit = fit_form("vapour", [math.exp(-0.3 - 0.8 / k + 0.05 * math.log(k)) for k in range(1, 21)], higher=True, run=60)
+def test_vapour_recovers_its_coefficients() -> None:
+    fit = fit_form(
+        "vapour", [math.exp(-0.3 - 0.8 / k + 0.05 * math.log(k)) for k in range(1, 21)], higher=True, run_epochs=60
+    )
     assert fit is not None
     assert fit.coefficients == pytest.approx((-0.3, -0.8, 0.05), rel=1e-6)
 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("unit", [1e-6, 7.3, 1e6])
-def test_another_unit_of_the_loss_moves_no_form(form: Form, unit: float) -> None:
-    plain = fit_form(form, FALLING, higher=False, run=60)
-    scaled = fit_form(form, [value * unit for value in FALLING], higher=False, run=60)
+def test_unit_of_the_loss_does_not_change_a_form(form: Form, unit: float) -> None:
+    plain = fit_form(form, FALLING, higher=False, run_epochs=60)
+    scaled = fit_form(form, [value * unit for value in FALLING], higher=False, run_epochs=60)
     assert plain is not None
     assert scaled is not None
     assert scaled.epoch == plain.epoch
@@ -62,8 +64,8 @@ def test_another_unit_of_the_loss_moves_no_form(form: Form, unit: float) -> None
         ([1.0, 0.5, 1.01, 0.5, 1.0, 0.51, 1.0, 0.5], "up and down"),
     ],
 )
-def test_what_cannot_be_told_is_refused_with_its_reason(values: list[float], reason: str) -> None:
-    answer = epochs_by_curve(values, higher=False, run=60)
+def test_unusable_curve_is_refused_with_the_reason(values: list[float], reason: str) -> None:
+    answer = epochs_by_curve(values, higher=False, run_epochs=60)
     assert answer.refused
     assert reason in answer.why
 
@@ -71,8 +73,8 @@ def test_what_cannot_be_told_is_refused_with_its_reason(values: list[float], rea
 @example([6.761895059894297e307, 6.761895059894289e307, 0.0, 0.0], None)
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.floats(allow_nan=True, allow_infinity=True), max_size=25), st.none() | st.integers(1, 100))
-def test_any_numbers_get_an_answer_and_no_exception(values: list[float], run: int | None) -> None:
-    answer = epochs_by_curve(values, higher=False, run=run)
+def test_any_values_get_an_answer_without_an_exception(values: list[float], run: int | None) -> None:
+    answer = epochs_by_curve(values, higher=False, run_epochs=run)
     if not answer.refused and run is not None and len(values) <= run:
         assert answer.high is not None
         assert answer.high <= run
@@ -80,10 +82,10 @@ def test_any_numbers_get_an_answer_and_no_exception(values: list[float], run: in
 
 @settings(deadline=None, max_examples=50)
 @given(st.integers(0, 10_000), st.integers(4, 40), st.integers(0, 60), st.booleans())
-def test_the_value_lies_in_its_interval(seed: int, seen: int, more: int, higher: bool) -> None:
+def test_value_lies_in_its_interval(seed: int, seen: int, more: int, higher: bool) -> None:
     dice = random.Random(seed)  # noqa: S311 not for secrets
     values = [dice.uniform(0.5, 2) / k + dice.gauss(0, 0.05) for k in range(1, seen + 1)]
-    answer = epochs_by_curve([-v for v in values] if higher else values, higher=higher, run=seen + more)
+    answer = epochs_by_curve([-v for v in values] if higher else values, higher=higher, run_epochs=seen + more)
     if not answer.refused:
         assert answer.value is not None
         assert answer.low is not None
@@ -91,38 +93,38 @@ def test_the_value_lies_in_its_interval(seed: int, seen: int, more: int, higher:
         assert 1 <= answer.low <= answer.value <= answer.high <= seen + more
 
 
-def test_a_curve_that_has_come_to_rest_is_answered_by_itself() -> None:
+def test_settled_curve_has_an_answer() -> None:
     values = [1 + math.exp(-k / 2) for k in range(30)]
-    answer = epochs_if_settled(values, higher=False, run=60)
+    answer = epochs_if_settled(values, higher=False, run_epochs=60)
     assert answer is not None
     assert answer.value == pytest.approx(9, abs=1)
 
 
-def test_a_curve_past_its_best_is_answered_by_its_best() -> None:
+def test_curve_past_its_best_settled_at_its_best() -> None:
     values = [*[1 - 0.1 * k for k in range(6)], *[0.5 + 0.02 * k for k in range(1, 20)]]
-    answer = epochs_by_curve(values, higher=False, run=60)
+    answer = epochs_by_curve(values, higher=False, run_epochs=60)
     assert answer.rule == "settled"
     assert answer.value == 6
 
 
-def test_a_curve_that_still_falls_is_not_at_rest() -> None:
-    assert epochs_if_settled([1 - 0.01 * k for k in range(40)], higher=False, run=60) is None
+def test_curve_that_still_falls_is_not_settled() -> None:
+    assert epochs_if_settled([1 - 0.01 * k for k in range(40)], higher=False, run_epochs=60) is None
 
 
-def test_without_an_end_a_slow_curve_is_refused_and_a_quick_one_told() -> None:
+def test_slow_curve_of_unknown_length_is_refused_and_a_fast_one_is_not() -> None:
     slow = epochs_by_curve([10 - 0.1 * k for k in range(12)], higher=False)
     assert slow.refused
-    assert "--epochs" in slow.why
+    assert "State the number of epochs" in slow.why
     quick = epochs_by_curve([0.2 + 2 * k**-2.5 for k in range(1, 8)], higher=False)
     assert quick.value is not None
     assert 3 < quick.value < 28
 
 
-def test_losses_of_every_size_are_fitted_without_a_warning() -> None:
-    assert fit_form("optimus", [10.0, 1e-300, 1.0, 1e-308, 0.5], higher=False, run=20) is not None
+def test_extreme_losses_are_fitted_without_a_warning() -> None:
+    assert fit_form("optimus", [10.0, 1e-300, 1.0, 1e-308, 0.5], higher=False, run_epochs=20) is not None
 
 
-def test_a_usable_curve_has_no_objection() -> None:
+def test_usable_curve_has_no_reason_against_it() -> None:
     assert unusable_reason(FALLING, higher=False) is None
 
 
@@ -130,31 +132,31 @@ def optimus(epoch: int) -> float:
     return 1 / (0.5 * epoch + 1) + 0.1
 
 
-def test_a_target_that_was_reached_is_a_fact() -> None:
+def test_target_that_was_reached_is_exact() -> None:
     answer = epochs_to_reach([optimus(k) for k in range(1, 9)], 0.4, higher=False)
     first = next(k for k in range(1, 9) if optimus(k) <= 0.4)
     assert (answer.rule, answer.value, answer.low, answer.high) == ("target", first, first, first)
 
 
 @given(st.floats(0.13, 0.25))
-def test_a_target_ahead_is_found_where_the_curve_goes_on(target: float) -> None:
+def test_target_ahead_lies_within_the_predicted_range(target: float) -> None:
     true = next(k for k in range(1, 1000) if optimus(k) <= target)
-    answer = epochs_to_reach([optimus(k) for k in range(1, 9)], target, higher=False, run=200)
+    answer = epochs_to_reach([optimus(k) for k in range(1, 9)], target, higher=False, run_epochs=200)
     assert answer.low is not None
     assert answer.high is not None
     assert answer.low <= true <= answer.high
 
 
-def test_an_accuracy_rises_to_its_target() -> None:
+def test_accuracy_rises_to_its_target() -> None:
     answer = epochs_to_reach([1 - 1 / k for k in range(1, 9)], 0.8, higher=True)
     assert answer.value == 5
 
 
-def test_a_target_below_the_floor_is_refused_with_what_is_foreseen() -> None:
-    answer = epochs_to_reach([optimus(k) for k in range(1, 30)], 0.01, higher=False, run=100)
+def test_target_that_no_form_reaches_is_refused() -> None:
+    answer = epochs_to_reach([optimus(k) for k in range(1, 30)], 0.01, higher=False, run_epochs=100)
     assert answer.refused
-    assert "no form of the curve comes to 0.01" in answer.why
+    assert "no form of the curve reaches 0.01" in answer.why
 
 
-def test_a_diverging_curve_reaches_nothing() -> None:
+def test_diverging_curve_reaches_no_target() -> None:
     assert epochs_to_reach([1.0, 1.2, 1.5, 2.0, 3.0], 0.5, higher=False).refused

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from trainfare.estimator.epochs.learning_rates import planned_end, epoch_at_share, epochs_by_schedule, classify_schedule
+from trainfare.estimator.epochs.learning_rates import classify_schedule, epoch_at_share, epochs_by_schedule, planned_end
 
 EXPONENTIAL = [0.1 * 0.0133 ** (k / 100) for k in range(100)]
 COSINE = [0.05 * (1 + math.cos(math.pi * k / 50)) for k in range(50)]
@@ -33,11 +33,11 @@ plans = st.lists(st.floats(1e-6, 1e3), min_size=1, max_size=120)
         ([], "constant"),
     ],
 )
-def test_the_shape_of_a_plan(plan: list[float], shape: str) -> None:
+def test_shape_of_a_plan(plan: list[float], shape: str) -> None:
     assert classify_schedule(plan).shape == shape
 
 
-def test_a_drop_is_named_by_the_last_epoch_before_it() -> None:
+def test_drop_is_counted_by_the_last_epoch_before_it() -> None:
     assert classify_schedule(THIRDS).drops == (30, 60)
 
 
@@ -46,12 +46,12 @@ def test_95_percent_of_an_exponential_by_hand() -> None:
     assert epochs_by_schedule(EXPONENTIAL).value == 65
 
 
-def test_nine_tenths_of_a_constant_rate_are_nine_tenths_of_the_run() -> None:
+def test_90_percent_of_a_constant_rate_is_90_percent_of_the_run() -> None:
     assert epoch_at_share([0.3] * 50, 0.9) == 45
 
 
 @given(plans, st.floats(0.01, 1), st.sampled_from([1e-6, 0.1, 3.0, 1e5]))
-def test_the_scale_of_the_rate_does_not_matter(plan: list[float], share: float, scale: float) -> None:
+def test_scale_of_the_rate_does_not_matter(plan: list[float], share: float, scale: float) -> None:
     total = math.fsum(plan)
     # Where a sum lies on the share itself, rounding may decide.
     assume(all(abs(math.fsum(plan[:k]) / total - share) > 1e-6 for k in range(len(plan) + 1)))
@@ -59,12 +59,12 @@ def test_the_scale_of_the_rate_does_not_matter(plan: list[float], share: float, 
 
 
 @given(plans, st.floats(0.01, 1), st.floats(0.01, 1))
-def test_a_larger_share_never_comes_earlier(plan: list[float], a: float, b: float) -> None:
+def test_larger_share_never_comes_earlier(plan: list[float], a: float, b: float) -> None:
     assert epoch_at_share(plan, min(a, b)) <= epoch_at_share(plan, max(a, b))
 
 
 @given(st.lists(st.floats(1e-6, 1e3), min_size=0, max_size=120), st.lists(st.floats(-10, 10), max_size=60))
-def test_every_answer_lies_in_its_interval_and_in_the_run(plan: list[float], values: list[float]) -> None:
+def test_answer_lies_in_its_interval_and_in_the_run(plan: list[float], values: list[float]) -> None:
     answer = epochs_by_schedule(plan, values=values[: len(plan)], higher=True)
     if not answer.refused:
         assert answer.value is not None
@@ -73,7 +73,7 @@ def test_every_answer_lies_in_its_interval_and_in_the_run(plan: list[float], val
         assert 1 <= answer.low <= answer.value <= answer.high <= len(plan)
 
 
-def test_before_the_first_drop_both_ends_are_told() -> None:
+def test_before_the_first_drop_the_interval_spans_all_drops() -> None:
     answer = epochs_by_schedule(THIRDS, values=[0.1 + 0.01 * k for k in range(20)], higher=True)
     assert answer.low == 31
     assert answer.value == pytest.approx(61, abs=1)
@@ -81,17 +81,17 @@ def test_before_the_first_drop_both_ends_are_told() -> None:
     assert 61 <= answer.high < 70
 
 
-def test_after_a_drop_that_gained_much_the_next_is_waited_for() -> None:
+def test_after_a_large_gain_the_next_drop_is_expected() -> None:
     seen = [*PLATEAU, *[0.7] * 10]
     assert epochs_by_schedule(THIRDS, values=seen, higher=True).value == 61
 
 
-def test_after_a_drop_that_gained_little_it_stays() -> None:
+def test_after_a_small_gain_the_model_has_settled() -> None:
     seen = [*PLATEAU, *[0.52] * 10]
     assert epochs_by_schedule(THIRDS, values=seen, higher=True).value == 31
 
 
-def test_after_the_last_drop_it_settles() -> None:
+def test_after_the_last_drop_the_model_settles() -> None:
     seen = [*PLATEAU, *[0.7] * 30, *[0.75] * 5]
     assert epochs_by_schedule(THIRDS, values=seen, higher=True).value == 61
 
@@ -100,23 +100,23 @@ def test_one_drop_needs_no_curve() -> None:
     assert epochs_by_schedule([0.1] * 40 + [0.01] * 20).value == 41
 
 
-def test_a_constant_rate_is_refused_with_its_reason() -> None:
+def test_constant_rate_is_refused() -> None:
     answer = epochs_by_schedule([0.1] * 30)
     assert answer.refused
     assert "stays the same" in answer.why
 
 
-def test_a_smooth_decay_without_an_end_is_refused() -> None:
-    answer = epochs_by_schedule(EXPONENTIAL, whole=False)
+def test_smooth_decay_of_unknown_length_is_refused() -> None:
+    answer = epochs_by_schedule(EXPONENTIAL, complete=False)
     assert answer.refused
-    assert "how many epochs" in answer.why
+    assert "the number of epochs is not known" in answer.why
 
 
-def test_steps_are_told_without_an_end() -> None:
-    assert not epochs_by_schedule(THIRDS, whole=False).refused
+def test_steps_need_no_known_length() -> None:
+    assert not epochs_by_schedule(THIRDS, complete=False).refused
 
 
-def test_restarts_are_warned_of() -> None:
+def test_restarts_have_a_warning() -> None:
     assert epochs_by_schedule([*COSINE, *COSINE]).warnings
 
 
@@ -131,5 +131,5 @@ def test_restarts_are_warned_of() -> None:
         ([], None),
     ],
 )
-def test_a_rate_that_goes_says_where_the_run_ends(plan: list[float], end: int | None) -> None:
+def test_vanishing_rate_shows_the_end_of_the_run(plan: list[float], end: int | None) -> None:
     assert planned_end(plan) == end

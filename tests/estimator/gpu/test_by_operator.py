@@ -17,7 +17,7 @@ NEW = make_gpu(name="New", fp32_tflops=20.0, memory_gb_per_second=800.0)
 THIRD = make_gpu(name="Third", fp32_tflops=10.0, memory_gb_per_second=400.0)
 GPUS = {gpu.name: gpu for gpu in (OLD, NEW, THIRD)}
 WORK = {"Conv2D": 0.04, "Conv2DBackpropFilter": 0.03, "Conv2DBackpropInput": 0.02, "Relu": 0.01, "Softmax": 1e-5}
-NOTHING = TransferFit(pairs={}, beyond_facts={})
+NOTHING = TransferFit(pairs={}, gpu_offsets={})
 
 
 def profile(

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from trainfare.catalog.gpus import load_gpus
-from trainfare.estimator.gpu.kernels import FEATURES, PRIORS, Rates, features, iteration_work, roofline
+from trainfare.catalog.gpu_facts import load_gpus
+from trainfare.estimator.gpu.kernels import FEATURES, PRIORS, GpuRates, features, iteration_work, roofline
 from trainfare.model.profile import Convolution, Operation
 
 GPUS = load_gpus()
@@ -13,7 +13,7 @@ P4 = GPUS["P4"]
 
 
 def column(operation: Operation, name: str, gpu: str = "T4") -> float:
-    x = features(iteration_work([operation]), Rates.of([GPUS[gpu]]))
+    x = features(iteration_work([operation]), GpuRates.of([GPUS[gpu]]))
     return float(x[0, [feature.name for feature in FEATURES].index(name)])
 
 
@@ -86,6 +86,6 @@ def test_every_kind_of_operation_and_none_at_all_has_finite_features() -> None:
     kinds = ("convolution", "matmul", "attention", "norm", "pointwise", "reduction", "embedding", "rnn", "optimizer")
     operations = [product(kind=kind, flops=0.0, bytes=0.0) for kind in (*kinds, "copy")]
     for some in (operations, []):
-        x = features(iteration_work(some), Rates.of(list(GPUS.values())))
+        x = features(iteration_work(some), GpuRates.of(list(GPUS.values())))
         assert np.isfinite(x @ PRIORS).all()
-        assert np.isfinite(roofline(iteration_work(some), Rates.of(list(GPUS.values())))).all()
+        assert np.isfinite(roofline(iteration_work(some), GpuRates.of(list(GPUS.values())))).all()

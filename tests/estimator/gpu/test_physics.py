@@ -9,17 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainfare.catalog.gpus import load_gpus
+from trainfare.catalog.gpu_facts import load_gpus
 from trainfare.estimator.gpu.kernels import FEATURES, HOST
 from trainfare.estimator.gpu.physics import (
     GpuEfficiency,
     PhysicsFit,
-    fit_physics,
     interval_factor,
     scaled_seconds,
     step_seconds,
-    with_measurements,
 )
+from trainfare.estimator.gpu.physics_fit import fit_physics, with_measurements
 from trainfare.model.measurement import MeasuredIteration
 from trainfare.model.profile import Convolution, Operation
 

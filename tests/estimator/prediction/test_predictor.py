@@ -5,8 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.makers import make_profile, make_vm_type, shipped_coefficients
-from trainfare.catalog.gpus import load_gpus
-from trainfare.estimator.prediction.predictor import StepTimePrediction, StepTimePredictor
+from trainfare.catalog.gpu_facts import load_gpus
+from trainfare.estimator.prediction.iteration import StepTimePrediction
+from trainfare.estimator.prediction.predictor import StepTimePredictor
 from trainfare.model.machine import Gpu, Host, VmType
 from trainfare.model.profile import Operation, Profile
 

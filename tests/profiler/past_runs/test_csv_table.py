@@ -1,4 +1,4 @@
-"""Any table: which column is what, and what its times mean."""
+"""CSV files: the meaning of the columns and of the times."""
 
 import tracemalloc
 from datetime import UTC, datetime, timedelta
@@ -9,9 +9,9 @@ import pytest
 
 from trainfare.errors import UsageError
 from trainfare.model.profile import Profile
-from trainfare.profiler.past_runs.build_profile import profile_of
+from trainfare.profiler.past_runs.build_profile import profile_from_log
 from trainfare.profiler.past_runs.csv_table import read
-from trainfare.profiler.past_runs.run_log import Stated
+from trainfare.profiler.past_runs.run_log import RunOverrides
 
 
 def table(tmp_path: Path, header: str, *rows: str) -> Path:
@@ -21,16 +21,16 @@ def table(tmp_path: Path, header: str, *rows: str) -> Path:
 
 
 def imported(path: Path, **options: Any) -> Profile:
-    return profile_of(read(path, **options), Stated(), id="p1")[0]
+    return profile_from_log(read(path, **options), RunOverrides(), id="p1")[0]
 
 
-def test_steps_and_moments_since_anything(tmp_path: Path) -> None:
+def test_wall_times_are_moments(tmp_path: Path) -> None:
     profile = imported(table(tmp_path, "Step,Wall time,Train Loss", *(f"{n},{100 + 2 * n},{1 / n}" for n in (1, 2, 3))))
     assert profile.iteration_seconds == (2.0, 2.0)
     assert profile.loss == pytest.approx((1.0, 1 / 2, 1 / 3))
 
 
-def test_iso_8601_tells_the_day(tmp_path: Path) -> None:
+def test_iso_8601_dates_are_moments(tmp_path: Path) -> None:
     start = datetime(2026, 3, 1, 12, tzinfo=UTC)
     rows = (f"{n};{(start + timedelta(seconds=n)).isoformat()};0.5" for n in range(4))
     profile = imported(table(tmp_path, "iteration;time;loss", *rows))
@@ -38,7 +38,7 @@ def test_iso_8601_tells_the_day(tmp_path: Path) -> None:
     assert profile.measured_at == start + timedelta(seconds=3)
 
 
-def test_milliseconds_since_1970_are_known_by_their_size(tmp_path: Path) -> None:
+def test_milliseconds_since_1970_are_recognised_by_their_size(tmp_path: Path) -> None:
     profile = imported(table(tmp_path, "step,time,loss", *(f"{n},{1794797162774 + 20 * n},1" for n in range(4))))
     assert profile.iteration_seconds == pytest.approx((0.02,) * 3, rel=1e-4)
     assert profile.measured_at.year == 2026
@@ -47,28 +47,33 @@ def test_milliseconds_since_1970_are_known_by_their_size(tmp_path: Path) -> None
 def test_durations_by_their_name_time_the_first_iteration_too(tmp_path: Path) -> None:
     profile = imported(table(tmp_path, "step,step_time_ms,loss", "1,900,3", "2,100,2", "3,100,1"))
     assert profile.iteration_seconds == pytest.approx((0.9, 0.1, 0.1))
-    assert profile.run_seconds is None  # what lay between the steps, nobody noted
+    assert profile.run_seconds is None  # the time between the steps is unknown
 
 
-def test_times_that_fall_are_durations(tmp_path: Path) -> None:
+def test_decreasing_times_are_durations(tmp_path: Path) -> None:
     profile = imported(table(tmp_path, "epoch,seconds,loss", "1,31,3", "2,30,2", "3,30,1"))
     assert [epoch.seconds for epoch in profile.curve] == [31.0, 30.0, 30.0]
 
 
-def test_times_that_rise_through_many_rows_are_moments(tmp_path: Path) -> None:
+def test_times_that_rise_in_many_rows_are_moments(tmp_path: Path) -> None:
     profile = imported(table(tmp_path, "step,time,loss", *(f"{n},{n * 1.5},1" for n in range(8))))
     assert profile.iteration_seconds == (1.5,) * 7
 
 
-def test_times_that_rise_through_few_rows_are_asked_about(tmp_path: Path) -> None:
+def test_times_that_rise_in_few_rows_are_ambiguous(tmp_path: Path) -> None:
     path = table(tmp_path, "epoch,time,loss", "1,30,3", "2,31,2", "3,33,1")
-    with pytest.raises(UsageError, match="--time-is moment, or --time-is duration"):
+    with pytest.raises(UsageError) as refusal:
         read(path)
+    assert refusal.value.field == "time_is"
+    assert [dict(remedy.arguments) for remedy in refusal.value.remedies] == [
+        {"time_is": "moment"},
+        {"time_is": "duration"},
+    ]
     assert [epoch.seconds for epoch in imported(path, time_is="duration").curve] == [30.0, 31.0, 33.0]
     assert [epoch.seconds for epoch in imported(path, time_is="moment").curve] == [None, 1.0, 2.0]
 
 
-def test_a_duration_of_a_step_counts_for_each_step_of_a_row(tmp_path: Path) -> None:
+def test_step_duration_counts_for_every_step_of_a_row(tmp_path: Path) -> None:
     profile = imported(table(tmp_path, "step,step_time,loss", *(f"{n},0.5,1" for n in range(10, 50, 10))))
     assert profile.iteration_seconds == (0.5,) * 4
 
@@ -81,45 +86,47 @@ def test_step_and_epoch_together_give_the_length_of_an_epoch(tmp_path: Path) -> 
     assert profile.curve[0].metrics == {"val_acc": 0.5}
 
 
-def test_columns_of_any_name_can_be_named(tmp_path: Path) -> None:
+def test_columns_can_be_given_by_name(tmp_path: Path) -> None:
     path = table(tmp_path, "n,when,error", *(f"{n},{n * 2},1" for n in range(9)))
-    with pytest.raises(UsageError, match=r"it has n, when, error\. Say which one is: --step-column"):
+    with pytest.raises(UsageError, match=r"Its columns are n, when, error\.") as refusal:
         read(path)
+    assert [list(remedy.arguments) for remedy in refusal.value.remedies] == [["step_column"], ["epoch_column"]]
     profile = imported(path, step_column="n", time_column="when")
     assert profile.iteration_seconds == (2.0,) * 8
-    with pytest.raises(UsageError, match=r"no column 'x' \(--step-column\)"):
+    with pytest.raises(UsageError, match="no column 'x'") as refusal:
         read(path, step_column="x")
+    assert refusal.value.field == "step_column"
 
 
-def test_without_times_it_is_a_curve(tmp_path: Path) -> None:
+def test_table_without_times_has_a_curve(tmp_path: Path) -> None:
     profile = imported(table(tmp_path, "epoch,train_loss,val_loss", "1,0.5,0.6", "2,0.4,NaN"))
     assert [epoch.seconds for epoch in profile.curve] == [None, None]
     assert profile.curve[1].metrics == {}
 
 
-def test_rows_without_a_step_are_counted_and_left_out(tmp_path: Path) -> None:
-    logged = read(table(tmp_path, "step,loss", "1,0.5", "total,0.4", "2.5,1", "3,0.3"))
-    assert list(logged.by_step["loss"].steps) == [1, 3]
-    assert "2 rows" in logged.notes[0]
+def test_rows_without_a_step_are_skipped_and_counted(tmp_path: Path) -> None:
+    log = read(table(tmp_path, "step,loss", "1,0.5", "total,0.4", "2.5,1", "3,0.3"))
+    assert list(log.by_step["loss"].steps) == [1, 3]
+    assert "2 rows" in log.notes[0]
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
-        (b"", "it has no columns"),
-        (b"step,loss\n", "no row with a whole step"),
-        (b"step,time,loss\n1,noon,2\n", "neither seconds nor ISO 8601 .noon."),
+        (b"", "It has no columns"),
+        (b"step,loss\n", "no row with an integer step"),
+        (b"step,time,loss\n1,noon,2\n", "'noon' is neither a number nor an ISO 8601 date"),
         (b"\xff\xfe\x00", "is not a CSV file"),
     ],
 )
-def test_what_is_no_table_of_training_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
+def test_file_that_is_not_a_training_table_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "log.csv"
     path.write_bytes(content)
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         read(path)
 
 
-def test_a_huge_table_is_read_row_by_row(tmp_path: Path) -> None:
+def test_huge_table_is_read_row_by_row(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     with path.open("w") as file:
         file.write("step,loss,note\n")
@@ -127,7 +134,7 @@ def test_a_huge_table_is_read_row_by_row(tmp_path: Path) -> None:
     tracemalloc.start()
     try:
         read(path)
-        _, most = tracemalloc.get_traced_memory()
+        _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert most < path.stat().st_size / 4
+    assert peak < path.stat().st_size / 4

@@ -1,4 +1,4 @@
-"""Runs of MLflow, from files and from SQLite."""
+"""Runs of MLflow, from the file store and from SQLite."""
 
 import shutil
 import sqlite3
@@ -11,9 +11,9 @@ import pytest
 from tests.profiler.past_runs.samples import SAMPLES
 from trainfare.errors import UsageError
 from trainfare.model.profile import Profile
-from trainfare.profiler.past_runs.build_profile import profile_of
+from trainfare.profiler.past_runs.build_profile import profile_from_log
 from trainfare.profiler.past_runs.mlflow import read
-from trainfare.profiler.past_runs.run_log import Logged, Stated
+from trainfare.profiler.past_runs.run_log import RunLog, RunOverrides
 
 RUN = next((SAMPLES / "mlruns").glob("*/*/metrics")).parent
 
@@ -27,11 +27,11 @@ CREATE TABLE metrics (key VARCHAR(250) NOT NULL, value FLOAT NOT NULL, timestamp
 CREATE TABLE params (key VARCHAR(250) NOT NULL, value VARCHAR(8000) NOT NULL, run_uuid VARCHAR(32) NOT NULL);
 CREATE TABLE tags (key VARCHAR(250) NOT NULL, value VARCHAR(8000), run_uuid VARCHAR(32) NOT NULL);
 """
-"""The columns of the tables that we read, as mlflow-skinny 3.17 makes them (without indices and foreign keys)."""
+"""The tables that are read, as mlflow-skinny 3.17 makes them (without indices and foreign keys)."""
 
 
-def profiled(logged: Logged) -> Profile:
-    return profile_of(logged, Stated(), id="p1")[0]
+def profiled(log: RunLog) -> Profile:
+    return profile_from_log(log, RunOverrides(), id="p1")[0]
 
 
 @pytest.fixture
@@ -54,8 +54,8 @@ def database(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_run_of_the_file_store() -> None:
-    """The program slept 20 ms an iteration and 60 ms a validation."""
+def test_run_of_the_file_store() -> None:
+    """The program slept 20 ms per iteration and 60 ms per validation."""
     profile = profiled(read(RUN))
     assert (profile.micro_batch_size, profile.epochs, profile.program.name) == (32, 3, "train.py")
     assert median(profile.iteration_seconds) == pytest.approx(0.021, abs=0.002)
@@ -65,54 +65,54 @@ def test_a_run_of_the_file_store() -> None:
     assert profile.run_seconds == pytest.approx(0.7, abs=0.2)
 
 
-def test_the_whole_store_gives_the_newest_run(tmp_path: Path) -> None:
+def test_newest_run_of_a_store_is_read(tmp_path: Path) -> None:
     shutil.copytree(SAMPLES / "mlruns", tmp_path / "mlruns")
     older = tmp_path / "mlruns" / "0" / "older"
     shutil.copytree(RUN, older)
     meta = older / "meta.yaml"
     meta.write_text(meta.read_text().replace("start_time: 17", "start_time: 16"))
-    logged = read(tmp_path / "mlruns")
-    assert logged.source.name == RUN.name
-    assert "2 runs were found" in logged.notes[0]
+    log = read(tmp_path / "mlruns")
+    assert log.source.name == RUN.name
+    assert "2 runs were found" in log.notes[0]
     assert read(tmp_path / "mlruns", run="older").source == older
 
 
-def test_a_metric_with_a_slash_is_a_file_in_a_folder(tmp_path: Path) -> None:
+def test_metric_with_a_slash_is_a_file_in_a_folder(tmp_path: Path) -> None:
     shutil.copytree(RUN, tmp_path / "run")
     (tmp_path / "run" / "metrics" / "train").mkdir()
     (tmp_path / "run" / "metrics" / "train_loss").rename(tmp_path / "run" / "metrics" / "train" / "loss")
     assert "train/loss" in read(tmp_path / "run").by_step
 
 
-def test_lines_that_are_no_points_are_counted_and_left_out(tmp_path: Path) -> None:
+def test_invalid_lines_are_skipped_and_counted(tmp_path: Path) -> None:
     shutil.copytree(RUN, tmp_path / "run")
     with (tmp_path / "run" / "metrics" / "train_loss").open("ab") as file:
         file.write(b"179479716\n\xff\xfe x y\n\n1794797163000 nan 24\n")
-    logged = read(tmp_path / "run")
-    assert "2 lines" in logged.notes[0]
-    assert len(logged.by_step["train_loss"]) == 25
+    log = read(tmp_path / "run")
+    assert "2 lines" in log.notes[0]
+    assert len(log.by_step["train_loss"]) == 25
 
 
-def test_a_run_of_the_sqlite_store(database: Path) -> None:
+def test_run_of_the_sqlite_store(database: Path) -> None:
     for path in (database, f"sqlite:///{database}"):
-        logged = read(path)
-        assert "the newest, new, was read" in logged.notes[0]
-        profile = profiled(logged)
+        log = read(path)
+        assert "the newest, new, was read" in log.notes[0]
+        profile = profiled(log)
         assert profile.iteration_seconds == (1.0,) * 4
         assert profile.loss == (1.0, 0.5, None, 0.25, 0.2)
         assert (profile.micro_batch_size, profile.run_seconds, profile.ending) == (32, 6.0, "finished")
         assert profile.program.name == "train.py"
 
 
-def test_a_run_can_be_named(database: Path) -> None:
-    logged = read(database, run="old")
-    assert logged.notes == ()
-    assert logged.ended_at.year == 2023
-    with pytest.raises(UsageError, match="no run older; it has new, old"):
+def test_run_can_be_selected_by_its_id(database: Path) -> None:
+    log = read(database, run="old")
+    assert log.notes == ()
+    assert log.ended_at.year == 2023
+    with pytest.raises(UsageError, match=r"no run older\. Its runs are new, old"):
         read(database, run="older")
 
 
-def test_the_store_of_someone_else_is_not_written(database: Path) -> None:
+def test_store_is_not_changed(database: Path) -> None:
     before = database.read_bytes()
     read(database)
     assert database.read_bytes() == before
@@ -120,18 +120,18 @@ def test_the_store_of_someone_else_is_not_written(database: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"no database" * 100])
-def test_what_is_no_store_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_file_that_is_not_a_store_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "mlflow.db"
     path.write_bytes(content)
     with pytest.raises(UsageError, match="cannot be read as a store of MLflow"):
         read(path)
 
 
-def test_an_empty_folder_says_what_was_looked_for(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"meta\.yaml and metrics/ was looked for"):
+def test_empty_folder_is_refused_with_the_expected_file(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"contain a folder with meta\.yaml and metrics/"):
         read(tmp_path)
 
 
-def test_a_server_is_not_asked() -> None:
-    with pytest.raises(UsageError, match="http:// is not read"):
+def test_server_is_refused() -> None:
+    with pytest.raises(UsageError, match="a store at http:// cannot be read"):
         read("http://localhost:5000")

@@ -1,4 +1,4 @@
-"""Messages as the protobuf library writes them."""
+"""Messages that the protobuf library wrote are decoded."""
 
 import math
 import struct
@@ -8,12 +8,12 @@ from google.protobuf import timestamp_pb2, wrappers_pb2  # type: ignore[import-u
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainfare.profiler.past_runs.protobuf import block, double, fields, signed, single, text, whole, zigzag
+from trainfare.profiler.past_runs.protobuf import double, fields, raw_bytes, signed, single, text, unsigned, zigzag
 
 
 @settings(deadline=None)
 @given(st.integers(-(2**62), 2**62), st.integers(0, 999_999_999))
-def test_whole_numbers_with_their_sign(seconds: int, nanos: int) -> None:
+def test_signed_integers(seconds: int, nanos: int) -> None:
     message = timestamp_pb2.Timestamp(seconds=seconds, nanos=nanos).SerializeToString()
     found = {number: signed(value) for number, value in fields(message)}
     assert (found.get(1, 0), found.get(2, 0)) == (seconds, nanos)
@@ -37,7 +37,7 @@ def test_single_precision_and_zigzag() -> None:
 
 @settings(deadline=None)
 @given(st.binary(max_size=60))
-def test_whatever_the_bytes_they_are_fields_or_a_value_error(message: bytes) -> None:
+def test_any_bytes_are_fields_or_a_value_error(message: bytes) -> None:
     try:
         for _, value in fields(message):
             assert isinstance(value, int | bytes)
@@ -45,7 +45,7 @@ def test_whatever_the_bytes_they_are_fields_or_a_value_error(message: bytes) -> 
         pass
 
 
-def test_a_field_of_another_type_is_a_value_error() -> None:
-    for read, value in ((whole, b""), (block, 3), (double, b"1234"), (single, b"12345678")):
+def test_field_of_another_type_is_a_value_error() -> None:
+    for read, value in ((unsigned, b""), (raw_bytes, 3), (double, b"1234"), (single, b"12345678")):
         with pytest.raises(ValueError, match=r"expected|wrong length"):
             read(value)

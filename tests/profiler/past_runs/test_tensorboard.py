@@ -1,6 +1,7 @@
-"""Event files of real writers, and what becomes of them."""
+"""Event files of real writers."""
 
 import os
+import re
 import shutil
 from pathlib import Path
 from statistics import median
@@ -13,37 +14,37 @@ from hypothesis import strategies as st
 from tests.profiler.past_runs.samples import SAMPLES
 from trainfare.errors import UsageError
 from trainfare.model.profile import Profile
-from trainfare.profiler.past_runs.build_profile import profile_of
+from trainfare.profiler.past_runs.build_profile import profile_from_log
 from trainfare.profiler.past_runs.event_file import masked_crc
-from trainfare.profiler.past_runs.run_log import Stated
+from trainfare.profiler.past_runs.run_log import RunOverrides
 from trainfare.profiler.past_runs.tensorboard import read
 
 TORCH = next((SAMPLES / "torch").iterdir())
 
 
-def imported(path: Path, **stated: Any) -> Profile:
-    return profile_of(read(path), Stated(**stated), id="p1")[0]
+def imported(path: Path, **overrides: Any) -> Profile:
+    return profile_from_log(read(path), RunOverrides(**overrides), id="p1")[0]
 
 
 def writer_to(folder: Path) -> Any:
-    """Imported here: it loads torch."""
+    """A writer; imported here because it loads torch."""
     from tensorboardX import SummaryWriter  # type: ignore[import-untyped]  # it has no types
 
     return SummaryWriter(str(folder))
 
 
 def written(folder: Path, points: list[tuple[int, float, float]], tag: str = "loss") -> Path:
-    """Step, value and moment, as tensorboardX writes them."""
+    """A folder to which tensorboardX wrote these steps, values and timestamps."""
     with writer_to(folder) as writer:
-        for step, value, moment in points:
-            writer.add_scalar(tag, value, step, walltime=moment)
+        for step, value, timestamp in points:
+            writer.add_scalar(tag, value, step, walltime=timestamp)
     return folder
 
 
-def test_a_loss_at_every_step_gives_the_time_of_each_iteration() -> None:
-    """The program slept 20 ms an iteration and 100 ms a validation."""
+def test_loss_at_every_step_gives_the_time_of_each_iteration() -> None:
+    """The program slept 20 ms per iteration and 100 ms per validation."""
     profile = imported(SAMPLES / "torch")
-    assert len(profile.iteration_seconds) == 27  # of 29 pairs, two hold a validation
+    assert len(profile.iteration_seconds) == 27  # of 29 pairs, two contain a validation
     assert median(profile.iteration_seconds) == pytest.approx(0.0205, abs=0.001)
     assert profile.validation_seconds == pytest.approx((0.1, 0.1), abs=0.01)
     assert profile.loss[:3] == pytest.approx((2.0, 1.0, 2 / 3))
@@ -53,13 +54,13 @@ def test_a_loss_at_every_step_gives_the_time_of_each_iteration() -> None:
     assert profile.run_seconds == pytest.approx(0.93, abs=0.1)
 
 
-def test_with_the_length_of_an_epoch_it_has_a_curve() -> None:
+def test_length_of_an_epoch_gives_a_curve() -> None:
     curve = imported(SAMPLES / "torch", iterations_per_epoch=10).curve
     assert [epoch.metrics for epoch in curve] == [{"Accuracy/val": pytest.approx(v)} for v in (0.5, 0.6, 0.7)]
     assert curve[1].seconds == pytest.approx(0.3, abs=0.03)
 
 
-def test_lightning_tells_epochs_and_logs_every_tenth_step() -> None:
+def test_lightning_logs_epochs_and_every_tenth_step() -> None:
     profile = imported(SAMPLES / "lightning")
     assert profile.framework == "lightning"
     assert profile.iterations_per_epoch == 64
@@ -70,7 +71,7 @@ def test_lightning_tells_epochs_and_logs_every_tenth_step() -> None:
     assert all(epoch.metrics["val_loss"] < 1 for epoch in profile.curve)
 
 
-def test_keras_by_epoch_is_a_curve_with_its_validation() -> None:
+def test_keras_by_epoch_has_a_curve_with_validation() -> None:
     profile = imported(SAMPLES / "keras")
     assert profile.framework == "keras"
     assert profile.iterations_per_epoch == 12
@@ -89,22 +90,22 @@ def test_keras_by_batch_also_has_times() -> None:
     assert len(profile.curve) == 4
 
 
-def test_a_folder_with_several_runs_gives_the_newest_and_names_the_others() -> None:
-    logged = read(SAMPLES)
-    assert logged.source == SAMPLES / "keras_batches"
-    assert "4 runs were found" in logged.notes[0]
-    assert str(SAMPLES / "torch") in logged.notes[0]
+def test_newest_of_several_runs_is_read_and_the_others_are_noted() -> None:
+    log = read(SAMPLES)
+    assert log.source == SAMPLES / "keras_batches"
+    assert "4 runs were found" in log.notes[0]
+    assert str(SAMPLES / "torch") in log.notes[0]
 
 
-def test_a_chart_with_several_lines_has_folders_which_belong_to_the_run_above(tmp_path: Path) -> None:
+def test_folders_of_a_chart_with_several_lines_belong_to_the_run_above(tmp_path: Path) -> None:
     written(tmp_path, [(step, 1.0, 100.0 + step) for step in range(3)], tag="lr")
     written(tmp_path / "loss_train", [(step, 0.5, 100.0 + step) for step in range(3)])
-    logged = read(tmp_path)
-    assert logged.by_step.keys() == {"lr", "loss_train/loss"}
-    assert logged.notes == ()
+    log = read(tmp_path)
+    assert log.by_step.keys() == {"lr", "loss_train/loss"}
+    assert log.notes == ()
 
 
-def test_a_run_resumed_in_a_second_file_keeps_the_later_steps(tmp_path: Path) -> None:
+def test_run_resumed_in_a_second_file_uses_the_later_steps(tmp_path: Path) -> None:
     written(tmp_path, [(step, 1.0, 100.0 + step) for step in range(6)])
     (first,) = tmp_path.iterdir()
     first.rename(tmp_path / "events.out.tfevents.1000000000.laptop")
@@ -120,7 +121,7 @@ def test_nan_and_infinite_losses_are_none(tmp_path: Path) -> None:
     assert imported(tmp_path).loss == (1.0, None, None, 0.5)
 
 
-def test_histograms_and_texts_are_passed_over_however_long(tmp_path: Path) -> None:
+def test_histograms_and_texts_of_any_length_are_skipped(tmp_path: Path) -> None:
     import numpy as np
 
     with writer_to(tmp_path) as writer:
@@ -132,49 +133,49 @@ def test_histograms_and_texts_are_passed_over_however_long(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("lost", [1, 5, 20, 60])
-def test_of_a_file_that_is_cut_the_whole_part_is_used_and_that_is_said(tmp_path: Path, lost: int) -> None:
+def test_complete_part_of_a_truncated_file_is_used_with_a_note(tmp_path: Path, lost: int) -> None:
     cut = tmp_path / TORCH.name
     cut.write_bytes(TORCH.read_bytes()[:-lost])
-    logged = read(cut)
-    assert 28 <= len(logged.by_step["Loss/train"]) <= 30
-    assert "cut or damaged from byte" in logged.notes[0]
-    assert "scalars before that were used" in logged.notes[0]
+    log = read(cut)
+    assert 28 <= len(log.by_step["Loss/train"]) <= 30
+    assert "is damaged or incomplete from byte" in log.notes[0]
+    assert re.search(r"read \d+ scalars before it", log.notes[0])
 
 
-def test_a_flipped_bit_in_a_scalar_is_noticed(tmp_path: Path) -> None:
+def test_flipped_bit_in_a_scalar_is_detected(tmp_path: Path) -> None:
     raw = bytearray(TORCH.read_bytes())
     raw[len(raw) // 2] ^= 1
     (tmp_path / TORCH.name).write_bytes(raw)
-    logged = read(tmp_path)
-    assert 5 < len(logged.by_step["Loss/train"]) < 25
-    assert "damaged" in logged.notes[0]
+    log = read(tmp_path)
+    assert 5 < len(log.by_step["Loss/train"]) < 25
+    assert "damaged" in log.notes[0]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
 @given(st.binary(max_size=300), st.integers(0, 1500))
-def test_whatever_the_bytes_it_is_read_or_refused(tmp_path: Path, garbage: bytes, keep: int) -> None:
+def test_any_bytes_are_read_or_refused(tmp_path: Path, garbage: bytes, keep: int) -> None:
     file = tmp_path / "events.out.tfevents.1000000000.laptop"
     file.write_bytes(TORCH.read_bytes()[:keep] + garbage)
     try:
         read(file)
     except UsageError as refusal:
-        assert "no scalar of TensorBoard" in str(refusal)  # noqa: PT017 reading it is as good
+        assert "no usable scalar of TensorBoard" in str(refusal)  # noqa: PT017 # reading it is allowed too
 
 
-def test_an_empty_folder_says_what_was_looked_for(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"events\.out\.tfevents\.\* was looked for"):
+def test_empty_folder_is_refused_with_the_expected_file(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"contain a file events\.out\.tfevents\.\*"):
         read(tmp_path)
 
 
-def test_an_empty_file_and_another_file_are_refused(tmp_path: Path) -> None:
+def test_empty_file_and_other_file_are_refused(tmp_path: Path) -> None:
     for content in (b"", b"epoch,loss\n1,2\n"):
         file = tmp_path / "events.out.tfevents.1000000000.laptop"
         file.write_bytes(content)
-        with pytest.raises(UsageError, match="no scalar of TensorBoard"):
+        with pytest.raises(UsageError, match="no usable scalar of TensorBoard"):
             read(file)
 
 
-def test_what_is_not_there_or_may_not_be_read_is_one_sentence(tmp_path: Path) -> None:
+def test_missing_path_and_link_loop_are_usage_errors(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"nowhere cannot be read: No such file or directory\."):
         read(tmp_path / "nowhere")
     loop = tmp_path / "loop"
@@ -183,7 +184,7 @@ def test_what_is_not_there_or_may_not_be_read_is_one_sentence(tmp_path: Path) ->
         read(loop)
 
 
-def test_no_permission_is_one_sentence(tmp_path: Path) -> None:
+def test_missing_permission_is_a_usage_error(tmp_path: Path) -> None:
     shutil.copytree(SAMPLES / "torch", tmp_path / "run")
     (tmp_path / "run").chmod(0)
     nobody = 65534
@@ -199,7 +200,7 @@ def test_no_permission_is_one_sentence(tmp_path: Path) -> None:
         (tmp_path / "run").chmod(0o700)
 
 
-def test_the_checksum_is_that_of_the_format() -> None:
+def test_checksum_is_that_of_the_format() -> None:
     """CRC-32C of "123456789" is 0xE3069283 (RFC 3720); masked as TFRecord does it."""
     crc = 0xE3069283
     assert masked_crc(b"123456789") == (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF

@@ -1,13 +1,24 @@
+"""The reasons of a plan: their codes, values and arguments. `tests/views/` has the sentences."""
+
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from tests.makers import NOON, make_candidate, make_estimate, make_gpu, make_offer, make_profile, make_vm_type
 from trainfare.model.bill import Bill, Billing, BillLine, Interruptions
-from trainfare.model.estimate import Estimate, MemoryFit, Phase
+from trainfare.model.estimate import Estimate, Phase
 from trainfare.model.interval import Interval
 from trainfare.model.machine import Host
 from trainfare.model.plan import Goal
+from trainfare.model.reason import Reason, Value
+from trainfare.recommender.choose import ideal_point
 from trainfare.recommender.crossovers import WinningRange
-from trainfare.recommender.explain.reasons import Case, grouped, reasons
+from trainfare.recommender.explain.codes import reason
+from trainfare.recommender.explain.context import ChoiceContext
+from trainfare.recommender.explain.reasons import reasons
+from trainfare.recommender.limits import reject_beyond_limits
 from trainfare.recommender.pareto import front, knee
 
 A100 = make_vm_type(name="a2", gpu=make_gpu(name="A100"))
@@ -17,171 +28,405 @@ FAST = make_estimate(
     usd=Interval.within_factor(3.0, 2),
     seconds=Interval.within_factor(1800.0, 2),
 )
+SPOT = make_estimate(candidate=make_candidate(offer=make_offer(market="spot")), usd=Interval.within_factor(0.2, 2))
+G4DN = {"provider": "aws", "machine": "g4dn.xlarge", "market": "on_demand", "held": False, "nodes": 1}
+A2 = G4DN | {"machine": "a2"}
 
 
-def case(*ordered: Estimate, **changes: object) -> Case:
-    estimates = ordered or (CHEAP, FAST)
-    plain = Case(
-        goal=Goal(kind="cheapest"),
+def context(
+    *ordered: Estimate,
+    goal: Goal | None = None,
+    eligible: Sequence[Estimate] = (),
+    estimates: Sequence[Estimate] = (),
+    **changes: Any,
+) -> ChoiceContext:
+    """A context in which the first of `ordered` is chosen, without a reason to mention anything else."""
+    ordered = ordered or (CHEAP, FAST)
+    eligible = eligible or ordered
+    goal = goal or Goal(kind="cheapest")
+    plain = ChoiceContext(
+        goal=goal,
         profile=make_profile(),
-        ordered=estimates,
-        estimates=estimates,
-        winning_ranges=(WinningRange(first=1, last=None, estimate=estimates[0]),),
-        foreign=0,
-        guessed_epochs=None,
-        spot=False,
+        chosen=ordered[0],
+        ordered=ordered,
+        estimates={e.candidate: e for e in (*eligible, *estimates)},
+        eligible=eligible,
+        ideal=ideal_point(eligible),
+        rejections=reject_beyond_limits(eligible, goal)[1],
+        winning_ranges=(WinningRange(first=1, last=None, estimate=ordered[0]),),
         today=NOON.date(),
     )
-    return replace(plain, **changes)  # type: ignore[arg-type]  # fields by name
+    return replace(plain, **changes)
 
 
-def said(case: Case) -> str:
-    return "\n".join(reasons(case))
+def codes(given: ChoiceContext, topic: str | None = None) -> list[str]:
+    return [each.code for each in reasons(given) if topic in (None, each.topic)]
 
 
-def test_the_first_reason_says_out_of_how_many() -> None:
-    assert reasons(case())[0] == "cheapest of 2 candidates (2 machine types)"
+def find(given: ChoiceContext, code: str) -> Reason | None:
+    return next((each for each in reasons(given) if each.code == code), None)
 
 
-def test_nodes_batch_sizes_and_limits_are_part_of_how_many() -> None:
+def values(given: ChoiceContext, code: str) -> dict[str, Value]:
+    found = find(given, code)
+    assert found is not None, codes(given)
+    return dict(found.values)
+
+
+def test_reasons_come_by_topic() -> None:
+    probe = Reason(topic="certainty", code="probes_would_decide")
+    topics = [each.topic for each in reasons(context(billed(CHEAP, starting=1200.0), FAST, probe=probe))]
+    assert list(dict.fromkeys(topics)) == ["why", "certainty", "changes", "charges", "assumptions"]
+    assert topics == sorted(topics, key=["why", "certainty", "changes", "charges", "assumptions"].index)
+
+
+def test_the_first_reason_counts_the_candidates() -> None:
+    first = reasons(context())[0]
+    assert first.code == "best_candidate"
+    assert (first.values["goal"], first.values["candidates"], first.values["machine_types"]) == ("cheapest", 2, 2)
+    assert (first.values["max_nodes"], first.values["batch_sizes"]) == (1, 1)
+
+
+def test_nodes_batch_sizes_limits_and_rejections_are_counted() -> None:
     four = replace(FAST, candidate=replace(FAST.candidate, nodes=4, batch_size=128))
-    late = make_estimate(seconds=Interval.within_factor(99_000.0, 2))
-    huge = make_estimate(memory=MemoryFit(needed_gib=Interval.exactly(99.0), available_gib=16))
+    late = make_estimate(candidate=replace(CHEAP.candidate, nodes=2), seconds=Interval.within_factor(99_000.0, 2))
+    large, spot = replace(CHEAP.candidate, nodes=3), replace(CHEAP.candidate, nodes=5)
     goal = Goal(kind="cheapest", deadline_seconds=43_200.0, budget_usd=20.0)
-    text = said(case(CHEAP, FAST, goal=goal, may=(CHEAP, FAST, four, late), estimates=(CHEAP, FAST, four, late, huge)))
-    assert text.splitlines()[0] == (
-        "cheapest of 3 candidates (2 machine types, up to 4 nodes, 2 batch sizes) that end within 12 h and cost "
-        "at most 20.00 $ with 90 % confidence; 1 more would not, 1 does not fit in memory"
-    )
+    found = context(CHEAP, FAST, goal=goal, eligible=(CHEAP, FAST, four, late))
+    found = replace(found, rejections={**found.rejections, large: "does_not_fit", spot: "spot_too_risky"})
+    assert values(found, "best_candidate") == {
+        "goal": "cheapest",
+        "candidates": 3,
+        "machine_types": 2,
+        "max_nodes": 4,
+        "batch_sizes": 2,
+        "beyond_limits": 1,
+        "spot_too_risky": 1,
+        "spot_not_checked": 0,
+        "too_late_for_early_target": 0,
+        "does_not_fit": 1,
+        "deadline_seconds": 43_200.0,
+        "budget_usd": 20.0,
+        "confidence": 0.9,
+    }
 
 
-def test_the_price_of_the_other_goal_is_told() -> None:
-    assert "the fastest, aws a2, takes 0.5 × the time and costs 3 × as much" in said(case())
-    assert "the cheapest, aws g4dn.xlarge" in said(case(FAST, CHEAP, goal=Goal(kind="fastest")))
+def test_candidates_that_miss_the_early_target_are_counted_and_no_alternatives() -> None:
+    better = make_estimate(candidate=replace(CHEAP.candidate, nodes=2), usd=Interval.within_factor(0.5, 2))
+    found = context(CHEAP, FAST, goal=Goal(budget_usd=9.0), eligible=(better, CHEAP, FAST))
+    found = replace(found, rejections={**found.rejections, better.candidate: "too_late_for_early_target"})
+    assert values(found, "best_candidate")["too_late_for_early_target"] == 1
+    assert values(found, "best_candidate")["candidates"] == 2
+    assert "looser_budget" not in codes(found)
 
 
-def test_what_limits_an_iteration_is_told() -> None:
-    assert "limited by launching kernels" in said(case())
+def test_the_other_extreme_is_compared() -> None:
+    assert values(context(), "other_extreme") == {
+        "kind": "fastest",
+        "machine": A2,
+        "time_ratio": 0.5,
+        "cost_ratio": 3.0,
+    }
+    assert values(context(FAST, CHEAP, goal=Goal(kind="fastest")), "other_extreme")["machine"] == G4DN
 
 
-def test_what_may_well_be_cheaper_is_not_told_apart() -> None:
-    near = replace(FAST, usd=Interval.within_factor(1.5, 2))
-    assert (
-        "aws a2 cannot be told apart from it at 90 % confidence: 1.5 × the cost is expected, and it is cheaper after "
-        "all with 25 % probability"
-    ) in said(case(CHEAP, near))
-    nearly = replace(near, candidate=replace(near.candidate, batch_size=128))
-    assert "probability; it takes 0.5 × the time; nor can 1 other" in said(case(CHEAP, near, nearly))
-    slow = make_estimate(candidate=near.candidate, usd=near.usd)
-    assert "; nor can 1 other; of these aws a2 at batch 128 takes 0.5 × the time" in said(case(CHEAP, slow, nearly))
-    equal = replace(near, usd=Interval.within_factor(1.0004, 2))
-    assert "confidence: about the same cost is expected, and it is cheaper" in said(case(CHEAP, equal))
-    assert "probability; it takes 0.5 × the time" in said(case(CHEAP, near))
-    surer = Goal(kind="cheapest", confidence=0.7)
-    assert "told apart" not in said(case(CHEAP, near, goal=surer))
+def test_the_other_extreme_is_within_the_limits() -> None:
+    found = context(CHEAP, goal=Goal(kind="cheapest", budget_usd=5.0), eligible=(CHEAP, FAST))
+    assert "other_extreme" not in codes(found)
 
 
-def test_the_same_gpu_with_the_same_basis_is_told_apart_by_its_price() -> None:
-    dearer = replace(CHEAP, usd=Interval.within_factor(1.1, 2))
-    assert "told apart" not in said(case(CHEAP, dearer))
+def test_the_bottleneck_of_an_iteration_is_named() -> None:
+    assert values(context(), "limited_by") == {"limited_by": "launches", "iteration_seconds": 0.1, "gpus": 1}
 
 
-def test_a_clear_winner_is_not_doubted() -> None:
-    clear = replace(FAST, usd=Interval.within_factor(100.0, 2))
-    assert "told apart" not in said(case(CHEAP, clear))
+def test_the_runners_up_are_compared_with_the_chosen_one() -> None:
+    (second,) = values(context(), "runners_up")["machines"]  # type: ignore[misc]  # a tuple of records
+    assert second == A2 | {"time_ratio": 0.5, "cost_ratio": 3.0, "more_seconds": -1800.0, "more_usd": 2.0}
 
 
-def test_the_machines_that_would_win_at_other_numbers_of_epochs_are_named() -> None:
-    walk = (WinningRange(first=1, last=3, estimate=FAST), WinningRange(first=4, last=None, estimate=CHEAP))
-    assert "with 3 epochs or fewer aws a2 would win" in said(case(winning_ranges=walk))
-    walk = (WinningRange(first=1, last=1, estimate=FAST), WinningRange(first=2, last=None, estimate=CHEAP))
-    assert "with 1 epoch aws a2 would win" in said(case(winning_ranges=walk))
-    walk = (WinningRange(first=1, last=3000, estimate=CHEAP), WinningRange(first=3001, last=None, estimate=FAST))
-    assert "from 3 001 epochs on aws a2 would win" in said(case(winning_ranges=walk))
-    assert "it is the cheapest whatever the number of epochs" in said(case())
+def test_the_same_machine_in_another_region_is_no_runner_up() -> None:
+    elsewhere = replace(CHEAP, candidate=make_candidate(offer=make_offer(region="elsewhere")))
+    assert "runners_up" not in codes(context(CHEAP, elsewhere))
 
 
-def test_other_numbers_of_epochs_are_told_only_where_all_else_stays_as_it_is() -> None:
-    walk = (WinningRange(first=1, last=30, estimate=CHEAP), WinningRange(first=31, last=None, estimate=FAST))
-    for goal in (Goal(deadline_seconds=9e9), Goal(budget_usd=9e9)):  # with fewer epochs others would keep them too
-        assert (
-            "epochs" not in said(case(winning_ranges=walk, goal=goal)).replace("up to", "").split("keeps the deadline")[-1]
-        )
-        assert "whatever the number" not in said(case(goal=goal))
-    assert "whatever the number" not in said(case(CHEAP))  # of one
-    wrong = (WinningRange(first=1, last=30, estimate=FAST), WinningRange(first=31, last=None, estimate=CHEAP))
-    assert "would win" not in said(case(winning_ranges=wrong))  # of 10 epochs it is not the best: rounding has chosen it
+def test_a_batch_size_is_described_only_if_it_differs_from_the_chosen_one() -> None:
     larger = replace(FAST, candidate=replace(FAST.candidate, batch_size=256))
-    assert "from 31 epochs on, at batch 64, aws a2 would win" in said(case(CHEAP, FAST, larger, winning_ranges=walk))
+    assert values(context(CHEAP, larger), "other_extreme")["machine"] == A2 | {"batch_size": 256}
 
 
-def test_a_limit_that_rounds_up_to_where_the_chosen_one_keeps_it_too_is_not_told() -> None:
-    a_second_less = make_estimate(candidate=FAST.candidate, usd=FAST.usd, seconds=Interval.within_factor(3599.9, 2))
-    assert "with a deadline below" not in said(case(CHEAP, a_second_less))
-    assert "with a deadline below 2 h: aws a2, 30 min, 3.00 $, which keeps --deadline 1h" in said(case())
-    a_cent_less = replace(CHEAP, usd=Interval.within_factor(2.9999, 2))
-    assert "with a budget below" not in said(case(FAST, a_cent_less, goal=Goal(kind="fastest")))
+MIDDLE = make_estimate(
+    candidate=make_candidate(offer=make_offer(vm_type=make_vm_type(name="mid", gpu=make_gpu(name="L4")))),
+    usd=Interval.within_factor(1.2, 1.1),
+    seconds=Interval.within_factor(2000.0, 1.1),
+)
+FRONT = front((CHEAP, MIDDLE, FAST))
 
 
-def test_what_an_early_figure_leaves_out_is_not_called_spot() -> None:
-    better = make_estimate(usd=Interval.within_factor(0.5, 2))
-    assert "1 that would be better is too late for what is wanted early" in said(case(CHEAP, FAST, may=(better, CHEAP)))
-    spot = replace(better, candidate=replace(better.candidate, offer=make_offer(market="spot")))
-    assert "1 spot offer that would be better is not relied on" in said(case(CHEAP, FAST, may=(spot, CHEAP)))
+def test_the_knee_is_another_machine_or_the_choice() -> None:
+    assert knee(FRONT) == MIDDLE
+    found = values(context(CHEAP, MIDDLE, FAST, front=FRONT, knee=MIDDLE), "knee")
+    assert found["machine"] == G4DN | {"machine": "mid"}
+    assert found["time_ratio"] == pytest.approx(2000 / 3600)
+    by_weight = context(MIDDLE, CHEAP, FAST, goal=Goal(kind="weighted", weight_time=0.5), front=FRONT, knee=MIDDLE)
+    assert values(by_weight, "chosen_is_knee") == {"front": 3}
 
 
-def test_a_single_candidate_is_spoken_of_as_one() -> None:
-    goal = Goal(deadline_seconds=43_200.0, budget_usd=20.0)
-    assert said(case(CHEAP, goal=goal)).startswith(
-        "cheapest of 1 candidate (1 machine type) that ends within 12 h and costs at most 20.00 $ with 90 % confidence"
+def test_a_rejected_knee_is_not_mentioned() -> None:
+    goal = Goal(budget_usd=2.1)
+    assert {"knee", "chosen_is_knee"}.isdisjoint(
+        codes(context(CHEAP, goal=goal, eligible=(CHEAP, FAST), front=FRONT, knee=FAST))
     )
 
 
-def test_the_baseline_itself_is_named_as_such() -> None:
-    assert "it is the baseline itself" in said(case(baseline=CHEAP, delta=1.0))
+def test_the_baseline_is_compared_by_speed_up_and_cost_ratio() -> None:
+    """Twice as fast for three times the cost: Δ = 2/3."""
+    found = context(FAST, CHEAP, goal=Goal(kind="fastest"), baseline=CHEAP, delta=2 / 3)
+    assert values(found, "compared_with_baseline") == {
+        "machine": G4DN,
+        "speed_up": 2.0,
+        "cost_ratio": 3.0,
+        "delta": 2 / 3,
+    }
+    assert "chosen_is_baseline" in codes(context(baseline=CHEAP, delta=1.0))
 
 
-def test_a_program_that_counts_in_iterations() -> None:
-    text = said(case(planned_iterations=100_000, iterations_per_epoch=7))
-    assert "the program counts in iterations: 100 000 of them are 14 286 epochs" in text
-    assert "1 iteration is 1 epoch" in said(case(planned_iterations=1, iterations_per_epoch=1))
-    assert "150 of them are 1.5 epochs" in said(case(planned_iterations=150, iterations_per_epoch=100))
+def test_the_meaning_of_the_weights_is_given_in_time_and_money() -> None:
+    """Least time 1800 s, least cost $1: a weight of 0.25 values an hour at 1/3 · $2; 0.25·2 + 0.75·1 = 1.25."""
+    found = context(CHEAP, FAST, goal=Goal(kind="weighted", weight_time=0.25))
+    assert values(found, "weights") == {
+        "weight_time": 0.25,
+        "time_ratio": 2.0,
+        "cost_ratio": 1.0,
+        "score": 1.25,
+        "usd_per_hour": pytest.approx(2 / 3),
+    }
+    assert values(found, "other_extreme")["kind"] == "fastest"
+    assert {"fewer_epochs", "more_epochs", "best_for_any_epochs"}.isdisjoint(codes(found))
 
 
-def test_what_was_assumed_is_said() -> None:
-    text = said(case(profile=make_profile(validation_seconds=()), guessed_epochs="10 epochs are assumed", foreign=9))
-    assert "10 epochs are assumed" in text
-    assert "validation is not in the estimate" in text
-    assert "9 offers of TPUs and Trainium" in text
-    assert "seen on 2026-08-22 (2 months old)" in text
+def test_a_better_spot_candidate_is_mentioned_with_the_argument_that_allows_it() -> None:
+    found = find(context(CHEAP, FAST, estimates=(SPOT,)), "spot_would_be_better")
+    assert found is not None
+    assert found.arguments == {"spot": True}
+    assert found.values == {"machine": G4DN | {"market": "spot"}, "usd": 0.2, "interruptions": None}
 
 
-def test_a_cheaper_spot_offer_is_mentioned_with_its_catch() -> None:
-    spot = make_estimate(candidate=make_candidate(offer=make_offer(market="spot")), usd=Interval.within_factor(0.2, 2))
-    text = said(case(CHEAP, FAST, estimates=(spot, CHEAP, FAST)))
-    assert "aws g4dn.xlarge spot would cost 0.20 $" in text
-    assert "only with --spot" in text
+def test_a_spot_candidate_beyond_the_deadline_is_not_mentioned() -> None:
+    late = replace(SPOT, seconds=Interval.within_factor(9000.0, 2), phases=in_phases(9000.0))
+    goal = Goal(kind="cheapest", deadline_seconds=10_000.0)
+    assert "spot_would_be_better" not in codes(context(CHEAP, FAST, goal=goal, estimates=(late,)))
 
 
-def test_each_basis_says_why_it_is_believed() -> None:
-    for basis in ("measured", "scaled", "extrapolated"):
-        assert f"{basis}:" in said(case(replace(CHEAP, basis=basis)))
+def test_spot_is_not_suggested_if_it_was_allowed() -> None:
+    assert "spot_would_be_better" not in codes(context(CHEAP, FAST, estimates=(SPOT,), spot=True))
 
 
-def test_only_a_wide_interval_is_called_so() -> None:
+def test_for_the_fastest_goal_a_cheaper_spot_candidate_may_be_hardly_slower() -> None:
+    fast = Goal(kind="fastest")
+    offer = make_offer(vm_type=A100, market="spot")
+    near, far = (
+        make_estimate(
+            candidate=make_candidate(offer=offer),
+            usd=Interval.within_factor(1.0, 2),
+            seconds=Interval.within_factor(seconds, 2),
+        )
+        for seconds in (1900.0, 2100.0)
+    )
+    assert "spot_would_be_better" in codes(context(FAST, CHEAP, goal=fast, estimates=(near,)))
+    assert "spot_would_be_better" not in codes(context(FAST, CHEAP, goal=fast, estimates=(far,)))
+
+
+def test_if_only_a_split_plan_is_within_the_limits_nothing_else_is_a_reason() -> None:
+    goal = Goal(kind="cheapest", deadline_seconds=3000.0)
+    split = Reason(topic="why", code="split_plan")
+    found = context(FAST, goal=goal, eligible=(CHEAP, FAST), more_why=(split,))
+    why, *others = (each for each in reasons(found) if each.topic == "why")
+    assert (why.code, why.values["candidates"], others) == ("no_single_machine_within_limits", 2, [split])
+    (change,) = (each for each in reasons(found) if each.topic == "changes")
+    assert (change.code, change.arguments) == ("looser_deadline", {"deadline": "2h"})
+
+
+def test_further_reasons_for_the_choice_come_last() -> None:
+    split = Reason(topic="why", code="split_plan")
+    assert [each for each in reasons(context(more_why=(split,))) if each.topic == "why"][-1] == split
+
+
+# certainty
+
+
+def test_an_uncertain_ranking_has_the_probability_that_the_other_is_better() -> None:
+    near = replace(FAST, usd=Interval.within_factor(1.5, 2))
+    found = values(context(CHEAP, near), "ranking_uncertain")
+    assert found["machine"] == A2
+    assert found["ratio"] == 1.5
+    assert found["probability"] == pytest.approx(0.248, abs=0.001)
+    assert found["others"] == 0
+    assert found["bargain"] == A2 | {"ratio": 0.5, "is_first": True}
+    assert "ranking_uncertain" not in codes(context(CHEAP, near, goal=Goal(kind="cheapest", confidence=0.7)))
+
+
+def test_the_fastest_of_several_uncertain_candidates_is_a_bargain() -> None:
+    near = replace(FAST, usd=Interval.within_factor(1.5, 2))
+    nearly = replace(near, candidate=replace(near.candidate, batch_size=128))
+    slow = make_estimate(candidate=near.candidate, usd=near.usd)
+    assert values(context(CHEAP, near, nearly), "ranking_uncertain")["others"] == 1
+    found = values(context(CHEAP, slow, nearly), "ranking_uncertain")
+    assert found["bargain"] == A2 | {"batch_size": 128, "ratio": 0.5, "is_first": False}
+
+
+def test_the_cheapest_of_several_about_equally_fast_candidates_is_a_bargain() -> None:
+    nearly = replace(CHEAP, seconds=Interval.within_factor(2000.0, 2), phases=in_phases(2000.0))
+    fastest = Goal(kind="fastest")
+    bargain = values(context(FAST, nearly, goal=fastest), "ranking_uncertain")["bargain"]
+    assert bargain == G4DN | {"ratio": pytest.approx(1 / 3), "is_first": True}
+    as_expensive = replace(nearly, usd=FAST.usd)
+    assert values(context(FAST, as_expensive, goal=fastest), "ranking_uncertain")["bargain"] is None
+
+
+def test_the_price_ranks_two_offers_with_one_prediction() -> None:
+    more_expensive = replace(
+        CHEAP, usd=Interval.within_factor(1.1, 2), candidate=make_candidate(offer=make_offer(region="elsewhere"))
+    )
+    assert "ranking_uncertain" not in codes(context(CHEAP, more_expensive))
+
+
+def test_a_clear_winner_has_a_certain_ranking() -> None:
+    assert "ranking_uncertain" not in codes(context(CHEAP, replace(FAST, usd=Interval.within_factor(100.0, 2))))
+
+
+def test_the_uncertainty_of_the_epochs_does_not_make_a_ranking_uncertain() -> None:
+    """The chosen estimate includes it, the ordered ones do not."""
+    narrow, other = (replace(e, usd=Interval.within_factor(e.usd.value, 1.05)) for e in (CHEAP, FAST))
+    found = context(narrow, other)
+    assert "ranking_uncertain" not in codes(replace(found, chosen=replace(narrow, usd=Interval.within_factor(1.0, 9))))
+
+
+@pytest.mark.parametrize("basis", ["measured", "scaled", "extrapolated"])
+def test_the_basis_is_the_first_statement_of_certainty(basis: str) -> None:
+    first = codes(context(replace(CHEAP, basis=basis)), "certainty")[0]  # type: ignore[arg-type]  # one of the three
+    assert first.startswith(f"basis_{basis}")
+
+
+def test_only_a_wide_interval_is_called_wide() -> None:
     narrow = replace(CHEAP, iteration_seconds=Interval.within_factor(0.1, 1.2))
-    assert "hence the wide interval" in said(case(CHEAP))
-    assert "hence the wide interval" not in said(case(narrow))
+    assert values(context(CHEAP), "basis_extrapolated")["wide"] is True
+    assert values(context(narrow), "basis_extrapolated")["wide"] is False
 
 
-def test_a_slice_is_moved_from_a_slice_not_from_a_gpu() -> None:
+def test_a_scaled_time_has_the_machine_it_was_measured_on() -> None:
+    scaled = replace(CHEAP, basis="scaled")
+    same = make_profile(
+        host=Host(name="h", gpu="T4", gpus=1, vm_type="aws/g4dn.xlarge"), device="cuda", micro_batch_size=32
+    )
+    assert values(context(scaled, profile=same), "basis_scaled_from_same_machine")["batch_size"] == 32
+    other = make_profile(host=Host(name="h", gpu="V100", gpus=1, vm_type="aws/p3.2xlarge"), device="cuda")
+    found = values(context(scaled, profile=other), "basis_scaled_from_gpu")
+    assert (found["from_gpu"], found["to_gpu"]) == ("V100", "T4")
     slice_ = make_vm_type(provider="local", name="half", gpu=None, gpus=0, vcpus=0.5)
-    moved = replace(CHEAP, basis="scaled", candidate=make_candidate(offer=make_offer(vm_type=slice_, market="own")))
+    sliced = replace(scaled, candidate=make_candidate(offer=make_offer(vm_type=slice_, market="own")))
     taken = make_profile(host=Host(name="here", vm_type="local/one"))
-    assert "was taken on local/one and moved to this slice by the work" in said(case(moved, profile=taken))
+    assert values(context(sliced, profile=taken), "basis_scaled_from_slice")["machine"] == "local/one"
 
 
-def billed(estimate: Estimate, *lines: BillLine, **changes: object) -> Estimate:
+def test_a_suggested_probe_replaces_the_advice_to_profile_there() -> None:
+    assert values(context(), "basis_extrapolated")["profile_on"] == "aws/g4dn.xlarge"
+    probe = Reason(topic="certainty", code="probes_would_decide")
+    found = context(probe=probe)
+    assert values(found, "basis_extrapolated")["profile_on"] is None
+    assert codes(found, "certainty")[-1] == "probes_would_decide"
+
+
+# changes
+
+
+def ranges(*found: tuple[int, int | None, Estimate]) -> tuple[WinningRange, ...]:
+    return tuple(WinningRange(first=first, last=last, estimate=estimate) for first, last, estimate in found)
+
+
+def test_the_winners_at_fewer_and_at_more_epochs_are_named() -> None:
+    fewer = context(winning_ranges=ranges((1, 3, FAST), (4, None, CHEAP)))
+    assert values(fewer, "fewer_epochs") == {"epochs": 3, "machine": A2, "batch_size": None}
+    more = context(winning_ranges=ranges((1, 3000, CHEAP), (3001, None, FAST)))
+    assert values(more, "more_epochs") == {"epochs": 3001, "machine": A2, "batch_size": None}
+    assert values(context(), "best_for_any_epochs") == {"goal": "cheapest", "batch_size": None}
+
+
+EPOCHS = {"fewer_epochs", "more_epochs", "best_for_any_epochs"}
+
+
+@pytest.mark.parametrize("goal", [Goal(deadline_seconds=9e9), Goal(budget_usd=9e9)])
+def test_with_a_limit_no_winners_at_other_epochs_are_named(goal: Goal) -> None:
+    """With fewer epochs others would be within the limit too."""
+    walk = ranges((1, 30, CHEAP), (31, None, FAST))
+    assert EPOCHS.isdisjoint(codes(context(winning_ranges=walk, goal=goal)))
+    assert EPOCHS.isdisjoint(codes(context(goal=goal)))
+
+
+def test_winners_at_other_epochs_need_an_alternative_and_a_range_with_the_choice() -> None:
+    assert EPOCHS.isdisjoint(codes(context(CHEAP)))
+    rounding_decided = ranges((1, 30, FAST), (31, None, CHEAP))
+    assert EPOCHS.isdisjoint(codes(context(winning_ranges=rounding_decided)))
+
+
+def test_winners_at_other_epochs_have_the_batch_size_if_several_are_in_order() -> None:
+    larger = replace(FAST, candidate=replace(FAST.candidate, batch_size=256))
+    walk = ranges((1, 30, CHEAP), (31, None, FAST))
+    assert values(context(CHEAP, FAST, larger, winning_ranges=walk), "more_epochs")["batch_size"] == 64
+
+
+def test_a_tighter_deadline_names_the_candidate_within_it() -> None:
+    """CHEAP takes 2 h at most, FAST 1 h."""
+    found = find(context(), "tighter_deadline")
+    assert found is not None
+    assert found.arguments == {"deadline": "1h"}
+    assert found.values == {"below": 7200.0, "machine": A2, "seconds": 1800.0, "usd": 3.0}
+
+
+def test_a_tighter_limit_that_rounds_to_the_same_is_not_mentioned() -> None:
+    a_second_less = make_estimate(candidate=FAST.candidate, usd=FAST.usd, seconds=Interval.within_factor(3599.9, 2))
+    assert "tighter_deadline" not in codes(context(CHEAP, a_second_less))
+    a_cent_less = replace(CHEAP, usd=Interval.within_factor(2.9999, 2))
+    assert "tighter_budget" not in codes(context(FAST, a_cent_less, goal=Goal(kind="fastest")))
+
+
+def test_more_epochs_within_the_deadline_are_counted() -> None:
+    """10 epochs take 2 h at most: 3 h are enough for 15."""
+    found = context(goal=Goal(deadline_seconds=10_800.0))
+    assert values(found, "epochs_within_deadline") == {"epochs": 15}
+    assert "epochs_within_deadline" not in codes(context(goal=Goal(deadline_seconds=7500.0)))
+    assert "epochs_within_deadline" not in codes(context())
+
+
+def test_a_looser_deadline_is_mentioned_if_it_saves_money() -> None:
+    found = find(context(FAST, goal=Goal(deadline_seconds=4000.0), eligible=(CHEAP, FAST)), "looser_deadline")
+    assert found is not None
+    assert (found.arguments, found.values["machine"], found.values["usd"]) == ({"deadline": "2h"}, G4DN, 1.0)
+
+
+def test_tighter_and_looser_budgets_are_mentioned() -> None:
+    tighter = find(context(FAST, CHEAP, goal=Goal(kind="fastest")), "tighter_budget")
+    assert tighter is not None
+    assert (tighter.arguments, tighter.values["below"], tighter.values["machine"]) == ({"budget": "2.00"}, 6.0, G4DN)
+    looser = find(context(CHEAP, goal=Goal(kind="fastest", budget_usd=3.0), eligible=(CHEAP, FAST)), "looser_budget")
+    assert looser is not None
+    assert (looser.arguments, looser.values["machine"], looser.values["seconds"]) == ({"budget": "6.00"}, A2, 1800.0)
+
+
+def test_the_break_even_price_is_given_if_a_provider_sets_it() -> None:
+    """Three times the cost: 3 × $0.526/h."""
+    found = values(context(), "price_rise")
+    assert (found["machine"], found["other"], found["usd_per_hour"]) == (G4DN, A2, 0.526)
+    assert found["break_even_usd_per_hour"] == pytest.approx(1.578)
+    assert "price_rise" not in codes(context(FAST, CHEAP, goal=Goal(kind="fastest")))
+    own = replace(CHEAP, candidate=make_candidate(offer=make_offer(market="own")))
+    assert "price_rise" not in codes(context(own, FAST))
+
+
+# charges
+
+
+def billed(estimate: Estimate, *lines: BillLine, starting: float = 0.0, **changes: Any) -> Estimate:
+    """The estimate with a bill of these lines and the rest, and with a boot of `starting` seconds."""
     rest = BillLine(
         name="all else", usd=Interval.exactly(estimate.usd.value - sum(each.usd.value for each in lines)), how="rest"
     )
@@ -193,254 +438,133 @@ def billed(estimate: Estimate, *lines: BillLine, **changes: object) -> Estimate:
         usd_per_hour=1.0,
         prices_seen_on=NOON.date(),
     )
-    return replace(estimate, bill=bill, **changes)  # type: ignore[arg-type]  # fields by name
+    phases = in_phases(estimate.seconds.value, boot=starting) if starting else estimate.phases
+    return replace(estimate, **({"bill": bill, "phases": phases} | changes))
 
 
-def in_phases(estimate: Estimate, **seconds: float) -> tuple[Phase, ...]:
-    rest = estimate.seconds.value - sum(seconds.values())
-    named = {name.replace("_", " "): each for name, each in seconds.items()} | {"steady iterations": rest}
-    return tuple(Phase(name=name, seconds=Interval.exactly(each)) for name, each in named.items())  # type: ignore[arg-type] # a name that mypy cannot narrow
+def in_phases(total: float, **seconds: float) -> tuple[Phase, ...]:
+    """Phases of these names, and steady iterations for the rest."""
+    named = {name.replace("_", " "): each for name, each in seconds.items()}
+    steady = {"steady iterations": total - sum(seconds.values())}
+    return tuple(
+        Phase(name=name, seconds=Interval.within_factor(each, 2))  # type: ignore[arg-type]  # a name mypy cannot narrow
+        for name, each in (named | steady).items()
+    )
 
 
-def test_a_start_that_takes_long_is_told() -> None:
-    short = billed(CHEAP, phases=in_phases(CHEAP, boot=300.0, setup=900.0))
-    assert "starting the machine takes 20 min of the 60 min" in said(case(short, FAST))
-    assert "starting the machine" not in said(case(billed(CHEAP, phases=in_phases(CHEAP, boot=300.0)), FAST))
+def test_a_long_start_is_mentioned_with_the_arguments_that_state_it() -> None:
+    found = find(context(billed(CHEAP, starting=1200.0), FAST), "long_start")
+    assert found is not None
+    assert found.values == {"starting_seconds": 1200.0, "seconds": 3600.0}
+    assert set(found.arguments) == {"boot", "setup"}
+    assert "long_start" not in codes(context(billed(CHEAP, starting=300.0), FAST))
 
 
-def test_rounding_that_costs_much_is_told() -> None:
+def test_time_that_is_charged_and_not_used_is_mentioned_if_it_costs_much() -> None:
     line = BillLine(name="minimum charge", usd=Interval.exactly(0.4), how="charged by the hour: 30 min more")
-    assert "0.40 $ of the cost are for time it does not need: charged by the hour" in said(case(billed(CHEAP, line)))
+    assert values(context(billed(CHEAP, line)), "unused_time")["usd"] == 0.4
+    small = replace(line, usd=Interval.exactly(0.05))
+    assert "unused_time" not in codes(context(billed(CHEAP, small)))
 
 
-def test_the_rule_of_charging_is_told_with_the_price() -> None:
-    assert "(2 months old), charged by the minute" in said(case(billed(CHEAP), FAST))
+def test_the_billing_rule_comes_with_the_date_of_the_price() -> None:
+    found = values(context(billed(CHEAP), FAST), "price_seen")
+    assert found == {"seen_on": "2026-08-22", "today": "2026-11-16", "billing": Billing(increment_seconds=60.0).words}
+    assert values(context(), "price_seen")["billing"] is None
 
 
-def test_a_plan_of_before_there_were_bills_has_its_reasons() -> None:
-    assert said(case()).endswith("seen on 2026-08-22 (2 months old)")
+RATE = Interruptions(per_hour=Interval.exactly(0.3), source="traces of 11 zones")
+INTERRUPTED = billed(
+    CHEAP,
+    phases=in_phases(3600.0, spot_rework=600.0),
+    interruptions=Interval(value=1.62, low=0, high=4),
+    checkpoint_every_seconds=840.0,
+)
 
 
-def test_spot_tells_how_often_it_will_be_interrupted_and_what_that_assumes() -> None:
-    spot = billed(
+def test_interruptions_on_spot_are_counted_with_what_they_assume() -> None:
+    found = context(INTERRUPTED, FAST, spot=True, interruptions=RATE)
+    assert values(found, "spot_interruptions") == {
+        "interruptions": 1.62,
+        "low": 0,
+        "high": 4,
+        "rework_seconds": 600.0,
+        "source": "traces of 11 zones",
+    }
+    assert values(found, "assumed_checkpoints") == {"every_seconds": 840.0}
+    assert values(found, "spot_price_age")["factor"] == 1.93
+
+
+def test_own_checkpoints_and_none_are_distinguished() -> None:
+    own = context(INTERRUPTED, interruptions=RATE, profile=make_profile(checkpoint_seconds=(2.0,)))
+    assert "own_checkpoints" in codes(own)
+    none = context(replace(INTERRUPTED, checkpoint_every_seconds=None), interruptions=RATE)
+    assert "no_checkpoints" in codes(none)
+
+
+def test_an_estimate_without_a_bill_has_no_charges() -> None:
+    assert codes(context(), "charges") == []
+
+
+# assumptions
+
+
+def test_iterations_are_converted_to_epochs() -> None:
+    found = context(planned_iterations=10_000, iterations_per_epoch=400)
+    assert values(found, "iterations_planned") == {"iterations": 10_000, "epochs": 25.0}
+
+
+def test_a_batch_larger_than_the_data_set_is_mentioned() -> None:
+    large = make_profile(samples=50, micro_batch_size=64)
+    assert values(context(profile=large), "batch_larger_than_data_set") == {"batch_size": 64, "samples": 50}
+
+
+def test_missing_measurements_and_left_out_offers_are_mentioned() -> None:
+    assumed = reason("assumptions", "epochs_assumed", {"epochs": "N"}, epochs=10)
+    found = context(profile=make_profile(validation_seconds=()), epochs=(assumed,), incompatible_offers=9)
+    assert assumed in reasons(found)
+    assert {"validation_not_measured", "memory_unknown"} <= set(codes(found))
+    assert values(found, "incompatible_offers") == {"offers": 9}
+    assert codes(found)[-1] == "price_seen"
+
+
+def test_several_gpus_and_idle_gpus_are_mentioned() -> None:
+    big = make_offer(vm_type=make_vm_type(name="big", gpus=4))
+    eight = replace(CHEAP, candidate=make_candidate(offer=big, nodes=2))
+    assert values(context(eight, FAST), "limited_by")["gpus"] == 8
+    assert values(context(eight, FAST), "several_gpus_assumed") == {"gpus": 8}
+    several = make_profile(world_size=2)
+    assert "several_gpus_assumed" not in codes(context(eight, FAST, profile=several))
+    one = replace(CHEAP, candidate=make_candidate(offer=big))
+    assert values(context(one, FAST), "idle_gpus") == {"used": 1, "available": 4}
+
+
+def test_compared_batch_sizes_come_with_their_epochs() -> None:
+    larger = replace(FAST, candidate=replace(FAST.candidate, batch_size=256))
+    same = context(CHEAP, larger)
+    assert values(same, "same_epochs_at_batch_sizes") == {"batch_size": 64, "batch_sizes": (64, 256)}
+    different = context(CHEAP, replace(larger, epochs=14))
+    assert values(different, "epochs_by_batch_size") == {
+        "batch_size": 64,
+        "batch_sizes": (64, 256),
+        "epochs": (10, 14),
+    }
+    predicted = reason("assumptions", "epochs_at_batch_size", batch_size=64)
+    assert "same_epochs_at_batch_sizes" not in codes(context(CHEAP, larger, epochs=(predicted,)))
+
+
+def test_a_plan_with_everything_to_mention_has_about_a_dozen_reasons() -> None:
+    found = context(
         CHEAP,
-        phases=in_phases(CHEAP, spot_rework=600.0),
-        interruptions=Interval(value=1.62, low=0, high=4),
-        checkpoint_every_seconds=840.0,
-    )
-    rate = Interruptions(per_hour=Interval.exactly(0.3), source="traces of 11 zones")
-    text = said(case(spot, FAST, spot=True, interruptions=rate))
-    assert "1.6 interruptions are expected (90 %: 0 to 4), which add 10 min; the rate is from traces of 11" in text
-    assert "a checkpoint every 14 min is assumed" in text
-    assert "its spot price is 2 months old: nine in ten of such age were within a factor of 1.9" in text
-
-
-def test_iterations_that_the_program_counts_are_told_as_epochs() -> None:
-    text = said(case(planned_iterations=10_000, iterations_per_epoch=391))
-    assert "10 000 of them are 25.6 epochs" in text
-
-
-def test_a_scaled_time_says_from_where_it_was_moved() -> None:
-    scaled = replace(CHEAP, basis="scaled")
-    there = make_profile(
-        host=Host(name="h", gpu="T4", gpus=1, vm_type="aws/g4dn.xlarge"), device="cuda", micro_batch_size=32
-    )
-    assert "on this machine type at batch size 32" in said(case(scaled, profile=there))
-    elsewhere = make_profile(host=Host(name="h", gpu="V100", gpus=1, vm_type="aws/p3.2xlarge"), device="cuda")
-    assert "on V100 and moved to T4" in said(case(scaled, profile=elsewhere))
-
-
-def test_sentences_come_by_topic_and_flat_in_the_same_order() -> None:
-    whole = case(billed(CHEAP), FAST, probe="8 minutes on aws a2 (0.14 $) would settle it", foreign=3)
-    by_topic = grouped(whole)
-    assert list(by_topic) == ["why", "sure?", "what would change it", "charged", "assumed"]
-    assert reasons(whole) == tuple(sentence for group in by_topic.values() for sentence in group)
-    assert by_topic["sure?"][-1] == "8 minutes on aws a2 (0.14 $) would settle it"
-    assert by_topic["assumed"][-1].startswith("its price was seen on")
-
-
-def test_a_probe_that_is_offered_stands_in_for_the_general_advice() -> None:
-    assert "trainfare profile --on" in said(case())
-    assert "trainfare profile --on" not in said(case(probe="8 minutes on aws a2 (0.14 $) would settle it"))
-
-
-def test_a_full_house_stays_readable() -> None:
-    """At most about a dozen sentences where everything is there to be told."""
-    middle = make_estimate(
-        candidate=make_candidate(offer=make_offer(vm_type=make_vm_type(name="mid", gpu=make_gpu(name="L4")))),
-        usd=Interval.within_factor(1.2, 1.1),
-        seconds=Interval.within_factor(2000.0, 1.1),
-    )
-    every = (CHEAP, middle, FAST)
-    walk = (WinningRange(first=1, last=30, estimate=FAST), WinningRange(first=31, last=None, estimate=CHEAP))
-    full = case(
-        *every,
+        MIDDLE,
+        FAST,
         goal=Goal(kind="cheapest", deadline_seconds=9000.0),
-        front=front(every),
-        knee=knee(front(every)),
+        front=FRONT,
+        knee=knee(FRONT),
         baseline=FAST,
         delta=1.5,
-        winning_ranges=walk,
-        probe="8 minutes on aws a2 (0.14 $) would settle it",
-        guessed_epochs="10 epochs are assumed",
-        foreign=12,
+        probe=Reason(topic="certainty", code="probes_would_decide"),
+        epochs=(reason("assumptions", "epochs_assumed", epochs=10),),
+        incompatible_offers=12,
     )
-    assert 10 <= len(reasons(full)) <= 14
-
-
-def test_what_the_weights_meant_is_told_in_time_and_money() -> None:
-    """IdealPoint time 1800 s, least cost 1 $: with 0.25 an hour is worth 1/3 · 2 $; 0.25·2 + 0.75·1 = 1.25."""
-    goal = Goal(kind="weighted", weight_time=0.25)
-    text = said(case(CHEAP, FAST, goal=goal))
-    assert text.startswith("best by these weights of 2 candidates")
-    assert (
-        "with time weighed at 0.25 and cost at 0.75: it takes 2 × the least time and costs 1 × the least cost" in text
-    )
-    assert "1.25 in all; so weighed, an hour less is worth 0.67 $" in text
-    assert "the fastest, aws a2, takes 0.5 × the time and costs 3 × as much" in text
-    assert "epochs" not in "".join(grouped(case(CHEAP, FAST, goal=goal))["what would change it"])
-
-
-def test_the_next_best_are_told_with_what_they_lose() -> None:
-    assert "next: aws a2 (−30 min, +2.00 $)" in said(case())
-
-
-def test_the_knee_is_named_or_is_the_choice() -> None:
-    middle = make_estimate(
-        candidate=make_candidate(offer=make_offer(vm_type=make_vm_type(name="mid"))),
-        usd=Interval.within_factor(1.2, 2),
-        seconds=Interval.within_factor(2000.0, 2),
-    )
-    every = front((CHEAP, middle, FAST))
-    assert "begins to cost much from aws mid on, which takes 0.56 × the time and costs 1.2 × as much" in said(
-        case(CHEAP, middle, FAST, front=every, knee=knee(every))
-    )
-    assert "of the 3 on the Pareto front it is where more speed begins to cost much" in said(
-        case(middle, CHEAP, FAST, goal=Goal(kind="weighted", weight_time=0.5), front=every, knee=knee(every))
-    )
-
-
-def test_a_baseline_is_answered_with_the_speed_up_for_each_fold_of_cost() -> None:
-    """Twice as fast for three times the cost: Δ = 2/3."""
-    text = said(case(FAST, CHEAP, goal=Goal(kind="fastest"), baseline=CHEAP, delta=2 / 3))
-    assert "against aws g4dn.xlarge it is 2 × as fast for 3 × the cost: Δ, the speed-up for each fold of cost" in text
-    assert text.count("is 0.67") == 1
-
-
-def changed(case: Case) -> str:
-    return "".join(grouped(case)["what would change it"])
-
-
-def test_a_shorter_deadline_names_who_would_keep_it() -> None:
-    """CHEAP takes 2 h at the most, FAST 1 h."""
-    assert "with a deadline below 2 h: aws a2, 30 min, 3.00 $, which keeps --deadline 1h" in changed(case())
-
-
-def test_with_time_to_spare_more_epochs_are_told_of() -> None:
-    """10 epochs take 2 h at the most: 3 h are enough for 15."""
-    assert "up to 15 epochs it keeps the deadline" in changed(case(goal=Goal(deadline_seconds=10_800.0)))
-    assert "up to" not in changed(case(goal=Goal(deadline_seconds=7500.0)))
-    assert "up to" not in changed(case())
-
-
-def test_a_deadline_that_costs_money_names_the_one_that_would_not() -> None:
-    goal = Goal(kind="cheapest", deadline_seconds=4000.0)
-    assert "with --deadline 2h: aws g4dn.xlarge, 60 min, 1.00 $" in changed(case(FAST, goal=goal, may=(CHEAP, FAST)))
-
-
-def test_a_budget_likewise() -> None:
-    fastest = Goal(kind="fastest")
-    assert ("with a budget below 6.00 $: aws g4dn.xlarge, 60 min, 1.00 $, which keeps --budget 2.00") in changed(
-        case(FAST, CHEAP, goal=fastest)
-    )
-    goal = Goal(kind="fastest", budget_usd=3.0)
-    assert "with --budget 6.00: aws a2, 30 min, 3.00 $" in changed(case(CHEAP, goal=goal, may=(CHEAP, FAST)))
-
-
-def test_the_price_at_which_another_would_be_cheaper_is_told() -> None:
-    """Three times the cost: 3 × 0.526 $/h."""
-    assert "if aws g4dn.xlarge rises above 1.58 $/h (now 0.526): aws a2" in changed(case())
-    assert "rises" not in changed(case(FAST, CHEAP, goal=Goal(kind="fastest")))
-    own = replace(CHEAP, candidate=make_candidate(offer=make_offer(market="own")))
-    assert "rises" not in changed(case(own, FAST))
-
-
-def test_several_gpus_are_told_and_what_that_assumes() -> None:
-    big = make_offer(vm_type=make_vm_type(name="big", gpus=4))
-    four = replace(CHEAP, candidate=make_candidate(offer=big, nodes=2))
-    text = said(case(four, FAST))
-    assert "an iteration takes 100 ms on 8 GPUs" in text
-    assert "it was profiled on one GPU: that the program can train on 8 at once" in text
-    assert "2 × aws big" in said(case(CHEAP, four))
-    one = replace(CHEAP, candidate=make_candidate(offer=big))
-    assert "it uses 1 of 4 GPUs: the machine is charged in full and the rest stands idle" in said(case(one, FAST))
-
-
-def test_batch_sizes_that_were_compared_are_told_with_their_epochs() -> None:
-    larger = replace(FAST, candidate=replace(FAST.candidate, batch_size=256))
-    same = said(case(CHEAP, larger))
-    assert "batch size 64 is the best of 64 and 256; the same number of epochs is assumed at each" in same
-    assert "aws a2 at batch 256" in same
-    more = said(case(CHEAP, replace(larger, epochs=14)))
-    assert "batch size 64 is the best of 64 and 256, at which 10 and 14 epochs are expected" in more
-    assert "as told" in said(case(CHEAP, larger, batch_epochs="as told"))
-
-
-def test_legs_are_told_as_they_are_given() -> None:
-    assert "in two legs: epochs 1 – 5 on aws a2" in said(case(legs=("in two legs: epochs 1 – 5 on aws a2",)))
-
-
-def test_a_spot_offer_that_misses_the_deadline_is_not_praised() -> None:
-    spot = make_estimate(
-        candidate=make_candidate(offer=make_offer(market="spot")),
-        usd=Interval.within_factor(0.2, 2),
-        seconds=Interval.within_factor(9000.0, 2),
-    )
-    goal = Goal(kind="cheapest", deadline_seconds=10_000.0)
-    assert "on spot" not in said(case(CHEAP, FAST, goal=goal, estimates=(spot, CHEAP, FAST)))
-
-
-def test_where_only_legs_keep_the_limits_nothing_else_is_praised() -> None:
-    goal = Goal(kind="cheapest", deadline_seconds=3000.0)
-    alone = case(FAST, goal=goal, may=(CHEAP, FAST), legs=("in two legs: …",))
-    assert grouped(alone)["why"] == (
-        "none of 2 candidates alone would end within 50 min with 90 % confidence",
-        "in two legs: …",
-    )
-    assert changed(alone) == "with --deadline 2h: aws g4dn.xlarge, 60 min, 1.00 $"
-
-
-def test_the_fastest_is_one_that_keeps_the_limits() -> None:
-    goal = Goal(kind="cheapest", budget_usd=5.0)
-    assert "the fastest" not in said(case(CHEAP, goal=goal, may=(CHEAP, FAST), front=(FAST, CHEAP)))
-
-
-def test_what_looks_better_and_was_not_taken_is_not_relied_on() -> None:
-    """A spot machine that keeps the deadline by its interval, and whose interruptions spoke against it."""
-    spot = make_estimate(
-        candidate=make_candidate(offer=make_offer(market="spot")),
-        usd=Interval.within_factor(0.2, 2),
-        seconds=Interval.within_factor(3000.0, 2),
-    )
-    found = case(CHEAP, FAST, goal=Goal(deadline_seconds=9000.0), spot=True, may=(spot, CHEAP, FAST))
-    text = said(found)
-    assert "cheapest of 2 candidates" in text
-    assert "1 spot offer that would be better is not relied on" in text
-    assert "spot" not in changed(found)
-
-
-def test_equals_are_told_without_a_number() -> None:
-    assert "next: aws a2 (the same time, the same cost)" in said(
-        case(CHEAP, replace(FAST, usd=CHEAP.usd, seconds=CHEAP.seconds, phases=CHEAP.phases))
-    )
-
-
-def test_among_equally_fast_ones_the_bargain_is_told() -> None:
-    nearly = replace(CHEAP, seconds=Interval.within_factor(2000.0, 2), phases=in_phases_of(2000.0))
-    assert "; it costs 0.33 × as much" in said(case(FAST, nearly, goal=Goal(kind="fastest")))
-    as_dear = replace(nearly, usd=FAST.usd)
-    assert "as much" not in grouped(case(FAST, as_dear, goal=Goal(kind="fastest")))["sure?"][-1]
-
-
-def in_phases_of(seconds: float) -> tuple[Phase, ...]:
-    return (Phase(name="steady iterations", seconds=Interval.within_factor(seconds, 2)),)
+    assert 10 <= len(reasons(found)) <= 16

@@ -1,4 +1,4 @@
-"""Every answer is held against asking anew with what was changed."""
+"""Every answer is compared with a new choice under the changed limit or price."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,17 +16,17 @@ from trainfare.model.interval import Interval
 from trainfare.model.plan import Goal
 from trainfare.recommender.choose import IdealPoint, best_of, ideal_point
 from trainfare.recommender.explain.what_if import (
-    Change,
+    LimitChange,
+    break_even_price,
     looser_budget,
     looser_deadline,
-    price_that_changes,
     tighter_budget,
     tighter_deadline,
 )
-from trainfare.recommender.limits import upper_end, within
+from trainfare.recommender.limits import upper_end, within_limits
 
 goals = st.sampled_from([Goal(kind="cheapest"), Goal(kind="fastest"), weighted(0.4), weighted(0.4, confidence=0.5)])
-Ask = Callable[[list[Estimate], Estimate, Goal, IdealPoint], Change | None]
+Ask = Callable[[list[Estimate], Estimate, Goal, IdealPoint], LimitChange | None]
 
 LIMITS: dict[str, tuple[Callable[[Estimate], Interval], Ask, Ask]] = {
     "deadline_seconds": (lambda e: e.seconds, tighter_deadline, looser_deadline),
@@ -39,12 +39,12 @@ def limited(goal: Goal, limit: str, value: float | None) -> Goal:
 
 
 def chosen_of(estimates: list[Estimate], goal: Goal) -> Estimate | None:
-    return best_of(within(estimates, goal), goal, least=ideal_point(estimates))
+    return best_of(within_limits(estimates, goal), goal, ideal=ideal_point(estimates))
 
 
 @pytest.mark.parametrize("limit", LIMITS)
 @given(estimates=some_estimates, goal=goals)
-def test_with_a_tighter_limit_the_named_one_is_chosen(limit: str, estimates: list[Estimate], goal: Goal) -> None:
+def test_with_a_tighter_limit_the_named_candidate_is_chosen(limit: str, estimates: list[Estimate], goal: Goal) -> None:
     read, tighter, _ = LIMITS[limit]
     chosen = chosen_of(estimates, goal)
     assert chosen is not None
@@ -53,16 +53,16 @@ def test_with_a_tighter_limit_the_named_one_is_chosen(limit: str, estimates: lis
         assert all(upper_end(read(e), goal.confidence) >= upper_end(read(chosen), goal.confidence) for e in estimates)
         return
     assert found.below == upper_end(read(chosen), goal.confidence)
-    for asked in (found.least, (found.least + found.below) / 2):
-        assert chosen_of(estimates, limited(goal, limit, asked)) == found.estimate
+    for limit_value in (found.minimum, (found.minimum + found.below) / 2):
+        assert chosen_of(estimates, limited(goal, limit, limit_value)) == found.estimate
     assert chosen_of(estimates, limited(goal, limit, found.below)) == chosen
-    below = chosen_of(estimates, limited(goal, limit, 0.999 * found.least))
+    below = chosen_of(estimates, limited(goal, limit, 0.999 * found.minimum))
     assert below is None or below.candidate != found.estimate.candidate or below != found.estimate
 
 
 @pytest.mark.parametrize("limit", LIMITS)
 @given(estimates=some_estimates, goal=goals, share=st.floats(0, 1))
-def test_with_a_looser_limit_the_named_one_is_chosen(
+def test_with_a_looser_limit_the_named_candidate_is_chosen(
     limit: str, estimates: list[Estimate], goal: Goal, share: float
 ) -> None:
     read, _, looser = LIMITS[limit]
@@ -76,8 +76,8 @@ def test_with_a_looser_limit_the_named_one_is_chosen(
     if found is None:
         assert without.candidate == chosen.candidate
         return
-    assert found.estimate == without == chosen_of(estimates, limited(goal, limit, found.least))
-    assert found.least > (getattr(goal, limit) or 0)
+    assert found.estimate == without == chosen_of(estimates, limited(goal, limit, found.minimum))
+    assert found.minimum > (getattr(goal, limit) or 0)
 
 
 TERMS = Terms(
@@ -89,8 +89,8 @@ TERMS = Terms(
 )
 
 
-def charged(price: float, *, seconds: float = 5000.0, nodes: int = 1, name: str = "m") -> Estimate:
-    """With disk and egress, and time in whole minutes: as a provider charges it."""
+def billed(price: float, *, seconds: float = 5000.0, nodes: int = 1, name: str = "m") -> Estimate:
+    """An estimate with disk and egress, billed by the minute as a provider does it."""
     offer = make_offer(vm_type=make_vm_type(name=name), usd_per_hour=price)
     candidate = make_candidate(offer=offer, nodes=nodes)
     took = Interval.within_factor(seconds, 1.5)
@@ -102,21 +102,21 @@ def charged(price: float, *, seconds: float = 5000.0, nodes: int = 1, name: str 
 
 
 @given(st.floats(0.1, 30), st.floats(0.1, 30), st.integers(1, 4), st.floats(100, 1e5))
-def test_at_the_price_that_changes_it_both_cost_the_same(p: float, q: float, nodes: int, seconds: float) -> None:
-    """The bill made anew at that price."""
-    chosen, second = charged(p, nodes=nodes), charged(q, seconds=seconds, name="second")
-    price = price_that_changes(chosen, second)
+def test_at_the_break_even_price_both_cost_the_same(p: float, q: float, nodes: int, seconds: float) -> None:
+    """Compared with a new bill at that price."""
+    chosen, second = billed(p, nodes=nodes), billed(q, seconds=seconds, name="second")
+    price = break_even_price(chosen, second)
     if price is None:
-        assert charged(1e-9, nodes=nodes).usd.value >= second.usd.value * (1 - 1e-6)
+        assert billed(1e-9, nodes=nodes).usd.value >= second.usd.value * (1 - 1e-6)
         return
-    assert charged(price, nodes=nodes).usd.value == pytest.approx(second.usd.value, rel=1e-9)
+    assert billed(price, nodes=nodes).usd.value == pytest.approx(second.usd.value, rel=1e-9)
     assert (price > p) == (second.usd.value > chosen.usd.value)
 
 
-def test_without_a_bill_cost_goes_by_the_price() -> None:
+def test_without_a_bill_the_cost_is_proportional_to_the_price() -> None:
     chosen = estimate(usd=2.0)
-    assert price_that_changes(chosen, estimate(usd=3.0)) == pytest.approx(1.5 * chosen.candidate.offer.usd_per_hour)
+    assert break_even_price(chosen, estimate(usd=3.0)) == pytest.approx(1.5 * chosen.candidate.offer.usd_per_hour)
 
 
-def test_what_costs_less_than_disk_and_egress_no_price_can_beat() -> None:
-    assert price_that_changes(charged(1.0), estimate(usd=0.001)) is None
+def test_no_price_beats_a_cost_below_disk_and_egress() -> None:
+    assert break_even_price(billed(1.0), estimate(usd=0.001)) is None

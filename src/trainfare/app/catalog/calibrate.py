@@ -1,4 +1,4 @@
-"""Fit the coefficients anew: to tables of measurements, to the user's own profiles, or to both; keep the old ones."""
+"""Fit the coefficients again, to tables of measurements, to the user's own profiles or to both; earlier ones stay."""
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -8,11 +8,18 @@ from pathlib import Path
 
 from trainfare.app.catalog.calibrations import calibration_in_use, read_calibration
 from trainfare.app.catalog.offers import open_catalog
-from trainfare.catalog.calibrations import Calibrations
+from trainfare.catalog.calibrations import CalibrationFolder
 from trainfare.catalog.catalog import Catalog
 from trainfare.errors import UsageError
-from trainfare.estimator.calibration.calibration import Calibration, HeldOutError, fit_calibration, to_json
-from trainfare.estimator.calibration.corrections import Corrections, LearnedCorrections, ObservedRun, learn_corrections
+from trainfare.estimator.calibration.calibration import Calibration
+from trainfare.estimator.calibration.corrections import (
+    Corrections,
+    LearnedCorrections,
+    ObservedRun,
+    learn_corrections,
+)
+from trainfare.estimator.calibration.document import to_json
+from trainfare.estimator.calibration.fit import HeldOutError, fit_calibration
 from trainfare.estimator.gpu.physics import step_seconds
 from trainfare.estimator.step.measured import measured_times
 from trainfare.measurements.read import TABLES, fingerprint, read_measurements
@@ -20,28 +27,32 @@ from trainfare.model.measurement import Measurements
 from trainfare.model.profile import Profile
 from trainfare.settings import Settings, read_settings
 from trainfare.store.open import open_history
+from trainfare.units import format_count, format_number, format_ratio
 
-Tell = Callable[[str], None]
+OnProgress = Callable[[str], None]
+
+MIN_CHANGE = 0.1
+"""A coefficient that changed by a smaller share is not reported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationResult:
-    """What was fitted, what it changed, and what that is worth."""
+    """The fitted calibration, its errors, and what it changed."""
 
     name: str | None
-    """Under which it is kept; None where nothing came of it."""
+    """The name it was stored under; None if nothing was stored."""
     calibration: Calibration
     left_out: tuple[HeldOutError, ...]
-    """By tables; empty where none were given."""
+    """The errors of the fit to tables on held-out rows; empty without tables."""
     learned: LearnedCorrections
-    """By the user's profiles."""
+    """The corrections from the user's profiles."""
     changes: tuple[str, ...]
-    """What is different from before, a sentence each."""
+    """The differences from the calibration before, one sentence each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredCalibration:
-    """One of the calibrations there are."""
+    """One of the stored calibrations."""
 
     name: str
     in_use: bool
@@ -52,57 +63,58 @@ def calibrate(
     *,
     data: Path | None = None,
     try_only: bool = False,
-    on_progress: Tell = lambda _: None,
+    on_progress: OnProgress = lambda _: None,
     settings: Settings | None = None,
 ) -> CalibrationResult:
-    """Refit from the tables in `data`, if given, and from every profile in history that was taken on a GPU.
+    """Fit to the tables in `data`, if given, and learn corrections from every profile in history taken on a GPU.
 
-    The result is kept and used from now on, unless `try_only`, or unless nothing has changed. Corrections by the user's
-    profiles are taken only where they make the error smaller on programs left out.
+    The result is stored and used from now on, unless `try_only` is set or nothing changed. Corrections by the user's
+    profiles are used only if they reduce the error on held-out programs.
     """
     settings = settings or read_settings()
     now = datetime.now(UTC)
     catalog, before = open_catalog(settings), calibration_in_use(settings)
     fitted, left_out = before, tuple[HeldOutError, ...]()
     if data is not None:
-        fitted, left_out = _fitted(data, catalog, before, now, on_progress)
+        fitted, left_out = _fit_tables(data, catalog, before, now, on_progress)
     on_progress("your own profiles")
     with open_history(settings.store) as history:
-        seen = tuple(_seen(history.profiles.all(), catalog, fitted))
-    learned = learn_corrections(seen)
+        runs = tuple(_observed_runs(history.profiles.all(), catalog, fitted))
+    learned = learn_corrections(runs)
     corrections = learned.corrections if learned.helps else Corrections()
     fitted = replace(fitted, corrections=corrections, learned_from=learned.rows if learned.helps else 0)
     changes = tuple(_changes(before, fitted))
     name = None
     if changes and not try_only:
         name = f"{now:%Y%m%d-%H%M%S}"
-        Calibrations(Path(settings.calibrations)).add(name, to_json(replace(fitted, made_at=now)))
+        CalibrationFolder(Path(settings.calibrations)).add(name, to_json(replace(fitted, made_at=now)))
     return CalibrationResult(name=name, calibration=fitted, left_out=left_out, learned=learned, changes=changes)
 
 
 def list_calibrations(settings: Settings | None = None) -> tuple[StoredCalibration, ...]:
-    """The newest first, the shipped one last."""
+    """Every calibration, the newest first and the shipped one last."""
     settings = settings or read_settings()
-    kept = Calibrations(Path(settings.calibrations))
-    current = kept.current()
+    folder = CalibrationFolder(Path(settings.calibrations))
+    current = folder.current()
     return tuple(
-        StoredCalibration(name=name, in_use=name == current, calibration=read_calibration(kept, name)) for name in kept.names()
+        StoredCalibration(name=name, in_use=name == current, calibration=read_calibration(folder, name))
+        for name in folder.names()
     )
 
 
 def use_calibration(name: str, settings: Settings | None = None) -> Calibration:
-    """From now on; `shipped` is the one that came with trainfare."""
+    """Use a stored calibration from now on; `shipped` is the one that came with trainfare."""
     settings = settings or read_settings()
-    kept = Calibrations(Path(settings.calibrations))
-    found = read_calibration(kept, name)
-    kept.use(name)
+    folder = CalibrationFolder(Path(settings.calibrations))
+    found = read_calibration(folder, name)
+    folder.use(name)
     return found
 
 
-def _fitted(
-    data: Path, catalog: Catalog, before: Calibration, now: datetime, on_progress: Tell
+def _fit_tables(
+    data: Path, catalog: Catalog, before: Calibration, now: datetime, on_progress: OnProgress
 ) -> tuple[Calibration, tuple[HeldOutError, ...]]:
-    measurements = _tables(data)
+    measurements = _read_tables(data)
     try:
         return fit_calibration(
             measurements,
@@ -114,31 +126,36 @@ def _fitted(
             on_progress=on_progress,
         )
     except ValueError as error:
-        raise UsageError(f"nothing can be fitted to the tables in {data}: {error}") from error
+        raise UsageError(f"The tables in {data} cannot be fitted: {error}.", field="data") from error
 
 
-def _tables(folder: Path) -> Measurements:
+def _read_tables(folder: Path) -> Measurements:
     if not folder.is_dir():
-        raise UsageError(f"{folder} is not a folder of measurements.")
+        raise UsageError(f"{folder} is not a folder of measurements.", field="data")
     try:
         found = read_measurements(folder)
     except (ValueError, KeyError, OSError, EOFError, zlib.error) as error:
-        raise UsageError(f"a table in {folder} cannot be read: {type(error).__name__}: {error}") from error
+        raise UsageError(
+            f"A table in {folder} cannot be read: {type(error).__name__}: {error}.", field="data"
+        ) from error
     if not found.traced:
         raise UsageError(
-            f"{folder} holds no iterations with their operations, which everything else stands on. It needs "
-            f"{' or '.join(list(TABLES)[:2])}; docs/calibration.md says what is in them."
+            f"{folder} has no iterations with their operations, which every fit needs. Add "
+            f"{' or '.join(list(TABLES)[:2])}; docs/calibration.md describes the tables.",
+            field="data",
         )
     return found
 
 
-def _seen(profiles: Sequence[Profile], catalog: Catalog, calibration: Calibration) -> Iterator[ObservedRun]:
-    """Of every profile on one GPU with operations: what the model gives, and what was measured, data apart."""
+def _observed_runs(
+    profiles: Sequence[Profile], catalog: Catalog, calibration: Calibration
+) -> Iterator[ObservedRun]:
+    """The predicted and the measured iteration of every profile on one GPU with operations, without waits for data."""
     for profile in profiles:
         gpu = catalog.find_gpu(profile.host.gpu) if profile.device == "cuda" and profile.host.gpu else None
         if gpu is None or not profile.operations or not profile.steady_iteration_seconds or profile.world_size > 1:
             continue
-        observed = measured_times(profile).later.value - profile.median_data_wait_seconds
+        observed = measured_times(profile).later.value - profile.usual_data_wait_seconds
         predicted = step_seconds(profile.operations, [gpu], calibration.physics)[0].seconds
         if observed > 0 and predicted > 0:
             yield ObservedRun(
@@ -150,37 +167,35 @@ def _seen(profiles: Sequence[Profile], catalog: Catalog, calibration: Calibratio
             )
 
 
-NOTABLE = 0.1
-"""A coefficient that moved by less is not worth a sentence."""
-
-
 def _changes(before: Calibration, after: Calibration) -> Iterator[str]:
     if before.fingerprint != after.fingerprint:
-        yield f"fitted to {sum(after.rows.values())} rows of other tables than before ({after.fingerprint})"
-    yield from _moved("kernel", before.physics.coefficients, after.physics.coefficients)
-    yield from _moved("larger batch", asdict(before.larger_batch.growth), asdict(after.larger_batch.growth))
+        rows = format_count(sum(after.rows.values()))
+        yield f"fitted to {rows} rows of other tables than before (fingerprint {after.fingerprint})"
+    yield from _coefficient_changes("kernel", before.physics.coefficients, after.physics.coefficients)
+    yield from _coefficient_changes(
+        "larger batch", asdict(before.larger_batch.growth), asdict(after.larger_batch.growth)
+    )
     for gpu in sorted(after.physics.gpus.keys() - before.physics.gpus.keys()):
-        yield f"{gpu} is now among the GPUs that were measured"
+        yield f"{gpu} is now among the measured GPUs"
     for name, old, new in (
-        ("moving a time to another GPU", before.scaled_factor, after.scaled_factor),
-        ("a new program on a known GPU", before.physics.factor_new_program, after.physics.factor_new_program),
-        ("a GPU that nobody measured", before.physics.factor_new_gpu, after.physics.factor_new_gpu),
+        ("a time scaled to another GPU", before.scaled_factor, after.scaled_factor),
+        ("a new program on a measured GPU", before.physics.factor_new_program, after.physics.factor_new_program),
+        ("a GPU without measurements", before.physics.factor_new_gpu, after.physics.factor_new_gpu),
     ):
         if abs(new / old - 1) > 0.01:
-            yield f"90 % interval of {name}: ×/÷ {old:.2f} → ×/÷ {new:.2f}"
-    was_learned, is_learned = before.corrections, after.corrections
+            yield f"90% interval of {name}: ×/÷ {format_number(old)} → ×/÷ {format_number(new)}"
     for kind, was, now in (
-        ("on", was_learned.gpus, is_learned.gpus),
-        ("of", was_learned.programs, is_learned.programs),
+        ("on", before.corrections.gpus, after.corrections.gpus),
+        ("of", before.corrections.programs, after.corrections.programs),
     ):
         for name in sorted(was.keys() | now.keys()):
             a, b = Corrections(gpus=was).factor(name), Corrections(gpus=now).factor(name)
             if abs(b / a - 1) > 0.005:
-                yield f"predictions {kind} {name}: × {a:.2f} → × {b:.2f}, by your own profiles"
+                yield f"predictions {kind} {name}: {format_ratio(a)} → {format_ratio(b)}, by your own profiles"
 
 
-def _moved(kind: str, before: Mapping[str, float], after: Mapping[str, float]) -> Iterator[str]:
+def _coefficient_changes(kind: str, before: Mapping[str, float], after: Mapping[str, float]) -> Iterator[str]:
     for name in sorted(after.keys() & before.keys()):
         a, b = before[name], after[name]
-        if abs(b - a) > NOTABLE * max(a, b, 1e-12):
-            yield f"{kind} coefficient {name}: {a:.3g} → {b:.3g}"
+        if abs(b - a) > MIN_CHANGE * max(a, b, 1e-12):
+            yield f"{kind} coefficient {name}: {format_number(a)} → {format_number(b)}"

@@ -1,1 +1,1 @@
-"""The queue of a team: submit, plan, simulate, compare."""
+"""The team's queue: submit, list, plan, simulate, compare policies."""

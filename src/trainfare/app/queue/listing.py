@@ -1,4 +1,4 @@
-"""The queue of a team, kept in the store: see what waits, take something out again."""
+"""Lists the submissions of the stored queue, and withdraws some of them."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,7 +12,7 @@ from trainfare.store.open import open_history
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueListing:
-    """The oldest first; and a sentence for each that is damaged and therefore left out."""
+    """The submissions, the oldest first, and a sentence for each damaged one, which is left out."""
 
     submissions: tuple[Submission, ...]
     damaged: tuple[str, ...]
@@ -24,11 +24,11 @@ def list_queue(*, settings: Settings | None = None) -> QueueListing:
 
 
 def withdraw_jobs(submission_ids: Sequence[str], *, settings: Settings | None = None) -> tuple[str, ...]:
-    """Takes them out of the queue, all or none where one is not there. What was asked for stays in history."""
+    """Removes the submissions from the queue, or none of them if one does not exist. They stay in the history."""
     unique = tuple(dict.fromkeys(submission_ids))
     with open_history((settings or read_settings()).store) as history:
         for submission_id in unique:
-            # One that is damaged is there, and may be withdrawn.
+            # A damaged submission exists, and can be withdrawn.
             with suppress(StoreError):
                 history.submissions.get(submission_id)
         for submission_id in unique:

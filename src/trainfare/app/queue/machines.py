@@ -1,4 +1,4 @@
-"""Which machines a queue is planned on: those that are named, else a handful that suit its jobs."""
+"""The machines that a queue is planned on: the named ones, or a few that suit its jobs."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -7,19 +7,20 @@ from datetime import date
 
 from trainfare.app.recommending.workload import Workload, interruptions_on
 from trainfare.catalog.catalog import Catalog
-from trainfare.errors import UsageError
+from trainfare.errors import Remedy, UsageError
 from trainfare.model.estimate import Estimate
-from trainfare.model.offer import Candidate, Market, Offer
+from trainfare.model.offer import Market, Offer
 from trainfare.model.scope import Scope
 from trainfare.recommender.candidates import candidates
 from trainfare.recommender.pareto import front, knee
+from trainfare.scheduler.job_table import gpu_candidates
 
-MOST_TYPES = 8
-"""So many types of machines are planned with unless some are named: each adds slots to every decision, and a person
-reads the list."""
-MOST_ALONE = 4
-"""Of these, for jobs that have a node to themselves, where the others are to be shared."""
-RENTED: tuple[Market, ...] = ("on_demand", "own")
+MAX_TYPES = 8
+"""The most machine types that are chosen if none are named: each adds slots to every decision, and people read the
+list."""
+MAX_EXCLUSIVE_TYPES = 4
+"""Of these, the most for jobs that have a node to themselves, if the others are for shared nodes."""
+NON_SPOT: tuple[Market, ...] = ("on_demand", "own")
 
 
 def named_offers(catalog: Catalog, names: Sequence[str], *, spot: bool, today: date) -> tuple[Offer, ...]:
@@ -27,87 +28,88 @@ def named_offers(catalog: Catalog, names: Sequence[str], *, spot: bool, today: d
     found: dict[tuple[str, Market], Offer] = {}
     for name in names:
         offers = catalog.find(name)
+        key = offers[0].vm_type.key
         rentable = [offer for offer in offers if offer.rentable_on(today)]
         if not rentable:
-            since = max(offer.retired_on for offer in offers if offer.retired_on)
-            raise UsageError(f"{offers[0].vm_type.key} can no longer be rented, since {since}. Name another machine.")
-        wanted = [offer for offer in rentable if offer.market in RENTED or (spot and offer.market == "spot")]
-        if not wanted:
-            raise UsageError(f"{offers[0].vm_type.key} has only a spot price. Give --spot, or name another machine.")
-        for offer in sorted(wanted, key=lambda o: (o.market == "spot", o.usd_per_hour)):
+            retired_on = max(offer.retired_on for offer in offers if offer.retired_on)
+            raise UsageError(
+                f"{key} can no longer be rented, since {retired_on}. Name another machine.", field="machines"
+            )
+        usable = [offer for offer in rentable if offer.market in NON_SPOT or (spot and offer.market == "spot")]
+        if not usable:
+            raise UsageError(
+                f"{key} has only a spot price. Allow spot, or name another machine.",
+                field="machines",
+                remedies=[Remedy({"spot": True})],
+            )
+        for offer in sorted(usable, key=lambda o: (o.market == "spot", o.usd_per_hour)):
             found.setdefault((offer.vm_type.key, offer.market), offer)
     return tuple(found.values())
 
 
-def usual_offers(
-    trainings: Sequence[tuple[Workload, int]], *, crowded: bool, spot: bool, today: date
+def suitable_offers(
+    trainings: Sequence[tuple[Workload, int | None]], *, shared_nodes: bool, spot: bool, today: date
 ) -> tuple[Offer, ...]:
-    """Machines that suit these trainings, each with the GPUs that it can share its work among; at most eight types.
+    """At most eight machine types that suit these trainings, each given with the most GPUs that it can use.
 
-    Of every training the cheapest machine, the knee and the fastest of its front of time and cost, as `recommend`
-    has them; then those that are on most fronts. Where there are fewer nodes than jobs (`crowded`), also of the front
-    of machines with several GPUs, on which a job pays for those that it has: c·g/G.
+    They are the cheapest machine, the knee and the fastest machine of each training's front of time and cost, as in
+    `recommend`; then those that are on most fronts. If jobs must share nodes (`shared_nodes`), they also come from the
+    front of machines with several GPUs, on which a job pays for its own GPUs: c·g/G.
     """
-    every = [_estimates(workload, most_gpus, today) for workload, most_gpus in trainings]
-    ranked = _ranked([front(estimates) for estimates in every])
-    if crowded:
-        shared = _ranked([front(_shares(estimates)) for estimates in every])
-        alone = {offer.vm_type.key for offer in ranked[:MOST_ALONE]}
-        ranked = ranked[:MOST_ALONE] + [offer for offer in shared if offer.vm_type.key not in alone]
-    chosen = ranked[:MOST_TYPES]
+    estimates = [_estimates(workload, max_gpus, today) for workload, max_gpus in trainings]
+    ranked = _rank_offers([front(each) for each in estimates])
+    if shared_nodes:
+        shared = _rank_offers([front(_gpu_shares(each)) for each in estimates])
+        exclusive = {offer.vm_type.key for offer in ranked[:MAX_EXCLUSIVE_TYPES]}
+        ranked = ranked[:MAX_EXCLUSIVE_TYPES] + [offer for offer in shared if offer.vm_type.key not in exclusive]
+    chosen = ranked[:MAX_TYPES]
     if spot and trainings:
         keys = {offer.vm_type.key for offer in chosen}
         rentable = trainings[0][0].catalog.rentable_on(today)
         on_spot = sorted((o for o in rentable if o.market == "spot"), key=lambda o: o.usd_per_hour)
-        twins = {o.vm_type.key: o for o in reversed(on_spot) if o.vm_type.key in keys}
-        chosen += twins.values()
+        cheapest = {o.vm_type.key: o for o in reversed(on_spot) if o.vm_type.key in keys}
+        chosen += cheapest.values()
     return tuple(chosen)
 
 
-def _estimates(workload: Workload, most_gpus: int, today: date) -> list[Estimate]:
-    """Of every machine that stays and that it fits on, with one of its GPUs and with as many as it can use."""
+def _estimates(workload: Workload, max_gpus: int | None, today: date) -> list[Estimate]:
+    """The estimates on every non-spot machine with enough memory, with one GPU and with as many as it can use."""
     profiles = workload.predictor.profiles
     size = workload.leading.profiles[0].effective_batch_size
     found = candidates(
-        (offer for offer in workload.catalog.offers if offer.market in RENTED),
+        (offer for offer in workload.catalog.offers if offer.market in NON_SPOT),
         profiles,
         today=today,
         scope=Scope(),
         batch_sizes=(size,),
-        interrupted=lambda offer: interruptions_on(offer).per_hour.value,
+        interruptions_per_hour=lambda offer: interruptions_on(offer).per_hour.value,
     )
     offers = {id(candidate.offer): candidate.offer for candidate in found.candidates}.values()
-    wanted = [candidate for offer in offers for candidate in on_gpus(offer, size, _ends(offer, most_gpus))]
+    wanted = [candidate for offer in offers for candidate in gpu_candidates(offer, size, _one_and_all(offer, max_gpus))]
     return [estimate for estimate in workload.totals(wanted) if estimate.fits is not False]
 
 
-def _shares(estimates: Iterable[Estimate]) -> Iterator[Estimate]:
-    """Others pay for the rest of a machine with several GPUs."""
+def _gpu_shares(estimates: Iterable[Estimate]) -> Iterator[Estimate]:
+    """The estimates on machines with several GPUs, at the price of the GPUs in use: other jobs pay for the rest."""
     for estimate in estimates:
         gpus = estimate.candidate.offer.vm_type.gpus
         if gpus > 1:
-            yield replace(estimate, usd=estimate.usd * (estimate.candidate.working_gpus_per_node / gpus))
+            yield replace(estimate, usd=estimate.usd * (estimate.candidate.gpus_working / gpus))
 
 
-def on_gpus(offer: Offer, batch_size: int | None, gpus: Iterable[int]) -> Iterator[Candidate]:
-    """One machine with so many of its GPUs at work; a machine without any counts as one that has one."""
-    for used in gpus:
-        if batch_size is None or used <= batch_size:
-            yield Candidate(offer=offer, nodes=1, batch_size=batch_size, gpus_used=used if offer.vm_type.gpus else None)
+def _one_and_all(offer: Offer, max_gpus: int | None) -> tuple[int, ...]:
+    usable = offer.vm_type.gpus if max_gpus is None else min(max_gpus, offer.vm_type.gpus)
+    return tuple(dict.fromkeys((1, max(1, usable))))
 
 
-def _ends(offer: Offer, most_gpus: int) -> tuple[int, ...]:
-    return tuple(dict.fromkeys((1, max(1, min(most_gpus, offer.vm_type.gpus)))))
-
-
-def _ranked(fronts: Sequence[Sequence[Estimate]]) -> list[Offer]:
-    """The ends and the knee of every front first, then what is on most of them."""
+def _rank_offers(fronts: Sequence[Sequence[Estimate]]) -> list[Offer]:
+    """The offers of the ends and the knee of every front first, then those that are on most fronts."""
     leading: list[Estimate] = []
     for pick in (lambda f: f[-1], knee, lambda f: f[0]):
         leading += [found for each in fronts if each and (found := pick(each)) is not None]
-    on = Counter(estimate.candidate.offer.vm_type.key for each in fronts for estimate in each)
-    others = sorted((e for each in fronts for e in each), key=lambda e: -on[e.candidate.offer.vm_type.key])
+    count = Counter(estimate.candidate.offer.vm_type.key for each in fronts for estimate in each)
+    others = sorted((e for each in fronts for e in each), key=lambda e: -count[e.candidate.offer.vm_type.key])
     offers: dict[str, Offer] = {}
     for estimate in (*leading, *others):
         offers.setdefault(estimate.candidate.offer.vm_type.key, estimate.candidate.offer)
-    return list(offers.values())[:MOST_TYPES]
+    return list(offers.values())[:MAX_TYPES]

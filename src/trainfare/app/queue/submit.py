@@ -1,38 +1,30 @@
-"""Puts a training into the queue of a team."""
+"""Submits a training to the team's queue."""
 
 import getpass
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from trainfare.app.ids import new_id
-from trainfare.app.queue.limits import DEAREST_USD_PER_SECOND
 from trainfare.app.recommending.length import decide_epochs
 from trainfare.app.recommending.workload import Workload, build_workload, require_epochs, select_profiles
 from trainfare.errors import UsageError
 from trainfare.model.checks import require_unicode
-from trainfare.model.submission import Submission
+from trainfare.model.reason import Reason
+from trainfare.model.submission import Submission, SubmissionResult
 from trainfare.recommender.candidates import uses_several_gpus
+from trainfare.scheduler.limits import MAX_LATE_USD_PER_SECOND
 from trainfare.settings import Settings, read_settings
 from trainfare.store.open import open_history
-from trainfare.units import SECONDS_PER_HOUR
+from trainfare.units import SECONDS_PER_HOUR, format_count, format_usd
 
 LATE_USD_PER_HOUR = 32.4
-"""What an hour of lateness costs unless somebody says: the mean of the weights that Jahani et al. (2019) draw,
-2·U(0.0015, 0.0075) dollars a second, which go from 10.80 to 54 dollars an hour."""
-DEAREST_USD_PER_HOUR = DEAREST_USD_PER_SECOND * SECONDS_PER_HOUR
-MOST_EPOCHS = 10**9
-FARTHEST = timedelta(days=3653)
-"""What is farther off is a mistake: a year with a digit too many."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubmissionResult:
-    """What was put into the queue, and what should be known of it."""
-
-    submission: Submission
-    remarks: tuple[str, ...]
+"""The default cost of an hour of lateness: the mean of the weights that Jahani et al. (2019) draw,
+2·U(0.0015, 0.0075) dollars a second, which range from $10.80 to $54 an hour."""
+MAX_LATE_USD_PER_HOUR = MAX_LATE_USD_PER_SECOND * SECONDS_PER_HOUR
+MAX_EPOCHS = 10**9
+MAX_DEADLINE = timedelta(days=3653)
+"""A later deadline is a mistake, such as a year with a digit too many."""
 
 
 def submit_job(
@@ -46,21 +38,23 @@ def submit_job(
     user: str | None = None,
     settings: Settings | None = None,
 ) -> SubmissionResult:
-    """Puts the training of the named profiles, or of the newest, into the queue.
+    """Submits the training of the named profiles, or of the newest one, to the queue.
 
-    `gpus` says among how many GPUs of one machine it can share its work. `deadline` is a moment (without a time zone,
-    of this machine's) or how long from now; `late_usd_per_hour` what each hour after it costs. `user` is who is
-    running this unless said.
+    `gpus` is the most GPUs of one machine that it can use. `deadline` is a moment (in this machine's time zone if it
+    has none) or a time from now; `late_usd_per_hour` is the cost of each hour after it. `user` is by default the user
+    of this process.
     """
     settings = settings or read_settings()
     now = datetime.now(UTC)
     require_epochs(epochs)
-    if epochs is not None and epochs > MOST_EPOCHS:
-        raise UsageError(f"nobody trains for {epochs:.3g} epochs. Give at most {MOST_EPOCHS:g}.")
-    deadline_at = _moment(deadline, now)
-    weight = _weight(late_usd_per_hour, deadline_at)
+    if epochs is not None and epochs > MAX_EPOCHS:
+        raise UsageError(
+            f"{epochs:.3g} epochs are not supported: give at most {format_count(MAX_EPOCHS)}.", field="epochs"
+        )
+    deadline_at = _deadline(deadline, now)
+    weight = _late_usd_per_hour(late_usd_per_hour, deadline_at)
     if gpus is not None and gpus < 1:
-        raise UsageError(f"a training needs at least one GPU, got {gpus}.")
+        raise UsageError(f"a training needs at least one GPU, got {gpus}.", field="gpus")
     with open_history(settings.store) as history:
         profiles = select_profiles(history, profile_ids)
         workload = build_workload(
@@ -80,55 +74,72 @@ def submit_job(
             most_gpus=gpus,
             deadline_at=deadline_at,
             late_usd_per_hour=weight,
-            user=_user(user),
+            user=_user_name(user),
         )
         history.submissions.add(submission)
-    said = late_usd_per_hour is not None
-    return SubmissionResult(submission=submission, remarks=tuple(_remarks(submission, workload, weight_said=said)))
+    remarks = _remarks(submission, workload, default_lateness=late_usd_per_hour is None)
+    return SubmissionResult(submission=submission, remarks=tuple(remarks))
 
 
-def _remarks(submission: Submission, workload: Workload, *, weight_said: bool) -> Iterator[str]:
-    if workload.leading.length.guessed is not None:
-        yield workload.leading.length.guessed
+def _remarks(submission: Submission, workload: Workload, *, default_lateness: bool) -> Iterator[Reason]:
+    if workload.leading.length.reason is not None:
+        yield workload.leading.length.reason
     if submission.most_gpus is None and not uses_several_gpus(workload.predictor.profiles):
-        yield "it was never seen on several GPUs, so it is given one: --gpus N says that it can share N"
-    if submission.deadline_at is not None and not weight_said:
-        yield f"an hour late is taken to cost {submission.late_usd_per_hour:g} $: --late-usd-per-hour says otherwise"
-    if submission.deadline_at is not None and not submission.late_usd_per_hour:
-        yield "lateness costs nothing, so nothing is spent to keep the deadline"
+        yield Reason(topic="assumptions", code="single_gpu", arguments={"gpus": "N"})
+    if submission.deadline_at is None:
+        return
+    if default_lateness:
+        yield Reason(
+            topic="assumptions",
+            code="default_lateness_cost",
+            values={"usd_per_hour": submission.late_usd_per_hour},
+            arguments={"late_usd_per_hour": "USD"},
+        )
+    if not submission.late_usd_per_hour:
+        yield Reason(topic="assumptions", code="free_lateness")
 
 
-def _moment(deadline: timedelta | datetime | None, now: datetime) -> datetime | None:
+def _deadline(deadline: timedelta | datetime | None, now: datetime) -> datetime | None:
     if deadline is None:
         return None
     try:
         moment = now + deadline if isinstance(deadline, timedelta) else deadline.astimezone(UTC)
     except (OverflowError, ValueError):
-        raise UsageError(f"the deadline {deadline} is on no calendar. Give a nearer one, or none.") from None
-    if moment - now > FARTHEST:
-        raise UsageError(f"the deadline {moment:%Y-%m-%d} is more than ten years off. Give a nearer one, or none.")
+        raise UsageError(
+            f"{deadline} is outside the calendar. Give an earlier deadline, or none.", field="deadline"
+        ) from None
+    if moment - now > MAX_DEADLINE:
+        raise UsageError(
+            f"{moment:%Y-%m-%d} is more than ten years from now. Give an earlier deadline, or none.", field="deadline"
+        )
     if moment <= now:
         raise UsageError(
-            f"the deadline {moment:%Y-%m-%d %H:%M} UTC has passed: it is {now:%Y-%m-%d %H:%M} UTC now. "
-            "Give one to come, or none."
+            f"{moment:%Y-%m-%d %H:%M} UTC has passed: it is {now:%Y-%m-%d %H:%M} UTC now. Give a deadline in the "
+            "future, or none.",
+            field="deadline",
         )
     return moment
 
 
-def _weight(stated: float | None, deadline_at: datetime | None) -> float:
+def _late_usd_per_hour(stated: float | None, deadline_at: datetime | None) -> float:
     if deadline_at is None:
         if stated:
-            raise UsageError("what lateness costs was said, but not from when on: give --deadline too.")
+            raise UsageError(
+                "a cost of lateness needs a deadline: give a deadline too, or no cost.", field="late_usd_per_hour"
+            )
         return 0.0
     if stated is None:
         return LATE_USD_PER_HOUR
-    if not 0 <= stated <= DEAREST_USD_PER_HOUR:
-        raise UsageError(f"an hour of lateness costs from 0 to {DEAREST_USD_PER_HOUR:g} $, not {stated:g} $.")
+    if not 0 <= stated <= MAX_LATE_USD_PER_HOUR:
+        raise UsageError(
+            f"an hour of lateness can cost from $0 to {format_usd(MAX_LATE_USD_PER_HOUR)}, got ${stated:g}.",
+            field="late_usd_per_hour",
+        )
     return stated
 
 
-def _user(stated: str | None) -> str:
-    """Who runs this unless said; nobody where the system knows no name."""
+def _user_name(stated: str | None) -> str:
+    """The stated user, or the one of this process; empty if the system knows no name."""
     try:
         name = getpass.getuser() if stated is None else stated.strip()
     except (KeyError, OSError):
@@ -136,7 +147,7 @@ def _user(stated: str | None) -> str:
     try:
         require_unicode(user=name)
     except ValueError as error:
-        raise UsageError(f"{error}. Name the user with --user.") from None
+        raise UsageError(f"{error}. Give another name.", field="user") from None
     if not all(letter.isprintable() for letter in name):
-        raise UsageError(f"the name {name!r} has letters that cannot be seen. Name the user with --user.")
+        raise UsageError(f"the name {name!r} contains characters that cannot be printed. Give another.", field="user")
     return name

@@ -1,104 +1,153 @@
-"""Which of what may be taken keeps the limits, in which order: alone, on spot, as a split plan."""
+"""The choice among the estimates: eligible, within the limits, certain enough on spot, or split over two machines."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from trainfare.app.recommending.question import Question
-from trainfare.app.recommending.search import Search, may_be_chosen
+from trainfare.app.recommending.search import SearchResult, find_eligible
 from trainfare.app.recommending.split import plan_split
-from trainfare.app.recommending.spot import relied_on
+from trainfare.app.recommending.spot import check_spot, is_spot
 from trainfare.app.recommending.workload import Workload
-from trainfare.errors import InfeasibleError
+from trainfare.errors import InfeasibleError, Remedy
 from trainfare.model.estimate import Estimate
+from trainfare.model.offer import Candidate
 from trainfare.model.plan import Goal
 from trainfare.model.spot import SpotRisk
-from trainfare.recommender.choose import best_per_machine, ideal_point, in_order
-from trainfare.recommender.limits import infeasible, within
+from trainfare.recommender.choose import (
+    IdealPoint,
+    Rejection,
+    best_per_machine,
+    ideal_point,
+    in_order,
+    not_rejected,
+    score,
+    weight_of_time,
+)
+from trainfare.recommender.limits import limit_conflict, reject_beyond_limits
+from trainfare.recommender.names import candidate_name
 from trainfare.recommender.pareto import front
 from trainfare.recommender.split.planning import SplitAdvice
 from trainfare.recommender.split.reasons import single_machine_reason
-from trainfare.recommender.names import candidate_name, limit_words
 from trainfare.units import format_duration, format_percent
+from trainfare.views.infeasible import infeasible_error
+from trainfare.views.names import goal_limits
 from trainfare.views.reasons import sentence
+
+EQUAL_SCORE = 1e-9
+"""Scores that differ by a smaller share are equal but for the rounding of floats."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    may: tuple[Estimate, ...]
-    """Those that may be chosen, whether they keep the limits or not."""
+    """The candidates in order, and why others were rejected."""
+
+    ideal: IdealPoint
+    estimates: tuple[Estimate, ...]
+    """All, best first, also those that are not eligible."""
+    eligible: tuple[Estimate, ...]
+    """The estimates that fit in memory on an allowed market, within the limits or not, best first. Under a deadline,
+    spot candidates only if they were accepted."""
     ordered: tuple[Estimate, ...]
-    """Those that keep them, one a machine, best first."""
+    """The accepted estimates, one per machine, best first; empty if only a split plan is within the limits."""
     front: tuple[Estimate, ...]
-    risk: SpotRisk | None
+    """The Pareto front of the eligible estimates."""
+    rejections: Mapping[Candidate, Rejection]
+    spot_risk: SpotRisk | None
+    """The risk of the first candidate, if it is on spot and there is a deadline."""
     split: SplitAdvice | None
 
 
-def choose(search: Search, asked: Question) -> Choice:
-    goal, may = asked.goal, may_be_chosen(search)
-    least = ideal_point(may)
-    kept = in_order(within(may, goal), goal, least=least)
-    relied = relied_on(best_per_machine(kept), search.estimates, goal)
-    within_limits = {id(e) for e in kept}
-    others = in_order((e for e in may if id(e) not in within_limits), goal, least=least)
-    limited = goal.deadline_seconds is not None or goal.budget_usd is not None or asked.early is not None
-    first = {id(e) for e in relied.ordered}
-    rest = (e for e in (*kept, *others) if id(e) not in first)
+def choose(found: SearchResult, question: Question) -> Choice:
+    """The best candidates for the goal of a question. Raises InfeasibleError if nothing is within its limits."""
+    goal = question.goal
+    eligible, rejections = find_eligible(found)
+    ideal = ideal_point(eligible)
+    estimates = in_order(found.estimates.values(), goal, ideal=ideal)
+    eligible = not_rejected(estimates, rejections)
+    within, beyond = reject_beyond_limits(eligible, goal)
+    spot = check_spot(best_per_machine(within), found.estimates, goal)
+    accepted = {e.candidate for e in spot.accepted}
     split = None
-    if limited or asked.split:
-        split = _split_advice(search.workload, asked, relied.ordered, tuple(rest))
-    ordered = relied.ordered if asked.early is None else _in_time(split, relied.ordered, asked)
+    if question.split or question.early is not None or goal.deadline_seconds is not None or goal.budget_usd is not None:
+        others = (e for e in (*within, *(e for e in eligible if e.candidate in beyond)) if e.candidate not in accepted)
+        split = _split_advice(found.workload, question, spot.accepted, tuple(others))
+    ordered = spot.accepted if question.early is None else _in_time(split, spot.accepted, question)
     if not ordered and (split is None or split.plan is None):
-        raise _nothing_keeps(goal, may, kept, search.estimates)
-    risk = relied.risk if ordered[:1] == relied.ordered[:1] else None
-    if goal.deadline_seconds is not None:  # spot counts only where it was looked into
-        may = tuple(e for e in may if id(e) in first or e.candidate.offer.market != "spot")
-    return Choice(may=may, ordered=ordered, front=front(may), risk=risk, split=split)
+        not_allowed = [found.estimates[c] for c, code in rejections.items() if code == "market_not_allowed"]
+        raise _nothing_within_limits(goal, eligible, within, not_allowed)
+    if goal.deadline_seconds is not None:
+        unaccepted = [e for e in within if is_spot(e) and e.candidate not in accepted]
+        beyond |= {e.candidate: spot.rejections.get(e.candidate, "spot_not_checked") for e in unaccepted}
+        eligible = tuple(e for e in eligible if not is_spot(e) or e.candidate in accepted)
+    rejections |= beyond
+    if question.early is not None and ordered:
+        rejections |= _too_late(not_rejected(within, rejections), ordered[0], goal, ideal)
+    return Choice(
+        ideal=ideal,
+        estimates=estimates,
+        eligible=eligible,
+        ordered=ordered,
+        front=front(eligible),
+        rejections=rejections,
+        spot_risk=spot.risk if ordered[:1] == spot.accepted[:1] else None,
+        split=split,
+    )
 
 
-def _nothing_keeps(
-    goal: Goal, may: Sequence[Estimate], kept: Sequence[Estimate], estimates: Sequence[Estimate]
+def _too_late(
+    estimates: Sequence[Estimate], chosen: Estimate, goal: Goal, ideal: IdealPoint
+) -> dict[Candidate, Rejection]:
+    """The candidates within the other limits that would be better than the one with the early target in time."""
+    w = weight_of_time(goal)
+    best = score(chosen, w, ideal) * (1 - EQUAL_SCORE)
+    return {e.candidate: "too_late_for_early_target" for e in estimates if score(e, w, ideal) < best}
+
+
+def _nothing_within_limits(
+    goal: Goal, eligible: Sequence[Estimate], within: Sequence[Estimate], on_other_markets: Sequence[Estimate]
 ) -> InfeasibleError:
-    if kept:
-        best = candidate_name(kept[0].candidate)
+    if within:
         return InfeasibleError(
-            f"only spot machines would end in time, if none were taken away, {best} first; but going by how long such "
-            "machines stay and stay away, they would too often be late, even going over to on demand at the last "
-            "moment. Give a later --deadline, or less --confidence."
+            f"Only spot machines would end before the deadline if they were not interrupted, "
+            f"{candidate_name(within[0].candidate)} first. By how long such machines stay and stay away, they would be "
+            "late too often, even with a fallback to on demand at the last moment. Choose a later deadline or a lower "
+            "confidence.",
+            remedies=[Remedy({"deadline": "TIME"}), Remedy({"confidence": "P"})],
         )
-    chosen_from = {id(e) for e in may}
-    unasked = [e for e in estimates if e.fits is not False and id(e) not in chosen_from]
-    return infeasible(may, goal, unasked=unasked)
+    return infeasible_error(limit_conflict(eligible, goal, on_other_markets=on_other_markets))
 
 
 def _split_advice(
-    workload: Workload, asked: Question, ordered: Sequence[Estimate], rest: Sequence[Estimate]
+    workload: Workload, question: Question, accepted: Sequence[Estimate], others: Sequence[Estimate]
 ) -> SplitAdvice | None:
-    """What must be there in time is put on machines that stay: how long one waits for the next spot machine is looked
-    into of one machine, and not of legs."""
-    timed = asked.goal.deadline_seconds is not None or (asked.early is not None and asked.early.seconds is not None)
+    """Advice on a split plan. If it has a time limit, only on machines that are not interrupted: the wait for the next
+    spot machine is estimated for a single machine only."""
+    goal, early = question.goal, question.early
+    timed = goal.deadline_seconds is not None or (early is not None and early.seconds is not None)
     if not timed:
-        return plan_split(workload, (*ordered, *rest), asked.goal, early=asked.early)
-    if ordered and asked.early is None and ordered[0].candidate.offer.market == "spot":
+        return plan_split(workload, (*accepted, *others), goal, early=early)
+    if accepted and early is None and is_spot(accepted[0]):
         why_not = single_machine_reason("split_not_on_spot")
-        return SplitAdvice(plan=None, single_machine=ordered[0], reasons=(why_not,))
-    steady = [e for e in (*ordered, *rest) if e.candidate.offer.market != "spot"]
-    return plan_split(workload, steady, asked.goal, early=asked.early) if steady else None
+        return SplitAdvice(plan=None, single_machine=accepted[0], reasons=(why_not,))
+    steady = [e for e in (*accepted, *others) if not is_spot(e)]
+    return plan_split(workload, steady, goal, early=early) if steady else None
 
 
-def _in_time(split: SplitAdvice | None, ordered: Sequence[Estimate], asked: Question) -> tuple[Estimate, ...]:
-    """The one machine that also has the early figure in time; of the others nobody has looked."""
-    alone = None if split is None else split.single_machine
-    if alone is None and split is not None and split.plan is None:
-        raise InfeasibleError(f"no machine alone {_early_words(asked)}, and {sentence(split.reasons[0])}.")
-    if alone is None:
+def _in_time(split: SplitAdvice | None, accepted: Sequence[Estimate], question: Question) -> tuple[Estimate, ...]:
+    """The best single machine that reaches the early target in time; empty if only a split plan does."""
+    single = None if split is None else split.single_machine
+    if single is None and split is not None and split.plan is None:
+        raise InfeasibleError(f"No single machine {_early_limits(question)}, and {sentence(split.reasons[0])}.")
+    if single is None:
         return ()
-    return tuple(e for e in ordered if e.candidate == alone.candidate) or (alone,)
+    return tuple(e for e in accepted if e.candidate == single.candidate) or (single,)
 
 
-def _early_words(asked: Question) -> str:
-    """`has val_accuracy at 0.9 within 2 h with 90 % confidence and ends within …`."""
-    early, limits = asked.early, limit_words(asked.goal, one=True)
+def _early_limits(question: Question) -> str:
+    """`reaches val_accuracy 0.9 within 2 h with 90% confidence and ends within …`."""
+    early, limits = question.early, goal_limits(question.goal, singular=True)
     if early is None or early.seconds is None:
         return limits
-    said = f"has {early.metric} at {early.value:g} within {format_duration(early.seconds)}"
-    return f"{said} and {limits}" if limits else f"{said} with {format_percent(asked.goal.confidence)} confidence"
+    reaches = f"reaches {early.metric} {early.value:g} within {format_duration(early.seconds)}"
+    confidence = format_percent(question.goal.confidence)
+    return f"{reaches} and {limits}" if limits else f"{reaches} with {confidence} confidence"

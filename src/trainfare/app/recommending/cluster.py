@@ -1,51 +1,53 @@
-"""How many workers behind a parameter server, of which type: FC2's algorithms on prices, networks and profiles, and
-beside them our own choice by predicted time and cost."""
+"""Use case: the number and the type of workers behind a parameter server.
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+FC2's algorithms choose by prices, bandwidth and profiles; our own choice by predicted time and cost is compared with
+theirs.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import partial
 from statistics import median
-from typing import TYPE_CHECKING, Any
 
 from trainfare.app.catalog.offers import open_catalog
-from trainfare.app.recommending.workload import require_epochs
+from trainfare.app.recommending.length import decide_epochs
+from trainfare.app.recommending.workload import Workload, build_workload, require_epochs
 from trainfare.catalog.catalog import Catalog
-from trainfare.errors import InfeasibleError, NotFoundError, UsageError
+from trainfare.errors import InfeasibleError, NotFoundError, Remedy, UsageError
 from trainfare.estimator.parallel.parameter_server import transfer_seconds
-from trainfare.model.cluster import ALGORITHMS, Algorithm, Cluster, ClusterLimit, RatedCluster, Server, ClusterEstimate, Worker
+from trainfare.model.cluster import (
+    ALGORITHMS,
+    Algorithm,
+    Cluster,
+    ClusterAdvice,
+    ClusterEstimate,
+    ClusterLimit,
+    RatedCluster,
+    Server,
+    Worker,
+)
 from trainfare.model.machine import VmType
 from trainfare.model.offer import Offer
 from trainfare.model.profile import Profile
+from trainfare.model.reason import Reason
 from trainfare.recommender.clusters.fc2 import (
     FILL,
     cost_opt,
+    fc2_reasons,
     mbps_of,
-    reasons,
     scala_opt,
     scala_opt_m,
     time_opt,
     widest_server,
 )
-from trainfare.recommender.clusters.own import MOST_WORKERS, beside, cheapest, own_reasons
+from trainfare.recommender.clusters.forecast import BYTES_PER_SECOND_OF_MBPS, ClusterForecast
+from trainfare.recommender.clusters.own import MAX_WORKERS, cheapest, rate_clusters, rating_reasons
 from trainfare.settings import Settings, read_settings
 from trainfare.store.open import open_history
 
-if TYPE_CHECKING:
-    from trainfare.app.recommending.own_cluster import Forecast
-
-BYTES_PER_SECOND_OF_MBPS = 125_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterAdvice:
-    cluster: Cluster
-    reasons: tuple[str, ...]
-    epochs: int | None = None
-    """That the predictions are of; None where there is no profile to predict from."""
-    rated: tuple[RatedCluster, ...] = ()
-    """What each algorithm of FC2 takes and what we take, by our predictions; empty where nothing can be predicted."""
-    remarks: tuple[str, ...] = ()
-    """On the predictions."""
+PRICE_ONLY_ALGORITHMS = ("cost-opt", "time-opt")
+"""Algorithms that need no bandwidth of the workers."""
 
 
 def recommend_cluster(
@@ -63,119 +65,61 @@ def recommend_cluster(
     fill: float = FILL,
     settings: Settings | None = None,
 ) -> ClusterAdvice:
-    """`workers` and `servers` are machine types with their dollars an hour, or None for the catalog's price.
+    """The cluster that the algorithm chooses, rated by predicted time and cost if there are profiles.
 
-    `worker_mbps` is what one worker sends; where it is not said, it follows from the profiles: of one that was taken on
-    that machine type as measured, else as predicted. Without workers, the machines of the profiles are the workers.
-    With profiles the training of `epochs` is predicted on every cluster that the limit allows.
+    `workers` and `servers` are machine types with their hourly prices in dollars, or None for the price in the catalog.
+    `worker_mbps` is the traffic of one worker. If missing, it follows from the profiles: measured if a profile was
+    taken on that machine type, else predicted. Without `workers`, the machines of the profiles are the workers. With
+    profiles, the training of `epochs` is predicted on every cluster that the limit allows.
     """
     settings = settings or read_settings()
     if algorithm not in ALGORITHMS:
-        raise NotFoundError("algorithm", algorithm, ALGORITHMS)
+        raise NotFoundError("algorithm", algorithm, ALGORITHMS, field="algorithm")
     if not 0 < fill <= 1:
-        raise UsageError(f"--fill is the part of the server's network that may be used, up to 1, not {fill:g}.")
+        message = f"must be the share of the server's bandwidth that may be used, above 0 and up to 1, got {fill:g}."
+        raise UsageError(message, field="fill")
     require_epochs(epochs)
     catalog = open_catalog(settings)
-    prices = _Prices(catalog, _today())
+    prices = _Prices(catalog, datetime.now(UTC).date())
     if not servers:
-        raise UsageError("give the parameter server, as in --server m4.large=0.125 --server-mbps 450.")
+        raise UsageError(
+            "a parameter server is needed, with its bandwidth.",
+            field="servers",
+            remedies=[Remedy({"servers": "m4.large=0.125", "server_mbps": 450})],
+        )
     possible = [
-        Server(name=name, usd_per_hour=prices.of("server", name, usd), mbps=_mbps_of_server(name, server_mbps))
+        Server(name=name, usd_per_hour=prices.find("servers", name, usd), mbps=_server_mbps(name, server_mbps))
         for name, usd in servers.items()
     ]
     server = widest_server(possible)
     profiles = _profiles(profile_ids, settings)
     wanted = dict(workers) or _machines_of(profiles)
     if not wanted:
-        raise UsageError("give the types that may be workers, as in --worker aws/g4dn.xlarge or --worker mine=0.40.")
-    _require_named(worker_mbps or {}, wanted)
+        raise UsageError(
+            "at least one type of worker is needed.",
+            field="workers",
+            remedies=[Remedy({"workers": "aws/g4dn.xlarge"}), Remedy({"workers": "mine=0.40"})],
+        )
+    _require_known_workers(worker_mbps or {}, wanted)
     limit = _limit(usd_per_hour, max_workers)
-    known = {name: vm_type for name in wanted if (vm_type := _vm_type(catalog, name))}
-    found = _forecast(profiles, known, epochs, iterations_per_epoch, settings) if profiles else None
-    forecast = None if isinstance(found, str) else found
-    sent = _Sent(worker_mbps or {}, profiles, known, forecast, server)
+    vm_types = {name: vm_type for name in wanted if (vm_type := _vm_type(catalog, name))}
+    prediction = _predict(profiles, vm_types, epochs, iterations_per_epoch, settings)
+    traffic = _WorkerTraffic(worker_mbps or {}, profiles, vm_types, prediction.forecast, server)
     types = [
-        Worker(name=name, usd_per_hour=prices.of("worker", name, usd), mbps=sent.by(name))
+        Worker(name=name, usd_per_hour=prices.find("workers", name, usd), mbps=traffic.mbps(name))
         for name, usd in wanted.items()
     ]
     cluster = _solve(algorithm, server, types, limit, fill)
-    trained = forecast.trained(possible, types, limit) if forecast else ()
-    rated = beside(_answers(cluster, server, types, limit, fill, trained), trained)
+    forecast = prediction.forecast
+    estimates = forecast.estimates(possible, types, limit) if forecast else ()
+    rated = rate_clusters(_fc2_choices(cluster, server, types, limit, fill, estimates), estimates)
     return ClusterAdvice(
         cluster=cluster,
-        reasons=(*_server_reasons(server, possible), *reasons(cluster)),
+        reasons=(*_server_reasons(server, possible), *fc2_reasons(cluster)),
         epochs=forecast.epochs if forecast and rated else None,
         rated=rated,
-        remarks=_remarks(found, rated, types),
+        remarks=tuple(_remarks(prediction, rated, types)),
     )
-
-
-def cluster_record(advice: ClusterAdvice) -> dict[str, Any]:
-    """What `--json` prints."""
-    cluster = advice.cluster
-    return {
-        "algorithm": cluster.algorithm,
-        "worker": cluster.worker.name,
-        "workers": cluster.workers,
-        "server": cluster.server.name,
-        "usd_per_hour": cluster.usd_per_hour,
-        "worker_usd_per_hour": cluster.worker.usd_per_hour,
-        "server_usd_per_hour": cluster.server.usd_per_hour,
-        "worker_mbps": cluster.worker.mbps,
-        "server_mbps": cluster.server.mbps,
-        "mbps": cluster.mbps,
-        "fill": cluster.fill,
-        "limit": asdict(cluster.limit),
-        "considered": [
-            {
-                "worker": each.worker.name,
-                "usd_per_hour": each.worker.usd_per_hour,
-                "mbps": each.worker.mbps,
-                "by_network": each.by_network,
-                "by_budget": each.by_budget,
-            }
-            for each in cluster.considered
-        ],
-        "reasons": list(advice.reasons),
-        "epochs": advice.epochs,
-        "rated": [_rated_record(each) for each in advice.rated],
-        "remarks": list(advice.remarks),
-    }
-
-
-def _rated_record(each: RatedCluster) -> dict[str, Any]:
-    return {
-        "by": each.by,
-        "server": each.server and each.server.name,
-        "worker": each.worker.name,
-        "workers": each.workers,
-        "usd_per_hour": each.usd_per_hour,
-        **_trained_record(each.trained),
-        "over_cheapest": each.over_cheapest,
-        "over_fastest": each.over_fastest,
-        "over_as_fast": each.over_as_fast,
-        "as_fast": each.as_fast
-        and {
-            "server": each.as_fast.server and each.as_fast.server.name,
-            "worker": each.as_fast.worker.name,
-            "workers": each.as_fast.workers,
-            **_trained_record(each.as_fast),
-        },
-    }
-
-
-def _trained_record(trained: ClusterEstimate | None) -> dict[str, float | str | None]:
-    if trained is None:
-        return dict.fromkeys(("seconds", "seconds_low", "seconds_high", "usd", "usd_low", "usd_high", "basis"))
-    return {
-        "seconds": trained.seconds.value,
-        "seconds_low": trained.seconds.low,
-        "seconds_high": trained.seconds.high,
-        "usd": trained.usd.value,
-        "usd_low": trained.usd.low,
-        "usd_high": trained.usd.high,
-        "basis": trained.basis,
-    }
 
 
 def _solve(algorithm: Algorithm, server: Server, types: Sequence[Worker], limit: ClusterLimit, fill: float) -> Cluster:
@@ -183,24 +127,33 @@ def _solve(algorithm: Algorithm, server: Server, types: Sequence[Worker], limit:
         return cost_opt(server, types, limit)
     if algorithm == "time-opt":
         return time_opt(server, types, limit)
-    silent = [worker.name for worker in types if worker.mbps is None]
-    if silent:
+    unknown = [worker.name for worker in types if worker.mbps is None]
+    if unknown:
         raise UsageError(
-            f"nobody knows what one {silent[0]} sends, and {algorithm} counts by it. Give --mbps-per-worker "
-            f"{silent[0]}=N, measured with one worker and the server, or --profile with a profile taken there."
+            f"the traffic of one {unknown[0]} is not known, and {algorithm} needs it. Measure it with one worker and "
+            "the server, or use a profile taken on that machine type.",
+            field="worker_mbps",
+            remedies=[Remedy({"worker_mbps": f"{unknown[0]}=N"})],
         )
     if algorithm == "scala-opt-m":
         if len(types) > 1:
-            raise UsageError("scala-opt-m takes the one type that you choose: give one --worker, or use scala-opt.")
+            raise UsageError(
+                "scala-opt-m needs exactly one type of worker. Name one, or use scala-opt.",
+                field="workers",
+                remedies=[Remedy({"algorithm": "scala-opt"})],
+            )
         return scala_opt_m(server, types[0], limit, fill=fill)
     return scala_opt(server, types, limit, fill=fill)
 
 
 def _limit(usd_per_hour: float | None, max_workers: int | None) -> ClusterLimit:
     if usd_per_hour is None and max_workers is None:
-        raise UsageError("say how much it may be: --budget-per-hour 2, or --max-workers 6.")
+        raise UsageError(
+            "a limit is needed: an hourly budget or a maximum number of workers.",
+            remedies=[Remedy({"usd_per_hour": 2}), Remedy({"max_workers": 6})],
+        )
     if usd_per_hour is not None and usd_per_hour <= 0:
-        raise UsageError(f"a budget must be positive, got {usd_per_hour:g}.")
+        raise UsageError(f"must be positive, got {usd_per_hour:g}.", field="usd_per_hour")
     return ClusterLimit(usd_per_hour=usd_per_hour, workers=max_workers)
 
 
@@ -209,30 +162,42 @@ class _Prices:
     catalog: Catalog
     today: date
 
-    def of(self, role: str, name: str, stated: float | None) -> float:
-        """As stated, else the lowest at which it can be had today without being taken away again."""
+    def find(self, field: str, name: str, stated: float | None) -> float:
+        """The stated hourly price, else the lowest price of today that is not a spot price."""
         if stated is not None:
             if stated <= 0:
-                raise UsageError(f"the price of {name} must be positive, got {stated:g}.")
+                raise UsageError(f"the price of {name} must be positive, got {stated:g}.", field=field)
             return stated
         try:
             offers = self.catalog.find(name)
         except NotFoundError as error:
-            raise UsageError(f"{error} Or give its price: --{role} {name}=DOLLARS_AN_HOUR") from error
-        steady = [o for o in offers if o.rentable_on(self.today) and o.market != "spot"]
-        if not steady:
-            raise UsageError(f"{name} can no longer be rented. To reckon with it, give --{role} {name}={_last(offers)}")
-        return min(offer.usd_per_hour for offer in steady)
+            raise UsageError(
+                f"{error.message} Give its hourly price if the catalog does not have it.",
+                field=field,
+                remedies=[Remedy({field: f"{name}=USD_PER_HOUR"})],
+            ) from error
+        rentable = [o for o in offers if o.rentable_on(self.today) and o.market != "spot"]
+        if not rentable:
+            raise UsageError(
+                f"{name} can no longer be rented. Give its hourly price to use it nevertheless.",
+                field=field,
+                remedies=[Remedy({field: f"{name}={_last_price(offers):g}"})],
+            )
+        return min(offer.usd_per_hour for offer in rentable)
 
 
-def _last(offers: Sequence[Offer]) -> str:
-    return f"{max(offers, key=lambda offer: offer.seen_on).usd_per_hour:g}"
+def _last_price(offers: Sequence[Offer]) -> float:
+    return max(offers, key=lambda offer: offer.seen_on).usd_per_hour
 
 
-def _mbps_of_server(name: str, stated: Mapping[str, float]) -> float:
+def _server_mbps(name: str, stated: Mapping[str, float]) -> float:
     mbps = stated.get(name, stated.get(""))
     if mbps is None:
-        raise UsageError(f"the network of {name} is not known to the catalog: give --server-mbps {name}=N.")
+        raise UsageError(
+            f"the bandwidth of {name} is not in the catalog. Give it in Mbit/s.",
+            field="server_mbps",
+            remedies=[Remedy({"server_mbps": f"{name}=N"})],
+        )
     return mbps
 
 
@@ -244,12 +209,14 @@ def _profiles(profile_ids: Sequence[str], settings: Settings) -> tuple[Profile, 
 
 
 def _machines_of(profiles: Sequence[Profile]) -> dict[str, float | None]:
-    """The workers, where the user names none."""
+    """The machine types of the profiles, which are the workers if the user names none."""
     for profile in profiles:
         if profile.host.vm_type is None:
             raise UsageError(
-                f"profile {profile.id} does not say which machine type it was taken on, so it speaks of no worker. "
-                "Take it with trainfare profile --on MACHINE, or name the workers with --worker."
+                f"the machine type of profile {profile.id} is not known, so it cannot serve as a worker. Profile with "
+                "the name of the machine type, or name the workers.",
+                field="workers",
+                remedies=[Remedy({"on": "MACHINE"}, command="profile", program=profile.program.command_line)],
             )
     return dict.fromkeys(profile.host.vm_type for profile in profiles if profile.host.vm_type)
 
@@ -261,119 +228,88 @@ def _vm_type(catalog: Catalog, name: str) -> VmType | None:
         return None
 
 
-def _forecast(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Prediction:
+    """The forecast, the reason for its number of epochs, or why there is no forecast."""
+
+    forecast: ClusterForecast | None = None
+    length_reason: Reason | None = None
+    error: str | None = None
+
+
+def _predict(
     profiles: Sequence[Profile],
-    known: Mapping[str, VmType],
+    vm_types: Mapping[str, VmType],
     epochs: int | None,
     iterations_per_epoch: int | None,
     settings: Settings,
-) -> "Forecast | str":
-    """Or why there is none: FC2's answers need no number of iterations."""
-    from trainfare.app.recommending.own_cluster import forecast
-
+) -> _Prediction:
+    """The forecast if there are profiles. FC2 needs no number of iterations, so an unknown one is only a remark."""
+    if not profiles:
+        return _Prediction()
     try:
-        return forecast(profiles, known, epochs=epochs, iterations_per_epoch=iterations_per_epoch, settings=settings)
+        workload = build_workload(
+            profiles,
+            decide=partial(decide_epochs, epochs),
+            iterations_per_epoch=iterations_per_epoch,
+            overheads=None,
+            settings=settings,
+        )
     except UsageError as error:
         if epochs is not None or iterations_per_epoch is not None:
             raise
-        return str(error)
+        return _Prediction(error=error.message)
+    leading = workload.leading
+    forecast = ClusterForecast(
+        predictor=workload.predictor,
+        profile=leading.profiles[0],
+        length_at=partial(_length_at, workload),
+        epochs=leading.length.epochs,
+        vm_types=vm_types,
+    )
+    return _Prediction(forecast=forecast, length_reason=leading.length.reason)
+
+
+def _length_at(workload: Workload, batch_size: int | None) -> tuple[float, int]:
+    group = workload.at(batch_size)
+    length = group.length
+    exact = group.iterations_per_epoch if length.iterations is None else length.iterations / length.epochs
+    return exact, length.epochs
 
 
 @dataclass(frozen=True, slots=True)
-class _Sent:
-    """What one worker sends, where somebody knows."""
+class _WorkerTraffic:
+    """The traffic of one worker: stated, measured in a profile, or predicted."""
 
     stated: Mapping[str, float]
     profiles: Sequence[Profile]
-    known: Mapping[str, VmType]
-    forecast: "Forecast | None"
+    vm_types: Mapping[str, VmType]
+    forecast: ClusterForecast | None
     server: Server
 
-    def by(self, name: str) -> float | None:
+    def mbps(self, name: str) -> float | None:
         if name in self.stated:
             return self.stated[name]
-        key = self.known[name].key if name in self.known else name
-        for profile in reversed(self.profiles):  # of several, the last that was named
-            if profile.host.vm_type == key and (mbps := _mbps_of_profile(profile, self.server)):
+        key = self.vm_types[name].key if name in self.vm_types else name
+        for profile in reversed(self.profiles):  # of several profiles, the last one named
+            if profile.host.vm_type == key and (mbps := _profiled_mbps(profile, self.server)):
                 return mbps
         return self.forecast.mbps(name, self.server) if self.forecast else None
 
 
-def _answers(
-    asked: Cluster,
-    server: Server,
-    types: Sequence[Worker],
-    limit: ClusterLimit,
-    fill: float,
-    trained: Sequence[ClusterEstimate],
-) -> tuple[Cluster, ...]:
-    """Of all of FC2's algorithms that have one; scala-opt-m takes the type that our cheapest has behind a server."""
-    if not trained:
-        return ()
-    served = [one for one in trained if one.server is not None]
-    ours = [cheapest(served).worker] if served else []
-    found = []
-    for algorithm in ALGORITHMS:
-        if algorithm == asked.algorithm:
-            found.append(asked)
-            continue
-        mine = ours if algorithm == "scala-opt-m" else types
-        if mine and (algorithm in ("cost-opt", "time-opt") or all(worker.mbps for worker in mine)):
-            try:
-                found.append(_solve(algorithm, server, mine, limit, fill))
-            except InfeasibleError:
-                continue  # it was not asked for, and the table shows those that have an answer
-    return tuple(found)
+def _profiled_mbps(profile: Profile, server: Server) -> float | None:
+    """Bytes per iteration divided by its time, in the busier direction.
 
-
-def _remarks(found: "Forecast | str | None", rated: Sequence[RatedCluster], types: Sequence[Worker]) -> tuple[str, ...]:
-    if found is None:
-        return ()
-    if isinstance(found, str):
-        return (f"times are not predicted: {found}",)
-    silent = [worker.name for worker in types if found.alone(worker.name) is None]
-    said = []
-    if silent:
-        why = "the catalog does not know it, it has no GPU and no profile, or its memory is too small"
-        said.append(f"nothing is predicted of {', '.join(silent)}: {why}")
-    if not rated:
-        return tuple(said)
-    said += [
-        f"nothing is predicted of {each.workers} × {each.worker.name}: an epoch has fewer batches, or they are more "
-        f"than {MOST_WORKERS}"
-        for each in rated
-        if each.trained is None and each.worker.name not in silent
-    ]
-    size = found.profile.micro_batch_size
-    batch = f"batch of {size}" if size else "batch"
-    guessed = found.workload.leading.length.guessed
-    return (
-        *own_reasons(rated),
-        f"each worker keeps its {batch}, so that more workers make a larger batch of all, which may need more epochs; "
-        "a server waits for all its workers; boot and setup are not counted",
-        *(
-            f"scala-opt-m wants a type named and is given {each.worker.name}, with which a server costs least"
-            for each in rated
-            if each.by == "scala-opt-m" and len(types) > 1
-        ),
-        *dict.fromkeys(said),
-        *([guessed] if guessed else []),
-    )
-
-
-def _mbps_of_profile(profile: Profile, server: Server) -> float | None:
-    """Bytes an iteration over its time, of the busier direction.
-
-    A profile taken without a server has sent nothing. Then the gradient goes up and the weights come down once an
-    iteration, which lasts longer by that: S/(t + 2·S/B).
+    A profile without a server has sent nothing. Then the gradient goes up and the weights come down once per iteration,
+    which takes longer by that: S/(t + 2·S/B).
     """
     steady = profile.steady_iteration_seconds
     if not steady:
         return None
     seconds = median(steady)
-    moved = max(profile.sent_bytes or 0, profile.received_bytes or 0)
-    if profile.world_size > 1 and moved:
-        return mbps_of(moved, seconds)
+    measured = max(profile.sent_bytes or 0, profile.received_bytes or 0)
+    if profile.world_size > 1 and measured:
+        return mbps_of(measured, seconds)
     if not profile.gradient_bytes:
         return None
     bytes_per_second = server.mbps * BYTES_PER_SECOND_OF_MBPS
@@ -381,19 +317,77 @@ def _mbps_of_profile(profile: Profile, server: Server) -> float | None:
     return mbps_of(profile.gradient_bytes, seconds + transfer)
 
 
-def _require_named(stated: Mapping[str, float], wanted: Mapping[str, float | None]) -> None:
+def _fc2_choices(
+    requested: Cluster,
+    server: Server,
+    types: Sequence[Worker],
+    limit: ClusterLimit,
+    fill: float,
+    estimates: Sequence[ClusterEstimate],
+) -> tuple[Cluster, ...]:
+    """The choices of all algorithms of FC2 that have one; scala-opt-m gets the type of our cheapest cluster with a
+    server."""
+    if not estimates:
+        return ()
+    with_server = [one for one in estimates if one.server is not None]
+    ours = [cheapest(with_server).worker] if with_server else []
+    found = []
+    for algorithm in ALGORITHMS:
+        if algorithm == requested.algorithm:
+            found.append(requested)
+            continue
+        given = ours if algorithm == "scala-opt-m" else types
+        if given and (algorithm in PRICE_ONLY_ALGORITHMS or all(worker.mbps for worker in given)):
+            try:
+                found.append(_solve(algorithm, server, given, limit, fill))
+            except InfeasibleError:
+                continue  # it was not requested, and the table shows only algorithms with a choice
+    return tuple(found)
+
+
+def _remarks(prediction: _Prediction, rated: Sequence[RatedCluster], types: Sequence[Worker]) -> Iterator[Reason]:
+    """Remarks on the predictions: losses of FC2's choices, assumptions, and what could not be predicted."""
+    if prediction.error is not None:
+        yield Reason(topic="assumptions", code="times_not_predicted", values={"why": prediction.error})
+    forecast = prediction.forecast
+    if forecast is None:
+        return
+    unknown = tuple(worker.name for worker in types if forecast.single_worker(worker.name) is None)
+    missing = (
+        [Reason(topic="assumptions", code="workers_not_predicted", values={"workers": unknown})] if unknown else []
+    )
+    if not rated:
+        yield from missing
+        return
+    yield from rating_reasons(rated)
+    batch_size = forecast.profile.micro_batch_size
+    yield Reason(topic="assumptions", code="workers_keep_their_batch", values={"batch_size": batch_size})
+    for each in rated:
+        if each.by == "scala-opt-m" and len(types) > 1:
+            yield Reason(topic="assumptions", code="scala_opt_m_worker", values={"worker": each.worker.name})
+    yield from missing
+    counts = {
+        (each.workers, each.worker.name): None
+        for each in rated
+        if each.estimate is None and each.worker.name not in unknown
+    }
+    for workers, worker in counts:
+        values = {"workers": workers, "worker": worker, "most": MAX_WORKERS}
+        yield Reason(topic="assumptions", code="worker_count_not_predicted", values=values)
+    if prediction.length_reason is not None:
+        yield prediction.length_reason
+
+
+def _require_known_workers(stated: Mapping[str, float], wanted: Mapping[str, float | None]) -> None:
     for name, mbps in stated.items():
         if name not in wanted:
-            raise NotFoundError("worker", name, wanted)
+            raise NotFoundError("worker", name, wanted, field="worker_mbps")
         if mbps <= 0:
-            raise UsageError(f"what one {name} sends must be positive, got {mbps:g} Mbps.")
+            raise UsageError(f"the traffic of one {name} must be positive, got {mbps:g} Mbit/s.", field="worker_mbps")
 
 
-def _server_reasons(server: Server, possible: Sequence[Server]) -> tuple[str, ...]:
+def _server_reasons(server: Server, possible: Sequence[Server]) -> tuple[Reason, ...]:
     if len(possible) == 1:
         return ()
-    return (f"{server.name} has the largest network of {len(possible)} servers: {server.mbps:.4g} Mbps",)
-
-
-def _today() -> date:
-    return datetime.now(UTC).date()
+    values = {"server": server.name, "servers": len(possible), "mbps": server.mbps}
+    return (Reason(topic="why", code="widest_server", values=values),)

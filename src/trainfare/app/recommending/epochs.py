@@ -28,7 +28,7 @@ def epochs(
     """
     for name, number in (("batch_size", batch_size), ("epochs", epochs), ("seen", seen)):
         if number is not None and number < 1:
-            raise UsageError(f"The value must be an integer of at least 1, got {number}.", field=name)
+            raise UsageError(f"must be an integer of at least 1, got {number}.", field=name)
     with open_history((settings or read_settings()).store) as history:
         profiles = _profiles(history, profile_ids)
     _require_one_program(profiles)
@@ -37,11 +37,11 @@ def epochs(
 
 def _profiles(history: History, profile_ids: Sequence[str]) -> tuple[Profile, ...]:
     if profile_ids:
-        return tuple(history.profile(profile_id) for profile_id in dict.fromkeys(profile_ids))
-    every = history.profiles()
+        return tuple(history.profiles.get(profile_id) for profile_id in dict.fromkeys(profile_ids))
+    every = history.profiles.all()
     if not every:
         raise UsageError(
-            "There is no profile yet. Profile the program first.",
+            "there is no profile yet. Profile the program first.",
             remedies=[Remedy({"epochs": 5}, command="profile", program="python train.py")],
         )
     return (every[0],)
@@ -51,6 +51,6 @@ def _require_one_program(profiles: Sequence[Profile]) -> None:
     names = sorted({profile.program.name for profile in profiles})
     if len(names) > 1:
         raise UsageError(
-            f"These are profiles of {len(names)} programs ({', '.join(names)}), and each needs its own number of "
+            f"these are profiles of {len(names)} programs ({', '.join(names)}), and each needs its own number of "
             "epochs. Name the profiles of one program."
         )

@@ -1,61 +1,34 @@
-"""How long one iteration takes somewhere, what it is made of, and how that changes with batch size and GPUs."""
+"""Predict one iteration on a machine: its time and its parts, and how they change with batch size and GPUs."""
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from trainfare.app.catalog.calibrations import calibration_in_use
 from trainfare.app.catalog.offers import open_catalog
-from trainfare.app.recommending.workload import select_profiles
+from trainfare.app.recommending.workload import build_predictor, select_profiles
 from trainfare.catalog.catalog import Catalog
-from trainfare.errors import InfeasibleError, NotFoundError, UsageError
+from trainfare.errors import InfeasibleError, NotFoundError, Remedy, UsageError
 from trainfare.estimator.batch.step_time import batch_line
-from trainfare.estimator.memory import LargestBatch, accumulation, largest_batch, memory_fit
-from trainfare.estimator.parallel.parameter_server import ParameterServerSeconds, parameter_server_seconds
-from trainfare.estimator.prediction.predictor import StepTimePrediction, StepTimePredictor
+from trainfare.estimator.memory import accumulation, largest_batch, memory_fit
+from trainfare.estimator.parallel.parameter_server import served_seconds
+from trainfare.estimator.prediction.iteration import StepTimePrediction
+from trainfare.estimator.prediction.predictor import StepTimePredictor
 from trainfare.model.machine import VmType
-from trainfare.model.prediction import Prediction
+from trainfare.model.prediction import Prediction, PredictionReport, ServedWorkers
 from trainfare.model.profile import Profile
 from trainfare.settings import Settings, read_settings
 from trainfare.store.open import open_history
+from trainfare.units import plural
+from trainfare.views.prediction import prediction_remarks
 
 BATCH_POWERS = range(-3, 7)
-"""Batch sizes shown: the one asked for, halved three times and doubled six."""
-INSIDE, NODES = (1, 2, 4, 8), (2, 4, 8)
-"""GPUs of one machine, and machines with all of theirs, that are shown."""
-WORKERS = (1, 2, 4, 8, 16, 32)
+"""Batch sizes shown: the requested one, halved up to three times and doubled up to six times."""
+GPU_COUNTS, NODE_COUNTS = (1, 2, 4, 8), (2, 4, 8)
+"""Shown numbers of GPUs of one machine, and of machines with all their GPUs."""
+WORKER_COUNTS = (1, 2, 4, 8, 16, 32)
 BYTES_PER_MEGABIT = 125_000.0
-ANY = "any"
+ANY_PROVIDER = "any"
 """The provider of a machine of which only the GPU is named."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
-    """So many workers of one GPU, each with the batch that was asked for, behind one parameter server."""
-
-    workers: int
-    seconds: ParameterServerSeconds
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PredictionReport:
-    """The iteration that was asked for, and what lies around it."""
-
-    prediction: Prediction
-    batches: tuple[Prediction, ...]
-    """On the same GPUs at other batch sizes, the smallest first; those that do not fit in memory are among them."""
-    strong: tuple[Prediction, ...]
-    """On more GPUs and nodes of that type, the batch of all staying the same."""
-    weak: tuple[Prediction, ...]
-    """Likewise, the batch of each GPU staying the same."""
-    served: tuple[Served, ...]
-    """Workers behind a parameter server, where its network is told."""
-    largest_batch: LargestBatch | None
-    """Of one GPU, that fits in its memory; None where that is not known."""
-    saturation_batch: float | None
-    """Of one GPU, at which it reaches 90 % of the samples a second that it ever will."""
-    profiles: tuple[Profile, ...]
-    remarks: tuple[str, ...]
 
 
 def predict(
@@ -68,110 +41,108 @@ def predict(
     server_mbps: float | None = None,
     settings: Settings | None = None,
 ) -> PredictionReport:
-    """Of the named profiles, or of the newest, one iteration on the machine or GPU `on`.
+    """Predict one iteration of the named profiles, or of the newest, on the machine type or GPU `on`.
 
-    `gpus` of each of `nodes` machines share the work: one unless said, and all where there are several nodes.
-    `batch_size` is of all of them together, as profiled unless said. `server_mbps` is the network of a parameter
-    server, in megabits a second: then workers behind it are reckoned too.
+    `gpus` of each of `nodes` machines share the work: one by default, and all of them with several nodes. `batch_size`
+    is that of all GPUs together, by default the profiled one. `server_mbps` is the network of a parameter server in
+    megabits per second: then workers behind it are predicted too.
     """
     settings = settings or read_settings()
     with open_history(settings.store) as history:
         profiles = select_profiles(history, profile_ids)
     catalog = open_catalog(settings)
-    vm_type = _machine(catalog, on)
+    vm_type = _find_machine(catalog, on)
     size = profiles[0].effective_batch_size if batch_size is None else batch_size
-    gpus = gpus_used(vm_type, gpus, nodes, size)
-    predictor = StepTimePredictor(
-        profiles,
-        gpu_called=catalog.gpu_called,
-        calibration=calibration_in_use(settings),
-        cores_of=catalog.slice_cores,
-    )
-    asker = _Asker(predictor=predictor, vm_type=vm_type)
-    found = asker.ask(nodes=nodes, gpus=gpus, batch_size=size)
-    if found is None:
-        raise nothing_known(profiles[0], vm_type)
-    batches = tuple(asker.at_batches(nodes, gpus, size)) if size else ()
-    alone = tuple(asker.at_batches(1, min(1, gpus), size)) if size else ()
+    gpus = resolve_gpus(vm_type, gpus, nodes, size)
+    machine = _MachinePredictor(predictor=build_predictor(profiles, catalog, settings, targets=()), vm_type=vm_type)
+    prediction = machine.predict(nodes=nodes, gpus=gpus, batch_size=size)
+    if prediction is None:
+        raise no_prediction_error(profiles[0], vm_type)
+    single_gpu = tuple(machine.at_batch_sizes(1, min(1, gpus), size)) if size else ()
     return PredictionReport(
-        prediction=found,
-        batches=batches,
-        strong=tuple(asker.on_clusters(size, weak=False)) if vm_type.gpus else (),
-        weak=tuple(asker.on_clusters(size, weak=True)) if vm_type.gpus else (),
-        served=tuple(_served(profiles[0], asker, size, server_mbps)) if server_mbps else (),
+        prediction=prediction,
+        batches=tuple(machine.at_batch_sizes(nodes, gpus, size)) if size else (),
+        strong=tuple(machine.on_clusters(size, weak=False)) if vm_type.gpus else (),
+        weak=tuple(machine.on_clusters(size, weak=True)) if vm_type.gpus else (),
+        served=tuple(_served_workers(profiles[0], machine, size, server_mbps)) if server_mbps else (),
         largest_batch=largest_batch(profiles, vm_type),
-        saturation_batch=_saturation(alone),
+        saturation_batch=_saturation_batch(single_gpu),
         profiles=profiles,
-        remarks=tuple(_remarks(found, profiles, vm_type)),
+        remarks=(*prediction_remarks(prediction), *_advice(prediction, profiles)),
     )
 
 
-def _served(profile: Profile, asker: "_Asker", batch_size: int | None, server_mbps: float) -> Iterator[Served]:
-    alone = asker.ask(nodes=1, gpus=min(1, asker.vm_type.gpus), batch_size=batch_size)
-    gradient = profile.gradient_bytes or 4 * (profile.parameters or 0)
-    if alone is None or not gradient:
-        raise UsageError(f"profile {profile.id} does not tell how large its gradients are: leave --server-mbps out.")
-    network = asker.vm_type.network_gb_per_second
-    for workers in WORKERS:
-        yield Served(
-            workers=workers,
-            seconds=parameter_server_seconds(
-                alone.iteration_seconds.value,
-                gradient_bytes=gradient,
-                workers=workers,
-                server_bytes_per_second=server_mbps * BYTES_PER_MEGABIT,
-                worker_bytes_per_second=network * 1e9 if network else None,
-            ),
-        )
-
-
-def _saturation(alone: Sequence[Prediction]) -> float | None:
-    points = [(float(one.batch_size), one.iteration_seconds.value) for one in alone if one.batch_size]
-    return batch_line(points).saturating_batch() if len(points) > 1 else None
-
-
-def nothing_known(profile: Profile, vm_type: VmType) -> InfeasibleError:
-    """Why the profiles say nothing of a machine, and what would."""
+def no_prediction_error(profile: Profile, vm_type: VmType) -> InfeasibleError:
+    """The error that the profiles say nothing about a machine, with the reason and the profile that would help."""
     if vm_type.gpu is None:
-        why = f"{vm_type.key} has no GPU, and a machine without one is estimated only where a profile was taken on it"
+        why = f"{vm_type.key} has no GPU, and a machine without GPUs is estimated only if a profile was taken on it"
     elif len(profile.iteration_seconds) < 2:
         why = "it has fewer than two iterations"
     else:
-        why = "it has no operations, so it speaks only of the machine type that it was taken on"
+        why = "it has no operations, so it only applies to the machine type that it was taken on"
     return InfeasibleError(
-        f"profile {profile.id} says nothing of {vm_type.key}: {why}. "
-        f"Take one there: trainfare profile --on {vm_type.key} -- …"
+        f"Profile {profile.id} says nothing about {vm_type.key}: {why}. Profile the program there.",
+        remedies=[Remedy({"on": vm_type.key}, command="profile", program=profile.program.command_line)],
     )
 
 
+def resolve_gpus(vm_type: VmType, requested: int | None, nodes: int, batch_size: int | None) -> int:
+    """The number of GPUs of each machine to use; 0 if it has none. Raises UsageError for an impossible request."""
+    if nodes < 1:
+        raise UsageError(f"There must be at least 1 node, got {nodes}.", field="nodes")
+    if batch_size is not None and batch_size < 1:
+        raise UsageError(f"A batch has at least 1 sample, got {batch_size}.", field="batch_size")
+    if requested is not None and not 1 <= requested <= vm_type.gpus:
+        has = "no GPU" if vm_type.gpus == 0 else plural(vm_type.gpus, "GPU")
+        raise UsageError(f"{vm_type.key} has {has}, not {requested}. Use more nodes for more GPUs.", field="gpus")
+    gpus = requested or (vm_type.gpus if nodes > 1 else min(1, vm_type.gpus))
+    if batch_size is not None and batch_size < nodes * gpus:
+        raise UsageError(f"A batch of {batch_size} cannot be shared by {nodes * gpus} GPUs.", field="batch_size")
+    return gpus
+
+
+def _find_machine(catalog: Catalog, name: str) -> VmType:
+    """The machine type with that name; or a machine with one GPU of that name."""
+    try:
+        return catalog.find(name)[0].vm_type
+    except NotFoundError as error:
+        gpu = catalog.find_gpu(name)
+        if gpu is None:
+            raise error from None
+        return VmType(provider=ANY_PROVIDER, name=gpu.name, gpu=gpu, gpus=1, vcpus=None, memory_gib=None)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asker:
+class _MachinePredictor:
+    """Predictions for one machine type."""
+
     predictor: StepTimePredictor
     vm_type: VmType
 
-    def ask(self, *, nodes: int, gpus: int, batch_size: int | None) -> Prediction | None:
-        belief = self.predictor.predict(self.vm_type, nodes=nodes, gpus=gpus, batch_size=batch_size)
-        return None if belief is None else self._prediction(belief, nodes, gpus, batch_size)
+    def predict(self, *, nodes: int, gpus: int, batch_size: int | None) -> Prediction | None:
+        found = self.predictor.predict(self.vm_type, nodes=nodes, gpus=gpus, batch_size=batch_size)
+        return None if found is None else self._prediction(found, nodes, gpus, batch_size)
 
-    def at_batches(self, nodes: int, gpus: int, batch_size: int) -> Iterator[Prediction]:
+    def at_batch_sizes(self, nodes: int, gpus: int, batch_size: int) -> Iterator[Prediction]:
         workers = nodes * max(1, gpus)
-        most = max(batch_size, self.predictor.profiles[0].samples or math.inf)
+        largest = max(batch_size, self.predictor.profiles[0].samples or math.inf)
         for size in dict.fromkeys(round(batch_size * 2.0**power) for power in BATCH_POWERS):
-            found = self.ask(nodes=nodes, gpus=gpus, batch_size=size) if workers <= size <= most else None
+            found = self.predict(nodes=nodes, gpus=gpus, batch_size=size) if workers <= size <= largest else None
             if found is not None:
                 yield found
 
     def on_clusters(self, batch_size: int | None, *, weak: bool) -> Iterator[Prediction]:
+        """With weak scaling the batch size per GPU stays, otherwise that of all GPUs together."""
         every = self.vm_type.gpus
-        inside = [(1, gpus) for gpus in INSIDE if gpus < every]
-        for nodes, gpus in (*inside, (1, every), *((nodes, every) for nodes in NODES)):
+        single_node = [(1, gpus) for gpus in GPU_COUNTS if gpus < every]
+        for nodes, gpus in (*single_node, (1, every), *((nodes, every) for nodes in NODE_COUNTS)):
             size = batch_size * nodes * gpus if weak and batch_size else batch_size
-            found = self.ask(nodes=nodes, gpus=gpus, batch_size=size)
+            found = self.predict(nodes=nodes, gpus=gpus, batch_size=size)
             if found is not None:
                 yield found
 
-    def _prediction(self, belief: StepTimePrediction, nodes: int, gpus: int, batch_size: int | None) -> Prediction:
-        iteration = belief.iteration
+    def _prediction(self, found: StepTimePrediction, nodes: int, gpus: int, batch_size: int | None) -> Prediction:
+        iteration = found.iteration
         return Prediction(
             vm_type=self.vm_type,
             gpus=gpus,
@@ -181,9 +152,9 @@ class _Asker:
             iteration_seconds=iteration.seconds,
             limited_by=iteration.limited_by,
             parts=iteration.parts,
-            leans_on=iteration.leans_on,
+            evidence=iteration.evidence,
             memory=memory_fit(
-                belief.profile,
+                found.profile,
                 self.vm_type,
                 batch_size=batch_size,
                 gpus=max(1, nodes * gpus),
@@ -192,45 +163,47 @@ class _Asker:
         )
 
 
-def _machine(catalog: Catalog, name: str) -> VmType:
-    """A machine by its name; or a GPU by its own, as if in a machine by itself."""
-    try:
-        return catalog.find(name)[0].vm_type
-    except NotFoundError as error:
-        gpu = catalog.find_gpu(name)
-        if gpu is None:
-            raise error from None
-        return VmType(provider=ANY, name=gpu.name, gpu=gpu, gpus=1, vcpus=None, memory_gib=None)
-
-
-def gpus_used(vm_type: VmType, stated: int | None, nodes: int, batch_size: int | None) -> int:
-    """Of each machine, as asked for; 0 where it has none."""
-    if nodes < 1:
-        raise UsageError(f"nodes must be at least 1, got {nodes}.")
-    if batch_size is not None and batch_size < 1:
-        raise UsageError(f"a batch has at least one sample, got {batch_size}.")
-    if stated is not None and not 1 <= stated <= vm_type.gpus:
-        has = "no GPU" if vm_type.gpus == 0 else "1 GPU" if vm_type.gpus == 1 else f"{vm_type.gpus} GPUs"
-        raise UsageError(f"{vm_type.key} has {has}, not {stated}. More machines are --nodes.")
-    gpus = stated or (vm_type.gpus if nodes > 1 else min(1, vm_type.gpus))
-    if batch_size is not None and batch_size < nodes * gpus:
-        raise UsageError(f"a batch of {batch_size} cannot be shared by {nodes * gpus} GPUs.")
-    return gpus
-
-
-def _remarks(found: Prediction, profiles: Sequence[Profile], vm_type: VmType) -> Iterator[str]:
-    first, *others = found.leans_on
-    yield f"{found.basis}: {first}"
-    yield from others
-    memory = found.memory
-    if memory is not None and memory.verdict != "fits":
-        yield (
-            f"memory: {memory.verdict}: about {memory.needed_gib.value:.3g} GiB a GPU are needed "
-            f"(90 %: {memory.needed_gib.low:.3g} – {memory.needed_gib.high:.3g}), there are {memory.available_gib:.3g}"
+def _served_workers(
+    profile: Profile, machine: _MachinePredictor, batch_size: int | None, server_mbps: float
+) -> Iterator[ServedWorkers]:
+    single = machine.predict(nodes=1, gpus=min(1, machine.vm_type.gpus), batch_size=batch_size)
+    gradient_bytes = profile.gradient_bytes or 4 * (profile.parameters or 0)
+    if single is None or not gradient_bytes:
+        raise UsageError(
+            f"Profile {profile.id} does not have the size of its gradients, so a parameter server cannot be predicted.",
+            field="server_mbps",
         )
-        workers = max(1, found.gpus * found.nodes)
-        advice = accumulation(profiles, vm_type, found.batch_size, gpus=workers) if found.batch_size else None
+    network = machine.vm_type.network_gb_per_second
+    for workers in WORKER_COUNTS:
+        step = served_seconds(
+            single.iteration_seconds.value,
+            gradient_bytes=gradient_bytes,
+            workers=workers,
+            server_bytes_per_second=server_mbps * BYTES_PER_MEGABIT,
+            worker_bytes_per_second=network * 1e9 if network else None,
+        )
+        yield ServedWorkers(
+            workers=workers,
+            synchronous=step.synchronous,
+            asynchronous=step.asynchronous,
+            knee=step.knee,
+            saturated=step.saturated,
+        )
+
+
+def _saturation_batch(single_gpu: Sequence[Prediction]) -> float | None:
+    points = [(float(one.batch_size), one.iteration_seconds.value) for one in single_gpu if one.batch_size]
+    return batch_line(points).saturating_batch() if len(points) > 1 else None
+
+
+def _advice(prediction: Prediction, profiles: Sequence[Profile]) -> Iterator[str]:
+    """What makes the batch fit in memory, and what would make the prediction more accurate."""
+    memory, vm_type = prediction.memory, prediction.vm_type
+    if memory is not None and memory.verdict != "fits" and prediction.batch_size:
+        workers = max(1, prediction.gpus * prediction.nodes)
+        advice = accumulation(profiles, vm_type, prediction.batch_size, gpus=workers)
         if advice is not None and advice.steps > 1:
-            yield f"{advice.steps} accumulated steps of {advice.per_gpu} samples a GPU make the same batch and fit"
-    if found.basis == "extrapolated" and vm_type.provider != ANY:
-        yield f"a profile taken there settles it: trainfare profile --on {vm_type.key} -- …"
+            steps = f"{advice.steps} accumulated steps of {plural(advice.per_gpu, 'sample')} per GPU"
+            yield f"{steps} make the same batch and fit"
+    if prediction.basis == "extrapolated" and vm_type.provider != ANY_PROVIDER:
+        yield f"a profile taken on {vm_type.key} would replace this extrapolation by a measurement"

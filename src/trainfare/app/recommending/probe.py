@@ -8,20 +8,22 @@ can profile there.
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Unpack
 
 from trainfare.app.profiling.options import ProfileKeywords, ProfileOptions
 from trainfare.app.profiling.profile import ProfilingError, profile_command
-from trainfare.app.recommending.question import Asked, Question
-from trainfare.app.recommending.recommend import Recommendation, consider, keep_plan
+from trainfare.app.recommending.question import EVERYTHING, Question
+from trainfare.app.recommending.recommend import Recommendation, answer, save_plan
 from trainfare.clouds.slices import is_slice
 from trainfare.errors import UsageError
+from trainfare.model.bill import Overheads
 from trainfare.model.estimate import Estimate
 from trainfare.model.offer import Candidate
 from trainfare.model.plan import Goal
 from trainfare.model.probing import Probe, ProbeResult, ProbingPlan, ProbingResult
 from trainfare.model.profile import Profile
 from trainfare.model.reason import Reason
+from trainfare.model.scope import Scope
+from trainfare.model.split import EarlyTarget
 from trainfare.recommender.probing import plan as probe_plan
 from trainfare.settings import Settings, read_settings
 
@@ -34,15 +36,29 @@ def plan_probes(
     profile_ids: Sequence[str] = (),
     *,
     goal: Goal | None = None,
+    scope: Scope = EVERYTHING,
+    epochs: int | None = None,
+    early: EarlyTarget | None = None,
+    split: bool = False,
+    iterations_per_epoch: int | None = None,
+    overheads: Overheads | None = None,
     settings: Settings | None = None,
-    **asked: Unpack[Asked],
 ) -> ProbingPlan:
     """The machine to start on, the machines to probe, what each probe costs and saves, and when to stop.
 
-    The other arguments are those of `recommend`.
+    The arguments are those of `recommend`.
     """
     settings = settings or read_settings()
-    found = consider(profile_ids, Question(goal=goal or Goal(kind=settings.goal), **asked), settings=settings)
+    question = Question(
+        goal=goal or Goal(kind=settings.goal),
+        scope=scope,
+        epochs=epochs,
+        early=early,
+        split=split,
+        iterations_per_epoch=iterations_per_epoch,
+        overheads=overheads,
+    )
+    found = answer(question, profile_ids, settings=settings)
     writes_checkpoints = any(profile.checkpoint_seconds for profile in found.profiles)
     plan = probe_plan.plan_probes(found.alternatives, found.plan.goal, keeps_work=writes_checkpoints)
     unmeasured = [plan.start] if plan.start.seconds else []
@@ -61,8 +77,13 @@ def run_probes(
     on_step: Callable[[ProbeResult], None] = lambda _: None,
     profiling: ProfileKeywords | None = None,
     goal: Goal | None = None,
+    scope: Scope = EVERYTHING,
+    epochs: int | None = None,
+    early: EarlyTarget | None = None,
+    split: bool = False,
+    iterations_per_epoch: int | None = None,
+    overheads: Overheads | None = None,
     settings: Settings | None = None,
-    **asked: Unpack[Asked],
 ) -> ProbingResult:
     """Run the program of the leading profile on slices of this machine, as long as a probe is expected to pay.
 
@@ -74,8 +95,16 @@ def run_probes(
         raise UsageError(f"must be at least 1, got {most}.", field="most")
     settings = settings or read_settings()
     ids = list(profile_ids)
-    question = Question(goal=goal or Goal(kind=settings.goal), **asked)
-    found = consider(ids, question, settings=settings)
+    question = Question(
+        goal=goal or Goal(kind=settings.goal),
+        scope=scope,
+        epochs=epochs,
+        early=early,
+        split=split,
+        iterations_per_epoch=iterations_per_epoch,
+        overheads=overheads,
+    )
+    found = answer(question, ids, settings=settings)
     leading = found.profiles[0]
     ids = ids or [leading.id]
     steps: list[ProbeResult] = []
@@ -89,10 +118,10 @@ def run_probes(
         if step.profile is not None:
             if len(ids) > 1:  # with several named profiles, no other profile is used unless it is named too
                 ids.append(step.profile.id)
-            found = consider(ids, question, settings=settings)
+            found = answer(question, ids, settings=settings)
         steps.append(replace(step, chosen=found.plan.chosen))
         on_step(steps[-1])
-    keep_plan(found, settings)
+    save_plan(found, settings)
     unreachable = _unreachable_probes(found)
     return ProbingResult(
         steps=tuple(steps),

@@ -1,7 +1,6 @@
-"""What a recommendation is asked for."""
+"""What a recommendation is asked for, by Python, the command line or the server."""
 
 from dataclasses import dataclass
-from typing import TypedDict
 
 from trainfare.app.recommending.workload import require_epochs
 from trainfare.errors import UsageError
@@ -11,39 +10,30 @@ from trainfare.model.scope import Scope
 from trainfare.model.split import EarlyTarget
 
 EVERYTHING = Scope()
-
-
-class Asked(TypedDict, total=False):
-    """The fields of a Question that `recommend` takes as they are."""
-
-    scope: Scope
-    epochs: int | None
-    early: EarlyTarget | None
-    split: bool
-    baseline: str | None
-    iterations_per_epoch: int | None
-    overheads: Overheads | None
+"""The default scope: no restriction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What a recommendation is asked for.
-
-    `scope` says what may be chosen from: providers, machines, clusters, batch sizes, markets. With `split` the training
-    may begin on one machine and end on another; `early` is a figure that is wanted before it ends. `baseline` is a
-    machine to hold the chosen one against.
-    """
+    """The arguments of a recommendation. Raises UsageError if they contradict each other."""
 
     goal: Goal
     scope: Scope = EVERYTHING
+    """The providers, machines, clusters, batch sizes and markets to choose from."""
     epochs: int | None = None
     early: EarlyTarget | None = None
+    """A value of a metric that is needed before the training ends."""
     split: bool = False
+    """The training may start on one machine and end on another."""
     baseline: str | None = None
+    """A machine to compare the chosen one with."""
     iterations_per_epoch: int | None = None
     overheads: Overheads | None = None
 
     def __post_init__(self) -> None:
         require_epochs(self.epochs)
         if self.epochs is not None and self.goal.target is not None:
-            raise UsageError("--epochs and --target both say how long to train: give one of them.")
+            raise UsageError(
+                "A number of epochs and a target both set the length of the training. Pass only one of them.",
+                field="epochs",
+            )

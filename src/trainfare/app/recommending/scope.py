@@ -1,4 +1,4 @@
-"""What the user wants to choose from, in the words of the catalog."""
+"""A scope in the names of the catalog."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -9,8 +9,10 @@ from trainfare.model.scope import Quota, Scope
 
 
 def in_catalog(scope: Scope, catalog: Catalog) -> Scope:
-    """With the names that the catalog has, whatever way they were written; `NotFoundError` for one that it has not. A batch
-    size that was named twice is one."""
+    """The scope with the names that the catalog uses, whatever their spelling, and without repeated batch sizes.
+
+    Raises NotFoundError for a name that the catalog does not have.
+    """
     offers = (*catalog.offers, *catalog.commitments)
     types = [offer.vm_type for offer in offers]
     providers = {vm_type.provider for vm_type in types}
@@ -18,27 +20,27 @@ def in_catalog(scope: Scope, catalog: Catalog) -> Scope:
     gpus = {vm_type.gpu.name for vm_type in types if vm_type.gpu}
     regions = {offer.region for offer in offers}
 
-    def gpu(name: str) -> str:
+    def known_gpu(name: str) -> str:
         found = catalog.find_gpu(name)
         return found.name if found is not None and found.name in gpus else _known("GPU", name, gpus)
 
-    def counted(quota: Quota) -> Quota:
-        if catalog.find_gpu(quota.of) is not None:
-            return replace(quota, of=gpu(quota.of))
-        return replace(quota, of=_known("machine, GPU or provider", quota.of, {*machines, *providers, *gpus}))
+    def known_quota(quota: Quota) -> Quota:
+        if catalog.find_gpu(quota.name) is not None:
+            return replace(quota, name=known_gpu(quota.name))
+        return replace(quota, name=_known("machine, GPU or provider", quota.name, {*machines, *providers, *gpus}))
 
     return replace(
         scope,
-        providers=_all("provider", scope.providers, providers),
-        regions=_all("region", scope.regions, regions),
-        machines=_all("machine", scope.machines, machines),
-        gpus=tuple(gpu(name) for name in scope.gpus),
-        quota=tuple(counted(quota) for quota in scope.quota),
+        providers=_all_known("provider", scope.providers, providers),
+        regions=_all_known("region", scope.regions, regions),
+        machines=_all_known("machine", scope.machines, machines),
+        gpus=tuple(known_gpu(name) for name in scope.gpus),
+        quota=tuple(known_quota(quota) for quota in scope.quota),
         batch_sizes=tuple(dict.fromkeys(scope.batch_sizes)),
     )
 
 
-def _all(kind: str, names: Sequence[str], known: Iterable[str]) -> tuple[str, ...]:
+def _all_known(kind: str, names: Sequence[str], known: Iterable[str]) -> tuple[str, ...]:
     return tuple(_known(kind, name, known) for name in names)
 
 

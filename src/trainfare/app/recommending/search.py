@@ -1,66 +1,91 @@
-"""What there is to choose from: every candidate estimated, and those that may be taken."""
+"""The candidates to choose from and their estimates."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from trainfare.app.recommending.workload import Workload, interruptions_on
-from trainfare.errors import InfeasibleError, UsageError
+from trainfare.errors import InfeasibleError, Remedy, UsageError
 from trainfare.model.estimate import Estimate
 from trainfare.model.offer import Candidate
 from trainfare.model.profile import Profile
 from trainfare.model.scope import Scope
 from trainfare.recommender.candidates import Candidates, candidates, sensible_batch_sizes
-from trainfare.recommender.choose import choosable
-from trainfare.units import plural
+from trainfare.recommender.choose import Rejection, reject_ineligible
+from trainfare.units import format_number, plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
-    """What was looked through."""
+class SearchResult:
+    """All candidates in a scope, and the estimates of those that the profiles say anything about."""
 
     workload: Workload
     scope: Scope
-    found: Candidates
-    estimates: tuple[Estimate, ...]
+    candidates: Candidates
+    estimates: Mapping[Candidate, Estimate]
     now: datetime
 
 
-def search(workload: Workload, profiles: Sequence[Profile], scope: Scope, epochs: int | None, now: datetime) -> Search:
+def search(
+    workload: Workload, profiles: Sequence[Profile], scope: Scope, epochs: int | None, now: datetime
+) -> SearchResult:
+    """Estimates of every candidate in the scope. Raises InfeasibleError if there is no candidate."""
     if scope.batch_sizes and profiles[0].effective_batch_size is None:
-        raise UsageError(f"nobody knows the batch size of profile {profiles[0].id}, so no other can be asked for.")
+        raise UsageError(
+            f"Profile {profiles[0].id} has no batch size, so other sizes cannot be estimated. Profile the program "
+            "again in a way that its batch size can be seen.",
+            field="batch_sizes",
+        )
     sizes = sensible_batch_sizes(profiles, scope)
-    if not (epochs and len(sizes) == len(scope.batch_sizes) == 1):  # what is stated is of the one that is asked for
-        workload = workload.knowing_epochs_at(sizes)
-    unknown = {size for size, answer in workload.epochs_at.items() if answer.value is None}
-    told = [size for size in sizes if size not in unknown]
-    if not told:
-        raise InfeasibleError(_no_epochs(workload, sizes))
+    if not (epochs and len(sizes) == len(scope.batch_sizes) == 1):  # stated epochs belong to the only batch size
+        workload = workload.with_epochs_at(sizes)
+    known = [size for size in sizes if size is None or _has_epochs(workload, size)]
+    if not known:
+        raise _unknown_epochs(workload, sizes)
     offers = (*workload.catalog.offers, *workload.catalog.commitments)
     found = candidates(
         offers,
         profiles,
         today=now.date(),
         scope=scope,
-        batch_sizes=told,
-        interrupted=lambda offer: interruptions_on(offer).per_hour.value,
+        batch_sizes=known,
+        interruptions_per_hour=lambda offer: interruptions_on(offer).per_hour.value,
     )
     if not found.candidates:
-        raise InfeasibleError(
-            f"nothing is left to choose from: {plural(found.outside, 'offer')} could run it, and none is what --only, "
-            "--quota and --batch leave. "
-            + ("Machines are yours that your machines.toml lists." if scope.yours else "Leave one of them out.")
-        )
-    estimates = tuple(e for e in _estimates(workload, found.candidates, scope) if _is_safe(e, workload, scope))
-    return Search(workload=workload, scope=scope, found=found, estimates=estimates, now=now)
+        raise _empty_scope(found, scope)
+    estimates = _estimates(workload, found.candidates, scope)
+    safe = {e.candidate: e for e in estimates if _is_safe(e, workload, scope)}
+    return SearchResult(workload=workload, scope=scope, candidates=found, estimates=safe, now=now)
 
 
-def _estimates(workload: Workload, wanted: Sequence[Candidate], scope: Scope) -> tuple[Estimate, ...]:
-    """Spot that is not asked for is only told of: of a machine that can be had otherwise, at the number of nodes and
-    the batch size at which it is the cheapest, and at which it is the fastest."""
+def _has_epochs(workload: Workload, batch_size: int) -> bool:
+    answer = workload.epochs_at.get(batch_size)
+    return answer is None or answer.value is not None
+
+
+def _unknown_epochs(workload: Workload, sizes: Sequence[int | None]) -> InfeasibleError:
+    size = next(size for size in sizes if size is not None)
+    return InfeasibleError(
+        f"The number of epochs at batch size {size} cannot be predicted: {workload.epochs_at[size].why}. Profile the "
+        "program at that size, or state the number for that size alone.",
+        remedies=[Remedy({"batch_sizes": (size,), "epochs": "N"})],
+    )
+
+
+def _empty_scope(found: Candidates, scope: Scope) -> InfeasibleError:
+    advice = "Machines of your own are listed in machines.toml." if scope.yours else "Leave out a restriction."
+    return InfeasibleError(
+        f"No candidate is left: {plural(found.outside, 'offer')} could run the program, and none of them is within the "
+        f"chosen providers, machines, quotas and batch sizes. {advice}"
+    )
+
+
+def _estimates(workload: Workload, found: Sequence[Candidate], scope: Scope) -> Iterable[Estimate]:
+    """Totals of all candidates. If spot is not allowed, only those spot candidates that may be mentioned: of a machine
+    that is also available otherwise, at the nodes and batch size at which it is the cheapest or the fastest."""
     if scope.spot:
-        return workload.totals(wanted)
-    steady = workload.totals([c for c in wanted if c.offer.market != "spot"])
+        return workload.totals(found)
+    steady = workload.totals([c for c in found if c.offer.market != "spot"])
     machines: dict[str, list[Estimate]] = {}
     for estimate in steady:
         if estimate.fits is not False:
@@ -70,9 +95,9 @@ def _estimates(workload: Workload, wanted: Sequence[Candidate], scope: Scope) ->
         for key, there in machines.items()
         for quantity in (lambda e: e.usd.value, lambda e: e.seconds.value)
     }
-    on_spot = [c for c in wanted if c.offer.market == "spot"]
-    told = [c for c in on_spot if (key := c.offer.vm_type.key) not in machines or (key, _shape(c)) in best]
-    return (*steady, *workload.totals(told))
+    on_spot = [c for c in found if c.offer.market == "spot"]
+    mentioned = [c for c in on_spot if (key := c.offer.vm_type.key) not in machines or (key, _shape(c)) in best]
+    return (*steady, *workload.totals(mentioned))
 
 
 def _shape(candidate: Candidate) -> tuple[int, int | None, int | None]:
@@ -80,42 +105,63 @@ def _shape(candidate: Candidate) -> tuple[int, int | None, int | None]:
 
 
 def _is_safe(estimate: Estimate, workload: Workload, scope: Scope) -> bool:
-    """A batch size that nobody asked for is proposed only where it surely fits in memory."""
+    """False for a batch size that was neither requested nor profiled, unless it certainly fits in memory."""
     size = estimate.candidate.batch_size
     if size in scope.batch_sizes or any(group.profiles[0].effective_batch_size == size for group in workload.groups):
         return True
     return estimate.memory is not None and estimate.memory.verdict == "fits"
 
 
-def _no_epochs(workload: Workload, sizes: Sequence[int | None]) -> str:
-    size = next(size for size in sizes if size is not None)
-    return (
-        f"nobody can tell how many epochs a batch size of {size} takes: {workload.epochs_at[size].why}. "
-        f"Profile it at that size, or state them of it alone: --batch {size} --epochs N."
+def find_eligible(found: SearchResult) -> tuple[tuple[Estimate, ...], dict[Candidate, Rejection]]:
+    """The estimates that fit in memory on an allowed market, and the rejections of the others.
+
+    Raises InfeasibleError, with the reason, if there are none.
+    """
+    scope = found.scope
+    eligible, rejections = reject_ineligible(found.estimates.values(), spot=scope.spot, reserved=scope.reserved)
+    if not eligible:
+        raise _nothing_eligible(found, rejections)
+    return eligible, rejections
+
+
+def _nothing_eligible(found: SearchResult, rejections: Mapping[Candidate, Rejection]) -> InfeasibleError:
+    if found.estimates:
+        if set(rejections.values()) == {"does_not_fit"}:
+            return _fits_nowhere(found.estimates.values())
+        fitting = sum(code != "does_not_fit" for code in rejections.values())
+        return InfeasibleError(
+            f"No candidate is left: all of the {plural(fitting, 'candidate')} that would do are on spot or need a "
+            "commitment, which are not allowed by default.",
+            remedies=[Remedy({"spot": True}), Remedy({"reserved": True})],
+        )
+    profile = found.workload.leading.profiles[0]
+    program = profile.program.command_line
+    if not any(p.steady_iteration_seconds for p in found.workload.predictor.profiles):
+        return InfeasibleError(
+            f"Profile {profile.id} contains only the first iteration, which says nothing about the following ones. "
+            "Profile more iterations.",
+            remedies=[Remedy({"iterations": 6}, command="profile", program=program)],
+        )
+    machines = [candidate.offer.vm_type for candidate in found.candidates.candidates]
+    if not any(vm_type.gpu for vm_type in machines):
+        return InfeasibleError(
+            "Only machines without a GPU are left, and their time is estimated only from a profile taken on such a "
+            "machine.",
+            remedies=[Remedy({"on": machines[0].key}, command="profile", program=program)],
+        )
+    return InfeasibleError(
+        f"Profile {profile.id} has no operations, so it says something only about the machine type that it was taken "
+        "on. Profile the program again with operations; they are traced in one additional iteration, so profile fewer "
+        "iterations than the program trains.",
+        remedies=[Remedy(command="profile", program=program)],
     )
 
 
-def may_be_chosen(search: Search) -> tuple[Estimate, ...]:
-    """Those that may be chosen; `InfeasibleError`, and why, where there is none."""
-    profile = search.workload.leading.profiles[0]
-    if not search.estimates and not any(p.steady_iteration_seconds for p in search.workload.predictor.profiles):
-        raise InfeasibleError(
-            f"profile {profile.id} saw only its first iteration, which says nothing of those that follow. Let it see "
-            f"more: trainfare profile --iterations 6 -- {profile.program.command_line}"
-        )
-    left = [candidate.offer.vm_type for candidate in search.found.candidates]
-    if not search.estimates and not any(vm_type.gpu for vm_type in left):
-        raise InfeasibleError(
-            "only machines without a GPU are left, and how long it takes there is told by no profile but one of such a "
-            f"machine: trainfare profile --on {left[0].key} -- {profile.program.command_line}"
-        )
-    scope, fitting = search.scope, sum(e.fits is not False for e in search.estimates)
-    try:
-        return choosable(search.estimates, spot=scope.spot, reserved=scope.reserved)
-    except InfeasibleError:
-        if not fitting:
-            raise
-        raise InfeasibleError(
-            f"nothing is left to choose from: of the {plural(fitting, 'candidate')} that would do, all are on spot or "
-            "bound to a commitment. --spot or --reserved lets them in."
-        ) from None
+def _fits_nowhere(estimates: Iterable[Estimate]) -> InfeasibleError:
+    largest = max((e.memory for e in estimates if e.memory), key=lambda m: m.available_gib)
+    needed = largest.needed_gib
+    return InfeasibleError(
+        f"It does not fit on any machine: an iteration needs about {format_number(needed.value)} GiB (90%: "
+        f"{format_number(needed.low)} – {format_number(needed.high)}), and the largest GPU has "
+        f"{format_number(largest.available_gib)} GiB. Profile it with a smaller batch size."
+    )

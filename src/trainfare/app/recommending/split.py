@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from trainfare.app.recommending.workload import Workload
-from trainfare.estimator.cost.migration import USUAL, Rates
+from trainfare.estimator.cost.migration import DEFAULT_RATES, TransferRates
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Goal
 from trainfare.model.split import EarlyTarget
@@ -17,7 +17,7 @@ def plan_split(
     goal: Goal,
     *,
     early: EarlyTarget | None = None,
-    rates: Rates = USUAL,
+    rates: TransferRates = DEFAULT_RATES,
 ) -> SplitAdvice:
     """The best split plan, at the batch size of the first of `estimates`: all eligible candidates, the best first."""
     group = workload.at(estimates[0].candidate.batch_size)
@@ -25,9 +25,7 @@ def plan_split(
         predictor=workload.predictor,
         charges=workload.charges,
         profile=group.profiles[0],
+        work=group.work(),
         iterations_per_epoch=group.iterations_per_epoch,
-        epochs=group.length.epochs,
-        epochs_interval=group.length.epochs_interval,
-        iterations=group.length.iterations,
     )
     return planning.plan_split(training, estimates, goal, early=early, rates=rates)

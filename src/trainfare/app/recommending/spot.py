@@ -1,70 +1,85 @@
-"""Which spot machines may be relied on when there is a deadline.
+"""Spot candidates that are certain enough to end before a deadline.
 
-The time of an Estimate on spot has no wait for the next machine in it, so its interval alone is too hopeful. The first
-few spot machines are therefore each held against how long spot machines stay and stay away where they are offered.
+The time of an Estimate on spot does not include waiting for the next machine, so its interval alone is too optimistic.
+The best few spot candidates are therefore checked against traces of how long spot machines stay and stay away in their
+region.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from trainfare.catalog.spot_zones import market_of
+from trainfare.catalog.spot_zones import find_spot_market
 from trainfare.estimator.spot.deadline_risk import spot_risk
 from trainfare.model.estimate import Estimate
+from trainfare.model.offer import Candidate
 from trainfare.model.plan import Goal
 from trainfare.model.spot import SpotRisk
-from trainfare.recommender.spot import keeps_deadline
+from trainfare.recommender.choose import Rejection
+from trainfare.recommender.spot import meets_deadline
 
-LOOKED_INTO = 3
-"""Spot machines, the best first; each takes a fifth of a second."""
+MAX_CHECKS = 3
+"""Spot candidates that are checked, the best first; each check takes a fifth of a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Relied:
-    """What is left to choose from, best first, and the risk of the first where it is on spot."""
+class SpotCheck:
+    """The accepted candidates, best first, the rejections of the others, and the risk of the first if it is on spot."""
 
-    ordered: tuple[Estimate, ...]
+    accepted: tuple[Estimate, ...]
+    rejections: Mapping[Candidate, Rejection] = field(default_factory=dict)
     risk: SpotRisk | None = None
 
 
-def relied_on(ordered: Sequence[Estimate], estimates: Sequence[Estimate], goal: Goal) -> Relied:
-    """`ordered` without the spot machines that would come too late, or that cost more than the best steady machine once
-    going over to on demand in time is counted in. Of `estimates` are the same machines on demand."""
+def check_spot(ordered: Sequence[Estimate], estimates: Mapping[Candidate, Estimate], goal: Goal) -> SpotCheck:
+    """The candidates without the spot machines that would be late, or that, with a fallback to on demand, would cost
+    more than the best machine on another market. `estimates` contain the same machines on demand.
+
+    Without a deadline all are accepted.
+    """
     if goal.deadline_seconds is None:
-        return Relied(ordered=tuple(ordered))
-    steady = next((e for e in ordered if not _on_spot(e)), None)
-    kept: list[Estimate] = []
-    first_risk: SpotRisk | None = None
-    looked_into = 0
+        return SpotCheck(accepted=tuple(ordered))
+    steady = next((e for e in ordered if not is_spot(e)), None)
+    accepted: list[Estimate] = []
+    rejections: dict[Candidate, Rejection] = {}
+    risk_of_first: SpotRisk | None = None
+    checks = 0
     for estimate in ordered:
-        if not _on_spot(estimate):
-            kept.append(estimate)
+        if not is_spot(estimate):
+            accepted.append(estimate)
             continue
-        on_demand = _on_demand(estimate, estimates)
-        if on_demand is None or looked_into == LOOKED_INTO:
+        on_demand = _on_demand(estimate, estimates.values()) if checks < MAX_CHECKS else None
+        if on_demand is None:
+            rejections[estimate.candidate] = "spot_not_checked"
             continue
-        looked_into += 1
+        checks += 1
         offer = estimate.candidate.offer
-        risk = spot_risk(estimate, on_demand, goal, market_of(offer.vm_type, offer.region))
-        dearer = steady is not None and goal.kind == "cheapest" and risk.with_fallback.usd > steady.usd.value
-        if keeps_deadline(risk, goal) and not dearer:
-            first_risk = first_risk if kept else risk
-            kept.append(estimate)
-    return Relied(ordered=tuple(kept), risk=first_risk)
+        risk = spot_risk(estimate, on_demand, goal, find_spot_market(offer.vm_type, offer.region))
+        too_expensive = steady is not None and goal.kind == "cheapest" and risk.with_fallback.usd > steady.usd.value
+        if meets_deadline(risk, goal) and not too_expensive:
+            risk_of_first = risk_of_first if accepted else risk
+            accepted.append(estimate)
+        else:
+            rejections[estimate.candidate] = "spot_too_risky"
+    return SpotCheck(accepted=tuple(accepted), rejections=rejections, risk=risk_of_first)
 
 
-def _on_spot(estimate: Estimate) -> bool:
+def is_spot(estimate: Estimate) -> bool:
     return estimate.candidate.offer.market == "spot"
 
 
-def _on_demand(spot: Estimate, estimates: Sequence[Estimate]) -> Estimate | None:
-    """The same machines in the same number at the same batch size, the cheapest of the regions."""
+def _on_demand(spot: Estimate, estimates: Iterable[Estimate]) -> Estimate | None:
+    """The cheapest region of the same machines, nodes and batch size on demand."""
     candidate = spot.candidate
-    key, shape = candidate.offer.vm_type.key, (candidate.nodes, candidate.batch_size, candidate.gpus_used)
+    key, shape = candidate.offer.vm_type.key, _shape(candidate)
     same = (
         e
         for e in estimates
         if e.candidate.offer.market == "on_demand"
-        and (e.candidate.nodes, e.candidate.batch_size, e.candidate.gpus_used) == shape
+        and _shape(e.candidate) == shape
         and e.candidate.offer.vm_type.key == key
     )
     return min(same, key=lambda e: e.usd.value, default=None)
+
+
+def _shape(candidate: Candidate) -> tuple[int, int | None, int | None]:
+    return candidate.nodes, candidate.batch_size, candidate.gpus_used

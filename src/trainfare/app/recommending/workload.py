@@ -1,4 +1,4 @@
-"""From kept profiles and the catalog to estimates: the one path that `recommend` and `estimate` share."""
+"""A workload: stored profiles and the catalog, from which `recommend`, `estimate` and others make estimates."""
 
 import gc
 import math
@@ -10,144 +10,147 @@ from datetime import timedelta
 from trainfare.app.catalog.calibrations import calibration_in_use
 from trainfare.app.catalog.offers import open_catalog
 from trainfare.catalog.catalog import Catalog
-from trainfare.catalog.terms import find_interruptions, terms_of
-from trainfare.errors import UsageError
-from trainfare.estimator.cost.bill import INSTANT, Charges
+from trainfare.catalog.terms import find_interruptions, find_terms
+from trainfare.clouds.slices import is_slice
+from trainfare.errors import Remedy, UsageError
+from trainfare.estimator.cost.bill import Charges
 from trainfare.estimator.epochs.by_batch import KnownEpochs, epochs_at_batches
-from trainfare.estimator.estimate import estimate_all, estimate_totals
+from trainfare.estimator.estimate import CandidateEstimator, TrainingWork
 from trainfare.estimator.prediction.predictor import StepTimePredictor
-from trainfare.model.bill import Interruptions, Overheads, Terms
+from trainfare.model.bill import Interruptions, Overheads
 from trainfare.model.epochs import EpochsAnswer
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
+from trainfare.model.machine import Gpu
 from trainfare.model.offer import Candidate, Offer
 from trainfare.model.profile import Profile
+from trainfare.model.reason import Reason
 from trainfare.settings import Settings
 from trainfare.store.history import History
 
 REPEATED_WITHIN = timedelta(days=1)
-"""Profiles of one program on one machine are repeats of one another when they were taken so close together; a later
-one may be of other code under the same name."""
+"""Profiles of one program on one machine are repeats of one another if they were taken this close together; a later
+one may be of changed code under the same name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingLength:
-    """How long to train."""
+    """The number of epochs to train, and why."""
 
     epochs: int
-    guessed: str | None = None
-    """Why so many, in a sentence, where neither the user nor the program says it."""
+    reason: Reason | None = None
+    """Why this number; None if the user or the program states it."""
     epochs_interval: Interval | None = None
-    """Between how many, where they are expected."""
+    """The 90% interval, if the number is uncertain."""
     iterations: int | None = None
-    """In all, where the program counts in iterations: the last epoch may be cut short."""
+    """The total number of iterations, if the program counts in iterations: the last epoch may be incomplete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchSizeGroup:
-    """Profiles of one batch size, the leading one first, and what they would train."""
+    """The profiles of one batch size, the leading one first, and the length of a training at that batch size."""
 
     profiles: tuple[Profile, ...]
     iterations_per_epoch: int
     length: TrainingLength
 
+    def work(self) -> TrainingWork:
+        """The length as the estimator needs it: its product of iterations and epochs is what the program counts."""
+        length = self.length
+        exact = self.iterations_per_epoch if length.iterations is None else length.iterations / length.epochs
+        return TrainingWork(iterations_per_epoch=exact, epochs=length.epochs, epochs_interval=length.epochs_interval)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """All that an estimate needs, gathered."""
+    """Everything that estimates of one program are made from."""
 
     catalog: Catalog
     charges: Charges
     predictor: StepTimePredictor
+    estimator: CandidateEstimator
     groups: tuple[BatchSizeGroup, ...]
     epochs_at: Mapping[int, EpochsAnswer] = field(default_factory=dict)
-    """Of batch sizes that were not profiled, how many epochs are expected to reach as far; elsewhere as many as at the
-    leading one."""
+    """The expected number of epochs at batch sizes that were not profiled."""
 
     @property
     def leading(self) -> BatchSizeGroup:
         return self.groups[0]
 
-    def estimate(self, wanted: Sequence[Candidate], epochs: int | None = None) -> tuple[Estimate, ...]:
-        """Each candidate by the profiles of its own batch size; `epochs` in place of those that are asked for."""
-        return self._estimates(estimate_all, wanted, epochs, self.charges)
+    def estimate(self, candidates: Iterable[Candidate], epochs: int | None = None) -> tuple[Estimate, ...]:
+        """Estimates with bills, each by the profiles of its batch size, and grouped by batch size; for `epochs` epochs
+        instead of the planned number."""
+        work = self._work_at if epochs is None else self._work_for(epochs)
+        return self._by_batch_size(self.estimator.details, candidates, work)
 
-    def totals(self, wanted: Sequence[Candidate]) -> tuple[Estimate, ...]:
-        """The same times and costs without the words: quick enough for thousands."""
-        return self._estimates(estimate_totals, wanted, None, self.charges)
+    def totals(self, candidates: Iterable[Candidate]) -> tuple[Estimate, ...]:
+        """The same times and costs without bills and explanations: fast enough for thousands."""
+        return self._by_batch_size(self.estimator.totals, candidates, self._work_at)
 
-    def with_fixed_epochs(self, wanted: Sequence[Candidate]) -> tuple[Estimate, ...]:
-        """Without the doubt how many epochs it takes: it is the same on every machine, so it does not count where one
-        is held against another. How many another batch size takes than that of the first is in doubt as before."""
+    def with_fixed_epochs(self, candidates: Sequence[Candidate]) -> tuple[Estimate, ...]:
+        """Totals without the uncertainty of the number of epochs, which is the same on every machine and does not count
+        if two are compared. It remains for batch sizes other than that of the first candidate, relative to it."""
         groups = tuple(replace(g, length=replace(g.length, epochs_interval=None)) for g in self.groups)
         known = dict(self.epochs_at)
-        size = wanted[0].batch_size if wanted else None
+        size = candidates[0].batch_size if candidates else None
         if size is not None and size in known:
             known[size] = replace(known[size], low=known[size].value, high=known[size].value)
-        return replace(self, groups=groups, epochs_at=known).totals(wanted)
+        fixed = replace(self, groups=groups, epochs_at=known)
+        return self._by_batch_size(self.estimator.totals, candidates, lambda size: fixed.at(size).work())
 
-    def unrounded(self, wanted: Sequence[Candidate], epochs: int) -> tuple[Estimate, ...]:
-        """Without rounding and minimum charge: straight lines in the number of epochs, as crossovers want them."""
-
-        def unrounded(offer: Offer) -> Terms:
-            return replace(terms_of(offer), billing=INSTANT)
-
-        return self._estimates(estimate_totals, wanted, epochs, replace(self.charges, terms=unrounded))
+    def unrounded(self, candidates: Iterable[Candidate], epochs: int) -> tuple[Estimate, ...]:
+        """Totals for another number of epochs, without rounding and minimum charge: straight lines in the number of
+        epochs, from which crossovers are computed."""
+        return self._by_batch_size(self.estimator.unrounded, candidates, self._work_for(epochs))
 
     def at(self, batch_size: int | None) -> BatchSizeGroup:
-        """What would be trained at a batch size of all GPUs together; one that was not profiled is like the leading
-        one, but for the number of its iterations."""
+        """The training at an effective batch size. If that was not profiled, it is the leading one with another number
+        of iterations, and with the expected number of epochs."""
         found = next((g for g in self.groups if g.profiles[0].effective_batch_size == batch_size), None)
         if found is not None:
             return found
         known = self.leading.profiles[0].effective_batch_size
         if batch_size is None or known is None:
             return self.leading
-        return _at_other_batch(self.leading, known, batch_size, self.epochs_at.get(batch_size))
+        return _at_other_batch_size(self.leading, known, batch_size, self.epochs_at.get(batch_size))
 
-    def knowing_epochs_at(self, batch_sizes: Iterable[int | None]) -> "Workload":
-        """With what the law of epochs and batch sizes says of those that were not profiled."""
+    def with_epochs_at(self, batch_sizes: Iterable[int | None]) -> "Workload":
+        """The workload with the expected number of epochs at batch sizes that were not profiled."""
         known = [k for group in self.groups if (k := _known_epochs(group))]
         others = {size for size in batch_sizes if size is not None} - {k.batch_size for k in known}
         samples = self.leading.profiles[0].samples
         return replace(self, epochs_at=epochs_at_batches(known, others, samples=samples) if known else {})
 
-    def _estimates(
+    def _work_at(self, batch_size: int | None) -> TrainingWork:
+        return self.at(batch_size).work()
+
+    def _work_for(self, epochs: int) -> Callable[[int | None], TrainingWork]:
+        """The work at each batch size for a given number of epochs."""
+        return lambda size: TrainingWork(iterations_per_epoch=self.at(size).iterations_per_epoch, epochs=epochs)
+
+    def _by_batch_size(
         self,
-        estimates_of: Callable[..., tuple[Estimate, ...]],
-        wanted: Sequence[Candidate],
-        epochs: int | None,
-        charges: Charges,
+        estimates: Callable[[Iterable[Candidate], TrainingWork], tuple[Estimate, ...]],
+        candidates: Iterable[Candidate],
+        work: Callable[[int | None], TrainingWork],
     ) -> tuple[Estimate, ...]:
         by_size: dict[int | None, list[Candidate]] = {}
-        for candidate in wanted:
+        for candidate in candidates:
             by_size.setdefault(candidate.batch_size, []).append(candidate)
         with gc_paused():
-            return tuple(
-                estimate
-                for group, alike in ((self.at(size), alike) for size, alike in by_size.items())
-                for estimate in estimates_of(
-                    self.predictor,
-                    alike,
-                    iterations_per_epoch=group.iterations_per_epoch if epochs else _exact(group),
-                    epochs=epochs or group.length.epochs,
-                    epochs_interval=None if epochs else group.length.epochs_interval,
-                    charges=charges,
-                )
-            )
+            return tuple(estimate for size, alike in by_size.items() for estimate in estimates(alike, work(size)))
 
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """Python looks for circles among new objects again and again. Estimates refer to nothing in circles and all are
-    kept, so among thousands of them it only takes time: a sixth of the whole. What is no longer referred to is given
-    back all the same."""
-    was_collecting = gc.isenabled()
+    """Pauses the search for reference cycles, which takes a sixth of the time of thousands of estimates: they have no
+    cycles and all are in use. Objects without references are still freed."""
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if was_collecting:
+        if was_enabled:
             gc.enable()
 
 
@@ -159,57 +162,78 @@ def build_workload(
     overheads: Overheads | None,
     settings: Settings,
 ) -> Workload:
-    """`decide` says how long a profile with so many iterations an epoch is to be trained."""
+    """The workload of these profiles. `decide` returns the length of the training of a profile, given its iterations
+    per epoch."""
     groups: dict[int | None, list[Profile]] = {}
     for profile in profiles:
         groups.setdefault(profile.effective_batch_size, []).append(profile)
     if iterations_per_epoch is not None:
-        _require_at_least_one("iterations an epoch", iterations_per_epoch)
+        _require_at_least_one("iterations_per_epoch", iterations_per_epoch)
         if len(groups) > 1:
-            raise UsageError("--iterations-per-epoch is of one batch size, and these profiles have several.")
+            raise UsageError(
+                "The number depends on the batch size, and these profiles have several. Name profiles of one batch "
+                "size.",
+                field="iterations_per_epoch",
+            )
     stated = overheads or Overheads()
     catalog = open_catalog(settings)
+    charges = Charges(
+        terms=find_terms,
+        interruptions=interruptions_on,
+        overheads=replace(
+            stated,
+            boot_seconds=settings.boot_seconds if stated.boot_seconds is None else stated.boot_seconds,
+            setup_seconds=settings.setup_seconds if stated.setup_seconds is None else stated.setup_seconds,
+        ),
+    )
+    predictor = build_predictor(profiles, catalog, settings)
     return Workload(
         catalog=catalog,
-        predictor=StepTimePredictor(
-            profiles,
-            gpu_called=catalog.gpu_called,
-            calibration=calibration_in_use(settings),
-            cores_of=catalog.slice_cores,
-            targets=[offer.vm_type.gpu for offer in catalog.offers if offer.vm_type.gpu],
-        ),
-        charges=Charges(
-            terms=terms_of,
-            interruptions=interruptions_on,
-            overheads=replace(
-                stated,
-                boot_seconds=settings.boot_seconds if stated.boot_seconds is None else stated.boot_seconds,
-                setup_seconds=settings.setup_seconds if stated.setup_seconds is None else stated.setup_seconds,
-            ),
-        ),
+        charges=charges,
+        predictor=predictor,
+        estimator=CandidateEstimator(predictor, charges),
         groups=tuple(_group(group, decide, iterations_per_epoch) for group in groups.values()),
     )
 
 
+def build_predictor(
+    profiles: Sequence[Profile], catalog: Catalog, settings: Settings, *, targets: Sequence[Gpu] | None = None
+) -> StepTimePredictor:
+    """A predictor with the GPUs and slices of the catalog and the calibration in use; `targets` are the GPUs that will
+    be asked about, by default those of the catalog."""
+    devices = {profile.host.gpu for profile in profiles if profile.host.gpu}
+    machines = [offer.vm_type for offer in catalog.offers]
+    return StepTimePredictor(
+        profiles,
+        gpus={name: gpu for name in devices if (gpu := catalog.find_gpu(name)) is not None},
+        slice_cores={vm_type.key: vm_type.vcpus for vm_type in machines if is_slice(vm_type) and vm_type.vcpus},
+        calibration=calibration_in_use(settings),
+        targets=[vm_type.gpu for vm_type in machines if vm_type.gpu] if targets is None else targets,
+    )
+
+
 def interruptions_on(offer: Offer) -> Interruptions:
-    """Where it is offered, as far as that was traced."""
+    """How often a spot machine is interrupted in the region of the offer, as far as there are traces of it."""
     return find_interruptions(offer.vm_type, offer.region)
 
 
 def select_profiles(history: History, profile_ids: Sequence[str]) -> tuple[Profile, ...]:
-    """The named ones; for one or none, also its repeats, and those of the same program and batch size on other
-    machine types."""
+    """The named profiles. If one or none is named, also its repeats, and those of the same program and batch size on
+    other machine types; without a name, of the newest."""
     if len(profile_ids) > 1:
         return tuple(history.profiles.get(profile_id) for profile_id in dict.fromkeys(profile_ids))
     every = history.profiles.all()
     if not every:
-        raise UsageError("there is no profile yet. Make one first: trainfare profile -- python train.py")
+        raise UsageError(
+            "There is no profile yet. Profile the program first.",
+            remedies=[Remedy(command="profile", program="python train.py")],
+        )
     leading = history.profiles.get(profile_ids[0]) if profile_ids else every[0]
     newest: dict[str, Profile] = {leading.host.vm_type: leading} if leading.host.vm_type else {}
     found = [leading]
     for profile in every:
         machine = profile.host.vm_type
-        if machine is None or profile.id == leading.id or _what_ran(profile) != _what_ran(leading):
+        if machine is None or profile.id == leading.id or _command_and_size(profile) != _command_and_size(leading):
             continue
         first = newest.setdefault(machine, profile)
         if first is profile or _is_repeat(profile, first):
@@ -218,17 +242,17 @@ def select_profiles(history: History, profile_ids: Sequence[str]) -> tuple[Profi
 
 
 def require_epochs(epochs: int | None) -> None:
-    """A number of epochs that somebody asks for."""
+    """Raises UsageError unless a requested number of epochs is at least one."""
     if epochs is not None:
         _require_at_least_one("epochs", epochs)
 
 
-def _require_at_least_one(name: str, number: int) -> None:
+def _require_at_least_one(field: str, number: int) -> None:
     if number < 1:
-        raise UsageError(f"{name} must be at least 1, got {number}: no training takes no time.")
+        raise UsageError(f"The number must be at least 1, got {number}.", field=field)
 
 
-def _what_ran(profile: Profile) -> tuple[object, ...]:
+def _command_and_size(profile: Profile) -> tuple[object, ...]:
     return profile.program.command, profile.effective_batch_size
 
 
@@ -237,29 +261,27 @@ def _is_repeat(profile: Profile, first: Profile) -> bool:
     return close and profile.parameters == first.parameters and profile.program == first.program
 
 
-def _group(group: Sequence[Profile], decide: Callable[[Profile, int], TrainingLength], stated: int | None) -> BatchSizeGroup:
+def _group(
+    group: Sequence[Profile], decide: Callable[[Profile, int], TrainingLength], stated: int | None
+) -> BatchSizeGroup:
     iterations = stated or _iterations_per_epoch(group[0])
     return BatchSizeGroup(profiles=tuple(group), iterations_per_epoch=iterations, length=decide(group[0], iterations))
 
 
-def _exact(group: BatchSizeGroup) -> float:
-    """So that times the epochs it is what the program counts."""
-    length = group.length
-    return group.iterations_per_epoch if length.iterations is None else length.iterations / length.epochs
-
-
-def _at_other_batch(group: BatchSizeGroup, known: int, batch_size: int, answer: EpochsAnswer | None) -> BatchSizeGroup:
-    """As many samples in other portions, for as many epochs as these are expected to need. A smaller batch may do with
-    fewer, but nobody asked for fewer: that is in the interval alone."""
+def _at_other_batch_size(
+    group: BatchSizeGroup, known: int, batch_size: int, answer: EpochsAnswer | None
+) -> BatchSizeGroup:
+    """The same number of samples in batches of another size, for the expected number of epochs, but no fewer than
+    planned: that a smaller batch may need fewer is only in the interval."""
     samples = group.profiles[0].samples or group.iterations_per_epoch * known
     length = group.length
     iterations: float | None = length.iterations
     if answer is not None and answer.rounded is not None:
         epochs = max(answer.rounded, length.epochs)
         more = epochs / length.epochs
-        length = replace(length, epochs=epochs, epochs_interval=_whole_interval(answer, epochs))
+        length = replace(length, epochs=epochs, epochs_interval=_rounded_interval(answer, epochs))
         iterations = None if iterations is None else iterations * more
-    if iterations is not None:  # what the program counts in iterations is an amount of samples to us
+    if iterations is not None:  # a number of iterations stands for a number of samples
         length = replace(length, iterations=max(1, math.ceil(iterations * known / batch_size)))
     return replace(group, iterations_per_epoch=max(1, math.ceil(samples / batch_size)), length=length)
 
@@ -268,20 +290,20 @@ def _known_epochs(group: BatchSizeGroup) -> KnownEpochs | None:
     profile, length = group.profiles[0], group.length
     if profile.effective_batch_size is None:
         return None
-    between = length.epochs_interval or Interval.exactly(length.epochs)
-    told = EpochsAnswer(
+    interval = length.epochs_interval or Interval.exactly(length.epochs)
+    answer = EpochsAnswer(
         rule="you",
-        why=length.guessed or f"{length.epochs} epochs",
+        why=f"{length.epochs} epochs",
         value=length.epochs,
-        low=between.low,
-        high=between.high,
+        low=interval.low,
+        high=interval.high,
     )
-    return KnownEpochs.of(told, profile.effective_batch_size, profile.gradient_noise)
+    return KnownEpochs.from_answer(answer, profile.effective_batch_size, profile.gradient_noise)
 
 
-def _whole_interval(answer: EpochsAnswer, whole: int) -> Interval | None:
-    low, high = min(whole, max(1, math.floor(answer.low or 1))), max(whole, math.ceil(answer.high or 1))
-    return Interval(value=whole, low=low, high=high) if low < high else None
+def _rounded_interval(answer: EpochsAnswer, epochs: int) -> Interval | None:
+    low, high = min(epochs, max(1, math.floor(answer.low or 1))), max(epochs, math.ceil(answer.high or 1))
+    return Interval(value=epochs, low=low, high=high) if low < high else None
 
 
 def _iterations_per_epoch(profile: Profile) -> int:
@@ -290,9 +312,10 @@ def _iterations_per_epoch(profile: Profile) -> int:
     if profile.samples and (batch_size := profile.effective_batch_size):
         return math.ceil(profile.samples / batch_size)
     if profile.planned_iterations:
-        # It never speaks of epochs: all of it is one.
+        # The program does not count in epochs: the whole training is one.
         return profile.planned_iterations
     raise UsageError(
-        f"nobody knows how many iterations an epoch of {profile.program.name} has, because it uses no DataLoader "
-        "that says so. Give --iterations-per-epoch."
+        f"The number of iterations in an epoch of {profile.program.name} is not known, because it uses no DataLoader "
+        "that has a length. Pass it.",
+        field="iterations_per_epoch",
     )

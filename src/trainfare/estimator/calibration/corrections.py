@@ -1,17 +1,17 @@
-"""What the user's own measurements say of the model: a correction for each GPU and each program.
+"""Corrections of the step model for each GPU and each program, learned from the user's own measurements.
 
     log(observed / predicted) = c_gpu + c_program + ε
     c_gpu ~ N(0, 0.25²),  c_program ~ N(0, 0.15²),  ε ~ N(0, 0.08²)
 
-A correction is the mean of what is believed after the rows are seen (ridge regression), so one row moves it a part of
-the way and many agreeing ones all of it; a GPU or a program without rows keeps 1. Several profiles of one program on
-one GPU count as one row, their median: nobody outvotes the others by repeating a mistake.
+A correction is the posterior mean of c (ridge regression), so one run moves it part of the way and many agreeing runs
+all of it; a GPU or a program without runs keeps the factor 1. Several profiles of one program on one GPU count as one
+run, their median, so that repeating a mistake gives it no more weight.
 
-Rows that cannot be right are set aside with the reason and change nothing. Corrections are taken only where they make
-the error smaller on programs that were left out of them.
+Implausible runs are rejected with the reason and change nothing. The corrections are used only if they reduce the
+error on programs that were held out.
 
-The deviations are of the size of what the shipped coefficients miss on GPUs and families that were left out of their
-fit (docs/accuracy.md); they are not fitted.
+The deviations have the size of the errors of the shipped coefficients on held-out GPUs and families (docs/accuracy.md);
+they are not fitted.
 """
 
 import math
@@ -21,20 +21,21 @@ from dataclasses import dataclass, field
 from statistics import fmean, median
 
 from trainfare.model.checks import require_positive, require_text
+from trainfare.units import format_ratio
 
 GPU_DEVIATION, PROGRAM_DEVIATION, NOISE = 0.25, 0.15, 0.08
 
-ABSURD_FACTOR = 5.0
-"""No prediction was ever this far off: what differs more was measured of something else."""
-ODD_DEVIATIONS, ODD_AT_LEAST, ODD_ROWS = 4.0, 0.4, 5
-"""Among at least five rows of one GPU, one that is four deviations and a factor of 1.5 off the middle is odd."""
-FEWEST_PROGRAMS = 2
-"""With one there is nothing to leave out, so nothing shows that it helps others."""
+IMPLAUSIBLE_FACTOR = 5.0
+"""No prediction was ever this far off: a run that differs more was measured on something else."""
+OUTLIER_DEVIATIONS, OUTLIER_LOG_RATIO, OUTLIER_RUNS = 4.0, 0.4, 5
+"""Among at least five runs on one GPU, one that is four deviations and a factor of 1.5 off the median is an outlier."""
+MIN_PROGRAMS = 2
+"""With one program there is nothing to hold out, so nothing shows that the corrections help others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedRun:
-    """One profile on a GPU: the time of an iteration that the model gives, and the one that was measured."""
+    """One profile on a GPU: the predicted and the measured time of an iteration."""
 
     profile_id: str
     program: str
@@ -47,26 +48,30 @@ class ObservedRun:
         require_positive(predicted_seconds=self.predicted_seconds, observed_seconds=self.observed_seconds)
 
     @property
+    def ratio(self) -> float:
+        return self.observed_seconds / self.predicted_seconds
+
+    @property
     def log_ratio(self) -> float:
-        return math.log(self.observed_seconds / self.predicted_seconds)
+        return math.log(self.ratio)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RejectedRun:
-    """A row that is not believed, and why."""
+    """A run that is not used, and the reason."""
 
-    seen: ObservedRun
-    why: str
+    run: ObservedRun
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corrections:
-    """Logarithms of the factors, by GPU and by program."""
+    """Logarithms of the correction factors, by GPU and by program."""
 
     gpus: Mapping[str, float] = field(default_factory=dict)
     programs: Mapping[str, float] = field(default_factory=dict)
-    doubt: Mapping[str, float] = field(default_factory=dict)
-    """By GPU: what is left of the deviation of c, from 1, where nothing was seen, towards 0."""
+    remaining_deviation: Mapping[str, float] = field(default_factory=dict)
+    """By GPU: the posterior deviation of c over its prior deviation, from 1 without runs towards 0."""
 
     def factor(self, gpu: str, program: str | None = None) -> float:
         return math.exp(self.gpus.get(gpu, 0.0) + self.programs.get(program or "", 0.0))
@@ -74,13 +79,14 @@ class Corrections:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnedCorrections:
-    """What came of the rows: the corrections, the rows that were set aside, and the error without and with them."""
+    """The corrections, the rejected runs, and the error without and with the corrections."""
 
     corrections: Corrections
     rows: int
-    set_aside: tuple[RejectedRun, ...]
+    """The number of runs used, one per program and GPU."""
+    rejected: tuple[RejectedRun, ...]
     error_before: float | None = None
-    """Mean absolute error on programs left out, in percent; None with too few rows to tell."""
+    """Mean absolute error on held-out programs, in percent; None with too few programs to hold out."""
     error_after: float | None = None
 
     @property
@@ -89,65 +95,68 @@ class LearnedCorrections:
         return before is not None and after is not None and after < before
 
 
-def learn_corrections(rows: Sequence[ObservedRun]) -> LearnedCorrections:
-    """Corrections from rows that can be right, with what they are worth on programs left out."""
-    believed, set_aside = reject_implausible_runs(rows)
-    merged = _one_a_program_and_gpu(believed)
-    found = fit_corrections(merged)
-    programs = sorted({row.program for row in merged})
-    if len(programs) < FEWEST_PROGRAMS:
-        return LearnedCorrections(corrections=found, rows=len(merged), set_aside=set_aside)
+def learn_corrections(runs: Sequence[ObservedRun]) -> LearnedCorrections:
+    """The corrections from the plausible runs, with their error on held-out programs."""
+    plausible, rejected = reject_implausible_runs(runs)
+    rows = _median_per_program_and_gpu(plausible)
+    corrections = fit_corrections(rows)
+    programs = sorted({row.program for row in rows})
+    if len(programs) < MIN_PROGRAMS:
+        return LearnedCorrections(corrections=corrections, rows=len(rows), rejected=rejected)
     before, after = [], []
     for program in programs:
-        without = fit_corrections([row for row in merged if row.program != program])
-        for row in merged:
+        without = fit_corrections([row for row in rows if row.program != program])
+        for row in rows:
             if row.program == program:
                 before.append(abs(1 / math.exp(row.log_ratio) - 1))
                 after.append(abs(without.factor(row.gpu) / math.exp(row.log_ratio) - 1))
     return LearnedCorrections(
-        corrections=found,
-        rows=len(merged),
-        set_aside=set_aside,
+        corrections=corrections,
+        rows=len(rows),
+        rejected=rejected,
         error_before=100 * fmean(before),
         error_after=100 * fmean(after),
     )
 
 
-def reject_implausible_runs(rows: Sequence[ObservedRun]) -> tuple[tuple[ObservedRun, ...], tuple[RejectedRun, ...]]:
-    """Those that can be right, and the others with the reason."""
+def reject_implausible_runs(
+    runs: Sequence[ObservedRun],
+) -> tuple[tuple[ObservedRun, ...], tuple[RejectedRun, ...]]:
+    """The plausible runs, and the others with the reason."""
     by_gpu: dict[str, list[float]] = defaultdict(list)
-    for row in rows:
-        if abs(row.log_ratio) <= math.log(ABSURD_FACTOR):
-            by_gpu[row.gpu].append(row.log_ratio)
-    believed, set_aside = [], []
-    for row in rows:
-        why = _why_not(row, by_gpu[row.gpu])
-        if why is None:
-            believed.append(row)
+    for run in runs:
+        if abs(run.log_ratio) <= math.log(IMPLAUSIBLE_FACTOR):
+            by_gpu[run.gpu].append(run.log_ratio)
+    plausible, rejected = [], []
+    for run in runs:
+        reason = _rejection_reason(run, by_gpu[run.gpu])
+        if reason is None:
+            plausible.append(run)
         else:
-            set_aside.append(RejectedRun(seen=row, why=why))
-    return tuple(believed), tuple(set_aside)
+            rejected.append(RejectedRun(run=run, reason=reason))
+    return tuple(plausible), tuple(rejected)
 
 
-def _why_not(row: ObservedRun, alike: Sequence[float]) -> str | None:
-    ratio = row.observed_seconds / row.predicted_seconds
-    if abs(row.log_ratio) > math.log(ABSURD_FACTOR):
-        than = f"{ratio:.2g} ×" if ratio > 1 else f"1/{1 / ratio:.2g} of"
+def _rejection_reason(run: ObservedRun, log_ratios: Sequence[float]) -> str | None:
+    """None for a plausible run; `log_ratios` are those of all plausible runs on its GPU."""
+    if abs(run.log_ratio) > math.log(IMPLAUSIBLE_FACTOR):
         return (
-            f"an iteration took {than} what the model gives, and it was never off by more than {ABSURD_FACTOR:g}: "
-            "was it measured on that GPU?"
+            f"An iteration took {format_ratio(run.ratio)} the predicted time, and predictions are never off by more "
+            f"than {format_ratio(IMPLAUSIBLE_FACTOR)}. Check that it was measured on {run.gpu}."
         )
-    if len(alike) >= ODD_ROWS:
-        middle = median(alike)
-        deviation = 1.4826 * median(abs(other - middle) for other in alike)
-        if abs(row.log_ratio - middle) > max(ODD_DEVIATIONS * deviation, ODD_AT_LEAST):
-            others = f"{math.exp(middle):.2g} for the other profiles on {row.gpu}"
-            return f"observed over predicted is {ratio:.2g}, and {others}"
+    if len(log_ratios) >= OUTLIER_RUNS:
+        middle = median(log_ratios)
+        deviation = 1.4826 * median(abs(other - middle) for other in log_ratios)
+        if abs(run.log_ratio - middle) > max(OUTLIER_DEVIATIONS * deviation, OUTLIER_LOG_RATIO):
+            return (
+                f"It took {format_ratio(run.ratio)} the predicted time, and the other profiles on {run.gpu} took "
+                f"{format_ratio(math.exp(middle))}."
+            )
     return None
 
 
 def fit_corrections(rows: Sequence[ObservedRun]) -> Corrections:
-    """The means of c after the rows; rows are taken as they are."""
+    """The posterior means of c, from all rows."""
     if not rows:
         return Corrections()
     import numpy as np
@@ -167,12 +176,12 @@ def fit_corrections(rows: Sequence[ObservedRun]) -> Corrections:
     return Corrections(
         gpus={gpu: float(mean[i]) for i, gpu in enumerate(gpus)},
         programs={program: float(mean[len(gpus) + i]) for i, program in enumerate(programs)},
-        doubt={gpu: float(deviation[i] / GPU_DEVIATION) for i, gpu in enumerate(gpus)},
+        remaining_deviation={gpu: float(deviation[i] / GPU_DEVIATION) for i, gpu in enumerate(gpus)},
     )
 
 
-def _one_a_program_and_gpu(rows: Sequence[ObservedRun]) -> list[ObservedRun]:
-    alike: dict[tuple[str, str], list[ObservedRun]] = defaultdict(list)
-    for row in rows:
-        alike[row.program, row.gpu].append(row)
-    return [sorted(own, key=lambda row: row.log_ratio)[(len(own) - 1) // 2] for own in alike.values()]
+def _median_per_program_and_gpu(runs: Sequence[ObservedRun]) -> list[ObservedRun]:
+    groups: dict[tuple[str, str], list[ObservedRun]] = defaultdict(list)
+    for run in runs:
+        groups[run.program, run.gpu].append(run)
+    return [sorted(own, key=lambda run: run.log_ratio)[(len(own) - 1) // 2] for own in groups.values()]

@@ -1,1 +1,1 @@
-"""From time to money: phases, bills, checkpoints, interruptions and migrations."""
+"""Time and money: phases, bills, checkpoints, interruptions and migrations."""

@@ -1,20 +1,21 @@
-"""What a time costs: line by line, by the rule of whoever rents the machine out.
+"""The cost of a time, line by line, by the billing rule of the provider.
 
     usd = price · n · billed(T) + disk · GiB · n · billed(T) + egress · GiB
 
-with T the sum of all phases, n nodes, and billed(T) the time in whole increments and never less than the minimum. The
-price is known to the cent, so only the time is uncertain; since billed() never falls, the ends of the interval of the
-cost are the costs of the ends of the interval of the time.
+with T the sum of all phases, n nodes, and billed(T) the time rounded up to increments and at least the minimum. The
+price is exact, so only the time is uncertain; since billed() never falls, the bounds of the cost are the costs of the
+bounds of the time.
 
-The price of a commitment is that of an hour when all are used, the upfront payment spread over the term:
+The price of a commitment is that of an hour if all hours are used, with the upfront payment spread over the term:
 
     price = upfront / (730 · months) + usd_per_hour
 
-also where it is held already. Then the run adds nothing to what is paid for the machine, but takes hours that another
-run could have had: at no price, a slow machine that is held would beat every other, for each of many runs at once.
+also where the commitment already exists. Then the run adds nothing to the payments for the machine, but uses hours that
+another run could have used: at no price, a slow machine under a commitment would win against every other, for each of
+many runs at once.
 
-Limits: on spot each start begins a new charge, whose minimum and rounding are not added; bringing results home is
-charged by the GiB, its time is not in T.
+Limits: on spot each start begins a new charge, whose minimum and rounding are not added; downloading results is charged
+by the GiB, its time is not in T.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,68 +25,74 @@ from trainfare.model.bill import Bill, Billing, BillLine, Interruptions, Overhea
 from trainfare.model.estimate import Phase
 from trainfare.model.interval import Interval
 from trainfare.model.offer import HOURS_PER_MONTH, Candidate, Commitment, Offer
-from trainfare.units import SECONDS_PER_HOUR, format_duration, format_usd
+from trainfare.units import (
+    SECONDS_PER_HOUR,
+    format_count,
+    format_duration,
+    format_usd,
+    format_usd_per_hour,
+    plural,
+)
 
-NOTHING = 1e-8
-"""A share of the time that is only what adding up floats leaves behind."""
-INSTANT = Billing(increment_seconds=1e-9)
-"""Time as it is, not rounded."""
+ROUNDING_ERROR = 1e-8
+"""A share of the time that may come from adding floats."""
+UNROUNDED_BILLING = Billing(increment_seconds=1e-9)
+"""Billing of the exact time."""
 
 SETUP_SECONDS = Interval.within_factor(180.0, 3.0)
-"""To install a program's packages and copy its code on a machine that has drivers: an assumption, from a minute with
-everything in the image to nine where much is downloaded."""
+"""Time to install a program's packages and copy its code to a machine with drivers: an assumption, from a minute with
+everything in the image to nine with large downloads."""
 DISK_GIB = 100.0
-"""A system image with drivers and a framework takes 30 to 60 GiB."""
+"""Size of the disk: a system image with drivers and a framework takes 30 to 60 GiB."""
 DATA_GIB_PER_SECOND = 0.1
-"""From a bucket or another host to a rented machine: an assumption, within a factor of three."""
+"""Transfer rate from a bucket or another host to a rented machine: an assumption, within a factor of three."""
 
 
-def plain_terms(offer: Offer) -> Terms:
-    """Price × time and nothing else."""
+def price_only_terms(offer: Offer) -> Terms:
+    """Terms under which the cost is exactly price × time."""
     return Terms(
         provider=offer.vm_type.provider,
-        billing=INSTANT,
+        billing=UNROUNDED_BILLING,
         boot_seconds=Interval.exactly(0.0),
     )
 
 
-def never(_offer: Offer) -> Interruptions:
-    return Interruptions(per_hour=Interval.exactly(0.0), source="interruptions are left out")
+def no_interruptions(_offer: Offer) -> Interruptions:
+    return Interruptions(per_hour=Interval.exactly(0.0), source="interruptions are not modelled")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charges:
-    """How time becomes money: terms of the provider, how often spot is interrupted, what the user says. Without any,
-    it is price × time."""
+    """The terms of the provider, the rate of spot interruptions and the user's overheads; by default price × time."""
 
-    terms: Callable[[Offer], Terms] = plain_terms
-    interruptions: Callable[[Offer], Interruptions] = never
+    terms: Callable[[Offer], Terms] = price_only_terms
+    interruptions: Callable[[Offer], Interruptions] = no_interruptions
     overheads: Overheads = field(
         default_factory=lambda: Overheads(boot_seconds=0.0, setup_seconds=0.0, disk_gib=0.0, results_gib=0.0)
     )
 
 
 def starting_phases(offer: Offer, terms: Terms, overheads: Overheads) -> tuple[Phase, ...]:
-    """Boot and setup; your own machine is there, and set up."""
+    """The phases boot and setup, without those that take no time, as on the user's own machine."""
     return tuple(phase for phase in (_boot(offer, terms, overheads), _setup(offer, overheads)) if phase.seconds.high)
 
 
 def _boot(offer: Offer, terms: Terms, overheads: Overheads) -> Phase:
     stated = overheads.boot_seconds
     if offer.market == "own" or stated is None:
-        how = f"{_ends(terms.boot_seconds)} on {terms.provider}, an assumption: give --boot"
+        how = f"{_describe_range(terms.boot_seconds)} on {terms.provider}, an assumption"
         return Phase(name="boot", seconds=terms.boot_seconds, how=how)
-    return Phase(name="boot", seconds=Interval.exactly(stated), how=f"{format_duration(stated)}, as you say")
+    return Phase(name="boot", seconds=Interval.exactly(stated), how=f"{format_duration(stated)}, as you stated")
 
 
 def _setup(offer: Offer, overheads: Overheads) -> Phase:
     stated = overheads.setup_seconds
     if stated is not None:
-        seconds, how = Interval.exactly(stated), f"{format_duration(stated)}, as you say"
+        seconds, how = Interval.exactly(stated), f"{format_duration(stated)}, as you stated"
     elif offer.market == "own":
-        seconds, how = Interval.exactly(0.0), "your machine is set up"
+        seconds, how = Interval.exactly(0.0), "your machine is already set up"
     else:
-        seconds, how = SETUP_SECONDS, f"{_ends(SETUP_SECONDS)}, an assumption: give --setup"
+        seconds, how = SETUP_SECONDS, f"{_describe_range(SETUP_SECONDS)}, an assumption"
     if overheads.data_gib:
         copying = Interval.within_factor(overheads.data_gib / DATA_GIB_PER_SECOND, 3.0)
         seconds = seconds + copying
@@ -102,7 +109,7 @@ def bill(
     overheads: Overheads,
     results_gib: float | None,
 ) -> Bill:
-    """`seconds` is the time of all phases; `results_gib` what is brought home, None where nobody knows."""
+    """The bill of `seconds`, the time of all phases; `results_gib` are downloaded, None where the size is not known."""
     billing, usd_per_second = terms.billing, candidate.usd_per_hour / SECONDS_PER_HOUR
     billed = _billed(seconds, billing)
     rounding = _rounding(seconds.value, billed.value, billing, usd_per_second)
@@ -125,18 +132,18 @@ def bill(
 def charge(
     seconds: Interval, candidate: Candidate, *, terms: Terms, overheads: Overheads, results_gib: float | None
 ) -> Interval:
-    """What it costs in all, without the lines: the machine and its disk for the billed time, and what is sent home.
+    """The total cost without the lines of a bill: machine and disk for the billed time, and egress.
 
     usd = billed·(price + disk) + egress
     """
     usd_per_hour = candidate.usd_per_hour + _disk_usd_per_hour(candidate, terms, overheads)
     usd_per_second = usd_per_hour / SECONDS_PER_HOUR
     billed = terms.billing.billed_seconds
-    least, most = _egress_ends(candidate.offer, terms, results_gib)
+    low, high = _egress_bounds(candidate.offer, terms, results_gib)
     return Interval(
-        value=billed(seconds.value) * usd_per_second + least,
-        low=billed(seconds.low) * usd_per_second + least,
-        high=billed(seconds.high) * usd_per_second + most,
+        value=billed(seconds.value) * usd_per_second + low,
+        low=billed(seconds.low) * usd_per_second + low,
+        high=billed(seconds.high) * usd_per_second + high,
     )
 
 
@@ -149,20 +156,20 @@ def _billed(seconds: Interval, billing: Billing) -> Interval:
 
 
 def _rate(candidate: Candidate) -> str:
-    """`0.526 $/h`, `2 nodes × 0.4 $/h reserved`."""
-    price = f"{candidate.offer.usd_per_hour:.4g} $/h" + (" reserved" if candidate.offer.commitment else "")
+    """The price in words: `$0.526/h`, `2 nodes × $0.4/h reserved`."""
+    price = format_usd_per_hour(candidate.offer.usd_per_hour) + (" reserved" if candidate.offer.commitment else "")
     return price if candidate.nodes == 1 else f"{candidate.nodes} nodes × {price}"
 
 
 def _rule(commitment: Commitment | None) -> str:
-    """How the price of a commitment comes about: ` (12 months: 876 $ / 8760 h + 0.3 $/h)`."""
+    """The calculation of the price of a commitment: ` (12 months: $876.00 / 8,760 h + $0.3/h)`."""
     if commitment is None:
         return ""
-    months = f"{commitment.months} month{'s' if commitment.months != 1 else ''}"
+    months = plural(commitment.months, "month")
     if not commitment.upfront_usd:
         return f" ({months}, nothing upfront)"
-    hourly = f" + {commitment.usd_per_hour:.4g} $/h" if commitment.usd_per_hour else ""
-    return f" ({months}: {commitment.upfront_usd:.8g} $ / {commitment.hours:.0f} h{hourly})"
+    hourly = f" + {format_usd_per_hour(commitment.usd_per_hour)}" if commitment.usd_per_hour else ""
+    return f" ({months}: {format_usd(commitment.upfront_usd)} / {format_count(commitment.hours)} h{hourly})"
 
 
 def _phase_line(phase: Phase, usd_per_second: float, rate: str) -> BillLine:
@@ -172,21 +179,21 @@ def _phase_line(phase: Phase, usd_per_second: float, rate: str) -> BillLine:
 
 
 def _rounding(seconds: float, billed: float, billing: Billing, usd_per_second: float) -> BillLine | None:
-    """What the rule charges beyond the time; anything from nothing to a whole increment."""
+    """The charge above the time by the billing rule: between nothing and one increment, or up to the minimum."""
     added = billed - seconds
-    if added <= NOTHING * billed:
+    if added <= ROUNDING_ERROR * billed:
         return None
-    least = added > billing.increment_seconds
-    most = max(added, billing.minimum_seconds if least else billing.increment_seconds)
+    below_minimum = added > billing.increment_seconds
+    largest = max(added, billing.minimum_seconds if below_minimum else billing.increment_seconds)
     return BillLine(
-        name="minimum charge" if least else "rounding",
-        usd=Interval(value=added * usd_per_second, low=0.0, high=most * usd_per_second),
-        how=f"charged {billing.description}: {format_duration(added)} more than it takes",
+        name="minimum charge" if below_minimum else "rounding",
+        usd=Interval(value=added * usd_per_second, low=0.0, high=largest * usd_per_second),
+        how=f"charged {billing.description}: {format_duration(added)} more than the time used",
     )
 
 
 def _disk_gib(overheads: Overheads) -> float:
-    """Of each node."""
+    """The disk of each node."""
     return (DISK_GIB if overheads.disk_gib is None else overheads.disk_gib) + (overheads.data_gib or 0.0)
 
 
@@ -203,31 +210,32 @@ def _disk_line(billed: Interval, candidate: Candidate, terms: Terms, overheads: 
     return BillLine(
         name="storage",
         usd=usd,
-        how=f"{_disk_gib(overheads):.4g} GiB{each} × {terms.disk_usd_per_gib_month:g} $ a GiB and month, "
+        how=f"{_disk_gib(overheads):.4g} GiB{each} × {format_usd(terms.disk_usd_per_gib_month)} per GiB and month, "
         f"for {format_duration(billed.value)} of {HOURS_PER_MONTH:g} h = {format_usd(usd.value)}",
     )
 
 
-def _egress_ends(offer: Offer, terms: Terms, results_gib: float | None) -> tuple[float, float]:
-    """As if all that is free in a month were left, and as if nothing were. Your own machine is at home."""
+def _egress_bounds(offer: Offer, terms: Terms, results_gib: float | None) -> tuple[float, float]:
+    """The price with the free amount of a month unused, and with none of it left; zero on the user's own machine."""
     if offer.market == "own" or not results_gib or not terms.egress_usd_per_gib:
         return 0.0, 0.0
-    beyond = max(0.0, results_gib - terms.free_egress_gib)
-    return beyond * terms.egress_usd_per_gib, results_gib * terms.egress_usd_per_gib
+    charged = max(0.0, results_gib - terms.free_egress_gib)
+    return charged * terms.egress_usd_per_gib, results_gib * terms.egress_usd_per_gib
 
 
 def _egress_line(offer: Offer, terms: Terms, results_gib: float | None) -> BillLine | None:
-    least, most = _egress_ends(offer, terms, results_gib)
-    if not most:
+    low, high = _egress_bounds(offer, terms, results_gib)
+    if not high:
         return None
-    usd = Interval(value=least, low=least, high=most)
+    usd = Interval(value=low, low=low, high=high)
     free = f", the first {terms.free_egress_gib:g} GiB a month free" if terms.free_egress_gib else ""
+    price = format_usd(terms.egress_usd_per_gib)
     return BillLine(
         name="egress",
         usd=usd,
-        how=f"{results_gib:.3g} GiB of results × {terms.egress_usd_per_gib:g} ${free} = {format_usd(usd.value)}",
+        how=f"{results_gib:.3g} GiB of results × {price}{free} = {format_usd(usd.value)}",
     )
 
 
-def _ends(seconds: Interval) -> str:
+def _describe_range(seconds: Interval) -> str:
     return f"{format_duration(seconds.value)} ({format_duration(seconds.low)} to {format_duration(seconds.high)})"

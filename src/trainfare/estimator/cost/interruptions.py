@@ -1,17 +1,17 @@
-"""What interruptions cost a training on spot machines.
+"""The expected cost of interruptions for a training on spot machines.
 
 Interruptions come at random with rate λ (n·λ for n nodes: losing one stops all). A training starts in R seconds (boot,
 setup, initialisation, first iteration), then does W seconds of work in k equal pieces, each followed by a checkpoint of
-δ seconds, the last by δ_end. An interruption throws away the piece at hand and costs a start. The expected time is
+δ seconds, the last by δ_end. An interruption loses the current piece and requires a new start. The expected time is
 
     E = g(R) + e^{λR}·((k − 1)·g(W/k + δ) + g(W/k + δ_end)),   g(x) = (e^{λx} − 1)/λ
 
-exactly: g(x) is the mean time until x seconds passed undisturbed when each failure starts x anew at once, and e^{λR}
-adds the starts, which may be interrupted too. λE interruptions are expected. For λ → 0, E = R + W + checkpoints.
+exactly: g(x) is the mean time until x seconds pass without interruption when each failure starts x anew at once, and
+e^{λR} adds the starts, which may be interrupted too. λE interruptions are expected. For λ → 0, E = R + W + checkpoints.
 
-Limits: the wait until another machine can be had is not in it, since nothing is charged for it (`spot_risk.py` has it,
-for deadlines); nor is the warning of half a minute to two minutes that providers give, in which a program may save what
-it has.
+Limits: the wait for another machine is not included, since it is not charged (`spot/deadline_risk.py` includes it, for
+deadlines); nor is the warning of half a minute to two minutes that providers give, in which a program may save its
+state.
 """
 
 import math
@@ -25,25 +25,27 @@ from trainfare.model.interval import Interval
 from trainfare.units import SECONDS_PER_HOUR
 
 SQRT_12 = math.sqrt(12)
-MOST = 80.0
-"""e^80 can still be multiplied: beyond it a training never ends, which nobody would choose."""
+MAX_EXPONENT = 80.0
+"""e^80 can still be multiplied; a training with a larger exponent practically never ends."""
+GAUSSIAN_ABOVE = 200.0
+"""Mean number of interruptions above which the number is approximately normal."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
-    """How the work is cut: k pieces, and the seconds of checkpoint after each and after the last."""
+class CheckpointPlan:
+    """The division of the work into k pieces, with the seconds of the checkpoint after each and after the last."""
 
-    count: int
+    pieces: int
     checkpoint: float
     last_checkpoint: float
 
     @property
     def written_seconds(self) -> float:
-        return (self.count - 1) * self.checkpoint + self.last_checkpoint
+        return (self.pieces - 1) * self.checkpoint + self.last_checkpoint
 
 
-class Between(NamedTuple):
-    """A number and its ends, on the way to an Interval: there are tens of thousands of them."""
+class ValueRange(NamedTuple):
+    """A value and its bounds, before they become an Interval: tens of thousands of them are computed."""
 
     value: float
     low: float
@@ -51,93 +53,88 @@ class Between(NamedTuple):
 
 
 class Rework(NamedTuple):
-    """What interruptions add to a training."""
+    """The time that interruptions add to a training, and their number."""
 
-    seconds: Between
-    interruptions: Between
+    seconds: ValueRange
+    interruptions: ValueRange
 
 
-def cut(work: float, checkpoints: Checkpoints, *, epochs: int, per_second: float) -> Pieces:
-    """As the program does, which ends with a checkpoint; where it writes none, by Young and Daly."""
+def plan_checkpoints(work: float, checkpoints: Checkpoints, *, epochs: int, per_second: float) -> CheckpointPlan:
+    """The program's own checkpoints, the last at its end; without any, checkpoints by Young and Daly."""
     written = round(checkpoints.per_epoch * epochs)
     delta = checkpoints.seconds.value
     if written:
-        return Pieces(written, delta, delta)
+        return CheckpointPlan(written, delta, delta)
     every = max(daly_interval(delta, per_second=per_second), delta)
-    count = max(1, math.ceil(work / every)) if 0 < every < math.inf else 1
-    return Pieces(count, delta, 0.0)
+    pieces = max(1, math.ceil(work / every)) if 0 < every < math.inf else 1
+    return CheckpointPlan(pieces, delta, 0.0)
 
 
-def expected_seconds(work: float, *, start: float, pieces: Pieces, per_second: float) -> float:
-    """E of the formula, the start included."""
+def expected_seconds(work: float, *, start: float, plan: CheckpointPlan, per_second: float) -> float:
+    """E of the formula, including the start."""
     if per_second <= 0:
-        return start + work + pieces.written_seconds
-    piece = work / pieces.count
-    each = (pieces.count - 1) * _until(piece + pieces.checkpoint, per_second)
-    last = _until(piece + pieces.last_checkpoint, per_second)
-    return _until(start, per_second) + math.exp(min(MOST, per_second * start)) * (each + last)
+        return start + work + plan.written_seconds
+    piece = work / plan.pieces
+    others = (plan.pieces - 1) * _mean_time_to_finish(piece + plan.checkpoint, per_second)
+    last = _mean_time_to_finish(piece + plan.last_checkpoint, per_second)
+    starts = math.exp(min(MAX_EXPONENT, per_second * start))
+    return _mean_time_to_finish(start, per_second) + starts * (others + last)
 
 
-def rework(work: float, *, start: float, pieces: Pieces, per_hour: Interval, nodes: int = 1) -> Rework:
-    """The expected one, between what few and many interruptions would add.
+def expected_rework(work: float, *, start: float, plan: CheckpointPlan, per_hour: Interval, nodes: int = 1) -> Rework:
+    """The expected rework, with bounds for few and for many interruptions.
 
-    The ends take both doubts together: the rate at its own low and high end, and there the 5 % and 95 % points of the
-    number of interruptions. Each costs what one costs on the average at that rate.
+    The bounds combine both uncertainties: the rate at its low and high end, and there the 5% and 95% quantiles of the
+    number of interruptions. Each interruption costs the mean at that rate.
     """
-    undisturbed = start + work + pieces.written_seconds
-    piece = work / pieces.count + pieces.checkpoint
-    # Where in its piece an interruption falls is even: a deviation of piece/√12 each.
-    off = 1.645 * piece / SQRT_12
+    uninterrupted = start + work + plan.written_seconds
+    piece = work / plan.pieces + plan.checkpoint
+    # An interruption falls uniformly within its piece: a standard deviation of piece/√12 each.
+    spread = 1.645 * piece / SQRT_12
 
     def at(rate: float) -> tuple[float, float, float]:
-        """λ, E, and how many interruptions."""
+        """λ, E, and the expected number of interruptions."""
         per_second = nodes * rate / SECONDS_PER_HOUR
-        expected = expected_seconds(work, start=start, pieces=pieces, per_second=per_second)
+        expected = expected_seconds(work, start=start, plan=plan, per_second=per_second)
         return per_second, expected, per_second * expected
 
     def quantile(per_second: float, mean: float, share: float) -> float:
-        variance = _variance(start=start, piece=piece, count=pieces.count, per_second=per_second)
+        variance = _count_variance(start=start, piece=piece, pieces=plan.pieces, per_second=per_second)
         return count_quantile(mean, variance, share)
 
     _, expected, count = at(per_hour.value)
-    value = max(0.0, expected - undisturbed)
+    value = max(0.0, expected - uninterrupted)
     low = fewest = high = most = 0.0
     per_second, expected, mean = at(per_hour.low)
     if mean > 0:
         fewest = quantile(per_second, mean, 0.05)
-        low = max(0.0, fewest * ((expected - undisturbed) / mean) - off * math.sqrt(fewest))
+        low = max(0.0, fewest * ((expected - uninterrupted) / mean) - spread * math.sqrt(fewest))
     per_second, expected, mean = at(per_hour.high)
     if mean > 0:
         most = quantile(per_second, mean, 0.95)
-        added = expected - undisturbed
-        high = added + math.hypot((most - mean) * (added / mean), off * math.sqrt(mean))
+        added = expected - uninterrupted
+        high = added + math.hypot((most - mean) * (added / mean), spread * math.sqrt(mean))
     return Rework(
-        seconds=Between(value, min(low, value), max(high, value)),
-        interruptions=Between(count, min(fewest, count), max(most, count)),
+        seconds=ValueRange(value, min(low, value), max(high, value)),
+        interruptions=ValueRange(count, min(fewest, count), max(most, count)),
     )
 
 
 def count_quantile(mean: float, variance: float, share: float) -> float:
-    """The smallest number that is not exceeded with probability `share`, of a negative binomial number; with a
-    variance no larger than the mean, of a Poisson number."""
-    if mean > 200:
+    """The `share` quantile of a negative binomial number; of a Poisson number if the variance is at most the mean."""
+    if mean > GAUSSIAN_ABOVE:
         return max(0.0, math.floor(mean + _normal_quantile(share) * math.sqrt(max(mean, variance)) + 0.5))
-    number = 0
-    if variance > mean * (1 + 1e-6):
-        r = mean**2 / (variance - mean)
-        grows = mean / (r + mean)
-        term = passed = math.exp(r * math.log(r / (r + mean)))
-        while passed < share and number < 100_000:
-            term *= (number + r) / (number + 1) * grows
-            number += 1
-            passed += term
-    else:
-        term = passed = math.exp(-mean)
-        while passed < share and number < 100_000:
-            number += 1
-            term *= mean / number
-            passed += term
-    return float(number)
+    overdispersed = variance > mean * (1 + 1e-6)
+    r, p = (mean**2 / (variance - mean), mean / variance) if overdispersed else (0.0, 0.0)
+    if (p**r if overdispersed else math.exp(-mean)) >= share:
+        return 0.0  # half of all calls, without SciPy
+    from scipy.special import betainc, nbdtrik, pdtr, pdtrik  # 0.2 s, and only spot needs it
+
+    # The distribution function of a negative binomial k is I_p(r, k + 1). The continuous inverse may round up past an
+    # integer that already reaches the share.
+    number = math.ceil(nbdtrik(share, r, p) if overdispersed else pdtrik(share, mean))
+    below = betainc(r, number, p) if overdispersed else pdtr(number - 1, mean)
+    return float(number - 1 if below >= share else number)
 
 
 @cache
@@ -145,16 +142,19 @@ def _normal_quantile(share: float) -> float:
     return NormalDist().inv_cdf(share)
 
 
-def _variance(*, start: float, piece: float, count: int, per_second: float) -> float:
-    """Of the number of interruptions: a start is repeated a geometric number of times until it succeeds, a piece
-    likewise, and each loss of a piece is followed by a start."""
-    m_start = math.expm1(min(MOST, per_second * start))
+def _count_variance(*, start: float, piece: float, pieces: int, per_second: float) -> float:
+    """The variance of the number of interruptions.
+
+    A start is repeated a geometric number of times until it succeeds, and so is a piece; each loss of a piece is
+    followed by a start.
+    """
+    m_start = math.expm1(min(MAX_EXPONENT, per_second * start))
     v_start = m_start * (1 + m_start)
-    m_piece = math.expm1(min(MOST, per_second * piece))
+    m_piece = math.expm1(min(MAX_EXPONENT, per_second * piece))
     v_piece = m_piece * (1 + m_piece)
-    return v_start + count * (m_piece * v_start + v_piece * (1 + m_start) * (1 + m_start))
+    return v_start + pieces * (m_piece * v_start + v_piece * (1 + m_start) * (1 + m_start))
 
 
-def _until(seconds: float, per_second: float) -> float:
+def _mean_time_to_finish(seconds: float, per_second: float) -> float:
     """g of the formula."""
-    return math.expm1(min(MOST, per_second * seconds)) / per_second
+    return math.expm1(min(MAX_EXPONENT, per_second * seconds)) / per_second

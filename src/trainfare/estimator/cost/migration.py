@@ -1,18 +1,19 @@
-"""What it takes to go on with a training on another machine.
+"""The time and cost of continuing a training on another machine.
 
-    move = checkpoint + S/u + S/d + read,   $ = price₁·(checkpoint + S/u) + price₂·(S/d + read) + egress₁·S
+    migration = checkpoint + S/u + S/d + read
+    $ = price₁·(checkpoint + S/u) + price₂·(S/d + read) + egress₁·S
 
 with S bytes of weights and optimiser state, u and d the rates up from the first machine and down to the second. The
 checkpoint counts only where the program does not write one after that epoch anyway. Boot and setup of the second
-machine, its initialisation and its first iteration are in the estimate of its leg.
+machine, its initialisation and its first iteration are in the estimate of the second segment.
 
 Between two slices of one machine the file is copied on its disk. Between two machines it goes through a bucket or a
-third host, at the rate at which data comes to a rented machine. What leaves a region pays the provider's price of
-egress; between two regions of one provider that is more than is charged.
+third host, at the rate at which data comes to a rented machine. Data that leaves a region pays the provider's price of
+egress; between two regions of one provider that overestimates the charge.
 
-Limits: the second machine could be started before the first has ended, which would hide its boot and setup; here it is
-not. A bucket's own price (cents a month) is not counted. What the program keeps beside weights and optimiser state (a
-replay buffer, a tokenised data set) is not in S.
+Limits: the second machine could be started before the first has ended, which would hide its boot and setup; this is not
+modelled. The price of a bucket (cents a month) is not included. State of the program other than weights and optimiser
+state (a replay buffer, a tokenised data set) is not in S.
 """
 
 from dataclasses import dataclass
@@ -27,39 +28,39 @@ from trainfare.model.split import Migration, MigrationPart
 from trainfare.units import BYTES_PER_GIB, SECONDS_PER_HOUR, format_duration
 
 TRANSFER_FACTOR = 3.0
-"""Within which the rate is assumed, as for data."""
-LEAST_TRANSFER_SECONDS = 1.0
-"""To open a connection, look around and close it, however little is sent: an assumption."""
+"""Uncertainty of the assumed transfer rate, as for data."""
+MIN_TRANSFER_SECONDS = 1.0
+"""Time to open and close a connection, however little is sent: an assumption."""
 READ_BYTES_PER_SECOND, READ_FACTOR = 400e6, 4.0
 """A file that has just arrived is still in memory: `torch.load` of 52 MB took 0.03 to 0.17 s on one CPU and on half of
-one (`python -m benchmarks.moving`)."""
-LEAST_READ_SECONDS = 0.1
-"""To find the file and put its tensors in place, however small."""
+one (`python -m benchmarks.migration`)."""
+MIN_READ_SECONDS = 0.1
+"""Time to open the file and place its tensors, however small it is."""
 UNKNOWN_BYTES = Interval(value=1e9, low=1e7, high=1e10)
-"""Where nobody knows how large the model is: about a GB, as `checkpoints.py` assumes."""
+"""Size of a model of unknown size: about a GB, as in `checkpoints.py`."""
 SIZE_FACTOR = 1.1
-"""A checkpoint has names, buffers and a step beside weights and optimiser state."""
+"""A checkpoint also has names, buffers and a step counter."""
 
-NOTHING = Interval.exactly(0.0)
+ZERO = Interval.exactly(0.0)
 ALREADY_THERE = MigrationPart(
-    seconds=NOTHING, basis="nothing", how="both are slices of one machine: it was copied on its disk"
+    seconds=ZERO, basis="nothing", how="both are slices of one machine: the file was copied on its disk"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rates:
-    """Bytes a second that the user knows of; None: what is usual."""
+class TransferRates:
+    """Bytes per second that the user states; None where the default applies."""
 
     upload: float | None = None
     download: float | None = None
 
 
-USUAL = Rates()
+DEFAULT_RATES = TransferRates()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
-    """One end of a move: a machine and how its provider charges."""
+class MigrationEnd:
+    """One of the two machines of a migration, and its provider's terms."""
 
     candidate: Candidate
     terms: Terms
@@ -74,16 +75,21 @@ class Side:
 
 
 def migration_between(
-    first: Side, second: Side, *, profile: Profile, checkpoints: Checkpoints, rates: Rates = USUAL
+    first: MigrationEnd,
+    second: MigrationEnd,
+    *,
+    profile: Profile,
+    checkpoints: Checkpoints,
+    rates: TransferRates = DEFAULT_RATES,
 ) -> Migration:
-    """From the first machine to the second, with the checkpoint of that program."""
+    """The migration from the first machine to the second, with the checkpoint of this program."""
     known = checkpoint_bytes(profile)
     size = UNKNOWN_BYTES if known is None else Interval.within_factor(known, SIZE_FACTOR)
     same_disk = first.place[0] == second.place[0] == "local"
     checkpoint = _written(profile, checkpoints)
     upload = _copied(size) if same_disk else _sent(size, rates.upload)
     download = ALREADY_THERE if same_disk else _sent(size, rates.download)
-    restore = _at_rate(size, READ_BYTES_PER_SECOND, factor=READ_FACTOR, least=LEAST_READ_SECONDS)
+    restore = _at_rate(size, READ_BYTES_PER_SECOND, factor=READ_FACTOR, minimum=MIN_READ_SECONDS)
     return Migration(
         checkpoint=checkpoint,
         upload=upload,
@@ -99,57 +105,57 @@ def migration_between(
 def _written(profile: Profile, checkpoints: Checkpoints) -> MigrationPart:
     seconds = checkpoints.seconds
     if checkpoints.per_epoch:
-        return MigrationPart(
-            seconds=NOTHING,
-            basis="nothing",
-            how=f"the program writes one by itself, {format_duration(seconds.value)} each, in the time of the first leg",
+        how = (
+            f"the program writes its own checkpoints, {format_duration(seconds.value)} each, "
+            "in the time of the first segment"
         )
+        return MigrationPart(seconds=ZERO, basis="nothing", how=how)
     known = profile.gradient_bytes or profile.parameters
-    told = "weights and optimiser state at the rate of a plain disk" if known else "nobody knows how large the model is"
+    size = "weights and optimiser state at the rate of a plain disk" if known else "the size of the model is not known"
     return MigrationPart(
-        seconds=seconds, basis="assumed", how=f"{format_duration(seconds.value)}: none was seen, {told}"
+        seconds=seconds, basis="assumed", how=f"{format_duration(seconds.value)}: none was seen, {size}"
     )
 
 
 def _copied(size: Interval) -> MigrationPart:
-    return _at_rate(size, DISK_BYTES_PER_SECOND, factor=DISK_FACTOR, least=LEAST_READ_SECONDS)
+    return _at_rate(size, DISK_BYTES_PER_SECOND, factor=DISK_FACTOR, minimum=MIN_READ_SECONDS)
 
 
 def _sent(size: Interval, stated: float | None) -> MigrationPart:
     if stated is not None:
-        return MigrationPart(
-            seconds=size * (1 / stated), basis="stated", how=f"{_gib(size)} / {_rate(stated)}, as you say"
-        )
-    return _at_rate(size, DATA_GIB_PER_SECOND * BYTES_PER_GIB, factor=TRANSFER_FACTOR, least=LEAST_TRANSFER_SECONDS)
+        how = f"{_describe_size(size)} / {_describe_rate(stated)}, as you stated"
+        return MigrationPart(seconds=size * (1 / stated), basis="stated", how=how)
+    return _at_rate(size, DATA_GIB_PER_SECOND * BYTES_PER_GIB, factor=TRANSFER_FACTOR, minimum=MIN_TRANSFER_SECONDS)
 
 
-def _at_rate(size: Interval, bytes_per_second: float, *, factor: float, least: float) -> MigrationPart:
-    """S / rate, at least so many seconds, within the factor."""
+def _at_rate(size: Interval, bytes_per_second: float, *, factor: float, minimum: float) -> MigrationPart:
+    """S / rate, at least `minimum` seconds, within the factor."""
     return MigrationPart(
         seconds=Interval(
-            value=max(least, size.value / bytes_per_second),
-            low=max(least, size.low / bytes_per_second) / factor,
-            high=max(least, size.high / bytes_per_second) * factor,
+            value=max(minimum, size.value / bytes_per_second),
+            low=max(minimum, size.low / bytes_per_second) / factor,
+            high=max(minimum, size.high / bytes_per_second) * factor,
         ),
         basis="assumed",
-        how=f"{_gib(size)} / {_rate(bytes_per_second)}, at least {least:g} s, assumed within a factor of {factor:g}",
+        how=f"{_describe_size(size)} / {_describe_rate(bytes_per_second)}, at least {format_duration(minimum)}, "
+        f"assumed within a factor of {factor:g}",
     )
 
 
-def _egress(size: Interval, first: Side, second: Side) -> Interval:
-    """As on a bill: as if all that is free in a month were left, at the high end as if nothing were."""
+def _egress(size: Interval, first: MigrationEnd, second: MigrationEnd) -> Interval:
+    """The price of egress: with the free amount of a month unused, and at the high end with none of it left."""
     if first.place == second.place or first.candidate.offer.market == "own":
-        return NOTHING
+        return ZERO
     price, free = first.terms.egress_usd_per_gib, first.terms.free_egress_gib
     value = max(0.0, size.value / BYTES_PER_GIB - free) * price
     high = size.high / BYTES_PER_GIB * price
     return Interval(value=value, low=0.0, high=max(value, high))
 
 
-def _gib(size: Interval) -> str:
+def _describe_size(size: Interval) -> str:
     gib = size.value / BYTES_PER_GIB
     return f"{gib:.3g} GiB" if gib >= 0.1 else f"{gib * 1024:.3g} MiB"
 
 
-def _rate(bytes_per_second: float) -> str:
+def _describe_rate(bytes_per_second: float) -> str:
     return f"{bytes_per_second / BYTES_PER_GIB * 1024:.3g} MiB/s"

@@ -1,21 +1,22 @@
-"""How long a candidate is paid for: its start, what the program does, its checkpoints, and on spot what is lost.
+"""The paid time of a candidate: start-up, the program, its checkpoints and, on spot, the rework after interruptions.
 
-Boot, setup, the program and interruptions err independently of one another, so their errors add up as squares; what the
-program does errs alike, since a busy host slows all of it:
+Boot, setup, the program and interruptions err independently, so their errors add up in quadrature; all parts of the
+program err together, since a busy host slows all of it:
 
     T = Σ Tᵢ,   T ± √(p² + Σ dᵢ²)
 
-with p the half width of all that the program does on that side, and dᵢ those of boot, setup and interruptions.
+with p the half width of all parts of the program on that side, and dᵢ those of boot, setup and interruptions.
 
-Where the number of epochs is only expected, N between N₋ and N₊, that is a further error, independent of those of the
-times, and it multiplies: the logarithms add up as squares,
+Where the number of epochs is uncertain, N between N₋ and N₊, that is a further error, independent of those of the
+times, and it multiplies: the logarithms add up in quadrature,
 
-    T₋ = T·exp(−√(ln²(T/t₋) + ln²(T(N)/T(N₋)))),   T₊ likewise with t₊ and N₊
+    T₋ = T·exp(−√(ln²(T/t₋) + ln²(T(N)/T(N₋)))),   T₊ with t₊ and N₊
 
-with t₋ and t₊ the ends for exactly N epochs, and T(N₋) and T(N₊) what fewer or more epochs take; each phase likewise.
+with t₋ and t₊ the bounds for exactly N epochs, and T(N₋) and T(N₊) the times for fewer or more epochs; the same holds
+for each phase.
 
-Thousands of candidates have few starts and few courses of the program in common. Each of these is summed up once, sums
-are plain numbers, and an Interval is made only of what is read.
+Thousands of candidates share few starts and few programs. Each of these is summed up once, sums are plain numbers, and
+an Interval is made only of results.
 """
 
 import math
@@ -24,18 +25,26 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from trainfare.estimator.cost.checkpoints import Checkpoints
-from trainfare.estimator.cost.interruptions import Between, Rework, cut, expected_seconds, rework
+from trainfare.estimator.cost.interruptions import (
+    Rework,
+    ValueRange,
+    expected_rework,
+    expected_seconds,
+    plan_checkpoints,
+)
 from trainfare.estimator.step.measured import StepTimes
 from trainfare.model.estimate import Phase
 from trainfare.model.interval import Interval
 from trainfare.units import SECONDS_PER_HOUR
 
-STARTING = ("boot", "setup", "initialisation", "first iteration")
-"""What a start consists of; after an interruption all of it comes again."""
+MACHINE_STARTUP_PHASES = ("boot", "setup")
+PROGRAM_STARTUP_PHASES = ("initialisation", "first iteration")
+STARTUP_PHASES = MACHINE_STARTUP_PHASES + PROGRAM_STARTUP_PHASES
+"""The phases of a start; after an interruption all of them are repeated."""
 
 
 class Timing(NamedTuple):
-    """All that the time of a candidate depends on but its price: shared by every offer alike."""
+    """The time of a candidate, which does not depend on its price."""
 
     phases: tuple[Phase, ...]
     seconds: Interval
@@ -45,17 +54,17 @@ class Timing(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
-    """Boot and setup, summed up."""
+class MachineStart:
+    """The sum of boot and setup."""
 
     phases: tuple[Phase, ...]
     seconds: float
     squares_below: float
-    """Σ dᵢ² of the formula; next the same above."""
+    """Σ dᵢ² of the formula, below the value."""
     squares_above: float
 
     @classmethod
-    def of(cls, phases: Sequence[Phase]) -> "Start":
+    def of(cls, phases: Sequence[Phase]) -> "MachineStart":
         return cls(
             phases=tuple(phases),
             seconds=sum(phase.seconds.value for phase in phases),
@@ -64,202 +73,215 @@ class Start:
         )
 
 
-class AtEpochs(NamedTuple):
-    """What the program does in so many epochs after its start, in seconds without the doubt."""
+class EpochsTime(NamedTuple):
+    """The time of a number of epochs after the start, in seconds without uncertainty."""
 
     epochs: int
     steady: float
     validation: float
     work: float
-    """The sum of these."""
+    """The sum of `steady` and `validation`."""
     written: int
     """Checkpoints that the program writes by itself."""
 
 
-class Course(NamedTuple):
-    """What the program does on a machine, whoever rents it out and on whatever market."""
+class ProgramTime(NamedTuple):
+    """The time of the program on a machine, which does not depend on the offer and the market."""
 
     phases: tuple[Phase, ...]
-    """Equation 5.3, term by term; where the epochs are in doubt they allow for it."""
+    """The terms of equation 5.3; their intervals include the uncertainty of the number of epochs."""
     init: float
     first: float
     below: float
-    """p of the formula, for exactly N epochs and without checkpoints; next the same above."""
+    """p of the formula below the value, for exactly N epochs and without checkpoints."""
     above: float
     checkpoints: Checkpoints
-    exactly: AtEpochs
-    between: tuple[AtEpochs, AtEpochs] | None = None
-    """N₋ and N₊, where the epochs are in doubt."""
+    expected: EpochsTime
+    """The time of N epochs."""
+    bounds: tuple[EpochsTime, EpochsTime] | None = None
+    """The times of N₋ and N₊ epochs, where the number is uncertain."""
 
 
-def course_of(
+def program_time(
     times: StepTimes,
     checkpoints: Checkpoints,
     *,
     iterations_per_epoch: float,
     epochs: int,
     epochs_interval: Interval | None,
-) -> Course:
-    """Equation 5.3 in plain numbers, as `iterations.training_terms` has it."""
+) -> ProgramTime:
+    """Equation 5.3 in plain numbers, equal to `step.measured.training_terms`."""
 
-    def at(number: float) -> AtEpochs:
-        return _at(round(number), times, checkpoints, iterations_per_epoch)
+    def at(number: float) -> EpochsTime:
+        return _epochs_time(round(number), times, checkpoints, iterations_per_epoch)
 
-    exactly = at(epochs)
-    between = None if epochs_interval is None else (at(epochs_interval.low), at(epochs_interval.high))
+    expected = at(epochs)
+    bounds = None if epochs_interval is None else (at(epochs_interval.low), at(epochs_interval.high))
     init, first, later = times.init, times.first, times.later
     n = iterations_per_epoch * epochs - 1
-    steady = Between(exactly.steady, later.low * n, later.high * n)
+    steady = ValueRange(expected.steady, later.low * n, later.high * n)
     below = (init.value - init.low) + (first.value - first.low) + (steady.value - steady.low)
     above = (init.high - init.value) + (first.high - first.value) + (steady.high - steady.value)
-    steady_ends = between and (between[0].steady, between[1].steady)
+    steady_bounds = bounds and (bounds[0].steady, bounds[1].steady)
     phases: tuple[Phase, ...] = (
         Phase(name="initialisation", seconds=init),
         Phase(name="first iteration", seconds=first),
-        Phase(name="steady iterations", seconds=_allowing(steady, steady_ends)),
+        Phase(name="steady iterations", seconds=_with_epochs_uncertainty(steady, steady_bounds)),
     )
     if times.first_validation is not None:
         one, more, n = times.first_validation, times.later_validation or times.first_validation, epochs - 1
-        validation = Between(exactly.validation, one.low + more.low * n, one.high + more.high * n)
+        validation = ValueRange(expected.validation, one.low + more.low * n, one.high + more.high * n)
         below += validation.value - validation.low
         above += validation.high - validation.value
-        validation_ends = between and (between[0].validation, between[1].validation)
-        phases += (Phase(name="validation", seconds=_allowing(validation, validation_ends)),)
-    return Course(
+        validation_bounds = bounds and (bounds[0].validation, bounds[1].validation)
+        phases += (Phase(name="validation", seconds=_with_epochs_uncertainty(validation, validation_bounds)),)
+    return ProgramTime(
         phases=phases,
         init=init.value,
         first=first.value,
         below=below,
         above=above,
         checkpoints=checkpoints,
-        exactly=exactly,
-        between=between,
+        expected=expected,
+        bounds=bounds,
     )
 
 
-def _at(epochs: int, times: StepTimes, checkpoints: Checkpoints, iterations_per_epoch: float) -> AtEpochs:
+def _epochs_time(epochs: int, times: StepTimes, checkpoints: Checkpoints, iterations_per_epoch: float) -> EpochsTime:
     steady = times.later.value * (iterations_per_epoch * epochs - 1)
     validation = 0.0
     if times.first_validation is not None:
         later = times.later_validation or times.first_validation
         validation = times.first_validation.value + later.value * (epochs - 1)
-    return AtEpochs(epochs, steady, validation, steady + validation, round(checkpoints.per_epoch * epochs))
+    return EpochsTime(epochs, steady, validation, steady + validation, round(checkpoints.per_epoch * epochs))
 
 
-def undisturbed(start: Start, course: Course) -> Timing:
-    """On a machine that nobody takes back."""
-    each, starting = course.checkpoints.seconds.value, start.seconds + course.init + course.first
+def without_interruptions(start: MachineStart, program: ProgramTime) -> Timing:
+    """The time on a machine that is not taken back."""
+    each, startup = program.checkpoints.seconds.value, start.seconds + program.init + program.first
 
-    def beside(at: AtEpochs) -> Beside:
-        return at.written * each, 0.0, 0.0
+    def additions(epochs: EpochsTime) -> _Additions:
+        return _Additions(epochs.written * each, 0.0, 0.0)
 
-    return _timing(start, course, starting, written=course.exactly.written, doubt=_doubt(course, starting, beside))
+    uncertainty = _epochs_uncertainty(program, startup, additions)
+    return _timing(start, program, startup, written=program.expected.written, uncertainty=uncertainty)
 
 
-def on_spot(start: Start, course: Course, *, per_hour: Interval, nodes: int) -> Timing:
-    """With what interruptions cost; the program writes its own checkpoints, or such as lose least."""
-    checkpoints, starting = course.checkpoints, start.seconds + course.init + course.first
+def with_interruptions(start: MachineStart, program: ProgramTime, *, per_hour: Interval, nodes: int) -> Timing:
+    """The time on spot machines; the program writes its own checkpoints, or those that lose least time."""
+    checkpoints, startup = program.checkpoints, start.seconds + program.init + program.first
     per_second = nodes * per_hour.value / SECONDS_PER_HOUR
 
-    def beside(at: AtEpochs) -> Beside:
-        work = at.work
-        pieces = cut(work, checkpoints, epochs=at.epochs, per_second=per_second)
-        expected = expected_seconds(work, start=starting, pieces=pieces, per_second=per_second)
-        written = at.written or pieces.count - 1
-        lost = max(0.0, expected - starting - work - pieces.written_seconds)
-        return written * checkpoints.seconds.value, lost, per_second * expected
+    def additions(epochs: EpochsTime) -> _Additions:
+        work = epochs.work
+        plan = plan_checkpoints(work, checkpoints, epochs=epochs.epochs, per_second=per_second)
+        expected = expected_seconds(work, start=startup, plan=plan, per_second=per_second)
+        written = epochs.written or plan.pieces - 1
+        rework = max(0.0, expected - startup - work - plan.written_seconds)
+        return _Additions(written * checkpoints.seconds.value, rework, per_second * expected)
 
-    own, work = course.exactly.written, course.exactly.work
-    pieces = cut(work, checkpoints, epochs=course.exactly.epochs, per_second=per_second)
+    own, work = program.expected.written, program.expected.work
+    plan = plan_checkpoints(work, checkpoints, epochs=program.expected.epochs, per_second=per_second)
     return _timing(
         start,
-        course,
-        starting,
-        written=own or pieces.count - 1,
-        lost=rework(work, start=starting, pieces=pieces, per_hour=per_hour, nodes=nodes),
-        every=work / pieces.count if work and (own or pieces.count > 1) else None,
-        doubt=_doubt(course, starting, beside),
+        program,
+        startup,
+        written=own or plan.pieces - 1,
+        rework=expected_rework(work, start=startup, plan=plan, per_hour=per_hour, nodes=nodes),
+        every=work / plan.pieces if work and (own or plan.pieces > 1) else None,
+        uncertainty=_epochs_uncertainty(program, startup, additions),
     )
 
 
-Beside = tuple[float, float, float]
-"""What comes on top of the course, without the doubt: seconds of checkpoints, seconds of rework, and how many
-interruptions."""
-FewAndMany = tuple[float, float]
-"""At N₋ and at N₊ epochs."""
+class _Additions(NamedTuple):
+    """The time that is added to the program, without uncertainty, and the number of interruptions."""
+
+    checkpoint_seconds: float
+    rework_seconds: float
+    interruptions: float
 
 
-class _Doubt(NamedTuple):
-    written: FewAndMany
-    rework: FewAndMany
-    interruptions: FewAndMany
-    whole: FewAndMany
+_Bounds = tuple[float, float]
+"""The values at N₋ and at N₊ epochs."""
+
+
+class _EpochsUncertainty(NamedTuple):
+    checkpoints: _Bounds
+    rework: _Bounds
+    interruptions: _Bounds
+    total: _Bounds
     """T(N₋) and T(N₊) of the formula."""
 
 
-def _doubt(course: Course, starting: float, beside: Callable[[AtEpochs], Beside]) -> _Doubt | None:
-    if course.between is None:
+def _epochs_uncertainty(
+    program: ProgramTime, startup: float, additions: Callable[[EpochsTime], _Additions]
+) -> _EpochsUncertainty | None:
+    if program.bounds is None:
         return None
-    few, many = course.between
-    (written, lost, interruptions), (more_written, more_lost, more_interruptions) = beside(few), beside(many)
-    return _Doubt(
-        (written, more_written),
-        (lost, more_lost),
-        (interruptions, more_interruptions),
+    few, many = program.bounds
+    at_few, at_many = additions(few), additions(many)
+    return _EpochsUncertainty(
+        (at_few.checkpoint_seconds, at_many.checkpoint_seconds),
+        (at_few.rework_seconds, at_many.rework_seconds),
+        (at_few.interruptions, at_many.interruptions),
         (
-            starting + few.steady + few.validation + lost + written,
-            starting + many.steady + many.validation + more_lost + more_written,
+            startup + few.steady + few.validation + at_few.rework_seconds + at_few.checkpoint_seconds,
+            startup + many.steady + many.validation + at_many.rework_seconds + at_many.checkpoint_seconds,
         ),
     )
 
 
 def _timing(
-    start: Start,
-    course: Course,
-    starting: float,
+    start: MachineStart,
+    program: ProgramTime,
+    startup: float,
     *,
     written: int,
-    lost: Rework | None = None,
+    rework: Rework | None = None,
     every: float | None = None,
-    doubt: _Doubt | None,
+    uncertainty: _EpochsUncertainty | None,
 ) -> Timing:
-    """The sum of the formula, with `written` checkpoints; `starting` is all that comes before the steady iterations."""
-    phases = start.phases + course.phases
-    value, below, above = starting + course.exactly.steady + course.exactly.validation, course.below, course.above
+    """The sum of the formula, with `written` checkpoints; `startup` is the time before the steady iterations."""
+    phases = start.phases + program.phases
+    value, below, above = startup + program.expected.steady + program.expected.validation, program.below, program.above
     squares_below, squares_above = start.squares_below, start.squares_above
     if written:
-        each = course.checkpoints.seconds
-        seconds = Between(each.value * written, each.low * written, each.high * written)
+        each = program.checkpoints.seconds
+        seconds = ValueRange(each.value * written, each.low * written, each.high * written)
         value += seconds.value
         below += seconds.value - seconds.low
         above += seconds.high - seconds.value
-        phases += (Phase(name="checkpoints", seconds=_allowing(seconds, doubt and doubt.written)),)
-    if lost is not None and lost.seconds.high > 0:
-        seconds = lost.seconds
+        interval = _with_epochs_uncertainty(seconds, uncertainty and uncertainty.checkpoints)
+        phases += (Phase(name="checkpoints", seconds=interval),)
+    if rework is not None and rework.seconds.high > 0:
+        seconds = rework.seconds
         value += seconds.value
         squares_below += (seconds.value - seconds.low) ** 2
         squares_above += (seconds.high - seconds.value) ** 2
-        phases += (Phase(name="spot rework", seconds=_allowing(seconds, doubt and doubt.rework)),)
+        interval = _with_epochs_uncertainty(seconds, uncertainty and uncertainty.rework)
+        phases += (Phase(name="spot rework", seconds=interval),)
     low = max(0.0, value - math.sqrt(below**2 + squares_below))
     high = value + math.sqrt(above**2 + squares_above)
-    if doubt is not None:
-        low, high = _farther(value, low, high, doubt.whole)
-    interruptions = None if lost is None else _allowing(lost.interruptions, doubt and doubt.interruptions)
+    if uncertainty is not None:
+        low, high = _widened(value, low, high, uncertainty.total)
+    interruptions = None
+    if rework is not None:
+        interruptions = _with_epochs_uncertainty(rework.interruptions, uncertainty and uncertainty.interruptions)
     return Timing(phases, Interval(value=value, low=low, high=high), written, interruptions, every)
 
 
-def _allowing(exactly: Between, at: FewAndMany | None) -> Interval:
-    """The same, allowing for fewer or more epochs, at which it would be as given."""
-    value, low, high = exactly
-    if at is not None:
-        low, high = _farther(value, low, high, at)
+def _with_epochs_uncertainty(exact: ValueRange, bounds: _Bounds | None) -> Interval:
+    """The interval for exactly N epochs, widened by the values at fewer and at more epochs."""
+    value, low, high = exact
+    if bounds is not None:
+        low, high = _widened(value, low, high, bounds)
     return Interval(value=value, low=low, high=high)
 
 
-def _farther(value: float, low: float, high: float, at: FewAndMany) -> tuple[float, float]:
-    """T₋ and T₊ of the formula. What is nothing stays as it is."""
-    few, many = at
-    if low > 0 and 0 < few <= value <= many:  # as nearly always
+def _widened(value: float, low: float, high: float, bounds: _Bounds) -> tuple[float, float]:
+    """T₋ and T₊ of the formula. A value of zero keeps its bounds."""
+    few, many = bounds
+    if low > 0 and 0 < few <= value <= many:  # the usual case, computed faster
         down = math.hypot(math.log(value / low), math.log(value / few))
         up = math.hypot(math.log(high / value), math.log(many / value))
     elif value:
@@ -270,8 +292,8 @@ def _farther(value: float, low: float, high: float, at: FewAndMany) -> tuple[flo
     return value * math.exp(-down), value * math.exp(up)
 
 
-def _log_ratio(more: float, less: float) -> float:
-    """Infinite above nothing; never negative."""
-    if more <= less:
+def _log_ratio(larger: float, smaller: float) -> float:
+    """The log of the ratio; infinite for a denominator of zero, and never negative."""
+    if larger <= smaller:
         return 0.0
-    return math.log(more / less) if less > 0 else math.inf
+    return math.log(larger / smaller) if smaller > 0 else math.inf

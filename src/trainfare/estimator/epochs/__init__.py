@@ -1,1 +1,1 @@
-"""How many epochs a training needs."""
+"""The number of epochs that a training needs."""

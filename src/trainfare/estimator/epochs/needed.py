@@ -1,13 +1,13 @@
-"""After how many epochs does the training settle? The rules in their order.
+"""The number of epochs after which a training settles, by the first rule that has an answer.
 
-0. the whole run was seen: the epoch in which it settled (`stabilisation.py`)
+0. the complete run was seen: the epoch in which it settled (`stabilisation.py`)
 1. a plan of learning rates in steps, unless the curve has lost a quarter of its gain: a drop + 1
    (`learning_rates.py`)
-2. a curve that has come to rest, or lies past its best (`convergence.py`)
-3. a plan that falls smoothly: 95 % of Σ lr, moved a little by the forms of the curve
-4. the beginning of the curve, with the usual share of the declared run
+2. a curve that has settled, or lies past its best (`convergence.py`)
+3. a plan that falls smoothly: 95% of Σ lr, adjusted slightly by the forms of the curve
+4. the beginning of the curve, with the typical share of the declared run
 
-The first that can tell answers; where none can, the last one's refusal says why.
+Where no rule has an answer, the refusal of the last one states the reason.
 """
 
 import math
@@ -15,95 +15,107 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from trainfare.estimator.epochs.convergence import (
-    epochs_if_settled,
-    epochs_by_curve,
-    form_epochs,
     blend_with_forms,
+    epochs_by_curve,
+    epochs_if_settled,
+    form_epochs,
     lost_share,
     unusable_reason,
 )
-from trainfare.estimator.epochs.learning_rates import SMOOTH_SHARE, TYPICAL_SHARE, epochs_by_schedule, classify_schedule
+from trainfare.estimator.epochs.learning_rates import (
+    SMOOTH_SHARE,
+    TYPICAL_SHARE,
+    classify_schedule,
+    epochs_by_schedule,
+)
 from trainfare.estimator.epochs.stabilisation import settled_epoch
 from trainfare.model.epochs import EpochsAnswer
 
 REPEAT_FACTOR = 1.15
-"""Within which the settled epoch of one run lies of the mean of its like, nine times in ten: `docs/epochs.md`."""
+"""The settled epoch of one run lies within this factor of the mean of its repeats in 90% of cases: `docs/epochs.md`."""
 
-OVERFITS = 0.25
-"""Of what was gained is lost again: no drop of the learning rate brings that back. Before a drop that did bring more,
-public curves had lost up to 0.1."""
+OVERFIT_SHARE = 0.25
+"""Share of the gain that is lost again above which no drop of the learning rate brings it back. Public curves had lost
+up to 0.1 before a drop that did bring more."""
 
 EARLIER_FACTOR, LATER_FACTOR = 2.0, 1.25
-"""How much earlier or later than a smooth schedule says a curve settles whose forms agree with it. Nine in ten of 13
-public curves lie within 1.25 to both sides; small programs whose schedule is too long settle in half of it."""
+"""How much earlier or later than by a smooth schedule a curve settles whose forms agree with it. Nine in ten of 13
+public curves lie within 1.25 on both sides; small programs whose schedule is too long settle in half of it."""
 
-AT_REST_NEEDS = 10
-"""Epochs, before which no curve is said to be at rest."""
+MIN_EPOCHS_TO_SETTLE = 10
+"""Epochs before which a curve is not regarded as settled."""
 
 
 def epochs_needed(
     values: Sequence[float],
     *,
     higher: bool,
-    run: int | None = None,
+    run_epochs: int | None = None,
     plan: Sequence[float] = (),
     share: float = SMOOTH_SHARE,
     typical_share: float = TYPICAL_SHARE,
 ) -> EpochsAnswer:
-    """`values` are the metric of the epochs that were seen; `run` is how many are declared, `plan` their rates."""
-    if run is not None and len(values) >= run and unusable_reason(values, higher=higher) is None:
-        return _seen_whole(settled_epoch(values, higher=higher), len(values))
-    planned = plan[:run] if run else plan
-    whole = run is not None and len(planned) == run
-    rest = epochs_if_settled(values, higher=higher, run=run)
+    """The epochs until the training settles.
+
+    `values` are the metric of the epochs that were seen, `run_epochs` is the declared number of epochs, and `plan` has
+    their learning rates.
+    """
+    if run_epochs is not None and len(values) >= run_epochs and unusable_reason(values, higher=higher) is None:
+        return _of_complete_run(settled_epoch(values, higher=higher), len(values))
+    planned = plan[:run_epochs] if run_epochs else plan
+    complete = run_epochs is not None and len(planned) == run_epochs
+    settled = epochs_if_settled(values, higher=higher, run_epochs=run_epochs)
     by_plan = epochs_by_schedule(
-        planned, whole=whole, values=values, higher=higher, share=share, typical_share=typical_share
+        planned, complete=complete, values=values, higher=higher, share=share, typical_share=typical_share
     )
-    if classify_schedule(planned).shape == "steps" and not (rest and lost_share(values, higher=higher, run=run) > OVERFITS):
-        return _from(by_plan, rest)
-    if rest is not None:
-        return rest
+    overfits = settled is not None and lost_share(values, higher=higher, run_epochs=run_epochs) > OVERFIT_SHARE
+    if classify_schedule(planned).shape == "steps" and not overfits:
+        return _extended_down(by_plan, settled)
+    if settled is not None:
+        return settled
     if not by_plan.refused:
-        return _moved(by_plan, values, higher, planned)
-    by_curve = epochs_by_curve(values, higher=higher, run=run, typical_share=typical_share)
+        return _adjusted_by_curve(by_plan, values, higher, planned)
+    by_curve = epochs_by_curve(values, higher=higher, run_epochs=run_epochs, typical_share=typical_share)
     if by_curve.refused and plan:
         return replace(by_curve, why=f"{by_curve.why}; {by_plan.why}")
     return by_curve
 
 
-def _seen_whole(epoch: int, count: int) -> EpochsAnswer:
+def _of_complete_run(epoch: int, count: int) -> EpochsAnswer:
     return EpochsAnswer(
         rule="settled",
         value=epoch,
         low=max(1.0, epoch / REPEAT_FACTOR),
         high=max(float(epoch), min(float(count), epoch * REPEAT_FACTOR)),
-        why=f"the whole run of {count} epochs was seen: from epoch {epoch} on it is within 2 % of all that was gained",
+        why=f"the complete run of {count} epochs was seen: from epoch {epoch} on it is within 2% of the total gain",
     )
 
 
-def _from(answer: EpochsAnswer, rest: EpochsAnswer | None) -> EpochsAnswer:
-    """A curve at rest before a drop may not move again: then it needs no more than it had."""
-    if rest is None or rest.low is None or answer.low is None:
+def _extended_down(answer: EpochsAnswer, settled: EpochsAnswer | None) -> EpochsAnswer:
+    """The answer with the lower low end: a curve that settled before a drop may not improve again."""
+    if settled is None or settled.low is None or answer.low is None:
         return answer
-    return replace(answer, low=min(answer.low, rest.low))
+    return replace(answer, low=min(answer.low, settled.low))
 
 
-def _moved(answer: EpochsAnswer, values: Sequence[float], higher: bool, plan: Sequence[float]) -> EpochsAnswer:
-    """By the forms of the curve, a little; and up: what is not at rest has not settled in two thirds of the seen.
+def _adjusted_by_curve(
+    answer: EpochsAnswer, values: Sequence[float], higher: bool, plan: Sequence[float]
+) -> EpochsAnswer:
+    """The answer of a smooth schedule, moved slightly by the forms of the curve.
 
-    Where the forms agree with the schedule, its author chose it for the task, and the ends come nearer: to the
-    earliest and the latest of them, but not beyond `EARLIER_FACTOR` and `LATER_FACTOR`. A schedule far longer than
-    needed often shows in a form that says so, and its interval stays wide. While a cycle still rises, agreement tells
-    nothing.
+    It is at least two thirds of the epochs seen, because the curve has not settled yet. Where the forms agree with the
+    schedule, its author chose it for the task, and the interval narrows to the earliest and the latest form, but not
+    beyond `EARLIER_FACTOR` and `LATER_FACTOR`. A schedule far longer than needed often shows in one of the forms, and
+    its interval stays wide. While a cycle still rises, agreement has no meaning.
     """
     if answer.value is None or answer.low is None or answer.high is None:
         return answer
-    least = float(math.ceil(len(values) * 2 / 3)) if len(values) >= AT_REST_NEEDS else 1.0
-    forms = form_epochs(values, higher=higher, run=len(plan))
-    value = max(least, blend_with_forms(answer.value, forms, run=len(plan)))
+    lowest = float(math.ceil(len(values) * 2 / 3)) if len(values) >= MIN_EPOCHS_TO_SETTLE else 1.0
+    forms = form_epochs(values, higher=higher, run_epochs=len(plan))
+    value = max(lowest, blend_with_forms(answer.value, forms, run_epochs=len(plan)))
     low, high = answer.low, answer.high
     if forms and classify_schedule(plan).shape == "smooth":
         low = max(low, min(value / EARLIER_FACTOR, *forms))
         high = min(high, max(value * LATER_FACTOR, *forms))
     moved = "" if round(value) == answer.rounded else f"; the curve so far moves that to {round(value)}"
-    return replace(answer, value=value, low=min(value, max(low, least)), high=max(value, high), why=answer.why + moved)
+    return replace(answer, value=value, low=min(value, max(low, lowest)), high=max(value, high), why=answer.why + moved)

@@ -12,8 +12,15 @@ from itertools import pairwise
 
 from trainfare.errors import NotFoundError, Remedy, UsageError
 from trainfare.estimator.epochs.by_batch import KnownEpochs, epochs_at_batches
-from trainfare.estimator.epochs.convergence import FORMS, CurveFit, epochs_by_curve, epochs_to_reach, fit_form, unusable_reason
-from trainfare.estimator.epochs.learning_rates import Shape, planned_end, epochs_by_schedule, classify_schedule
+from trainfare.estimator.epochs.convergence import (
+    FORMS,
+    CurveFit,
+    epochs_by_curve,
+    epochs_to_reach,
+    fit_form,
+    unusable_reason,
+)
+from trainfare.estimator.epochs.learning_rates import ScheduleShape, classify_schedule, epochs_by_schedule, planned_end
 from trainfare.estimator.epochs.needed import epochs_needed
 from trainfare.estimator.epochs.stabilisation import patience_epoch, settled_epoch
 from trainfare.model.epochs import EpochsAnswer, EpochsRule
@@ -70,7 +77,7 @@ class ProfileEpochs:
     needed: EpochsAnswer
     by_schedule: EpochsAnswer
     by_curve: EpochsAnswer
-    shape: Shape
+    shape: ScheduleShape
     curve: MetricCurve | None
     fits: tuple[CurveFit, ...]
     converged: ConvergedEpochs | None
@@ -131,12 +138,16 @@ def profile_epochs(
         # The program does not declare the length of its run, but its learning rate ends there.
         declared, plan = end, plan[:end]
     whole = declared is not None and len(plan) == declared
-    needed = _refused_if_diverged(profile, seen, epochs_needed(values, higher=higher, run=declared, plan=plan))
+    needed = _refused_if_diverged(profile, seen, epochs_needed(values, higher=higher, run_epochs=declared, plan=plan))
     batch_size = profile.effective_batch_size
     needed = replace(needed, batch_size=batch_size)
     length = max(declared, len(values)) if declared else None
     usable = len(values) and unusable_reason(values, higher=higher) is None
-    fits = tuple(fit for form in FORMS if (fit := fit_form(form, values, higher=higher, run=length))) if usable else ()
+    fits = (
+        tuple(fit for form in FORMS if (fit := fit_form(form, values, higher=higher, run_epochs=length)))
+        if usable
+        else ()
+    )
     return ProfileEpochs(
         profile_id=profile.id,
         program=profile.program.name,
@@ -144,8 +155,8 @@ def profile_epochs(
         declared=declared,
         trains=_trained_epochs(profile, epochs, needed),
         needed=needed,
-        by_schedule=epochs_by_schedule(plan, whole=whole, values=values, higher=higher),
-        by_curve=epochs_by_curve(values, higher=higher, run=declared),
+        by_schedule=epochs_by_schedule(plan, complete=whole, values=values, higher=higher),
+        by_curve=epochs_by_curve(values, higher=higher, run_epochs=declared),
         shape=classify_schedule(plan).shape,
         curve=curve,
         fits=fits,
@@ -178,16 +189,16 @@ def planned_rates(profile: Profile, declared: int | None) -> tuple[float, ...]:
 
 def _epochs_to_target(leading: ProfileEpochs, target: float, batch_size: int | None) -> EpochsAnswer:
     if not math.isfinite(target):
-        raise UsageError(f"The target must be a finite number, got {target}.", field="target")
+        raise UsageError(f"must be a finite number, got {target}.", field="target")
     if batch_size not in (None, leading.batch_size):
         raise UsageError(
-            "A target is read off the curve of a profile, so it cannot be combined with another batch size.",
+            "a target is read off the curve of a profile, so it cannot be combined with another batch size.",
             field="target",
         )
     if leading.curve is None:
         return EpochsAnswer(rule="target", why="no complete epoch with a loss or a metric was profiled")
     curve = leading.curve
-    answer = epochs_to_reach(curve.values, target, higher=curve.higher, run=leading.declared)
+    answer = epochs_to_reach(curve.values, target, higher=curve.higher, run_epochs=leading.declared)
     return replace(answer, why=f"{curve.metric}: {answer.why}", batch_size=leading.batch_size)
 
 
@@ -201,7 +212,7 @@ def _needed_at(found: Sequence[ProfileEpochs], profiles: Sequence[Profile], batc
     if same is not None:
         return same.needed
     answers = [
-        KnownEpochs.of(one.needed, one.batch_size, profile.gradient_noise)
+        KnownEpochs.from_answer(one.needed, one.batch_size, profile.gradient_noise)
         for one, profile in zip(found, profiles, strict=True)
         if one.batch_size is not None
     ]
@@ -285,7 +296,7 @@ def _metric_named(profile: Profile, metric: str) -> tuple[str, list[int], list[f
     known = [*names, *(("loss",) if any(epoch.loss is not None for epoch in done) else ())]
     if not known:
         raise UsageError(
-            f"Profile {profile.id} has no complete epoch with a metric. Profile the program again for a few epochs.",
+            f"profile {profile.id} has no complete epoch with a metric. Profile the program again for a few epochs.",
             field="metric",
             remedies=[profile_epochs_remedy(profile)],
         )
@@ -311,7 +322,7 @@ def _converged(curve: MetricCurve | None, run: int | None) -> ConvergedEpochs | 
     if curve is None or unusable_reason(curve.values, higher=curve.higher):
         return None
     return ConvergedEpochs(
-        settled=settled_epoch(curve.values, higher=curve.higher, run=run),
+        settled=settled_epoch(curve.values, higher=curve.higher, run_epochs=run),
         patience=patience_epoch(curve.values, higher=curve.higher, patience=PATIENCE),
         eye=None if (index := stabilisation_point(curve.values, PATIENCE)) is None else index + 1,
     )

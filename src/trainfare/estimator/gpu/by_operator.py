@@ -1,18 +1,18 @@
-"""From the operators of a step on one machine to the time of that step on another.
+"""Predicts a step on another machine from the times of its operators on one machine.
 
-    T  = Σ_c D_c + I                          on the machine that was measured (`spent.py`)
+    T  = Σ_c D_c + I                          on the measured machine (`operator_breakdown.py`)
     T' = Σ_c D_c · e^{r_c} + I · e^{r_I}      on the other one
     r_c = p_c + e'_c − e_c + f_c(x)
 
-p_c is what GPU facts say of class c (`prior_log_ratio`), e_c by how much a machine differs from its facts, and f_c a
-bounded curve (`additive.py`) for two machines on which the same programs ran: of the size of the class, and for
-convolutions of how they divide into forward and backward.
+p_c is the log ratio of class c that GPU facts predict (`prior_log_ratio`), e_c is how much a machine differs from its
+facts, and f_c is a bounded curve (`additive_curve.py`) for two machines on which the same programs ran: a function of
+the size of the class, and for convolutions also of how they divide into forward and backward.
 
-What is work and what is waiting matters most: a fast GPU waits through most of a small step, and what it waits for,
-the host, is nearly as slow everywhere. Copies of the input go over the host's bus and scale with it too.
+Separating work from waiting matters most: a fast GPU waits through most of a small step, and what it waits for, the
+host, is nearly as slow everywhere. Copies of the input use the host's bus and scale with it too.
 
-Limits: one GPU, the same framework and precision on both machines. Classes that nobody measured on both follow facts
-alone; where they take more than `UNKNOWN_SHARE` of the device's time the interval is wider.
+Limits: one GPU, the same framework and precision on both machines. Classes that were not measured on both machines
+follow facts alone; where they take more than `UNKNOWN_SHARE` of the device's time the interval is wider.
 """
 
 import math
@@ -34,40 +34,43 @@ from trainfare.model.machine import Gpu
 from trainfare.model.measurement import OperatorProfile
 
 Array = NDArray[np.float64]
-UNKNOWN_SHARE = 0.1
-FEW_PROGRAMS = 4
-"""With fewer on both machines, their errors say nothing of the next program."""
-DEVICE = "device"
-"""Under this name, by how much a machine differs from its facts in classes that nobody measured on it."""
+Offsets = Mapping[str, Mapping[str, float]]
+_StepPair = tuple[StepBreakdown, StepBreakdown]
 
-# Chosen in sight of the ten CNNs; within a factor of two of these the error moves by 0.3 points.
-CLASS_STIFFNESS = CurvePrior(constant=0.15, row=0.05, program=0.03, family=0.03)
-CONVOLUTION_STIFFNESS = CurvePrior(constant=0.15, slope=0.05, bend=0.05)
+UNKNOWN_SHARE = 0.1
+MIN_PROGRAMS_PER_PAIR = 4
+"""With fewer on both machines, their errors say nothing about the next program."""
+DEVICE = "device"
+"""The key of the offset for classes that were not measured on a machine."""
+
+# Chosen with knowledge of the ten CNNs; within a factor of two of these the error changes by 0.3 points.
+CLASS_PRIOR = CurvePrior(constant=0.15, row=0.05, program=0.03, family=0.03)
+CONVOLUTION_PRIOR = CurvePrior(constant=0.15, slope=0.05, bend=0.05)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairFit:
-    """What was learned of one machine from another."""
+    """The curves from one machine to another."""
 
     programs: int
     curves: Mapping[str, AdditiveCurve]
-    """f_c by class, and of `idle`."""
+    """f_c by class, `idle` included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferFit:
-    """Everything that a prediction needs; factors are those of the 90 % intervals."""
+    """Everything that a prediction needs; the factors are those of the 90% intervals."""
 
     pairs: Mapping[str, PairFit]
     """By the names of both GPUs: `K80>V100`."""
-    beyond_facts: Mapping[str, Mapping[str, float]]
+    gpu_offsets: Mapping[str, Mapping[str, float]]
     """e_c by GPU and class."""
     factors: Mapping[str, float] = field(default_factory=dict)
-    """Of pairs on which enough programs ran."""
+    """For pairs on which enough programs ran."""
     factor_after_one: float = 1.6
-    """Of a pair on which one program ran; the more did, the nearer it is to the widest of `factors`."""
+    """For a pair on which one program ran; with more programs it approaches the widest of `factors`."""
     factor_by_facts: float = 2.0
-    """Of a pair that nobody measured."""
+    """For a pair without measurements."""
 
 
 def transfer_step(
@@ -75,68 +78,68 @@ def transfer_step(
 ) -> Interval:
     """Seconds of a step on `target`, from profiles of one program on one machine at one or several batch sizes.
 
-    A batch size that was profiled is carried over by itself; another lies on the line a + b·B through those carried
-    over, which takes two at least.
+    A profiled batch size is transferred directly; another one lies on the line a + b·B through the transferred times,
+    which needs at least two.
     """
     if not profiles:
         raise ValueError("a transfer needs at least one profile")
-    known = [(profile.batch_size, break_down_step(profile)) for profile in profiles]
-    there = [(batch, transferred_seconds(target, own, source, fit)) for batch, own in known]
-    same = [seconds for batch, seconds in there if batch == batch_size]
-    seconds = float(np.median(same)) if same else batch_line(there).seconds(batch_size)
-    return Interval.within_factor(seconds, max(_factor(own, source, target, fit) for _, own in known))
+    steps = [(profile.batch_size, break_down_step(profile)) for profile in profiles]
+    transferred = [(batch, transferred_seconds(target, step, source, fit)) for batch, step in steps]
+    same = [seconds for batch, seconds in transferred if batch == batch_size]
+    seconds = float(np.median(same)) if same else batch_line(transferred).seconds(batch_size)
+    return Interval.within_factor(seconds, max(_factor(step, source, target, fit) for _, step in steps))
 
 
-def transferred_seconds(target: Gpu, own: StepBreakdown, source: Gpu, fit: TransferFit) -> float:
+def transferred_seconds(target: Gpu, step: StepBreakdown, source: Gpu, fit: TransferFit) -> float:
     """T', the value without its interval."""
-    pair = fit.pairs.get(_name(source.name, target.name))
-    expected = _expected(own.by_class, source, target, fit.beyond_facts)
+    pair = fit.pairs.get(_pair_name(source.name, target.name))
+    expected = _expected(step.by_class, source, target, fit.gpu_offsets)
     if pair is None:
         return sum(expected.values())
     return sum(
-        seconds * math.exp(curve_value(pair.curves[kind], own.features[kind]) if kind in pair.curves else 0.0)
+        seconds * math.exp(curve_value(pair.curves[kind], step.features[kind]) if kind in pair.curves else 0.0)
         for kind, seconds in expected.items()
     )
 
 
 def _expected(
-    by_class: Mapping[str, float], source: Gpu, target: Gpu, beyond: Mapping[str, Mapping[str, float]]
+    by_class: Mapping[str, float], source: Gpu, target: Gpu, offsets: Offsets
 ) -> dict[str, float]:
     """D_c · e^{p_c + e'_c − e_c}."""
-    return {kind: d * math.exp(_prior(kind, source, target, beyond)) for kind, d in by_class.items()}
+    return {kind: d * math.exp(_prior_with_offsets(kind, source, target, offsets)) for kind, d in by_class.items()}
 
 
-def _prior(kind: str, source: Gpu, target: Gpu, beyond: Mapping[str, Mapping[str, float]]) -> float:
-    return prior_log_ratio(kind, source, target) + _beyond(beyond, target, kind) - _beyond(beyond, source, kind)
+def _prior_with_offsets(kind: str, source: Gpu, target: Gpu, offsets: Offsets) -> float:
+    return prior_log_ratio(kind, source, target) + _offset(offsets, target, kind) - _offset(offsets, source, kind)
 
 
-def _beyond(beyond: Mapping[str, Mapping[str, float]], gpu: Gpu, kind: str) -> float:
-    own = beyond.get(gpu.name, {})
+def _offset(offsets: Offsets, gpu: Gpu, kind: str) -> float:
+    own = offsets.get(gpu.name, {})
     return own.get(kind, 0.0 if kind in HOST else own.get(DEVICE, 0.0))
 
 
-def _factor(own: StepBreakdown, source: Gpu, target: Gpu, fit: TransferFit) -> float:
-    name = _name(source.name, target.name)
+def _factor(step: StepBreakdown, source: Gpu, target: Gpu, fit: TransferFit) -> float:
+    name = _pair_name(source.name, target.name)
     pair = fit.pairs.get(name)
     if pair is None:
         return fit.factor_by_facts
-    unknown = sum(d for kind, d in own.by_class.items() if kind not in pair.curves) / max(own.device, 1e-12)
-    # as much of the step as is unknown may be off by as much again as a pair that nobody measured
+    unknown = sum(d for kind, d in step.by_class.items() if kind not in pair.curves) / max(step.device_seconds, 1e-12)
+    # the unknown share of the step may be off by as much again as a pair without measurements
     wider = math.pow(fit.factor_by_facts, unknown) if unknown > UNKNOWN_SHARE else 1.0
     widest = max(fit.factors.values(), default=fit.factor_after_one)
     after_few = widest * math.pow(fit.factor_after_one / widest, 1 / pair.programs)
     return fit.factors.get(name, after_few) * wider
 
 
-# --- the fit
+# The fit
 
 
 def fit_transfer(profiles: Sequence[OperatorProfile], gpus: Mapping[str, Gpu]) -> TransferFit:
-    """From every setting that was profiled on two machines or more; GPUs without facts are passed over."""
+    """The fit to every setting that was profiled on two machines or more; GPUs without facts are ignored."""
     rows = [break_down_step(profile) for profile in profiles if profile.gpu in gpus]
-    fit = _fitted(rows, gpus)
+    fit = _fit_pairs(rows, gpus)
     factors = _pair_factors(rows, gpus)
-    by_facts, after_one = _factors_of_strangers(rows, gpus)
+    by_facts, after_one = _unmeasured_factors(rows, gpus)
     widest = max(factors.values(), default=1.0)
     return replace(
         fit,
@@ -147,36 +150,36 @@ def fit_transfer(profiles: Sequence[OperatorProfile], gpus: Mapping[str, Gpu]) -
 
 
 def with_runs(fit: TransferFit, profiles: Sequence[OperatorProfile], gpus: Mapping[str, Gpu]) -> TransferFit:
-    """Adds machines that the fit does not know, from settings profiled there and on a machine that it knows.
+    """The fit with machines that it does not know, from settings profiled there and on a machine that it knows.
 
-    One run of any program is worth more than any fact: it tells how far the machine is from its facts.
+    One run of any program is worth more than any fact: it shows how far the machine is from its facts.
     """
-    return _with(fit, [break_down_step(profile) for profile in profiles if profile.gpu in gpus], gpus)
+    return _with_rows(fit, [break_down_step(profile) for profile in profiles if profile.gpu in gpus], gpus)
 
 
-def _with(fit: TransferFit, rows: Sequence[StepBreakdown], gpus: Mapping[str, Gpu]) -> TransferFit:
-    new = {pair: own for pair, own in _both(rows).items() if _name(*pair) not in fit.pairs}
-    beyond = {**_beyond_facts(new, gpus, known=fit.beyond_facts), **fit.beyond_facts}
-    pairs = {_name(a, b): _fit_pair(own, gpus[a], gpus[b], beyond) for (a, b), own in new.items()}
-    return replace(fit, pairs={**fit.pairs, **pairs}, beyond_facts=beyond)
+def _with_rows(fit: TransferFit, rows: Sequence[StepBreakdown], gpus: Mapping[str, Gpu]) -> TransferFit:
+    new = {pair: own for pair, own in _setting_pairs(rows).items() if _pair_name(*pair) not in fit.pairs}
+    offsets = {**_fit_offsets(new, gpus, known=fit.gpu_offsets), **fit.gpu_offsets}
+    pairs = {_pair_name(a, b): _fit_pair(own, gpus[a], gpus[b], offsets) for (a, b), own in new.items()}
+    return replace(fit, pairs={**fit.pairs, **pairs}, gpu_offsets=offsets)
 
 
-def _fitted(rows: Sequence[StepBreakdown], gpus: Mapping[str, Gpu]) -> TransferFit:
-    twice = _both(rows)
-    beyond = _beyond_facts(twice, gpus)
-    pairs = {_name(a, b): _fit_pair(own, gpus[a], gpus[b], beyond) for (a, b), own in twice.items()}
-    return TransferFit(pairs=pairs, beyond_facts=beyond)
+def _fit_pairs(rows: Sequence[StepBreakdown], gpus: Mapping[str, Gpu]) -> TransferFit:
+    by_gpus = _setting_pairs(rows)
+    offsets = _fit_offsets(by_gpus, gpus)
+    pairs = {_pair_name(a, b): _fit_pair(own, gpus[a], gpus[b], offsets) for (a, b), own in by_gpus.items()}
+    return TransferFit(pairs=pairs, gpu_offsets=offsets)
 
 
-_Twice = Mapping[tuple[str, str], Sequence[tuple[StepBreakdown, StepBreakdown]]]
+_SettingPairs = Mapping[tuple[str, str], Sequence[_StepPair]]
 
 
-def _both(rows: Iterable[StepBreakdown]) -> _Twice:
-    """Each setting on each two GPUs that ran it."""
+def _setting_pairs(rows: Iterable[StepBreakdown]) -> _SettingPairs:
+    """The steps of each setting on every two GPUs that ran it, by the names of the GPUs."""
     settings: dict[tuple[str, int, float], dict[str, StepBreakdown]] = defaultdict(dict)
     for row in rows:
         settings[row.setting][row.gpu] = row
-    found: dict[tuple[str, str], list[tuple[StepBreakdown, StepBreakdown]]] = defaultdict(list)
+    found: dict[tuple[str, str], list[_StepPair]] = defaultdict(list)
     for by_gpu in settings.values():
         for a, b in permutations(by_gpu, 2):
             found[a, b].append((by_gpu[a], by_gpu[b]))
@@ -184,23 +187,23 @@ def _both(rows: Iterable[StepBreakdown]) -> _Twice:
 
 
 def _fit_pair(
-    own: Sequence[tuple[StepBreakdown, StepBreakdown]], source: Gpu, target: Gpu, beyond: Mapping[str, Mapping[str, float]]
+    own: Sequence[_StepPair], source: Gpu, target: Gpu, offsets: Offsets
 ) -> PairFit:
     curves = {}
     for kind in sorted({kind for here, _ in own for kind in here.by_class}):
         rows = [(a, b) for a, b in own if _comparable(kind, a, b)]
         if rows:
-            prior = _prior(kind, source, target, beyond)
-            y = [math.log(b.by_class[kind] / a.by_class[kind]) - prior for a, b in rows]
-            # what takes most of a step is known best, and must be
+            expected = _prior_with_offsets(kind, source, target, offsets)
+            y = [math.log(b.by_class[kind] / a.by_class[kind]) - expected for a, b in rows]
+            # the classes that take most of a step are known best, and matter most
             weights = [max(a.by_class[kind] / a.seconds, 1e-3) for a, _ in rows]
-            stiffness = CONVOLUTION_STIFFNESS if kind in CONVOLUTION else CLASS_STIFFNESS
-            curves[kind] = _curve([a for a, _ in rows], kind, y, weights, stiffness)
+            prior = CONVOLUTION_PRIOR if kind in CONVOLUTION else CLASS_PRIOR
+            curves[kind] = _curve([a for a, _ in rows], kind, y, weights, prior)
     return PairFit(programs=len({a.program for a, _ in own}), curves=curves)
 
 
 def _comparable(kind: str, a: StepBreakdown, b: StepBreakdown) -> bool:
-    return kind in a.by_class and kind in b.by_class and (kind == IDLE or (a.whole and b.whole))
+    return kind in a.by_class and kind in b.by_class and (kind == IDLE or (a.complete and b.complete))
 
 
 def _curve(
@@ -208,43 +211,43 @@ def _curve(
     kind: str,
     y: Sequence[float],
     weights: Sequence[float],
-    stiffness: CurvePrior,
+    prior: CurvePrior,
 ) -> AdditiveCurve:
     x = np.array([row.features[kind] for row in rows])
     programs, families = [row.program for row in rows], [row.family for row in rows]
-    return fit_curve(x, np.array(y), np.array(weights), programs, families, stiffness)
+    return fit_curve(x, np.array(y), np.array(weights), programs, families, prior)
 
 
-def _beyond_facts(
-    twice: _Twice, gpus: Mapping[str, Gpu], known: Mapping[str, Mapping[str, float]] | None = None
+def _fit_offsets(
+    by_gpus: _SettingPairs, gpus: Mapping[str, Gpu], known: Offsets | None = None
 ) -> dict[str, dict[str, float]]:
-    """e_c of each GPU: the least squares of e'_c − e_c = mean over settings of log(D'_c/D_c) − p_c.
+    """e_c of each GPU: the least-squares solution of e'_c − e_c = mean over settings of log(D'_c/D_c) − p_c.
 
-    `DEVICE` is fitted first, on all classes that the GPU limits, each by its share of the step; a class is then held
-    near it (those of the host near zero), more so the fewer settings tell of it. `known` ones stay what they are.
+    `DEVICE` is fitted first, on all classes that the GPU limits, each by its share of the step; a class is then pulled
+    towards it (those of the host towards zero), more so the fewer settings have it. `known` offsets do not change.
     """
     known = known or {}
-    names = sorted({name for pair in twice for name in pair})
-    kinds = sorted({kind for own in twice.values() for a, _ in own for kind in a.by_class})
+    names = sorted({name for pair in by_gpus for name in pair})
+    kinds = sorted({kind for own in by_gpus.values() for a, _ in own for kind in a.by_class})
     found: dict[str, dict[str, float]] = {name: {} for name in names}
-    together = {pair: _device_residual(own, gpus[pair[0]], gpus[pair[1]]) for pair, own in twice.items()}
+    device = {pair: _device_residual(own, gpus[pair[0]], gpus[pair[1]]) for pair, own in by_gpus.items()}
     fixed = {name: own[DEVICE] for name, own in known.items()}
-    for name, e in _effects(names, together, dict.fromkeys(names, 0.0), fixed, hold=0.1).items():
+    for name, e in _solve_offsets(names, device, dict.fromkeys(names, 0.0), fixed, pull=0.1).items():
         found[name][DEVICE] = round(e, 4)
     for kind in kinds:
         residuals = {}
-        for (a, b), own in twice.items():
+        for (a, b), own in by_gpus.items():
             p = prior_log_ratio(kind, gpus[a], gpus[b])
             logs = [math.log(t.by_class[kind] / s.by_class[kind]) - p for s, t in own if _comparable(kind, s, t)]
             residuals[a, b] = (float(np.mean(logs)) if logs else 0.0, len(logs))
         near = {name: 0.0 if kind in HOST else found[name][DEVICE] for name in names}
         fixed = {name: own.get(kind, near.get(name, 0.0)) for name, own in known.items()}
-        for name, e in _effects(names, residuals, near, fixed, hold=3.0).items():
+        for name, e in _solve_offsets(names, residuals, near, fixed, pull=3.0).items():
             found[name][kind] = round(e, 4)
     return found
 
 
-def _device_residual(own: Sequence[tuple[StepBreakdown, StepBreakdown]], source: Gpu, target: Gpu) -> tuple[float, int]:
+def _device_residual(own: Sequence[_StepPair], source: Gpu, target: Gpu) -> tuple[float, int]:
     weighed, weights, count = 0.0, 0.0, 0
     for a, b in own:
         for kind, seconds in a.by_class.items():
@@ -256,19 +259,20 @@ def _device_residual(own: Sequence[tuple[StepBreakdown, StepBreakdown]], source:
     return (weighed / weights if weights else 0.0, count)
 
 
-def _effects(
+def _solve_offsets(
     names: Sequence[str],
     residuals: Mapping[tuple[str, str], tuple[float, int]],
     near: Mapping[str, float],
     fixed: Mapping[str, float],
     *,
-    hold: float,
+    pull: float,
 ) -> dict[str, float]:
-    """Σ n/(n+1) · (r_ab − e_b + e_a)² + hold/√(1+n) · Σ (e − near)² is least, n the most settings of a pair."""
+    """Minimises Σ n/(n+1) · (r_ab − e_b + e_a)² + pull/√(1+N) · Σ (e − near)², with n the settings of a pair and N the
+    largest n."""
     index = {name: i for i, name in enumerate(names)}
     total = np.zeros((len(names), len(names)))
     right = np.zeros(len(names))
-    told = max((n for _, n in residuals.values()), default=0)
+    largest = max((n for _, n in residuals.values()), default=0)
     for (a, b), (r, n) in residuals.items():
         row = np.zeros(len(names))
         row[index[b]], row[index[a]] = 1.0, -1.0
@@ -276,29 +280,29 @@ def _effects(
         total += weight * np.outer(row, row)
         right += weight * r * row
     for name, i in index.items():
-        held = 1e6 if name in fixed else hold / math.sqrt(1 + told)
-        total[i, i] += held
-        right[i] += held * fixed.get(name, near[name])
+        strength = 1e6 if name in fixed else pull / math.sqrt(1 + largest)
+        total[i, i] += strength
+        right[i] += strength * fixed.get(name, near[name])
     return {name: float(e) for name, e in zip(names, np.linalg.solve(total, right), strict=True)} if names else {}
 
 
-# --- how sure
+# Intervals
 
 
 def _pair_factors(rows: Sequence[StepBreakdown], gpus: Mapping[str, Gpu]) -> dict[str, float]:
-    """By pair, from programs whose family was left out of a fit of its own.
+    """The factor of each pair, from programs whose family was held out of the fit.
 
     A program errs alike at all its batch sizes on one pair, and differently on another pair: program and pair are the
-    groups. Errors are taken in units of their pair's own spread, pulled half way to the common one, so that pairs which
-    carry over well have narrow intervals.
+    groups. Errors are in units of their pair's own spread, shrunk half way to the common one, so that pairs that
+    transfer well have narrow intervals.
     """
     errors: dict[str, list[tuple[str, float]]] = defaultdict(list)
     for family in sorted({row.family for row in rows}):
-        fit = _fitted([row for row in rows if row.family != family], gpus)
-        for (a, b), own in _both([row for row in rows if row.family == family]).items():
-            pair = fit.pairs.get(_name(a, b))
-            if pair is not None and pair.programs >= FEW_PROGRAMS:
-                errors[_name(a, b)] += [(s.program, _log_error(s, t, gpus, fit)) for s, t in own]
+        fit = _fit_pairs([row for row in rows if row.family != family], gpus)
+        for (a, b), own in _setting_pairs([row for row in rows if row.family == family]).items():
+            pair = fit.pairs.get(_pair_name(a, b))
+            if pair is not None and pair.programs >= MIN_PROGRAMS_PER_PAIR:
+                errors[_pair_name(a, b)] += [(s.program, _log_error(s, t, gpus, fit)) for s, t in own]
     if not errors:
         return {}
     spread = {name: math.sqrt(float(np.mean([e**2 for _, e in own]))) for name, own in errors.items()}
@@ -314,25 +318,25 @@ def _log_error(here: StepBreakdown, there: StepBreakdown, gpus: Mapping[str, Gpu
     return math.log(there.seconds / transferred_seconds(gpus[there.gpu], here, gpus[here.gpu], fit))
 
 
-def _factors_of_strangers(rows: Sequence[StepBreakdown], gpus: Mapping[str, Gpu]) -> tuple[float | None, float | None]:
-    """Of a machine without any measurement, and with one run on it: each machine is made a stranger in turn."""
+def _unmeasured_factors(rows: Sequence[StepBreakdown], gpus: Mapping[str, Gpu]) -> tuple[float | None, float | None]:
+    """The factors for a machine without measurements, and with one run on it: each machine is held out in turn."""
     by_facts: list[tuple[tuple[str, ...], float]] = []
     after_one: list[tuple[tuple[str, ...], float]] = []
     for name in sorted({row.gpu for row in rows}):
         others, own = [row for row in rows if row.gpu != name], [row for row in rows if row.gpu == name]
-        blind = _fitted(others, gpus)
-        if not blind.pairs:
+        without = _fit_pairs(others, gpus)
+        if not without.pairs:
             continue
-        # each fourth row: batch sizes of one program err alike, and this is asked many times
-        to_name = {pair: both[::4] for pair, both in _both(rows).items() if pair[1] == name}
-        # how far a machine is from its facts is one draw a machine, whatever ran on it
+        # every fourth row: batch sizes of one program err alike, and there are many of them
+        to_name = {pair: both[::4] for pair, both in _setting_pairs(rows).items() if pair[1] == name}
+        # how far a machine is from its facts is one draw per machine, whatever ran on it
         for both in to_name.values():
-            by_facts += [((name,), _log_error(s, t, gpus, blind)) for s, t in both]
-        for first in _one_a_family(own):
-            after = _with(blind, [*(row for row in others if row.setting == first.setting), first], gpus)
+            by_facts += [((name,), _log_error(s, t, gpus, without)) for s, t in both]
+        for first in _median_per_family(own):
+            after = _with_rows(without, [*(row for row in others if row.setting == first.setting), first], gpus)
             for (a, b), both in to_name.items():
-                told = [(s, t) for s, t in both if s.family != first.family]
-                after_one += [((a, b, s.program), _log_error(s, t, gpus, after)) for s, t in told]
+                unrelated = [(s, t) for s, t in both if s.family != first.family]
+                after_one += [((a, b, s.program), _log_error(s, t, gpus, after)) for s, t in unrelated]
     return _conformal(by_facts), _conformal(after_one)
 
 
@@ -340,13 +344,13 @@ def _conformal(errors: Sequence[tuple[tuple[str, ...], float]]) -> float | None:
     return round(conformal_factor([e for _, e in errors], [g for g, _ in errors]), 4) if errors else None
 
 
-def _one_a_family(rows: Sequence[StepBreakdown]) -> list[StepBreakdown]:
-    """The middle one by its length: neither all waiting nor all work."""
+def _median_per_family(rows: Sequence[StepBreakdown]) -> list[StepBreakdown]:
+    """The step of median length in each family: neither all waiting nor all work."""
     families: dict[str, list[StepBreakdown]] = defaultdict(list)
     for row in rows:
         families[row.family].append(row)
     return [sorted(own, key=lambda row: row.seconds)[len(own) // 2] for _, own in sorted(families.items())]
 
 
-def _name(source: str, target: str) -> str:
+def _pair_name(source: str, target: str) -> str:
     return f"{source}>{target}"

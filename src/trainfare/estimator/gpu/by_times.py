@@ -57,7 +57,7 @@ GPU_SPREAD = 0.12
 GPU_OWN_SHARE = 0.3
 """The share of the variance of U that no other GPU explains."""
 REMAINING_DEVIATION_SHARE = 0.4
-"""The share of the deviation of U that remains however many programs ran there: they err together where the law errs."""
+"""The share of the deviation of U that remains however many programs ran there: they share the errors of the law."""
 SIMILAR_GPU_DEVIATION = 0.06
 WIDE_GPU_DEVIATION = 0.12
 """Of the wider process."""

@@ -1,16 +1,16 @@
-"""What each kernel of an iteration asks of a GPU, feature by feature, before anything is fitted.
+"""The features of an iteration on a GPU: the ideal time of each sort of kernel, before anything is fitted.
 
 A feature x_j is a time: F/peak, the arithmetic at the peak of the unit that does it, or B/bandwidth, the bytes at the
-memory's speed, summed over the operations that it is about. Its coefficient says how many times slower than that real
-kernels of this sort are; a prior comes with each, because it has a meaning:
+memory's speed, summed over the operations of its sort. Its coefficient is how many times slower real kernels of this
+sort are; each has a prior, because it has a meaning:
 
-norms          how often a pass goes over memory; few channels leave multiprocessors idle
-pointwise      one pass; copies against the grain and reductions more
-products       arithmetic padded to whole tiles; passes over memory where channels do not fill a vector
-depthwise      at the peak of ordinary cores, by which of two kernels is taken
-small ones     microseconds between kernels that follow one another
+norms          the number of passes over memory; few channels leave multiprocessors idle
+pointwise      one pass; strided copies and reductions need more
+products       arithmetic padded to full tiles; passes over memory where channels do not fill a vector
+depthwise      at the peak of ordinary cores, by which of two kernels is used
+small kernels  microseconds between successive kernels
 
-Limits: of forward and backward apart nothing is known but their work; no fusion by a compiler is undone.
+Limits: the forward and the backward pass differ only in their work; fusion by a compiler is not modelled.
 """
 
 import math
@@ -27,24 +27,24 @@ from trainfare.model.profile import Convolution, Operation
 Array = NDArray[np.float64]
 
 UPLOAD: Final = "host_to_device"
-"""The name of an operation that brings a batch from the host, through memory that is not pinned."""
+"""The name of an operation that copies a batch from the host through memory that is not pinned."""
 
 UNITS: Final = ("float16", "bfloat16", "tf32", "float32", "float64", "float8")
-"""Dtypes that may have units of their own."""
+"""Dtypes that may have hardware units of their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A column: what it is about, and what its coefficient should be near."""
+    """A column, and the prior of its coefficient."""
 
     name: str
     kind: str
-    """The class under which a prediction is explained."""
+    """The class of operators under which a prediction shows it."""
     prior: float
     compute: bool = False
-    """Arithmetic; else bytes, or seconds between kernels."""
-    plain_prior: float = 0.0
-    """Of arithmetic on ordinary cores."""
+    """Arithmetic; otherwise bytes, or seconds between kernels."""
+    ordinary_prior: float = 0.0
+    """For the same arithmetic on ordinary cores."""
 
 
 MEMORY: Final = (
@@ -56,11 +56,11 @@ MEMORY: Final = (
     Feature("other norm", "norm", 3.0),
     Feature("pointwise", "pointwise", 1.1),
     Feature("pointwise in cache", "pointwise", 0.7),
-    Feature("pointwise beside layer norms", "pointwise", 1.3),
+    Feature("pointwise in layer-norm networks", "pointwise", 1.3),
     Feature("pointwise in float32 under autocast", "pointwise", 1.0),
     Feature("copy", "copy", 1.5),
     Feature("copy in cache", "copy", 1.0),
-    Feature("copy beside layer norms", "copy", 2.0),
+    Feature("copy in layer-norm networks", "copy", 2.0),
     Feature("copy in float32 under autocast", "copy", 1.3),
     Feature("reduction", "reduction", 1.5),
     Feature("softmax", "reduction", 2.0),
@@ -86,7 +86,7 @@ MEMORY: Final = (
     Feature("depthwise bytes", "convolution", 2.0),
     Feature("depthwise bytes, strided", "convolution", 8.0),
     Feature("depthwise bytes, native", "convolution", 6.0),
-    Feature("depthwise bytes beside layer norms", "convolution", 3.0),
+    Feature("depthwise bytes in layer-norm networks", "convolution", 3.0),
     Feature("grouped bytes", "convolution", 3.0),
     Feature("grouped bytes, strided", "convolution", 4.0),
     Feature("convolution, the slower of both", "convolution", 0.3),
@@ -98,7 +98,7 @@ MEMORY: Final = (
 )
 
 SLOWER: Final = tuple(feature.name for feature in MEMORY if feature.name.endswith("the slower of both"))
-"""Arithmetic or bytes: loads go on while a kernel computes."""
+"""The slower of arithmetic and bytes: loads continue while a kernel computes."""
 
 COMPUTE: Final = (
     Feature("matmul", "matmul", 0.8, True, 0.8),
@@ -121,7 +121,7 @@ ORDINARY: Final = (
     Feature("depthwise", "convolution", 6.0, True),
     Feature("depthwise, native", "convolution", 12.0, True),
     Feature("depthwise gradient of few weights", "convolution", 4.0, True),
-    Feature("depthwise beside layer norms", "convolution", 4.0, True),
+    Feature("depthwise in layer-norm networks", "convolution", 4.0, True),
     Feature("half on ordinary cores", "convolution", 0.3, True),
     Feature("depthwise in half on ordinary cores", "convolution", 10.0, True),
 )
@@ -136,9 +136,9 @@ HOST: Final = (
     Feature("launch update", "launches", 0.7),
     Feature("launch other", "launches", 1.0),
 )
-"""What the host does for a launch, as multiples of the simplest."""
+"""The host time of a launch, as multiples of the simplest kind."""
 HOST_PRIORS: Final = np.array([feature.prior for feature in HOST])
-_HOST_PLACE: Final = {
+_HOST_COLUMN: Final = {
     "convolution": 0, "norm": 1, "matmul": 2, "attention": 2, "rnn": 2, "reduction": 3, "copy": 4, "embedding": 3,
     "optimizer": 5,
 }  # fmt: skip
@@ -147,57 +147,60 @@ FEATURES: Final = (
     *MEMORY,
     *ORDINARY,
     *COMPUTE,
-    *(Feature(f"{f.name} on ordinary cores", f.kind, f.plain_prior, True) for f in COMPUTE),
+    *(Feature(f"{f.name} on ordinary cores", f.kind, f.ordinary_prior, True) for f in COMPUTE),
 )
 """In the order of the columns."""
 
 PRIORS: Final = np.array([feature.prior for feature in FEATURES])
 IS_COMPUTE: Final = np.array([feature.compute for feature in FEATURES])
-_PLACE: Final = {feature.name: place for place, feature in enumerate(FEATURES)}
-_TENSOR: Final = slice(len(MEMORY) + len(ORDINARY), len(MEMORY) + len(ORDINARY) + len(COMPUTE))
-_PLAIN: Final = slice(_TENSOR.stop, len(FEATURES))
+_COLUMN: Final = {feature.name: column for column, feature in enumerate(FEATURES)}
+_TENSOR_UNITS: Final = slice(len(MEMORY) + len(ORDINARY), len(MEMORY) + len(ORDINARY) + len(COMPUTE))
+_ORDINARY_UNITS: Final = slice(_TENSOR_UNITS.stop, len(FEATURES))
 
-MOST_GAPS: Final = 8000
-"""So many launches count: with more of them, they are too small to fill the GPU anyway."""
+MAX_GAPS: Final = 8000
+"""At most this many launches count: with more of them, they are too small to fill the GPU anyway."""
 UPLOAD_BYTES_PER_SECOND: Final = 6e9
 ROW_BYTES: Final = 1280
 TILE, DEPTH = 64, 32
 _VIEWS: Final = {"aten._unsafe_view"}
-"""They only look like work."""
+"""Operations without work."""
 
 
 @dataclass(frozen=True, slots=True)
 class IterationWork:
-    """An iteration, added up once for any number of GPUs."""
+    """The work of an iteration, added up once for any number of GPUs."""
 
     flops: Array
     """By feature and unit."""
     bytes: Array
     """By feature."""
     launches: Array
-    """By what the host does for them."""
+    """By kind of launch."""
     upload: float
     channels: Array
-    """Of batch norms, with their bytes."""
+    """Of each batch norm; next, its bytes."""
     channel_bytes: Array
     sizes: Array
-    """Bytes of each pointwise operation or copy, with how often it runs and its column in and out of the cache."""
+    """Bytes of each pointwise operation or copy; next, how often it runs and its column."""
     counts: Array
     columns: NDArray[np.int64]
     slower: Array
-    """FLOPs and bytes of products, as many as count, with unit, column and how often."""
+    """One row per product: weighted FLOPs, weighted bytes, unit, column and how often it runs."""
     op_flops: Array
-    """Of each operation, for the bound: FLOPs, bytes, launches and unit."""
+    """Of each operation, for the roofline: FLOPs; next, bytes, launches and unit."""
     op_bytes: Array
     op_counts: Array
     op_units: NDArray[np.int64]
 
 
 def iteration_work(operations: Sequence[Operation]) -> IterationWork:
-    return _Sum(operations).work()
+    """The sums over the operations of one iteration."""
+    return _WorkSum(operations).work()
 
 
-class _Sum:
+class _WorkSum:
+    """Adds up operations by feature."""
+
     def __init__(self, operations: Sequence[Operation]) -> None:
         self.flops = np.zeros((len(FEATURES), len(UNITS)))
         self.bytes = np.zeros(len(FEATURES))
@@ -207,22 +210,22 @@ class _Sum:
         self.cached: list[tuple[float, float, int]] = []
         self.slower: list[tuple[float, float, int, int, float]] = []
         self.operations = operations
-        self.in_rows = _works_in_rows(operations)
+        self.has_row_norms = _uses_row_norms(operations)
         self.first = min((op.convolution.channels_in for op in operations if op.convolution), default=0)
         for operation in operations:
-            self.launches[_HOST_PLACE.get(operation.kind, len(HOST) - 1)] += operation.count
-            _ADD.get(operation.kind, _pointwise)(self, operation)
+            self.launches[_HOST_COLUMN.get(operation.kind, len(HOST) - 1)] += operation.count
+            _ADD_OPERATION.get(operation.kind, _pointwise)(self, operation)
 
-    def move(self, name: str, operation: Operation, factor: float = 1.0) -> None:
-        self.bytes[_PLACE[name]] += factor * operation.bytes * operation.count
+    def add_bytes(self, name: str, operation: Operation, factor: float = 1.0) -> None:
+        self.bytes[_COLUMN[name]] += factor * operation.bytes * operation.count
 
-    def compute(self, name: str, operation: Operation, factor: float = 1.0) -> None:
-        self.flops[_PLACE[name], _unit(operation)] += factor * operation.flops * operation.count
+    def add_flops(self, name: str, operation: Operation, factor: float = 1.0) -> None:
+        self.flops[_COLUMN[name], _unit(operation)] += factor * operation.flops * operation.count
 
-    def either(self, name: str, operation: Operation, flops: float, moved: float) -> None:
-        """Factors on its arithmetic and its bytes."""
+    def add_slower(self, name: str, operation: Operation, flops: float, traffic: float) -> None:
+        """The slower of arithmetic and bytes; `flops` and `traffic` are factors on them."""
         self.slower.append(
-            (flops * operation.flops, moved * operation.bytes, _unit(operation), _PLACE[name], operation.count)
+            (flops * operation.flops, traffic * operation.bytes, _unit(operation), _COLUMN[name], operation.count)
         )
 
     def work(self) -> IterationWork:
@@ -239,16 +242,17 @@ class _Sum:
             sizes=np.array([size for size, _, _ in cached]),
             counts=np.array([count for _, count, _ in cached]),
             columns=np.array([column for _, _, column in cached]),
-            slower=np.array(self.slower or [(0.0, 0.0, 0, _PLACE[SLOWER[0]], 0.0)]),
-            op_flops=np.array([op.flops * _direct(op) for op in ops]),
+            slower=np.array(self.slower or [(0.0, 0.0, 0, _COLUMN[SLOWER[0]], 0.0)]),
+            op_flops=np.array([op.flops * _min_flops_share(op) for op in ops]),
             op_bytes=np.array([0.0 if op.name == UPLOAD else op.bytes for op in ops]),
             op_counts=np.array([float(op.count) for op in ops]),
             op_units=np.array([_unit(op) for op in ops], dtype=np.int64),
         )
 
 
-def _works_in_rows(operations: Iterable[Operation]) -> bool:
-    """A network of layer (or group) norms keeps its sum of residuals in float32 under autocast."""
+def _uses_row_norms(operations: Iterable[Operation]) -> bool:
+    """Whether layer or group norms are a tenth of the pointwise traffic: such a network keeps its sum of residuals in
+    float32 under autocast."""
     rows = pointwise = 0.0
     for operation in operations:
         if operation.norm in ("layer", "group", "rms"):
@@ -258,8 +262,9 @@ def _works_in_rows(operations: Iterable[Operation]) -> bool:
     return rows > 0.1 * pointwise > 0
 
 
-def _direct(operation: Operation) -> float:
-    """Winograd's algorithm needs fewer FLOPs than the direct one where a kernel is 3×3: measured down to 0.6."""
+def _min_flops_share(operation: Operation) -> float:
+    """The least share of the direct algorithm's FLOPs: Winograd's algorithm needs fewer for 3×3 kernels, measured down
+    to 0.6."""
     shape = operation.convolution
     if operation.kind == "convolution" and (shape is None or max(shape.kernel) > 1):
         return 0.5
@@ -267,7 +272,7 @@ def _direct(operation: Operation) -> float:
 
 
 def _unit(operation: Operation) -> int:
-    """PyTorch lets convolutions of float32 use TF32 units unless told not to, and matrix products not."""
+    """The index in UNITS. By default PyTorch lets float32 convolutions use TF32 units, but not matrix products."""
     dtype = operation.dtype
     if dtype == "float32" and operation.kind == "convolution":
         dtype = "tf32"
@@ -276,25 +281,25 @@ def _unit(operation: Operation) -> int:
     return UNITS.index(dtype) if dtype in UNITS else UNITS.index("float32")
 
 
-def _norm(total: _Sum, op: Operation) -> None:
+def _norm(total: _WorkSum, op: Operation) -> None:
     if op.norm == "batch":
-        total.move("batch norm", op)
+        total.add_bytes("batch norm", op)
         if op.row:
             itemsize = 2 if op.dtype in ("float16", "bfloat16") else 4
             passes = 3 if op.part == "backward" else 2
             total.channels.append((max(1.0, op.bytes / (passes * op.row * itemsize)), op.bytes * op.count))
     elif op.norm == "group":
-        total.move("group norm", op)
+        total.add_bytes("group norm", op)
     elif op.norm in ("layer", "rms"):
-        total.move("layer norm", op)
+        total.add_bytes("layer norm", op)
         if op.row:
             rows = op.bytes / ((3 if op.part == "backward" else 2) * op.row * 4)
-            total.bytes[_PLACE["rows of layer norm"]] += ROW_BYTES * rows * op.count
+            total.bytes[_COLUMN["rows of layer norm"]] += ROW_BYTES * rows * op.count
     else:
-        total.move("other norm", op)
+        total.add_bytes("other norm", op)
 
 
-def _pointwise(total: _Sum, op: Operation) -> None:
+def _pointwise(total: _WorkSum, op: Operation) -> None:
     if op.name in _VIEWS:
         return
     if op.name == UPLOAD:
@@ -302,94 +307,95 @@ def _pointwise(total: _Sum, op: Operation) -> None:
         return
     name = "copy" if op.kind == "copy" else "pointwise"
     if op.autocast:
-        total.move(f"{name} in float32 under autocast", op)
-    elif total.in_rows:
-        total.move(f"{name} beside layer norms", op, _in_place(op))
+        total.add_bytes(f"{name} in float32 under autocast", op)
+    elif total.has_row_norms:
+        total.add_bytes(f"{name} in layer-norm networks", op, _in_place_share(op))
     else:
-        total.cached.append((op.bytes * _in_place(op), op.count, _PLACE[name]))
+        total.cached.append((op.bytes * _in_place_share(op), op.count, _COLUMN[name]))
 
 
-def _in_place(op: Operation) -> float:
-    """What is written over has just been read: it counts once, as it does in the traces that coefficients come from."""
+def _in_place_share(op: Operation) -> float:
+    """The factor on the bytes of an in-place operation: its output has just been read and counts once, as in the traces
+    that the coefficients come from."""
     if op.kind != "pointwise" or not (op.name or "").endswith("_"):
         return 1.0
     read = max(1, sum(math.prod(shape) > 1 for shape in op.inputs))
     return read / (read + 1)
 
 
-def _reduction(total: _Sum, op: Operation) -> None:
+def _reduction(total: _WorkSum, op: Operation) -> None:
     name = op.name or ""
     if "softmax" in name:
-        total.move("softmax", op)
+        total.add_bytes("softmax", op)
     elif "pool" in name or "reduce_window" in name or "select_and" in name:
-        total.move("pooling", op)
+        total.add_bytes("pooling", op)
     else:
-        total.move("reduction", op)
+        total.add_bytes("reduction", op)
 
 
-def _matmul(total: _Sum, op: Operation) -> None:
+def _matmul(total: _WorkSum, op: Operation) -> None:
     reuse = op.flops / max(op.bytes, 1.0)
-    if _batched(op):
-        total.compute("batched matmul", op)
-        total.move("batched matmul bytes", op)
+    if _is_batched(op):
+        total.add_flops("batched matmul", op)
+        total.add_bytes("batched matmul bytes", op)
         if reuse < 16:
-            total.move("batched matmul bytes, thin", op)
+            total.add_bytes("batched matmul bytes, thin", op)
         return
-    total.compute("matmul", op)
-    total.move("matmul bytes", op)
-    total.either("matmul, the slower of both", op, 1.0, 2.0)
+    total.add_flops("matmul", op)
+    total.add_bytes("matmul bytes", op)
+    total.add_slower("matmul, the slower of both", op, 1.0, 2.0)
     if reuse < 100:
-        total.compute("matmul, little reuse", op)
+        total.add_flops("matmul, little reuse", op)
     if reuse < 32:
-        total.move("matmul bytes, thin", op)
+        total.add_bytes("matmul bytes, thin", op)
     if reuse < 12:
-        total.move("matmul bytes, very thin", op)
+        total.add_bytes("matmul bytes, very thin", op)
 
 
-def _batched(op: Operation) -> bool:
+def _is_batched(op: Operation) -> bool:
     return "bmm" in (op.name or "") or any(len(shape) > 2 for shape in op.inputs[:2])
 
 
-def _attention(total: _Sum, op: Operation) -> None:
-    total.compute("attention", op)
-    total.move("attention bytes", op)
+def _attention(total: _WorkSum, op: Operation) -> None:
+    total.add_flops("attention", op)
+    total.add_bytes("attention bytes", op)
 
 
-def _rnn(total: _Sum, op: Operation) -> None:
-    total.compute("rnn", op)
-    total.move("rnn bytes", op)
+def _rnn(total: _WorkSum, op: Operation) -> None:
+    total.add_flops("rnn", op)
+    total.add_bytes("rnn bytes", op)
 
 
-def _simple(name: str) -> Callable[[_Sum, Operation], None]:
-    return lambda total, op: total.move(name, op)
+def _bytes_only(name: str) -> Callable[[_WorkSum, Operation], None]:
+    return lambda total, op: total.add_bytes(name, op)
 
 
-def _convolution(total: _Sum, op: Operation) -> None:
+def _convolution(total: _WorkSum, op: Operation) -> None:
     shape = op.convolution
     if shape is None:
-        total.compute("convolution", op, 1.5)
-        total.move("convolution bytes", op)
+        total.add_flops("convolution", op, 1.5)
+        total.add_bytes("convolution bytes", op)
     elif shape.groups > 1 and shape.groups == shape.channels_in:
         _depthwise(total, op, shape)
     elif shape.groups > 1:
         _grouped(total, op, shape)
     elif math.prod(shape.kernel) == 1:
-        _pixelwise(total, op, shape)
+        _convolution_1x1(total, op, shape)
     else:
-        _dense(total, op, shape)
+        _convolution_full(total, op, shape)
 
 
-def _odd(shape: Convolution) -> bool:
+def _unaligned(shape: Convolution) -> bool:
     return bool(shape.channels_in % 8 or shape.channels_out % 8)
 
 
 def _padded(channels: float, tile: int) -> float:
-    """How much work whole tiles are, for as much as is wanted."""
+    """The work of full tiles relative to the work that is needed."""
     return math.ceil(channels / tile) * tile / channels
 
 
 def _tiles(op: Operation, shape: Convolution, tile: int = TILE, depth: int = DEPTH) -> float:
-    """Forward: outputs × depth of the sum; backward: half for the image, half for the weight."""
+    """The padding to tiles. Forward: outputs × depth of the sum; backward: half for the image, half for the weights."""
     window = math.prod(shape.kernel)
     inward, outward = shape.channels_in // shape.groups, shape.channels_out // shape.groups
     forward = _padded(outward, tile) * _padded(inward * window, depth)
@@ -399,75 +405,75 @@ def _tiles(op: Operation, shape: Convolution, tile: int = TILE, depth: int = DEP
     return (image + _padded(outward, tile) * _padded(inward * window, tile)) / 2
 
 
-def _dense(total: _Sum, op: Operation, shape: Convolution) -> None:
+def _convolution_full(total: _WorkSum, op: Operation, shape: Convolution) -> None:
     if shape.channels_in <= 4:
-        total.compute("first convolution", op)
-        total.move("first convolution bytes", op)
+        total.add_flops("first convolution", op)
+        total.add_bytes("first convolution bytes", op)
         return
-    total.compute("convolution", op)
-    total.compute("convolution in tiles", op, _tiles(op, shape))
-    total.either("convolution, the slower of both", op, _tiles(op, shape), 3.0)
-    total.move("convolution bytes", op)
-    if _odd(shape):
-        total.move("convolution bytes, odd channels", op)
+    total.add_flops("convolution", op)
+    total.add_flops("convolution in tiles", op, _tiles(op, shape))
+    total.add_slower("convolution, the slower of both", op, _tiles(op, shape), 3.0)
+    total.add_bytes("convolution bytes", op)
+    if _unaligned(shape):
+        total.add_bytes("convolution bytes, odd channels", op)
 
 
-def _pixelwise(total: _Sum, op: Operation, shape: Convolution) -> None:
+def _convolution_1x1(total: _WorkSum, op: Operation, shape: Convolution) -> None:
     plane = math.prod(shape.plane)
     fewest, most = sorted((shape.channels_in, shape.channels_out))
-    total.compute("1x1 in tiles", op, _tiles(op, shape))
-    total.either("1x1, the slower of both", op, _tiles(op, shape), 3.0)
-    total.move("1x1 bytes", op)
-    if _odd(shape):
-        total.move("1x1 bytes, odd channels", op)
+    total.add_flops("1x1 in tiles", op, _tiles(op, shape))
+    total.add_slower("1x1, the slower of both", op, _tiles(op, shape), 3.0)
+    total.add_bytes("1x1 bytes", op)
+    if _unaligned(shape):
+        total.add_bytes("1x1 bytes, odd channels", op)
     if max(shape.stride) > 1:
-        total.move("1x1 bytes, strided", op)
+        total.add_bytes("1x1 bytes, strided", op)
     if max(shape.plane) < 15:
-        total.compute("1x1 on small planes", op)
+        total.add_flops("1x1 on small planes", op)
     if plane % 8:
-        total.move("1x1 bytes, odd plane", op)
+        total.add_bytes("1x1 bytes, odd plane", op)
     if fewest < 32:
-        total.move("1x1 bytes, under 32 channels", op)
+        total.add_bytes("1x1 bytes, under 32 channels", op)
     if fewest < 17:
-        total.move("1x1 bytes, under 17 channels", op)
+        total.add_bytes("1x1 bytes, under 17 channels", op)
     if most > 300:
-        total.compute("1x1 of many channels", op)
+        total.add_flops("1x1 of many channels", op)
 
 
-def _depthwise(total: _Sum, op: Operation, shape: Convolution) -> None:
-    """cuDNN has kernels for half precision and ordinary shapes; PyTorch's own take the rest."""
+def _depthwise(total: _WorkSum, op: Operation, shape: Convolution) -> None:
+    """cuDNN has kernels for half precision and ordinary shapes; PyTorch's native kernels do the rest."""
     window = math.prod(shape.kernel)
     native = shape.channels_in < 32 or max(shape.kernel) > 5 or min(shape.plane) < 7
-    if total.in_rows:
-        total.compute("depthwise beside layer norms", op)
-        total.move("depthwise bytes beside layer norms", op)
+    if total.has_row_norms:
+        total.add_flops("depthwise in layer-norm networks", op)
+        total.add_bytes("depthwise bytes in layer-norm networks", op)
     elif native:
-        total.compute("depthwise, native", op)
-        total.move("depthwise bytes, native", op)
+        total.add_flops("depthwise, native", op)
+        total.add_bytes("depthwise bytes, native", op)
         if op.part == "backward":
             few = max(1.0, 164 / (shape.channels_in * window))
-            total.compute("depthwise gradient of few weights", op, few / 2)
+            total.add_flops("depthwise gradient of few weights", op, few / 2)
     elif max(shape.stride) > 1:
-        total.compute("depthwise", op)
-        total.move("depthwise bytes, strided", op)
+        total.add_flops("depthwise", op)
+        total.add_bytes("depthwise bytes, strided", op)
     else:
-        total.compute("depthwise", op)
-        total.move("depthwise bytes", op)
+        total.add_flops("depthwise", op)
+        total.add_bytes("depthwise bytes", op)
 
 
-def _grouped(total: _Sum, op: Operation, shape: Convolution) -> None:
+def _grouped(total: _WorkSum, op: Operation, shape: Convolution) -> None:
     width = min(shape.channels_in, shape.channels_out) // shape.groups
-    total.compute("grouped", op)
-    total.compute("grouped in tiles", op, _padded(max(1, width), 16))
-    total.either("grouped, the slower of both", op, 2 * _padded(max(1, width), 16), 4.0)
+    total.add_flops("grouped", op)
+    total.add_flops("grouped in tiles", op, _padded(max(1, width), 16))
+    total.add_slower("grouped, the slower of both", op, 2 * _padded(max(1, width), 16), 4.0)
     if width < 8:
-        total.compute("grouped, narrow", op)
-    total.move("grouped bytes", op)
+        total.add_flops("grouped, narrow", op)
+    total.add_bytes("grouped bytes", op)
     if max(shape.stride) > 1:
-        total.move("grouped bytes, strided", op)
+        total.add_bytes("grouped bytes, strided", op)
 
 
-_ADD: dict[str, Callable[[_Sum, Operation], None]] = {
+_ADD_OPERATION: dict[str, Callable[[_WorkSum, Operation], None]] = {
     "norm": _norm,
     "pointwise": _pointwise,
     "copy": _pointwise,
@@ -476,27 +482,28 @@ _ADD: dict[str, Callable[[_Sum, Operation], None]] = {
     "attention": _attention,
     "rnn": _rnn,
     "convolution": _convolution,
-    "optimizer": _simple("optimizer"),
-    "embedding": _simple("embedding"),
+    "optimizer": _bytes_only("optimizer"),
+    "embedding": _bytes_only("embedding"),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
-    """What GPUs do in a second, one row a GPU, as they are said to."""
+class GpuRates:
+    """Nominal rates per second, one row per GPU."""
 
     bandwidth: Array
+    """Bytes."""
     ordinary: Array
     """FLOPs of ordinary cores in float32."""
     unit: Array
     """FLOPs by unit."""
     tensor: NDArray[np.bool_]
-    """Whether that unit is a tensor core."""
+    """Whether the unit is a tensor core."""
     cache: Array
     multiprocessors: Array
 
     @classmethod
-    def of(cls, gpus: Sequence[Gpu]) -> "Rates":
+    def of(cls, gpus: Sequence[Gpu]) -> "GpuRates":
         tensor = np.array(
             [
                 [
@@ -514,7 +521,7 @@ class Rates:
             ]
         )
         ordinary = np.array([gpu.fp32_tflops * 1e12 for gpu in gpus])
-        # Half without tensor cores is only stored: cuDNN and cuBLAS then compute in float32.
+        # Without tensor cores half precision is only a storage format: cuDNN and cuBLAS compute in float32.
         peak = np.array([[gpu.peak_flops_per_second(unit) for unit in UNITS] for gpu in gpus])
         double = np.array([unit == "float64" for unit in UNITS])
         return cls(
@@ -527,37 +534,38 @@ class Rates:
         )
 
 
-def features(work: IterationWork, rates: Rates) -> Array:
-    """x_j in seconds, one row a GPU."""
-    moved = np.tile(work.bytes, (len(rates.bandwidth), 1))
+def features(work: IterationWork, rates: GpuRates) -> Array:
+    """x_j in seconds, one row per GPU."""
+    traffic = np.tile(work.bytes, (len(rates.bandwidth), 1))
     idle = np.maximum(0.0, rates.multiprocessors[:, None] / work.channels - 1.0)
-    moved[:, _PLACE["batch norm of few channels"]] = idle @ work.channel_bytes
-    inside = work.sizes <= rates.cache[:, None]
+    traffic[:, _COLUMN["batch norm of few channels"]] = idle @ work.channel_bytes
+    cached = work.sizes <= rates.cache[:, None]
     amounts = work.sizes * work.counts
     for name in ("pointwise", "copy"):
-        own = np.where(work.columns == _PLACE[name], amounts, 0.0)
-        moved[:, _PLACE[f"{name} in cache"]] = inside @ own
-        moved[:, _PLACE[name]] = own.sum() - inside @ own
-    x = moved / rates.bandwidth[:, None]
-    x[:, _PLACE["between kernels"]] = 1e-6 * min(work.launches.sum(), MOST_GAPS)
-    x[:, _PLACE["upload"]] = work.upload / UPLOAD_BYTES_PER_SECOND
+        own = np.where(work.columns == _COLUMN[name], amounts, 0.0)
+        traffic[:, _COLUMN[f"{name} in cache"]] = cached @ own
+        traffic[:, _COLUMN[name]] = own.sum() - cached @ own
+    x = traffic / rates.bandwidth[:, None]
+    x[:, _COLUMN["between kernels"]] = 1e-6 * min(work.launches.sum(), MAX_GAPS)
+    x[:, _COLUMN["upload"]] = work.upload / UPLOAD_BYTES_PER_SECOND
     flops, bytes_, unit, column, count = work.slower.T
     slower = np.maximum(flops / rates.unit[:, unit.astype(int)], bytes_ / rates.bandwidth[:, None]) * count
     for name in SLOWER:
-        x[:, _PLACE[name]] = slower @ (column == _PLACE[name])
+        x[:, _COLUMN[name]] = slower @ (column == _COLUMN[name])
     ordinary = slice(len(MEMORY), len(MEMORY) + len(ORDINARY))
     x[:, ordinary] = work.flops[ordinary].sum(axis=1) / rates.ordinary[:, None]
-    # Half that no tensor core takes is turned into float32 and back; depthwise kernels then are not the good ones.
-    for name, rows in (("half on ordinary cores", _TENSOR), ("depthwise in half on ordinary cores", ordinary)):
+    # Half precision without tensor cores is converted to float32 and back; depthwise kernels are then the slow ones.
+    for name, rows in (("half on ordinary cores", _TENSOR_UNITS), ("depthwise in half on ordinary cores", ordinary)):
         halves = work.flops[rows, UNITS.index("float16")].sum()
-        x[:, _PLACE[name]] = np.where(rates.tensor[:, UNITS.index("float16")], 0.0, halves) / rates.ordinary
-    x[:, _TENSOR] = (rates.tensor / rates.unit) @ work.flops[_TENSOR].T
-    x[:, _PLAIN] = (~rates.tensor / rates.unit) @ work.flops[_TENSOR].T
+        x[:, _COLUMN[name]] = np.where(rates.tensor[:, UNITS.index("float16")], 0.0, halves) / rates.ordinary
+    x[:, _TENSOR_UNITS] = (rates.tensor / rates.unit) @ work.flops[_TENSOR_UNITS].T
+    x[:, _ORDINARY_UNITS] = (~rates.tensor / rates.unit) @ work.flops[_TENSOR_UNITS].T
     return x
 
 
-def roofline(work: IterationWork, rates: Rates) -> Array:
-    """No kernel is faster than its arithmetic, nor than its traffic unless that stays in the cache. One a GPU."""
+def roofline(work: IterationWork, rates: GpuRates) -> Array:
+    """The lower bound of the time on each GPU: no kernel is faster than its arithmetic, nor than its memory traffic
+    unless that stays in the cache."""
     arithmetic = work.op_flops / rates.unit[:, work.op_units]
     traffic = np.where(work.op_bytes > rates.cache[:, None], work.op_bytes, 0.3 * work.op_bytes)
     slower = np.maximum(arithmetic, 0.8 * traffic / rates.bandwidth[:, None])

@@ -50,8 +50,8 @@ class StepBreakdown:
 
 
 def break_down_step(profile: OperatorProfile) -> StepBreakdown:
-    """The step by classes. Device time in excess of the wall time is overlap of kernels, as of convolutions on a K80: it
-    is subtracted from the classes that compute."""
+    """The step by classes. Device time in excess of the wall time is overlap of kernels, as for convolutions on a K80,
+    and is subtracted from the classes that compute."""
     classes = seconds_by_class(profile.device_seconds)
     busy_limit = (1 - MIN_IDLE_SHARE) * profile.seconds
     excess = sum(classes.values()) - busy_limit

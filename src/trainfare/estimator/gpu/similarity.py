@@ -31,7 +31,7 @@ CORES = {
     "Turing/graphics": 64,
     "Ampere/computing": 64,
 }
-"""FP32 operations per clock and multiprocessor where they are not 128 (CUDA C++ Programming Guide, throughput table)."""
+"""FP32 operations per clock and multiprocessor, where not 128 (CUDA C++ Programming Guide, throughput table)."""
 
 KEPLER_EFFICIENCY = 1 / 1.35
 """NVIDIA gives Maxwell 35% more performance per core (M. Harris, "Maxwell: The Most Advanced CUDA GPU Ever Made",

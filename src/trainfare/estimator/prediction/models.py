@@ -7,7 +7,7 @@ from trainfare.estimator.batch.operations import operations_by_batch
 from trainfare.estimator.calibration.calibration import Calibration
 from trainfare.estimator.gpu.by_times import ProgramTimeModel, TimedRun
 from trainfare.estimator.gpu.physics import StepModel, StepSeconds
-from trainfare.estimator.parallel.links import HALF, Cluster
+from trainfare.estimator.parallel.links import HALF_DTYPES, ClusterPredictor
 from trainfare.estimator.prediction.profile_index import GpuMeasurement, ProfileIndex
 from trainfare.model.machine import Gpu
 from trainfare.model.profile import Operation
@@ -28,7 +28,7 @@ class ProgramModels:
         self._step_models: dict[str | None, tuple[tuple[str, ...], StepModel]] = {}
         self._steps: dict[int | None, dict[str, StepSeconds]] = {}
         self._time_models: dict[tuple[str, ...], ProgramTimeModel] = {}
-        self._clusters: dict[tuple[object, ...], Cluster] = {}
+        self._clusters: dict[tuple[object, ...], ClusterPredictor] = {}
 
     def step(self, gpu: Gpu, batch_size: int | None) -> StepSeconds:
         """The time of one iteration by its operations; at least one profile must list them.
@@ -70,20 +70,20 @@ class ProgramModels:
             self._time_models[key] = ProgramTimeModel(runs, dtype, self.calibration.programs)
         return self._time_models[key]
 
-    def cluster(self, gpu: Gpu, *, network_gb_per_second: float | None, gpus: int, nodes: int) -> Cluster:
+    def cluster(self, gpu: Gpu, *, network_gb_per_second: float | None, gpus: int, nodes: int) -> ClusterPredictor:
         """The cost of synchronising the leading profile's gradients over `gpus` on each of `nodes`."""
         key = (gpu.name, network_gb_per_second, gpus, nodes)
         found = self._clusters.get(key)
         if found is None:
             leading = self._index.leading
-            found = self._clusters[key] = Cluster(
+            found = self._clusters[key] = ClusterPredictor(
                 gradient_bytes=leading.gradient_bytes or (4.0 * leading.parameters if leading.parameters else None),
                 gpu=gpu,
                 network_gb_per_second=network_gb_per_second,
                 gpus_per_node=gpus,
                 nodes=nodes,
                 fit=self.calibration.links,
-                half=leading.dtype in HALF,
+                half=leading.dtype in HALF_DTYPES,
             )
         return found
 

@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from trainfare.estimator.parallel.links import Cluster
-from trainfare.estimator.parallel.ring import MeasuredStep, Placement, RingFit, fit_ring
+from trainfare.estimator.parallel.links import ClusterPredictor
+from trainfare.estimator.parallel.ring import GpuPlacement, MeasuredStep, RingFit, fit_ring
 from trainfare.estimator.prediction.iteration import PredictedIteration, log_ratio
 from trainfare.estimator.step.measured import StepTimes
 from trainfare.model.evidence import GradientSync
@@ -15,7 +15,7 @@ from trainfare.model.profile import Profile
 
 
 def predict_several_gpus(
-    single: PredictedIteration, cluster: Cluster, ring: RingFit | None, *, nodes: int, gpus: int, samples_per_gpu: int
+    single: PredictedIteration, cluster: ClusterPredictor, ring: RingFit | None, *, nodes: int, gpus: int, samples_per_gpu: int
 ) -> PredictedIteration:
     """One iteration of `nodes` × `gpus` GPUs, from the iteration of a single one with its share of the batch.
 
@@ -57,7 +57,7 @@ def fit_own_ring(profiles: Sequence[Profile], times: Mapping[str, StepTimes]) ->
     return fit_ring(
         [
             MeasuredStep(
-                placement=Placement(nodes=1, gpus=profile.world_size),
+                placement=GpuPlacement(nodes=1, gpus=profile.world_size),
                 batch_size=float(profile.micro_batch_size or 1),
                 seconds=times[profile.id].later.value,
             )

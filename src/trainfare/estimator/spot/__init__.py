@@ -1,1 +1,1 @@
-"""Whether a training on spot machines meets its deadline."""
+"""Deadlines on spot machines: the probability of being late, and the cost of changing to on demand in time."""

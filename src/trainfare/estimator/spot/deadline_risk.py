@@ -1,16 +1,16 @@
-"""Whether a training on spot ends in time, and what it costs to go over to on demand before it is too late.
+"""The deadline risk of a training on spot, and the cost of changing to on demand before it is too late.
 
-Reckoned backwards in slots of h from the deadline D, by what each action is worth (`spot_grid.py`): dollars, seconds,
-and the probability of having gone over to on demand, for one of two rules:
+Backward induction in slots of h from the deadline D over the values of each action (`grid.py`): dollars, seconds, and
+the probability of having changed to on demand, for one of two rules:
 
-    greedy    spot while t + R + w + τ leaves room before D, then on demand to the end
-    best      whatever has the least expected dollars, within the same limit; it may come back from on demand
+    greedy    spot while t + R + w + τ leaves time before D, then on demand to the end
+    best      the action with the least expected dollars, within the same limit; it may return from on demand to spot
 
-and without on demand the probability that work is left at D; and beyond it, dollars and seconds to the end.
+and, without on demand, the probability that work is left at D, and the dollars and seconds until its end.
 
-Limits: the loss at an interruption is its mean, half of what lies between two checkpoints; a start that is lost after
-its first slot is lost but for what it had done; what is on demand can always be had; prices stand still. Slots make
-every wait longer by half of one, so that their number is chosen by `steps_for`.
+Limits: an interruption loses its mean, half of the work between two checkpoints; a start that is lost after its first
+slot keeps the work of that slot; on-demand machines are always available; prices are constant. Slots lengthen every
+wait by half a slot, so their number is chosen by `slot_count`.
 """
 
 import math
@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal
 
-from trainfare.estimator.estimate import STARTING
-from trainfare.estimator.spot.grid import FALLBACK, SECONDS, STATES, USD, Grid, along
+from trainfare.estimator.cost.timing import STARTUP_PHASES
+from trainfare.estimator.spot.grid import FALLBACK, SECONDS, STATES, USD, SpotGrid, proportional_values
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 from trainfare.model.plan import Goal
@@ -45,128 +45,134 @@ if TYPE_CHECKING:
     Bools = NDArray[bool_]
     Bytes = NDArray[int8]
 
-Rule = Literal["greedy", "best"]
+FallbackRule = Literal["greedy", "best"]
 
-FEWEST_STEPS, MOST_STEPS, SLOT_SECONDS = 200, 600, 600.0
+MIN_SLOTS, MAX_SLOTS, SLOT_SECONDS = 200, 600, 600.0
 """Slots up to the deadline: of ten minutes, but neither fewer nor more than these."""
-COARSE_STEPS = 150
-"""Where a plan is made, of several machines in several zones: within 1 % of the cost and 0.02 of a probability of what
-four times as many give."""
-STEPS_OF_WORK = 25
-"""At least so many are in the work, however far the deadline is."""
-BEYOND = 3.0
-"""How many deadlines long a training without on demand is followed, where it is not ten times as long as the work; what
-is left then goes on at the mean pace."""
-WORK_POINTS = 9
-"""Into so many equally likely values the doubt about the work is cut."""
+PLAN_SLOTS = 150
+"""Slots for a plan, which compares several machines in several zones: within 1% of the cost and 0.02 of a probability
+of the result with four times as many."""
+MIN_WORK_SLOTS = 25
+"""Slots of work at least, however far away the deadline is."""
+HORIZON_DEADLINES = 3.0
+"""Length of the simulated time without on demand, in deadlines, unless the deadline is ten times the work; the rest
+continues at the mean pace."""
+WORK_QUANTILES = 9
+"""Number of equally likely values that represent the uncertainty of the work."""
 ACTIONS: tuple[Action, ...] = ("spot", "on demand", "wait")
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
-    """The cheapest action, by slot, work left and state: what the rule `best` would do."""
+class ActionTable:
+    """The cheapest action by slot, remaining work and state, under the rule `best`."""
 
     outcome: Outcome
-    step_seconds: float
+    slot_seconds: float
     on_nothing: "Bytes"
     on_spot: "Bytes"
     on_demand: "Bytes"
 
     def cheapest(self, state: SpotState) -> Action:
-        """Read from the nearest point of the grid that has the same slack."""
-        h = self.step_seconds
+        """The action at the nearest grid point with the same slack."""
+        h = self.slot_seconds
         i = min(len(self.on_nothing) - 1, max(0, int(state.seconds / h)))
         table = {"nothing": self.on_nothing, "spot": self.on_spot, "on demand": self.on_demand}[state.running]
-        # Between two slots of the grid, time that has passed counts like work that is left: the slack is the same.
+        # Between two slots of the grid, elapsed time counts as remaining work: the slack is the same.
         left = state.left_seconds + state.starting_seconds + state.seconds - i * h
         k = min(table.shape[1] - 1, max(1, int(left / h + 0.5)))
-        rung = age_bin(state.since_seconds)
+        age = age_bin(state.since_seconds)
         if state.running == "spot":
-            return ACTIONS[int(table.item(i, k, rung))]
-        return ACTIONS[int(table.item(i, k, rung if state.available else AGE_BINS + rung))]
+            return ACTIONS[int(table.item(i, k, age))]
+        return ACTIONS[int(table.item(i, k, age if state.available else AGE_BINS + age))]
 
 
-def late_on_spot(
+def late_probability(
     training: SpotTraining,
     availabilities: Sequence[Availability],
     *,
     work: Interval | None = None,
-    steps: int | None = None,
+    slots: int | None = None,
 ) -> float:
-    """The probability of ending after the deadline on spot alone: the mean over the zones that may hold, by weight, and
-    over the doubt about the work."""
-    steps = steps_for(training, steps)
-    return _weighted([(a.weight, _late(training, a, work, steps)) for a in availabilities])
+    """The probability of ending after the deadline on spot alone.
+
+    It is the mean over the possible zones, by weight, and over the uncertainty of the work.
+    """
+    slots = slot_count(training, slots)
+    return _weighted([(a.weight, _late(training, a, work, slots)) for a in availabilities])
 
 
-def on_spot_only(
-    training: SpotTraining, availability: Availability, *, work: Interval | None = None, steps: int | None = None
+def spot_only_outcome(
+    training: SpotTraining, availability: Availability, *, work: Interval | None = None, slots: int | None = None
 ) -> Outcome:
-    """Wait where there is none, take one where there is, to the end. The doubt about the work is in `late` alone."""
-    steps = steps_for(training, steps)
-    grid = Grid.of(training, availability, steps)
-    # What is left at the horizon goes on at the mean pace: a machine is there for a share of the time.
-    off = along(grid, training.spot_usd_per_hour / SECONDS_PER_HOUR, 1 / availability.share, 0.0, states=STATES)
-    beyond = BEYOND if training.deadline_seconds < 10 * training.work_seconds else 1.0
-    off, _ = _on_spot_for(grid, math.ceil(beyond * steps), off, off[..., :AGE_BINS].copy())
-    found = grid.begin(off)
-    return Outcome(usd=found[USD], seconds=found[SECONDS], late=_late(training, availability, work, steps))
+    """The outcome on spot alone, waiting whenever no machine is available.
+
+    The uncertainty of the work is only in `late`.
+    """
+    slots = slot_count(training, slots)
+    grid = SpotGrid.of(training, availability, slots)
+    # Work that is left at the horizon continues at the mean pace: a machine is available for a share of the time.
+    usd_per_second = training.spot_usd_per_hour / SECONDS_PER_HOUR
+    off = proportional_values(grid, usd_per_second, 1 / availability.share, 0.0, states=STATES)
+    horizon = HORIZON_DEADLINES if training.deadline_seconds < 10 * training.work_seconds else 1.0
+    off, _ = _slots_on_spot(grid, math.ceil(horizon * slots), off, off[..., :AGE_BINS].copy())
+    values = grid.initial_value(off)
+    return Outcome(usd=values[USD], seconds=values[SECONDS], late=_late(training, availability, work, slots))
 
 
-def with_fallback(training: SpotTraining, availability: Availability, *, steps: int | None = None) -> Outcome:
-    """By the rule `greedy`. It is never late, unless on demand alone would be."""
-    return _solve(training, availability, "greedy", steps_for(training, steps)).outcome
+def fallback_outcome(training: SpotTraining, availability: Availability, *, slots: int | None = None) -> Outcome:
+    """The outcome of the rule `greedy`. It is never late, unless on demand alone would be."""
+    return _solve(training, availability, "greedy", slot_count(training, slots)).outcome
 
 
-def outlook(training: SpotTraining, availability: Availability, *, steps: int | None = None) -> Outlook:
-    """By the rule `best`."""
-    return _solve(training, availability, "best", steps_for(training, steps))
+def cheapest_actions(training: SpotTraining, availability: Availability, *, slots: int | None = None) -> ActionTable:
+    """The actions and the outcome of the rule `best`."""
+    return _solve(training, availability, "best", slot_count(training, slots))
 
 
-def steps_for(training: SpotTraining, wanted: int | None = None) -> int:
-    """As many as are wanted, else slots of about ten minutes; more where the work would else be but a few."""
-    if wanted is None:
-        wanted = round(min(MOST_STEPS, max(FEWEST_STEPS, training.deadline_seconds / SLOT_SECONDS)))
-    return max(wanted, min(3000, round(STEPS_OF_WORK * training.deadline_seconds / training.work_seconds)))
+def slot_count(training: SpotTraining, requested: int | None = None) -> int:
+    """The requested number of slots, else slots of about ten minutes; more where the work would have too few."""
+    if requested is None:
+        requested = round(min(MAX_SLOTS, max(MIN_SLOTS, training.deadline_seconds / SLOT_SECONDS)))
+    return max(requested, min(3000, round(MIN_WORK_SLOTS * training.deadline_seconds / training.work_seconds)))
 
 
 def spot_risk(estimate: Estimate, on_demand: Estimate, goal: Goal, market: SpotMarket) -> SpotRisk:
-    """What the deadline of `goal` means for an Estimate on spot, `on_demand` being of the same machine.
+    """The risk of the goal's deadline for an Estimate on spot; `on_demand` is that of the same machine.
 
-    Without on demand, the doubt about the work is in the probability of being late. With it, the upper end of the work
-    at the goal's confidence is kept in reserve: on demand begins early enough for that, and is late only where on
+    Without on demand, the uncertainty of the work is in the probability of being late. With on demand, the upper end of
+    the work at the goal's confidence is reserved: on demand begins early enough for that, and is late only where on
     demand from the beginning would be. Each figure is the mean over the zones by weight.
     """
     if goal.deadline_seconds is None:
         raise ValueError("a goal without a deadline has no risk of missing it")
-    nodes, work = estimate.candidate.nodes, work_of(estimate)
-    training = training_of(estimate, on_demand, deadline_seconds=goal.deadline_seconds)
-    several = [a.for_nodes(nodes) for a in market.zones]
-    reserved = work.at_confidence(goal.confidence).high - work.value
-    kept = replace(training, deadline_seconds=max(1.0, goal.deadline_seconds - reserved))
-    late = chance_above(on_demand.seconds, goal.deadline_seconds)
-    straight = Outcome(usd=on_demand.usd.value, seconds=on_demand.seconds.value, late=late, fallback=1.0)
-    backed = straight
-    if kept.slack_seconds > 0:
-        backed = _mean([(a.weight, outlook(kept, a, steps=COARSE_STEPS).outcome) for a in several])
-    alone = _mean([(a.weight, on_spot_only(training, a, work=work, steps=COARSE_STEPS)) for a in several])
+    nodes, work = estimate.candidate.nodes, work_interval(estimate)
+    training = spot_training(estimate, on_demand, deadline_seconds=goal.deadline_seconds)
+    zones = [a.for_nodes(nodes) for a in market.zones]
+    reserve = work.at(goal.confidence).high - work.value
+    with_reserve = replace(training, deadline_seconds=max(1.0, goal.deadline_seconds - reserve))
+    late = probability_above(on_demand.seconds, goal.deadline_seconds)
+    on_demand_outcome = Outcome(usd=on_demand.usd.value, seconds=on_demand.seconds.value, late=late, fallback=1.0)
+    with_fallback = on_demand_outcome
+    if with_reserve.slack_seconds > 0:
+        with_fallback = _mean([(a.weight, cheapest_actions(with_reserve, a, slots=PLAN_SLOTS).outcome) for a in zones])
+    spot_only = _mean([(a.weight, spot_only_outcome(training, a, work=work, slots=PLAN_SLOTS)) for a in zones])
     return SpotRisk(
         deadline_seconds=goal.deadline_seconds,
-        spot_only=alone,
-        with_fallback=replace(backed, late=late),
-        on_demand=straight,
-        fallback_at_seconds=max(0.0, kept.slack_seconds),
+        spot_only=spot_only,
+        with_fallback=replace(with_fallback, late=late),
+        on_demand=on_demand_outcome,
+        fallback_at_seconds=max(0.0, with_reserve.slack_seconds),
         checkpoint_every_seconds=estimate.checkpoint_every_seconds,
-        stay_seconds=SECONDS_PER_HOUR * _weighted([(a.weight, a.stay_hours) for a in several]),
-        wait_seconds=SECONDS_PER_HOUR * _weighted([(a.weight, a.wait_hours) for a in several]),
+        stay_seconds=SECONDS_PER_HOUR * _weighted([(a.weight, a.stay_hours) for a in zones]),
+        wait_seconds=SECONDS_PER_HOUR * _weighted([(a.weight, a.wait_hours) for a in zones]),
         source=market.source,
     )
 
 
-def training_of(estimate: Estimate, on_demand: Estimate, *, deadline_seconds: float) -> SpotTraining:
-    """The Estimate on spot without its interruptions, which are reckoned anew."""
-    work = work_of(estimate).value
-    start = sum(phase.seconds.value for phase in estimate.phases if phase.name in STARTING)
+def spot_training(estimate: Estimate, on_demand: Estimate, *, deadline_seconds: float) -> SpotTraining:
+    """The training of an Estimate on spot, without its interruptions, which are modelled here."""
+    work = work_interval(estimate).value
+    start = sum(phase.seconds.value for phase in estimate.phases if phase.name in STARTUP_PHASES)
     return SpotTraining(
         work_seconds=work,
         start_seconds=start,
@@ -177,42 +183,42 @@ def training_of(estimate: Estimate, on_demand: Estimate, *, deadline_seconds: fl
     )
 
 
-def work_of(estimate: Estimate) -> Interval:
-    """What the program does between its start and its end: as its parts err, so does the whole."""
-    parts = [phase.seconds for phase in estimate.phases if phase.name not in (*STARTING, "spot rework")]
+def work_interval(estimate: Estimate) -> Interval:
+    """The time of the program after its start and without rework; its parts err together."""
+    parts = [phase.seconds for phase in estimate.phases if phase.name not in (*STARTUP_PHASES, "spot rework")]
     work = sum(parts[1:], start=parts[0]) if parts else Interval.exactly(1.0)
     return work if work.value > 0 else Interval.exactly(1.0)
 
 
-def chance_above(belief: Interval, limit: float) -> float:
-    """That the true value is above the limit, as if its logarithm erred normally on either side of the value."""
-    if limit <= 0 or belief.value <= 0:
-        return float(belief.value > limit)
-    end = belief.high if limit > belief.value else belief.low
-    if end == belief.value or end <= 0:
-        return float(belief.value > limit)
-    z = NormalDist().inv_cdf((1 + belief.confidence) / 2)
-    return 1 - NormalDist().cdf(z * math.log(limit / belief.value) / abs(math.log(end / belief.value)))
+def probability_above(interval: Interval, limit: float) -> float:
+    """The probability that the true value is above the limit, if its logarithm is normal on either side."""
+    if limit <= 0 or interval.value <= 0:
+        return float(interval.value > limit)
+    end = interval.high if limit > interval.value else interval.low
+    if end == interval.value or end <= 0:
+        return float(interval.value > limit)
+    z = NormalDist().inv_cdf((1 + interval.confidence) / 2)
+    return 1 - NormalDist().cdf(z * math.log(limit / interval.value) / abs(math.log(end / interval.value)))
 
 
-def work_points(work: Interval) -> tuple[float, ...]:
-    """Equally likely values, as if the logarithm erred normally on either side of the value."""
+def work_quantiles(work: Interval) -> tuple[float, ...]:
+    """Equally likely values of the work, if its logarithm is normal on either side."""
     z = NormalDist().inv_cdf((1 + work.confidence) / 2)
-    shares = [(i + 0.5) / WORK_POINTS for i in range(WORK_POINTS)]
+    shares = [(i + 0.5) / WORK_QUANTILES for i in range(WORK_QUANTILES)]
     points = []
     for share in shares:
-        off = NormalDist().inv_cdf(share) / z
-        end = work.high if off > 0 else max(work.low, work.value / 10)
-        points.append(work.value * (end / work.value) ** abs(off))
+        deviations = NormalDist().inv_cdf(share) / z
+        end = work.high if deviations > 0 else max(work.low, work.value / 10)
+        points.append(work.value * (end / work.value) ** abs(deviations))
     return tuple(points)
 
 
-def _mean(found: Sequence[tuple[float, Outcome]]) -> Outcome:
+def _mean(outcomes: Sequence[tuple[float, Outcome]]) -> Outcome:
     return Outcome(
-        usd=_weighted([(weight, each.usd) for weight, each in found]),
-        seconds=_weighted([(weight, each.seconds) for weight, each in found]),
-        late=_weighted([(weight, each.late) for weight, each in found]),
-        fallback=_weighted([(weight, each.fallback) for weight, each in found]),
+        usd=_weighted([(weight, each.usd) for weight, each in outcomes]),
+        seconds=_weighted([(weight, each.seconds) for weight, each in outcomes]),
+        late=_weighted([(weight, each.late) for weight, each in outcomes]),
+        fallback=_weighted([(weight, each.fallback) for weight, each in outcomes]),
     )
 
 
@@ -220,82 +226,82 @@ def _weighted(values: Sequence[tuple[float, float]]) -> float:
     return sum(weight * value for weight, value in values) / sum(weight for weight, _ in values)
 
 
-def _late(training: SpotTraining, availability: Availability, work: Interval | None, steps: int) -> float:
+def _late(training: SpotTraining, availability: Availability, work: Interval | None, slots: int) -> float:
     import numpy as np
 
-    works = (training.work_seconds,) if work is None else work_points(work)
-    reached = [each for each in works if each + training.start_seconds <= training.deadline_seconds]
-    if not reached:
+    works = (training.work_seconds,) if work is None else work_quantiles(work)
+    possible = [each for each in works if each + training.start_seconds <= training.deadline_seconds]
+    if not possible:
         return 1.0
-    grid = Grid.of(training, availability, steps, most_work=max(reached))
+    grid = SpotGrid.of(training, availability, slots, most_work=max(possible))
     off, on = np.ones((1, len(grid.w), STATES)), np.ones((1, len(grid.w), AGE_BINS))
     off[:, 0] = on[:, 0] = 0.0
-    off, _ = _on_spot_for(grid, steps, off, on)
-    missed = [grid.begin(off, each)[0] for each in reached] + [1.0] * (len(works) - len(reached))
-    return min(1.0, max(0.0, sum(missed) / len(works)))
+    off, _ = _slots_on_spot(grid, slots, off, on)
+    late = [grid.initial_value(off, each)[0] for each in possible] + [1.0] * (len(works) - len(possible))
+    return min(1.0, max(0.0, sum(late) / len(works)))
 
 
-def _on_spot_for(grid: Grid, steps: int, off: "Floats", on: "Floats") -> tuple["Floats", "Floats"]:
-    """So many slots earlier, spot being taken whenever there is one."""
-    for _ in range(steps):
-        start, go = grid.spot_start(off, on), grid.spot_go(off, on)
-        off, on = _joined(start, grid.wait(off)), go
+def _slots_on_spot(grid: SpotGrid, slots: int, off: "Floats", on: "Floats") -> tuple["Floats", "Floats"]:
+    """The values a number of slots earlier, on spot whenever a machine is available."""
+    for _ in range(slots):
+        start, run = grid.start_on_spot(off, on), grid.continue_on_spot(off, on)
+        off, on = _by_availability(start, grid.wait(off)), run
         off[:, 0] = on[:, 0] = 0.0
     return off, on
 
 
-def _solve(training: SpotTraining, availability: Availability, rule: Rule, steps: int) -> Outlook:
+def _solve(training: SpotTraining, availability: Availability, rule: FallbackRule, slots: int) -> ActionTable:
     import numpy as np
 
-    grid = Grid.of(training, availability, steps)
-    demand = along(grid, training.on_demand_usd_per_hour / SECONDS_PER_HOUR, 1.0, 1.0, states=STATES)
+    grid = SpotGrid.of(training, availability, slots)
+    usd_per_second = training.on_demand_usd_per_hour / SECONDS_PER_HOUR
+    demand = proportional_values(grid, usd_per_second, 1.0, 1.0, states=STATES)
     off, on = demand.copy(), demand[..., :AGE_BINS].copy()
-    tables = [np.ones((steps, len(grid.w), n), dtype=np.int8) for n in (STATES, AGE_BINS, STATES)]
+    tables = [np.ones((slots, len(grid.w), n), dtype=np.int8) for n in (STATES, AGE_BINS, STATES)]
     choose = _cheapest if rule == "best" else _greedy
-    for i in reversed(range(steps)):
+    for i in reversed(range(slots)):
         room = training.deadline_seconds - i * grid.h - training.decide_every_seconds - training.start_seconds
         safe, safe_on = grid.w <= room, grid.w <= room - training.checkpoint_every_seconds
-        start, go, wait = grid.spot_start(off, on), grid.spot_go(off, on), grid.wait(off)
-        begun, kept = grid.demand_start(demand), grid.demand_go(demand)
-        begun[FALLBACK] = 1.0
-        off = choose(safe, start, begun, wait, tables[0][i])
-        on = choose(safe_on, go, begun[..., :AGE_BINS], wait[..., :AGE_BINS], tables[1][i])
-        demand = _cheapest(safe, start, kept, wait, tables[2][i]) if rule == "best" else kept
+        start, run, wait = grid.start_on_spot(off, on), grid.continue_on_spot(off, on), grid.wait(off)
+        changed, stayed = grid.start_on_demand(demand), grid.continue_on_demand(demand)
+        changed[FALLBACK] = 1.0
+        off = choose(safe, start, changed, wait, tables[0][i])
+        on = choose(safe_on, run, changed[..., :AGE_BINS], wait[..., :AGE_BINS], tables[1][i])
+        demand = _cheapest(safe, start, stayed, wait, tables[2][i]) if rule == "best" else stayed
         for each in (off, on, demand):
             each[:, 0] = 0.0
-    found = grid.begin(off)
-    straight = training.start_seconds + training.work_seconds
+    values = grid.initial_value(off)
     outcome = Outcome(
-        usd=found[USD],
-        seconds=found[SECONDS],
-        late=float(straight > training.deadline_seconds),
-        fallback=min(1.0, max(0.0, found[FALLBACK])),
+        usd=values[USD],
+        seconds=values[SECONDS],
+        late=float(training.slack_seconds < 0),
+        fallback=min(1.0, max(0.0, values[FALLBACK])),
     )
-    return Outlook(outcome, grid.h, *tables)
+    return ActionTable(outcome, grid.h, *tables)
 
 
 def _greedy(safe: "Bools", spot: "Floats", demand: "Floats", wait: "Floats", actions: "Bytes") -> "Floats":
-    """Spot where there is one, else wait, while it is safe; `actions` is written to."""
+    """The values of spot if available, else of waiting, while it is safe, else of on demand; writes `actions`."""
     import numpy as np
 
     actions[safe, :AGE_BINS], actions[safe, AGE_BINS:] = 0, 2
-    return np.where(safe[:, None], _joined(spot, wait), demand)
+    return np.where(safe[:, None], _by_availability(spot, wait), demand)
 
 
 def _cheapest(safe: "Bools", spot: "Floats", demand: "Floats", wait: "Floats", actions: "Bytes") -> "Floats":
-    """`actions` is written to, and holds 1 before."""
+    """The values of the cheapest action; writes `actions`, which contains 1, on demand, before."""
     import numpy as np
 
     best = demand
-    for number, other in ((2, wait), (0, _joined(spot, demand))):
+    for number, other in ((2, wait), (0, _by_availability(spot, demand))):
         better = safe[:, None] & (other[USD] < best[USD] - 1e-12)
         best = np.where(better, other, best)
         actions[better] = number
     return best
 
 
-def _joined(up: "Floats", whole: "Floats") -> "Floats":
-    """Of states with a machine the first, of the others, where there are any, the second."""
+def _by_availability(available: "Floats", others: "Floats") -> "Floats":
+    """The first values in states with a machine, the second ones in the other states, if there are any."""
     import numpy as np
 
-    return np.concatenate((up, whole[..., AGE_BINS:]), axis=-1)
+    return np.concatenate((available, others[..., AGE_BINS:]), axis=-1)

@@ -99,7 +99,7 @@ def simulate_epochs(
 ) -> dict[MachineKey, tuple[Interval, ...]]:
     """Seconds on each machine for each number of epochs.
 
-    `relative.by_best` turns them into the columns of the document; `recommender/crossovers.py` finds the numbers of
+    `relative.relative_to_best` turns them into the columns of the document; `recommender/crossovers.py` finds the numbers of
     epochs at which another machine becomes the best.
     """
     return {

@@ -2,8 +2,8 @@
 
 from functools import cache
 
-from trainfare.estimator.cost.relative import speedup
-from trainfare.estimator.epochs.two_epochs import EpochTimes, saved_share, spent_usd, training_seconds
+from trainfare.estimator.cost.relative import relative_saving, speedup
+from trainfare.estimator.epochs.two_epochs import EpochTimes, cost_usd, training_seconds
 from trainfare.model.interval import Interval
 from trainfare.papers.judge import Misprint, Misprints, judged, judged_words, not_recomputable
 from trainfare.papers.malta.page import (
@@ -49,7 +49,7 @@ def run_seconds(name: str, machine: str, batch_size: int) -> Interval:
 
 
 def run_usd(name: str, machine: str, batch_size: int) -> Interval:
-    return spent_usd([run_seconds(name, machine, batch_size)], usd_per_hour=usd_per_hour()[machine])
+    return cost_usd([run_seconds(name, machine, batch_size)], usd_per_hour=usd_per_hour()[machine])
 
 
 def epoch_estimate(batch_size: int) -> Interval:
@@ -157,7 +157,7 @@ def _method_cost(name: str, cell: Cell) -> Row:
 def exhaustive_usd(machine: str) -> Interval:
     """Seismic on one machine, every batch size to its end, as often as it was run."""
     times = [run_seconds("malta-4.1", machine, size) for size in BATCH_SIZES]
-    return spent_usd(times, usd_per_hour=usd_per_hour()[machine], runs=RUNS["malta-4.1"])
+    return cost_usd(times, usd_per_hour=usd_per_hour()[machine], runs=RUNS["malta-4.1"])
 
 
 def total(page: Table, column: str) -> Printed:
@@ -171,10 +171,10 @@ def saved_pct(page: Table, column: str, *, of: str) -> Printed:
     """From the totals as they are printed; the range comes from their ends."""
     mine, all_of_it = page.number("Total", column), page.number("Total", of)
     ends = [
-        100 * saved_share(Interval.exactly(a), of=Interval.exactly(b))
+        100 * relative_saving(a, b)
         for a, b in ((mine.high, all_of_it.low), (mine.low, all_of_it.high))
     ]
-    return Printed(100 * saved_share(mine.interval, of=all_of_it.interval), min(ends), max(ends))
+    return Printed(100 * relative_saving(mine.interval.value, all_of_it.interval.value), min(ends), max(ends))
 
 
 def _estimates() -> list[Row]:
@@ -198,7 +198,7 @@ def _estimates() -> list[Row]:
 def _rounded_hours_usd(machine: str, batch_size: int) -> tuple[float, Printed]:
     """Hours rounded to two decimals, and what they cost: so table 4.2 was computed."""
     hours = round(run_seconds("malta-4.2", machine, batch_size).value / SECONDS_PER_HOUR, 2)
-    usd = spent_usd([Interval.exactly(hours * SECONDS_PER_HOUR)], usd_per_hour=usd_per_hour()[machine])
+    usd = cost_usd([Interval.exactly(hours * SECONDS_PER_HOUR)], usd_per_hour=usd_per_hour()[machine])
     return hours, Printed.of(usd)
 
 

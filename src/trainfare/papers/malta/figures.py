@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from trainfare.catalog.bundled import load_offers
-from trainfare.estimator.epochs.two_epochs import spent_usd
+from trainfare.estimator.epochs.two_epochs import cost_usd
 from trainfare.estimator.step.measured import StepTimes
 from trainfare.model.estimate import Estimate, Phase
 from trainfare.model.interval import Interval
@@ -142,7 +142,7 @@ def _real_and_estimated() -> Figure:
 def _estimated_costs() -> Figure:
     price = usd_per_hour()["p2.xlarge"]
     times = [epoch_estimate(size) for size in BATCH_SIZES]
-    points = tuple((time.value, spent_usd([time], usd_per_hour=price).value) for time in times)
+    points = tuple((time.value, cost_usd([time], usd_per_hour=price).value) for time in times)
     return Figure(
         name="malta-4.10",
         title="Seismic on p2.xlarge: estimated cost against time",
@@ -247,7 +247,7 @@ def _estimate(machine: str, time: float, epochs: int) -> Estimate:
         iteration_seconds=whole,
         phases=(Phase(name="steady iterations", seconds=whole),),
         seconds=whole,
-        usd=spent_usd([whole], usd_per_hour=candidate.usd_per_hour),
+        usd=cost_usd([whole], usd_per_hour=candidate.usd_per_hour),
     )
 
 

@@ -7,7 +7,7 @@ eight estimates of tables 5.4 and 5.5 follow with the fraction; with whole itera
 from dataclasses import replace
 from functools import cache
 
-from trainfare.estimator.epochs.two_epochs import spent_usd
+from trainfare.estimator.epochs.two_epochs import cost_usd
 from trainfare.estimator.step.measured import StepTimes, training_seconds
 from trainfare.model.interval import Interval
 from trainfare.papers.judge import Misprint, Misprints, judged, judged_words, not_recomputable
@@ -194,12 +194,12 @@ def _mnist_times() -> list[StepTimes]:
 def two_iterations_usd() -> Interval:
     """Method 2 on p2.16xlarge, the one machine whose MNIST iterations are printed."""
     spent = [times.init + times.first + times.later for times in _mnist_times()]
-    return spent_usd(spent, usd_per_hour=usd_per_hour()["p2.16xlarge"], runs=MNIST_RUNS)
+    return cost_usd(spent, usd_per_hour=usd_per_hour()["p2.16xlarge"], runs=MNIST_RUNS)
 
 
 def _initialisations_usd() -> Interval:
     spent = [times.init for times in _mnist_times()]
-    return spent_usd(spent, usd_per_hour=usd_per_hour()["p2.16xlarge"], runs=MNIST_RUNS)
+    return cost_usd(spent, usd_per_hour=usd_per_hour()["p2.16xlarge"], runs=MNIST_RUNS)
 
 
 @cache

@@ -10,7 +10,7 @@ lines give the middle column. So of three columns one can be recomputed, and a m
 from dataclasses import dataclass, replace
 from functools import cache
 
-from trainfare.estimator.cost.relative import by_best, by_best_cost
+from trainfare.estimator.cost.relative import relative_to_best, relative_cost
 from trainfare.estimator.step.measured import StepTimes, interpolate_epochs, training_seconds
 from trainfare.model.interval import Interval
 from trainfare.papers.judge import Misprint, Misprints, judged, judged_words, not_recomputable
@@ -139,7 +139,7 @@ def _seconds(block: Block, epochs: int, column: str, anchor: StepTimes) -> dict[
 
 def _times(block: Block) -> list[Row]:
     found = []
-    middle = by_best(simulated(block, block.epochs[1]))
+    middle = relative_to_best(simulated(block, block.epochs[1]))
     for machine in MACHINES:
         for column in (*COLUMNS, "real"):
             name, cell_row = block.time_table, block.time_prefix + machine
@@ -169,7 +169,7 @@ def _costs(block: Block) -> list[Row]:
     name = block.cost_table
     for column in (*COLUMNS, "real"):
         times = {machine: block.time(machine, column).interval for machine in MACHINES}
-        costs = by_best_cost(times, usd_per_hour())
+        costs = relative_cost(times, usd_per_hour())
         for machine in MACHINES:
             cell_row = block.cost_prefix + machine
             row, printed = where(cell_row, column), table(name).text(cell_row, column)
@@ -230,7 +230,7 @@ def _straight_epochs(name: str) -> tuple[int, int, int]:
 
 def agrees_in_the_middle(block: Block) -> set[str]:
     """Machines whose printed middle column lies on their line."""
-    ours = by_best(simulated(block, block.epochs[1]))
+    ours = relative_to_best(simulated(block, block.epochs[1]))
     return {m for m in MACHINES if block.time(m, COLUMNS[1]).agrees_with(Printed.of(ours[m]))}
 
 
@@ -239,7 +239,7 @@ def misprints() -> Misprints:
     """Reasons, each with the calculation that gives the printed number where there is one."""
     known: dict[tuple[str, str], Misprint] = {}
     block = BLOCKS[0]
-    middle = by_best(simulated(block, block.epochs[1], anchor=undisturbed_anchor(block)))
+    middle = relative_to_best(simulated(block, block.epochs[1], anchor=undisturbed_anchor(block)))
     for machine in ("p2.8xlarge", "p3.8xlarge", "p3.16xlarge"):
         known["malta-5.7", where(machine, COLUMNS[1])] = Misprint(
             why="Table 5.4's first iteration of 14.0 s is a mean that one slow run raised (20.5 s of deviation); with "

@@ -78,7 +78,7 @@ Code = Literal[
 """`views/reasons.py` has one sentence for each."""
 
 
-def reason(topic: Topic, code: Code, arguments: Mapping[str, Scalar] | None = None, **values: Value) -> Reason:
+def reason(topic: Topic, code: Code, arguments: Mapping[str, Scalar] | None = None, /, **values: Value) -> Reason:
     """A Reason with a code of this package. A value in capitals, as in `{"epochs": "N"}`, is a placeholder for one that
     the user chooses."""
     return Reason(topic=topic, code=code, values=values, arguments=arguments or {})

@@ -12,7 +12,7 @@ from trainfare.model.offer import Candidate
 from trainfare.model.plan import Goal
 from trainfare.model.profile import Profile
 from trainfare.model.reason import Reason, Scalar
-from trainfare.recommender.choose import IdealPoint, Rejection, ideal_point, not_rejected
+from trainfare.recommender.choose import IdealPoint, Rejection, not_rejected
 from trainfare.recommender.crossovers import WinningRange
 from trainfare.recommender.explain.codes import describe
 
@@ -35,6 +35,8 @@ class ChoiceContext:
     eligible: Sequence[Estimate]
     """The candidates that fit in memory on an allowed market, within the limits or not. Under a deadline, spot
     candidates are eligible only if their risk was checked and accepted."""
+    ideal: IdealPoint
+    """The ideal point of the eligible candidates."""
     rejections: Mapping[Candidate, Rejection] = field(default_factory=dict)
     """The reason why a candidate was not accepted."""
     winning_ranges: Sequence[WinningRange] = ()
@@ -87,10 +89,6 @@ class ChoiceContext:
         """The estimate of the chosen candidate for the whole training, as it is compared with the limits: the chosen
         estimate itself covers only the first segment if no single machine is within the limits."""
         return self.estimates.get(self.chosen.candidate, self.chosen)
-
-    @cached_property
-    def ideal(self) -> IdealPoint:
-        return ideal_point(self.eligible)
 
     def describe(self, estimate: Estimate) -> dict[str, Scalar]:
         """The candidate of an estimate, with its batch size if it differs from that of the chosen one."""

@@ -9,6 +9,7 @@ from trainfare.model.interval import Interval
 from trainfare.model.plan import Goal
 from trainfare.model.probing import Probe, ProbePlan
 from trainfare.model.reason import Reason
+from trainfare.recommender.names import machine_name
 from trainfare.recommender.probing.next_probe import (
     MODEL_PRIOR,
     NOISE,
@@ -26,7 +27,6 @@ from trainfare.recommender.probing.next_probe import (
     next_measurement,
     restrict_to,
 )
-from trainfare.recommender.names import machine_name
 from trainfare.units import SECONDS_PER_HOUR
 
 MAX_PROBES = 6

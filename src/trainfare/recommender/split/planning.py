@@ -2,24 +2,23 @@
 uncertainty, once its two segments are estimated in full."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import median
 
 from trainfare.errors import InfeasibleError, Remedy, UsageError
-from trainfare.estimator.cost.bill import INSTANT, Charges
+from trainfare.estimator.cost.bill import Charges
 from trainfare.estimator.cost.checkpoints import Checkpoints, checkpoints_of
-from trainfare.estimator.cost.delta import Spent, delta
-from trainfare.estimator.cost.migration import USUAL, Rates, Side, migration_between
+from trainfare.estimator.cost.delta import TimeAndCost, delta
+from trainfare.estimator.cost.migration import DEFAULT_RATES, MigrationEnd, TransferRates, migration_between
 from trainfare.estimator.epochs.convergence import epochs_to_reach
 from trainfare.estimator.epochs.profile_epochs import profile_epochs, profile_epochs_remedy
-from trainfare.estimator.estimate import estimate_all, estimate_totals
+from trainfare.estimator.estimate import CandidateEstimator, TrainingWork
 from trainfare.estimator.prediction.predictor import StepTimePredictor
-from trainfare.model.bill import Terms
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
-from trainfare.model.offer import Candidate, Offer
+from trainfare.model.offer import Candidate
 from trainfare.model.plan import Goal
 from trainfare.model.profile import Profile
 from trainfare.model.reason import Reason
@@ -72,18 +71,18 @@ class SplitAdvice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitTraining:
-    """The training that may be split: at one batch size, with one length.
-
-    `iterations` is the total number if the program counts in iterations; its last epoch may then be shorter.
-    """
+    """The training that may be split: one batch size, one length."""
 
     predictor: StepTimePredictor
     charges: Charges
     profile: Profile
+    work: TrainingWork
     iterations_per_epoch: int
-    epochs: int
-    epochs_interval: Interval | None = None
-    iterations: int | None = None
+    """Of a complete epoch; those of `work` are an average if the last epoch is shorter."""
+
+    @property
+    def epochs(self) -> int:
+        return self.work.epochs
 
 
 def plan_split(
@@ -92,7 +91,7 @@ def plan_split(
     goal: Goal,
     *,
     early: EarlyTarget | None = None,
-    rates: Rates = USUAL,
+    rates: TransferRates = DEFAULT_RATES,
 ) -> SplitAdvice:
     """The best split plan for a goal with a limit. `estimates` are all eligible candidates, the best first.
 
@@ -133,10 +132,10 @@ def expected_early_epochs(training: SplitTraining, early: EarlyTarget, goal: Goa
         )
     curve = profile_epochs(profile, epochs=epochs, metric=early.metric).curve
     values, higher = (curve.values, curve.higher) if curve else ((), False)
-    answer = epochs_to_reach(values, early.value, higher=higher, run=epochs)
+    answer = epochs_to_reach(values, early.value, higher=higher, run_epochs=epochs)
     if answer.value is None or answer.low is None or answer.high is None:
         raise InfeasibleError(
-            f"The epoch of {epochs} at which {early.metric} reaches {early.value:g} cannot be predicted: {answer.why}. "
+            f"the epoch of {epochs} at which {early.metric} reaches {early.value:g} cannot be predicted: {answer.why}. "
             "Profile more epochs.",
             field="early",
             remedies=[profile_epochs_remedy(profile, PROFILED_EPOCHS)],
@@ -153,7 +152,11 @@ def expected_early_epochs(training: SplitTraining, early: EarlyTarget, goal: Goa
 
 def _advice_for_one_epoch(best: Estimate, goal: Goal, early: EarlyTarget | None) -> SplitAdvice:
     """A training of one epoch is never split; its early target is reached at its end."""
-    late = early is not None and early.seconds is not None and best.seconds.at_confidence(goal.confidence).high > early.seconds
+    late = (
+        early is not None
+        and early.seconds is not None
+        and best.seconds.at_confidence(goal.confidence).high > early.seconds
+    )
     within_limits = _is_within_limits(best.seconds, best.usd, goal) and not late
     return SplitAdvice(
         plan=None,
@@ -188,7 +191,7 @@ class _SplitPlanner:
     goal: Goal
     early: EarlyTarget | None
     early_epochs: Interval | None
-    rates: Rates
+    rates: TransferRates
     candidates: tuple[Candidate, ...]
     ideal: IdealPoint
     best: Estimate
@@ -198,6 +201,17 @@ class _SplitPlanner:
         return self.training.epochs
 
     @cached_property
+    def estimator(self) -> CandidateEstimator:
+        return CandidateEstimator(self.training.predictor, self.training.charges)
+
+    @cached_property
+    def first_estimator(self) -> CandidateEstimator:
+        """The estimator of first segments: the results are downloaded once, at the end of the second segment."""
+        charges = self.training.charges
+        overheads = replace(charges.overheads, results_gib=0.0)
+        return CandidateEstimator(self.training.predictor, replace(charges, overheads=overheads))
+
+    @cached_property
     def checkpoints(self) -> Checkpoints:
         iterations = max(1, round(self.training.iterations_per_epoch))
         return checkpoints_of(self.training.profile, iterations_per_epoch=iterations)
@@ -205,12 +219,12 @@ class _SplitPlanner:
     @cached_property
     def machines(self) -> tuple[MachineCost, ...]:
         """The lines of each machine, through one epoch and all epochs, without rounded billing."""
-        charges = replace(self.training.charges, terms=self._unrounded_terms)
-        n, interval = self.epochs, self.training.epochs_interval
+        n, candidates = self.epochs, tuple(dict.fromkeys(self.candidates))
         ends = {
-            (count, uncertain): self._estimates(
-                self.candidates, count, interval if uncertain else None, charges, estimate_totals
-            )
+            (count, uncertain): {
+                estimate.candidate: estimate
+                for estimate in self.estimator.unrounded(candidates, self._work(count, uncertain=uncertain))
+            }
             for count in (1, n)
             for uncertain in (False, True)
         }
@@ -218,7 +232,7 @@ class _SplitPlanner:
 
         def upper_line(candidate: Candidate, uncertain: bool, name: str) -> EpochLine:
             one, many = (getattr(ends[count, uncertain][candidate], name) for count in (1, n))
-            return EpochLine.through(one.at(at).high, many.at(at).high, n)
+            return EpochLine.through(one.at_confidence(at).high, many.at_confidence(at).high, n)
 
         return tuple(
             MachineCost(
@@ -257,8 +271,8 @@ class _SplitPlanner:
         return MigrationCost(
             seconds=migration.seconds.value,
             usd=migration.usd.value,
-            upper_seconds=migration.seconds.at(at).high,
-            upper_usd=migration.usd.at(at).high,
+            upper_seconds=migration.seconds.at_confidence(at).high,
+            upper_usd=migration.usd.at_confidence(at).high,
         )
 
     def advice(self) -> SplitAdvice:
@@ -306,11 +320,9 @@ class _SplitPlanner:
         return None
 
     def _plan(self, split: Split, single: int | None) -> SplitPlan:
-        k, n, charges = split.after, self.epochs, self.training.charges
-        # The first machine hands its checkpoint to the second one; results are downloaded once, at the end.
-        first_charges = replace(charges, overheads=replace(charges.overheads, results_gib=0.0))
-        first = self._estimate_fixed(split.first, k, first_charges)
-        second = self._estimate_fixed(split.second, n - k, charges)
+        k, n = split.after, self.epochs
+        first = self._estimate_fixed(split.first, k, self.first_estimator)
+        second = self._estimate_fixed(split.second, n - k, self.estimator)
         migration = self.migration(split.first, split.second)
         saving = None if single is None else self._saving(split, single, first, second, migration)
         last = self._estimate_uncertain(split.second, n - k)
@@ -332,12 +344,12 @@ class _SplitPlanner:
     ) -> Saving | None:
         """The saving in the quantity that the goal minimises, at the confidence of the goal."""
         goal, at = self.linear_goal, self.goal.confidence
-        alone = self._estimate_fixed(single, self.epochs, self.training.charges)
+        alone = self._estimate_fixed(single, self.epochs, self.estimator)
         until = goal.early_epochs[0] if goal.early_epochs and goal.weighs_early_time else self.epochs
         k = split.after
 
         def term(group: object, seconds: Interval, usd: Interval) -> CostTerm:
-            amount = seconds.at(at) * goal.per_second + usd.at(at) * goal.per_usd
+            amount = seconds.at_confidence(at) * goal.per_second + usd.at_confidence(at) * goal.per_usd
             return CostTerm(error_group=group, amount=amount)
 
         def weighed_seconds(estimate: Estimate, index: int, epochs: int) -> Interval:
@@ -360,7 +372,7 @@ class _SplitPlanner:
 
     def _epoch_changes(self, split: Split, single: int) -> tuple[float, ...]:
         """The changes of the saving for the fewest and the most epochs; empty if their number is certain."""
-        interval = self.training.epochs_interval
+        interval = self.training.work.epochs_interval
         if interval is None:
             return ()
         migration = self.migration_cost(split.first, split.second)
@@ -391,7 +403,7 @@ class _SplitPlanner:
         """Sanghvi's Δ of one epoch, relative to the machine with the cheapest epochs."""
         cheapest = min(self.machines, key=lambda machine: machine.usd.per_epoch)
         work, baseline = (
-            Spent(seconds=machine.seconds.per_epoch, usd=machine.usd.per_epoch)
+            TimeAndCost(seconds=machine.seconds.per_epoch, usd=machine.usd.per_epoch)
             for machine in (self.machines[index], cheapest)
         )
         return delta(work, baseline)
@@ -419,52 +431,30 @@ class _SplitPlanner:
         until = goal.early_epochs[0] if goal.early_epochs and goal.weighs_early_time else self.epochs
         return goal.per_second * machine.seconds.at(until) + goal.per_usd * machine.usd.at(self.epochs)
 
-    def _estimate_fixed(self, index: int, epochs: int, charges: Charges) -> Estimate:
+    def _estimate_fixed(self, index: int, epochs: int, estimator: CandidateEstimator) -> Estimate:
         """The estimate without the uncertainty of the number of epochs."""
-        candidate = self.machines[index].candidate
-        return self._estimates((candidate,), epochs, None, charges)[candidate]
+        return estimator.details((self.machines[index].candidate,), self._work(epochs, uncertain=False))[0]
 
     def _estimate_uncertain(self, index: int, epochs: int) -> Estimate:
         """The estimate with the uncertainty of the number of epochs."""
-        candidate, training = self.machines[index].candidate, self.training
-        return self._estimates((candidate,), epochs, training.epochs_interval, training.charges)[candidate]
+        return self.estimator.details((self.machines[index].candidate,), self._work(epochs, uncertain=True))[0]
 
-    def _estimates(
-        self,
-        candidates: Sequence[Candidate],
-        epochs: int,
-        interval: Interval | None,
-        charges: Charges,
-        estimator: Callable[..., tuple[Estimate, ...]] = estimate_all,
-    ) -> dict[Candidate, Estimate]:
-        """Estimates of a part of the training with this many epochs.
+    def _work(self, epochs: int, *, uncertain: bool) -> TrainingWork:
+        """A part of the training with this many epochs.
 
-        `interval` is that of all epochs: the uncertain epochs are the last ones, so it is shifted to the end of the
-        training.
+        The uncertain epochs are the last ones, so the interval of a part is that of all epochs without the others.
         """
-        training = self.training
-        each = float(training.iterations_per_epoch)
-        if training.iterations is not None:
-            each = training.iterations / training.epochs
-        left_out = self.epochs - epochs
-        shifted = interval and Interval(
-            value=epochs,
-            low=max(1.0, interval.low - left_out),
-            high=interval.high - left_out,
-            confidence=interval.confidence,
-        )
-        found = estimator(
-            training.predictor,
-            tuple(dict.fromkeys(candidates)),
-            iterations_per_epoch=each,
-            epochs=epochs,
-            epochs_interval=shifted,
-            charges=charges,
-        )
-        return {estimate.candidate: estimate for estimate in found}
+        work = self.training.work
+        interval = work.epochs_interval if uncertain else None
+        if interval is not None:
+            left_out = work.epochs - epochs
+            interval = Interval(
+                value=epochs,
+                low=max(1.0, interval.low - left_out),
+                high=interval.high - left_out,
+                confidence=interval.confidence,
+            )
+        return replace(work, epochs=epochs, epochs_interval=interval)
 
-    def _unrounded_terms(self, offer: Offer) -> Terms:
-        return replace(self.training.charges.terms(offer), billing=INSTANT)
-
-    def _side(self, candidate: Candidate) -> Side:
-        return Side(candidate=candidate, terms=self.training.charges.terms(candidate.offer))
+    def _side(self, candidate: Candidate) -> MigrationEnd:
+        return MigrationEnd(candidate=candidate, terms=self.training.charges.terms(candidate.offer))

@@ -6,9 +6,9 @@ from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Goal
 from trainfare.model.reason import Reason, Scalar
 from trainfare.model.split import Migration, Segment, SplitPlan
+from trainfare.recommender.names import candidate_name
 from trainfare.recommender.split.search import MachineCost, Split
 from trainfare.recommender.split.shortlist import STARTUP_PHASES
-from trainfare.recommender.names import candidate_name
 
 
 def split_reasons(plan: SplitPlan, goal: Goal, *, writes_checkpoints: bool) -> tuple[Reason, ...]:

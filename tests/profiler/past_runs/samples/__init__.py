@@ -1,4 +1,4 @@
-"""Where the samples are; README.md says who wrote them."""
+"""The folder of the samples; README.md lists their origins."""
 
 from pathlib import Path
 

@@ -1,0 +1,123 @@
+"""The user's own machines: `machines.toml` → offers on the market "own", at the price that the user states.
+
+[bench]                          becomes own/bench, in the region "here"
+usd_per_hour = 0.35
+gpu = "RTX 3090"                 absent: a machine without a GPU
+gpus = 1
+vcpus = 16
+memory_gib = 64
+seen_on = 2026-11-01             absent: the day the file was changed
+
+[half]                           becomes local/half: a slice of this machine, in which programs are started
+slice = true
+usd_per_hour = 0.02
+vcpus = 0.5                      one CPU for half of the time
+memory_gib = 4                   absent: no limit
+
+[gpus."My GPU"]                  a GPU that the catalog does not know; the fields of Gpu
+
+`own_commitments.py` reads [[commitment]], the machines of providers that the user has reserved.
+"""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from datetime import date
+from pathlib import Path
+
+import msgspec
+
+from trainfare.catalog.gpu_boards import normalise_name
+from trainfare.catalog.machines_file import COMMITMENTS, GPUS, FileSection, read_machines_file, suggest
+from trainfare.errors import UsageError
+from trainfare.model.machine import Gpu, VmType
+from trainfare.model.offer import Offer
+
+PROVIDER = "own"
+SLICES = "local"
+"""The provider of slices of this machine."""
+REGION = "here"
+SOURCE = "your machines.toml"
+
+_MACHINE_KEYS = ("usd_per_hour", "gpu", "gpus", "vcpus", "memory_gib", "seen_on", "slice")
+_GPU_KEYS = tuple(field.name for field in fields(Gpu) if field.name != "name")
+_REQUIRED_GPU_KEYS = tuple(f.name for f in fields(Gpu) if f.default is MISSING and f.name != "name")
+
+
+def read_machines(path: Path, known: Mapping[str, Gpu]) -> tuple[tuple[Offer, ...], Mapping[str, Gpu]]:
+    """The offers of the file, and the GPUs that it describes; nothing if the file does not exist."""
+    file = read_machines_file(path)
+    if file is None:
+        return (), {}
+    described = file.sections.get(GPUS, {})
+    if not isinstance(described, dict):
+        raise UsageError(f'{path}: gpus must hold sections, as in [gpus."My GPU"]')
+    own_gpus = {name: _gpu(FileSection(path, f"gpus.{name}", fields)) for name, fields in described.items()}
+    for name, value in file.sections.items():
+        if isinstance(value, list) and name != COMMITMENTS:
+            raise UsageError(f"{path}: only [[commitment]] has double brackets, not [[{name}]]")
+    gpus = {**known, **own_gpus}
+    offers = tuple(
+        _offer(name, FileSection(path, name, fields), gpus, file.changed_on)
+        for name, fields in file.sections.items()
+        if name not in (GPUS, COMMITMENTS)
+    )
+    return offers, own_gpus
+
+
+def _offer(name: str, section: FileSection, gpus: Mapping[str, Gpu], changed_on: date) -> Offer:
+    section.require_known(_MACHINE_KEYS)
+    usd_per_hour = section.positive_number("usd_per_hour")
+    if usd_per_hour is None:
+        raise section.error("usd_per_hour is missing: what does an hour of it cost you?")
+    gpu = _named_gpu(section, gpus)
+    count = section.positive_integer("gpus")
+    if gpu is None and count is not None:
+        raise section.error("gpus is given without gpu: add the name of the GPU, or leave gpus out")
+    is_slice = section.flag("slice")
+    if is_slice and gpu is not None:
+        raise section.error("a slice has no GPU of its own: leave gpu out, or slice")
+    if is_slice and section.positive_number("vcpus") is None:
+        raise section.error("a slice must state its number of CPUs of this machine: add vcpus")
+    try:
+        vm_type = VmType(
+            provider=SLICES if is_slice else PROVIDER,
+            name=name,
+            gpu=gpu,
+            gpus=(count or 1) if gpu else 0,
+            vcpus=section.positive_number("vcpus"),
+            memory_gib=section.positive_number("memory_gib"),
+        )
+        return Offer(
+            vm_type=vm_type,
+            region=REGION,
+            market="own",
+            usd_per_hour=usd_per_hour,
+            seen_on=section.day("seen_on") or changed_on,
+            source=SOURCE,
+        )
+    except ValueError as error:
+        raise section.error(str(error)) from error
+
+
+def _named_gpu(section: FileSection, gpus: Mapping[str, Gpu]) -> Gpu | None:
+    name = section.text("gpu")
+    if name is None:
+        return None
+    found = {normalise_name(known): gpu for known, gpu in gpus.items()}.get(normalise_name(name))
+    if found is None:
+        raise section.error(
+            f"gpu = {name!r} is not in the catalog.{suggest(name, gpus)} `trainfare catalog gpus` shows all;"
+            f' or describe it in a section [gpus."{name}"].'
+        )
+    return found
+
+
+def _gpu(section: FileSection) -> Gpu:
+    section.require_known(_GPU_KEYS)
+    missing = [key for key in _REQUIRED_GPU_KEYS if key not in section.fields]
+    if missing:
+        raise section.error(f"{', '.join(missing)} must be given")
+    try:
+        return msgspec.convert({"name": section.name.removeprefix("gpus."), **section.fields}, Gpu)
+    except (msgspec.ValidationError, ValueError) as error:
+        raise section.error(str(error)) from error

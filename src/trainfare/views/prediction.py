@@ -1,0 +1,122 @@
+"""Predictions of an iteration: JSON records, and the sentences of their evidence."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from trainfare.model.evidence import (
+    Evidence,
+    GradientSync,
+    MeasuredAtOtherBatchSizes,
+    MeasuredOnMachine,
+    MeasuredOnOtherGpus,
+    MeasuredOnSlices,
+    OperationsAlone,
+    OperatorTimes,
+    OtherFramework,
+)
+from trainfare.model.prediction import Prediction, PredictionReport
+from trainfare.units import format_number, format_percent, plural
+from trainfare.views.estimates import spread
+
+_METHODS = {
+    "operations": "scaled by the times predicted from its operations",
+    "operations and other programs": (
+        "scaled by the times predicted from its operations and by how other programs speed up between these GPUs"
+    ),
+    "other programs": "scaled by how other programs speed up between these GPUs",
+}
+
+
+def prediction_report_record(report: PredictionReport) -> dict[str, Any]:
+    """The requested prediction, and those for other batch sizes and numbers of GPUs."""
+    return {
+        **prediction_record(report.prediction),
+        "remarks": list(report.remarks),
+        "largest_batch": None if report.largest_batch is None else asdict(report.largest_batch),
+        "saturation_batch": report.saturation_batch,
+        "batches": [prediction_record(one) for one in report.batches],
+        "strong_scaling": [prediction_record(one) for one in report.strong],
+        "weak_scaling": [prediction_record(one) for one in report.weak],
+        "served": [asdict(one) for one in report.served],
+    }
+
+
+def prediction_record(prediction: Prediction) -> dict[str, Any]:
+    """One flat row: the machine, the time of an iteration, its parts, and its evidence in sentences."""
+    vm_type, memory, rate = prediction.vm_type, prediction.memory, prediction.samples_per_second
+    return {
+        "provider": vm_type.provider,
+        "machine": vm_type.name,
+        "gpu": vm_type.gpu.name if vm_type.gpu else None,
+        "nodes": prediction.nodes,
+        "gpus": prediction.gpus,
+        "batch_size": prediction.batch_size,
+        **spread("iteration_seconds", prediction.iteration_seconds),
+        "confidence": prediction.iteration_seconds.confidence,
+        "samples_per_second": rate.value if rate else None,
+        "basis": prediction.basis,
+        "limited_by": prediction.limited_by,
+        "parts": [asdict(part) for part in prediction.parts],
+        "leans_on": [evidence_sentence(one) for one in prediction.evidence],
+        "memory_fit": memory.verdict if memory else None,
+        "memory_needed_gib": memory.needed_gib.value if memory else None,
+    }
+
+
+def prediction_remarks(prediction: Prediction) -> Iterator[str]:
+    """The basis with its evidence, and whether memory is short; one sentence each, without a full stop."""
+    first, *others = (evidence_sentence(one) for one in prediction.evidence)
+    yield f"{prediction.basis}: {first}"
+    yield from others
+    memory = prediction.memory
+    if memory is not None and memory.verdict != "fits":
+        needed = memory.needed_gib
+        yield (
+            f"memory: {memory.verdict}: each GPU needs about {format_number(needed.value)} GiB "
+            f"({format_percent(needed.confidence)}: {format_number(needed.low)} – {format_number(needed.high)}) "
+            f"and has {format_number(memory.available_gib)} GiB"
+        )
+
+
+def evidence_sentence(evidence: Evidence) -> str:
+    """The evidence as one plain sentence without a full stop."""
+    match evidence:
+        case MeasuredOnMachine(profile_ids=ids, batch_size=size):
+            at = "" if size is None else f" at batch size {size}"
+            return f"{_profiles(ids)}, taken on this machine type{at}"
+        case MeasuredAtOtherBatchSizes(machine=machine, measured_batch_sizes=sizes, batch_size=size):
+            return f"measured on {machine} at batch size {', '.join(map(str, sizes))}, and scaled to {size}"
+        case MeasuredOnSlices(slices=slices, cores=cores):
+            names = ", ".join(name or "the whole machine" for name in slices)
+            return f"measured on the same machine ({names}), scaled to {format_number(cores)} of its cores"
+        case MeasuredOnOtherGpus(profiles=profiles, method=method):
+            return f"{_profiles([f'{name} on {gpu}' for name, gpu in profiles])}, {_METHODS[method]}"
+        case OperatorTimes(profile_id=name, gpu=gpu):
+            return f"the time of each operator in profile {name} on {gpu}, scaled operator by operator"
+        case OperationsAlone(gpu=gpu, gpu_measured=measured, corrected=corrected):
+            own = ", corrected by your own profiles there" if corrected else ""
+            if measured:
+                return f"the operations of one iteration, by measurements of other programs on {gpu}{own}"
+            return f"the operations of one iteration and the nominal figures of {gpu}, which was not measured{own}"
+        case OtherFramework(framework=framework):
+            return f"the kernels are assumed to be PyTorch's; {framework} may fuse them, so the interval is wider"
+        case GradientSync(nodes=nodes, gpus=gpus, samples_per_gpu=samples):
+            where = f"{gpus} GPUs" if nodes == 1 else f"{nodes} nodes of {plural(gpus, 'GPU')}"
+            return (
+                f"on {where} each iteration of {plural(samples, 'sample')} per GPU also synchronises gradients, "
+                f"predicted from {_sync_source(evidence)}"
+            )
+
+
+def _sync_source(evidence: GradientSync) -> str:
+    others = "other programs on such links"
+    if not evidence.own_runs:
+        return others
+    if evidence.nodes == 1:
+        return "the program's own runs on fewer GPUs"
+    return f"{others} and, at half weight, the program's own runs on one node"
+
+
+def _profiles(names: tuple[str, ...] | list[str]) -> str:
+    return f"profile{'s' if len(names) > 1 else ''} {', '.join(names)}"
