@@ -61,7 +61,7 @@ KNOWN = 1 / 3
 """Of a trace: what is history when the first job begins."""
 UNITS = 2
 """Of the oracle's grid of work, in a slot of the trace."""
-STEPS = 250
+SLOTS = 250
 """Of the grid of `ours`."""
 
 
@@ -304,7 +304,7 @@ def replay(zone: Zone, job: Job, policies: dict[str, Callable[[SpotTraining], Po
 
 @lru_cache(maxsize=2)
 def seen_ahead(training: SpotTraining, availability: Availability) -> ActionTable:
-    return cheapest_actions(training, availability, steps=STEPS)
+    return cheapest_actions(training, availability, slots=SLOTS)
 
 
 def cheapest_by(availability: Availability, training: SpotTraining) -> Policy:
@@ -349,7 +349,7 @@ def forecast(zone: Zone, job: Job, ran: Sequence[Ran], usual: Sequence[Availabil
     straight = zone.on_demand / 3600 * (training.work_seconds + training.start_seconds)
     alone = [each for each in ran if each.policy == "spot only"]
     ours = [each for each in ran if each.policy == "ours, zone known"]
-    said = spot_only_outcome(training, own, steps=STEPS)
+    said = spot_only_outcome(training, own, slots=SLOTS)
     return Forecast(
         zone=f"{zone.machine} {zone.name}",
         job=job,
@@ -359,9 +359,9 @@ def forecast(zone: Zone, job: Job, ran: Sequence[Ran], usual: Sequence[Availabil
         alone_seen=fmean(each.cost for each in alone),
         ours=seen_ahead(training, own).outcome.usd / straight,
         ours_seen=fmean(each.cost for each in ours),
-        usual_late=late_probability(training, usual, steps=STEPS),
-        late_then=late_probability(training, [then], steps=STEPS),
-        ours_then=cheapest_actions(training, then, steps=STEPS).outcome.usd / straight,
+        usual_late=late_probability(training, usual, slots=SLOTS),
+        late_then=late_probability(training, [then], slots=SLOTS),
+        ours_then=cheapest_actions(training, then, slots=SLOTS).outcome.usd / straight,
     )
 
 

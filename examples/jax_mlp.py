@@ -17,7 +17,7 @@ from sklearn.datasets import load_digits
 Params = list[tuple[jax.Array, jax.Array]]
 
 
-def new_params(key: jax.Array, widths: tuple[int, ...]) -> Params:
+def init_params(key: jax.Array, widths: tuple[int, ...]) -> Params:
     keys = jax.random.split(key, len(widths) - 1)
     return [
         (jax.random.normal(key, (fan_in, fan_out)) * (2 / fan_in) ** 0.5, jnp.zeros(fan_out))
@@ -25,20 +25,20 @@ def new_params(key: jax.Array, widths: tuple[int, ...]) -> Params:
     ]
 
 
-def scores(params: Params, pixels: jax.Array) -> jax.Array:
+def logits(params: Params, pixels: jax.Array) -> jax.Array:
     for weights, bias in params[:-1]:
         pixels = jax.nn.relu(pixels @ weights + bias)
     weights, bias = params[-1]
     return pixels @ weights + bias
 
 
-def loss_of(params: Params, pixels: jax.Array, labels: jax.Array) -> jax.Array:
-    return optax.softmax_cross_entropy_with_integer_labels(scores(params, pixels), labels).mean()
+def compute_loss(params: Params, pixels: jax.Array, labels: jax.Array) -> jax.Array:
+    return optax.softmax_cross_entropy_with_integer_labels(logits(params, pixels), labels).mean()
 
 
 @jax.jit
 def accuracy(params: Params, pixels: jax.Array, labels: jax.Array) -> jax.Array:
-    return (scores(params, pixels).argmax(axis=1) == labels).mean()
+    return (logits(params, pixels).argmax(axis=1) == labels).mean()
 
 
 def main() -> None:
@@ -52,12 +52,12 @@ def main() -> None:
     pixels, labels = load_digits(return_X_y=True)
     pixels = (pixels / 16).astype("float32")
     optimizer = optax.adam(arguments.lr)
-    params = new_params(jax.random.key(arguments.seed), (64, 512, 512, 10))
+    params = init_params(jax.random.key(arguments.seed), (64, 512, 512, 10))
     state = optimizer.init(params)
 
     @jax.jit
     def step(params: Params, state: Any, pixels: jax.Array, labels: jax.Array) -> tuple[Params, Any, jax.Array]:
-        loss, gradients = jax.value_and_grad(loss_of)(params, pixels, labels)
+        loss, gradients = jax.value_and_grad(compute_loss)(params, pixels, labels)
         updates, state = optimizer.update(gradients, state, params)
         return optax.apply_updates(params, updates), state, loss
 

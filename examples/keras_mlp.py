@@ -2,7 +2,7 @@
 
     KERAS_BACKEND=jax python examples/keras_mlp.py --epochs 5
 
-The data comes with scikit-learn: nothing is downloaded. Any backend of Keras 3 will do.
+The data comes with scikit-learn: nothing is downloaded. Any backend of Keras 3 works.
 """
 
 import argparse

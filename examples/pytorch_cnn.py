@@ -50,7 +50,7 @@ def load_data() -> TensorDataset:
 def train_epoch(
     model: nn.Module, loader: DataLoader[tuple[Tensor, ...]], optimizer: torch.optim.Optimizer, device: str
 ) -> float:
-    """One pass over the data; the mean loss."""
+    """Train for one pass over the data; returns the mean loss."""
     model.train()
     total = 0.0
     for images, labels in loader:

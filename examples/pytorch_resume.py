@@ -1,9 +1,9 @@
-"""Train a wide dense network on scikit-learn's handwritten digits; started again, it goes on where it was.
+"""Train a wide dense network on scikit-learn's handwritten digits; after a restart it resumes from its checkpoint.
 
     python examples/pytorch_resume.py --epochs 8
 
-After each epoch it writes `checkpoint.pt`: weights, optimiser, epoch and the state of the random numbers, so that what
-comes after a restart is what would have come without. That is all that a spot machine or a second leg asks for.
+After each epoch it writes `checkpoint.pt`: weights, optimiser, epoch and the state of the random number generator, so
+that a restarted training gives the same result. That is all that a spot machine or a split training requires.
 """
 
 import argparse
@@ -18,8 +18,8 @@ from torch.utils.data import DataLoader, random_split
 CHECKPOINT = Path("checkpoint.pt")
 
 
-def restore(model: nn.Module, optimizer: torch.optim.Optimizer) -> int:
-    """The last epoch that is done; 0 without a checkpoint."""
+def load_checkpoint(model: nn.Module, optimizer: torch.optim.Optimizer) -> int:
+    """Load the checkpoint; returns the last complete epoch, 0 without a checkpoint."""
     if not CHECKPOINT.exists():
         return 0
     started = time.perf_counter()
@@ -31,17 +31,17 @@ def restore(model: nn.Module, optimizer: torch.optim.Optimizer) -> int:
     return int(state["epoch"])
 
 
-def keep(model: nn.Module, optimizer: torch.optim.Optimizer, epoch: int) -> None:
-    """Whole or not at all: a machine may be taken away while it is written."""
+def save_checkpoint(model: nn.Module, optimizer: torch.optim.Optimizer, epoch: int) -> None:
+    """Replace the checkpoint atomically: the machine may be interrupted while it is written."""
     state = {
         "model": model.state_dict(),
         "optimizer": optimizer.state_dict(),
         "epoch": epoch,
         "random": torch.get_rng_state(),
     }
-    fresh = CHECKPOINT.with_suffix(".new")
-    torch.save(state, fresh)
-    fresh.replace(CHECKPOINT)
+    temporary = CHECKPOINT.with_suffix(".new")
+    torch.save(state, temporary)
+    temporary.replace(CHECKPOINT)
 
 
 def main() -> None:
@@ -61,10 +61,10 @@ def main() -> None:
     )
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
 
-    for epoch in range(restore(model, optimizer) + 1, arguments.epochs + 1):
+    for epoch in range(load_checkpoint(model, optimizer) + 1, arguments.epochs + 1):
         loss = train_epoch(model, training_loader, optimizer, "cpu")
         right = accuracy(model, validation_loader, "cpu")
-        keep(model, optimizer, epoch)
+        save_checkpoint(model, optimizer, epoch)
         print(f"epoch {epoch}: loss {loss:.6f}, validation accuracy {right:.2%}, at {time.time():.3f}", flush=True)
 
 

@@ -1,4 +1,4 @@
-"""Every noun as hypothesis makes it: any values that the noun accepts, the strange ones included."""
+"""Hypothesis strategies for every noun: any values that the noun accepts, unusual ones included."""
 
 from datetime import UTC, date, datetime, timedelta
 

@@ -76,9 +76,9 @@ def test_an_empty_variable_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     ("text", "message"),
     [
         ("iterations = 1", "at least 2"),
-        ("iterations = 2.5", "integer"),
-        ("iterations = true", "integer"),
-        ("iterations = 'many'", "integer"),
+        ("iterations = 2.5", "whole number"),
+        ("iterations = true", "whole number"),
+        ("iterations = 'many'", "whole number"),
         ("stall_seconds = '-3s'", "duration"),
         ("goal = 'best'", "cheapest or fastest"),
         ("store = 3", "must be text"),

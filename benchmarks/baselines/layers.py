@@ -22,8 +22,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.baselines.boosting import Forest, Growth, fit_forest
 from benchmarks.baselines.layer_terms import HOST, Figures, Shapes, figures_of, layer_columns, layer_terms, shapes_of
+from benchmarks.baselines.trees import Trees, TreeSettings, fit_trees
 from trainfare.model.machine import Gpu
 from trainfare.model.measurement import MeasuredLayer
 
@@ -34,8 +34,8 @@ Key = tuple[str, Literal["convolution", "dense"], str]
 BOUND = 0.6
 FARTHEST = 0.7
 HUBER = 0.1
-ALONE = Growth(trees=250, row_share=1.0, column_share=0.3, clip=0.15)
-INFORMED = Growth(trees=500, learning_rate=0.08, row_share=1.0, column_share=0.3, clip=0.15)
+ALONE = TreeSettings(trees=250)
+INFORMED = TreeSettings(trees=500, learning_rate=0.08)
 ADVISED = ("convolution",)
 """Kinds that have a second round. Dense layers gained nothing by it: what is left of them is noise."""
 HELD_OUT_OF = 5
@@ -50,7 +50,7 @@ class LayerModel:
     kind: Literal["convolution", "dense"]
     dtype: str
     coefficients: Mapping[str, float]
-    forest: Forest
+    trees: Trees
 
     def parts(self, shapes: Shapes, figures: Figures) -> dict[str, Array]:
         """The physical seconds by what they are spent on, on a GPU of these figures; the host's under `host`."""
@@ -58,7 +58,7 @@ class LayerModel:
 
     def correction(self, shapes: Shapes, figures: Figures, parts: Mapping[str, Array]) -> Array:
         """r, given the parts that the physical time is made of."""
-        learned = self.forest.predict(layer_columns(shapes, figures, parts))
+        learned = self.trees.predict(layer_columns(shapes, figures, parts))
         return np.clip(learned, -FARTHEST, FARTHEST)
 
     def log_seconds(self, shapes: Shapes, figures: Figures) -> Array:
@@ -71,7 +71,7 @@ class InformedModel:
     """r of one GPU with what other GPUs say as columns, and the factor of the interval by `_cells`."""
 
     alone: LayerModel
-    forest: Forest
+    trees: Trees
     factors: tuple[float, ...]
 
 
@@ -100,7 +100,7 @@ class LayersFit:
         gpu = gpus[own.alone.gpu]
         alike = _advisers(own.alone, [m.alone for m in self.models])
         columns, base = _informed_columns(own.alone, alike, shapes, gpus)
-        r = np.clip(own.forest.predict(columns), -FARTHEST, FARTHEST)
+        r = np.clip(own.trees.predict(columns), -FARTHEST, FARTHEST)
         seconds = np.maximum(np.exp(base + r), least_seconds(shapes, gpu, own.alone.dtype))
         factor = np.asarray(own.factors)[_cells(shapes, columns["share host"])]
         return np.array([seconds, seconds / factor, seconds * factor])
@@ -110,20 +110,20 @@ def fit_layers(
     rows: Sequence[MeasuredLayer],
     gpus: Mapping[str, Gpu],
     *,
-    alone: Growth = ALONE,
-    informed: Growth = INFORMED,
+    alone: TreeSettings = ALONE,
+    informed: TreeSettings = INFORMED,
 ) -> LayersFit:
     """Both rounds, for every GPU of `gpus` that the rows name; rows of other GPUs are passed over."""
-    return inform_layers(rows, gpus, fit_alone(rows, gpus, growth=alone), growth=informed)
+    return inform_layers(rows, gpus, fit_alone(rows, gpus, settings=alone), settings=informed)
 
 
 def fit_alone(
-    rows: Sequence[MeasuredLayer], gpus: Mapping[str, Gpu], *, growth: Growth = ALONE
+    rows: Sequence[MeasuredLayer], gpus: Mapping[str, Gpu], *, settings: TreeSettings = ALONE
 ) -> tuple[LayerModel, ...]:
     """The first round."""
     keys = by_key(rows)
     return tuple(
-        _fit_alone(key, [rows[place] for place in places], gpus[key[0]], growth)
+        _fit_alone(key, [rows[place] for place in places], gpus[key[0]], settings)
         for key, places in keys.items()
         if key[0] in gpus
     )
@@ -134,14 +134,14 @@ def inform_layers(
     gpus: Mapping[str, Gpu],
     models: Sequence[LayerModel],
     *,
-    growth: Growth = INFORMED,
+    settings: TreeSettings = INFORMED,
 ) -> LayersFit:
     """The second round, with the models of the first."""
     keys = by_key(rows)
     informed = []
     for model in models:
         own = [rows[place] for place in keys[(model.gpu, model.kind, model.dtype)]]
-        informed.append(_fit_informed(model, _advisers(model, models), own, gpus, growth))
+        informed.append(_fit_informed(model, _advisers(model, models), own, gpus, settings))
     return LayersFit(models=tuple(informed))
 
 
@@ -188,20 +188,20 @@ def fit_physics(terms: Mapping[str, Array], seconds: Array) -> dict[str, float]:
     return {name: float(f"{c_j / s:.6g}") for name, c_j, s in zip(names, c, scale, strict=True) if c_j > 0}
 
 
-def _fit_alone(key: Key, rows: Sequence[MeasuredLayer], gpu: Gpu, growth: Growth) -> LayerModel:
+def _fit_alone(key: Key, rows: Sequence[MeasuredLayer], gpu: Gpu, settings: TreeSettings) -> LayerModel:
     shapes, figures = shapes_of(rows), figures_of(gpu, key[2])
     seconds = np.array([row.seconds for row in rows])
     terms = layer_terms(shapes, figures)
     coefficients = fit_physics(terms, seconds)
     parts = parts_of(terms, coefficients)
     r = _clipped(np.log(seconds / sum(parts.values())))
-    forest = fit_forest(layer_columns(shapes, figures, parts), r, _robust(growth, key[1]))
-    return LayerModel(gpu=key[0], kind=key[1], dtype=key[2], coefficients=coefficients, forest=forest)
+    trees = fit_trees(layer_columns(shapes, figures, parts), r, _robust(settings, key[1]))
+    return LayerModel(gpu=key[0], kind=key[1], dtype=key[2], coefficients=coefficients, trees=trees)
 
 
-def _robust(growth: Growth, kind: str) -> Growth:
+def _robust(settings: TreeSettings, kind: str) -> TreeSettings:
     """Dense layers are short and their times jump with the host: trees follow the middle, not the mean."""
-    return replace(growth, clip=0.03, least_rows=20) if kind == "dense" else growth
+    return replace(settings, loss="absolute_error", min_leaf_rows=20) if kind == "dense" else settings
 
 
 def _clipped(r: Array) -> Array:
@@ -235,15 +235,15 @@ def _fit_informed(
     alike: Sequence[LayerModel],
     rows: Sequence[MeasuredLayer],
     gpus: Mapping[str, Gpu],
-    growth: Growth,
+    settings: TreeSettings,
 ) -> InformedModel:
     shapes = shapes_of(rows)
     columns, base = _informed_columns(model, alike, shapes, gpus)
     r = np.log(np.array([row.seconds for row in rows])) - base
-    growth = _robust(growth, model.kind)
-    forest = fit_forest(columns, _clipped(r), growth) if alike else model.forest
-    factors = _factors(columns, r, _cells(shapes, columns["share host"]), growth)
-    return InformedModel(alone=model, forest=forest, factors=factors)
+    settings = _robust(settings, model.kind)
+    trees = fit_trees(columns, _clipped(r), settings) if alike else model.trees
+    factors = _factors(columns, r, _cells(shapes, columns["share host"]), settings)
+    return InformedModel(alone=model, trees=trees, factors=factors)
 
 
 CELLS = 6
@@ -254,7 +254,7 @@ def _cells(shapes: Shapes, host_share: Array) -> NDArray[np.intp]:
     return (3 * shapes.trained + (host_share > 0.1) + (host_share > 0.5)).astype(np.intp)
 
 
-def _factors(columns: Mapping[str, Array], r: Array, cells: NDArray[np.intp], growth: Growth) -> tuple[float, ...]:
+def _factors(columns: Mapping[str, Array], r: Array, cells: NDArray[np.intp], settings: TreeSettings) -> tuple[float, ...]:
     """The conformal factor of every cell; one with few held-out rows takes that of all.
 
     Fewer than ten rows cannot be split: then it is as far as the correction may go.
@@ -263,9 +263,9 @@ def _factors(columns: Mapping[str, Array], r: Array, cells: NDArray[np.intp], gr
         return (float(np.exp(FARTHEST)),) * CELLS
     held_out = np.arange(len(r)) % HELD_OUT_OF == 0
     kept = {name: column[~held_out] for name, column in columns.items()}
-    forest = fit_forest(kept, _clipped(r[~held_out]), replace(growth, trees=growth.trees // 2))
+    trees = fit_trees(kept, _clipped(r[~held_out]), replace(settings, trees=settings.trees // 2))
     asked = {name: column[held_out] for name, column in columns.items()}
-    error = np.abs(r[held_out] - _clipped(forest.predict(asked)))
+    error = np.abs(r[held_out] - _clipped(trees.predict(asked)))
     cell = cells[held_out]
     return tuple(
         float(np.exp(_quantile(error[cell == each] if np.sum(cell == each) >= 40 else error))) for each in range(CELLS)

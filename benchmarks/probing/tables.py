@@ -339,7 +339,7 @@ def _predictions(
                 machine.gpus
             )
         found = predict_cluster_step(_step(machine, seconds, gradient_bytes), links)
-        return found.value, math.log(found.high / found.low) / (2 * NINETY)
+        return found.seconds, math.log(found.high / found.low) / (2 * NINETY)
 
     def predict_from(index: int) -> tuple[Array, Array]:
         here = machines[index]

@@ -117,31 +117,25 @@ def _parse(name: str, value: object, source: str) -> object:
             case "iterations":
                 return _parse_iterations(value)
             case "stall_seconds":
-                return _parse_duration(value)
+                return parse_duration(str(value))
             case "boot_seconds" | "setup_seconds":
-                return 0.0 if str(value).strip() in ("0", "0.0", "0s") else _parse_duration(value)
+                return 0.0 if str(value).strip() in ("0", "0.0", "0s") else parse_duration(str(value))
             case "goal":
                 if value not in ("cheapest", "fastest"):
-                    raise ValueError("must be cheapest or fastest")
+                    raise ValueError("it must be cheapest or fastest")
                 return value
             case _:
                 if not isinstance(value, str):
-                    raise ValueError("must be text")
+                    raise ValueError("it must be text")
                 return value
     except ValueError as error:
-        message = f"the setting {name} = {value!r} from {source} is invalid: it {error}"
-        raise UsageError(message, field=name if source == "flag" else None) from error
+        if source == "flag":
+            raise UsageError(f"{value!r} is invalid: {error}", field=name) from error
+        raise UsageError(f"the setting {name} = {value!r} from {source} is invalid: {error}") from error
 
 
 def _parse_iterations(value: object) -> int:
     text = "" if isinstance(value, bool | float) else str(value).strip()
     if not text.isdecimal() or int(text) < 2:
-        raise ValueError("must be an integer of at least 2")
+        raise ValueError("it must be a whole number of at least 2")
     return int(text)
-
-
-def _parse_duration(value: object) -> float:
-    try:
-        return parse_duration(str(value))
-    except ValueError as error:
-        raise ValueError("must be a duration such as 90s, 15min or 2h") from error

@@ -48,18 +48,18 @@ def format_duration(seconds: float) -> str:
 
 
 def _two_units(count: int, size: int, large: str, small: str) -> str:
-    whole, rest = divmod(count, size)
-    return f"{whole:,} {large}" + (f" {rest} {small}" if rest else "")
+    full, rest = divmod(count, size)
+    return f"{full:,} {large}" + (f" {rest} {small}" if rest else "")
 
 
 def write_duration(seconds: float) -> str:
     """A duration as a person types it, which `parse_duration` reads back: 45s, 2h12m, 3d2h. Rounded up."""
-    whole = math.ceil(seconds)
-    if whole >= 3600:
-        whole = math.ceil(seconds / 60) * 60
-    if whole >= 48 * 3600:
-        whole = math.ceil(seconds / 3600) * 3600
-    days, rest = divmod(whole, 86400) if whole >= 48 * 3600 else (0, whole)
+    rounded = math.ceil(seconds)
+    if rounded >= 3600:
+        rounded = math.ceil(seconds / 60) * 60
+    if rounded >= 48 * 3600:
+        rounded = math.ceil(seconds / 3600) * 3600
+    days, rest = divmod(rounded, 86400) if rounded >= 48 * 3600 else (0, rounded)
     hours, rest = divmod(rest, 3600)
     minutes, left = divmod(rest, 60)
     parts = ((days, "d"), (hours, "h"), (minutes, "m"), (left, "s"))

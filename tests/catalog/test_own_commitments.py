@@ -115,7 +115,7 @@ def test_a_missing_file_and_a_file_without_commitments_give_none(tmp_path: Path)
         (YEAR.replace("us-east-1", "us-est-1") + "usd_per_hour = 1", "no region us-est-1. Did you mean us-east-1?"),
         (YEAR.replace("us-east-1", "us-west-2") + "discount = 0.4", "no price on demand in us-west-2 to discount"),
         (YEAR.replace("months = 12", "") + "usd_per_hour = 1", "months is missing"),
-        (YEAR.replace("12", "1.5") + "usd_per_hour = 1", "months must be an integer, got 1.5"),
+        (YEAR.replace("12", "1.5") + "usd_per_hour = 1", "months must be a whole number, got 1.5"),
         (YEAR.replace("12", "0") + "usd_per_hour = 1", "months must be positive, got 0"),
         (YEAR.replace("months", "month") + "usd_per_hour = 1", "no field month. Did you mean months?"),
         (YEAR, "usd_per_hour is missing, or discount"),

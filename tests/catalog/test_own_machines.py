@@ -116,7 +116,7 @@ def test_a_missing_file_gives_no_machines(tmp_path: Path) -> None:
         ('[bench]\nusd_per_hour = 1\ngpu = "RTX 3099"\n', "Did you mean RTX 3090?"),
         ("[bench]\nusd_per_hour = 1\ngpu = 3\n", "gpu must be text"),
         ("[bench]\nusd_per_hour = 1\ngpus = 2\n", "leave gpus out"),
-        ('[bench]\nusd_per_hour = 1\ngpu = "T4"\ngpus = 1.5\n', "gpus must be an integer"),
+        ('[bench]\nusd_per_hour = 1\ngpu = "T4"\ngpus = 1.5\n', "gpus must be a whole number"),
         ('[bench]\nusd_per_hour = 1\ngpu = "T4"\ngpus = 0\n', "gpus must be positive"),
         ("[bench]\nusd_per_hour = 1\nvcpu = 8\n", "there is no field vcpu. Did you mean vcpus?"),
         ('[bench]\nusd_per_hour = 1\nseen_on = "2026-11-01"\n', "seen_on must be a day without quotes"),

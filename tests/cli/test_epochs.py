@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.app.recommending.test_epochs import EXPONENTIAL, curve, keep
+from tests.app.recommending.test_epochs import EXPONENTIAL, make_curve, store
 from tests.makers import make_profile
 from trainfare.cli.main import app
 from trainfare.errors import UsageError
@@ -26,8 +26,8 @@ def text(*arguments: str) -> str:
 
 @pytest.fixture
 def profile() -> Profile:
-    made = make_profile(id="p1", epochs=100, samples=50_000, learning_rate_plan=EXPONENTIAL, curve=curve(20))
-    keep(made)
+    made = make_profile(id="p1", epochs=100, samples=50_000, learning_rate_plan=EXPONENTIAL, curve=make_curve(20))
+    store(made)
     return made
 
 
@@ -54,7 +54,7 @@ def test_far_from_what_is_known_only_a_range_is_told(profile: Profile) -> None:
 
 
 def test_a_refusal_says_so_first_and_then_why() -> None:
-    keep(make_profile(id="p2"))
+    store(make_profile(id="p2"))
     first, _, why, *_ = text("p2").splitlines()
     assert first.startswith("Nobody can tell yet")
     assert "No epoch was seen" in why
@@ -84,7 +84,7 @@ def test_a_target_is_drawn_where_it_is_reached(profile: Profile, tmp_path: Path)
 
 
 def test_a_refusal_can_be_drawn(tmp_path: Path) -> None:
-    keep(make_profile(id="p2", curve=curve(2)))
+    store(make_profile(id="p2", curve=make_curve(2)))
     text("p2", "--plot", str(tmp_path / "two.png"))
     assert (tmp_path / "two.png").exists()
 
@@ -97,7 +97,7 @@ def test_a_figure_that_cannot_be_written_is_said_before_anything_is_asked(tmp_pa
 
 
 def test_a_profile_without_a_curve_has_nothing_to_draw(tmp_path: Path) -> None:
-    keep(make_profile(id="p2", epochs=100, learning_rate_plan=EXPONENTIAL))
+    store(make_profile(id="p2", epochs=100, learning_rate_plan=EXPONENTIAL))
     result = run("p2", "--plot", str(tmp_path / "curve.png"))
     assert isinstance(result.exception, UsageError)
     assert "nothing to draw" in str(result.exception)

@@ -46,7 +46,7 @@ def test_a_person_reads_the_answer_what_to_know_and_the_bill() -> None:
     assert "measured: profile p7k2 was taken on this machine type" in words
     assert "starting the machine takes 4 min of the 5 min" in words
     assert "0.1 s × (23 × 10 − 1) = 22.9 s; × 0.526 $/h = 0.0033 $" in words
-    assert "charged, by the second, at least 60 s, at prices of 2026-08-22" in words
+    assert "charged, by the second, at least 1 min, at prices of 2026-08-22" in words
 
 
 def test_it_is_the_estimate_that_recommend_makes() -> None:

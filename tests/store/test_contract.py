@@ -102,7 +102,7 @@ def every(*cases: TableCase) -> pytest.MarkDecorator:
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
 def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where a new history is to be opened."""
+    """The location of a new history."""
     if request.param == "postgres":
         url: str = request.getfixturevalue("postgres")
         return url

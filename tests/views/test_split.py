@@ -89,7 +89,7 @@ def test_delta_and_progress_of_the_segments() -> None:
     first = make_segment(1, 1, "fast", delta=1.25, progress=progress)
     second = make_segment(2, 10, "cheap", delta=1.0, progress=replace(progress, before=0.5, after=0.4))
     total = first.estimate.seconds + make_migration().seconds + second.estimate.seconds
-    changes = {"segments": (first, second), "seconds": total}
+    changes: dict[str, Any] = {"segments": (first, second), "seconds": total}
     assert sentence(reason_of("split_deltas", **changes)).endswith(": 1.2 on aws fast, 1 on aws cheap")
     assert sentence(reason_of("split_progress", **changes)) == (
         "by the fitted curve, epoch 1 changes loss from 2.3 to 0.5, 3.4 per dollar; epochs 2 – 10 change loss from 0.5 "

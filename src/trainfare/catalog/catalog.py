@@ -70,7 +70,7 @@ def load_catalog(machines: Path, prices: Path) -> Catalog:
 
 
 def merge_newest(bundled: Iterable[Offer], imported: Iterable[Offer]) -> tuple[Offer, ...]:
-    """For each machine in each region, the offers of the newest table; on the same day the imported table decides.
+    """The offers of the newest table for each machine in each region; on the same day the imported table decides.
 
     It decides for all markets there: a table that has no spot price for a machine says that none is offered.
     A retired machine stays retired, because price tables go on listing machines that can no longer be rented.

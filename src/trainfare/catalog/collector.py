@@ -80,7 +80,7 @@ class OfferCollector:
         self._unknown_gpus[family] += 1
 
     def table(self, rows: int) -> ImportedTable:
-        """All that was collected from a table of so many rows."""
+        """The collected contents of a table of `rows` rows."""
         return ImportedTable(
             offers=tuple(offer for _, offer in sorted(self._offers.items()) if self._is_offered(offer)),
             rows=rows,
@@ -91,7 +91,7 @@ class OfferCollector:
         )
 
     def _is_offered(self, offer: Offer) -> bool:
-        """Whether the offer exists: a spot price that is not below the price on demand means that there is none."""
+        """True if the offer exists: a spot price that is not below the price on demand means that there is none."""
         on_demand = self._offers.get((offer.vm_type.key, offer.region, "on_demand"))
         return offer.market != "spot" or on_demand is None or offer.usd_per_hour < on_demand.usd_per_hour * _ROUNDING
 

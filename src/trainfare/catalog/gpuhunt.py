@@ -13,7 +13,7 @@ _OUR_NAMES = {"lambdalabs": "lambda"}
 
 
 def provider_from_path(path: Path, columns: frozenset[str], known: frozenset[str]) -> str | None:
-    """None if every row names its provider; otherwise the name of the file, as in `aws.csv`."""
+    """The provider in the name of the file, as in `aws.csv`; None if every row names its own."""
     if "provider" in columns:
         return None
     name = _OUR_NAMES.get(path.stem, path.stem)

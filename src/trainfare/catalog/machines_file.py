@@ -78,7 +78,7 @@ class FileSection:
     def positive_integer(self, key: str) -> int | None:
         value = self.positive_number(key)
         if value is not None and not value.is_integer():
-            raise self.error(f"{key} must be an integer, got {value:g}")
+            raise self.error(f"{key} must be a whole number, got {value:g}")
         return None if value is None else int(value)
 
     def text(self, key: str) -> str | None:

@@ -11,6 +11,8 @@ FLAGS = {
     "deadline_seconds": "--deadline",
     "budget_usd": "--budget",
     "boot_seconds": "--boot",
+    "setup_seconds": "--setup",
+    "stall_seconds": "--stall",
     "checkpoint_seconds": "--checkpoint",
     "checkpoint_every_seconds": "--checkpoint-every",
     "restart_seconds": "--restart",

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from trainfare.app.recommending import estimate as app
-from trainfare.app.records import estimation_record
+from trainfare.cli.arguments import spell_arguments
 from trainfare.cli.bill_card import print_estimate
 from trainfare.cli.console import print_json
 from trainfare.cli.options import (
@@ -23,6 +23,8 @@ from trainfare.cli.options import (
 )
 from trainfare.model.bill import Overheads
 from trainfare.settings import read_settings
+from trainfare.views.reasons import sentence
+from trainfare.views.recommendation import estimation_record
 
 
 def estimate(
@@ -76,7 +78,8 @@ def estimate(
         settings=read_settings({"store": store, "boot_seconds": boot, "setup_seconds": setup}),
     )
     if json:
-        print_json(estimation_record(found))
+        print_json(estimation_record(found.estimate, found.remarks, spell_arguments))
         return
 
-    print_estimate(found.estimate, found.remarks, explain=explain)
+    remarks = [sentence(remark, spell_arguments) for remark in found.remarks]
+    print_estimate(found.estimate, remarks, explain=explain)

@@ -8,7 +8,6 @@ import typer
 from rich.text import Text
 
 from trainfare.app.profiling.import_run import import_run, missing_facts
-from trainfare.app.records import profile_record
 from trainfare.cli.arguments import spell_remedy
 from trainfare.cli.console import out, print_json, print_note
 from trainfare.cli.options import Json, Store
@@ -17,6 +16,7 @@ from trainfare.errors import Remedy
 from trainfare.model.profile import Profile
 from trainfare.settings import read_settings
 from trainfare.units import format_duration
+from trainfare.views.profile import profile_record
 
 
 class Kind(StrEnum):

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from rich.table import Table
 from rich.text import Text
 
+from trainfare.cli.arguments import spell_arguments
 from trainfare.cli.bill_card import answer, machines, spread
 from trainfare.cli.console import out, print_topics
 from trainfare.model.estimate import Estimate
@@ -32,7 +33,9 @@ def print_plan(plan: Plan, lines: Sequence[Estimate], *, notes: Sequence[str] = 
     for line in _answer(plan):
         out().print(Text.assemble(*line), soft_wrap=False)
     out().print()
-    print_topics([reason.topic for reason in plan.reasons], [sentence(reason) for reason in plan.reasons])
+    print_topics(
+        [reason.topic for reason in plan.reasons], [sentence(reason, spell_arguments) for reason in plan.reasons]
+    )
     out().print()
     out().print(_table(plan, lines))
     marks = ["✔ chosen", *(["● on the Pareto front"] if any(_mark(plan, e) == "●" for e in lines) else [])]

@@ -7,7 +7,7 @@ import typer
 from rich.table import Table
 
 from trainfare.app.recommending.plans import list_plans, show_plan
-from trainfare.app.records import plan_record
+from trainfare.cli.arguments import spell_arguments
 from trainfare.cli.console import out, print_json, print_note
 from trainfare.cli.options import Json, Store
 from trainfare.cli.plan_card import print_plan
@@ -16,6 +16,7 @@ from trainfare.model.plan import Plan
 from trainfare.recommender.names import machine_name
 from trainfare.settings import read_settings
 from trainfare.units import format_duration, format_usd
+from trainfare.views.recommendation import plan_record
 
 app = typer.Typer(help="Stored plans: list, show.", no_args_is_help=True)
 
@@ -28,7 +29,7 @@ def list_command(json: Json = False, store: Store = None) -> None:
     for sentence in stored.damaged:
         print_note(f"note: {sentence}")
     if json:
-        print_json([plan_record(plan) for plan in stored.plans])
+        print_json([plan_record(plan, spell_arguments) for plan in stored.plans])
     elif stored.plans:
         _print_table(stored.plans)
     elif not stored.damaged:
@@ -45,7 +46,7 @@ def show_command(
 
     plan = show_plan(plan_id, settings=read_settings({"store": store}))
     if json:
-        print_json(plan_record(plan))
+        print_json(plan_record(plan, spell_arguments))
     else:
         made = f"plan {plan.id} of {plan.made_at:%Y-%m-%d %H:%M} UTC"
         print_plan(plan, (plan.chosen, *plan.runners_up), notes=[made])

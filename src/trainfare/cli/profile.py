@@ -10,7 +10,6 @@ from rich.table import Table
 from trainfare.app.profiling.options import ProfileOptions
 from trainfare.app.profiling.profile import ProfilingError, profile_command
 from trainfare.app.profiling.series import Trial, run_trials
-from trainfare.app.records import profile_record, trial_record
 from trainfare.cli.console import out, print_error, print_json, print_note
 from trainfare.cli.options import Json, Quiet, Store
 from trainfare.cli.parsing import parse_seconds, parse_whole_numbers
@@ -21,6 +20,7 @@ from trainfare.model.profile import Profile
 from trainfare.model.stability import PATIENCE, Stability, complete_epochs, stability_of, steady_interval
 from trainfare.settings import read_settings
 from trainfare.units import format_duration, format_large
+from trainfare.views.profile import profile_record, trial_record
 
 
 def profile(

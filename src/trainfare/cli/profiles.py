@@ -9,13 +9,13 @@ from rich.table import Table
 from rich.text import Text
 
 from trainfare.app.profiling.profiles import import_profile, list_profiles, remove_profiles, show_log, show_profile
-from trainfare.app.records import profile_record
 from trainfare.cli.console import out, print_json, print_note
 from trainfare.cli.options import Json, Store
 from trainfare.cli.profile_card import ago, iteration_time, print_card
 from trainfare.errors import UsageError
 from trainfare.model.profile import Profile
 from trainfare.settings import read_settings
+from trainfare.views.profile import profile_record
 
 app = typer.Typer(help="Stored profiles: list, show, remove, import.", no_args_is_help=True)
 

@@ -8,7 +8,7 @@ import typer
 from trainfare.app.figures import require_drawable
 from trainfare.app.recommending import recommend as app
 from trainfare.app.recommending.recommend import Recommendation
-from trainfare.app.records import recommendation_record
+from trainfare.cli.arguments import spell_arguments
 from trainfare.cli.console import print_json
 from trainfare.cli.options import (
     Boot,
@@ -36,6 +36,7 @@ from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Plan
 from trainfare.recommender.choose import best_per_machine
 from trainfare.settings import read_settings
+from trainfare.views.recommendation import recommendation_record
 
 SHOWN = 8
 """Lines of the table, unless all are asked for."""
@@ -138,7 +139,9 @@ def recommend(
         for path in files:
             figure.save(path)
     if json:
-        print_json(recommendation_record(found, every=show_all))
+        print_json(
+            recommendation_record(found.plan, found.profiles, found.estimates, every=show_all, spell=spell_arguments)
+        )
         return
 
     every = _every_line(found)

@@ -205,7 +205,7 @@ def _end_group(group: int | None) -> None:
 
 
 def _wait_until(condition: Callable[[], bool], seconds: float) -> bool:
-    """Whether the condition became true in time."""
+    """True if the condition became true in time."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

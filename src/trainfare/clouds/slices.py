@@ -69,7 +69,7 @@ def remove_slice(name: str) -> None:
 
 
 def is_slice(vm_type: VmType) -> bool:
-    """Whether the machine is a slice of this machine."""
+    """True if the machine is a slice of this machine."""
     return vm_type.provider == "local"
 
 

@@ -1,9 +1,13 @@
-"""The nouns: frozen, validated, with units in their names. A noun is a belief or a fact, never both.
+"""The nouns: frozen, validated, with units in their names. A noun is a prediction or a fact, never both.
 
-program   what the user runs            profile    facts measured in one short run of it
-machine   Gpu, VmType, Host             offer      a machine at a price on a day; Candidate
-interval  a value and how sure          estimate   a belief about a Candidate
-plan      Goal, Plan                    queue      Fleet, Job, State, Decision: what a scheduler sees and says
-schedule  which job ran where and when, and what it came to
-run       Run, Observation              document   JSON in and out, versioned
+program      the user's command                    profile      facts measured in one short run of it
+machine      Gpu, VmType, Host                     offer        a machine at a price on a day; Candidate, Commitment
+interval     a value with its uncertainty          estimate     the predicted time and cost of a Candidate
+bill         a provider's charges, line by line    scope        restrictions on candidates
+epochs       the number of epochs, by one rule     plan         Goal, Plan; reason, split: parts of a plan
+spot         availability and deadlines on spot    cluster      a parameter server and its workers
+catalog      rows of the price list, imports       submission   a training in the queue of a team
+queue        Fleet, Job, State, Decision           schedule     the jobs that ran, where, when, and their cost
+run          Run, Observation                      rented       a launched machine and the program on it
+document     JSON documents of nouns, versioned    checks       checks of fields
 """

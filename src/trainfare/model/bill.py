@@ -11,7 +11,7 @@ from trainfare.units import format_duration
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Billing:
-    """Time is charged in whole increments, and never less than the minimum."""
+    """Time is charged in full increments, and never less than the minimum."""
 
     increment_seconds: float = 1.0
     minimum_seconds: float = 0.0
@@ -41,11 +41,12 @@ class Terms:
     provider: str
     billing: Billing
     boot_seconds: Interval
-    """From the request until a login is possible; charged in full, though some providers start to count later."""
+    """The time from the request until a login is possible; charged in full, though some providers start to count
+    later."""
     disk_usd_per_gib_month: float = 0.0
     egress_usd_per_gib: float = 0.0
     free_egress_gib: float = 0.0
-    """Free each month for the account as a whole; how much of it is left is unknown."""
+    """Free each month for the account; the remaining part of it is unknown."""
     assumed: bool = False
     """The provider's own terms are unknown, and those of other providers are used instead."""
 

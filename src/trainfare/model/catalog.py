@@ -31,7 +31,7 @@ class OfferRow:
         return self.usd_per_hour or self.spot_usd_per_hour or 0.0
 
     def is_past(self, today: date) -> bool:
-        """Whether it can no longer be rented at this price."""
+        """True if it can no longer be rented at this price."""
         return self.retired_on is not None and self.retired_on <= today
 
 

@@ -104,7 +104,7 @@ class ClusterEstimate:
     """
 
     server: Server | None
-    """None: the workers sum their gradients among themselves; one worker trains alone."""
+    """The parameter server; None if the workers sum their gradients among themselves, or one worker trains alone."""
     worker: Worker
     workers: int
     seconds: Interval

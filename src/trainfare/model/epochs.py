@@ -49,7 +49,7 @@ class EpochsAnswer:
 
     @property
     def refused(self) -> bool:
-        """Whether the rule gives no number."""
+        """True if the rule gives no number."""
         return self.low is None
 
     @property

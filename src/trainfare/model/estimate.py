@@ -105,7 +105,7 @@ class Estimate:
             raise ValueError(f"the bill is {self.bill.usd.value} usd, not {self.usd.value} usd")
 
     def _has_valid_fields(self) -> bool:
-        """Whether it has a profile and positive numbers; those of an Interval are finite."""
+        """True if it has a profile and positive numbers; those of an Interval are finite."""
         every = self.checkpoint_every_seconds
         return (
             self.profile_id.isascii()
@@ -119,5 +119,5 @@ class Estimate:
 
     @property
     def fits(self) -> bool | None:
-        """Whether the training fits in memory; None if the needed memory is unknown."""
+        """True if the training fits in memory; None if the needed memory is unknown."""
         return None if self.memory is None else self.memory.verdict != "does not fit"

@@ -28,7 +28,7 @@ class Commitment:
     usd_per_hour: float = 0.0
     """Paid for each hour, in addition to the upfront payment."""
     held: bool = False
-    """Whether it is already paid for, so that a run adds nothing to the cost of the machine."""
+    """True if it is already paid for, so that a run adds nothing to the cost of the machine."""
     on_demand_usd_per_hour: float | None = None
     """The price of the same machine in the same region without a commitment; None if it is not offered."""
 
@@ -97,16 +97,16 @@ class Offer:
 
     @property
     def held(self) -> bool:
-        """Whether it is a commitment that is already paid for, used or not."""
+        """True if it is a commitment that is already paid for, used or not."""
         return self.commitment is not None and self.commitment.held
 
     @property
     def requires_commitment(self) -> bool:
-        """Whether its price requires committing to months of it first."""
+        """True if its price requires committing to months of it first."""
         return self.market == "reserved" and not self.held
 
     def rentable_on(self, day: date) -> bool:
-        """Whether it can still be rented on that day."""
+        """True if it can still be rented on that day."""
         return self.retired_on is None or day < self.retired_on
 
 

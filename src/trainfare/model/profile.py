@@ -24,7 +24,8 @@ OperationKind = Literal[
 ]
 
 Ending = Literal["enough", "finished", "interrupted", "failed", "stalled"]
-"""Why measuring ended: enough iterations were measured; the program finished, was interrupted, failed or stalled."""
+"""The reason why measuring ended: enough iterations were measured, or the program finished, was interrupted, failed or
+stalled."""
 
 Origin = Literal["probe", "code", "tensorboard", "hf", "keras-csv", "mlflow", "wandb", "csv"]
 """Measured by the probe, by our callback in the program's code, or read from the logs of a past run."""
@@ -79,7 +80,7 @@ class Operation:
     row: int | None = None
     """The number of elements over which a norm or a softmax reduces."""
     autocast: bool = False
-    """Whether an autocast keeps it in float32 while it runs others in a smaller dtype."""
+    """True if an autocast keeps it in float32 while it runs others in a smaller dtype."""
 
     def __post_init__(self) -> None:
         require_text(dtype=self.dtype)
@@ -173,7 +174,7 @@ class Profile:
     """The share of the measured time in which the GPU computed."""
     compile_seconds: float | None = None
     compile_cache_warm: bool | None = None
-    """Whether compiled code of an earlier run was reused; a rented machine has none."""
+    """True if compiled code of an earlier run was reused; a rented machine has none."""
 
     init_seconds: float | None = None
     iteration_seconds: tuple[float, ...] = ()

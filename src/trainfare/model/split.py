@@ -12,7 +12,7 @@ from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 
 MigrationBasis = Literal["measured", "assumed", "stated", "nothing"]
-"""How the time of one part of a migration is known: measured in the profile, assumed, stated by the user, or zero
+"""The basis of the time of one part of a migration: measured in the profile, assumed, stated by the user, or zero
 because there is nothing to do."""
 
 Quantity = Literal["usd", "seconds", "score"]
@@ -143,7 +143,7 @@ class EarlyTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlyTargetEstimate:
-    """When an early target is expected to be reached."""
+    """The epochs and the time until an early target is expected to be reached."""
 
     target: EarlyTarget
     epochs: Interval

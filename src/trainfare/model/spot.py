@@ -68,11 +68,11 @@ class ZoneHistory:
 
     zone: str
     losses: tuple[int, ...]
-    """How often an available machine was lost."""
+    """The number of times that an available machine was lost."""
     up_hours: tuple[float, ...]
     """The hours in which a machine was available."""
     returns: tuple[int, ...]
-    """How often a machine became available again."""
+    """The number of times that a machine became available again."""
     down_hours: tuple[float, ...]
     """The hours in which no machine was available."""
 
@@ -183,7 +183,7 @@ class SpotState:
     unsaved_seconds: float
     """Work that was done since the last checkpoint."""
     available: bool
-    """Whether a spot machine is available, or still runs if the training is on one."""
+    """True if a spot machine is available, or still runs if the training is on one."""
     since_seconds: float
     """The time since `available` last changed."""
     running: Running
@@ -217,9 +217,9 @@ class SpotRisk:
     deadline_seconds: float
     spot_only: Outcome
     with_fallback: Outcome
-    """On spot while the slack allows, then on demand; late only if on demand alone would be late."""
+    """Running on spot while the slack allows, then on demand; late only if on demand alone would be late."""
     on_demand: Outcome
-    """The same machine on demand from the beginning."""
+    """Running on demand on the same machine from the beginning."""
     fallback_at_seconds: float
     """The last moment to begin on demand if no work was saved until then; saved work postpones it by its length. 0 if
     the training must begin on demand at once."""

@@ -9,7 +9,7 @@ from trainfare.model.reason import Reason
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """What to train, by when, and the price of lateness.
+    """A training to run, its deadline, and the price of lateness.
 
     It states the request only: its time on each machine is estimated again whenever the queue is planned. A training
     that ends h hours late costs `late_usd_per_hour`·h; if that is zero, missing the deadline costs nothing.
@@ -22,7 +22,7 @@ class Submission:
     """The name of the program for people."""
     submitted_at: datetime
     epochs: int | None = None
-    """None: as many as its program and its profile say."""
+    """None: the number that its program and its profile give."""
     iterations_per_epoch: int | None = None
     """Stated by the user where the profile does not know it."""
     most_gpus: int | None = None

@@ -25,7 +25,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class PublishedTable:
     """The cells of one printed table, by row and column."""
 
     name: str
@@ -43,11 +43,11 @@ class Table:
 
 
 @cache
-def tables(document: str) -> dict[str, Table]:
+def tables(document: str) -> dict[str, PublishedTable]:
     """All tables of one document, by their names."""
-    found: dict[str, Table] = {}
+    found: dict[str, PublishedTable] = {}
     text = (files("trainfare.papers") / "published" / f"{document}.csv").read_text(encoding="utf-8")
     for line in csv.DictReader(text.splitlines()):
         cell = Cell(line["table"], line["row"], line["column"], line["printed"])
-        found.setdefault(cell.table, Table(cell.table, {})).cells[cell.row, cell.column] = cell
+        found.setdefault(cell.table, PublishedTable(cell.table, {})).cells[cell.row, cell.column] = cell
     return found

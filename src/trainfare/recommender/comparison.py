@@ -64,7 +64,7 @@ class Comparison:
     cheapest: tuple[WinningRange, ...]
     """The cheapest machine by number of epochs."""
     until_stable: StableComparison | None
-    """None if no profile was trained until it was stable."""
+    """The comparison of complete trainings; None if no profile was trained until it was stable."""
     remarks: tuple[Reason, ...]
 
 

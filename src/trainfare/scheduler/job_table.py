@@ -165,7 +165,7 @@ class EstimateTable:
             max_gpus = min(self._max_gpus(training), machine.gpus)
             for candidate in gpu_candidates(on_demand, training.batch_size, range(1, max_gpus + 1)):
                 wanted.append(candidate)
-                slots[id(candidate)] = Slot(machine.name, max(1, candidate.gpus_working))
+                slots[id(candidate)] = Slot(machine.name, max(1, candidate.working_gpus_per_node))
         for found in estimate(training, wanted):
             if found.fits is False:
                 self._out_of_memory.add(name)

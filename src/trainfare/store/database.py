@@ -33,12 +33,13 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
+        """A transaction that reads."""
         with translate_errors(self._location), self.engine.connect() as connection:
             yield connection
 
     @contextmanager
     def listing(self) -> Iterator[Connection]:
-        """Like `reading`; a damaged file is reported, since rows may be missing from the list."""
+        """A transaction that reads a list; a damaged file is reported, since rows may be missing from the list."""
         with self.reading() as connection:
             if (damage := self.file_damage(connection)) is not None:
                 self._damaged[damage] = None
@@ -46,6 +47,7 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
+        """A transaction that writes; an error inside the block undoes it."""
         with translate_errors(self._location), self._writer.begin() as connection:
             yield connection
 

@@ -44,7 +44,7 @@ def translate_errors(location: StoreLocation) -> Iterator[None]:
 
 
 def is_duplicate_key(error: IntegrityError) -> bool:
-    """Whether a key is taken; otherwise a row that is referred to is missing."""
+    """True if a key is taken; otherwise a row that is referred to is missing."""
     name = getattr(error.orig, "sqlite_errorname", None)
     if name is not None:
         return name in ("SQLITE_CONSTRAINT_PRIMARYKEY", "SQLITE_CONSTRAINT_UNIQUE")

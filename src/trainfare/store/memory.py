@@ -43,7 +43,7 @@ class MemoryTable(Generic[N]):
         self._removed.add(self.get(name).id)
 
     def has_stored(self, name: str) -> bool:
-        """Whether the noun was ever added, removed or not."""
+        """True if the noun was ever added, removed or not."""
         return name in self._nouns
 
 

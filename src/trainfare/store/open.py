@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from trainfare.store.database_errors import StoreLocation
 
 WAIT_SECONDS = 30.0
-"""How long to wait for another process that writes; one of our transactions takes milliseconds."""
+"""The longest wait for another process that writes; one of our transactions takes milliseconds."""
 
 _SMALLEST_FILE = 512
 """Bytes in the smallest page of SQLite. SQLite takes a shorter file for an empty one, and would overwrite it."""

@@ -17,7 +17,7 @@ _LOCK_NUMBER = 0x7261_696E_6661_7265
 
 
 def is_up_to_date(engine: Engine, location: StoreLocation, *, revisions: tuple[str, ...] = REVISIONS) -> bool:
-    """Whether the store has the newest schema: one small query. `StoreError` if this version must not touch it."""
+    """True if the store has the newest schema: one small query. `StoreError` if this version must not touch it."""
     with engine.connect() as connection:
         return _revision(connection, location, revisions) == revisions[-1]
 

@@ -10,7 +10,8 @@ from trainfare.views.values import Values, integer, number, optional_number, opt
 
 def cluster_name(cluster: ClusterEstimate | RatedCluster | Cluster) -> str:
     """`4 × g4dn.xlarge behind m4.large`, `4 × g4dn.xlarge, no server`, `1 × g4dn.xlarge alone`."""
-    return _cluster(cluster.workers, cluster.worker.name, cluster.server and cluster.server.name)
+    server = None if cluster.server is None else cluster.server.name
+    return _cluster(cluster.workers, cluster.worker.name, server)
 
 
 def _cluster(workers: int, worker: str, server: str | None) -> str:

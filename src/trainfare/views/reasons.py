@@ -18,8 +18,9 @@ def python_arguments(arguments: Mapping[str, Scalar]) -> str:
 
 
 def sentence(reason: Reason, spell: SpellArguments = python_arguments) -> str:
-    """The reason as one plain sentence without a full stop."""
-    return _SENTENCES[reason.code](reason, spell)
+    """The reason as one plain sentence without a full stop; only its code if a later release stored it."""
+    find = _SENTENCES.get(reason.code)
+    return reason.code if find is None else find(reason, spell)
 
 
 def _text(values: Values) -> str:

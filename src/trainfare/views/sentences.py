@@ -6,7 +6,7 @@ from trainfare.model.reason import Reason, Scalar
 from trainfare.views.values import Values
 
 SpellArguments = Callable[[Mapping[str, Scalar]], str]
-"""Spells arguments that would change a result: `spot=True` in Python, `--spot` on the command line."""
+"""Spells arguments that would change a result: `spot=True` in Python, a flag on the command line."""
 
 Sentence = Callable[[Reason, SpellArguments], str]
 """Returns a reason as one plain sentence without a full stop."""

@@ -8,7 +8,7 @@ import pytest
 
 from tests.makers import make_plan, make_profile
 from trainfare.app.profiling.profiles import import_profile, list_profiles, remove_profiles, show_log, show_profile
-from trainfare.app.records import profile_record
+from trainfare.views.profile import profile_record
 from trainfare.errors import NotFoundError, UsageError
 from trainfare.settings import Settings
 from trainfare.store.logs import save_log
@@ -129,7 +129,7 @@ RECORD = profile_record(make_profile())
         ('{"kind": "profile"}', "no version"),
         (json.dumps(RECORD | {"version": 99}), "newer trainfare"),
         (json.dumps(RECORD | {"iteration_seconds": [-1.0]}), "iteration_seconds must be positive"),
-        (json.dumps(RECORD | {"batch_size": "many"}), "batch_size"),
+        (json.dumps(RECORD | {"micro_batch_size": "many"}), "micro_batch_size"),
         (json.dumps(RECORD | {"id": "../../etc"}), "is not a valid id"),
         (json.dumps(RECORD | {"id": "p\x1b[31m"}), "is not a valid id"),
         ("[" * 100_000, "cannot be imported"),

@@ -30,7 +30,7 @@ def test_programs_that_agree_on_a_gpu_are_believed_of_it() -> None:
     found = learn_corrections([seen(1.4, program=f"p{i}.py") for i in range(8)])
     assert found.corrections.factor("T4") == pytest.approx(1.4, rel=0.05)
     assert found.helps
-    assert found.corrections.doubt["T4"] < 0.5
+    assert found.corrections.remaining_deviation["T4"] < 0.5
 
 
 def test_a_program_slow_everywhere_is_not_blamed_on_the_gpus() -> None:
@@ -45,8 +45,8 @@ def test_corrections_that_do_not_help_programs_left_out_say_so() -> None:
 def test_absurd_rows_are_set_aside_and_change_nothing() -> None:
     honest = [seen(1.2, program=f"p{i}.py") for i in range(4)]
     found = learn_corrections([*honest, seen(80.0, program="evil.py", profile_id="p666")])
-    assert [aside.seen.profile_id for aside in found.set_aside] == ["p666"]
-    assert "was it measured on that GPU" in found.set_aside[0].why
+    assert [rejected.run.profile_id for rejected in found.rejected] == ["p666"]
+    assert "Check that it was measured on T4" in found.rejected[0].reason
     assert found.corrections == learn_corrections(honest).corrections
 
 
@@ -54,7 +54,7 @@ def test_a_row_unlike_all_others_on_its_gpu_is_set_aside() -> None:
     rows = [seen(1.2 + 0.01 * i, program=f"p{i}.py") for i in range(6)]
     believed, aside = reject_implausible_runs([*rows, seen(3.0, program="busy.py")])
     assert len(believed) == 6
-    assert "for the other profiles on T4" in aside[0].why
+    assert "the other profiles on T4" in aside[0].reason
 
 
 def test_repeating_a_row_gives_it_no_more_weight() -> None:

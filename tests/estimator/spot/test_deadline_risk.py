@@ -1,4 +1,4 @@
-"""Being late, and what going over to on demand costs: against trainings that are run on random markets."""
+"""The deadline risk and the cost of changing to on demand, compared with trainings on simulated markets."""
 
 from dataclasses import replace
 from functools import cache
@@ -13,12 +13,12 @@ from benchmarks.spot_replay import Zone, run
 from tests.makers import make_candidate, make_estimate, make_offer
 from tests.spot_makers import HOUR, make_availability, make_training, make_zone
 from trainfare.estimator.spot.deadline_risk import (
-    probability_above,
-    late_probability,
-    spot_only_outcome,
     cheapest_actions,
-    spot_risk,
     fallback_outcome,
+    late_probability,
+    probability_above,
+    spot_only_outcome,
+    spot_risk,
     work_quantiles,
 )
 from trainfare.model.estimate import Estimate, Phase
@@ -45,41 +45,41 @@ def ran(training: SpotTraining, policy: Policy, availability: Availability) -> l
 
 @pytest.mark.parametrize("availability", [GOOD, BAD], ids=["good", "bad"])
 @pytest.mark.parametrize("training", [TRAINING, TIGHT], ids=["long", "tight"])
-def test_spot_alone_is_late_as_often_as_trainings_on_a_random_market(
-    training: SpotTraining, availability: Availability
-) -> None:
+def test_spot_only_outcome_agrees_with_simulated_markets(training: SpotTraining, availability: Availability) -> None:
     runs = ran(training, spot_only, availability)
-    said = spot_only_outcome(training, availability)
-    assert said.late == pytest.approx(fmean(seconds > training.deadline_seconds for _, seconds, _ in runs), abs=0.06)
-    assert said.usd == pytest.approx(fmean(usd for usd, _, _ in runs), rel=0.03)
-    assert said.seconds == pytest.approx(fmean(seconds for _, seconds, _ in runs), rel=0.08)
+    predicted = spot_only_outcome(training, availability)
+    assert predicted.late == pytest.approx(
+        fmean(seconds > training.deadline_seconds for _, seconds, _ in runs), abs=0.06
+    )
+    assert predicted.usd == pytest.approx(fmean(usd for usd, _, _ in runs), rel=0.03)
+    assert predicted.seconds == pytest.approx(fmean(seconds for _, seconds, _ in runs), rel=0.08)
 
 
 @pytest.mark.parametrize("availability", [GOOD, BAD], ids=["good", "bad"])
 @pytest.mark.parametrize("training", [TRAINING, TIGHT], ids=["long", "tight"])
-def test_going_over_in_time_costs_what_it_costs_on_a_random_market(
-    training: SpotTraining, availability: Availability
-) -> None:
+def test_fallback_outcome_agrees_with_simulated_markets(training: SpotTraining, availability: Availability) -> None:
     runs = ran(training, greedy(training), availability)
-    said = fallback_outcome(training, availability)
-    assert said.usd == pytest.approx(fmean(usd for usd, _, _ in runs), rel=0.05)
-    assert said.fallback == pytest.approx(fmean(used for _, _, used in runs), abs=0.06)
+    predicted = fallback_outcome(training, availability)
+    assert predicted.usd == pytest.approx(fmean(usd for usd, _, _ in runs), rel=0.05)
+    assert predicted.fallback == pytest.approx(fmean(used for _, _, used in runs), abs=0.06)
     assert all(seconds <= training.deadline_seconds for _, seconds, _ in runs)
 
 
-def test_the_cheapest_action_is_cheaper_on_a_random_market_and_costs_what_is_said() -> None:
-    ahead = cheapest_actions(TIGHT, BAD)
-    ours = ran(TIGHT, guarded(TIGHT, ahead.cheapest), BAD)
+def test_cheapest_actions_are_cheaper_than_greedy_and_their_cost_is_predicted() -> None:
+    table = cheapest_actions(TIGHT, BAD)
+    ours = ran(TIGHT, guarded(TIGHT, table.cheapest), BAD)
     assert all(seconds <= TIGHT.deadline_seconds for _, seconds, _ in ours)
     paid = fmean(usd for usd, _, _ in ours)
     assert paid < fmean(usd for usd, _, _ in ran(TIGHT, greedy(TIGHT), BAD))
-    assert ahead.outcome.usd == pytest.approx(paid, rel=0.05)
+    assert table.outcome.usd == pytest.approx(paid, rel=0.05)
 
 
-def test_finer_slots_hardly_change_it() -> None:
-    coarse, fine = (fallback_outcome(TRAINING, BAD, steps=steps) for steps in (200, 800))
+def test_finer_slots_hardly_change_the_result() -> None:
+    coarse, fine = (fallback_outcome(TRAINING, BAD, slots=slots) for slots in (200, 800))
     assert coarse.usd == pytest.approx(fine.usd, rel=0.02)
-    assert late_probability(TRAINING, [BAD], steps=200) == pytest.approx(late_probability(TRAINING, [BAD], steps=800), abs=0.02)
+    assert late_probability(TRAINING, [BAD], slots=200) == pytest.approx(
+        late_probability(TRAINING, [BAD], slots=800), abs=0.02
+    )
 
 
 rates = st.tuples(*(st.floats(0.01, 3),) * 4)
@@ -87,68 +87,70 @@ rates = st.tuples(*(st.floats(0.01, 3),) * 4)
 
 @settings(max_examples=15, deadline=None)
 @given(rates, rates, st.floats(1.05, 3), st.floats(0.1, 1.9))
-def test_more_time_never_makes_it_later_and_more_work_never_earlier(
+def test_later_deadline_lowers_the_risk_and_more_work_raises_it(
     lost: tuple[float, ...], back: tuple[float, ...], room: float, more: float
 ) -> None:
     market = [make_availability(lost_per_hour=lost, return_per_hour=back)]
     training = make_training(deadline_seconds=room * 12.1 * HOUR)
-    late = late_probability(training, market, steps=100)
+    late = late_probability(training, market, slots=100)
     longer = replace(training, deadline_seconds=(1 + more) * training.deadline_seconds)
     harder = replace(training, work_seconds=(1 + more) * training.work_seconds)
-    assert 0 <= late_probability(longer, market, steps=100) <= late + 0.02
-    assert late - 0.02 <= late_probability(harder, market, steps=100) <= 1
+    assert 0 <= late_probability(longer, market, slots=100) <= late + 0.02
+    assert late - 0.02 <= late_probability(harder, market, slots=100) <= 1
 
 
 @settings(max_examples=15, deadline=None)
 @given(rates, rates, st.floats(1.05, 3))
-def test_the_best_is_no_dearer_than_greedy_which_is_no_dearer_than_all_on_demand_and_a_start(
+def test_best_rule_costs_at_most_greedy_and_at_most_on_demand(
     lost: tuple[float, ...], back: tuple[float, ...], room: float
 ) -> None:
     availability = make_availability(lost_per_hour=lost, return_per_hour=back)
     training = make_training(deadline_seconds=room * 12.1 * HOUR)
-    best, rule = cheapest_actions(training, availability, steps=100).outcome, fallback_outcome(training, availability, steps=100)
-    straight = 3.0 * (training.work_seconds + training.start_seconds) / HOUR
-    assert best.usd <= rule.usd + 1e-9
-    assert training.work_seconds / HOUR <= best.usd <= straight + 1e-6
+    best = cheapest_actions(training, availability, slots=100).outcome
+    greedy_outcome = fallback_outcome(training, availability, slots=100)
+    on_demand_usd = 3.0 * (training.work_seconds + training.start_seconds) / HOUR
+    assert best.usd <= greedy_outcome.usd + 1e-9
+    assert training.work_seconds / HOUR <= best.usd <= on_demand_usd + 1e-6
 
 
-def test_what_is_never_lost_is_in_time_and_what_cannot_be_in_time_is_late() -> None:
+def test_machine_that_is_never_lost_is_in_time_and_an_impossible_deadline_is_missed() -> None:
     always = make_availability(lost_per_hour=(0.0,) * 4, return_per_hour=(1e6,) * 4)
     assert always.share == 1.0
     assert late_probability(TRAINING, [always]) == pytest.approx(0, abs=1e-3)
     assert late_probability(make_training(deadline_seconds=11 * HOUR), [always]) == 1.0
 
 
-def test_a_deadline_far_away_is_kept_on_spot_at_the_price_of_spot() -> None:
+def test_distant_deadline_is_met_on_spot_at_the_price_of_spot() -> None:
     training = make_training(work_seconds=HOUR, deadline_seconds=2000 * HOUR, start_seconds=60.0)
-    alone, backed = spot_only_outcome(training, GOOD, steps=150), cheapest_actions(training, GOOD, steps=150).outcome
-    assert alone.late == pytest.approx(0, abs=1e-3)
-    assert backed.fallback == pytest.approx(0, abs=1e-3)
-    assert alone.usd == pytest.approx(1.1, rel=0.15)
-    assert backed.usd <= alone.usd * 1.001
+    spot_alone = spot_only_outcome(training, GOOD, slots=150)
+    with_fallback = cheapest_actions(training, GOOD, slots=150).outcome
+    assert spot_alone.late == pytest.approx(0, abs=1e-3)
+    assert with_fallback.fallback == pytest.approx(0, abs=1e-3)
+    assert spot_alone.usd == pytest.approx(1.1, rel=0.15)
+    assert with_fallback.usd <= spot_alone.usd * 1.001
 
 
-def test_several_zones_are_weighed_by_what_is_known_of_them() -> None:
+def test_zones_are_averaged_by_weight() -> None:
     good, bad = (late_probability(TRAINING, [each]) for each in (GOOD, BAD))
     both = late_probability(TRAINING, [replace(GOOD, weight=3.0), BAD])
     assert good < both < bad
     assert both == pytest.approx((3 * good + bad) / 4)
 
 
-def test_doubt_about_the_work_is_doubt_about_the_deadline() -> None:
+def test_uncertain_work_raises_the_risk() -> None:
     roomy = make_training(deadline_seconds=20 * HOUR)
-    sure = late_probability(roomy, [GOOD])
-    assert late_probability(roomy, [GOOD], work=Interval.within_factor(12 * HOUR, 2)) > sure
+    exact = late_probability(roomy, [GOOD])
+    assert late_probability(roomy, [GOOD], work=Interval.within_factor(12 * HOUR, 2)) > exact
     points = work_quantiles(Interval.within_factor(100.0, 2))
     assert points[4] == pytest.approx(100.0)
     assert list(points) == sorted(points)
 
 
-def test_the_ends_of_an_interval_are_passed_as_often_as_it_says() -> None:
-    belief = Interval(value=100.0, low=80.0, high=150.0)
-    assert probability_above(belief, 150.0) == pytest.approx(0.05, abs=1e-9)
-    assert probability_above(belief, 80.0) == pytest.approx(0.95, abs=1e-9)
-    assert probability_above(belief, 100.0) == pytest.approx(0.5)
+def test_probability_above_the_ends_of_an_interval_follows_its_confidence() -> None:
+    interval = Interval(value=100.0, low=80.0, high=150.0)
+    assert probability_above(interval, 150.0) == pytest.approx(0.05, abs=1e-9)
+    assert probability_above(interval, 80.0) == pytest.approx(0.95, abs=1e-9)
+    assert probability_above(interval, 100.0) == pytest.approx(0.5)
     assert (probability_above(Interval.exactly(5.0), 4.0), probability_above(Interval.exactly(5.0), 5.0)) == (1.0, 0.0)
 
 
@@ -172,28 +174,28 @@ def estimated(market: Market, usd_per_hour: float, *, factor: float = 1.1) -> Es
 MARKET = SpotMarket(zones=(GOOD, BAD), pooled=GOOD, source="two zones")
 
 
-def test_an_estimate_on_spot_has_a_risk_and_a_way_out() -> None:
+def test_risk_of_an_estimate_on_spot_with_and_without_fallback() -> None:
     goal = Goal(deadline_seconds=18 * HOUR)
     risk = spot_risk(estimated("spot", 1.0), estimated("on_demand", 3.0), goal, MARKET)
     assert 0.1 < risk.spot_only.late < 0.9
-    assert risk.fallback_outcome.late < 0.01
-    assert risk.spot_only.usd < risk.fallback_outcome.usd < risk.on_demand.usd
-    # 18 h less a start of 5 min less 12 h and a tenth more
+    assert risk.with_fallback.late < 0.01
+    assert risk.spot_only.usd < risk.with_fallback.usd < risk.on_demand.usd
+    # 18 h minus a start of 5 min minus 12 h and 10% more
     assert risk.fallback_at_seconds == pytest.approx(18 * HOUR - 300 - 13.2 * HOUR)
     assert risk.spot_only.seconds > 14 * HOUR
 
 
-def test_a_deadline_without_slack_begins_on_demand() -> None:
+def test_training_without_slack_begins_on_demand() -> None:
     goal = Goal(deadline_seconds=13 * HOUR)
     risk = spot_risk(estimated("spot", 1.0), estimated("on_demand", 3.0), goal, MARKET)
     assert risk.fallback_at_seconds == 0
-    assert (risk.fallback_outcome.usd, risk.fallback_outcome.fallback) == (risk.on_demand.usd, 1.0)
-    surer = spot_risk(
+    assert (risk.with_fallback.usd, risk.with_fallback.fallback) == (risk.on_demand.usd, 1.0)
+    higher_confidence = spot_risk(
         estimated("spot", 1.0), estimated("on_demand", 3.0), Goal(deadline_seconds=15 * HOUR, confidence=0.99), MARKET
     )
-    assert 0 < surer.fallback_at_seconds < 15 * HOUR - 300 - 13.2 * HOUR
+    assert 0 < higher_confidence.fallback_at_seconds < 15 * HOUR - 300 - 13.2 * HOUR
 
 
-def test_without_a_deadline_there_is_no_risk_of_missing_it() -> None:
+def test_goal_without_a_deadline_is_refused() -> None:
     with pytest.raises(ValueError, match="deadline"):
         spot_risk(estimated("spot", 1.0), estimated("on_demand", 3.0), Goal(), MARKET)

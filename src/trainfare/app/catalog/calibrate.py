@@ -147,15 +147,13 @@ def _read_tables(folder: Path) -> Measurements:
     return found
 
 
-def _observed_runs(
-    profiles: Sequence[Profile], catalog: Catalog, calibration: Calibration
-) -> Iterator[ObservedRun]:
+def _observed_runs(profiles: Sequence[Profile], catalog: Catalog, calibration: Calibration) -> Iterator[ObservedRun]:
     """The predicted and the measured iteration of every profile on one GPU with operations, without waits for data."""
     for profile in profiles:
         gpu = catalog.find_gpu(profile.host.gpu) if profile.device == "cuda" and profile.host.gpu else None
         if gpu is None or not profile.operations or not profile.steady_iteration_seconds or profile.world_size > 1:
             continue
-        observed = measured_times(profile).later.value - profile.usual_data_wait_seconds
+        observed = measured_times(profile).later.value - profile.median_data_wait_seconds
         predicted = step_seconds(profile.operations, [gpu], calibration.physics)[0].seconds
         if observed > 0 and predicted > 0:
             yield ObservedRun(

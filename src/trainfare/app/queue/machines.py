@@ -94,7 +94,7 @@ def _gpu_shares(estimates: Iterable[Estimate]) -> Iterator[Estimate]:
     for estimate in estimates:
         gpus = estimate.candidate.offer.vm_type.gpus
         if gpus > 1:
-            yield replace(estimate, usd=estimate.usd * (estimate.candidate.gpus_working / gpus))
+            yield replace(estimate, usd=estimate.usd * (estimate.candidate.working_gpus_per_node / gpus))
 
 
 def _one_and_all(offer: Offer, max_gpus: int | None) -> tuple[int, ...]:

@@ -30,7 +30,7 @@ from trainfare.model.cluster import (
 from trainfare.model.machine import VmType
 from trainfare.model.offer import Offer
 from trainfare.model.profile import Profile
-from trainfare.model.reason import Reason
+from trainfare.model.reason import Reason, Scalar
 from trainfare.recommender.clusters.fc2 import (
     FILL,
     cost_opt,
@@ -372,7 +372,7 @@ def _remarks(prediction: _Prediction, rated: Sequence[RatedCluster], types: Sequ
         if each.estimate is None and each.worker.name not in unknown
     }
     for workers, worker in counts:
-        values = {"workers": workers, "worker": worker, "most": MAX_WORKERS}
+        values: dict[str, Scalar] = {"workers": workers, "worker": worker, "most": MAX_WORKERS}
         yield Reason(topic="assumptions", code="worker_count_not_predicted", values=values)
     if prediction.length_reason is not None:
         yield prediction.length_reason
@@ -389,5 +389,5 @@ def _require_known_workers(stated: Mapping[str, float], wanted: Mapping[str, flo
 def _server_reasons(server: Server, possible: Sequence[Server]) -> tuple[Reason, ...]:
     if len(possible) == 1:
         return ()
-    values = {"server": server.name, "servers": len(possible), "mbps": server.mbps}
+    values: dict[str, Scalar] = {"server": server.name, "servers": len(possible), "mbps": server.mbps}
     return (Reason(topic="why", code="widest_server", values=values),)

@@ -203,7 +203,7 @@ def _advice(prediction: Prediction, profiles: Sequence[Profile]) -> Iterator[str
         workers = max(1, prediction.gpus * prediction.nodes)
         advice = accumulation(profiles, vm_type, prediction.batch_size, gpus=workers)
         if advice is not None and advice.steps > 1:
-            steps = f"{advice.steps} accumulated steps of {plural(advice.per_gpu, 'sample')} per GPU"
+            steps = f"{advice.steps} accumulated steps of {plural(advice.micro_batch_size, 'sample')} per GPU"
             yield f"{steps} make the same batch and fit"
     if prediction.basis == "extrapolated" and vm_type.provider != ANY_PROVIDER:
         yield f"a profile taken on {vm_type.key} would replace this extrapolation by a measurement"

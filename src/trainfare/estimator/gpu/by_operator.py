@@ -102,9 +102,7 @@ def transferred_seconds(target: Gpu, step: StepBreakdown, source: Gpu, fit: Tran
     )
 
 
-def _expected(
-    by_class: Mapping[str, float], source: Gpu, target: Gpu, offsets: Offsets
-) -> dict[str, float]:
+def _expected(by_class: Mapping[str, float], source: Gpu, target: Gpu, offsets: Offsets) -> dict[str, float]:
     """D_c · e^{p_c + e'_c − e_c}."""
     return {kind: d * math.exp(_prior_with_offsets(kind, source, target, offsets)) for kind, d in by_class.items()}
 
@@ -186,9 +184,7 @@ def _setting_pairs(rows: Iterable[StepBreakdown]) -> _SettingPairs:
     return found
 
 
-def _fit_pair(
-    own: Sequence[_StepPair], source: Gpu, target: Gpu, offsets: Offsets
-) -> PairFit:
+def _fit_pair(own: Sequence[_StepPair], source: Gpu, target: Gpu, offsets: Offsets) -> PairFit:
     curves = {}
     for kind in sorted({kind for here, _ in own for kind in here.by_class}):
         rows = [(a, b) for a, b in own if _comparable(kind, a, b)]

@@ -200,7 +200,8 @@ class ClusterPredictor:
             parts = _measured_parts(measured, t1, facts.q, facts.n)
         else:
             terms = self._sync_terms or facts.sync_terms(t1)
-            parts = _StepParts(t1 * self._slowdown, *terms)
+            crowding, straggling = self._slowdown
+            parts = _StepParts(t1 * crowding * straggling, *terms)
             if measured is not None:
                 parts = parts.scaled(_one_node_correction(measured, t1, facts))
         return _corrected(parts, facts.fit, facts.gpu.name, self._placement, self._gradient_seconds)
@@ -255,12 +256,13 @@ class _ClusterFacts(NamedTuple):
     half: bool
 
     def parts(self, single_gpu_seconds: float) -> _StepParts:
-        return _StepParts(single_gpu_seconds * self.slowdown(), *self.sync_terms(single_gpu_seconds))
+        crowding, straggling = self.slowdown()
+        return _StepParts(single_gpu_seconds * crowding * straggling, *self.sync_terms(single_gpu_seconds))
 
-    def slowdown(self) -> float:
-        """G/t₁ of the formula: crowding and straggling."""
+    def slowdown(self) -> tuple[float, float]:
+        """The two factors of G/t₁ in the formula: crowding and straggling."""
         crowding = 1 + self.fit.crowding[link_of(self.gpu)] * (self.q - 1)
-        return crowding * (1 + self.fit.straggling * math.log(self.q * self.n))
+        return crowding, 1 + self.fit.straggling * math.log(self.q * self.n)
 
     def sync_terms(self, single_gpu_seconds: float) -> tuple[float, float, float]:
         """Y_in, Y_out and γ of the formula; `single_gpu_seconds` counts only where the gradient is not known."""
@@ -316,8 +318,8 @@ def _measured_parts(measured: RingFit, single_gpu_seconds: float, q: float, n: i
     everywhere = GpuPlacement(nodes=n, gpus=gpus_on_node * n)
     inside = measured.sync_seconds(GpuPlacement(nodes=1, gpus=gpus_on_node))
     sync = measured.sync_seconds(everywhere)
-    slowdown = (1 + measured.crowding * (q - 1)) * (1 + measured.straggling * math.log(q * n))
-    return _StepParts(single_gpu_seconds * slowdown, min(inside, sync), max(sync - inside, 0.0), measured.gamma)
+    gradient = single_gpu_seconds * (1 + measured.crowding * (q - 1)) * (1 + measured.straggling * math.log(q * n))
+    return _StepParts(gradient, min(inside, sync), max(sync - inside, 0.0), measured.gamma)
 
 
 def _one_node_correction(measured: RingFit, single_gpu_seconds: float, facts: _ClusterFacts) -> float:

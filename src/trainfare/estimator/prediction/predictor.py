@@ -129,9 +129,7 @@ class StepTimePredictor:
         if models is None or gpu is None or size is None or size < workers:
             return None
         samples_per_gpu = max(1, round(per_gpu_batch(size, gpus=workers)))
-        runs = [
-            p for p in index.on_machine(vm_type) if p.world_size == 1 and p.micro_batch_size == samples_per_gpu
-        ]
+        runs = [p for p in index.on_machine(vm_type) if p.world_size == 1 and p.micro_batch_size == samples_per_gpu]
         single = predict_from_runs(runs) if runs else self._on_single_gpu(vm_type, samples_per_gpu)
         if single is None:
             return None

@@ -80,9 +80,7 @@ def predict_on_other_slice(index: ProfileIndex, vm_type: VmType, batch_size: int
         seconds=predict_iteration(CpuSlice.of_cores(cores), [slice_ for _, slice_ in measured]),
         basis="scaled",
         profile=measured[0][0],
-        evidence=(
-            MeasuredOnSlices(slices=tuple(profile.host.vm_type for profile, _ in measured), cores=cores),
-        ),
+        evidence=(MeasuredOnSlices(slices=tuple(profile.host.vm_type for profile, _ in measured), cores=cores),),
     )
 
 

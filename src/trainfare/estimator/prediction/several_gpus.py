@@ -15,7 +15,13 @@ from trainfare.model.profile import Profile
 
 
 def predict_several_gpus(
-    single: PredictedIteration, cluster: ClusterPredictor, ring: RingFit | None, *, nodes: int, gpus: int, samples_per_gpu: int
+    single: PredictedIteration,
+    cluster: ClusterPredictor,
+    ring: RingFit | None,
+    *,
+    nodes: int,
+    gpus: int,
+    samples_per_gpu: int,
 ) -> PredictedIteration:
     """One iteration of `nodes` × `gpus` GPUs, from the iteration of a single one with its share of the batch.
 

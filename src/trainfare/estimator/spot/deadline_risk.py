@@ -148,7 +148,7 @@ def spot_risk(estimate: Estimate, on_demand: Estimate, goal: Goal, market: SpotM
     nodes, work = estimate.candidate.nodes, work_interval(estimate)
     training = spot_training(estimate, on_demand, deadline_seconds=goal.deadline_seconds)
     zones = [a.for_nodes(nodes) for a in market.zones]
-    reserve = work.at(goal.confidence).high - work.value
+    reserve = work.at_confidence(goal.confidence).high - work.value
     with_reserve = replace(training, deadline_seconds=max(1.0, goal.deadline_seconds - reserve))
     late = probability_above(on_demand.seconds, goal.deadline_seconds)
     on_demand_outcome = Outcome(usd=on_demand.usd.value, seconds=on_demand.seconds.value, late=late, fallback=1.0)

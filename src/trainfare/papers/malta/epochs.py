@@ -19,7 +19,7 @@ from trainfare.papers.malta.page import (
     where,
 )
 from trainfare.papers.printed import Printed
-from trainfare.papers.published import Cell, Table
+from trainfare.papers.published import Cell, PublishedTable
 from trainfare.papers.row import Row
 from trainfare.units import SECONDS_PER_HOUR
 
@@ -160,14 +160,14 @@ def exhaustive_usd(machine: str) -> Interval:
     return cost_usd(times, usd_per_hour=usd_per_hour()[machine], runs=RUNS["malta-4.1"])
 
 
-def total(page: Table, column: str) -> Printed:
+def total(page: PublishedTable, column: str) -> Printed:
     summed = Printed.exactly(0.0)
     for machine in MACHINES:
         summed = summed + page.number(machine, column)
     return summed
 
 
-def saved_pct(page: Table, column: str, *, of: str) -> Printed:
+def saved_pct(page: PublishedTable, column: str, *, of: str) -> Printed:
     """From the totals as they are printed; the range comes from their ends."""
     mine, all_of_it = page.number("Total", column), page.number("Total", of)
     ends = [

@@ -2,7 +2,7 @@
 
 from trainfare.model.interval import Interval
 from trainfare.papers.printed import Printed
-from trainfare.papers.published import Table, tables
+from trainfare.papers.published import PublishedTable, tables
 
 MACHINES = ("p2.xlarge", "p2.8xlarge", "p2.16xlarge", "p3.2xlarge", "p3.8xlarge", "p3.16xlarge")
 BATCH_SIZES = (256, 512, 1024, 2048)
@@ -15,7 +15,7 @@ MNIST_SAMPLES = 50_000
 """Section 5.4."""
 
 
-def table(name: str) -> Table:
+def table(name: str) -> PublishedTable:
     return tables("malta")[name]
 
 
@@ -24,7 +24,7 @@ def where(row: str, column: str) -> str:
     return f"{row}: {column}"
 
 
-def seconds(source: Table, row: str, column: str) -> Interval:
+def seconds(source: PublishedTable, row: str, column: str) -> Interval:
     return source.number(row, column).interval
 
 

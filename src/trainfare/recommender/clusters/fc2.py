@@ -23,7 +23,7 @@ from dataclasses import replace
 from trainfare.errors import InfeasibleError
 from trainfare.model.checks import require_positive
 from trainfare.model.cluster import Algorithm, Cluster, ClusterLimit, ConsideredWorker, Server, Worker
-from trainfare.model.reason import Reason
+from trainfare.model.reason import Reason, Scalar
 from trainfare.units import SECONDS_PER_HOUR, format_number, format_usd
 
 FILL = 0.95
@@ -36,12 +36,12 @@ def widest_server(servers: Sequence[Server]) -> Server:
 
 
 def cost_opt(server: Server, workers: Sequence[Worker], limit: ClusterLimit) -> Cluster:
-    """As many workers of the cheapest type as the limit allows. The bandwidth is ignored."""
+    """The cheapest type, with as many workers as the limit allows. The bandwidth is ignored."""
     return _by_price("cost-opt", server, sorted(workers, key=lambda worker: worker.usd_per_hour), limit)
 
 
 def time_opt(server: Server, workers: Sequence[Worker], limit: ClusterLimit) -> Cluster:
-    """As many workers of the most expensive type as the limit allows: a higher price is taken as a higher speed. The
+    """The most expensive type, with as many workers as the limit allows: a higher price is taken as a higher speed. The
     bandwidth is ignored."""
     return _by_price("time-opt", server, _most_expensive_first(workers), limit)
 
@@ -145,7 +145,7 @@ def _reasons(cluster: Cluster) -> Iterator[Reason]:
 def _network_reason(cluster: Cluster) -> Reason:
     server, worker = cluster.server, cluster.worker
     chosen = next(each for each in cluster.considered if each.worker == worker)
-    others = tuple(
+    others: tuple[dict[str, Scalar], ...] = tuple(
         {"worker": each.worker.name, "workers": each.workers}
         for each in cluster.considered
         if each is not chosen and each.workers

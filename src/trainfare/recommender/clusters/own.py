@@ -113,7 +113,7 @@ def _values(prefix: str, one: ClusterEstimate) -> dict[str, str | int | float | 
     return {
         f"{prefix}_workers": one.workers,
         f"{prefix}_worker": one.worker.name,
-        f"{prefix}_server": one.server and one.server.name,
+        f"{prefix}_server": None if one.server is None else one.server.name,
         f"{prefix}_seconds": one.seconds.value,
         f"{prefix}_usd": one.usd.value,
     }
@@ -141,4 +141,4 @@ def _rate(
 
 
 def _key(server: Server | None, worker: Worker, workers: int) -> ClusterKey:
-    return server and server.name, worker.name, workers
+    return None if server is None else server.name, worker.name, workers

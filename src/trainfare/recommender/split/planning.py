@@ -78,7 +78,7 @@ class SplitTraining:
     profile: Profile
     work: TrainingWork
     iterations_per_epoch: int
-    """Of a complete epoch; those of `work` are an average if the last epoch is shorter."""
+    """The iterations of a complete epoch; those of `work` are an average if the last epoch is shorter."""
 
     @property
     def epochs(self) -> int:

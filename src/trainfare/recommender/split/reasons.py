@@ -6,6 +6,7 @@ from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Goal
 from trainfare.model.reason import Reason, Scalar
 from trainfare.model.split import Migration, Segment, SplitPlan
+from trainfare.recommender.explain.codes import limit_values
 from trainfare.recommender.names import candidate_name
 from trainfare.recommender.split.search import MachineCost, Split
 from trainfare.recommender.split.shortlist import STARTUP_PHASES
@@ -36,7 +37,7 @@ def no_split_reason(
     best: Split | None, machines: Sequence[MachineCost], single_machine: Estimate | None, goal: Goal
 ) -> Reason:
     """The reason for a single machine. `best` is a split that would be better but for its uncertainty."""
-    limits = _limits(goal)
+    limits = limit_values(goal)
     if single_machine is None:
         return Reason(topic="why", code="no_split_within_limits", values=limits)
     if best is None:
@@ -57,20 +58,20 @@ def no_split_reason(
     )
 
 
-def _limits(goal: Goal) -> dict[str, Scalar]:
-    return {"deadline_seconds": goal.deadline_seconds, "budget_usd": goal.budget_usd, "confidence": goal.confidence}
-
-
 def _plan_reason(plan: SplitPlan, goal: Goal) -> Reason:
     saving = plan.saving
-    saved: Mapping[str, Scalar] | None = saving and {
-        "quantity": saving.quantity,
-        "amount": saving.amount.value,
-        "low": saving.amount.low,
-        "high": saving.amount.high,
-        "confidence": saving.amount.confidence,
-        "share": saving.share,
-    }
+    saved: Mapping[str, Scalar] | None = (
+        None
+        if saving is None
+        else {
+            "quantity": saving.quantity,
+            "amount": saving.amount.value,
+            "low": saving.amount.low,
+            "high": saving.amount.high,
+            "confidence": saving.amount.confidence,
+            "share": saving.share,
+        }
+    )
     single = plan.single_machine
     return Reason(
         topic="why",
@@ -79,7 +80,7 @@ def _plan_reason(plan: SplitPlan, goal: Goal) -> Reason:
             "segments": tuple(_segment(segment) for segment in plan.segments),
             "seconds": plan.seconds.value,
             "usd": plan.usd.value,
-            **_limits(goal),
+            **limit_values(goal),
             "single_machine": None if single is None else candidate_name(single.candidate),
             "saving": saved,
         },
@@ -147,7 +148,7 @@ def _delta_reason(plan: SplitPlan) -> Iterator[Reason]:
 
 def _progress_reason(plan: SplitPlan) -> Iterator[Reason]:
     """The expected change of the metric in each segment, and per dollar."""
-    segments = tuple(
+    segments: tuple[dict[str, Scalar], ...] = tuple(
         {
             "first_epoch": segment.first_epoch,
             "last_epoch": segment.last_epoch,

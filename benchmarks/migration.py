@@ -1,15 +1,15 @@
-"""What it really takes to go on with a training on another machine, against what was predicted.
+"""The measured time of a migration between two machines, compared with the prediction.
 
-    python -m benchmarks.moving [--epochs N] [--after K] [--json]
+    python -m benchmarks.migration [--epochs N] [--after K] [--json]
 
-Two slices of this machine: one CPU, and half of one. `examples/pytorch_resume.py`, which writes 52 MB after each epoch
-and goes on from there, is profiled on both for two epochs. Then it trains N epochs undisturbed on the first; and in two
-legs: K epochs on the first, where it is killed once the checkpoint of epoch K is there, which is copied to the second,
-where it goes on to the end. Everything goes through the doors that the product uses, and the predictions come from the
-code that `recommend` uses. Loss must go on as if nothing had happened.
+Two slices of this machine: one CPU, and half of one. `examples/pytorch_resume.py`, which writes a checkpoint of 52 MB
+after each epoch and resumes from it, is profiled on both for two epochs. Then it trains N epochs without interruption
+on the first slice; and as a split plan: K epochs on the first slice, where it is killed once the checkpoint of epoch K
+is complete, which is copied to the second slice, where the training resumes to its end. Everything uses the doors of
+the product, and the predictions come from the code of `recommend`. The loss must continue as in the training without
+migration.
 
-It takes less than two minutes on a machine with little else to do. Others' work on the same CPUs is in both columns,
-and not the same in both.
+It takes less than two minutes on an idle machine. Other load on the same CPUs affects both columns, and not equally.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,16 +41,16 @@ from trainfare.units import format_duration
 EXAMPLES = Path(__file__).parents[1] / "examples"
 FILES = ("pytorch_cnn.py", "pytorch_resume.py")
 SLICES = {"one": (1.0, 0.045), "half": (0.5, 0.020)}
-"""CPUs, and dollars an hour, invented."""
+"""CPUs and invented hourly prices."""
 BATCH_SIZE = 64
-STARTING = ("initialisation", "first iteration")
+START_PHASES = ("initialisation", "first iteration")
 
 _EPOCH = re.compile(rb"epoch (\d+): loss ([\d.]+), .*, at ([\d.]+)")
 _RESTORED = re.compile(rb"restored epoch (\d+) in ([\d.]+) s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
+class MeasuredRun:
     """One start of the program: when it began and ended, and the loss and the end of each epoch."""
 
     started: float
@@ -65,6 +65,8 @@ class Ran:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
+    """One part of the training, predicted and measured."""
+
     part: str
     predicted: Interval
     measured: float
@@ -86,21 +88,24 @@ def main() -> None:
         program.mkdir()
         for file in FILES:
             shutil.copy(EXAMPLES / file, program / file)
-        workload = _fare(folder, program, options.epochs)
-        legs = [_leg(workload, "one", options.after), _leg(workload, "half", options.epochs - options.after)]
-        move = _move(workload, *legs)
+        workload = _workload(folder, program, options.epochs)
+        segments = [
+            _segment(workload, "one", options.after),
+            _segment(workload, "half", options.epochs - options.after),
+        ]
+        migration = _migration(workload, *segments)
         door = LocalDoor(folder / "machines", list(slice_offers(SLICES).values()))
-        alone = _run(door, "one", program, options.epochs)
-        first = _run(door, "one", program, options.epochs, until=options.after, keep=folder / "kept")
-        shutil.copy(folder / "kept" / "checkpoint.pt", program / "checkpoint.pt")
+        single = _run(door, "one", program, options.epochs)
+        first = _run(door, "one", program, options.epochs, until=options.after, save_to=folder / "saved")
+        shutil.copy(folder / "saved" / "checkpoint.pt", program / "checkpoint.pt")
         second = _run(door, "half", program, options.epochs)
-    rows = _rows(legs, move, first, second, options.after)
-    apart = max(abs(alone.losses[n] - loss) for run in (first, second) for n, loss in run.losses.items())
-    _show(rows, apart, second, options)
+    rows = _rows(segments, migration, first, second, options.after)
+    difference = max(abs(single.losses[n] - loss) for run in (first, second) for n, loss in run.losses.items())
+    _show(rows, difference, second, options)
 
 
-def _fare(folder: Path, program: Path, epochs: int) -> Workload:
-    """Two epochs on each slice, as a user would: `trainfare profile --on local/half --epochs 2 -- …`."""
+def _workload(folder: Path, program: Path, epochs: int) -> Workload:
+    """The workload of a profile of two epochs on each slice."""
     machines = folder / "machines.toml"
     machines.write_text(
         "".join(f"[{n}]\nslice = true\nvcpus = {cpus}\nusd_per_hour = {usd}\n" for n, (cpus, usd) in SLICES.items())
@@ -125,24 +130,26 @@ def _fare(folder: Path, program: Path, epochs: int) -> Workload:
     )
 
 
-def _leg(workload: Workload, name: str, epochs: int) -> Estimate:
+def _segment(workload: Workload, name: str, epochs: int) -> Estimate:
     offer = next(offer for offer in workload.catalog.offers if offer.vm_type.key == f"local/{name}")
     (estimate,) = workload.estimate([Candidate(offer=offer, nodes=1, batch_size=BATCH_SIZE)], epochs)
     return estimate
 
 
-def _move(workload: Workload, first: Estimate, second: Estimate) -> Migration:
+def _migration(workload: Workload, first: Estimate, second: Estimate) -> Migration:
     profile = next(p for p in workload.predictor.profiles if p.id == first.profile_id)
-    sides = (MigrationEnd(candidate=e.candidate, terms=workload.charges.terms(e.candidate.offer)) for e in (first, second))
+    ends = (
+        MigrationEnd(candidate=e.candidate, terms=workload.charges.terms(e.candidate.offer)) for e in (first, second)
+    )
     checkpoints = checkpoints_of(profile, iterations_per_epoch=workload.leading.iterations_per_epoch)
-    return migration_between(*sides, profile=profile, checkpoints=checkpoints)
+    return migration_between(*ends, profile=profile, checkpoints=checkpoints)
 
 
 def _run(
-    door: LocalDoor, name: str, program: Path, epochs: int, *, until: int | None = None, keep: Path | None = None
-) -> Ran:
-    """To the end, or until an epoch is done and its checkpoint brought to `keep`; then it is killed."""
-    run_id = f"moving-{os.getpid()}-{name}"
+    door: LocalDoor, name: str, program: Path, epochs: int, *, until: int | None = None, save_to: Path | None = None
+) -> MeasuredRun:
+    """A run to the end, or until an epoch is done and its checkpoint is copied to `save_to`; then it is killed."""
+    run_id = f"migration-{os.getpid()}-{name}"
     command = (sys.executable, "pytorch_resume.py", "--batch-size", str(BATCH_SIZE), "--epochs", str(epochs))
     candidate = Candidate(offer=slice_offers(SLICES)[name], nodes=1, batch_size=BATCH_SIZE)
     (machine,) = door.launch(candidate, run_id=run_id)
@@ -156,10 +163,10 @@ def _run(
         if activity.state == "ended" and activity.exit_code != 0:
             raise SystemExit(f"{run_id} failed:\n{door.output(machine).decode(errors='replace')}")
         output = door.output(machine)
-        if keep is not None:
-            door.collect(machine, keep)
+        if save_to is not None:
+            door.collect(machine, save_to)
         restored = _RESTORED.search(output)
-        return Ran(
+        return MeasuredRun(
             started=started,
             ended=time.time(),
             epochs={n: found for n, found in _epochs(output).items() if until is None or n <= until},
@@ -173,48 +180,55 @@ def _epochs(output: bytes) -> dict[int, tuple[float, float]]:
     return {int(found[1]): (float(found[2]), float(found[3])) for found in _EPOCH.finditer(output)}
 
 
-def _rows(legs: list[Estimate], move: Migration, first: Ran, second: Ran, after: int) -> list[Row]:
-    """The handing over is from the last epoch that counts on the first slice to the start on the second."""
+def _rows(
+    segments: list[Estimate], migration: Migration, first: MeasuredRun, second: MeasuredRun, after: int
+) -> list[Row]:
+    """The transfer lasts from the end of the last epoch on the first slice to the start on the second."""
     ends = [end for _, end in second.epochs.values()]
-    an_epoch = (ends[-1] - ends[0]) / (len(ends) - 1)
+    epoch_seconds = (ends[-1] - ends[0]) / (len(ends) - 1)
     restored = second.restored_seconds or 0.0
-    starting = ends[0] - second.started - an_epoch - restored
+    starting = ends[0] - second.started - epoch_seconds - restored
     done = first.epochs[after][1]
-    handed_over = second.started - done
-    start = _added(legs[1], lambda name: name in STARTING)
-    iteration = legs[1].iteration_seconds  # an epoch of the second leg has an ordinary iteration in place of the first
+    transfer = second.started - done
+    start = _phases(segments[1], START_PHASES)
+    iteration = segments[1].iteration_seconds  # a later epoch has an ordinary iteration in place of the first one
     return [
-        Row(part=f"{after} epochs on one CPU", predicted=legs[0].seconds, measured=done - first.started),
-        Row(part="copy the checkpoint", predicted=move.upload.seconds + move.download.seconds, measured=handed_over),
-        Row(part="read it", predicted=move.restore.seconds, measured=restored),
-        Row(part="start there", predicted=start, measured=starting + iteration.value),
+        Row(part=f"{after} epochs on one CPU", predicted=segments[0].seconds, measured=done - first.started),
         Row(
-            part="the move and the start",
-            predicted=move.seconds + start,
-            measured=handed_over + restored + starting + iteration.value,
+            part="copy the checkpoint",
+            predicted=migration.upload.seconds + migration.download.seconds,
+            measured=transfer,
+        ),
+        Row(part="load it", predicted=migration.restore.seconds, measured=restored),
+        Row(part="start the program", predicted=start, measured=starting + iteration.value),
+        Row(
+            part="migration and start",
+            predicted=migration.seconds + start,
+            measured=transfer + restored + starting + iteration.value,
         ),
         Row(
             part=f"{len(ends)} epochs on half a CPU",
-            predicted=legs[1].seconds,
+            predicted=segments[1].seconds,
             measured=ends[-1] - second.started - restored,
         ),
         Row(
-            part="all of it",
-            predicted=legs[0].seconds + move.seconds + legs[1].seconds,
+            part="total",
+            predicted=segments[0].seconds + migration.seconds + segments[1].seconds,
             measured=ends[-1] - first.started,
         ),
     ]
 
 
-def _added(estimate: Estimate, wanted: Callable[[str], bool]) -> Interval:
+def _phases(estimate: Estimate, names: Collection[str]) -> Interval:
+    """The sum of the named phases."""
     total = Interval.exactly(0.0)
     for phase in estimate.phases:
-        if wanted(phase.name):
+        if phase.name in names:
             total = total + phase.seconds
     return total
 
 
-def _show(rows: list[Row], apart: float, second: Ran, options: argparse.Namespace) -> None:
+def _show(rows: list[Row], difference: float, second: MeasuredRun, options: argparse.Namespace) -> None:
     load = os.getloadavg()[0]
     if options.json:
         print(
@@ -231,14 +245,14 @@ def _show(rows: list[Row], apart: float, second: Ran, options: argparse.Namespac
                         }
                         for row in rows
                     ],
-                    "largest_difference_of_loss": apart,
+                    "largest_difference_of_loss": difference,
                     "load": load,
                 },
                 indent=2,
             )
         )
         return
-    print(f"{'':<24}{'predicted':>12}{'90 %':>22}{'measured':>12}")
+    print(f"{'':<24}{'predicted':>12}{'90% interval':>22}{'measured':>12}")
     for row in rows:
         ends = f"{format_duration(row.predicted.low)} – {format_duration(row.predicted.high)}"
         inside = "" if row.inside else "  outside"
@@ -246,7 +260,10 @@ def _show(rows: list[Row], apart: float, second: Ran, options: argparse.Namespac
             f"{row.part:<24}{format_duration(row.predicted.value):>12}{ends:>22}{format_duration(row.measured):>12}{inside}"
         )
     last = max(second.losses)
-    print(f"loss of epoch {last}: {second.losses[last]:.6f}; at most {apart:.1e} from the training that was not moved")
+    print(
+        f"loss of epoch {last}: {second.losses[last]:.6f}; it differs by at most {difference:.1e} from the training "
+        "without a migration"
+    )
     print(f"load at the end: {load:.1f}")
 
 
