@@ -30,6 +30,9 @@ FRAGMENT = re.compile(
 )
 """Openings of a docstring that is no sentence and needs the name before it to be understood."""
 
+FOREIGN_FLAGS = {"--batch-size", "--fork"}
+"""Flags of other programs: of the user's own command, and of `setsid`."""
+
 BROAD = {"Exception", "BaseException"}
 
 PUBLISHED: Mapping[str, Sequence[str]] = {
@@ -146,14 +149,19 @@ def imports_in_functions(module: Module) -> int:
 
 
 def flags_named(module: Module) -> list[str]:
-    """Lines of text in strings that name a command-line flag such as `--epochs`."""
+    """Lines of strings, other than docstrings, that name a flag of ours such as `--epochs`."""
+    docstrings = {id(statement.value) for statement in statements(module) if isinstance(statement, ast.Expr)}
     return [
         line
         for node in ast.walk(module.tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings
         for line in node.value.splitlines()
-        if re.search(r"(?<![\w-])--[a-z]", line)
+        if any(flag not in FOREIGN_FLAGS for flag in re.findall(r"(?<![\w-])--[a-z][\w-]*", line))
     ]
+
+
+def statements(module: Module) -> Iterator[ast.stmt]:
+    return (node for node in ast.walk(module.tree) if isinstance(node, ast.stmt))
 
 
 def fragments(module: Module) -> Iterator[tuple[int, str]]:
@@ -207,16 +215,18 @@ def at_import_time(tree: ast.AST) -> Iterator[ast.AST]:
 
 def connected(graph: Mapping[str, set[str]]) -> list[set[str]]:
     """Strongly connected components: the modules that reach one another."""
-    reach: dict[str, set[str]] = {}
-    for start in graph:
-        seen, left = set[str](), [start]
-        while left:
-            for following in graph[left.pop()]:
-                if following not in seen:
-                    seen.add(following)
-                    left.append(following)
-        reach[start] = seen
+    reach = {start: reachable(graph, start) for start in graph}
     return [{b for b in reach[a] if a in reach[b]} for a in graph]
+
+
+def reachable(graph: Mapping[str, set[str]], start: str) -> set[str]:
+    """The modules that `start` imports, directly or through others."""
+    found, left = set[str](), [start]
+    while left:
+        new = graph[left.pop()] - found
+        found |= new
+        left += new
+    return found
 
 
 def print_table(ours: Mapping[str, str], before: Mapping[str, str] | None) -> None:
@@ -228,6 +238,22 @@ def print_table(ours: Mapping[str, str], before: Mapping[str, str] | None) -> No
         print(f"| {name} | " + " | ".join(row) + " |")
 
 
+def listed(figure: str) -> Iterator[str]:
+    """The places in this checkout that one figure counts."""
+    modules = read_modules(ROOT / "src" / "trainfare")
+    if figure == "classes":
+        yield from repeated_classes(modules)
+    for module in modules:
+        where = module.path.relative_to(ROOT)
+        if figure == "fragments":
+            yield from (f"{where}:{line}: {text}" for line, text in fragments(module))
+        elif figure == "words":
+            lines = enumerate(module.text.splitlines(), 1)
+            yield from (f"{where}:{number}: {line.strip()}" for number, line in lines if OLD_WORDS.search(line))
+        elif figure == "flags" and not module.name.startswith("trainfare.cli"):
+            yield from (f"{where}: {line.strip()}" for line in flags_named(module))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--against", type=Path, help="another checkout of this project, to compare with")
@@ -236,20 +262,7 @@ def main() -> None:
     )
     given = parser.parse_args()
     if given.list:
-        for module in read_modules(ROOT / "src" / "trainfare"):
-            where = module.path.relative_to(ROOT)
-            if given.list == "fragments":
-                for line, text in fragments(module):
-                    print(f"{where}:{line}: {text}")
-            elif given.list == "words":
-                for number, line in enumerate(module.text.splitlines(), 1):
-                    if OLD_WORDS.search(line):
-                        print(f"{where}:{number}: {line.strip()}")
-            elif given.list == "flags" and ".cli" not in module.name:
-                for line in flags_named(module):
-                    print(f"{where}: {line.strip()}")
-        if given.list == "classes":
-            print("\n".join(repeated_classes(read_modules(ROOT / "src" / "trainfare"))))
+        print("\n".join(listed(given.list)))
         return
     print_table(figures(ROOT), figures(given.against) if given.against else None)
 

@@ -116,11 +116,12 @@ INSIDE = {
         ("words",),
     ),
     "scheduler": (
+        ("queue_plan",),
         ("simulation",),
         ("policies",),
         ("packing",),
-        ("bounds", "evaluate", "pricing"),
-        ("highs", "legal", "running", "tables"),
+        ("bounds", "evaluate", "job_table", "pricing"),
+        ("execution", "highs", "legal", "limits", "tables"),
     ),
     "app": (
         ("queue", "records"),

@@ -2,7 +2,7 @@
 
 import math
 import re
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 
 SECONDS_PER_HOUR = 3600.0
@@ -119,6 +119,12 @@ def format_percent(share: float) -> str:
     return f"{_three_digits(100 * share) if share < 1 else format_number(100 * share)}%"
 
 
+def format_change(share: float) -> str:
+    """A relative difference with its sign and one decimal: +38.2%, -0.4%, 0.0%, +1,250.0%."""
+    text = f"{100 * share:+,.1f}%"
+    return "0.0%" if text in ("+0.0%", "-0.0%") else text
+
+
 def format_ratio(ratio: float) -> str:
     """Two digits, or three next to one: 0.5x, 1.04x, 3.4x, 120x."""
     if ratio >= 99.5:
@@ -142,3 +148,14 @@ def format_age(seen_on: date, today: date) -> str:
         if days >= 2 * size or size == 1:
             return f"{plural(days // size, unit)} old"
     raise AssertionError("unreachable: the last unit accepts every number of days")
+
+
+def format_ago(then: datetime, now: datetime) -> str:
+    """The time since `then` in the largest unit that has passed: 3 minutes ago, 1 day ago."""
+    seconds = (now - then).total_seconds()
+    if seconds < 0:
+        return "in the future"
+    for size, unit in ((86400 * 365, "year"), (86400 * 7, "week"), (86400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= size:
+            return f"{plural(int(seconds // size), unit)} ago"
+    return "just now"

@@ -12,12 +12,12 @@ from tests.figures.reading import estimate, named
 from tests.makers import make_plan
 from trainfare.app.figures import Figure, all_of, batches_of, epochs_of, fare_of, require_drawable, save_figure
 from trainfare.errors import UsageError
-from trainfare.figures.time_cost import fare_figure
+from trainfare.figures.time_cost import time_cost_figure
 from trainfare.model.plan import Goal
 from trainfare.recommender.crossovers import winning_ranges
 
 CHEAP, FAST = estimate("g4dn.xlarge", hours=4, usd=2), estimate("p3.2xlarge", hours=1.5, usd=5)
-SPEC = fare_figure([CHEAP, FAST], chosen=CHEAP, front=[FAST, CHEAP], named=named)
+SPEC = time_cost_figure([CHEAP, FAST], chosen=CHEAP, front=[FAST, CHEAP], named=named)
 LABEL = "aws p3.2xlarge · T4"
 
 
@@ -49,7 +49,7 @@ def test_a_page_opens_without_a_network_and_has_both_widths(tmp_path: Path) -> N
 
 
 def test_words_cannot_end_the_script_of_a_page(tmp_path: Path) -> None:
-    spec = fare_figure([CHEAP], chosen=CHEAP, named=lambda _: "</script><b>")
+    spec = time_cost_figure([CHEAP], chosen=CHEAP, named=lambda _: "</script><b>")
     page = save_figure(spec, tmp_path / "fare.html").read_text()
     assert page.count("</script>") == 2
     assert "<title>&lt;/script&gt;" in page

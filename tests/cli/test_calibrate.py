@@ -13,7 +13,7 @@ from tests.estimator.prediction.test_predictor import on_gpu, operations
 from tests.makers import make_profile, make_program, shipped_coefficients
 from trainfare.catalog.gpu_facts import load_gpus
 from trainfare.cli.main import app
-from trainfare.errors import NotFoundError, StoreError, UsageError
+from trainfare.errors import NotFoundError, Remedy, StoreError, UsageError
 from trainfare.estimator.gpu.physics import step_seconds
 from trainfare.model.profile import Profile
 from trainfare.settings import read_settings
@@ -103,8 +103,9 @@ def test_a_damaged_calibration_says_how_to_go_back() -> None:
     (folder / "20261116-000000.json").write_text('{"kind": "calibration", "version": 1, "made_at": 3}')
     (folder / "current").write_text("20261116-000000")
     keep(NEW)
-    with pytest.raises(StoreError, match="--use shipped"):
+    with pytest.raises(StoreError, match="cannot be used") as raised:
         predicted("T4")
+    assert raised.value.remedies == (Remedy({"use": "shipped"}, command="calibrate"),)
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def test_what_does_not_fit_says_how_to_make_it_fit() -> None:
         (("--on", "p3.8xlarg"), NotFoundError, "Did you mean p3.8xlarge"),
         (("--on", "p3.2xlarge", "--gpus", "4"), UsageError, "has 1 GPU, not 4"),
         (("--on", "p3.8xlarge", "--gpus", "4", "--batch", "3"), UsageError, "cannot be shared by 4 GPUs"),
-        (("--on", "p3.8xlarge", "--nodes", "20"), UsageError, "a batch of 64 cannot be shared by 80 GPUs"),
+        (("--on", "p3.8xlarge", "--nodes", "20"), UsageError, "batch of 64 cannot be shared by 80 GPUs"),
         (("pnone", "--on", "T4"), NotFoundError, "no profile pnone"),
     ],
 )

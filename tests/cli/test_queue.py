@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.app.queue_makers import T4, T4X4, keep, on_a_t4, submitted
+from tests.app.queue_makers import T4, T4X4, store, store_submission, t4_profile
 from trainfare.cli.main import app
 from trainfare.cli.queue import deadline_of, quota_of
 from trainfare.errors import NotFoundError, UsageError
@@ -33,14 +33,14 @@ def words(result: Result) -> str:
 
 
 def test_a_training_is_submitted_listed_planned_and_withdrawn() -> None:
-    keep(on_a_t4())
+    store(t4_profile())
     added = run("submit", "p7k2", "--epochs", "90", "--deadline", "6h", "--user", "ada", "--late-usd-per-hour", "20")
     name = added.stdout.split()[0]
     assert words(added).startswith(f"{name} train.py, 90 epochs, by ")
     assert "next: trainfare schedule plan" in added.stderr
     listed = words(run("queue"))
     assert f"{name} train.py p7k2 ada 90 just now" in listed
-    assert "20.00 $" in listed
+    assert "$20.00" in listed
     planned = words(run("plan", "--machine", T4, "--policy", "fifo"))
     assert planned.startswith("Run now 1 of 1 job on 1 node at 0.53 $ an hour; ")
     assert f"{name} train.py ada node 1 {T4} 1 " in planned
@@ -52,7 +52,7 @@ def test_a_training_is_submitted_listed_planned_and_withdrawn() -> None:
 
 
 def test_json_tells_the_same() -> None:
-    keep(on_a_t4())
+    store(t4_profile())
     added = run_json("submit", "p7k2", "--epochs", "90", "--deadline", "6h", "--gpus", "2", "--user", "ada")
     assert (added["kind"], added["program"], added["most_gpus"], added["user"]) == ("submission", "train.py", 2, "ada")
     (listed,) = run_json("queue")
@@ -79,18 +79,18 @@ def test_an_empty_queue_says_how_to_submit() -> None:
 
 
 def test_what_waits_says_why_and_until_when() -> None:
-    keep(on_a_t4())
+    store(t4_profile())
     for number in range(3):
-        submitted(f"s{number}")
+        store_submission(f"s{number}")
     planned = words(run("plan", "--machine", T4, "--nodes", "1", "--policy", "fifo"))
     assert planned.startswith("Run now 1 of 3 jobs on 1 node")
-    assert "s1, s2 wait: the only node is taken" in planned
+    assert "s1, s2 wait: the only node is in use" in planned
     assert "train.py ada waits, " in planned
 
 
 def test_a_plan_can_be_drawn_from_now_on(tmp_path: Path) -> None:
-    keep(on_a_t4())
-    submitted("s1", ago=timedelta(days=9))
+    store(t4_profile())
+    store_submission("s1", ago=timedelta(days=9))
     drawn = tmp_path / "plan.json"
     result = run("plan", "--machine", T4, "--policy", "fifo", "--plot", str(drawn))
     assert result.exit_code == 0, result.exception
@@ -112,25 +112,25 @@ def _bar_ends(spec: Any) -> Iterator[float]:
 
 
 def test_late_jobs_are_counted_and_told() -> None:
-    keep(on_a_t4())
-    submitted("s1", within=timedelta(minutes=20))
+    store(t4_profile())
+    store_submission("s1", within=timedelta(minutes=20))
     planned = words(run("plan", "--machine", T4, "--policy", "fifo"))
     assert ", 1 job late; at most " in planned
     assert " late (< 1 %)" in planned
 
 
 def test_a_job_that_fits_nowhere_is_told_and_the_others_are_planned() -> None:
-    keep(on_a_t4(), on_a_t4(id="huge", activation_bytes=10**12))
-    submitted("s1")
-    submitted("s2", profile_ids=("huge",))
+    store(t4_profile(), t4_profile(id="huge", activation_bytes=10**12))
+    store_submission("s1")
+    store_submission("s2", profile_ids=("huge",))
     planned = words(run("plan", "--machine", T4, "--policy", "fifo"))
     assert planned.startswith("Run now 1 of 1 job ")
     assert f"s2 (train.py): it does not fit in the memory of {T4}" in planned
 
 
 def test_a_queue_of_which_nothing_can_be_planned_is_infeasible() -> None:
-    keep(on_a_t4(activation_bytes=10**12))
-    submitted("s1")
+    store(t4_profile(activation_bytes=10**12))
+    store_submission("s1")
     result = run("plan", "--machine", T4)
     assert result.exit_code == 3
     assert "it does not fit in the memory" in " ".join(result.stdout.split())
@@ -139,9 +139,9 @@ def test_a_queue_of_which_nothing_can_be_planned_is_infeasible() -> None:
 def test_a_damaged_submission_is_named_and_the_others_are_listed() -> None:
     import sqlite3
 
-    keep(on_a_t4())
-    submitted("s1")
-    submitted("s2")
+    store(t4_profile())
+    store_submission("s1")
+    store_submission("s2")
     connection = sqlite3.connect(read_settings().store)
     with connection:
         connection.execute("UPDATE submissions SET document = '{}' WHERE id = 's1'")
@@ -158,8 +158,8 @@ def test_a_damaged_submission_is_named_and_the_others_are_listed() -> None:
     ("arguments", "said"),
     [
         (["submit", "p7k"], "Did you mean p7k2"),
-        (["submit", "--deadline", "2026-01-02T09:00+00:00"], "the deadline 2026-01-02 09:00 UTC has passed"),
-        (["submit", "--late-usd-per-hour", "3"], "give --deadline too"),
+        (["submit", "--deadline", "2026-01-02T09:00+00:00"], "2026-01-02 09:00 UTC has passed"),
+        (["submit", "--late-usd-per-hour", "3"], "needs a deadline"),
         (["withdraw", "s9"], "there is no submission s9"),
         (["plan", "--policy", "gredy"], "Did you mean greedy"),
         (["plan", "--quota", "alice"], "as alice=8"),
@@ -168,16 +168,16 @@ def test_a_damaged_submission_is_named_and_the_others_are_listed() -> None:
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_what_is_asked_wrongly_is_told_in_a_sentence(arguments: list[str], said: str) -> None:
-    keep(on_a_t4())
-    submitted("s1")
+    store(t4_profile())
+    store_submission("s1")
     error = run(*arguments).exception
     assert isinstance(error, UsageError)
     assert said in str(error)
 
 
 def test_a_submission_that_was_mistyped_is_named_with_the_nearest() -> None:
-    keep(on_a_t4())
-    submitted("s1ab")
+    store(t4_profile())
+    store_submission("s1ab")
     error = run("withdraw", "s1ac").exception
     assert isinstance(error, NotFoundError)
     assert error.near == "s1ab"
@@ -224,10 +224,10 @@ def test_a_quota_is_a_user_and_a_number() -> None:
 
 
 def test_another_store_has_another_queue(tmp_path: Path) -> None:
-    keep(on_a_t4())
-    submitted("s1")
+    store(t4_profile())
+    store_submission("s1")
     with open_history(str(tmp_path / "other.db")) as other:
-        other.profiles.add(on_a_t4())
+        other.profiles.add(t4_profile())
     assert run_json("queue", "--store", str(tmp_path / "other.db")) == []
     assert len(run_json("queue")) == 1
 
@@ -235,8 +235,8 @@ def test_another_store_has_another_queue(tmp_path: Path) -> None:
 def test_a_narrow_terminal_has_less_of_the_queue_and_breaks_no_word(monkeypatch: pytest.MonkeyPatch) -> None:
     from trainfare.cli.console import out
 
-    keep(on_a_t4())
-    submitted("s1")
+    store(t4_profile())
+    store_submission("s1")
     monkeypatch.setenv("COLUMNS", "60")
     out.cache_clear()
     shown = run("queue").stdout
@@ -250,9 +250,9 @@ def test_a_narrow_terminal_has_less_of_the_queue_and_breaks_no_word(monkeypatch:
 def test_a_narrow_plan_keeps_names_of_machines_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     from trainfare.cli.console import out
 
-    keep(on_a_t4())
-    submitted("s1")
-    submitted("s2")
+    store(t4_profile())
+    store_submission("s1")
+    store_submission("s2")
     monkeypatch.setenv("COLUMNS", "60")
     out.cache_clear()
     shown = run("plan", "--machine", T4X4, "--nodes", "1", "--policy", "fifo").stdout

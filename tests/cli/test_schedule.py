@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.scheduler.makers import make_job, random_instance
+from trainfare.cli.arguments import spell_error
 from trainfare.cli.main import app
 from trainfare.errors import NotFoundError, TrainfareError, UsageError
 from trainfare.measurements.instances import write_instance
@@ -80,7 +81,7 @@ def test_the_answer_comes_first_then_the_detail(folder: Path) -> None:
     shown = run("simulate", folder, "--policy", "fifo")
     record = json.loads(run("simulate", folder, "--policy", "fifo", "--json"))
     first = shown.splitlines()[0]
-    assert first.startswith(f"{record['total_usd']:.2f} $  for 6 jobs on 2 nodes by fifo:  rent ")
+    assert first.startswith(f"${record['total_usd']:.2f}  for 6 jobs on 2 nodes by fifo:  rent ")
     assert "above the bound" in first
     assert "in the mode paper that takes no time" in " ".join(shown.split())
     assert all(topic in shown for topic in ("bound", "time", "nodes", "jobs", "deciding"))
@@ -109,11 +110,11 @@ def test_real_mode_takes_its_delays_from_the_flags(folder: Path) -> None:
     ("flags", "error", "words"),
     [
         (("--policy", "gredy"), NotFoundError, "no policy gredy. Did you mean greedy?"),
-        (("--nodes", "0"), UsageError, "give --nodes 1 or more"),
+        (("--nodes", "0"), UsageError, "Try `--nodes 1`."),
         (("--instance", "nowhere"), UsageError, "there is no folder nowhere"),
-        (("--boot", "2min"), UsageError, "--boot needs --mode real"),
+        (("--boot", "2min"), UsageError, "--boot: this delay applies to the mode real only"),
         (("--mode", "real", "--boot", "soon"), UsageError, "--boot: 'soon' is not a duration; write 90s"),
-        (("--tick", "0s"), UsageError, "leave --tick out"),
+        (("--tick", "0s"), UsageError, "--tick: a tick must be a positive time"),
         (("--plot", "queue.pdf"), UsageError, ".html, .png, .svg or .json"),
     ],
     ids=lambda value: "".join(value) if isinstance(value, tuple) else None,
@@ -124,7 +125,7 @@ def test_what_is_asked_wrongly_is_said_with_what_to_do(
 ) -> None:
     with pytest.raises(error) as caught:
         run(command, folder, "--policy", "fifo", *flags)
-    assert words in str(caught.value)
+    assert words in spell_error(caught.value)
 
 
 def test_a_folder_without_the_files_is_said_with_their_names(tmp_path: Path) -> None:
@@ -174,12 +175,12 @@ def test_an_interrupted_comparison_prints_what_is_finished(folder: Path, monkeyp
         raise KeyboardInterrupt
 
     monkeypatch.setattr(
-        "trainfare.app.queue.simulate.policy_of", lambda name: interrupted if name == "edf" else policy(name)
+        "trainfare.app.queue.simulate.load_policy", lambda name: interrupted if name == "edf" else load_policy(name)
     )
     result = invoke("compare", "--instance", folder, "--nodes", 2, "--policy", "fifo,edf,greedy")
     assert result.exit_code == 130
     assert result.stdout.splitlines()[1].startswith("fifo")
-    assert "the rest was left out: it was interrupted" in result.stdout
+    assert "the rest was skipped: it was interrupted" in result.stdout
     assert "greedy" not in result.stdout
 
 
@@ -196,7 +197,7 @@ def test_the_bound_is_told_and_below_what_a_policy_reaches(folder: Path) -> None
     bound = json.loads(run("bound", folder, "--json"))
     record = json.loads(run("simulate", folder, "--policy", "greedy", "--json"))
     assert bound["lower_bound_usd"] == record["lower_bound_usd"] <= record["total_usd"]
-    assert run("bound", folder).startswith(f"{bound['lower_bound_usd']:.2f} $  is what no schedule")
+    assert run("bound", folder).startswith(f"${bound['lower_bound_usd']:.2f}  is what no schedule")
 
 
 def test_a_queue_is_made_and_what_to_do_with_it_is_told(tmp_path: Path) -> None:
@@ -213,8 +214,9 @@ def test_a_queue_is_made_and_what_to_do_with_it_is_told(tmp_path: Path) -> None:
 
 def test_a_queue_that_is_there_is_kept(folder: Path) -> None:
     before = (folder / "jobs.csv").read_text()
-    with pytest.raises(UsageError, match="--force"):
+    with pytest.raises(UsageError) as caught:
         invoke("generate", "--nodes", 3, "--into", folder)
+    assert "Try `--force`." in spell_error(caught.value)
     assert (folder / "jobs.csv").read_text() == before
 
 

@@ -34,7 +34,7 @@ def test_help_fits_a_screen() -> None:
 
 def test_what_was_made_and_what_to_do_with_it_are_told(folder: Path) -> None:
     result = run(folder)
-    assert result.stdout == "2 jobs in 60.5 s on 8 machine types\n"
+    assert result.stdout == "2 jobs in 1 min on 8 machine types\n"
     assert "1 node would have a load of 0.14" in result.stderr
     assert f"next: trainfare schedule compare --instance {folder / 'queue'} --nodes 1" in result.stderr
     simulated = ["schedule", "simulate", "--instance", str(folder / "queue"), "--nodes", "1", "--policy", "greedy"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainfare.figures.axis import Quantity, axis, axis_at, duration_words, spans_widely, usd_words
+from trainfare.figures.axis import Quantity, axis, build_axis_with_ticks, format_tick_duration, needs_log_scale, format_tick_usd
 from trainfare.figures.look import text_width
 
 quantities: st.SearchStrategy[Quantity] = st.sampled_from(["seconds", "usd", "number"])
@@ -65,18 +65,18 @@ def test_a_long_logarithmic_axis_of_time_has_one_unit_after_the_other() -> None:
 
 
 def test_what_is_written_at_a_tick() -> None:
-    assert [duration_words(s) for s in (0.05, 30, 900, 5400, 86400)] == ["50 ms", "30 s", "15 min", "1.5 h", "1 d"]
-    assert [usd_words(usd) for usd in (0, 0.05, 20, 1500)] == ["0", "0.05 $", "20 $", "1 500 $"]
+    assert [format_tick_duration(s) for s in (0.05, 30, 900, 5400, 86400)] == ["50 ms", "30 s", "15 min", "1.5 h", "1 d"]
+    assert [format_tick_usd(usd) for usd in (0, 0.05, 20, 1500)] == ["0", "0.05 $", "20 $", "1 500 $"]
 
 
 def test_what_spans_widely_is_drawn_logarithmically() -> None:
-    assert spans_widely([1, 9])
-    assert not spans_widely([1, 7])
-    assert not spans_widely([5])
+    assert needs_log_scale([1, 9])
+    assert not needs_log_scale([1, 7])
+    assert not needs_log_scale([5])
 
 
 def test_batch_sizes_have_their_own_ticks() -> None:
-    made = axis_at([32, 64, 2048], [32, 64, 2048], length=400)
+    made = build_axis_with_ticks([32, 64, 2048], [32, 64, 2048], length=400)
     assert [word for _, word in made.ticks] == ["32", "64", "2048"]
 
 

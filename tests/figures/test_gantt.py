@@ -14,9 +14,9 @@ from trainfare.figures import gantt
 from trainfare.figures.gantt import gantt_figure
 from trainfare.figures.look import ACCENT, Spec
 from trainfare.figures.schedule_costs import FARTHEST, policies_figure
-from trainfare.figures.schedule_lanes import EPSILON, bars, lanes
-from trainfare.figures.schedule_load import PIECES, means
-from trainfare.figures.schedule_look import LATE, NOW, PREPARES
+from trainfare.figures.schedule_lanes import SAME_MOMENT_SECONDS, bars, lanes
+from trainfare.figures.schedule_load import PIECES, mean_heights
+from trainfare.figures.schedule_look import LATE, NOW, PREPARING
 from trainfare.model.queue import Delays, Slot
 from trainfare.model.schedule import ScheduleOutcome, Rental, Schedule, Allocation
 from trainfare.scheduler.evaluate import evaluate
@@ -106,14 +106,14 @@ def test_bars_never_lie_on_each_other_and_their_area_is_gpu_time(seed: int) -> N
     drawn = bars(made)
     assert max(lanes(made.rentals).values()) < 3
     for one, other in combinations(drawn, 2):
-        apart = (
+        spread_apart = (
             one.lane != other.lane
-            or one.allocation.end_seconds <= other.allocation.start_seconds + EPSILON
-            or other.allocation.end_seconds <= one.allocation.start_seconds + EPSILON
+            or one.allocation.end_seconds <= other.allocation.start_seconds + SAME_MOMENT_SECONDS
+            or other.allocation.end_seconds <= one.allocation.start_seconds + SAME_MOMENT_SECONDS
             or one.band + one.bands <= other.band
             or other.band + other.bands <= one.band
         )
-        assert apart
+        assert spread_apart
     gpus = {each.name: each.gpus for each in made.fleet.types}
     assert all(bar.band + bar.bands <= gpus[bar.rental.type] for bar in drawn)
     area = sum(bar.bands * (bar.allocation.end_seconds - bar.allocation.start_seconds) for bar in drawn)
@@ -202,7 +202,7 @@ def test_the_height_of_a_bar_is_its_gpus() -> None:
 
 def test_booting_and_restoring_are_grey() -> None:
     made = schedule([rental(0, 0, 4)], [allocation("j1", 0, 2, 0, 4, works=1.0)])
-    grey = [row for row in rows(figure(made)) if row["fill"] == PREPARES]
+    grey = [row for row in rows(figure(made)) if row["fill"] == PREPARING]
     assert [(row["x"], row["x2"]) for row in grey] == [(0, HOUR)]
     assert "boots or is restored" in words(figure(made))
 
@@ -236,7 +236,7 @@ def test_many_nodes_are_shown_in_sum(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_means_keep_the_integral(things: list[tuple[float, float, float]]) -> None:
     lasting = [(min(a, b), max(a, b), tall) for a, b, tall in things]
     step = 100 / PIECES
-    assert sum(means(lasting, step)) * step == pytest.approx(
+    assert sum(mean_heights(lasting, step)) * step == pytest.approx(
         sum((end - start) * tall for start, end, tall in lasting), abs=1e-6
     )
 

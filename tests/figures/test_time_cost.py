@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.figures.reading import dots, estimate, labels, layers, named, subtitle, ticks, title
 from trainfare.figures.look import ACCENT, LABEL_SIZE, Spec, text_width
 from trainfare.figures.place import overlap
-from trainfare.figures.time_cost import fare_figure
+from trainfare.figures.time_cost import time_cost_figure
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Goal
 
@@ -26,7 +26,7 @@ FRONT = (FAST, MIDDLE, CHEAP)
 def figure(
     *estimates: Estimate, goal: Goal | None = None, width: int = 600, front: tuple[Estimate, ...] = FRONT
 ) -> Spec:
-    return fare_figure(estimates or FOUR, chosen=CHEAP, front=front, knee=MIDDLE, goal=goal, named=named, width=width)
+    return time_cost_figure(estimates or FOUR, chosen=CHEAP, front=front, knee=MIDDLE, goal=goal, named=named, width=width)
 
 
 def test_every_machine_is_a_point_and_the_chosen_one_is_on_top() -> None:
@@ -114,7 +114,7 @@ def test_what_does_not_fit_is_no_choice() -> None:
 
 
 def test_one_machine_alone_can_be_drawn() -> None:
-    spec = fare_figure([CHEAP], chosen=CHEAP, named=named)
+    spec = time_cost_figure([CHEAP], chosen=CHEAP, named=named)
     assert len(dots(spec)) == 1
     assert labels(spec) == ["aws g4dn.xlarge / 4 h 00 min, 2.00 $"]
 
@@ -164,7 +164,7 @@ def test_labels_never_overlap_and_the_chosen_one_and_the_knee_have_theirs(seed: 
         if not front or each.usd.value < front[-1].usd.value:
             front.append(each)
     goal = Goal(deadline_seconds=chance.uniform(1, 20) * 3600, budget_usd=chance.uniform(1, 20))
-    spec = fare_figure(every, chosen=every[0], front=front, knee=front[0], goal=goal, named=named, width=width)
+    spec = time_cost_figure(every, chosen=every[0], front=front, knee=front[0], goal=goal, named=named, width=width)
     assert not any(overlap(one, other) for one, other in combinations(boxes(spec), 2))
     found = labels(spec)
     assert sum(label.startswith(named(every[0].candidate.offer)) for label in found) == 1

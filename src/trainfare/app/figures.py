@@ -15,8 +15,8 @@ from trainfare.errors import UsageError
 from trainfare.figures.batches import batches_figure
 from trainfare.figures.epochs import Won, epochs_figure
 from trainfare.figures.look import NARROW, WIDE, Spec
-from trainfare.figures.time_cost import fare_figure
-from trainfare.figures.together import all_figures
+from trainfare.figures.time_cost import time_cost_figure
+from trainfare.figures.stacked import stack_figures
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Plan
 from trainfare.recommender.names import machine_name
@@ -53,7 +53,7 @@ def fare_of(plan: Plan, estimates: Sequence[Estimate]) -> Figure:
     """Time against cost: `estimates` are what there was to choose from, best first, one a machine and market."""
 
     def at(width: int) -> Spec:
-        return fare_figure(
+        return time_cost_figure(
             estimates,
             chosen=plan.chosen,
             front=plan.front,
@@ -106,8 +106,8 @@ def batches_of(plan: Plan, estimates: Sequence[Estimate]) -> Figure:
 def all_of(figures: Sequence[Figure]) -> Figure:
     """Below each other, in one file."""
     return Figure(
-        spec=all_figures([figure.spec for figure in figures]),
-        narrow=all_figures([figure.narrow or figure.spec for figure in figures]),
+        spec=stack_figures([figure.spec for figure in figures]),
+        narrow=stack_figures([figure.narrow or figure.spec for figure in figures]),
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from trainfare.cli.console import out, print_points
+from trainfare.cli.console import new_table, out, print_points
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 from trainfare.units import format_duration, format_usd
@@ -52,7 +52,7 @@ def spread(seconds: Interval, usd: Interval) -> list[str | tuple[str, str]]:
 def bill_table(estimate: Estimate, *, explain: bool) -> Table:
     """One row per line of the bill; a line that takes no time has only a cost."""
 
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table = new_table()
     table.add_column("")
     for name in ("time", "90% interval", "cost"):
         table.add_column(name, justify="right", no_wrap=True)

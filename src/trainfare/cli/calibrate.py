@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from trainfare.app.catalog import calibrate as app
 from trainfare.app.catalog.calibrate import CalibrationResult, StoredCalibration
-from trainfare.cli.console import out, print_json, print_note, print_points
+from trainfare.cli.console import new_table, out, print_json, print_note, print_points
 from trainfare.cli.options import Json, Store
 from trainfare.errors import UsageError
 from trainfare.settings import read_settings
@@ -112,7 +111,7 @@ def _print(found: CalibrationResult, *, try_only: bool) -> None:
 
 
 def _print_stored(stored: tuple[StoredCalibration, ...]) -> None:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table = new_table()
     for name in ("", "calibration", "made", "rows", "profiles", "by"):
         table.add_column(name, justify="right" if name in ("rows", "profiles") else "left")
     for one in stored:

@@ -7,7 +7,8 @@ from rich.table import Table
 from rich.text import Text
 
 from trainfare.app.recommending.cluster import recommend_cluster
-from trainfare.cli.console import out, print_json, print_points
+from trainfare.cli.arguments import spell_arguments
+from trainfare.cli.console import new_table, out, print_json, print_points
 from trainfare.cli.options import IterationsPerEpoch, Json, Store
 from trainfare.errors import NotFoundError, UsageError
 from trainfare.model.cluster import ALGORITHMS, Algorithm, ClusterAdvice, RatedCluster
@@ -152,7 +153,7 @@ def _print(advice: ClusterAdvice) -> None:
         )
     )
     out().print()
-    print_points([sentence(reason) for reason in advice.reasons])
+    print_points([sentence(reason, spell_arguments) for reason in advice.reasons])
     out().print()
     out().print(_types(advice))
     if advice.rated:
@@ -162,7 +163,7 @@ def _print(advice: ClusterAdvice) -> None:
         out().print(_side_by_side(advice.rated))
     if advice.remarks:
         out().print()
-        print_points([sentence(remark) for remark in advice.remarks])
+        print_points([sentence(remark, spell_arguments) for remark in advice.remarks])
 
 
 def _types(advice: ClusterAdvice) -> Table:
@@ -216,7 +217,7 @@ def _above(share: float | None) -> str:
 def _table(*columns: str, words: int) -> Table:
     """A table whose first `words` columns hold words and the others numbers."""
 
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table = new_table()
     for i, name in enumerate(columns):
         if i < words:
             table.add_column(name, overflow="fold", min_width=WORD if name else None)

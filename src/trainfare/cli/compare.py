@@ -7,7 +7,7 @@ import typer
 from rich.table import Table
 
 from trainfare.app.recommending import compare as app
-from trainfare.cli.console import out, print_json, print_points
+from trainfare.cli.console import new_table, out, print_json, print_points
 from trainfare.cli.options import IterationsPerEpoch, Json, Store
 from trainfare.cli.parsing import parse_whole_numbers
 from trainfare.estimator.cost.relative import relative_to_best
@@ -108,7 +108,7 @@ def _stable_winners(found: StableComparison | None) -> Iterator[str]:
 
 
 def _simulated(found: Comparison) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table = new_table()
     table.add_column("machine")
     for name in ("batch", "iteration"):
         table.add_column(name, justify="right")
@@ -135,7 +135,7 @@ def _simulated(found: Comparison) -> Table:
 
 
 def _trained(found: StableComparison) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table = new_table()
     table.add_column("machine")
     for name in ("batch", "epochs", "until stable", "x", "cost", "x"):
         table.add_column(name, justify="right")
@@ -157,7 +157,7 @@ def _trained(found: StableComparison) -> Table:
 def _benefit(found: StableComparison) -> Table:
     """The table of Malta 2019: time and cost up to the stabilisation point."""
 
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table = new_table()
     table.add_column("machine")
     for name in ("batch", "iterations", "to the stabilisation point", "speed-up", "cost", "cost ratio", "pays"):
         table.add_column(name, justify="right")

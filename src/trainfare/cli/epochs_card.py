@@ -7,7 +7,7 @@ from statistics import fmean
 from rich.table import Table
 from rich.text import Text
 
-from trainfare.cli.console import out, print_points
+from trainfare.cli.console import new_table, out, print_points
 from trainfare.estimator.epochs.convergence import CurveFit
 from trainfare.estimator.epochs.profile_epochs import EpochsReport, ProfileEpochs
 from trainfare.model.epochs import EpochsAnswer
@@ -141,7 +141,7 @@ def nearest_fit(found: ProfileEpochs) -> CurveFit | None:
 
 def _table(report: EpochsReport) -> Table:
     several = len(report.profiles) > 1
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table = new_table()
     if several:
         table.add_column("profile", no_wrap=True)
         table.add_column("batch", justify="right", no_wrap=True)

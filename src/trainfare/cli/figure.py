@@ -1,4 +1,4 @@
-"""Figures of the documents as files."""
+"""Writes the figures of the papers as files."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ from trainfare.figures.chart import chart_figure
 from trainfare.papers.figure import Figure
 
 
-def draw(figure: Figure, folder: Path, *, formats: Sequence[str] = ("png", "svg")) -> tuple[Path, ...]:
-    """The files written, `<name>.<format>` each."""
+def save_paper_figure(figure: Figure, folder: Path, *, formats: Sequence[str] = ("png", "svg")) -> tuple[Path, ...]:
+    """Draw a figure into `<folder>/<name>.<format>` for each format, and return these paths."""
     spec = chart_figure(figure)
     return tuple(save_figure(spec, folder / f"{figure.name}.{kind}") for kind in formats)

@@ -1,5 +1,6 @@
 """Options that several commands have, worded once."""
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -66,3 +67,7 @@ Gpus = Annotated[
 ]
 Nodes = Annotated[int, typer.Option(min=1, metavar="N", help="Number of machines.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show neither the program's output nor progress.")]
+Plot = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILE", help="Draw a figure: .html, .png, .svg or .json (repeatable).", show_default=False),
+]

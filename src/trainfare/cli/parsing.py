@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from datetime import date, datetime, timedelta
 from typing import Literal
 
 from trainfare.errors import NotFoundError, UsageError
@@ -82,6 +83,56 @@ def parse_seconds(field: str, text: str) -> float:
         return parse_duration(text)
     except ValueError as error:
         raise UsageError(f"{error}.", field=field) from None
+
+
+def parse_delay(field: str, text: str | None) -> float | None:
+    """Seconds of a duration that can also be zero (0, 0s); None stays None."""
+    if text is None:
+        return None
+    is_zero = text.strip().rstrip("smindh") in ("0", "0.0")
+    return 0.0 if is_zero else parse_seconds(field, text)
+
+
+def parse_deadline(text: str) -> timedelta | datetime:
+    """A time from now (6h, 2d) or a moment (2026-11-18T09:00), which is local time unless it has a time zone."""
+    text = text.strip()
+    invalid = UsageError(
+        f"takes a time from now, such as 6h or 2d, or a moment, such as 2026-11-18T09:00, not {text!r}.",
+        field="deadline",
+    )
+    if text.replace(".", "").isdecimal():  # other durations accept bare seconds; a deadline in 6 seconds is a mistake
+        raise invalid
+    try:
+        return timedelta(seconds=parse_duration(text))
+    except OverflowError:
+        raise UsageError(
+            f"{text} is outside the calendar. Give an earlier deadline, or none.", field="deadline"
+        ) from None
+    except ValueError:
+        pass
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise invalid from None
+    if len(text) <= len("2026-11-18"):
+        raise UsageError(f"{text} has no time of day. Write {text}T09:00.", field="deadline")
+    return moment
+
+
+def parse_day(field: str, text: str) -> date:
+    """The day of an ISO date such as 2026-11-01."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{text!r} is not a day. Write it as 2026-11-01.", field=field) from None
+
+
+def parse_user_quota(text: str) -> tuple[str, int]:
+    """The user and the number of GPUs of `alice=8`."""
+    user, equals, gpus = text.rpartition("=")
+    if not equals or not user.strip() or not gpus.isdecimal():
+        raise UsageError(f"takes a user and a number of GPUs, such as alice=8, not {text!r}.", field="quotas")
+    return user.strip(), int(gpus)
 
 
 def parse_whole_numbers(field: str, text: str, example: str) -> list[int]:

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from trainfare.cli.arguments import spell_arguments
 from trainfare.cli.bill_card import answer, machines, spread
-from trainfare.cli.console import out, print_topics
+from trainfare.cli.console import new_table, out, print_topics
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Plan
 from trainfare.recommender.names import machine_name
@@ -65,7 +65,7 @@ def _table(plan: Plan, lines: Sequence[Estimate]) -> Table:
     for name in OPTIONAL:
         if _width(columns, names=WHOLE_NAME if name in FOR_WHOLE_NAMES else LEAST_NAME) > out().width:
             columns.pop(name, None)
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, GAP, 0, 0))
+    table = new_table(gap=GAP)
     for name in columns:
         if name == "machine":
             table.add_column(name, overflow="fold", min_width=LEAST_NAME)

@@ -4,18 +4,16 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from trainfare.app.recommending.plans import list_plans, show_plan
 from trainfare.cli.arguments import spell_arguments
-from trainfare.cli.console import out, print_json, print_note
+from trainfare.cli.console import new_table, out, print_json, print_note
 from trainfare.cli.options import Json, Store
 from trainfare.cli.plan_card import print_plan
-from trainfare.cli.profile_card import ago
 from trainfare.model.plan import Plan
 from trainfare.recommender.names import machine_name
 from trainfare.settings import read_settings
-from trainfare.units import format_duration, format_usd
+from trainfare.units import format_ago, format_duration, format_usd
 from trainfare.views.recommendation import plan_record
 
 app = typer.Typer(help="Stored plans: list, show.", no_args_is_help=True)
@@ -53,7 +51,7 @@ def show_command(
 
 
 def _print_table(plans: tuple[Plan, ...]) -> None:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table = new_table()
     for name in ("plan", "goal", "profile", "machine"):
         table.add_column(name, overflow="fold")
     for name in ("epochs", "time", "cost"):
@@ -69,6 +67,6 @@ def _print_table(plans: tuple[Plan, ...]) -> None:
             str(chosen.epochs),
             format_duration(chosen.seconds.value),
             format_usd(chosen.usd.value),
-            ago(plan.made_at, datetime.now(UTC)),
+            format_ago(plan.made_at, datetime.now(UTC)),
         )
     out().print(table)

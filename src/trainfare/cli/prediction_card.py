@@ -5,9 +5,9 @@ import math
 from rich.table import Table
 from rich.text import Text
 
-from trainfare.cli.console import out, print_points
+from trainfare.cli.console import new_table, out, print_points
 from trainfare.model.prediction import Prediction, PredictionReport
-from trainfare.units import format_duration, format_number, format_ratio
+from trainfare.units import format_duration, format_number, format_percent, format_ratio
 from trainfare.views.explain.why import BOTTLENECKS
 
 SMALL_SHARE = 0.01
@@ -48,15 +48,17 @@ def parts_table(prediction: Prediction) -> Table | None:
     if not prediction.parts:
         return None
     table = _table("what it is made of", "time", "share", "limited by")
-    whole = sum(part.seconds for part in prediction.parts)
+    total = sum(part.seconds for part in prediction.parts)
     small = 0.0
     for part in sorted(prediction.parts, key=lambda part: -part.seconds):
-        if part.seconds < SMALL_SHARE * whole:
+        if part.seconds < SMALL_SHARE * total:
             small += part.seconds
             continue
-        table.add_row(part.name, format_duration(part.seconds), _percent(part.seconds / whole), part.limited_by)
+        table.add_row(
+            part.name, format_duration(part.seconds), format_percent(round(part.seconds / total, 2)), part.limited_by
+        )
     if small:
-        table.add_row("the rest", format_duration(small), _percent(small / whole), "")
+        table.add_row("the rest", format_duration(small), format_percent(round(small / total, 2)), "")
     return table
 
 
@@ -149,12 +151,8 @@ def _memory(one: Prediction) -> str:
     return "" if one.memory is None else f"{one.memory.needed_gib.value:.2g} GiB, {one.memory.verdict}"
 
 
-def _percent(share: float) -> str:
-    return f"{share:.0%}"
-
-
 def _table(first: str, *others: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0), caption_style="dim")
+    table = new_table()
     table.add_column(first)
     for name in others:
         table.add_column(name, justify="left" if name in ("limited by", "memory", "") else "right", no_wrap=True)

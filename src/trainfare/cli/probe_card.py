@@ -6,7 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trainfare.cli.bill_card import answer
-from trainfare.cli.console import out, print_points
+from trainfare.cli.console import new_table, out, print_points
 from trainfare.model.probing import Probe, ProbeResult, ProbingPlan, ProbingResult
 from trainfare.model.stability import steady_interval
 from trainfare.recommender.names import machine_name
@@ -88,7 +88,7 @@ def _unreached(probes: Sequence[Probe]) -> list[str]:
 
 
 def _table(found: ProbingPlan) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table = new_table()
     table.add_column("")
     table.add_column("machine", overflow="fold", min_width=12)
     for name in ("GPU", "takes", "costs", "saves", "of time"):

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from trainfare.app.profiling.options import ProfileOptions
 from trainfare.app.profiling.profile import ProfilingError, profile_command
 from trainfare.app.profiling.series import Trial, run_trials
-from trainfare.cli.console import out, print_error, print_json, print_note
+from trainfare.cli.console import new_table, out, print_error, print_json, print_note
 from trainfare.cli.options import Json, Quiet, Store
 from trainfare.cli.parsing import parse_seconds, parse_whole_numbers
 from trainfare.cli.profile_card import print_card
@@ -195,7 +194,7 @@ def _several(
 
 
 def _print_table(trials: Sequence[Trial]) -> None:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table = new_table()
     for column in ("batch", "profile", "iterations", "each", "samples/s", "validation", "memory"):
         table.add_column(column, justify="left" if column == "profile" else "right", overflow="fold")
     for trial in trials:

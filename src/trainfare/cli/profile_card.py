@@ -1,7 +1,6 @@
 """Prints a profile: three lines of what was measured."""
 
 from collections.abc import Iterable
-from datetime import datetime
 from itertools import pairwise
 from statistics import median, quantiles
 
@@ -9,7 +8,7 @@ from rich.text import Text
 
 from trainfare.cli.console import out
 from trainfare.model.profile import Profile
-from trainfare.units import BYTES_PER_GIB, format_count, format_duration, format_large, plural
+from trainfare.units import BYTES_PER_GIB, format_count, format_duration, format_large, format_percent, plural
 
 _FRAMEWORKS = {
     "pytorch": "PyTorch",
@@ -40,24 +39,6 @@ def print_card(profile: Profile) -> None:
 def card_lines(profile: Profile, *, width: int) -> tuple[str, ...]:
     groups = (_program_facts(profile), _time_facts(profile), _other_facts(profile))
     return tuple(line for facts in groups for line in _packed(facts, width))
-
-
-def ago(then: datetime, now: datetime) -> str:
-    """The time since `then` in the largest whole unit: `3 minutes ago`."""
-    seconds = (now - then).total_seconds()
-    if seconds < 0:
-        return "in the future"
-    for size, unit in (
-        (86400 * 365, "year"),
-        (86400 * 7, "week"),
-        (86400, "day"),
-        (3600, "hour"),
-        (60, "minute"),
-    ):
-        if seconds >= size:
-            count = int(seconds // size)
-            return f"{plural(count, unit)} ago"
-    return "just now"
 
 
 def iteration_time(profile: Profile) -> str:
@@ -114,7 +95,7 @@ def _time_facts(profile: Profile) -> list[str]:
     seen = f"{plural(len(steady), 'iteration')}{_verdict(steady)}"
     facts.append(f"then {iteration_time(profile)}  {_bars(steady)} {seen}")
     if profile.data_wait_seconds and (share := sum(profile.data_wait_seconds[1:]) / sum(steady)) >= 0.05:
-        facts.append(f"{share:.0%} of it waits for data")
+        facts.append(f"{format_percent(round(share, 2))} of it waits for data")
     return facts
 
 
@@ -169,7 +150,7 @@ def _schedule(profile: Profile) -> str:
     if drops and len(changes) <= len(plan) / 4:
         more = " …" if len(changes) > _DROPS else ""
         epochs = ", ".join(map(str, changes[:_DROPS]))
-        return f"{name}, drops after epoch{'s' if len(changes) > 1 else ''} {epochs}{more}"
+        return f"{name}, drops after {'epoch' if len(changes) == 1 else 'epochs'} {epochs}{more}"
     top, last = max(plan), len(plan)
     rise = "" if plan[0] == top else f"up to {top:.3g} in epoch {plan.index(top) + 1}, then "
     return f"{name}, {plan[0]:.3g}, {rise}{plan[-1]:.3g} in epoch {last}"

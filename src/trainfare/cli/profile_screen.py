@@ -12,7 +12,7 @@ from trainfare.model.stability import complete_epochs, relative_uncertainty, sta
 from trainfare.profiler.measure import MeasurementProgress
 from trainfare.profiler.stopping import UntilEpochs, UntilStable, UntilSteady
 from trainfare.profiler.workspace import Changes, Workspace
-from trainfare.units import format_duration, format_large, plural
+from trainfare.units import format_duration, format_large, format_percent, plural
 
 _PLAIN_SECONDS = 10.0
 """Seconds between two lines of progress where they are not replaced in place."""
@@ -35,8 +35,8 @@ class Screen:
         self._lock = threading.Lock()
         self._shown = False
         self._at_line_start = True
-        self._said = ""
-        self._said_at = time.monotonic()
+        self._printed = ""
+        self._printed_at = time.monotonic()
         self._place: Workspace | None = None
 
     def workspace(self, place: Workspace) -> None:
@@ -45,7 +45,7 @@ class Screen:
         self._place = place
         if place.reason_in_place is not None:
             print_note(
-                f"it runs in your folder and not in a copy, because {place.reason_in_place}; files that it writes stay"
+                f"the program runs in your folder, not in a copy, because {place.reason_in_place}; files that it writes stay"
             )
 
     def print_files(self, *, only_written: bool = False) -> None:
@@ -74,7 +74,7 @@ class Screen:
                 sys.stderr.flush()
                 self._shown = True
             elif not self._live:
-                self._say_now_and_then(progress_line(progress))
+                self._print_occasionally(progress_line(progress))
 
     def clear(self) -> None:
         """The output ends here; what follows starts on a line of its own."""
@@ -84,10 +84,10 @@ class Screen:
                 sys.stderr.write("\n")
             sys.stderr.flush()
 
-    def _say_now_and_then(self, line: str) -> None:
+    def _print_occasionally(self, line: str) -> None:
         now = time.monotonic()
-        if now - self._said_at >= _PLAIN_SECONDS and line != self._said and self._at_line_start:
-            self._said, self._said_at = line, now
+        if now - self._printed_at >= _PLAIN_SECONDS and line != self._printed and self._at_line_start:
+            self._printed, self._printed_at = line, now
             sys.stderr.write(f"trainfare: {line}\n")
             sys.stderr.flush()
 
@@ -101,16 +101,16 @@ class Screen:
 def file_lines(place: Workspace) -> list[str]:
     changes = place.changes
     count = len(changes.written)
-    wrote = f"{count} file{'s' if count != 1 else ''} ({format_large(changes.written_bytes)}B) that it wrote"
+    wrote = f"{plural(count, 'file')} ({format_large(changes.written_bytes)}B) that it wrote"
     if place.saved:
-        lines = [f"it ran in a copy of your folder, which is kept with the {wrote}: {place.directory}"]
+        lines = [f"the program ran in a copy of your folder, saved with {wrote}: {place.directory}"]
     elif count:
-        lines = [f"it ran in a copy of your folder; the {wrote} there are gone (--keep-files keeps them)"]
+        lines = [f"the program ran in a copy of your folder; {wrote} were deleted (--keep-files keeps them)"]
     else:
-        lines = ["it ran in a copy of your folder and wrote nothing there"]
+        lines = ["the program ran in a copy of your folder and wrote nothing there"]
     if changes.linked_changed:
         names = ", ".join(changes.linked_changed)
-        lines.append(f"but it overwrote files that are too large to copy: {names}")
+        lines.append(f"it overwrote files that are too large to copy: {names}")
     return lines
 
 
@@ -128,7 +128,7 @@ def progress_line(progress: MeasurementProgress) -> str:
         known = len(seen.steady_iteration_seconds) >= _FEWEST_KNOWN
         parts.append(format_duration(middle.value) + (f" ± {uncertainty_of(middle)}" if known else " each"))
         if known and progress.target_iterations is None and isinstance(progress.stopping_rule, UntilSteady):
-            parts[-1] += f" ({100 * progress.stopping_rule.tolerance:g}% needed)"
+            parts[-1] += f" ({format_percent(progress.stopping_rule.tolerance)} needed)"
     facts: dict[str, object] = {"batch size": seen.effective_batch_size, "validation": seen.validation_seconds}
     if not isinstance(progress.stopping_rule, UntilSteady):
         facts["the length of an epoch"] = seen.iterations_per_epoch or seen.curve
@@ -159,4 +159,4 @@ def _columns() -> int:
 
 
 def uncertainty_of(interval: Interval) -> str:
-    return f"{100 * relative_uncertainty(interval):.2g}%"
+    return format_percent(relative_uncertainty(interval))

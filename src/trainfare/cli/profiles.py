@@ -5,16 +5,16 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from trainfare.app.profiling.profiles import import_profile, list_profiles, remove_profiles, show_log, show_profile
-from trainfare.cli.console import out, print_json, print_note
+from trainfare.cli.console import new_table, out, print_json, print_note
 from trainfare.cli.options import Json, Store
-from trainfare.cli.profile_card import ago, iteration_time, print_card
+from trainfare.cli.profile_card import iteration_time, print_card
 from trainfare.errors import UsageError
 from trainfare.model.profile import Profile
 from trainfare.settings import read_settings
+from trainfare.units import format_ago
 from trainfare.views.profile import profile_record
 
 app = typer.Typer(help="Stored profiles: list, show, remove, import.", no_args_is_help=True)
@@ -108,7 +108,7 @@ def machine_of(profile: Profile) -> str:
 
 
 def _print_table(profiles: tuple[Profile, ...]) -> None:
-    table = Table(box=None, pad_edge=False, header_style="dim")
+    table = new_table()
     for name, justify in (("profile", "left"), ("program", "left"), ("batch", "right"), ("iteration", "right")):
         table.add_column(name, justify=justify, no_wrap=name != "program")  # type: ignore[arg-type]  # of a literal
     table.add_column("machine", overflow="fold")
@@ -121,13 +121,13 @@ def _print_table(profiles: tuple[Profile, ...]) -> None:
             str(profile.effective_batch_size or "–"),
             iteration_time(profile),
             Text(machine_of(profile)),
-            ago(profile.measured_at, now),
+            format_ago(profile.measured_at, now),
         )
     out().print(table)
 
 
 def _print_profile(profile: Profile) -> None:
-    when = f"{profile.measured_at.astimezone():%Y-%m-%d %H:%M}, {ago(profile.measured_at, datetime.now(UTC))}"
+    when = f"{profile.measured_at.astimezone():%Y-%m-%d %H:%M}, {format_ago(profile.measured_at, datetime.now(UTC))}"
     out().print(Text.assemble((profile.id, "bold"), f"  {profile.program.command_line}"))
     out().print(Text(f"measured on {machine_of(profile)}, {when}{_ENDINGS[profile.ending]}"))
     print_card(profile)

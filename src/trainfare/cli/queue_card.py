@@ -7,8 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trainfare.cli.arguments import spell_arguments
-from trainfare.cli.console import out, print_note, print_topics
-from trainfare.cli.profile_card import ago
+from trainfare.cli.console import new_table, out, print_note, print_topics
 from trainfare.model.submission import Submission, SubmissionResult
 from trainfare.scheduler.queue_plan import PlannedJob, QueuePlan
 from trainfare.units import format_duration, format_usd
@@ -47,7 +46,7 @@ def print_queue(submissions: Sequence[Submission]) -> None:
         "profile": [Text(", ".join(each.profile_ids)) for each in submissions],
         "user": [Text(each.user or "–") for each in submissions],
         "epochs": [Text(str(each.epochs or "as told")) for each in submissions],
-        "submitted": [Text(ago(each.submitted_at, now)) for each in submissions],
+        "submitted": [Text(format_ago(each.submitted_at, now)) for each in submissions],
         "deadline": [Text("–" if each.deadline_at is None else _moment(each.deadline_at)) for each in submissions],
         "an hour late": [
             Text("–" if each.deadline_at is None else format_usd(each.late_usd_per_hour)) for each in submissions
@@ -129,7 +128,11 @@ def _jobs(jobs: Sequence[PlannedJob]) -> Table:
 
 def _deadline(planned: PlannedJob) -> str:
     left = deadline_margin(planned)
-    return "–" if left is None or planned.on_time_probability is None else f"{left} ({_likely(planned.on_time_probability)})"
+    return (
+        "–"
+        if left is None or planned.on_time_probability is None
+        else f"{left} ({_likely(planned.on_time_probability)})"
+    )
 
 
 def _likely(chance: float) -> str:
@@ -195,7 +198,7 @@ def _counted(number: int, thing: str) -> str:
 
 
 def _table(names: Sequence[str]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table = new_table()
     for name in names:
         table.add_column(name, overflow="fold")
     return table

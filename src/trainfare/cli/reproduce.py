@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from trainfare import papers
-from trainfare.cli.console import out, print_json, print_note
+from trainfare.cli.console import new_table, out, print_json, print_note
 from trainfare.cli.figure import draw
 from trainfare.cli.options import Json
 from trainfare.cli.reproduce_page import page
@@ -59,7 +58,7 @@ def _print_summary(rows: Sequence[Row]) -> None:
     counts: dict[str, Counter[str]] = {}
     for row in rows:
         counts.setdefault(row.table, Counter())[row.verdict] += 1
-    shown = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    shown = new_table()
     shown.add_column("table", no_wrap=True)
     for verdict in VERDICTS:
         shown.add_column(verdict, justify="right", no_wrap=True, style=STYLES[verdict])
@@ -85,7 +84,7 @@ def _print_hint() -> None:
 def _print_rows(rows: Sequence[Row]) -> None:
     for name in dict.fromkeys(row.table for row in rows):
         out().print()
-        shown = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+        shown = new_table()
         shown.add_column(name, overflow="fold")
         for column in ("published", "ours", "difference"):
             shown.add_column(column, justify="right", no_wrap=True)

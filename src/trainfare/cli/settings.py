@@ -1,24 +1,20 @@
-"""`trainfare settings`: what is set, and where it was set."""
+"""`trainfare settings`: the value of each setting, and where it was set."""
 
-from typing import Annotated
-
-import typer
-from rich.table import Table
-
-from trainfare.cli.console import out, print_json
+from trainfare.cli.console import new_table, out, print_json
+from trainfare.cli.options import Json
 from trainfare.settings import NAMES, read_settings
 
 
-def settings(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """What is set, and by which flag, variable or file."""
+def settings(json: Json = False) -> None:
+    """Show the settings, and where each was set: by default, in the environment or in a file."""
 
     found = read_settings()
     rows = [(name, getattr(found, name), found.origins.get(name, "default")) for name in NAMES]
-    if as_json:
+    if json:
         print_json({name: {"value": value, "origin": origin} for name, value, origin in rows})
         return
 
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 3, 0, 0))
+    table = new_table(gap=3)
     for column in ("setting", "value", "set by", "variable"):
         table.add_column(column, overflow="fold")
     for name, value, origin in rows:

@@ -1,9 +1,9 @@
-"""Axes of seconds, dollars and plain numbers: where a value stands on the page, and ticks that a person would write.
+"""Axes of seconds, dollars and numbers: the pixel of a value, and round ticks with their labels.
 
     linear       pixel = (value − low)/(high − low)·length
     logarithmic  pixel = ln(value/low)/ln(high/low)·length
 
-Ticks are multiples of what a clock or a purse has: 15 minutes, 6 hours, 0.05 $; as many as have room for their words.
+Ticks are round numbers of a unit: 15 minutes, 6 hours, $0.05; as many as have space for their labels.
 """
 
 import math
@@ -15,23 +15,23 @@ from typing import Literal
 from trainfare.figures.look import LABEL_SIZE, Spec, text_width
 
 Quantity = Literal["seconds", "usd", "count", "number"]
-"""A count has no ticks between whole numbers."""
+"""A count has ticks only at integers."""
 
-LOGARITHMIC_FROM = 8.0
-"""Where the largest is so many times the smallest, from zero the small ones would lie on each other."""
+LOG_SCALE_FROM = 8.0
+"""If the largest value is this many times the smallest, small values would overlap on a linear axis from zero."""
 
 MARGIN = 0.04
-"""Of its length, left empty at an end that is not zero."""
+"""The share of its length that is left empty at an end that is not zero."""
 
 TICK_GAP = 14.0
-"""Pixels between the words of two ticks beside each other."""
-UPRIGHT_GAP = 34.0
-"""Pixels from one tick to the next above it, on a linear axis."""
+"""Pixels between the labels of two neighbouring ticks."""
+VERTICAL_TICK_GAP = 34.0
+"""Pixels from one tick to the next one above it, on a linear axis."""
 
 _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
 _UNITS = (("d", _DAY), ("h", _HOUR), ("min", _MINUTE), ("s", 1.0))
-_COUNTED_IN = 2.0
-"""A linear axis counts in the largest unit of which it holds so many."""
+_MIN_UNITS = 2.0
+"""A linear axis counts in the largest unit of which it holds at least this many."""
 _STEPS = {
     "d": (1.0, 2.0, 5.0),
     "h": (1.0, 2.0, 3.0, 6.0, 12.0),
@@ -39,30 +39,33 @@ _STEPS = {
     "s": (1.0, 2.0, 5.0, 10.0, 15.0, 30.0),
 }
 
-# Ticks of a logarithmic axis of time, each level between those of the levels before; parts of a second and many days
-# are counted in tens.
-_TENS = (*(float(f"1e{exponent}") for exponent in range(-6, 0)), *(10.0**exponent * _DAY for exponent in range(1, 6)))
-_TIMES: tuple[tuple[float, ...], ...] = (
-    (*_TENS, 1.0, _MINUTE, _HOUR, _DAY),
+# Ticks of a logarithmic axis of time; each level refines the levels before it. Fractions of a second and many days are
+# counted in powers of ten.
+_DECADES = (
+    *(float(f"1e{exponent}") for exponent in range(-6, 0)),
+    *(10.0**exponent * _DAY for exponent in range(1, 6)),
+)
+_TIME_TICKS: tuple[tuple[float, ...], ...] = (
+    (*_DECADES, 1.0, _MINUTE, _HOUR, _DAY),
     (10.0, 10 * _MINUTE, 6 * _HOUR),
-    (*(3 * ten for ten in _TENS), 3.0, 30.0, 3 * _MINUTE, 30 * _MINUTE, 3 * _HOUR, 12 * _HOUR, 3 * _DAY),
+    (*(3 * ten for ten in _DECADES), 3.0, 30.0, 3 * _MINUTE, 30 * _MINUTE, 3 * _HOUR, 12 * _HOUR, 3 * _DAY),
     (2.0, 5.0, 20.0, 2 * _MINUTE, 5 * _MINUTE, 20 * _MINUTE, 2 * _HOUR, 4 * _HOUR, 8 * _HOUR, 2 * _DAY, 5 * _DAY),
-    (*(2 * ten for ten in _TENS), *(5 * ten for ten in _TENS), 15.0, 40.0, 15 * _MINUTE, 40 * _MINUTE),
+    (*(2 * ten for ten in _DECADES), *(5 * ten for ten in _DECADES), 15.0, 40.0, 15 * _MINUTE, 40 * _MINUTE),
     (1.5 * _HOUR, 5 * _HOUR, 10 * _HOUR, 1.5 * _DAY, 4 * _DAY, 7 * _DAY),
 )
 
-_TITLE_ROOM = LABEL_SIZE + 4
-"""Pixels of the title of an upright axis."""
+_TITLE_SPACE = LABEL_SIZE + 4
+"""Pixels of the title of a vertical axis."""
 
-_LEAST_ROOM = 64
-"""Pixels beside an upright axis, at least: figures below each other then mostly have their axes in one line."""
+_MIN_LABEL_SPACE = 64
+"""The least number of pixels for the labels of a vertical axis: the axes of stacked figures are then mostly aligned."""
 
 Tick = tuple[float, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """`length` pixels from `low` to `high`."""
+    """An axis of `length` pixels from `low` to `high`."""
 
     low: float
     high: float
@@ -72,30 +75,30 @@ class Axis:
 
     def __post_init__(self) -> None:
         if not self.low < self.high or (self.logarithmic and self.low <= 0) or self.length <= 0:
-            raise ValueError(f"no axis of {self.length} pixels from {self.low} to {self.high}")
+            raise ValueError(f"an axis of {self.length} pixels from {self.low} to {self.high} cannot be drawn")
 
     def pixel(self, value: float) -> float:
-        """From the low end; what lies outside is outside of the axis too."""
+        """The pixel of a value, counted from the low end; values outside the axis have pixels outside of it."""
         if not self.logarithmic:
             return (value - self.low) / (self.high - self.low) * self.length
         if value <= 0:
             return -math.inf
         return math.log(value / self.low) / math.log(self.high / self.low) * self.length
 
-    def encoding(self, field: str, title: str, *, room: float | None = None) -> Spec:
-        """Of a channel; the words of the ticks are ours, so that every renderer has the same. `room` is what an
-        upright axis takes beside it."""
+    def encoding(self, field: str, title: str, *, label_space: float | None = None) -> Spec:
+        """The Vega-Lite encoding of a channel. The tick labels are given, so that every renderer shows the same ones.
+        `label_space` is the number of pixels for the labels and the title of a vertical axis."""
         values = [value for value, _ in self.ticks]
         axis: Spec = {
             "title": title,
             "values": values,
-            "labelExpr": f"{_literal([word for _, word in self.ticks])}[indexof({values!r}, datum.value)]",
+            "labelExpr": f"{_vega_list([label for _, label in self.ticks])}[indexof({values!r}, datum.value)]",
             "labelFlush": False,
             "labelOverlap": False,
             "grid": True,
         }
-        if room is not None:
-            axis |= {"minExtent": room - _TITLE_ROOM, "maxExtent": room - _TITLE_ROOM}
+        if label_space is not None:
+            axis |= {"minExtent": label_space - _TITLE_SPACE, "maxExtent": label_space - _TITLE_SPACE}
         scale = {
             "type": "log" if self.logarithmic else "linear",
             "domain": [self.low, self.high],
@@ -105,89 +108,92 @@ class Axis:
         return {"field": field, "type": "quantitative", "scale": scale, "axis": axis}
 
     @property
-    def room(self) -> int:
-        """Pixels beside an upright axis: the words of the ticks and the title."""
-        words = math.ceil(max((text_width(word) for _, word in self.ticks), default=0.0))
-        return max(words + 8 + _TITLE_ROOM, _LEAST_ROOM)
+    def label_space(self) -> int:
+        """Pixels for the tick labels and the title of a vertical axis."""
+        labels = math.ceil(max((text_width(label) for _, label in self.ticks), default=0.0))
+        return max(labels + 8 + _TITLE_SPACE, _MIN_LABEL_SPACE)
 
 
-def spans_widely(values: Iterable[float]) -> bool:
-    """Whether a linear axis would press the smaller ones together."""
+def needs_log_scale(values: Iterable[float]) -> bool:
+    """True if small values would overlap on a linear axis."""
     positive = [value for value in values if value > 0]
-    return bool(positive) and max(positive) > LOGARITHMIC_FROM * min(positive)
+    return bool(positive) and max(positive) > LOG_SCALE_FROM * min(positive)
 
 
-def axis(
+def build_axis(
     quantity: Quantity,
     values: Sequence[float],
     *,
     length: float,
     logarithmic: bool = False,
     from_zero: bool = True,
-    upright: bool = False,
+    vertical: bool = False,
     margin: float = MARGIN,
 ) -> Axis:
-    """That holds all values; `upright` is a y axis, whose words stand above each other."""
+    """The axis that holds all values; on a `vertical` one the labels are above each other."""
     if logarithmic:
-        low, high = _logarithmic_ends(values, margin)
-        ticks = _logarithmic_ticks(quantity, low, high, length, upright=upright)
+        low, high = _log_ends(values, margin)
+        ticks = _log_ticks(quantity, low, high, length, vertical=vertical)
     else:
         low, high = _linear_ends(values, margin, from_zero=from_zero)
-        ticks = _linear_ticks(quantity, low, high, length, upright=upright)
+        ticks = _linear_ticks(quantity, low, high, length, vertical=vertical)
     return Axis(low=low, high=high, length=length, logarithmic=logarithmic, ticks=ticks)
 
 
-def axis_at(
-    places: Sequence[float], values: Sequence[float], *, length: float, logarithmic: bool = True, margin: float = 0.06
+def build_axis_with_ticks(
+    tick_values: Sequence[float],
+    values: Sequence[float],
+    *,
+    length: float,
+    logarithmic: bool = True,
+    margin: float = 0.06,
 ) -> Axis:
-    """With a tick at each of the places that has room: batch sizes, that double."""
-    low, high = _logarithmic_ends(values, margin) if logarithmic else _linear_ends(values, margin, from_zero=True)
+    """An axis with a tick at each of the given values that has space for its label, such as batch sizes."""
+    low, high = _log_ends(values, margin) if logarithmic else _linear_ends(values, margin, from_zero=True)
     bare = Axis(low=low, high=high, length=length, logarithmic=logarithmic, ticks=())
     ticks: list[Tick] = []
-    taken = -math.inf
-    for value in sorted(set(places)):
-        word = _plain(value)
-        half = text_width(word) / 2
-        if bare.pixel(value) - half - taken >= TICK_GAP / 2:
-            ticks.append((value, word))
-            taken = bare.pixel(value) + half
+    occupied_until = -math.inf
+    for value in sorted(set(tick_values)):
+        label = _format_tick_number(value)
+        half = text_width(label) / 2
+        if bare.pixel(value) - half - occupied_until >= TICK_GAP / 2:
+            ticks.append((value, label))
+            occupied_until = bare.pixel(value) + half
     return Axis(low=low, high=high, length=length, logarithmic=logarithmic, ticks=tuple(ticks))
 
 
-def duration_words(seconds: float) -> str:
-    """At a tick: 30 s, 15 min, 1.5 h, 2 d."""
+def format_tick_duration(seconds: float) -> str:
+    """A duration at a tick: 30 s, 15 min, 1.5 h, 2 d."""
     if 0 < seconds < 1e-3:
         return f"{seconds * 1e6:.3g} µs"
     if 0 < seconds < 1:
         return f"{seconds * 1e3:.3g} ms"
     unit, size = next(((unit, size) for unit, size in _UNITS if seconds >= size), ("s", 1.0))
-    return _in_unit(seconds, unit, size)
+    return _format_in_unit(seconds, unit, size)
 
 
-def usd_words(usd: float) -> str:
-    """At a tick: 0.05 $, 20 $, 1 500 $."""
-    if usd >= 1000:
-        return f"{usd:,.0f} $".replace(",", " ")
-    return f"{_plain(float(f'{usd:.4g}'))} $" if usd else "0"
+def format_tick_usd(usd: float) -> str:
+    """Dollars at a tick: $0.05, $20, $1,500."""
+    return f"${_format_tick_number(float(f'{usd:.4g}'))}" if usd else "0"
 
 
-def _in_unit(seconds: float, unit: str, size: float) -> str:
-    return f"{_plain(float(f'{seconds / size:.4g}'))} {unit}" if seconds else "0"
+def _format_in_unit(seconds: float, unit: str, size: float) -> str:
+    return f"{_format_tick_number(float(f'{seconds / size:.4g}'))} {unit}" if seconds else "0"
 
 
-def _plain(number: float) -> str:
-    """Without an exponent: 15 000, 2048, 0.05, 0.000002."""
-    if abs(number) >= 10_000:
-        return f"{number:,.0f}".replace(",", " ")
-    return f"{number:.10f}".rstrip("0").rstrip(".")
+def _format_tick_number(number: float) -> str:
+    """A number at a tick, without an exponent: 15,000, 2,048, 0.05, 0.000002."""
+    return f"{number:,.10f}".rstrip("0").rstrip(".")
 
 
-def _words(quantity: Quantity) -> Callable[[float], str]:
-    return {"seconds": duration_words, "usd": usd_words, "count": _plain, "number": _plain}[quantity]
+def _tick_formatter(quantity: Quantity) -> Callable[[float], str]:
+    if quantity == "seconds":
+        return format_tick_duration
+    return format_tick_usd if quantity == "usd" else _format_tick_number
 
 
-def _logarithmic_ends(values: Sequence[float], margin: float) -> tuple[float, float]:
-    """At least fourfold: of less, the ticks would have nothing round to stand at."""
+def _log_ends(values: Sequence[float], margin: float) -> tuple[float, float]:
+    """The ends of a logarithmic axis. They differ by at least a factor of four, so that there are round ticks."""
     positive = [value for value in values if value > 0]
     low, high = math.log(min(positive)), math.log(max(positive))
     half = max(high - low, math.log(4.0)) / 2 / (1 - 2 * margin)
@@ -202,57 +208,57 @@ def _linear_ends(values: Sequence[float], margin: float, *, from_zero: bool) -> 
     return low - margin * spread, high + margin * spread
 
 
-def _linear_ticks(quantity: Quantity, low: float, high: float, length: float, *, upright: bool) -> tuple[Tick, ...]:
-    """The finest step whose ticks have room."""
-    words, steps = _words(quantity), _decimal_steps(high - low)
+def _linear_ticks(quantity: Quantity, low: float, high: float, length: float, *, vertical: bool) -> tuple[Tick, ...]:
+    """The ticks of the smallest step whose labels fit."""
+    format_tick, steps = _tick_formatter(quantity), _decimal_steps(high - low)
     if quantity == "count":
         steps = [step for step in steps if step >= 1] or [1.0]
     if quantity == "seconds":
-        unit, size = next(((unit, size) for unit, size in _UNITS if high >= _COUNTED_IN * size), ("s", 1.0))
+        unit, size = next(((unit, size) for unit, size in _UNITS if high >= _MIN_UNITS * size), ("s", 1.0))
         round_steps = _STEPS[unit]
         others = (step for step in _decimal_steps((high - low) / size) if step < 1 or step > round_steps[-1])
         steps = sorted(step * size for step in (*round_steps, *others))
 
         def in_unit(seconds: float) -> str:
-            return _in_unit(seconds, unit, size)
+            return _format_in_unit(seconds, unit, size)
 
-        words = in_unit
+        format_tick = in_unit
     ticks: tuple[Tick, ...] = ()
     for step in steps:
         first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
         if last - first > length / LABEL_SIZE:
             continue
-        ticks = tuple((value, words(value)) for value in (round(i * step, 12) for i in range(first, last + 1)))
-        needed = UPRIGHT_GAP if upright else max((text_width(word) for _, word in ticks), default=0.0) + 2 * TICK_GAP
+        ticks = tuple((value, format_tick(value)) for value in (round(i * step, 12) for i in range(first, last + 1)))
+        widest = max((text_width(label) for _, label in ticks), default=0.0)
+        needed = VERTICAL_TICK_GAP if vertical else widest + 2 * TICK_GAP
         if step / (high - low) * length >= needed:
             break
     return ticks
 
 
 def _decimal_steps(spread: float) -> list[float]:
-    """1, 2 and 5 times the powers of ten up to the spread, ascending."""
+    """1, 2 and 5 times the powers of ten up to the spread, in ascending order."""
     power = math.floor(math.log10(spread))
     return [float(f"{digit}e{exponent}") for exponent in range(power - 2, power + 1) for digit in (1, 2, 5)]
 
 
-def _logarithmic_ticks(
-    quantity: Quantity, low: float, high: float, length: float, *, upright: bool
-) -> tuple[Tick, ...]:
-    """The densest choice whose words have room."""
-    words = _words(quantity)
+def _log_ticks(quantity: Quantity, low: float, high: float, length: float, *, vertical: bool) -> tuple[Tick, ...]:
+    """The densest ticks whose labels fit."""
+    format_tick = _tick_formatter(quantity)
     ticks: list[Tick] = []
-    for choice in _choices(quantity, low, high):
-        ticks = [(value, words(value)) for value in sorted(choice) if low <= value <= high]
-        if _have_room(ticks, low, high, length, upright=upright):
+    for choice in _log_tick_choices(quantity, low, high):
+        ticks = [(value, format_tick(value)) for value in sorted(choice) if low <= value <= high]
+        if _labels_fit(ticks, low, high, length, vertical=vertical):
             return tuple(ticks)
-    while len(ticks) > 1 and not _have_room(ticks, low, high, length, upright=upright):
+    while len(ticks) > 1 and not _labels_fit(ticks, low, high, length, vertical=vertical):
         ticks = ticks[::2]
     return tuple(ticks)
 
 
-def _choices(quantity: Quantity, low: float, high: float) -> list[list[float]]:
+def _log_tick_choices(quantity: Quantity, low: float, high: float) -> list[list[float]]:
     if quantity == "seconds":
-        return [[value for level in _TIMES[:levels] for value in level] for levels in range(len(_TIMES), 0, -1)]
+        counts = range(len(_TIME_TICKS), 0, -1)
+        return [[value for level in _TIME_TICKS[:count] for value in level] for count in counts]
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     digits = (
         ((1, 2, 5), (1, 3), (1,)) if high > 10 * low else ((1, 1.5, 2, 3, 4, 5, 6, 8), (1, 2, 3, 5), (1, 2, 5), (1,))
@@ -260,15 +266,15 @@ def _choices(quantity: Quantity, low: float, high: float) -> list[list[float]]:
     return [[float(f"{digit}e{exponent}") for exponent in exponents for digit in choice] for choice in digits]
 
 
-def _have_room(ticks: Sequence[Tick], low: float, high: float, length: float, *, upright: bool) -> bool:
+def _labels_fit(ticks: Sequence[Tick], low: float, high: float, length: float, *, vertical: bool) -> bool:
     def ends(tick: Tick) -> tuple[float, float]:
         place = math.log(tick[0] / low) / math.log(high / low) * length
-        half = LABEL_SIZE / 2 if upright else text_width(tick[1]) / 2
+        half = LABEL_SIZE / 2 if vertical else text_width(tick[1]) / 2
         return place - half, place + half
 
     return all(ends(right)[0] - ends(left)[1] >= TICK_GAP for left, right in pairwise(ticks))
 
 
-def _literal(words: Sequence[str]) -> str:
-    """As the expressions of Vega write a list of texts."""
-    return "[" + ", ".join("'" + word.replace("\\", "\\\\").replace("'", "\\'") + "'" for word in words) + "]"
+def _vega_list(labels: Sequence[str]) -> str:
+    """A list of texts as a Vega expression."""
+    return "[" + ", ".join("'" + label.replace("\\", "\\\\").replace("'", "\\'") + "'" for label in labels) + "]"

@@ -3,10 +3,10 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from trainfare.figures.axis import Quantity, spans_widely
+from trainfare.figures.axis import Quantity, needs_log_scale
 from trainfare.figures.chart import Chart, Series, Symbol, chart_views
 from trainfare.figures.look import WIDE, Spec, page
-from trainfare.figures.words import Named, tooltip_of
+from trainfare.figures.labels import Named, tooltip
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 
@@ -33,7 +33,7 @@ def batches_figure(
         ("cost", "usd", lambda estimate: estimate.usd),
     )
     logarithmic = any(
-        spans_widely(read(e).value for mine in machines for e in mine if e.fits is not False)
+        needs_log_scale(read(e).value for mine in machines for e in mine if e.fits is not False)
         for _, _, read in quantities
     )
     charts = [
@@ -107,7 +107,7 @@ def _series(
                 chosen=ours,
                 joined=fits,
                 symbols=tuple(_SYMBOLS[None if e.memory is None else e.memory.verdict] for e in some),
-                told=tuple(tooltip_of(estimate, named, confidence) for estimate in some),
+                told=tuple(tooltip(estimate, named, confidence) for estimate in some),
             )
 
 

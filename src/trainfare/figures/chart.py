@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from trainfare.figures.axis import Axis, Quantity, axis, axis_at
+from trainfare.figures.axis import Axis, Quantity, build_axis, build_axis_with_ticks
 from trainfare.figures.look import (
     ACCENT,
     EDGE,
@@ -22,11 +22,11 @@ from trainfare.figures.look import (
     Spec,
     page,
     text_width,
-    titled,
+    title_spec,
 )
-from trainfare.figures.marks import label_layers, leader_layer, range_layer, text_layers
-from trainfare.figures.place import Box, Placed, Segment, Wanted, apart, around, crosses, overlap, place_labels
-from trainfare.figures.words import shortened
+from trainfare.figures.marks import label_layers, leader_layers, range_layers, text_layers
+from trainfare.figures.place import Box, PlacedLabel, LineSegment, LabelRequest, spread_apart, box_around, crosses, overlap, place_labels
+from trainfare.figures.labels import shorten
 
 Symbol = Literal["circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "ring", "x"]
 
@@ -133,7 +133,7 @@ def chart_views(charts: Sequence[Chart], *, width: int = WIDE, height: int | Non
     """Figures that are to stand below each other, the left ends of their axes in one line."""
     height = height or round((0.56 if width >= 480 else 0.8) * width)
     fields = [_field(chart, width, height, left=0) for chart in charts]
-    left = max(field.y.room for field in fields)
+    left = max(field.y.label_space for field in fields)
     return [_view(chart, _field(chart, width, height, left=left), width) for chart in charts]
 
 
@@ -142,11 +142,11 @@ def _view(chart: Chart, field: _Field, width: int) -> Spec:
     ends = [*_end_labels(chart, field, taken)]
     marks = [*_marks(chart, field, taken)]
     return {
-        "title": titled(chart.title, chart.subtitle, width),
+        "title": title_spec(chart.title, chart.subtitle, width),
         "width": field.x.length,
         "height": field.y.length,
         "layer": [
-            *(layer for low, high in chart.ranges for layer in range_layer(low, min(high, field.x.high))),
+            *(layer for low, high in chart.ranges for layer in range_layers(low, min(high, field.x.high))),
             *marks,
             *_front(chart),
             *(layer for series in chart.series for layer in _bars(series)),
@@ -169,18 +169,18 @@ def _field(chart: Chart, width: int, height: int, *, left: int) -> _Field:
     ys += [end for series in chart.series for bar in (*series.bars, *_deviating(series)) for end in bar]
     if chart.log_y:
         ys = [y for y in ys if y > 0]
-    y = axis(chart.y_quantity, ys, length=height, logarithmic=chart.log_y, from_zero=chart.y_from_zero, upright=True)
+    y = build_axis(chart.y_quantity, ys, length=height, logarithmic=chart.log_y, from_zero=chart.y_from_zero, vertical=True)
     labels = max(
         (text_width(_short(s.label, width), bold=s.chosen) for s in chart.series if _at_the_end(s)), default=0.0
     )
     labels = math.ceil(labels) + _TO_LABEL if labels else EDGE
-    left = max(left, y.room)
+    left = max(left, y.label_space)
     length = width - left - labels - 2 * EDGE
     if chart.x_ticks:
-        x = axis_at(chart.x_ticks, xs, length=length, logarithmic=chart.log_x)
+        x = build_axis_with_ticks(chart.x_ticks, xs, length=length, logarithmic=chart.log_x)
     else:
         margin = 0.02 if any(series.joined for series in chart.series) else 0.05
-        x = axis(chart.x_quantity, xs, length=length, logarithmic=chart.log_x, margin=margin)
+        x = build_axis(chart.x_quantity, xs, length=length, logarithmic=chart.log_x, margin=margin)
     return _Field(x=x, y=y, left=left, labels=labels)
 
 
@@ -190,7 +190,7 @@ def _at_the_end(series: Series) -> bool:
 
 
 def _short(label: str, width: float) -> str:
-    return shortened(label, 26 if width >= 480 else 17)
+    return shorten(label, 26 if width >= 480 else 17)
 
 
 def _deviating(series: Series) -> Iterator[tuple[float, float]]:
@@ -266,7 +266,7 @@ def _points(chart: Chart, field: _Field) -> Spec:
         "mark": {"type": "point", "strokeWidth": 1.3, "clip": False},
         "encoding": {
             "x": field.x.encoding("x", _axis_title(chart.x, field.x, numbered=bool(chart.x_ticks))),
-            "y": field.y.encoding("y", _axis_title(chart.y, field.y), room=field.left),
+            "y": field.y.encoding("y", _axis_title(chart.y, field.y), label_space=field.left),
             "shape": {"field": "symbol", **as_is},
             "stroke": {"field": "stroke", **as_is},
             "fill": {"field": "fill", **as_is},
@@ -307,7 +307,7 @@ def _end_labels(chart: Chart, field: _Field, taken: list[Box]) -> Iterator[Spec]
     """Each in the margin beside the last point of its line, moved up or down until none lies on another."""
     every = [series for series in chart.series if _at_the_end(series)]
     ends = [field.at(max(series.points)) for series in every]
-    heights = apart([y for _, y in ends], least=0.0, most=field.y.length)
+    heights = spread_apart([y for _, y in ends], least=0.0, most=field.y.length)
     margin = max(field.x.pixel(x) for series in chart.series for x, _ in series.points) + _TO_LABEL - 2
     rows, leaders = [], []
     for series, (x, y), height in zip(every, ends, heights, strict=True):
@@ -316,7 +316,7 @@ def _end_labels(chart: Chart, field: _Field, taken: list[Box]) -> Iterator[Spec]
         taken.append((margin, height - 7, margin + text_width(words, bold=series.chosen), height + 7))
         if abs(height - y) > 4 or margin - x > 2 * _TO_LABEL:
             leaders.append({"x": x + _DOT, "y": y, "x2": margin - 3, "y2": height})
-    yield from leader_layer(leaders)
+    yield from leader_layers(leaders)
     yield from text_layers(rows)
 
 
@@ -339,7 +339,7 @@ def _marks(chart: Chart, field: _Field, taken: list[Box]) -> Iterator[Spec]:
     yield from text_layers(rows)
 
 
-def _place_of_mark(x: float, words: str, field: _Field, taken: Sequence[Box], lines: Sequence[Segment]) -> Box | None:
+def _place_of_mark(x: float, words: str, field: _Field, taken: Sequence[Box], lines: Sequence[LineSegment]) -> Box | None:
     """Right or left of its line, near an end of it; None where other words are everywhere."""
     said = words.split("\n")
     width, height = max(map(text_width, said)), LINE_HEIGHT * len(said)
@@ -356,19 +356,19 @@ def _place_of_mark(x: float, words: str, field: _Field, taken: Sequence[Box], li
     return best
 
 
-def _segments(chart: Chart, field: _Field) -> list[Segment]:
+def _segments(chart: Chart, field: _Field) -> list[LineSegment]:
     """Where lines are."""
     joined = [sorted(series.points) for series in chart.series if series.joined]
     lines = [(*one, *other) for points in (*joined, chart.front) for one, other in pairwise(map(field.at, points))]
-    upright = [field.x.pixel(x) for x, _ in chart.marks]
-    return [*lines, *((x, 0.0, x, field.y.length) for x in upright)]
+    vertical = [field.x.pixel(x) for x, _ in chart.marks]
+    return [*lines, *((x, 0.0, x, field.y.length) for x in vertical)]
 
 
 def _point_labels(chart: Chart, field: _Field, taken: Sequence[Box]) -> list[Spec]:
     """Of series that no line joins: one label a point, or one a series beside the point that has room for it."""
-    dots = [around(*field.at(point), _DOT) for series in chart.series for point in series.points]
+    dots = [box_around(*field.at(point), _DOT) for series in chart.series for point in series.points]
     box = (2.0, 0.0, field.x.length + field.labels, field.y.length - 2)
-    placed: list[Placed] = []
+    placed: list[PlacedLabel] = []
     for series in chart.series:
         if _at_the_end(series) or not (series.label or series.names):
             continue
@@ -379,7 +379,7 @@ def _point_labels(chart: Chart, field: _Field, taken: Sequence[Box]) -> list[Spe
             # Freely at one of them, or else as it must at the first.
             for point, required in [*((point, False) for point in points), (points[0], True)]:
                 x, y = field.at(point)
-                wanted = Wanted(lines=(label,), x=x, y=y, radius=_DOT, bold=series.chosen, required=required)
+                wanted = LabelRequest(lines=(label,), x=x, y=y, radius=_DOT, bold=series.chosen, required=required)
                 found = place_labels([wanted], field=box, points=dots, lines=_segments(chart, field), taken=words)
                 if found:
                     placed += found

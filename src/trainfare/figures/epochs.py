@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from trainfare.figures.axis import Quantity, spans_widely
+from trainfare.figures.axis import Quantity, needs_log_scale
 from trainfare.figures.chart import Chart, Series, chart_views
 from trainfare.figures.look import WIDE, Spec, page
-from trainfare.figures.words import Named, labels_of
+from trainfare.figures.labels import Named, machine_labels
 from trainfare.model.estimate import Estimate
 from trainfare.model.offer import Candidate
 from trainfare.units import format_duration, format_usd
@@ -78,7 +78,7 @@ def epochs_figure(
     drawn = {line.candidate for line in lines}
     end, logarithmic = _reach(epochs, [won for won in (*fastest, *cheapest) if won.estimate.candidate in drawn])
     for read in (_seconds, _usd):
-        logarithmic |= spans_widely(a + b * epochs for a, b in map(read, lines))
+        logarithmic |= needs_log_scale(a + b * epochs for a, b in map(read, lines))
     panels = (
         _Panel(title="time", quantity="seconds", best="fastest", better="faster", won=fastest, read=_seconds),
         _Panel(title="cost", quantity="usd", best="cheapest", better="cheaper", won=cheapest, read=_usd),
@@ -110,7 +110,7 @@ def _lines(
             seconds=_straight(one.seconds.value, two.seconds.value),
             usd=_straight(one.usd.value, two.usd.value),
         )
-        for (one, two), label in zip(pairs, labels_of([one for one, _ in pairs], named), strict=True)
+        for (one, two), label in zip(pairs, machine_labels([one for one, _ in pairs], named), strict=True)
     ]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from trainfare.figures.axis import Axis, axis
+from trainfare.figures.axis import Axis, build_axis
 from trainfare.figures.look import (
     EDGE,
     LABEL_SIZE,
@@ -20,23 +20,23 @@ from trainfare.figures.look import (
     Spec,
     page,
     text_width,
-    titled,
+    title_spec,
 )
-from trainfare.figures.marks import rounded
-from trainfare.figures.schedule_lanes import EPSILON, Bar, bars, lanes, since_first
+from trainfare.figures.marks import round_pixels
+from trainfare.figures.schedule_lanes import SAME_MOMENT_SECONDS, Bar, bars, lanes, from_first_submission
 from trainfare.figures.schedule_load import load_views
 from trainfare.figures.schedule_look import (
     BARS,
     FIRST_SUBMISSION,
-    GROUNDS,
+    BACKGROUNDS,
     LATE,
-    PREPARES,
+    PREPARING,
     Swatch,
-    ground_of,
+    background_colour,
     legend_layers,
     rented_kinds,
     rented_types,
-    title_of,
+    schedule_title,
 )
 from trainfare.model.queue import Job
 from trainfare.model.schedule import ScheduleOutcome, Schedule
@@ -97,7 +97,7 @@ def gantt_figure(
 ) -> Spec:
     """`width` pixels in all; `since` says what second 0 is."""
     views = gantt_views(schedule, outcome, bound_usd=bound_usd, width=width, since=since)
-    title, subtitle = title_of(schedule, outcome, bound_usd)
+    title, subtitle = schedule_title(schedule, outcome, bound_usd)
     return page(views, description=f"{title}. {subtitle}.", width=width)
 
 
@@ -114,7 +114,7 @@ def gantt_views(
 ) -> list[Spec]:
     """To stand below others; `end_seconds` is where x ends, since the first submission and if later than the schedule,
     `left` the pixels beside the field, if more than it needs."""
-    schedule = since_first(schedule)
+    schedule = from_first_submission(schedule)
     drawn = bars(schedule)
     end = max([end_seconds or 0.0, *(rental.end_seconds for rental in schedule.rentals)], default=0.0) or 1.0
     lane_of = lanes(schedule.rentals)
@@ -123,9 +123,9 @@ def gantt_views(
         return load_views(
             schedule, outcome, bound_usd=bound_usd, width=width, end_seconds=end, height=height, left=left, since=since
         )
-    room = max(_room(number), left)
+    label_space = max(_label_space(number), left)
     field = _Field(
-        x=axis("seconds", [0.0, end], length=width - room - 2 * EDGE - 12, margin=0.0),
+        x=build_axis("seconds", [0.0, end], length=width - label_space - 2 * EDGE - 12, margin=0.0),
         lanes=number,
         lane=min(TALLEST, max(LOWEST, height / number)),
         most=max((each.gpus for each in rented_types(schedule)), default=1),
@@ -134,15 +134,15 @@ def gantt_views(
     ended = dict(schedule.ended_seconds)
     colours = {job.id: BARS[place % len(BARS)] for place, job in enumerate(_in_order(schedule))}
     rows = [row for bar in drawn for row in _bar_rows(bar, jobs[bar.allocation.job], ended, colours, field)]
-    title, subtitle = title_of(schedule, outcome, bound_usd)
-    legend = legend_layers(_swatches(schedule, rows), width=width - room - 2 * EDGE)
+    title, subtitle = schedule_title(schedule, outcome, bound_usd)
+    legend = legend_layers(_swatches(schedule, rows), width=width - label_space - 2 * EDGE)
     return [
         {
-            "title": titled(title, f"{subtitle} · a lane is a node, a bar a job, its height its GPUs", width),
+            "title": title_spec(title, f"{subtitle} · a lane is a node, a bar a job, its height its GPUs", width),
             "width": field.x.length,
             "height": round(field.height, 1),
             "layer": [
-                _ground(schedule, lane_of, field, room, since),
+                _ground(schedule, lane_of, field, label_space, since),
                 _bars(rows),
                 *_reclaimed(schedule, lane_of, field),
                 *_names(rows, field),
@@ -153,7 +153,7 @@ def gantt_views(
     ]
 
 
-def _room(number: int) -> int:
+def _label_space(number: int) -> int:
     """Pixels for the numbers of the lanes and the title."""
     return math.ceil(text_width(str(number))) + 8 + LABEL_SIZE + 8
 
@@ -166,7 +166,7 @@ def _in_order(schedule: Schedule) -> list[Job]:
     return sorted(schedule.jobs, key=lambda job: (first.get(job.id, math.inf), job.submitted_seconds, job.id))
 
 
-def _ground(schedule: Schedule, lane_of: Mapping[int, int], field: _Field, room: int, since: str) -> Spec:
+def _ground(schedule: Schedule, lane_of: Mapping[int, int], field: _Field, label_space: int, since: str) -> Spec:
     """Every rental; it has the axes, as it is always there."""
     types = {each.name: each for each in schedule.fleet.types}
     rows = []
@@ -181,7 +181,7 @@ def _ground(schedule: Schedule, lane_of: Mapping[int, int], field: _Field, room:
                 "x2": rental.end_seconds,
                 "y": top,
                 "y2": bottom,
-                "fill": ground_of(schedule.fleet, its),
+                "fill": background_colour(schedule.fleet, its),
                 "machine": its.name,
                 "GPUs": f"{its.gpus} × {its.gpu}",
                 "price": f"{its.usd_per_hour:.4g} $/h",
@@ -192,10 +192,10 @@ def _ground(schedule: Schedule, lane_of: Mapping[int, int], field: _Field, room:
         "field": "y",
         "type": "quantitative",
         "scale": {"domain": [0, round(field.height, 1)], "reverse": True, "nice": False, "zero": False},
-        "axis": _lane_axis(field, room),
+        "axis": _lane_axis(field, label_space),
     }
     return {
-        "data": {"values": rounded(rows)},
+        "data": {"values": round_pixels(rows)},
         "mark": {"type": "rect"},
         "encoding": {
             "x": field.x.encoding("x", since),
@@ -208,7 +208,7 @@ def _ground(schedule: Schedule, lane_of: Mapping[int, int], field: _Field, room:
     }
 
 
-def _lane_axis(field: _Field, room: int) -> Spec:
+def _lane_axis(field: _Field, label_space: int) -> Spec:
     """The numbers of the lanes; where they have no room, of every second, fifth or tenth."""
     step = next(step for step in (1, 2, 5, 10, 20) if step * field.lane >= LABEL_SIZE + 1)
     shown = [lane for lane in range(field.lanes) if step == 1 or (lane + 1) % step == 0]
@@ -223,8 +223,8 @@ def _lane_axis(field: _Field, room: int) -> Spec:
         "grid": False,
         "ticks": False,
         "domain": False,
-        "minExtent": room - LABEL_SIZE - 4,
-        "maxExtent": room - LABEL_SIZE - 4,
+        "minExtent": label_space - LABEL_SIZE - 4,
+        "maxExtent": label_space - LABEL_SIZE - 4,
     }
 
 
@@ -255,14 +255,14 @@ def _bar_rows(
     )
     second = field.x.length / (field.x.high - field.x.low)
     for start, stop, part in parts:
-        late = part == "late" and stop - start > EPSILON
+        late = part == "late" and stop - start > SAME_MOMENT_SECONDS
         if late or (stop - start) * second >= THIN:
             yield {
                 "x": min(start, stop - LATE_SEEN / second) if late else start,
                 "x2": stop,
                 "y": top,
                 "y2": bottom,
-                "fill": {"prepares": PREPARES, "works": colours[job.id], "late": LATE}[part],
+                "fill": {"prepares": PREPARING, "works": colours[job.id], "late": LATE}[part],
                 "part": part,
                 **told,
             }
@@ -279,7 +279,7 @@ def _lateness(job: Job, end: float) -> str:
 
 def _bars(rows: Sequence[Spec]) -> Spec:
     return {
-        "data": {"values": rounded(rows)},
+        "data": {"values": round_pixels(rows)},
         "mark": {"type": "rect", "stroke": PAPER, "strokeWidth": 0.7 if len(rows) < FINE_FROM else 0.3},
         "encoding": {
             **_corners(),
@@ -374,7 +374,7 @@ def _texts(words: Sequence[_Words], *, align: str, strong: bool = False) -> list
         if mine[0].told:  # else the word would hide what its bar tells
             encoding["tooltip"] = _tooltip()
         rows = [{"label": each.label, "x": each.x, "y": each.y, **each.told} for each in mine]
-        layers.append({"data": {"values": rounded(rows)}, "mark": mark, "encoding": encoding})
+        layers.append({"data": {"values": round_pixels(rows)}, "mark": mark, "encoding": encoding})
     return layers
 
 
@@ -397,18 +397,18 @@ def _reclaimed(schedule: Schedule, lane_of: Mapping[int, int], field: _Field) ->
         "y": {"expr": "datum.y"},
     }
     encoding = {"text": {"field": "label", "type": "nominal"}}
-    return [{"data": {"values": rounded(rows)}, "mark": mark, "encoding": encoding}]
+    return [{"data": {"values": round_pixels(rows)}, "mark": mark, "encoding": encoding}]
 
 
 def _swatches(schedule: Schedule, rows: Sequence[Spec]) -> list[Swatch]:
     """What the grounds and the darker bars mean; only of what there is."""
     parts = {row["part"] for row in rows}
     found = [
-        Swatch(colour=GROUNDS[place % len(GROUNDS)], words=f"{names}, paid and idle")
+        Swatch(colour=BACKGROUNDS[place % len(BACKGROUNDS)], words=f"{names}, paid and idle")
         for place, names in rented_kinds(schedule)
     ]
     if "prepares" in parts:
-        found.append(Swatch(colour=PREPARES, words="boots or is restored"))
+        found.append(Swatch(colour=PREPARING, words="boots or is restored"))
     if "late" in parts:
         found.append(Swatch(colour=LATE, words="after its deadline"))
     if any(rental.reclaimed for rental in schedule.rentals):

@@ -1,8 +1,8 @@
-"""How every figure of the project looks: colours, letters and the settings that all share.
+"""The common style of all figures: colours, fonts and the Vega-Lite configuration.
 
-What is chosen has the one colour and the strong mark; the rest is grey. Nothing is told by colour alone. Letters are
-those of Arial or of Liberation Sans, which has the same widths and comes with the renderer; so that a label's place
-can be computed here, before anybody draws it.
+The chosen element has the one colour and the strong mark; everything else is grey. Colour is never the only difference.
+The font is Arial or Liberation Sans, which has the same widths and comes with the renderer; so the width of a label is
+known before it is drawn.
 """
 
 import re
@@ -32,10 +32,10 @@ UNBROKEN = "\N{NO-BREAK SPACE}"
 
 WIDE = 600
 NARROW = 360
-"""Pixels of a whole figure, on a page and on a phone."""
+"""The width of a figure in pixels, on a page and on a phone."""
 
 EDGE = 8
-"""Pixels that are left empty around a figure."""
+"""Empty pixels around a figure."""
 
 _WIDTHS = {
     "ijl'`": 0.222,
@@ -54,18 +54,18 @@ _WIDTHS = {
 }
 _WIDTH_OF = {letter: width for letters, width in _WIDTHS.items() for letter in letters}
 _BOLD = 1.08
-"""Bold letters are so much wider, on average; the widest, of those that words are made of, by a tenth."""
+"""The average width of bold letters relative to normal ones; the widest common letter reaches 1.1."""
 
 
-def text_width(words: str, size: float = LABEL_SIZE, *, bold: bool = False) -> float:
-    """Pixels of one line; a letter that is not in the table counts as a wide one."""
-    return sum(_WIDTH_OF.get(letter, 0.85) for letter in words) * size * (_BOLD if bold else 1.0)
+def text_width(text: str, size: float = LABEL_SIZE, *, bold: bool = False) -> float:
+    """The width of one line in pixels; a letter that is not in the table counts as a wide one."""
+    return sum(_WIDTH_OF.get(letter, 0.85) for letter in text) * size * (_BOLD if bold else 1.0)
 
 
-def wrapped(words: str, width: float, size: float = LABEL_SIZE, *, bold: bool = False) -> list[str]:
-    """Lines of at most so many pixels, broken between words; a word that is longer has its own."""
+def wrap_text(text: str, width: float, size: float = LABEL_SIZE, *, bold: bool = False) -> list[str]:
+    """Lines of at most `width` pixels, broken between words; a longer word has a line of its own."""
     lines: list[str] = []
-    for word in words.split(" "):
+    for word in text.split(" "):
         longer = f"{lines[-1]} {word}" if lines else word
         if lines and text_width(longer, size, bold=bold) <= width:
             lines[-1] = longer
@@ -74,16 +74,15 @@ def wrapped(words: str, width: float, size: float = LABEL_SIZE, *, bold: bool = 
     return lines
 
 
-def titled(title: str, subtitle: str, width: float) -> Spec:
-    """The answer as the title, how to read the figure under it; both broken to the width of the figure, the second
-    between its parts."""
+def title_spec(title: str, subtitle: str, width: float) -> Spec:
+    """The title and the subtitle of a figure, both broken to its width; the subtitle is broken between its parts."""
     width -= 2 * EDGE + 6
-    title = re.sub(r"(?<=\d) (?=\S)", UNBROKEN, title)  # a number keeps its unit
+    title = re.sub(r"(?<=\d) (?=\S)", UNBROKEN, title)  # keep a number and its unit on one line
     parts = (part if text_width(part) > width else part.replace(" ", UNBROKEN) for part in subtitle.split(" · "))
-    told = {"subtitle": [line.removesuffix(" ·") for line in wrapped(" · ".join(parts), width)]} if subtitle else {}
+    second = {"subtitle": [line.removesuffix(" ·") for line in wrap_text(" · ".join(parts), width)]} if subtitle else {}
     return {
-        "text": wrapped(title, width, TITLE_SIZE, bold=True),
-        **told,
+        "text": wrap_text(title, width, TITLE_SIZE, bold=True),
+        **second,
         "anchor": "start",
         "frame": "bounds",
         "offset": 10,
@@ -91,7 +90,7 @@ def titled(title: str, subtitle: str, width: float) -> Spec:
 
 
 def page(views: Sequence[Spec], *, description: str, width: float) -> Spec:
-    """A whole specification: one view, or several below each other."""
+    """A complete specification: one view, or several stacked views."""
     body: Spec = dict(views[0]) if len(views) == 1 else {"vconcat": list(views), "spacing": 26}
     return {
         "$schema": SCHEMA,

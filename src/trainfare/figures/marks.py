@@ -1,40 +1,40 @@
-"""Layers that several figures have: labels at their places, shaded ground beyond a limit."""
+"""Layers that several figures share: placed labels, and shaded areas outside a limit."""
 
 from collections.abc import Sequence
 
 from trainfare.figures.look import ACCENT, LABEL_SIZE, LINE_HEIGHT, PAPER, STRONG, TEXT, Spec
-from trainfare.figures.place import Placed
+from trainfare.figures.place import PlacedLabel
 
 SHADE_OPACITY = 0.07
 
 
-def label_layers(placed: Sequence[Placed]) -> list[Spec]:
-    """Leaders below, words above; under the words their own shape in white, so that no line runs through them."""
+def label_layers(placed: Sequence[PlacedLabel]) -> list[Spec]:
+    """Leader lines below, labels above; each label has a white outline, so that no line runs through it."""
     leaders = [
         {"x": x, "y": y, "x2": x2, "y2": y2}
         for x, y, x2, y2 in (label.leader for label in placed if label.leader is not None)
     ]
     rows = [
         {
-            "label": list(label.wanted.lines) if len(label.wanted.lines) > 1 else label.wanted.lines[0],
-            "x": label.box[2] - 1 if label.box[2] <= label.wanted.x else label.box[0] + 1,
-            "align": "right" if label.box[2] <= label.wanted.x else "left",
+            "label": list(label.request.lines) if len(label.request.lines) > 1 else label.request.lines[0],
+            "x": label.box[2] - 1 if label.box[2] <= label.request.x else label.box[0] + 1,
+            "align": "right" if label.box[2] <= label.request.x else "left",
             "y": label.box[1] + 1 + LABEL_SIZE,
-            "strong": label.wanted.bold,
+            "strong": label.request.bold,
         }
         for label in placed
     ]
-    return [*leader_layer(leaders), *text_layers(rows)]
+    return [*leader_layers(leaders), *text_layers(rows)]
 
 
-def leader_layer(rows: Sequence[Spec]) -> list[Spec]:
-    """Thin lines from pixel to pixel."""
+def leader_layers(rows: Sequence[Spec]) -> list[Spec]:
+    """Thin dotted lines between two pixels each."""
     if not rows:
         return []
     pixel = {"type": "quantitative", "scale": None, "axis": None}
     return [
         {
-            "data": {"values": rounded(rows)},
+            "data": {"values": round_pixels(rows)},
             "mark": {"type": "rule", "color": STRONG, "strokeWidth": 0.8, "strokeDash": [1, 2], "aria": False},
             "encoding": {
                 "x": {"field": "x", **pixel},
@@ -47,15 +47,15 @@ def leader_layer(rows: Sequence[Spec]) -> list[Spec]:
 
 
 def text_layers(rows: Sequence[Spec]) -> list[Spec]:
-    """Words with their first base line at a pixel."""
+    """Texts whose first base line is at a pixel."""
     layers: list[Spec] = []
     for strong, align in ((False, "left"), (False, "right"), (True, "left"), (True, "right")):
-        mine = [
+        group = [
             {key: row[key] for key in ("label", "x", "y")}
             for row in rows
             if bool(row.get("strong")) == strong and row.get("align", "left") == align
         ]
-        if not mine:
+        if not group:
             continue
         mark: Spec = {
             "type": "text",
@@ -68,17 +68,17 @@ def text_layers(rows: Sequence[Spec]) -> list[Spec]:
             "y": {"expr": "datum.y"},
         }
         halo = {"stroke": PAPER, "strokeWidth": 3, "strokeJoin": "round", "fill": PAPER, "aria": False}
-        told: Spec = {"text": {"field": "label", "type": "nominal"}}
-        data = {"values": rounded(mine)}
+        text: Spec = {"text": {"field": "label", "type": "nominal"}}
+        data = {"values": round_pixels(group)}
         layers += [
-            {"data": data, "mark": mark | halo, "encoding": told},
-            {"data": data, "mark": mark | {"color": ACCENT if strong else TEXT}, "encoding": told},
+            {"data": data, "mark": mark | halo, "encoding": text},
+            {"data": data, "mark": mark | {"color": ACCENT if strong else TEXT}, "encoding": text},
         ]
     return layers
 
 
-def shade_layer(channel: str, start: float, end: float) -> list[Spec]:
-    """The ground from `start` to `end` along one axis, and a line where it begins."""
+def shade_layers(channel: str, start: float, end: float) -> list[Spec]:
+    """A shaded area from `start` to `end` along one axis, and a line at its start."""
     data: Spec = {"values": [{}]}
     return [
         {
@@ -94,13 +94,13 @@ def shade_layer(channel: str, start: float, end: float) -> list[Spec]:
     ]
 
 
-def range_layer(low: float, high: float) -> list[Spec]:
-    """Shaded ground between two values of x."""
+def range_layers(low: float, high: float) -> list[Spec]:
+    """A shaded area between two values of x."""
     mark = {"type": "rect", "color": "black", "opacity": SHADE_OPACITY, "aria": False}
     data: Spec = {"values": [{}]}
     return [{"data": data, "mark": mark, "encoding": {"x": {"datum": low}, "x2": {"datum": high}}}]
 
 
-def rounded(rows: Sequence[Spec]) -> list[Spec]:
-    """Pixels to a tenth: the same figure is the same text."""
+def round_pixels(rows: Sequence[Spec]) -> list[Spec]:
+    """The rows with pixels rounded to a tenth, so that equal figures have equal specifications."""
     return [{key: round(value, 1) if isinstance(value, float) else value for key, value in row.items()} for row in rows]

@@ -1,13 +1,13 @@
-"""Where labels go, so that none lies on another nor on a point. In pixels, x to the right and y down.
+"""Placement of labels so that none overlaps another label or a point. In pixels, x to the right and y down.
 
 Labels are placed one after the other, the most important first. Each tries places around its point, nearer ones first,
-and takes the one that costs least:
+and takes the one with the lowest cost:
 
-    cost = distance from the point + CROSSING for every line under the label + NEAR for every other point beside it
+    cost = distance from the point + LINE_COST per line under the label + NEAR_POINT_COST per other point next to it
 
-Places outside of the field, on another label, on a leader or on a point are not taken, nor those whose own leader
-would run over another point. A label for which none is left is dropped, unless it is required: then it may stand
-anywhere, and points may lie under it, at a price. Greedy: a label is never moved for a less important one.
+A place outside the field, on another label, on a leader or on a point is not used, nor one whose own leader would run
+over another point. A label without a place is dropped, unless it is required: then it may be anywhere in the field and
+may cover points, at a cost. The search is greedy: a placed label is never moved for a less important one.
 """
 
 import math
@@ -16,31 +16,31 @@ from dataclasses import dataclass
 
 from trainfare.figures.look import LABEL_SIZE, LINE_HEIGHT, text_width
 
-CROSSING = 7.0
-COVERED = 60.0
-"""What a point under a required label costs."""
-NEAR = 8.0
-"""What another point so near that the label might be taken for its own costs."""
-REACH = 45.0
-"""Pixels that a label may be from its point, where it is not required."""
+LINE_COST = 7.0
+COVERED_POINT_COST = 60.0
+"""The cost of a point under a required label."""
+NEAR_POINT_COST = 8.0
+"""The cost of another point that is so near that the label could be mistaken for its label."""
+MAX_DISTANCE = 45.0
+"""The largest distance in pixels of a label that is not required from its point."""
 GAP = 3.0
-"""Pixels between two labels, at least."""
+"""The least number of pixels between two labels."""
 LEADER_FROM = 9.0
-"""A label farther than this from its point has a line that leads to it."""
+"""A label with a larger distance from its point has a leader line."""
 
 _DISTANCES = (3.0, 9.0, 17.0, 28.0, 42.0, 60.0, 84.0, 115.0)
 _GRID = 14
-"""Pixels between the places of the whole field that a required label tries too."""
+"""Pixels between the places all over the field that a required label tries in addition."""
 
 Box = tuple[float, float, float, float]
 """Left, top, right, bottom."""
-Segment = tuple[float, float, float, float]
+LineSegment = tuple[float, float, float, float]
 """From x, y to x, y."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """Words at a point that is drawn with this radius."""
+class LabelRequest:
+    """A label to place near a point that is drawn with this radius."""
 
     lines: tuple[str, ...]
     x: float
@@ -51,74 +51,74 @@ class Wanted:
 
     @property
     def size(self) -> tuple[float, float]:
-        """A little more than the letters take: not every screen has the same."""
+        """Width and height, slightly larger than the text: fonts differ between screens."""
         width = max(text_width(line, bold=self.bold) for line in self.lines)
         return 1.04 * width + 2, LINE_HEIGHT * (len(self.lines) - 1) + LABEL_SIZE + 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
-    """Where the words of `wanted` stand; the leader, where there is one, goes from the point to the box."""
+class PlacedLabel:
+    """The box of a label; its leader, if it has one, goes from the point to the box."""
 
-    wanted: Wanted
+    request: LabelRequest
     box: Box
-    leader: Segment | None = None
+    leader: LineSegment | None = None
     cost: float = 0.0
 
 
 def place_labels(
-    wanted: Sequence[Wanted],
+    requests: Sequence[LabelRequest],
     *,
     field: Box,
     points: Sequence[Box] = (),
-    lines: Sequence[Segment] = (),
-    taken: Sequence[Box] = (),
-    before: Sequence[Placed] = (),
-) -> tuple[Placed, ...]:
-    """Those that have a place, in the order in which they are wanted; the required ones go first, in the order
-    or against it, whichever costs less.
+    lines: Sequence[LineSegment] = (),
+    occupied: Sequence[Box] = (),
+    placed: Sequence[PlacedLabel] = (),
+) -> tuple[PlacedLabel, ...]:
+    """The labels that have a place, in the order of the requests.
 
-    `taken` is where other words stand already, `before` are labels that were placed earlier.
+    Required labels are placed first, in their order or in the reverse order, whichever costs less. `occupied` are the
+    boxes of other texts, `placed` are labels that were placed earlier.
     """
-    nothing = Wanted(lines=("",), x=0, y=0)
-    words = [Placed(wanted=nothing, box=box) for box in taken]
-    # The points of required labels weigh ten times: covered, they could not be led to.
-    weighed = [*points, *(around(w.x, w.y, w.radius) for w in wanted if w.required for _ in range(9))]
+    empty = LabelRequest(lines=("",), x=0, y=0)
+    texts = [PlacedLabel(request=empty, box=box) for box in occupied]
+    # The points of required labels count ten times: if they were covered, no leader could reach them.
+    weighted = [*points, *(box_around(r.x, r.y, r.radius) for r in requests if r.required for _ in range(9))]
 
-    def placed(order: Sequence[int], before: Sequence[Placed]) -> dict[int, Placed]:
-        found: dict[int, Placed] = {}
+    def place_in_order(order: Sequence[int], earlier: Sequence[PlacedLabel]) -> dict[int, PlacedLabel]:
+        found: dict[int, PlacedLabel] = {}
         for i in order:
-            others = [*words, *before, *found.values()]
-            place = _best_place(wanted[i], field, weighed, lines, others)
-            if place is None and wanted[i].required:
-                place = _best_place(wanted[i], field, weighed, lines, others, led=False)
+            others = [*texts, *earlier, *found.values()]
+            place = _best_place(requests[i], field, weighted, lines, others)
+            if place is None and requests[i].required:
+                place = _best_place(requests[i], field, weighted, lines, others, clear_leader=False)
             if place is not None:
                 found[i] = place
         return found
 
-    required = [i for i, label in enumerate(wanted) if label.required]
-    orders = [placed(order, before) for order in (required, required[::-1])]
+    required = [i for i, request in enumerate(requests) if request.required]
+    orders = [place_in_order(order, placed) for order in (required, required[::-1])]
     first = max(orders, key=lambda found: (len(found), -sum(place.cost for place in found.values())))
-    rest = placed([i for i, label in enumerate(wanted) if not label.required], [*before, *first.values()])
-    every = first | rest
+    others = [i for i, request in enumerate(requests) if not request.required]
+    every = first | place_in_order(others, [*placed, *first.values()])
     return tuple(every[i] for i in sorted(every))
 
 
-def apart(
-    heights: Sequence[float], gap: float = LINE_HEIGHT, *, least: float = -math.inf, most: float = math.inf
+def spread_apart(
+    heights: Sequence[float], gap: float = LINE_HEIGHT, *, lowest: float = -math.inf, highest: float = math.inf
 ) -> list[float]:
-    """The heights with at least `gap` between any two, in the same order, moved as little as a group can be.
+    """The heights with at least `gap` between any two, in the same order, moved as little as possible.
 
-    Labels that would touch become a block about the mean of where they want to be; blocks that touch become one. None
-    leaves what is between `least` and `most`, while there is room for all.
+    Labels that would touch form a block around the mean of their heights; blocks that touch are merged. All stay
+    between `lowest` and `highest` as long as there is space for all.
     """
     blocks: list[list[int]] = []
 
     def spread(block: list[int]) -> list[float]:
         length = gap * (len(block) - 1)
         start = sum(heights[i] for i in block) / len(block) - length / 2
-        start = max(min(start, most - length), least)
-        return [start + gap * place for place in range(len(block))]
+        start = max(min(start, highest - length), lowest)
+        return [start + gap * position for position in range(len(block))]
 
     for i in sorted(range(len(heights)), key=lambda i: heights[i]):
         blocks.append([i])
@@ -133,15 +133,17 @@ def apart(
 
 
 def overlap(one: Box, other: Box, gap: float = 0.0) -> bool:
+    """True if two boxes overlap, or have less than `gap` between them."""
     return one[0] < other[2] + gap and other[0] < one[2] + gap and one[1] < other[3] + gap and other[1] < one[3] + gap
 
 
-def around(x: float, y: float, radius: float) -> Box:
+def box_around(x: float, y: float, radius: float) -> Box:
+    """The box of a point that is drawn with this radius."""
     return x - radius, y - radius, x + radius, y + radius
 
 
-def crosses(segment: Segment, box: Box) -> bool:
-    """Whether any of the segment lies in the box (Liang and Barsky)."""
+def crosses(segment: LineSegment, box: Box) -> bool:
+    """True if a part of the segment is inside the box (Liang and Barsky)."""
     x, y, dx, dy = segment[0], segment[1], segment[2] - segment[0], segment[3] - segment[1]
     enters, leaves = 0.0, 1.0
     for start, step, low, high in ((x, dx, box[0], box[2]), (y, dy, box[1], box[3])):
@@ -155,107 +157,111 @@ def crosses(segment: Segment, box: Box) -> bool:
 
 
 def _best_place(
-    label: Wanted,
+    request: LabelRequest,
     field: Box,
     points: Sequence[Box],
-    lines: Sequence[Segment],
-    others: Sequence[Placed],
+    lines: Sequence[LineSegment],
+    others: Sequence[PlacedLabel],
     *,
-    led: bool = True,
-) -> Placed | None:
-    """None where none is left; not `led`, leaders may run where they must, as where words lie on its point."""
-    own = around(label.x, label.y, label.radius)
-    strangers = [box for box in points if box != own]
-    best, least = None, math.inf
-    for distance, box in (*_places(label), *(_everywhere(label, field) if label.required else ())):
-        if distance >= least or (distance > REACH and not label.required) or not _inside(box, field):
+    clear_leader: bool = True,
+) -> PlacedLabel | None:
+    """The place with the lowest cost; None if there is none. Without `clear_leader` leaders may cross other labels."""
+    own = box_around(request.x, request.y, request.radius)
+    other_points = [box for box in points if box != own]
+    best, lowest = None, math.inf
+    for distance, box in (*_places_around(request), *(_grid_places(request, field) if request.required else ())):
+        if distance >= lowest or (distance > MAX_DISTANCE and not request.required) or not _is_inside(box, field):
             continue
-        leader = _leader(label, box)
-        if not (_free(box, leader, others) if led else not any(overlap(box, other.box, GAP) for other in others)):
+        leader = _leader(request, box)
+        if not (_is_clear(box, leader, others) if clear_leader else _has_gap(box, others)):
             continue
-        beside = [point for point in strangers if overlap(box, point, 6.0)]
-        covered, near = sum(overlap(box, point, 1.0) for point in beside), len(beside)
-        if covered and not label.required:
+        near_points = [point for point in other_points if overlap(box, point, 6.0)]
+        covered = sum(overlap(box, point, 1.0) for point in near_points)
+        if covered and not request.required:
             continue
-        if leader is not None and distance + COVERED * covered < least:
-            covered += sum(crosses(leader, point) for point in _near(leader, strangers))
-        if covered and not label.required:
+        if leader is not None and distance + COVERED_POINT_COST * covered < lowest:
+            covered += sum(crosses(leader, point) for point in _boxes_near(leader, other_points))
+        if covered and not request.required:
             continue
-        under = sum(crosses(line, box) for line in lines)
-        cost = distance + COVERED * covered + NEAR * near + CROSSING * under
-        if cost < least:
-            best, least = Placed(wanted=label, box=box, leader=leader, cost=cost), cost
+        lines_under = sum(crosses(line, box) for line in lines)
+        cost = distance + COVERED_POINT_COST * covered + NEAR_POINT_COST * len(near_points) + LINE_COST * lines_under
+        if cost < lowest:
+            best, lowest = PlacedLabel(request=request, box=box, leader=leader, cost=cost), cost
     return best
 
 
-def _near(segment: Segment, boxes: Sequence[Box]) -> list[Box]:
-    """Those that a segment might cross."""
+def _boxes_near(segment: LineSegment, boxes: Sequence[Box]) -> list[Box]:
+    """The boxes that a segment might cross."""
     x, y, x2, y2 = segment
     bounds = (min(x, x2), min(y, y2), max(x, x2), max(y, y2))
     return [box for box in boxes if overlap(bounds, box)]
 
 
-def _places(label: Wanted) -> Iterator[tuple[float, Box]]:
-    """Nearer ones first; of equally near ones beside it, then below and above."""
-    width, height = label.size
+def _places_around(request: LabelRequest) -> Iterator[tuple[float, Box]]:
+    """Distances and boxes around the point, nearer ones first; of equally near ones, that to the right first."""
+    width, height = request.size
     for distance in _DISTANCES:
-        for eighth in range(16 if distance > LEADER_FROM else 8):
-            angle = eighth * math.tau / (16 if distance > LEADER_FROM else 8)
+        directions = 16 if distance > LEADER_FROM else 8
+        for direction in range(directions):
+            angle = direction * math.tau / directions
             x, y = math.cos(angle), math.sin(angle)
-            reach = label.radius + distance
-            left = label.x + x * reach + width / 2 * (_side(x) - 1)
-            top = label.y + y * reach + height / 2 * (_side(y) - 1)
-            sloping = 0.0 if eighth == 0 else 1.0
-            yield distance + sloping, (left, top, left + width, top + height)
+            reach = request.radius + distance
+            left = request.x + x * reach + width / 2 * (_side(x) - 1)
+            top = request.y + y * reach + height / 2 * (_side(y) - 1)
+            penalty = 0.0 if direction == 0 else 1.0
+            yield distance + penalty, (left, top, left + width, top + height)
 
 
-def _everywhere(label: Wanted, field: Box) -> Iterator[tuple[float, Box]]:
-    """On a grid over the field."""
-    width, height = label.size
+def _grid_places(request: LabelRequest, field: Box) -> Iterator[tuple[float, Box]]:
+    """Distances and boxes on a grid over the field."""
+    width, height = request.size
     for left in range(math.ceil(field[0]), math.floor(field[2] - width) + 1, _GRID):
         for top in range(math.ceil(field[1]), math.floor(field[3] - height) + 1, _GRID):
             box = (float(left), float(top), left + width, top + height)
-            x, y = _nearest(label, box)
-            distance = math.hypot(x - label.x, y - label.y)
-            if distance > label.radius:
+            x, y = _nearest_point(request, box)
+            distance = math.hypot(x - request.x, y - request.y)
+            if distance > request.radius:
                 yield distance, box
 
 
-def _nearest(label: Wanted, box: Box) -> tuple[float, float]:
-    """Of the box to the point."""
-    return min(max(label.x, box[0]), box[2]), min(max(label.y, box[1]), box[3])
+def _nearest_point(request: LabelRequest, box: Box) -> tuple[float, float]:
+    """The point of the box that is nearest to the labelled point."""
+    return min(max(request.x, box[0]), box[2]), min(max(request.y, box[1]), box[3])
 
 
 def _side(share: float) -> float:
     return math.copysign(1.0, share) if abs(share) > 0.3 else share / 0.3
 
 
-def _inside(box: Box, field: Box) -> bool:
+def _is_inside(box: Box, field: Box) -> bool:
     return box[0] >= field[0] and box[1] >= field[1] and box[2] <= field[2] and box[3] <= field[3]
 
 
-def _leader(label: Wanted, box: Box) -> Segment | None:
-    """From the rim of the point to the nearest of the box."""
-    x, y = _nearest(label, box)
-    far = math.hypot(x - label.x, y - label.y)
-    if far - label.radius <= LEADER_FROM:
+def _leader(request: LabelRequest, box: Box) -> LineSegment | None:
+    """The line from the edge of the point to the nearest point of the box; None if the box is near."""
+    x, y = _nearest_point(request, box)
+    distance = math.hypot(x - request.x, y - request.y)
+    if distance - request.radius <= LEADER_FROM:
         return None
-    share = (label.radius + 1) / far
-    return label.x + share * (x - label.x), label.y + share * (y - label.y), x, y
+    share = (request.radius + 1) / distance
+    return request.x + share * (x - request.x), request.y + share * (y - request.y), x, y
 
 
-def _free(box: Box, leader: Segment | None, others: Iterable[Placed]) -> bool:
-    """Of other labels and their leaders."""
+def _has_gap(box: Box, others: Iterable[PlacedLabel]) -> bool:
+    return not any(overlap(box, other.box, GAP) for other in others)
+
+
+def _is_clear(box: Box, leader: LineSegment | None, others: Iterable[PlacedLabel]) -> bool:
+    """True if neither the box nor its leader touches another label or leader."""
     for other in others:
         if overlap(box, other.box, GAP) or (other.leader is not None and crosses(other.leader, box)):
             return False
-        if leader is not None and (crosses(leader, other.box) or _meet(leader, other.leader)):
+        if leader is not None and (crosses(leader, other.box) or _segments_cross(leader, other.leader)):
             return False
     return True
 
 
-def _meet(one: Segment, other: Segment | None) -> bool:
-    """Whether two segments cross."""
+def _segments_cross(one: LineSegment, other: LineSegment | None) -> bool:
     if other is None:
         return False
 

@@ -7,7 +7,7 @@ told apart; a bar that goes on has an open end and its number beside it.
 import math
 from collections.abc import Sequence
 
-from trainfare.figures.axis import Axis, axis
+from trainfare.figures.axis import Axis, build_axis
 from trainfare.figures.gantt import gantt_views
 from trainfare.figures.look import (
     ACCENT,
@@ -20,17 +20,17 @@ from trainfare.figures.look import (
     Spec,
     page,
     text_width,
-    titled,
+    title_spec,
 )
-from trainfare.figures.marks import rounded, text_layers
-from trainfare.figures.schedule_lanes import since_first
+from trainfare.figures.marks import round_pixels, text_layers
+from trainfare.figures.schedule_lanes import from_first_submission
 from trainfare.figures.schedule_look import LATE, Swatch, legend_layers
 from trainfare.model.schedule import ScheduleOutcome, Schedule
 from trainfare.units import format_usd
 
 FARTHEST = 2.0
 """Times the cheapest, where the axis ends."""
-LEAST_ROOM = 64
+MIN_LABEL_SPACE = 64
 """Pixels left of a field."""
 _LINE = 26.0
 """Pixels from one bar to the next."""
@@ -46,10 +46,10 @@ def policies_figure(
 ) -> Spec:
     """What each policy costs, the cheapest first, and some of their schedules below, over the same time."""
     ordered = sorted(outcomes, key=lambda each: each.total_usd)
-    left = _room(ordered)
-    costs = costs_view(ordered, bound_usd=bound_usd, width=width)
+    left = _label_space(ordered)
+    costs = policy_costs_view(ordered, bound_usd=bound_usd, width=width)
     end = max(
-        (rental.end_seconds for schedule, _ in schedules for rental in since_first(schedule).rentals), default=0.0
+        (rental.end_seconds for schedule, _ in schedules for rental in from_first_submission(schedule).rentals), default=0.0
     )
     below = [
         view
@@ -61,18 +61,18 @@ def policies_figure(
     return page([costs, *below], description=f"{_who_wins(ordered)}.", width=width)
 
 
-def costs_view(ordered: Sequence[ScheduleOutcome], *, bound_usd: float | None, width: int) -> Spec:
+def policy_costs_view(ordered: Sequence[ScheduleOutcome], *, bound_usd: float | None, width: int) -> Spec:
     """`ordered` by total."""
     totals = [each.total_usd for each in ordered]
     end = min(max(totals), FARTHEST * totals[0]) or 1.0
-    left = _room(ordered)
+    left = _label_space(ordered)
     right = math.ceil(max(text_width(_told(each, bound_usd, end), bold=True) for each in ordered)) + 10
-    x = axis("usd", [end], length=width - left - right - 2 * EDGE, margin=0.0)
+    x = build_axis("usd", [end], length=width - left - right - 2 * EDGE, margin=0.0)
     legend = [Swatch(colour=QUIET, words="rent")]
     if any(each.tardiness_usd > 0 for each in ordered):
         legend.append(Swatch(colour=LATE, words="lateness"))
     return {
-        "title": titled(_who_wins(ordered), _how_to_read(ordered, bound_usd, end), width),
+        "title": title_spec(_who_wins(ordered), _how_to_read(ordered, bound_usd, end), width),
         "width": x.length,
         "height": len(ordered) * _LINE,
         "layer": [
@@ -84,9 +84,9 @@ def costs_view(ordered: Sequence[ScheduleOutcome], *, bound_usd: float | None, w
     }
 
 
-def _room(ordered: Sequence[ScheduleOutcome]) -> int:
+def _label_space(ordered: Sequence[ScheduleOutcome]) -> int:
     """Pixels for the names of the policies; as many as an axis has, so that all fields begin in one line."""
-    return max(LEAST_ROOM, math.ceil(max(text_width(each.policy, bold=True) for each in ordered)) + 10)
+    return max(MIN_LABEL_SPACE, math.ceil(max(text_width(each.policy, bold=True) for each in ordered)) + 10)
 
 
 def _who_wins(ordered: Sequence[ScheduleOutcome]) -> str:
@@ -137,7 +137,7 @@ def _bars(ordered: Sequence[ScheduleOutcome], x: Axis, end: float, left: int) ->
     pixels = {"domain": [0, height], "reverse": True, "nice": False, "zero": False}
     extent = {"title": None, "labels": False, "ticks": False, "domain": False, "grid": False}
     return {
-        "data": {"values": rounded(rows)},
+        "data": {"values": round_pixels(rows)},
         "mark": {"type": "rect", "stroke": PAPER, "strokeWidth": 0.5},
         "encoding": {
             "x": x.encoding("x", "cost"),

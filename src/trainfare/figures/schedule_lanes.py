@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from trainfare.model.schedule import Rental, Schedule, Allocation
 
-EPSILON = 1e-3
+SAME_MOMENT_SECONDS = 1e-3
 """Seconds; what lies closer together is one moment: what ends makes room for what begins, and nothing is late."""
 
 
@@ -28,7 +28,7 @@ class Bar:
     bands: int
 
 
-def since_first(schedule: Schedule) -> Schedule:
+def from_first_submission(schedule: Schedule) -> Schedule:
     """The same with time counted from the first submission, wherever the queue's own clock begins."""
     first = min((job.submitted_seconds for job in schedule.jobs), default=0.0)
     return schedule.relative_to(first)
@@ -40,7 +40,7 @@ def lanes(rentals: Sequence[Rental]) -> dict[int, int]:
     last: list[Rental] = []
     """Of each lane."""
     for rental in sorted(_lasting(rentals), key=lambda each: (each.start_seconds, each.node)):
-        free = [lane for lane, before in enumerate(last) if before.end_seconds <= rental.start_seconds + EPSILON]
+        free = [lane for lane, before in enumerate(last) if before.end_seconds <= rental.start_seconds + SAME_MOMENT_SECONDS]
         same = [lane for lane in free if last[lane].type == rental.type]
         lane = next(iter((*same, *free)), len(last))
         last[lane : lane + 1] = [rental]
@@ -77,7 +77,7 @@ def _lasting(rentals: Sequence[Rental]) -> list[Rental]:
 
 
 def _bands(busy_until: Sequence[float], allocation: Allocation, before: int) -> list[int]:
-    free = [band for band, end in enumerate(busy_until) if end <= allocation.start_seconds + EPSILON]
+    free = [band for band, end in enumerate(busy_until) if end <= allocation.start_seconds + SAME_MOMENT_SECONDS]
     for first in sorted(free, key=lambda band: band != before):
         beside = list(range(first, first + allocation.gpus))
         if set(beside) <= set(free):

@@ -8,17 +8,17 @@ Time is cut into equal pieces; a height is the mean over its piece, so that area
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
-from trainfare.figures.axis import Axis, axis
-from trainfare.figures.look import EDGE, STRONG, WIDE, Spec, titled
+from trainfare.figures.axis import Axis, build_axis
+from trainfare.figures.look import EDGE, STRONG, WIDE, Spec, title_spec
 from trainfare.figures.schedule_look import (
     BARS,
     FIRST_SUBMISSION,
     LATE,
     Swatch,
-    kinds_of,
+    gpu_kinds,
     legend_layers,
     rented_kinds,
-    title_of,
+    schedule_title,
 )
 from trainfare.model.schedule import ScheduleOutcome, Schedule
 from trainfare.units import format_duration
@@ -49,13 +49,13 @@ def load_views(
     """GPUs above; below, where there are such, jobs that wait or are late."""
     step = end_seconds / PIECES
     layers, top = _gpus(schedule, step)
-    waiting = means(_waits(schedule), step)
-    overdue = means(_overdue(schedule), step)
-    upright = axis("count", [top], length=height * 0.62, upright=True)
-    below = axis("count", [1.0, *waiting, *overdue], length=height * _WAITING, upright=True)
-    room = max(upright.room, below.room, left)
-    x = axis("seconds", [0.0, end_seconds], length=width - room - 2 * EDGE - 12, margin=0.0)
-    title, subtitle = title_of(schedule, outcome, bound_usd)
+    waiting = mean_heights(_waits(schedule), step)
+    overdue = mean_heights(_overdue(schedule), step)
+    vertical = build_axis("count", [top], length=height * 0.62, vertical=True)
+    below = build_axis("count", [1.0, *waiting, *overdue], length=height * _WAITING, vertical=True)
+    label_space = max(vertical.label_space, below.label_space, left)
+    x = build_axis("seconds", [0.0, end_seconds], length=width - label_space - 2 * EDGE - 12, margin=0.0)
+    title, subtitle = schedule_title(schedule, outcome, bound_usd)
     queue = [("jobs that wait", STRONG, waiting), ("jobs past their deadline", LATE, overdue)]
     shown = [each for each in queue if max(each[2]) > SEEN]
     legends = [
@@ -64,20 +64,20 @@ def load_views(
     ]
     how = "the GPUs of all nodes in sum" if shown else "the GPUs of all nodes in sum; no job waits, none is late"
     above = {
-        "title": titled(title, f"{subtitle} · {how}", width),
+        "title": title_spec(title, f"{subtitle} · {how}", width),
         "width": x.length,
-        "height": upright.length,
-        "layer": [*_areas(layers, step, x, upright, room, since), *legends[0]],
+        "height": vertical.length,
+        "layer": [*_areas(layers, step, x, vertical, label_space, since), *legends[0]],
     }
     jobs = {
         "width": x.length,
         "height": below.length,
-        "layer": [*_lines(shown, step, x, below, room, since), *legends[1]],
+        "layer": [*_lines(shown, step, x, below, label_space, since), *legends[1]],
     }
     return [above, jobs] if shown else [above]
 
 
-def means(things: Iterable[Piece], step: float) -> list[float]:
+def mean_heights(things: Iterable[Piece], step: float) -> list[float]:
     """Of the sum of their heights, piece by piece of `step` seconds; in one pass, by the differences."""
     change = [0.0] * (PIECES + 2)
     """Of the slope of the integral, at the edges of pieces, as two differences a thing's end."""
@@ -97,7 +97,7 @@ def _gpus(schedule: Schedule, step: float) -> tuple[list[tuple[str, str, list[fl
     """Layers from below, each (words, colour, heights), and the highest sum."""
     types = {each.name: each for each in schedule.fleet.types}
     type_of = {rental.node: types[rental.type] for rental in schedule.rentals}
-    kinds = kinds_of(schedule.fleet)
+    kinds = gpu_kinds(schedule.fleet)
     found: list[tuple[str, str, list[float]]] = []
     for place, names in rented_kinds(schedule):
         worked = [
@@ -106,8 +106,8 @@ def _gpus(schedule: Schedule, step: float) -> tuple[list[tuple[str, str, list[fl
             for node in each.nodes
             if type_of[node].gpu == kinds[place] and each.end_seconds > each.work_start_seconds
         ]
-        found.append((f"{names}: working", BARS[place % len(BARS)], means(worked, step)))
-    rented = means(
+        found.append((f"{names}: working", BARS[place % len(BARS)], mean_heights(worked, step)))
+    rented = mean_heights(
         [(each.start_seconds, each.end_seconds, float(types[each.type].gpus)) for each in schedule.rentals], step
     )
     idle = [max(0.0, all_of - sum(heights[i] for _, _, heights in found)) for i, all_of in enumerate(rented)]
@@ -132,7 +132,7 @@ def _overdue(schedule: Schedule) -> list[Piece]:
 
 
 def _areas(
-    layers: Sequence[tuple[str, str, list[float]]], step: float, x: Axis, y: Axis, room: int, since: str
+    layers: Sequence[tuple[str, str, list[float]]], step: float, x: Axis, y: Axis, label_space: int, since: str
 ) -> list[Spec]:
     """Each on those below it."""
     found = []
@@ -155,7 +155,7 @@ def _areas(
                 "mark": {"type": "area", "interpolate": "step-after", "color": colour, "opacity": 1.0},
                 "encoding": {
                     "x": x.encoding("x", since),
-                    "y": y.encoding("y", "GPUs", room=room),
+                    "y": y.encoding("y", "GPUs", label_space=label_space),
                     "y2": {"field": "y2"},
                     "tooltip": [{"field": name, "type": "nominal"} for name in ("time", words)],
                 },
@@ -165,7 +165,7 @@ def _areas(
 
 
 def _lines(
-    shown: Sequence[tuple[str, str, list[float]]], step: float, x: Axis, y: Axis, room: int, since: str
+    shown: Sequence[tuple[str, str, list[float]]], step: float, x: Axis, y: Axis, label_space: int, since: str
 ) -> list[Spec]:
     return [
         {
@@ -173,7 +173,7 @@ def _lines(
             "mark": {"type": "line", "interpolate": "step-after", "color": colour, "strokeWidth": 1.6},
             "encoding": {
                 "x": x.encoding("x", since),
-                "y": y.encoding("y", "jobs", room=room),
+                "y": y.encoding("y", "jobs", label_space=label_space),
             },
         }
         for _, colour, heights in shown

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trainfare.figures.look import LABEL_SIZE, TEXT, Spec, text_width
-from trainfare.figures.marks import rounded
+from trainfare.figures.marks import round_pixels
 from trainfare.model.queue import Fleet, NodeType
 from trainfare.model.schedule import ScheduleOutcome, Schedule
 from trainfare.units import format_duration, format_usd
@@ -15,11 +15,11 @@ NOW = "time from now"
 """Of one that is planned."""
 BARS = ("#8db4d8", "#f0be86", "#a5cfae", "#c4b0dd", "#e6a5ae", "#b9c07c", "#93cccb", "#d2b48c")
 """Jobs, one after the other: about equally light, so that letters are read on each."""
-PREPARES = "#b4b4b4"
+PREPARING = "#b4b4b4"
 """Its node boots, or it is restored."""
 LATE = "#a3281b"
 """Darker than all others, in grey too."""
-GROUNDS = ("#e9e4d6", "#dfe6ee", "#e4ecdf", "#efe1e8", "#e6e6e6")
+BACKGROUNDS = ("#e9e4d6", "#dfe6ee", "#e4ecdf", "#efe1e8", "#e6e6e6")
 """One a kind of GPU."""
 LEGEND_ROOM = 18
 """Pixels of a row of the legend."""
@@ -35,12 +35,12 @@ class Swatch:
     words: str
 
 
-def kinds_of(fleet: Fleet) -> list[str]:
+def gpu_kinds(fleet: Fleet) -> list[str]:
     return list(dict.fromkeys(each.gpu for each in fleet.types))
 
 
-def ground_of(fleet: Fleet, its: NodeType) -> str:
-    return GROUNDS[kinds_of(fleet).index(its.gpu) % len(GROUNDS)]
+def background_colour(fleet: Fleet, its: NodeType) -> str:
+    return BACKGROUNDS[gpu_kinds(fleet).index(its.gpu) % len(BACKGROUNDS)]
 
 
 def rented_types(schedule: Schedule) -> list[NodeType]:
@@ -53,7 +53,7 @@ def rented_kinds(schedule: Schedule) -> list[tuple[int, str]]:
     rented = rented_types(schedule)
     names = [
         (place, [each.name for each in rented if each.gpu == kind])
-        for place, kind in enumerate(kinds_of(schedule.fleet))
+        for place, kind in enumerate(gpu_kinds(schedule.fleet))
     ]
     return [(place, ", ".join(mine)) for place, mine in names if mine]
 
@@ -64,7 +64,7 @@ def above_bound(total_usd: float, bound_usd: float) -> str:
     return f"{100 * (ratio - 1):.1f} % above the bound" if ratio < 2 else f"{ratio:.3g} × the bound"
 
 
-def title_of(schedule: Schedule, outcome: ScheduleOutcome, bound_usd: float | None) -> tuple[str, str]:
+def schedule_title(schedule: Schedule, outcome: ScheduleOutcome, bound_usd: float | None) -> tuple[str, str]:
     """`trainfare: 981.70 $ for 100 jobs on 10 nodes, 2 of them late`, and what that is made of."""
     late = "none late" if not outcome.late_jobs else f"{outcome.late_jobs} of them late"
     nodes = schedule.fleet.nodes
@@ -100,7 +100,7 @@ def legend_layers(swatches: Sequence[Swatch], *, width: float) -> list[Spec]:
     at = {"x": {"expr": "datum.x"}, "y": {"expr": "datum.y"}}
     return [
         {
-            "data": {"values": rounded(squares)},
+            "data": {"values": round_pixels(squares)},
             "mark": {
                 "type": "point",
                 "shape": "square",
@@ -115,7 +115,7 @@ def legend_layers(swatches: Sequence[Swatch], *, width: float) -> list[Spec]:
             },
         },
         {
-            "data": {"values": rounded(words)},
+            "data": {"values": round_pixels(words)},
             "mark": {"type": "text", "align": "left", "baseline": "alphabetic", "fontSize": LABEL_SIZE, "color": TEXT}
             | at,
             "encoding": {"text": {"field": "label", "type": "nominal"}},

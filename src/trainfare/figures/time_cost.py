@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from trainfare.figures.axis import Axis, axis, duration_words, spans_widely, usd_words
-from trainfare.figures.look import ACCENT, EDGE, LABEL_SIZE, PAPER, QUIET, STRONG, WIDE, Spec, page, text_width, titled
-from trainfare.figures.marks import label_layers, shade_layer, text_layers
-from trainfare.figures.place import Box, Placed, Segment, Wanted, around, overlap, place_labels
-from trainfare.figures.words import TOOLTIP, Named, gpu_words, labels_of, shortened, tooltip_of
+from trainfare.figures.axis import Axis, build_axis, format_tick_duration, needs_log_scale, format_tick_usd
+from trainfare.figures.look import ACCENT, EDGE, LABEL_SIZE, PAPER, QUIET, STRONG, WIDE, Spec, page, text_width, title_spec
+from trainfare.figures.marks import label_layers, shade_layers, text_layers
+from trainfare.figures.place import Box, PlacedLabel, LineSegment, LabelRequest, box_around, overlap, place_labels
+from trainfare.figures.labels import TOOLTIP, Named, gpu_name, machine_labels, shorten, tooltip
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Goal
 from trainfare.units import format_duration, format_usd
@@ -77,7 +77,7 @@ class _Field:
         return 2.0, 0.0, self.x.length + EDGE, self.y.length - 2
 
 
-def fare_figure(
+def time_cost_figure(
     estimates: Sequence[Estimate],
     *,
     chosen: Estimate,
@@ -101,11 +101,11 @@ def fare_figure(
     labels = (*first, *_labels(_worth_a_label(points, field), points, field, first, limits))
     x, y = field.x, field.y
     view: Spec = {
-        "title": titled(title or _title(chosen, named), _subtitle(points, goal, field, limits), width),
+        "title": title_spec(title or _title(chosen, named), _subtitle(points, goal, field, limits), width),
         "width": x.length,
         "height": y.length,
         "layer": [
-            *(layer for limit in limits for layer in shade_layer(limit.channel, limit.value, _end(limit, field))),
+            *(layer for limit in limits for layer in shade_layers(limit.channel, limit.value, _end(limit, field))),
             *_bars(points, goal),
             *_front_line(front),
             _dots(points, named, goal, field),
@@ -129,7 +129,7 @@ def _points(
         if estimate.fits is not False:
             roles.setdefault(estimate.candidate, ("other", estimate))
     found = list(roles.values())
-    labels = labels_of([estimate for _, estimate in found], named)
+    labels = machine_labels([estimate for _, estimate in found], named)
     return tuple(
         _Point(estimate=estimate, label=label, role=role, barred=len(found) <= BARS_FOR_ALL or role != "other")
         for (role, estimate), label in zip(found, labels, strict=True)
@@ -148,25 +148,25 @@ def _field(points: Sequence[_Point], goal: Goal, width: int) -> _Field:
         seconds.append(ends[0].value)
         usd.append(ends[1].value)
     logarithmic = any(
-        spans_widely(values)
+        needs_log_scale(values)
         for values in ([p.estimate.seconds.value for p in points], [p.estimate.usd.value for p in points])
     )
     for limit, values in ((goal.deadline_seconds, seconds), (goal.budget_usd, usd)):
         if limit is not None and limit <= LIMIT_WITHIN * max(values):
             values.append(1.08 * limit)
     height = round(0.62 * width) if width >= 480 else round(0.95 * width)
-    y = axis("usd", usd, length=height, logarithmic=logarithmic, upright=True)
-    x = axis("seconds", seconds, length=width - y.room - 3 * EDGE, logarithmic=logarithmic)
+    y = build_axis("usd", usd, length=height, logarithmic=logarithmic, vertical=True)
+    x = build_axis("seconds", seconds, length=width - y.label_space - 3 * EDGE, logarithmic=logarithmic)
     return _Field(x=x, y=y)
 
 
-def _limits(goal: Goal, field: _Field, points: Sequence[_Point], labels: Sequence[Placed]) -> Iterator[_Limit]:
+def _limits(goal: Goal, field: _Field, points: Sequence[_Point], labels: Sequence[PlacedLabel]) -> Iterator[_Limit]:
     """Those inside of the field; their words along their line where they cover the fewest points, and no label."""
-    dots = [(around(*field.at(p.estimate), p.radius), 1 if p.role == "other" else 20) for p in points]
+    dots = [(box_around(*field.at(p.estimate), p.radius), 1 if p.role == "other" else 20) for p in points]
     taken = [label.box for label in labels]
     width, height, line_height = field.x.length, field.y.length, LABEL_SIZE + 3
     if goal.deadline_seconds is not None and field.x.low < goal.deadline_seconds < field.x.high:
-        words = f"deadline {duration_words(goal.deadline_seconds)}"
+        words = f"deadline {format_tick_duration(goal.deadline_seconds)}"
         line, size = field.x.pixel(goal.deadline_seconds), text_width(words)
         left = line + 4 if line + 4 + size <= width + EDGE else line - 4 - size
         tops = [2 + share * (height - line_height - 6) for share in _ALONG]
@@ -174,7 +174,7 @@ def _limits(goal: Goal, field: _Field, points: Sequence[_Point], labels: Sequenc
         taken += [box] if box else []
         yield _Limit(channel="x", value=goal.deadline_seconds, words=words, box=box)
     if goal.budget_usd is not None and field.y.low < goal.budget_usd < field.y.high:
-        words = f"budget {usd_words(goal.budget_usd)}"
+        words = f"budget {format_tick_usd(goal.budget_usd)}"
         line, size = height - field.y.pixel(goal.budget_usd), text_width(words)
         top = line - line_height - 3 if line > line_height + 3 else line + 3
         lefts = [4 + share * (width - size - 8) for share in _ALONG]
@@ -207,20 +207,20 @@ def _labels(
     told: Sequence[_Point],
     points: Sequence[_Point],
     field: _Field,
-    before: Sequence[Placed] = (),
+    before: Sequence[PlacedLabel] = (),
     limits: Sequence[_Limit] = (),
-) -> tuple[Placed, ...]:
+) -> tuple[PlacedLabel, ...]:
     """Of some of the points, with a place clear of all of them."""
     wanted = []
     for point in told:
         x, y = field.at(point.estimate)
         chosen = point.role == "chosen"
         lines, required = _lines(point, field), chosen or point.role == "knee"
-        wanted.append(Wanted(lines=lines, x=x, y=y, radius=point.radius, bold=chosen, required=required))
+        wanted.append(LabelRequest(lines=lines, x=x, y=y, radius=point.radius, bold=chosen, required=required))
     return place_labels(
         wanted,
         field=field.box,
-        points=[around(*field.at(point.estimate), point.radius) for point in points],
+        points=[box_around(*field.at(point.estimate), point.radius) for point in points],
         taken=[limit.box for limit in limits if limit.box],
         before=before,
         lines=[*_front_segments(points, field), *_bar_segments(points, field)],
@@ -229,28 +229,28 @@ def _labels(
 
 def _lines(point: _Point, field: _Field) -> tuple[str, ...]:
     """The chosen one with its numbers, the others with their GPU."""
-    label = shortened(point.label, int(field.x.length / LABEL_SIZE / 0.65))
+    label = shorten(point.label, int(field.x.length / LABEL_SIZE / 0.65))
     offer = point.estimate.candidate.offer
     if point.role == "chosen":
         return label, f"{format_duration(point.estimate.seconds.value)}, {format_usd(point.estimate.usd.value)}"
     if point.role == "knee":
-        return shortened(label, LETTERS), "the knee"
+        return shorten(label, LETTERS), "the knee"
     if offer.vm_type.gpu is None:
-        return (shortened(label, LETTERS),)
-    return _with_gpu(shortened(label, LETTERS), gpu_words(offer))
+        return (shorten(label, LETTERS),)
+    return _with_gpu(shorten(label, LETTERS), gpu_name(offer))
 
 
 def _with_gpu(machine: str, gpu: str) -> tuple[str, ...]:
     return (machine, gpu) if len(machine) + len(gpu) > LETTERS else (f"{machine} · {gpu}",)
 
 
-def _front_segments(points: Sequence[_Point], field: _Field) -> list[Segment]:
+def _front_segments(points: Sequence[_Point], field: _Field) -> list[LineSegment]:
     """About where the line of the front runs; the chosen one may lie off it, which does no harm here."""
     front = sorted(field.at(point.estimate) for point in points if point.role != "other")
     return [(*one, *other) for one, other in pairwise(front)]
 
 
-def _bar_segments(points: Sequence[_Point], field: _Field) -> list[Segment]:
+def _bar_segments(points: Sequence[_Point], field: _Field) -> list[LineSegment]:
     segments = []
     for point in points:
         if point.role != "other":
@@ -314,7 +314,7 @@ def _dots(points: Sequence[_Point], named: Named, goal: Goal, field: _Field) -> 
             "seconds": point.estimate.seconds.value,
             "usd": point.estimate.usd.value,
             "role": point.role,
-            **tooltip_of(point.estimate, named, goal.confidence),
+            **tooltip(point.estimate, named, goal.confidence),
         }
         for point in reversed(points)
     ]
@@ -325,7 +325,7 @@ def _dots(points: Sequence[_Point], named: Named, goal: Goal, field: _Field) -> 
         "mark": {"type": "point", "filled": True, "opacity": 1, "strokeWidth": 1.2},
         "encoding": {
             "x": field.x.encoding("seconds", f"time{scale}"),
-            "y": field.y.encoding("usd", f"cost{scale}", room=field.y.room),
+            "y": field.y.encoding("usd", f"cost{scale}", label_space=field.y.label_space),
             "fill": _by_role({"chosen": ACCENT, "knee": PAPER, "front": STRONG}, QUIET),
             "stroke": _by_role({"knee": STRONG}, PAPER),
             "strokeWidth": _by_role({"knee": 2.0, "other": 0.5}, 1.0),
@@ -360,9 +360,9 @@ def _subtitle(points: Sequence[_Point], goal: Goal, field: _Field, limits: Seque
     parts.append(f"bars hold {100 * goal.confidence:.4g} %")
     parts += [f"shaded: beyond the {limit.words}" for limit in limits if limit.box is None]
     if goal.deadline_seconds is not None and goal.deadline_seconds >= field.x.high:
-        parts.append(f"the deadline of {duration_words(goal.deadline_seconds)} lies beyond the right edge")
+        parts.append(f"the deadline of {format_tick_duration(goal.deadline_seconds)} lies beyond the right edge")
     if goal.budget_usd is not None and goal.budget_usd >= field.y.high:
-        parts.append(f"the budget of {usd_words(goal.budget_usd)} lies above the upper edge")
+        parts.append(f"the budget of {format_tick_usd(goal.budget_usd)} lies above the upper edge")
     return " · ".join(parts)
 
 

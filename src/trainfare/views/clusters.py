@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 
 from trainfare.model.cluster import Cluster, ClusterEstimate, RatedCluster
+from trainfare.model.reason import Reason
 from trainfare.units import format_count, format_duration, format_number, format_percent, format_usd, plural
-from trainfare.views.sentences import Sentence, from_values
+from trainfare.views.sentences import Sentence, SpellArguments, from_values
 from trainfare.views.values import Values, integer, number, optional_number, optional_text, records, text, texts
 
 
@@ -84,8 +85,10 @@ def _cheaper_cluster_as_fast(values: Values) -> str:
     )
 
 
-def _times_not_predicted(values: Values) -> str:
-    return f"times are not predicted: {text(values, 'why')}"
+def _times_not_predicted(reason: Reason, spell: SpellArguments) -> str:
+    why = text(reason.values, "why").rstrip(".")
+    said = f"times are not predicted: {why[:1].lower()}{why[1:]}"
+    return f"{said}; to predict them, pass {spell(reason.arguments)}" if reason.arguments else said
 
 
 def _workers_not_predicted(values: Values) -> str:
@@ -120,20 +123,22 @@ def _scala_opt_m_worker(values: Values) -> str:
     return f"scala-opt-m needs one type of worker and gets {worker}, with which a cluster with a server costs least"
 
 
-SENTENCES: Mapping[str, Sentence] = from_values(
-    {
-        "widest_server": _widest_server,
-        "worker_by_price": _worker_by_price,
-        "workers_by_network": _workers_by_network,
-        "cluster_price": _cluster_price,
-        "worker_limit_reached": _worker_limit_reached,
-        "server_saturated": _server_saturated,
-        "cheaper_cluster_as_fast": _cheaper_cluster_as_fast,
-        "times_not_predicted": _times_not_predicted,
-        "workers_not_predicted": _workers_not_predicted,
-        "worker_count_not_predicted": _worker_count_not_predicted,
-        "workers_keep_their_batch": _workers_keep_their_batch,
-        "scala_opt_m_worker": _scala_opt_m_worker,
-    }
-)
+SENTENCES: Mapping[str, Sentence] = {
+    "times_not_predicted": _times_not_predicted,
+    **from_values(
+        {
+            "widest_server": _widest_server,
+            "worker_by_price": _worker_by_price,
+            "workers_by_network": _workers_by_network,
+            "cluster_price": _cluster_price,
+            "worker_limit_reached": _worker_limit_reached,
+            "server_saturated": _server_saturated,
+            "cheaper_cluster_as_fast": _cheaper_cluster_as_fast,
+            "workers_not_predicted": _workers_not_predicted,
+            "worker_count_not_predicted": _worker_count_not_predicted,
+            "workers_keep_their_batch": _workers_keep_their_batch,
+            "scala_opt_m_worker": _scala_opt_m_worker,
+        }
+    ),
+}
 """The sentence of each reason about clusters, by its code."""

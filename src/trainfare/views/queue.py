@@ -16,9 +16,9 @@ def submission_record(submission: Submission) -> dict[str, Any]:
     return to_document(submission)
 
 
-def submission_result_record(result: SubmissionResult) -> dict[str, Any]:
+def submission_result_record(result: SubmissionResult, spell: SpellArguments = python_arguments) -> dict[str, Any]:
     """The submission with its remarks as sentences."""
-    return {**submission_record(result.submission), "remarks": [sentence(remark) for remark in result.remarks]}
+    return {**submission_record(result.submission), "remarks": [sentence(remark, spell) for remark in result.remarks]}
 
 
 def remark_sentence(remark: QueueRemark, spell: SpellArguments = python_arguments) -> str:
@@ -42,7 +42,7 @@ def deadline_margin(planned: PlannedJob) -> str | None:
     return f"{format_duration(max(1.0, (deadline - planned.ends_at).total_seconds()))} early"
 
 
-def queue_plan_record(plan: QueuePlan) -> dict[str, Any]:
+def queue_plan_record(plan: QueuePlan, spell: SpellArguments = python_arguments) -> dict[str, Any]:
     """What to do now, the projection of each job, and the total cost; keys of seconds end in `_s`."""
     delays = plan.table.delays
     return {
@@ -57,8 +57,8 @@ def queue_plan_record(plan: QueuePlan) -> dict[str, Any]:
             }
             for node in plan.decision.nodes
         ],
-        "jobs": [_job_record(planned) for planned in plan.jobs],
-        "unplanned": [{"job": each.submission.id, "why": sentence(each.reason)} for each in plan.unplanned],
+        "jobs": [_job_record(planned, spell) for planned in plan.jobs],
+        "unplanned": [{"job": each.submission.id, "why": sentence(each.reason, spell)} for each in plan.unplanned],
         "outcome": None if plan.outcome is None else outcome_record(plan.outcome),
         "lower_bound_usd": plan.bound_usd,
         "gap": plan.gap,
@@ -66,7 +66,7 @@ def queue_plan_record(plan: QueuePlan) -> dict[str, Any]:
         "checkpoint_s": delays.checkpoint_seconds,
         "restart_s": delays.restart_seconds,
         "checkpoint_every_s": finite(delays.checkpoint_every_seconds),
-        "remarks": [remark_sentence(remark) for remark in plan.table.remarks],
+        "remarks": [remark_sentence(remark, spell) for remark in plan.table.remarks],
     }
 
 
@@ -89,7 +89,7 @@ def _machine_records(plan: QueuePlan) -> list[dict[str, Any]]:
     ]
 
 
-def _job_record(planned: PlannedJob) -> dict[str, Any]:
+def _job_record(planned: PlannedJob, spell: SpellArguments) -> dict[str, Any]:
     submission, estimate, waits = planned.submission, planned.estimate, planned.waits_because
     return {
         "job": submission.id,
@@ -98,7 +98,7 @@ def _job_record(planned: PlannedJob) -> dict[str, Any]:
         "user": submission.user,
         "epochs": planned.epochs,
         "runs_now": planned.node is not None,
-        "waits_because": None if waits is None else sentence(waits),
+        "waits_because": None if waits is None else sentence(waits, spell),
         "node": planned.node,
         "machine": planned.slot.type,
         "gpus": planned.slot.gpus,

@@ -26,35 +26,35 @@ def skipped_sentence(skipped: SkippedPolicy, spell: SpellArguments = python_argu
     return f"{skipped.policy} was skipped: {sentence(skipped.reason, spell)}"
 
 
-def simulation_record(report: SimulationReport) -> dict[str, Any]:
+def simulation_record(report: SimulationReport, spell: SpellArguments = python_arguments) -> dict[str, Any]:
     """The outcome, the allocations of each job, and the rentals."""
     return {
         **_summary_record(report),
-        "left_out": excluded_sentences(report.excluded),
+        "left_out": excluded_sentences(report.excluded, spell),
         "jobs": job_records(report.schedule),
         "rentals": rental_records(report.schedule),
     }
 
 
-def comparison_record(comparison: PolicyComparison) -> dict[str, Any]:
+def comparison_record(comparison: PolicyComparison, spell: SpellArguments = python_arguments) -> dict[str, Any]:
     """The outcome of each policy, the cheapest first."""
     best = comparison.reports[0]
     return {
         "best": best.outcome.policy,
         "lower_bound_usd": best.bound.usd,
         "policies": [_summary_record(each) for each in comparison.reports],
-        "skipped": [{"policy": each.policy, "why": sentence(each.reason)} for each in comparison.skipped],
-        "left_out": excluded_sentences(best.excluded),
+        "skipped": [{"policy": each.policy, "why": sentence(each.reason, spell)} for each in comparison.skipped],
+        "left_out": excluded_sentences(best.excluded, spell),
     }
 
 
-def bound_record(report: BoundReport) -> dict[str, Any]:
+def bound_record(report: BoundReport, spell: SpellArguments = python_arguments) -> dict[str, Any]:
     return {
         "lower_bound_usd": report.bound.usd,
         "each_job_alone_usd": report.bound.alone_usd,
         "job_count": report.jobs,
         "nodes": report.nodes,
-        "left_out": excluded_sentences(report.excluded),
+        "left_out": excluded_sentences(report.excluded, spell),
     }
 
 
@@ -72,7 +72,9 @@ def generated_record(instance: Instance, folder: str, *, nodes: int, seed: int) 
     }
 
 
-def trace_import_record(found: TraceImport, folder: str, *, seed: int) -> dict[str, Any]:
+def trace_import_record(
+    found: TraceImport, folder: str, *, seed: int, spell: SpellArguments = python_arguments
+) -> dict[str, Any]:
     return {
         "instance": folder,
         "seed": seed,
@@ -82,7 +84,7 @@ def trace_import_record(found: TraceImport, folder: str, *, seed: int) -> dict[s
         "last_submitted_s": found.last_seconds,
         "nodes": found.nodes,
         "load": found.load,
-        "left_out": excluded_sentences(found.excluded),
+        "left_out": excluded_sentences(found.excluded, spell),
     }
 
 

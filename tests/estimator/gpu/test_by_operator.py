@@ -1,3 +1,5 @@
+"""Steps transferred to another machine operator by operator."""
+
 import math
 from collections.abc import Mapping
 
@@ -43,7 +45,7 @@ def profile(
 
 
 def world(names: Mapping[str, float], programs: int = 6) -> list[OperatorProfile]:
-    """Programs of many sizes on machines that take so many times as long as Old for all that the GPU does."""
+    """Programs of many sizes on machines whose GPU takes the given multiple of Old's time."""
     return [
         profile(gpu, program=f"net{i}", batch=batch, operators={k: v * size * slow for k, v in WORK.items()})
         for gpu, slow in names.items()
@@ -53,14 +55,14 @@ def world(names: Mapping[str, float], programs: int = 6) -> list[OperatorProfile
     ]
 
 
-def test_both_vocabularies_name_the_same_classes() -> None:
+def test_tensorflow_and_pytorch_names_have_the_same_classes() -> None:
     assert class_of("MatMul") == class_of("aten::addmm") == "matmul"
     assert class_of("FusedBatchNormV3") == class_of("aten::cudnn_batch_norm") == "normalisation"
     assert class_of("DepthwiseConv2dNativeBackpropInput") == "depthwise_backward"
     assert class_of("my::kernel") == "other"
 
 
-def test_no_operator_is_of_two_classes() -> None:
+def test_no_operator_has_two_classes() -> None:
     names = [name for own in CLASSES.values() for name in own]
     assert len(names) == len(set(names))
 
@@ -75,37 +77,37 @@ def test_classes_and_waiting_add_up_to_the_step() -> None:
     assert own.by_class[IDLE] == pytest.approx(0.01)
 
 
-def test_kernels_that_overlapped_are_taken_off_the_convolutions() -> None:
+def test_overlap_of_kernels_is_subtracted_from_convolutions() -> None:
     own = break_down_step(profile(seconds=0.09))
     assert sum(own.by_class.values()) == pytest.approx(0.09)
     assert own.by_class["pointwise"] == pytest.approx(0.01)
     assert own.by_class["convolution"] < 0.04
 
 
-def test_device_time_far_beyond_the_wall_still_leaves_a_step() -> None:
+def test_device_time_far_above_wall_time_still_gives_a_step() -> None:
     own = break_down_step(profile(operators={"Relu": 1.0}, seconds=0.1))
     assert sum(own.by_class.values()) == pytest.approx(0.1)
     assert min(own.by_class.values()) > 0
 
 
 @pytest.mark.parametrize("kind", [*CLASSES, "other", IDLE])
-def test_facts_say_the_same_there_and_back(kind: str) -> None:
+def test_prior_ratio_is_antisymmetric(kind: str) -> None:
     assert prior_log_ratio(kind, OLD, NEW) == pytest.approx(-prior_log_ratio(kind, NEW, OLD))
     assert prior_log_ratio(kind, OLD, NEW) <= 0
 
 
-def test_the_host_is_as_slow_on_every_machine_by_facts() -> None:
+def test_host_time_is_the_same_on_every_machine_by_facts() -> None:
     waiting = profile(operators={"Softmax": 1e-5, "_Send": 0.01}, idle=0.09)
     assert transfer_step([waiting], 32, OLD, NEW, NOTHING).value == pytest.approx(waiting.seconds)
 
 
-def test_work_follows_facts_where_nobody_measured() -> None:
+def test_work_without_measurements_follows_facts() -> None:
     answer = transfer_step([profile(operators={"Relu": 1.0}, idle=1e-9, seconds=1.0)], 32, OLD, NEW, NOTHING)
     assert answer.value == pytest.approx(0.25, rel=0.05)  # a hundredth of the step is waiting
     assert answer.high / answer.value == pytest.approx(NOTHING.factor_by_facts)
 
 
-def test_a_machine_that_was_measured_is_learned_against_its_facts() -> None:
+def test_fit_learns_how_a_measured_machine_differs_from_its_facts() -> None:
     fit = fit_transfer(world({"Old": 1.0, "New": 0.5}), GPUS)  # facts say 0.25
     asked = profile(program="another", operators={k: 2 * v for k, v in WORK.items()})
     truth = 0.5 * 2 * sum(WORK.values()) + 0.002
@@ -115,14 +117,14 @@ def test_a_machine_that_was_measured_is_learned_against_its_facts() -> None:
     assert answer.high / answer.value < NOTHING.factor_by_facts
 
 
-def test_a_stranger_is_believed_to_miss_its_facts_as_the_others_do() -> None:
-    """Old was learned to be slower than its facts against Third, so a stranger is faster than facts from Old say."""
+def test_offset_of_the_source_also_applies_to_unmeasured_targets() -> None:
+    """Old turned out slower than its facts relative to Third, so New is faster than the facts from Old say."""
     fit = fit_transfer(world({"Old": 1.0, "Third": 0.25}), GPUS)  # facts say 0.5
     by_facts = transfer_step([profile()], 32, OLD, NEW, NOTHING).value
     assert transfer_step([profile()], 32, OLD, NEW, fit).value < by_facts
 
 
-def test_one_run_on_a_stranger_brings_the_next_program_near() -> None:
+def test_one_run_on_a_new_machine_improves_the_next_program() -> None:
     everywhere = world({"Old": 1.0, "Third": 0.5, "New": 0.6})  # facts say 0.25 of New
     fit = fit_transfer([p for p in everywhere if p.gpu != "New"], GPUS)
     one = [p for p in everywhere if p.program == "net2" and p.batch_size == 64]
@@ -133,7 +135,7 @@ def test_one_run_on_a_stranger_brings_the_next_program_near() -> None:
     assert after.high / after.low <= before.high / before.low
 
 
-def test_operators_that_nobody_measured_widen_the_interval() -> None:
+def test_unmeasured_operators_widen_the_interval() -> None:
     fit = fit_transfer(world({"Old": 1.0, "New": 0.5}), GPUS)
     known = transfer_step([profile()], 32, OLD, NEW, fit)
     odd = transfer_step([profile(operators={**WORK, "DepthwiseConv2dNative": 0.05})], 32, OLD, NEW, fit)
@@ -142,34 +144,34 @@ def test_operators_that_nobody_measured_widen_the_interval() -> None:
     assert rare.high / rare.low == pytest.approx(known.high / known.low)
 
 
-def test_another_batch_size_lies_on_the_line_of_those_carried_over() -> None:
+def test_other_batch_size_lies_on_the_line_of_the_transferred_ones() -> None:
     profiles = [profile(batch=b, operators={k: v * b / 32 for k, v in WORK.items()}) for b in (16, 64)]
     small, middle, large = (transfer_step(profiles, b, OLD, NEW, NOTHING).value for b in (16, 40, 64))
     assert middle == pytest.approx((small + large) / 2, rel=0.01)
 
 
-def test_another_batch_size_from_one_is_refused() -> None:
+def test_other_batch_size_needs_two_profiles() -> None:
     with pytest.raises(ValueError, match="two batch sizes"):
         transfer_step([profile(batch=32)], 64, OLD, NEW, NOTHING)
 
 
-def test_a_profile_without_operators_is_all_waiting() -> None:
+def test_profile_without_operators_is_all_waiting() -> None:
     assert transfer_step([profile(operators={}, seconds=0.1)], 32, OLD, NEW, NOTHING).value == pytest.approx(0.1)
 
 
-def test_a_fit_survives_json() -> None:
+def test_fit_round_trips_through_json() -> None:
     fit = fit_transfer(world({"Old": 1.0, "New": 0.5, "Third": 0.7}), GPUS)
     assert msgspec.json.decode(msgspec.json.encode(fit), type=TransferFit) == fit
 
 
-@pytest.mark.parametrize("rows", [[], world({"Old": 1.0}), world({"Old": 1.0, "Unheard-of": 0.5})])
-def test_nothing_on_two_known_machines_leaves_facts(rows: list[OperatorProfile]) -> None:
+@pytest.mark.parametrize("rows", [[], world({"Old": 1.0}), world({"Old": 1.0, "Unknown": 0.5})])
+def test_fit_without_two_known_machines_follows_facts(rows: list[OperatorProfile]) -> None:
     fit = fit_transfer(rows, GPUS)
     assert fit.pairs == {}
     assert transfer_step([profile()], 32, OLD, NEW, fit) == transfer_step([profile()], 32, OLD, NEW, NOTHING)
 
 
-def test_one_program_alone_gives_no_narrow_interval() -> None:
+def test_interval_from_one_program_is_wide() -> None:
     one, many = (fit_transfer(world({"Old": 1.0, "New": 0.5}, programs=n), GPUS) for n in (1, 6))
     narrow, wide = (transfer_step([profile(program="x")], 32, OLD, NEW, fit) for fit in (many, one))
     assert wide.high / wide.low > narrow.high / narrow.low
@@ -179,8 +181,8 @@ FIT = fit_transfer(world({"Old": 1.0, "New": 0.5}), GPUS)
 
 
 @given(st.floats(1e-5, 10.0), st.floats(1e-6, 1.0), st.booleans())
-def test_a_time_stays_within_what_the_slowest_and_the_fastest_class_do(size: float, idle: float, back: bool) -> None:
-    """Bounded at any size: no class may gain or lose more than was ever measured, give or take."""
+def test_ratio_is_bounded_at_any_size(size: float, idle: float, back: bool) -> None:
+    """No class gains or loses much more than was ever measured."""
     source, target = (NEW, OLD) if back else (OLD, NEW)
     here = profile(source.name, operators={k: v * size for k, v in WORK.items()}, idle=idle)
     ratio = transfer_step([here], 32, source, target, FIT).value / here.seconds
@@ -193,6 +195,6 @@ def test_more_waiting_never_takes_less_time(idle: float, more: float) -> None:
     assert longer >= less * (1 - 1e-9)
 
 
-def test_a_fit_does_not_depend_on_the_order_of_rows() -> None:
+def test_fit_does_not_depend_on_the_order_of_rows() -> None:
     rows = world({"Old": 1.0, "New": 0.5})
     assert fit_transfer(rows[::-1], GPUS).factors == pytest.approx(FIT.factors, rel=1e-3)

@@ -41,17 +41,17 @@ def convolution(**changes: int) -> Operation:
     )
 
 
-def test_arithmetic_is_at_the_peak_and_bytes_at_the_bandwidth() -> None:
+def test_arithmetic_takes_peak_and_bytes_take_bandwidth() -> None:
     assert column(product(), "matmul") == pytest.approx(1e-3)
     assert column(product(), "matmul bytes") == pytest.approx(1e-3)
 
 
-def test_half_runs_on_ordinary_cores_where_a_gpu_has_no_others() -> None:
+def test_half_precision_without_tensor_cores_runs_on_ordinary_cores() -> None:
     assert column(product(), "matmul", "P4") == 0
     assert column(product(), "matmul on ordinary cores", "P4") == pytest.approx(65e9 / (P4.fp32_tflops * 1e12))
 
 
-def test_a_convolution_of_few_channels_pays_for_whole_tiles() -> None:
+def test_convolution_of_few_channels_pays_for_full_tiles() -> None:
     full, few = (column(convolution(channels_out=n), "convolution in tiles") for n in (64, 16))
     assert few == pytest.approx(4 * full)
 
@@ -76,13 +76,13 @@ def test_small_pointwise_operations_stay_in_the_cache() -> None:
     assert column(large, "pointwise") > 0 == column(large, "pointwise in cache")
 
 
-def test_writing_over_what_was_read_counts_once() -> None:
+def test_in_place_output_counts_once() -> None:
     apart = product(kind="pointwise", flops=0.0, bytes=1e9, name="aten.relu", inputs=((8, 8),))
     in_place = product(kind="pointwise", flops=0.0, bytes=1e9, name="aten.relu_", inputs=((8, 8),))
     assert column(in_place, "pointwise") == pytest.approx(column(apart, "pointwise") / 2)
 
 
-def test_every_kind_of_operation_and_none_at_all_has_finite_features() -> None:
+def test_features_are_finite_for_every_kind_of_operation_and_for_none() -> None:
     kinds = ("convolution", "matmul", "attention", "norm", "pointwise", "reduction", "embedding", "rnn", "optimizer")
     operations = [product(kind=kind, flops=0.0, bytes=0.0) for kind in (*kinds, "copy")]
     for some in (operations, []):

@@ -1,4 +1,4 @@
-"""Iteration time from operations: physics that holds whatever was fitted, and a fit that finds what was put in."""
+"""Iteration time from operations: physical properties of any fit, and fits that recover made-up coefficients."""
 
 import math
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ AT_PRIOR = PhysicsFit(
 
 
 def network(width: int, batch: int, blocks: int = 4, *, dtype: str = "float16") -> tuple[Operation, ...]:
-    """Convolutions with batch norms and activations, as our tracer tells them."""
+    """Convolutions with batch norms and activations, as our tracer reports them."""
     itemsize = 2 if dtype == "float16" else 4
     plane = 28
     tensor = batch * width * plane**2 * itemsize
@@ -86,21 +86,21 @@ def test_more_work_never_takes_less_time(width: int, batch: int, gpu: str) -> No
 
 @given(factor=st.floats(1.1, 8), gpu=st.sampled_from(sorted(GPUS)))
 @settings(max_examples=40, deadline=None)
-def test_a_faster_memory_never_makes_it_slower(factor: float, gpu: str) -> None:
+def test_faster_memory_never_makes_it_slower(factor: float, gpu: str) -> None:
     known = GPUS[gpu]
     faster = replace(known, memory_gb_per_second=factor * known.memory_gb_per_second)
     before, after = step_seconds(network(64, 32), [known, faster], AT_PRIOR)
     assert after.seconds <= before.seconds * (1 + 1e-9)
 
 
-def test_no_time_is_below_arithmetic_at_the_peak() -> None:
+def test_time_is_never_below_arithmetic_at_the_peak() -> None:
     product = Operation(kind="matmul", dtype="float16", flops=1e12, bytes=1e6)
     tiny = replace(AT_PRIOR, coefficients={feature.name: 1e-3 for feature in FEATURES})
     for gpu, step in zip(GPUS.values(), step_seconds([product], list(GPUS.values()), tiny), strict=True):
         assert step.seconds >= 1e12 / max(gpu.peak_flops_per_second("float16"), gpu.fp32_tflops * 1e12)
 
 
-def test_known_gpus_rank_as_everybody_knows() -> None:
+def test_gpus_rank_by_generation() -> None:
     names = ["H100", "A100", "A10G", "T4", "K80"]
     times = [step.seconds for step in step_seconds(network(128, 256), [GPUS[n] for n in names], AT_PRIOR)]
     assert times == sorted(times)
@@ -113,54 +113,54 @@ def test_many_small_kernels_wait_for_the_host() -> None:
     assert step.seconds >= step.host_seconds == pytest.approx(5000 * 10e-6)
 
 
-def test_classes_add_up_to_the_device_but_for_gaps() -> None:
+def test_classes_add_up_to_the_device_time_without_gaps() -> None:
     (step,) = step_seconds(network(64, 64), [GPUS["V100"]], AT_PRIOR)
     assert {one.kind for one in step.classes} == {"convolution", "norm", "pointwise"}
     assert sum(one.seconds for one in step.classes) < step.device_seconds < 1.2 * sum(o.seconds for o in step.classes)
 
 
-def test_operators_that_nobody_measured_are_said_and_widen_the_interval() -> None:
+def test_unfamiliar_operators_are_reported_and_widen_the_interval() -> None:
     attention = Operation(kind="attention", dtype="float16", flops=1e12, bytes=1e9)
-    plain, strange = (step_seconds(ops, [GPUS["T4"]], AT_PRIOR)[0] for ops in (network(64, 64), [attention]))
-    assert plain.unfamiliar < 0.01 < 0.9 < strange.unfamiliar
-    assert interval_factor(strange, "T4", AT_PRIOR) > interval_factor(plain, "T4", AT_PRIOR)
+    plain, unfamiliar = (step_seconds(ops, [GPUS["T4"]], AT_PRIOR)[0] for ops in (network(64, 64), [attention]))
+    assert plain.unfamiliar < 0.01 < 0.9 < unfamiliar.unfamiliar
+    assert interval_factor(unfamiliar, "T4", AT_PRIOR) > interval_factor(plain, "T4", AT_PRIOR)
 
 
-def test_a_strange_program_on_a_strange_gpu_is_less_sure_than_a_known_one() -> None:
+def test_new_program_on_a_new_gpu_has_a_wider_interval() -> None:
     (plain,) = step_seconds(network(64, 64), [GPUS["T4"]], AT_PRIOR)
     known, unknown = replace(plain, similarity=1.0), replace(plain, similarity=0.0)
     fit = replace(AT_PRIOR, factor_known_family=1.1, factor_new_program=1.5, factor_new_gpu=1.5)
     assert 1.5 < interval_factor(known, "T4", fit) < interval_factor(unknown, "T4", fit) < 1.5 * 1.5
 
 
-def test_an_empty_iteration_takes_no_time() -> None:
+def test_empty_iteration_takes_no_time() -> None:
     (step,) = step_seconds([], [GPUS["T4"]], AT_PRIOR)
     assert (step.seconds, step.classes, step.unfamiliar) == (0.0, (), 0.0)
 
 
-def test_a_fit_finds_what_a_gpu_reaches() -> None:
+def test_fit_finds_the_efficiency_of_a_gpu() -> None:
     rows = [*measured("RTX 3090"), *measured("A100", factor=1.3), *measured("T4")]
     fit = fit_physics(rows, GPUS)
     for row in rows:
         assert seconds(row.operations, row.gpu, fit) == pytest.approx(row.seconds, rel=0.08)
 
 
-def test_a_fit_survives_json_and_few_rows() -> None:
+def test_fit_round_trips_through_json_even_with_one_row() -> None:
     for rows in (measured("T4"), measured("T4")[:1]):
         fit = fit_physics(rows, GPUS)
         assert msgspec.json.decode(msgspec.json.encode(fit), type=PhysicsFit) == fit
 
 
-def test_rows_that_say_nothing_are_passed_over() -> None:
+def test_unusable_rows_are_ignored() -> None:
     rows = measured("T4")
     several = replace(rows[0], gpus=4)
-    unknown = replace(rows[0], gpu="nobody's")
+    unknown = replace(rows[0], gpu="unknown")
     assert fit_physics([*rows, several, unknown], GPUS) == fit_physics(rows, GPUS)
     with pytest.raises(ValueError, match="no measured iteration"):
         fit_physics([several, unknown], GPUS)
 
 
-def test_one_program_measured_on_a_gpu_brings_the_others_nearer() -> None:
+def test_one_measured_program_improves_the_others_on_its_gpu() -> None:
     slow_host = replace(AT_PRIOR, gpus={"A100": GpuEfficiency(launch_seconds=60e-6)})
     truth = measured("A100", fit=slow_host)
     after = with_measurements(AT_PRIOR, truth[:1], GPUS)
@@ -170,45 +170,45 @@ def test_one_program_measured_on_a_gpu_brings_the_others_nearer() -> None:
         assert now < before
 
 
-def test_what_is_missed_on_one_gpu_is_mostly_missed_on_another() -> None:
+def test_model_error_on_one_gpu_mostly_recurs_on_another() -> None:
     here, there = step_seconds(network(64, 64), [GPUS["T4"], GPUS["V100"]], AT_PRIOR)
     assert scaled_seconds(here, []) == here.seconds
     assert here.seconds * 1.3 < scaled_seconds(here, [(there, 1.5 * there.seconds)]) < here.seconds * 1.5
 
 
-def of_families(off: Sequence[float], programs: int, gpu: str = "RTX 3090") -> list[MeasuredIteration]:
-    """Families unlike each other, each off by its own factor, of programs that are much alike."""
+def of_families(factors: Sequence[float], programs: int, gpu: str = "RTX 3090") -> list[MeasuredIteration]:
+    """Dissimilar families of similar programs, each family slower or faster by its own factor."""
     return [
         MeasuredIteration(
             source="made",
-            program=f"family {place}, {batch}",
-            family=f"family {place}",
+            program=f"family {number}, {batch}",
+            family=f"family {number}",
             gpu=gpu,
             dtype="float16",
             batch_size=batch,
             seconds=factor * seconds(operations, gpu),
             operations=operations,
         )
-        for place, factor in enumerate(off)
+        for number, factor in enumerate(factors)
         for batch in range(64, 64 + programs)
-        for operations in [network(8 * 3**place, batch)]
+        for operations in [network(8 * 3**number, batch)]
     ]
 
 
-def test_who_resembles_a_known_program_is_surer_than_who_resembles_none() -> None:
-    reach = fit_physics(of_families([0.93, 1.08, 0.93, 1.08], 10), GPUS).gpus["RTX 3090"]
-    assert reach.factor_known_family is not None
-    assert reach.factor_new_program is not None
-    assert 1 <= reach.factor_known_family < 1.1 < reach.factor_new_program
+def test_program_similar_to_a_measured_one_has_a_narrower_interval() -> None:
+    efficiency = fit_physics(of_families([0.93, 1.08, 0.93, 1.08], 10), GPUS).gpus["RTX 3090"]
+    assert efficiency.factor_known_family is not None
+    assert efficiency.factor_new_program is not None
+    assert 1 <= efficiency.factor_known_family < 1.1 < efficiency.factor_new_program
 
 
-def test_each_program_weighs_the_same_in_an_interval_and_not_each_family() -> None:
+def test_each_program_weighs_the_same_in_an_interval() -> None:
     """A family of one is one program in thirty-one, not one family in four."""
     wild = of_families([1.0, 1.0, 1.0, 2.5], 10)[:31]
     assert fit_physics(wild, GPUS).factor_new_program < 1.3
 
 
-def test_a_gpu_with_few_programs_takes_the_interval_of_all() -> None:
+def test_gpu_with_few_programs_uses_the_interval_of_all() -> None:
     fit = fit_physics([*of_families([0.8, 1.25, 0.8, 1.25], 10), *of_families([1.0], 3, "T4")], GPUS)
     assert fit.gpus["T4"].factor_new_program is None
     (step,) = step_seconds(network(3000, 8), [GPUS["T4"]], fit)

@@ -234,7 +234,7 @@ class _Prediction:
 
     forecast: ClusterForecast | None = None
     length_reason: Reason | None = None
-    error: str | None = None
+    error: UsageError | None = None
 
 
 def _predict(
@@ -258,7 +258,7 @@ def _predict(
     except UsageError as error:
         if epochs is not None or iterations_per_epoch is not None:
             raise
-        return _Prediction(error=error.message)
+        return _Prediction(error=error)
     leading = workload.leading
     forecast = ClusterForecast(
         predictor=workload.predictor,
@@ -347,8 +347,12 @@ def _fc2_choices(
 
 def _remarks(prediction: _Prediction, rated: Sequence[RatedCluster], types: Sequence[Worker]) -> Iterator[Reason]:
     """Remarks on the predictions: losses of FC2's choices, assumptions, and what could not be predicted."""
-    if prediction.error is not None:
-        yield Reason(topic="assumptions", code="times_not_predicted", values={"why": prediction.error})
+    error = prediction.error
+    if error is not None:
+        missing_argument = {error.field: "N"} if error.field else {}
+        yield Reason(
+            topic="assumptions", code="times_not_predicted", values={"why": error.message}, arguments=missing_argument
+        )
     forecast = prediction.forecast
     if forecast is None:
         return

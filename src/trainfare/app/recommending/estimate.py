@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 from functools import partial
 
 from trainfare.app.recommending.length import decide_epochs
-from trainfare.app.recommending.predict import resolve_gpus, no_prediction_error
+from trainfare.app.recommending.predict import no_prediction_error, resolve_gpus
 from trainfare.app.recommending.workload import (
     Workload,
     build_workload,

@@ -10,7 +10,7 @@ from trainfare.catalog.catalog import Catalog
 from trainfare.errors import InfeasibleError, NotFoundError, Remedy, UsageError
 from trainfare.estimator.batch.step_time import batch_line
 from trainfare.estimator.memory import accumulation, largest_batch, memory_fit
-from trainfare.estimator.parallel.parameter_server import served_seconds
+from trainfare.estimator.parallel.parameter_server import parameter_server_seconds
 from trainfare.estimator.prediction.iteration import StepTimePrediction
 from trainfare.estimator.prediction.predictor import StepTimePredictor
 from trainfare.model.machine import VmType
@@ -175,7 +175,7 @@ def _served_workers(
         )
     network = machine.vm_type.network_gb_per_second
     for workers in WORKER_COUNTS:
-        step = served_seconds(
+        step = parameter_server_seconds(
             single.iteration_seconds.value,
             gradient_bytes=gradient_bytes,
             workers=workers,

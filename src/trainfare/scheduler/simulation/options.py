@@ -64,8 +64,8 @@ class SimulationOptions:
         stated = self.stated_delays
         if self.mode == "paper" and stated:
             raise UsageError(
-                f"in the mode paper boots and migrations take no time, so {' and '.join(stated)} cannot be set.",
-                field="mode",
+                "this delay applies to the mode real only; in the mode paper boots and migrations take no time.",
+                field=next(iter(stated)),
                 remedies=[Remedy({"mode": "real"})],
             )
         for name, seconds in stated.items():
