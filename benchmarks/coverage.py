@@ -1,15 +1,15 @@
-"""Does a 90 % interval hold nine in ten? And the noise that ships in `estimator/step/repeats.py`.
+"""The coverage of 90% intervals, and the noise coefficients in `estimator/step/repeats.py`.
 
-    python -m benchmarks.coverage --fit DIR                  repeats of others: DIR/cnn_on_ec2/latency.csv.gz
-    python -m benchmarks.coverage --here N [--runs FILE]     N runs of two example programs on this machine, now
-    python -m benchmarks.coverage --runs FILE                the runs of before
+    python -m benchmarks.coverage --fit DIR                  public repeats: DIR/cnn_on_ec2/latency.csv.gz
+    python -m benchmarks.coverage --here N [--runs FILE]     N runs of two example programs on this machine
+    python -m benchmarks.coverage --runs FILE                runs that were saved before
 
-Repeats of others: 883 settings (ten CNNs, image sizes, batch sizes, four EC2 types), nine runs each. S, β and ν₀ of the
-formula are fitted without a family of networks, or without a machine type; each run of what was left out is then
-predicted from one, two, three or eight of the other runs.
+Public repeats: 883 settings (ten CNNs, image sizes, batch sizes, four EC2 types), nine runs each. S, β and ν₀ of the
+formula are fitted without a family of networks, or without a machine type; each run of the group that was left out is
+then predicted from one, two, three or eight of its other runs.
 
-Here: two programs, whole. From the first iterations of some runs the time and the cost of another run are estimated, as
-`trainfare estimate` would, and compared with what that run took.
+On this machine: two complete programs. From the first iterations of some runs the time and the cost of another run are
+estimated, as by `trainfare estimate`, and compared with that run.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from statistics import fmean, median
@@ -40,6 +40,7 @@ from trainfare.model.machine import Host, VmType
 from trainfare.model.offer import Candidate, Offer
 from trainfare.model.profile import Profile
 from trainfare.model.program import Program
+from trainfare.units import format_percent
 
 FAMILIES = {
     "AlexNet": "AlexNet",
@@ -53,8 +54,8 @@ FAMILIES = {
     "MNIST_CNN": "small",
     "CIFAR10_CNN": "small",
 }
-CAUTION = 1.15
-"""The scale that ships is so much more than the most likely one."""
+SCALE_MARGIN = 1.15
+"""The shipped scale over the maximum likelihood estimate."""
 KNOWN = (1, 2, 3, 8)
 EXAMPLES = Path(__file__).parents[1] / "examples"
 PROGRAMS = {
@@ -63,9 +64,9 @@ PROGRAMS = {
 }
 ITERATIONS = {"pytorch_cnn.py": 120, "keras_mlp.py": 200}
 PER_EPOCH = 45
-"""Of both programs at these batch sizes."""
-HEAD = 60
-"""Iterations that the estimate sees."""
+"""Iterations per epoch of both programs at these batch sizes."""
+PROFILED_ITERATIONS = 60
+"""Iterations that the estimate uses."""
 DRAWS = 6
 
 
@@ -80,7 +81,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """How many of `n` truths lay inside, and how wide the intervals were: ×/÷."""
+    """The share of `n` true values inside their intervals, and the median factor of the intervals."""
 
     of: str
     known: int
@@ -104,7 +105,7 @@ def read_settings(folder: Path) -> list[Setting]:
 
 
 def fit(settings: list[Setting]) -> RunNoise:
-    """The most likely S, β and ν₀: the variance of k runs over s₀² follows F(k − 1, ν₀)."""
+    """The maximum likelihood estimate of S, β and ν₀: the variance of k runs over s₀² follows F(k − 1, ν₀)."""
     from scipy.optimize import minimize
     from scipy.stats import f
 
@@ -112,21 +113,21 @@ def fit(settings: list[Setting]) -> RunNoise:
     variance = logs.var(axis=1, ddof=1)
     middle = np.median(logs, axis=1) - math.log(0.1)
 
-    def unlikely(p: NDArray[np.float64]) -> float:
+    def negative_log_likelihood(p: NDArray[np.float64]) -> float:
         log_s0 = p[0] + p[1] * middle
         ratio = variance / np.exp(2 * log_s0)
         return -float(np.sum(f.logpdf(ratio, logs.shape[1] - 1, np.exp(p[2])) - 2 * log_s0))
 
-    found = minimize(unlikely, [-4.4, -0.3, 1.0], method="Nelder-Mead").x
+    found = minimize(negative_log_likelihood, [-4.4, -0.3, 1.0], method="Nelder-Mead").x
     return RunNoise(
-        scale=CAUTION * math.exp(found[0]),
+        scale=SCALE_MARGIN * math.exp(found[0]),
         exponent=float(found[1]),
         degrees=math.exp(found[2]),
         persistent_share=ITERATION_NOISE.persistent_share,
     )
 
 
-def judged(of: str, settings: list[Setting], noise: RunNoise, known: int, rng: np.random.Generator) -> Row:
+def measure_coverage(of: str, settings: list[Setting], noise: RunNoise, known: int, rng: np.random.Generator) -> Row:
     inside, widths = [], []
     for setting in settings:
         for i, truth in enumerate(setting.seconds):
@@ -143,7 +144,7 @@ def left_out(settings: list[Setting], group: Callable[[Setting], str]) -> Iterat
         rows = []
         for name in sorted({group(setting) for setting in settings}):
             noise = fit([setting for setting in settings if group(setting) != name])
-            rows.append(judged(name, [s for s in settings if group(s) == name], noise, known, rng))
+            rows.append(measure_coverage(name, [s for s in settings if group(s) == name], noise, known, rng))
         yield from rows
         n = sum(row.n for row in rows)
         yield Row(
@@ -156,7 +157,7 @@ def left_out(settings: list[Setting], group: Callable[[Setting], str]) -> Iterat
 
 
 def run_here(count: int, file: Path) -> None:
-    """Appends one line a run."""
+    """Append one line per run to the file."""
     for _ in range(count):
         for program, arguments in PROGRAMS.items():
             with tempfile.TemporaryDirectory() as folder:
@@ -170,12 +171,12 @@ def run_here(count: int, file: Path) -> None:
                     check=True,
                 )
             found = json.loads(done.stdout)
-            kept = ("init_seconds", "iteration_seconds", "validation_seconds")
+            fields = ("init_seconds", "iteration_seconds", "validation_seconds")
             with file.open("a") as lines:
-                lines.write(json.dumps({"program": program} | {name: found[name] for name in kept}) + "\n")
+                lines.write(json.dumps({"program": program} | {name: found[name] for name in fields}) + "\n")
 
 
-def judged_here(file: Path) -> Iterator[Row]:
+def coverage_on_this_machine(file: Path) -> Iterator[Row]:
     runs: dict[str, list[Profile]] = defaultdict(list)
     for number, line in enumerate(file.read_text().splitlines()):
         run = json.loads(line)
@@ -188,7 +189,7 @@ def judged_here(file: Path) -> Iterator[Row]:
                 for _ in range(DRAWS):
                     others = [p for j, p in enumerate(profiles) if j != i]
                     chosen = [others[k] for k in rng.permutation(len(others))[:known]]
-                    for what, (inside, width) in _against([_head(p) for p in chosen], truth).items():
+                    for what, (inside, width) in _compare([_beginning(p) for p in chosen], truth).items():
                         found[f"{program}: {what}"].append((inside, width))
                         found[f"both: {what}"].append((inside, width))
         for of, answers in sorted(found.items()):
@@ -222,22 +223,20 @@ def _profile(id_: str, run: dict[str, list[float]]) -> Profile:
     )
 
 
-def _head(profile: Profile) -> Profile:
-    """What a short profile would have seen of it."""
-    from dataclasses import replace
-
+def _beginning(profile: Profile) -> Profile:
+    """The profile after its first iterations."""
     return replace(
         profile,
-        iteration_seconds=profile.iteration_seconds[:HEAD],
-        validation_seconds=profile.validation_seconds[: HEAD // PER_EPOCH],
+        iteration_seconds=profile.iteration_seconds[:PROFILED_ITERATIONS],
+        validation_seconds=profile.validation_seconds[: PROFILED_ITERATIONS // PER_EPOCH],
     )
 
 
-def _against(known: list[Profile], truth: Profile) -> dict[str, tuple[bool, float]]:
-    """Iteration, time and cost of the whole epochs that the other run trained."""
+def _compare(known: list[Profile], truth: Profile) -> dict[str, tuple[bool, float]]:
+    """Coverage and width of the intervals of iteration, time and cost, for the complete epochs of the other run."""
     epochs = len(truth.iteration_seconds) // PER_EPOCH
-    whole = truth.iteration_seconds[: epochs * PER_EPOCH]
-    seconds = (truth.init_seconds or 0.0) + sum(whole) + sum(truth.validation_seconds[:epochs])
+    complete = truth.iteration_seconds[: epochs * PER_EPOCH]
+    seconds = (truth.init_seconds or 0.0) + sum(complete) + sum(truth.validation_seconds[:epochs])
     billing = Billing(increment_seconds=1.0)
     terms = Terms(provider="own", billing=billing, boot_seconds=Interval.exactly(0.0))
     (found,) = estimate_all(
@@ -248,7 +247,7 @@ def _against(known: list[Profile], truth: Profile) -> dict[str, tuple[bool, floa
         charges=Charges(terms=lambda _: terms, overheads=Overheads(disk_gib=0, results_gib=0)),
     )
     truths = {
-        "iteration": (found.iteration_seconds, fmean(whole[1:])),
+        "iteration": (found.iteration_seconds, fmean(complete[1:])),
         "time": (found.seconds, seconds),
         "cost": (found.usd, billing.billed_seconds(seconds) / 3600),
     }
@@ -259,23 +258,23 @@ def _against(known: list[Profile], truth: Profile) -> dict[str, tuple[bool, floa
 
 
 def _print(title: str, rows: list[Row]) -> None:
-    print(f"\n{title:32}{'known runs':>11}{'n':>7}{'inside':>9}{'width':>10}")
+    print(f"\n{title:32}{'known runs':>11}{'n':>7}{'inside':>9}{'factor':>8}")
     for row in rows:
-        print(f"{row.of:32}{row.known:11}{row.n:7}{100 * row.inside:7.1f} %   ×/÷ {row.factor:.3f}")
+        print(f"{row.of:32}{row.known:11}{row.n:7}{format_percent(round(row.inside, 3)):>9}   {row.factor:.3f}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--fit", type=Path, metavar="DIR", help="the folder of measurements")
     parser.add_argument("--here", type=int, metavar="N", help="run the two programs N times each")
-    parser.add_argument("--runs", type=Path, metavar="FILE", help="where these runs are kept")
+    parser.add_argument("--runs", type=Path, metavar="FILE", help="file of these runs")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     result: dict[str, list[Row]] = {}
     if options.fit:
         settings = read_settings(options.fit)
         noise = fit(settings)
-        print(f"ship: {noise}", file=sys.stderr)
+        print(f"coefficients: {noise}", file=sys.stderr)
         result["family left out"] = list(left_out(settings, lambda s: s.family))
         result["machine left out"] = list(left_out(settings, lambda s: s.machine))
     with tempfile.TemporaryDirectory() as folder:
@@ -283,12 +282,10 @@ def main() -> None:
         if options.here:
             run_here(options.here, file)
         if file.exists():
-            result["on this machine"] = list(judged_here(file))
+            result["on this machine"] = list(coverage_on_this_machine(file))
     if not result:
-        parser.error("give --fit, --here or --runs")
+        parser.error("pass --fit, --here or --runs")
     if options.json:
-        from dataclasses import asdict
-
         print(json.dumps({title: [asdict(row) for row in rows] for title, rows in result.items()}, indent=2))
         return
     for title, rows in result.items():

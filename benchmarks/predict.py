@@ -1,9 +1,9 @@
-"""How long one profile takes to be predicted on the whole catalog, at ten batch sizes and six sizes of cluster.
+"""The time to predict one profile on the complete catalog, at ten batch sizes and six cluster sizes.
 
     python -m benchmarks.predict [--json]
 
-Once Python, its libraries and the coefficients are loaded; a new process for each round, since the second time finds
-everything warm. The profile has 400 different operations, about what a ResNet-50 launches.
+Measured after Python, its libraries and the coefficients are loaded, in a new process for each round, since a second
+call would use caches. The profile has 400 different operations, about as many as a ResNet-50.
 """
 
 import argparse
@@ -49,7 +49,8 @@ def main() -> None:
     if options.json:
         print(json.dumps(row, indent=2))
     else:
-        print(f"predict: {row['predictions']} of {row['machines']} machines in {row['seconds']:.2f} s (aim ≤ 1 s)")
+        count, machines, seconds = row["predictions"], row["machines"], row["seconds"]
+        print(f"predict: {count:,} predictions of {machines} machines in {seconds:.2f} s (aim ≤ {AIM_SECONDS:g} s)")
 
 
 if __name__ == "__main__":

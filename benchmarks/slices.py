@@ -1,4 +1,4 @@
-"""Slices of this machine at invented prices, as offers."""
+"""Offers of slices of this machine at invented prices."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -8,7 +8,7 @@ from trainfare.model.offer import Offer
 
 
 def slice_offers(slices: Mapping[str, tuple[float, float]]) -> dict[str, Offer]:
-    """Of each its cores and its dollars an hour."""
+    """Offers by name, from the cores and the dollars per hour of each slice."""
     today = datetime.now(UTC).date()
     return {
         name: Offer(

@@ -1,19 +1,19 @@
-"""How often a spot machine is taken back, from availability traces; what it prints as `ship` stands in the catalog.
+"""Interruption rates of spot machines from public availability traces; the values printed as `ship` are in the catalog.
 
     python -m benchmarks.spot DIR [--prices FILE] [--zones] [--json]
 
-DIR holds public traces, a folder a campaign (`aws-02-15-2023`), a file a zone (`us-east-1a_v100_1.json`): whether one
-more spot machine could be had, every few minutes for weeks. An interruption is a step from "could be had" to "could
-not", and the rate is their number over the hours in which it could. That is an upper estimate: a machine that is
-already running is not always taken when no further one can be had.
+DIR has public traces, one folder per campaign (`aws-02-15-2023`) and one file per zone (`us-east-1a_v100_1.json`). They
+record every few minutes for weeks if one more spot machine was available. An interruption is a change from available to
+not available, and the rate is their number over the hours with availability. That is an upper estimate: a running
+machine is not always taken back when no further one is available.
 
-Zones differ far more than chance: the ends of the interval are the 5 % and 95 % points of the zones' own rates,
-weighted by hours; of fewer than five zones, their extremes and a factor of two.
+Zones differ far more than by chance: the bounds of the interval are the 5% and 95% quantiles of the zones' rates,
+weighted by hours; with fewer than five zones, their extremes and a factor of two.
 
-`--zones` prints the table of zones that stands in the catalog (`spot_zones.csv`): how often a machine could not be had
-any more, and how often it could again, with the hours in which that might have happened, by how long it had been so.
+`--zones` prints the table of zones in the catalog (`spot_zones.csv`): the number of losses and of returns, with the
+hours in which they could have happened, by age bin.
 
-FILE holds daily spot prices by machine type and zone; from it comes how far a price moves in so many days.
+FILE has daily spot prices by machine type and zone; from it comes the drift of a price after a number of days.
 """
 
 import argparse
@@ -41,9 +41,9 @@ class Zone:
     gpus: int
     interruptions: int
     hours: float
-    """In which a machine could be had."""
+    """Hours in which a machine was available."""
     share: float
-    """Of the time."""
+    """Share of the time in which a machine was available."""
 
     @property
     def per_hour(self) -> float:
@@ -52,7 +52,7 @@ class Zone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """Whether a machine could be had in a zone, slot by slot."""
+    """The availability of a machine in a zone, slot by slot."""
 
     campaign: str
     """`aws-10-26-2022`."""
@@ -76,7 +76,7 @@ class Trace:
 
     @property
     def ages(self) -> tuple[float, ...]:
-        """For how many seconds it has been so, at the beginning of each slot."""
+        """The seconds since the last change of availability, at the beginning of each slot."""
         found, age = [], 0.0
         for number, up in enumerate(self.seen):
             age = age + self.gap_seconds if number and up == self.seen[number - 1] else 0.0
@@ -84,20 +84,23 @@ class Trace:
         return tuple(found)
 
     def history(self, until: int | None = None) -> ZoneHistory:
-        """Counted up to a slot. The first stretch is taken to begin with the trace."""
-        return counted(self.seen[:until], self.ages[:until], gap_seconds=self.gap_seconds, where=self.zone)
+        """The counts up to a slot. The first period is taken to begin with the trace."""
+        return count_events(self.seen[:until], self.ages[:until], gap_seconds=self.gap_seconds, where=self.zone)
 
 
-def counted(seen: Sequence[int], ages: Sequence[float], *, gap_seconds: float, where: str) -> ZoneHistory:
-    """Slot by slot: 0 where there is no machine, else which: from one to another is a loss and a return at once."""
+def count_events(seen: Sequence[int], ages: Sequence[float], *, gap_seconds: float, where: str) -> ZoneHistory:
+    """Events and hours by age bin. A slot is 0 without a machine, else the number of the zone that has one.
+
+    A change from one zone to another is a loss and a return at once.
+    """
     events = {True: [0] * AGE_BINS, False: [0] * AGE_BINS}
     slots = {True: [0] * AGE_BINS, False: [0] * AGE_BINS}
-    rungs = [age_bin(age + gap_seconds / 2) for age in ages]
-    for now, rung in zip(seen, rungs, strict=True):
-        slots[now > 0][rung] += 1
-    for (now, later), rung in zip(pairwise(seen), rungs, strict=False):
+    ages_in_bins = [age_bin(age + gap_seconds / 2) for age in ages]
+    for now, age in zip(seen, ages_in_bins, strict=True):
+        slots[now > 0][age] += 1
+    for (now, later), age in zip(pairwise(seen), ages_in_bins, strict=False):
         if now != later:
-            events[now > 0][rung] += 1
+            events[now > 0][age] += 1
             if now and later:
                 events[False][0] += 1
     return ZoneHistory(
@@ -141,37 +144,37 @@ def read_zones(folder: Path) -> list[Zone]:
 
 
 def zone_rows(folder: Path) -> Iterator[str]:
-    """As `catalog/data/spot_zones.csv` has them."""
-    counts = [f"{name}_{rung}" for name in ("lost", "up_hours", "back", "down_hours") for rung in range(AGE_BINS)]
+    """The lines of `catalog/data/spot_zones.csv`."""
+    counts = [f"{name}_{age}" for name in ("lost", "up_hours", "back", "down_hours") for age in range(AGE_BINS)]
     yield ",".join(("provider", "gpu", "gpus", "zone", "first_day", "last_day", *counts))
     for trace in read_traces(folder):
         found = trace.history()
-        whole = (*found.losses, *found.up_hours, *found.returns, *found.down_hours)
+        values = (*found.losses, *found.up_hours, *found.returns, *found.down_hours)
         named = (trace.provider, trace.gpu, trace.gpus, trace.zone, trace.first_day, trace.last_day)
-        yield ",".join((*map(str, named), *(f"{count:.5g}" for count in whole)))
+        yield ",".join((*map(str, named), *(f"{count:.5g}" for count in values)))
 
 
 def rate(zones: list[Zone]) -> dict[str, float]:
     pooled = sum(z.interruptions for z in zones) / sum(z.hours for z in zones)
-    low, high = _ends(zones)
+    low, high = _bounds(zones)
     return {"zones": len(zones), "per_hour": pooled, "low": min(low, pooled), "high": max(high, pooled)}
 
 
-def _ends(zones: list[Zone]) -> tuple[float, float]:
+def _bounds(zones: list[Zone]) -> tuple[float, float]:
     ordered = sorted(zones, key=lambda z: z.per_hour)
     if len(zones) < FEW_ZONES:
         return ordered[0].per_hour / 2, ordered[-1].per_hour * 2
-    total, passed, ends = sum(z.hours for z in zones), 0.0, {}
+    total, cumulated, quantiles = sum(z.hours for z in zones), 0.0, {}
     for zone in ordered:
-        passed += zone.hours
+        cumulated += zone.hours
         for share in (0.05, 0.95):
-            if share not in ends and passed >= share * total:
-                ends[share] = zone.per_hour
-    return ends[0.05], ends[0.95]
+            if share not in quantiles and cumulated >= share * total:
+                quantiles[share] = zone.per_hour
+    return quantiles[0.05], quantiles[0.95]
 
 
-def by_gpus(rates: dict[tuple[str, int], dict[str, float]]) -> float:
-    """The exponent of rate ∝ gpus^x, the mean over GPUs of which both sizes were seen."""
+def gpu_exponent(rates: dict[tuple[str, int], dict[str, float]]) -> float:
+    """The exponent x of rate ∝ gpus^x: the mean over GPUs with both sizes."""
     exponents = [
         math.log(rates[gpu, many]["per_hour"] / rates[gpu, 1]["per_hour"]) / math.log(many)
         for gpu, many in rates
@@ -186,7 +189,7 @@ def read_day_prices(file: Path) -> Iterator[dict[str, str]]:
 
 
 def drift(file: Path) -> dict[int, float]:
-    """Days → the factor within which nine in ten prices stayed."""
+    """By number of days, the factor within which 90% of the prices stayed."""
     import numpy as np
 
     prices: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
@@ -224,13 +227,13 @@ def main() -> None:
         return
     zones = read_zones(options.folder)
     if not zones:
-        parser.error(f"{options.folder} holds no traces")
+        parser.error(f"{options.folder} has no traces")
     groups: dict[tuple[str, int], list[Zone]] = defaultdict(list)
     for zone in zones:
         groups[zone.gpu, zone.gpus].append(zone)
     rates = {key: rate(group) for key, group in groups.items()}
     single = rate([z for z in zones if z.gpus == 1])
-    ship: dict[str, object] = {"of_one_gpu": single, "exponent_of_gpus": by_gpus(rates)}
+    ship: dict[str, object] = {"of_one_gpu": single, "exponent_of_gpus": gpu_exponent(rates)}
     if options.prices:
         ship["drift"] = drift(options.prices)
     if options.json:
@@ -238,9 +241,9 @@ def main() -> None:
             json.dumps({"rates": {f"{n} x {gpu}": found for (gpu, n), found in rates.items()}, "ship": ship}, indent=2)
         )
         return
-    print(f"{'machine':12}{'zones':>6}{'an hour':>9}{'low':>8}{'high':>8}")
+    print(f"{'machine':12}{'zones':>6}{'per hour':>9}{'low':>8}{'high':>8}")
     for (gpu, n), found in rates.items():
-        print(f"{n} × {gpu:8}{found['zones']:6.0f}{found['per_hour']:9.3f}{found['low']:8.3f}{found['high']:8.3f}")
+        print(f"{n} x {gpu:8}{found['zones']:6.0f}{found['per_hour']:9.3f}{found['low']:8.3f}{found['high']:8.3f}")
     print(json.dumps(ship, indent=2))
 
 

@@ -100,6 +100,7 @@ INSIDE = {
     "estimator": (
         ("spot",),
         ("estimate",),
+        ("phase_calculations",),
         ("prediction",),
         ("calibration",),
         ("cost", "gpu"),
@@ -113,7 +114,7 @@ INSIDE = {
         ("spot", "ranking_confidence", "pareto"),
         ("limits", "crossovers", "candidates"),
         ("choose",),
-        ("words",),
+        ("names",),
     ),
     "scheduler": (
         ("queue_plan",),
@@ -124,7 +125,7 @@ INSIDE = {
         ("execution", "highs", "legal", "limits", "tables"),
     ),
     "app": (
-        ("queue", "records"),
+        ("queue",),
         ("recommending",),
         ("profiling",),
         ("catalog", "figures", "ids"),

@@ -1,7 +1,7 @@
 """Numbers as people read them, and durations as people write them."""
 
 import re
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from trainfare.units import (
     format_age,
+    format_ago,
+    format_change,
     format_count,
     format_duration,
     format_large,
@@ -254,3 +256,20 @@ def test_a_count_agrees_with_its_noun() -> None:
 def test_an_age_is_in_the_unit_that_a_person_would_use(days: int, text: str) -> None:
     day = date(2026, 11, 16)
     assert format_age(day - timedelta(days), day) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(-5, "in the future"), (5, "just now"), (60, "1 minute ago"), (7300, "2 hours ago"), (90_000, "1 day ago")],
+)
+def test_ago_has_the_largest_unit_that_has_passed(seconds: float, text: str) -> None:
+    now = datetime(2026, 11, 16, 12, tzinfo=UTC)
+    assert format_ago(now - timedelta(seconds=seconds), now) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0.382, "+38.2%"), (-0.0043, "-0.4%"), (0.0, "0.0%"), (-0.0004, "0.0%"), (12.5, "+1,250.0%")],
+)
+def test_a_change_has_a_sign(share: float, text: str) -> None:
+    assert format_change(share) == text

@@ -1,1 +1,1 @@
-"""How far off the predictions are, task by task, on rows that the fit has not seen."""
+"""The accuracy of predictions by task, on rows that were left out of the fit."""

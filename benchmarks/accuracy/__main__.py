@@ -1,11 +1,11 @@
-"""How far off are we? Every task, every baseline, on rows that were left out of the fit.
+"""The accuracy of every task and every baseline, on rows that were left out of the fit.
 
     python -m benchmarks.accuracy --fit DIR [--test DIR] [--task NAME…] [--json] [--page FILE]
 
-DIR is a folder of public measurements, one table a folder (`trainfare calibrate --help` names them). Without `--test`
-whole models, families, GPUs or curves of the fit folder are held out; with it, everything fitted comes from the first
-folder and is judged on the second. Errors are absolute percentages; coverage is the share of rows inside the 90 %
-interval and width its factor up and down.
+DIR is a folder of public measurements, one folder per table (`trainfare calibrate --help` lists them). Without `--test`
+complete models, families, GPUs or curves of the fit folder are held out; with it, everything is fitted to the first
+folder and tested on the second. Errors are absolute percentages; coverage is the share of rows inside the 90% interval
+and width its factor up and down.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.accuracy.judged import Judged
-from benchmarks.accuracy.page import as_page, as_table
+from benchmarks.accuracy.page import accuracy_page, score_table
 
 TASKS = (
     "other_vm",
@@ -35,15 +35,15 @@ TASKS = (
 
 
 def judge(task: str, fit: Path, test: Path | None) -> Iterator[Judged]:
-    """A task is a module of this package, or a package of several where it has several tables."""
+    """Run a task: a module of this package, or a package with one module per table."""
     yield from importlib.import_module(f"benchmarks.accuracy.{task}").judge(fit, test)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--fit", type=Path, required=True, metavar="DIR", help="the folder of measurements to fit on")
-    parser.add_argument("--test", type=Path, metavar="DIR", help="a folder of the same layout to judge on")
-    parser.add_argument("--task", action="append", choices=TASKS, help="only this one; may be given several times")
+    parser.add_argument("--test", type=Path, metavar="DIR", help="a folder of the same layout to test on")
+    parser.add_argument("--task", action="append", choices=TASKS, help="only this task (repeatable)")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--page", type=Path, metavar="FILE", help="write the page of the docs")
     options = parser.parse_args()
@@ -58,17 +58,17 @@ def main() -> None:
             for judged in judge(task, options.fit, options.test):
                 tasks[judged.key] = judged.scores()
         except FileNotFoundError as error:
-            print(f"{task}: not judged: {error}", file=sys.stderr)
-        except Exception:  # noqa: BLE001 # an hour of other tasks is not lost for one; it is said, and the exit code is 1
+            print(f"{task}: skipped: {error}", file=sys.stderr)
+        except Exception:  # noqa: BLE001 # the other tasks continue, and the exit code is 1
             failed.append(task)
             traceback.print_exc()
         print(f"{task}: {time.monotonic() - began:.0f} s", file=sys.stderr)
     if options.json:
         print(json.dumps({"tasks": tasks}, indent=2, ensure_ascii=False, allow_nan=False))
     else:
-        print(as_table(tasks))
+        print(score_table(tasks))
     if options.page:
-        options.page.write_text(as_page(tasks), encoding="utf-8")
+        options.page.write_text(accuracy_page(tasks), encoding="utf-8")
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
 

@@ -1,11 +1,11 @@
-"""What we want to reach, and below what we would not ship: mean absolute error in percent."""
+"""The aim and the floor of each task: mean absolute error in percent. A version that misses a floor is not released."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aim:
-    """A floor is a number, or a factor of a baseline: of the best, or of `against`."""
+    """The floor is a number, or a factor on the error of a baseline: the best, or `against`."""
 
     aim: float
     floor: float | None = None
@@ -35,7 +35,7 @@ AIMS = {
 
 
 def aim_of(key: str) -> Aim | None:
-    """Its own, or that of the task where all of its tables have one."""
+    """The aim of a key, or that of its task."""
     return AIMS.get(key) or next((AIMS[up] for up in _above(key) if up in AIMS), None)
 
 

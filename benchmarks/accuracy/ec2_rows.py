@@ -1,4 +1,4 @@
-"""Rows of `cnn_on_ec2` to be carried from one machine type to another, with what we say of them when left out."""
+"""Rows of `cnn_on_ec2` that transfer a step from one machine type to another, with our held-out predictions."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -17,8 +17,8 @@ GPUS = load_gpus()
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
-    """A profile on one machine type, and the seconds that the same step took on another."""
+class TransferRow:
+    """A profile on one machine type, and the seconds of the same step on another."""
 
     profile: OperatorProfile
     to: str
@@ -34,12 +34,12 @@ class Carried:
 
 
 def profiles_of(folder: Path) -> tuple[OperatorProfile, ...]:
-    """Those whose GPU the catalog knows."""
+    """The profiles whose GPU is in the catalog."""
     return tuple(profile for profile in read_profiles(folder) if profile.gpu in GPUS)
 
 
 def unknown_types(folder: Path) -> list[str]:
-    """Machine types, profiled or only timed, whose GPU the catalog does not know."""
+    """Machine types, profiled or only timed, whose GPU is not in the catalog."""
     profiled = {profile.vm_type for profile in read_profiles(folder)}
     return sorted(
         vm_type
@@ -48,8 +48,8 @@ def unknown_types(folder: Path) -> list[str]:
     )
 
 
-def carried(folder: Path) -> list[Carried]:
-    """Every profile to every other machine type that ran the same step, profiled there or only timed."""
+def transfer_rows(folder: Path) -> list[TransferRow]:
+    """Every profile with every other machine type that ran the same step, profiled or only timed."""
     profiles = profiles_of(folder)
     seconds: dict[Setting, float] = {
         Setting(p.program, p.image_side, p.batch_size, p.vm_type): p.seconds for p in profiles
@@ -59,7 +59,7 @@ def carried(folder: Path) -> list[Carried]:
     for setting, of in seconds.items():
         there[setting[:3]][setting.vm_type] = of
     return [
-        Carried(profile, to, of)
+        TransferRow(profile, to, of)
         for profile in profiles
         for to, of in sorted(there[profile.program, profile.image_side, profile.batch_size].items())
         if to != profile.vm_type and gpu_of(to) in GPUS
@@ -67,9 +67,9 @@ def carried(folder: Path) -> list[Carried]:
 
 
 @cache
-def answered(fit: Path, test: Path | None, by: str) -> tuple[list[Carried], list[Interval]]:
-    """Every row with our answer; two tasks ask for the same ones."""
-    rows: list[Carried] = []
+def predicted_rows(fit: Path, test: Path | None, by: str) -> tuple[list[TransferRow], list[Interval]]:
+    """Every row with our prediction; two tasks use them."""
+    rows: list[TransferRow] = []
     answers: list[Interval] = []
     for known, asked in folds(fit, test, by=by):
         learned = fit_transfer(known, GPUS)
@@ -80,14 +80,14 @@ def answered(fit: Path, test: Path | None, by: str) -> tuple[list[Carried], list
 
 def folds(
     fit: Path, test: Path | None, *, by: str = "family"
-) -> Iterator[tuple[Sequence[OperatorProfile], list[Carried]]]:
-    """What may be learned from, and what is asked.
+) -> Iterator[tuple[Sequence[OperatorProfile], list[TransferRow]]]:
+    """The profiles to learn from, and the rows to predict.
 
-    Without a test folder each family (or program) of the fit folder is asked in turn and left out of what is learned
-    from; with one, all of it is asked at once and its programs are left out.
+    Without a test folder each family (or program) of the fit folder is predicted in turn and left out of the profiles;
+    with one, all of its rows are predicted at once and its programs are left out.
     """
     known = profiles_of(fit)
-    rows = carried(fit if test is None else test)
+    rows = transfer_rows(fit if test is None else test)
     if test is not None:
         asked = {row.profile.program for row in rows}
         yield [profile for profile in known if profile.program not in asked], rows

@@ -1,9 +1,9 @@
-"""epochs_from_curve: the first 10, 25 or 50 % of a validation curve were seen; in which epoch will it have settled?
+"""epochs_from_curve: the settled epoch, predicted from the first 10, 25 or 50% of a validation curve.
 
-The truth is the first epoch within 2 % of the whole improvement, on the running median. Each program is judged by
-constants from the other programs of the fit folder; of a tested program only the seen part of its curves is
-looked at, and its schedule of learning rates where its source states one. The rules themselves were shaped in sight of
-the four programs of the public table.
+The truth is the first epoch within 2% of the total improvement, on the running median. Each program is predicted with
+constants from the other programs of the fit folder; of a tested program only the beginning of its curves is used, and
+its schedule of learning rates where its source states one. The rules themselves were designed on the four programs of
+the public table.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,10 +31,10 @@ def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
 
 
 def _broken(folder: Path, runs: Sequence[Run]) -> list[str]:
-    """Programs and batch sizes of curves that nobody can say the end of."""
+    """Programs and batch sizes of curves without an end."""
     read = {f"{run.program} {run.name}" for run in runs}
-    told = [f"{path.parent.name} {path.stem.partition('-')[2]}" for path in sorted(folder.glob("*/validation-*.csv"))]
-    return [name for name in told if name not in read]
+    names = [f"{path.parent.name} {path.stem.partition('-')[2]}" for path in sorted(folder.glob("*/validation-*.csv"))]
+    return [name for name in names if name not in read]
 
 
 def _one(key: str, found: Sequence[Row], note: str) -> Judged:

@@ -1,12 +1,12 @@
-"""epochs_other_batch: how many epochs at a batch size that was not tried, from one, two or three that were?
+"""epochs_other_batch: the epochs at a batch size that was not tried, predicted from one, two or three that were.
 
-The known sizes are the judged program's own. The prior about its critical batch size is learned from the other
-programs of the fit folder, both tables together. The form of the prior and the noise were chosen in sight of these
-tables (`docs/experiments/0097-epochs-prior.md`).
+The known sizes are those of the tested program. The prior of its critical batch size is learned from the other programs
+of the fit folder, both tables together. The form of the prior and the noise were chosen on these tables
+(`docs/experiments/0097-epochs-prior.md`).
 
-    <table>/<2x|4x|8x>                  three sizes are known; by the ratio to the nearest of them
+    <table>/<2x|4x|8x>                  three known sizes; by the ratio to the nearest of them
     …/two_known, …/one_known            two, or one
-    …/epochs_only                       without the noise of the gradient, where the table has it
+    …/epochs_only                       without the gradient noise, where the table has it
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,13 +16,13 @@ from pathlib import Path
 
 from benchmarks.accuracy.judged import Judged
 from benchmarks.epochs.data import BySize, public_sizes, reference_points
-from benchmarks.epochs.other_batch import BUCKETS, Row, beliefs, rows
+from benchmarks.epochs.other_batch import BUCKETS, Row, fit_priors, rows
 from trainfare.estimator.epochs.by_batch import EpochsPrior
 from trainfare.model.epochs import EpochsAnswer
 
 PARTS = {3: "", 2: "/two_known", 1: "/one_known"}
-NAMES = {distance: f"{most:.0f}x" for most, distance in BUCKETS}
-ADASCALE = "these runs scaled their learning rate by AdaScale, which follows the law of the gradient's noise"
+NAMES = {distance: f"{limit:.0f}x" for limit, distance in BUCKETS}
+ADASCALE = "these runs scaled their learning rate by AdaScale, which follows the law of the gradient noise"
 
 
 READERS: Mapping[str, Callable[[Path], dict[str, BySize]]] = {
@@ -43,16 +43,16 @@ def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
         except FileNotFoundError as error:
             missing.append(error)
             continue
-        yield from _judged(table, sets, beliefs(sets, learned_from))
+        yield from _judged(table, sets, fit_priors(sets, learned_from))
     if missing:
         raise missing[0]
 
 
-def _judged(table: str, sets: Mapping[str, BySize], posterior_means: Mapping[str, EpochsPrior]) -> Iterator[Judged]:
+def _judged(table: str, sets: Mapping[str, BySize], priors: Mapping[str, EpochsPrior]) -> Iterator[Judged]:
     for count, part in PARTS.items():
-        found = {program: list(rows(of, count, posterior_means[program])) for program, of in sets.items()}
+        found = {program: list(rows(of, count, priors[program])) for program, of in sets.items()}
         few = [program for program, of in sets.items() if len(of.known) <= count]
-        passed = f"; too few sizes: {', '.join(few)}" if few else ""
+        too_few = f"; too few sizes: {', '.join(few)}" if few else ""
         for distance, name in NAMES.items():
             near = {program: [row for row in its if row.distance == distance] for program, its in found.items()}
             every = [row for its in near.values() for row in its]
@@ -60,7 +60,7 @@ def _judged(table: str, sets: Mapping[str, BySize], posterior_means: Mapping[str
                 continue
             key = f"epochs_other_batch/{table}/{name}{part}"
             by_noise = any(row.by_noise is not row.by_epochs for row in every)
-            note = _note(near) + passed
+            note = _note(near) + too_few
             yield _one(key, every, [row.by_noise for row in every], note + (f"; {ADASCALE}" if by_noise else ""))
             if by_noise:
                 yield _one(f"{key}/epochs_only", every, [row.by_epochs for row in every], note)
@@ -83,5 +83,5 @@ def _one(key: str, every: Sequence[Row], answers: Sequence[EpochsAnswer], note: 
 
 
 def _note(near: Mapping[str, Sequence[Row]]) -> str:
-    """Rows by program: a program with many sizes has many subsets of them."""
+    """The number of rows by program: a program with many sizes has many subsets of them."""
     return ", ".join(f"{program} {len(its)}" for program, its in near.items() if its)

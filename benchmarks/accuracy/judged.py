@@ -1,13 +1,13 @@
-"""What a task hands over to be scored: the truth, ours, and every baseline on the same rows.
+"""The result of a task that is scored: the truth, our predictions, and every baseline on the same rows.
 
 A task is a module with
 
     def judge(fit: Path, test: Path | None) -> Iterator[Judged]
 
-With `test` None it holds out parts of `fit` (whole models, families, GPUs, curves). With a `test` folder of the same
-layout everything fitted comes from `fit`, less the rows of the very programs and, for unseen GPUs, of the GPU that is
-tested; what the task is given (the measured machine, the smaller batches, the start of a curve) comes from `test`.
-A table that a folder lacks is a `FileNotFoundError`.
+With `test` None it holds out parts of `fit` (complete models, families, GPUs, curves). With a `test` folder of the same
+layout everything is fitted to `fit`, without the rows of the tested programs and, for unseen GPUs, of the tested GPU;
+the given facts of a task (the measured machine, the smaller batches, the start of a curve) come from `test`.
+A missing table is a `FileNotFoundError`.
 """
 
 import sys
@@ -26,7 +26,7 @@ Scores = dict[str, float | int | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """`<task>/<data>[/<part>]`, with one entry a row. A row that ours refuses to answer is NaN in `ours`."""
+    """One key `<task>/<data>[/<part>]`, with one entry per row. A row that we refuse is NaN in `ours`."""
 
     key: str
     truth: Array
@@ -35,9 +35,9 @@ class Judged:
     high: Array | None = None
     baselines: Mapping[str, Array] = field(default_factory=dict)
     regret: bool = False
-    """The numbers are what a choice cost, and `truth` what the best would have cost."""
+    """True if the numbers are the costs of a choice, and `truth` those of the best choice."""
     note: str = ""
-    """What a reader of the table must know: how many were left out, what was given."""
+    """Remarks for readers of the table: left-out rows, given facts."""
 
     @classmethod
     def of(
@@ -55,7 +55,7 @@ class Judged:
         def array(values: ArrayLike) -> Array:
             found = np.asarray(values, dtype=np.float64)
             if found.shape != np.shape(truth):
-                raise ValueError(f"{key}: {found.shape} answers to {np.shape(truth)} rows")
+                raise ValueError(f"{key}: {found.shape} answers for {np.shape(truth)} rows")
             return found
 
         return cls(
@@ -70,7 +70,7 @@ class Judged:
         )
 
     def scores(self) -> dict[str, object]:
-        """As `--json` prints it: absolute errors (of a choice: regrets) in percent of the truth."""
+        """The record of `--json`: absolute errors (regrets of a choice) in percent of the truth."""
         return {
             "n": len(self.truth),
             "ours": {**_errors(self.truth, self.ours), **self._interval()},
@@ -79,12 +79,12 @@ class Judged:
         }
 
     def _interval(self) -> Scores:
-        """Width is the factor up and down: the middle √(high/low)."""
+        """Coverage in percent, and width: the median factor √(high/low)."""
         if self.low is None or self.high is None:
             return {"coverage": None, "width": None}
-        told = np.isfinite(self.low) & np.isfinite(self.high)
-        low, high, truth = self.low[told], self.high[told], self.truth[told]
-        if not told.any():
+        answered = np.isfinite(self.low) & np.isfinite(self.high)
+        low, high, truth = self.low[answered], self.high[answered], self.truth[answered]
+        if not answered.any():
             return {"coverage": None, "width": None}
         width = float(np.median(np.sqrt(high / np.maximum(low, 1e-300))))
         return {
@@ -94,28 +94,30 @@ class Judged:
 
 
 def _errors(truth: Array, answers: Array) -> Scores:
-    told = np.isfinite(answers)
-    if not told.any():
+    answered = np.isfinite(answers)
+    if not answered.any():
         return {"mape": None, "median": None, "p90": None, "refused": len(truth)}
-    errors = 100 * np.abs(answers[told] / np.maximum(truth[told], 1e-300) - 1)
+    errors = 100 * np.abs(answers[answered] / np.maximum(truth[answered], 1e-300) - 1)
     found: Scores = {
         "mape": float(np.mean(errors)),
         "median": float(np.median(errors)),
         "p90": float(np.quantile(errors, 0.9)),
     }
-    return found if told.all() else {**found, "refused": int((~told).sum())}
+    return found if answered.all() else {**found, "refused": int((~answered).sum())}
 
 
 def judge_tables(package: str, tables: Sequence[str], fit: Path, test: Path | None) -> Iterator[Judged]:
-    """A task on several tables, one module each; a table that is not there is said and passed over, and one that fails
-    fails the task after the others."""
+    """A task on several tables, one module each.
+
+    A missing table is reported and skipped; a table that fails fails the task after the others.
+    """
     failed = []
     for table in tables:
         try:
             yield from import_module(f"{package}.{table}").judge(fit, test)
         except FileNotFoundError as error:
-            print(f"{package.rpartition('.')[2]}/{table}: not judged: {error}", file=sys.stderr)
-        except Exception:  # noqa: BLE001 # told at the end
+            print(f"{package.rpartition('.')[2]}/{table}: skipped: {error}", file=sys.stderr)
+        except Exception:  # noqa: BLE001 # raised at the end
             failed.append(table)
             traceback.print_exc()
     if failed:

@@ -1,12 +1,12 @@
-"""Three smallest batch sizes of a program at one image side on one machine type → the largest that was measured.
+"""The largest measured batch size of a program on a machine, predicted from its three smallest at one image side.
 
-Whole families are left out; of a test folder, everything is learned from the fit folder without the very programs.
-`cnn_on_ec2` is given the time of every operator at the three, `cnn_on_ec2/latency_only` nothing but their seconds, as
-plain profiles have them. Settings whose operators nobody profiled are answered from their seconds in both.
+Complete families are left out; with a test folder, everything is learned from the fit folder without the tested
+programs. `cnn_on_ec2` uses the time of every operator at the three sizes, `cnn_on_ec2/latency_only` only their seconds,
+as in profiles without operator times. Settings without operator times are predicted from their seconds in both.
 
 Baselines: `line` is a + b·B by least squares on relative errors, a and b not negative; `line through two` goes through
 the first and the last of the three; `power law` is least squares on logarithms; `end-to-end regression` is one
-stepwise regression a program and machine type, on batch and pixels, over the given rows of all its image sides.
+stepwise regression per program and machine type, on batch and pixels, over the given rows of all its image sides.
 """
 
 import math
@@ -23,6 +23,7 @@ from trainfare.catalog.gpu_facts import load_gpus
 from trainfare.estimator.batch.larger import (
     KNOWN_SIZES,
     BatchCurve,
+    KnownBatch,
     LargerBatchFit,
     fit_larger_batch,
     known_batch,
@@ -30,7 +31,6 @@ from trainfare.estimator.batch.larger import (
     program_curves,
     without_operators,
 )
-from trainfare.estimator.batch.larger import KnownBatch as Known
 from trainfare.estimator.batch.step_time import batch_line
 from trainfare.measurements.cnn_on_ec2 import family_of, gpu_of, read_latencies, read_profiles
 from trainfare.model.interval import Interval
@@ -44,7 +44,7 @@ Setting = tuple[str, int, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One setting: what is given, what is asked, and what a baseline may know of the machine."""
+    """One setting: its curve, and the GPU of the machine."""
 
     setting: Setting
     curve: BatchCurve
@@ -62,12 +62,12 @@ def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
         raise FileNotFoundError(f"{test or fit}/cnn_on_ec2: no setting with more than {KNOWN_SIZES} batch sizes")
     left_out = family_of if test is None else _itself
     curves = [row.curve for row in learned_from] + shorter
-    whole = _answers(asked, [*without_operators(curves)], left_out, operators=False)
+    by_seconds = _answers(asked, [*without_operators(curves)], left_out, operators=False)
     timed = [curve for curve in curves if _timed(curve)]
-    split = _answers(asked, timed, left_out, operators=True) if timed else whole
-    both = [s if _timed(row.curve) else w for row, s, w in zip(asked, split, whole, strict=True)]
+    split = _answers(asked, timed, left_out, operators=True) if timed else by_seconds
+    both = [s if _timed(row.curve) else w for row, s, w in zip(asked, split, by_seconds, strict=True)]
     baselines = _baselines(asked)
-    for key, answers in ((KEY, both), (f"{KEY}/latency_only", whole)):
+    for key, answers in ((KEY, both), (f"{KEY}/latency_only", by_seconds)):
         yield Judged.of(
             key,
             [row.curve.seconds for row in asked],
@@ -80,7 +80,7 @@ def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
 
 
 def read_rows(folder: Path) -> tuple[list[Row], list[BatchCurve]]:
-    """Each setting from its three smallest batch sizes to its largest; and the shorter curves inside of them."""
+    """Each setting from its three smallest batch sizes to its largest, and the shorter curves inside them."""
     profiles: dict[Setting, dict[float, OperatorProfile]] = defaultdict(dict)
     seconds: dict[Setting, dict[float, float]] = defaultdict(dict)
     missing: list[FileNotFoundError] = []
@@ -92,8 +92,8 @@ def read_rows(folder: Path) -> tuple[list[Row], list[BatchCurve]]:
     except FileNotFoundError as error:
         missing.append(error)
     try:
-        for one, spent in read_latencies(folder).items():
-            seconds[one.program, one.image_side, one.vm_type][one.batch_size] = spent
+        for one, latency in read_latencies(folder).items():
+            seconds[one.program, one.image_side, one.vm_type][one.batch_size] = latency
     except FileNotFoundError as error:
         missing.append(error)
     if len(missing) == 2:
@@ -102,7 +102,7 @@ def read_rows(folder: Path) -> tuple[list[Row], list[BatchCurve]]:
     rows: list[Row] = []
     shorter: list[BatchCurve] = []
     for setting, times in sorted(seconds.items()):
-        known = {size: _known(size, spent, profiles[setting].get(size)) for size, spent in times.items()}
+        known = {size: _known(size, latency, profiles[setting].get(size)) for size, latency in times.items()}
         found = program_curves(known, profiles[setting], gpus, program=setting[0], family=family_of(setting[0]))
         if found:
             rows.append(Row(setting=setting, curve=found[0], gpu=gpus.get(gpu_of(setting[2]))))
@@ -110,9 +110,9 @@ def read_rows(folder: Path) -> tuple[list[Row], list[BatchCurve]]:
     return rows, shorter
 
 
-def _known(batch_size: float, seconds: float, profile: OperatorProfile | None) -> Known:
+def _known(batch_size: float, seconds: float, profile: OperatorProfile | None) -> KnownBatch:
     if profile is None:
-        return Known(batch_size=batch_size, seconds=seconds)
+        return KnownBatch(batch_size=batch_size, seconds=seconds)
     return replace(known_batch(profile), seconds=seconds)
 
 
@@ -127,17 +127,17 @@ def _itself(program: str) -> str:
 def _answers(
     asked: Sequence[Row], curves: Sequence[BatchCurve], left_out: Callable[[str], str], *, operators: bool
 ) -> list[Interval | None]:
-    """Each row by a fit without what it is left out with; one fit serves all whom it never saw."""
+    """The prediction of each row by a fit without its group; rows of the same group share a fit."""
     fits: dict[str, LargerBatchFit | None] = {}
     known = {left_out(curve.program) for curve in curves}
     answers: list[Interval | None] = []
     for row in asked:
-        apart = left_out(row.setting[0])
-        apart = apart if apart in known else ""
-        if apart not in fits:
-            rest = [curve for curve in curves if left_out(curve.program) != apart]
-            fits[apart] = fit_larger_batch(rest) if rest else None
-        fit = fits[apart]
+        group = left_out(row.setting[0])
+        group = group if group in known else ""
+        if group not in fits:
+            rest = [curve for curve in curves if left_out(curve.program) != group]
+            fits[group] = fit_larger_batch(rest) if rest else None
+        fit = fits[group]
         curve = row.curve if operators else without_operators([row.curve])[0]
         if fit is None or (operators and not _timed(curve)):
             answers.append(None)
@@ -187,11 +187,11 @@ def _columns(cells: Sequence[tuple[Row, float]]) -> dict[str, list[float]]:
 
 
 def _note(asked: Sequence[Row]) -> str:
-    told = [f"{len({row.curve.family for row in asked})} families"]
+    notes = [f"{len({row.curve.family for row in asked})} families"]
     untimed = sum(not _timed(row.curve) for row in asked)
     if untimed:
-        told.append(f"{untimed} settings without operators")
+        notes.append(f"{untimed} settings without operators")
     unknown = sorted({row.setting[2] for row in asked if row.gpu is None})
     if unknown:
-        told.append(f"memory not known of {', '.join(unknown)}")
-    return "; ".join(told)
+        notes.append(f"memory unknown of {', '.join(unknown)}")
+    return "; ".join(notes)

@@ -1,7 +1,7 @@
-"""Single layers on GPUs that were seen, the layers left out: `single_layers_six_gpus`.
+"""Single layers on measured GPUs, with the layers left out: `single_layers_six_gpus`.
 
-Without a test folder every fourth layer of each file is held out. With one, its layers are judged on the GPUs, kinds
-and dtypes that the fit folder has; a layer that stands in both folders is taken out of the fit.
+Without a test folder every fourth layer of each file is held out. With one, its layers are predicted on the GPUs, kinds
+and dtypes of the fit folder; a layer that is in both folders is left out of the fit.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from benchmarks.accuracy.judged import Judged
 from benchmarks.baselines.layer_regression import fit_layer_regression
 from benchmarks.baselines.layer_terms import figures_of, layer_terms, roofline_seconds, shapes_of
-from benchmarks.baselines.layers import by_key, fit_layers, fit_physics, least_seconds, parts_of
+from benchmarks.baselines.layers import by_key, fit_layers, fit_physics, min_seconds, parts_of
 from trainfare.catalog.gpu_facts import load_gpus
 from trainfare.measurements.single_layers import KINDS, SOURCE, single_layers
 from trainfare.model.machine import Gpu
@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 KEY = f"layers/{SOURCE}"
 
 Baseline = Callable[[Sequence[MeasuredLayer], Sequence[MeasuredLayer], Gpu, str], Array]
-"""Known, asked, GPU and dtype to seconds."""
+"""A function of the known rows, the rows to predict, the GPU and the dtype, which returns seconds."""
 
 
 def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
@@ -55,30 +55,30 @@ def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
 def split(
     fit: Path, test: Path | None, gpus: Mapping[str, Gpu]
 ) -> tuple[list[MeasuredLayer], list[MeasuredLayer], str]:
-    """What is fitted, what is asked, and what a reader must know."""
+    """The rows to fit, the rows to predict, and a note."""
     rows = [row for row in single_layers(fit) if row.gpu in gpus]
     if test is None:
         held_out = {place for places in by_key(rows).values() for place in places[::4]}
         known = [row for place, row in enumerate(rows) if place not in held_out]
         return known, [rows[place] for place in sorted(held_out)], "every fourth layer of a file held out"
-    told = single_layers(test)
+    tested = single_layers(test)
     keys = set(by_key(rows))
-    asked = [row for row in told if (row.gpu, row.kind, row.dtype) in keys]
+    asked = [row for row in tested if (row.gpu, row.kind, row.dtype) in keys]
     if not asked:
         raise FileNotFoundError(f"{test / SOURCE} has no layer on a GPU of {fit / SOURCE}")
-    left = sorted({row.gpu for row in told if (row.gpu, row.kind, row.dtype) not in keys})
+    left = sorted({row.gpu for row in tested if (row.gpu, row.kind, row.dtype) not in keys})
     judged = set(asked)
     known = [row for row in rows if row not in judged]
     if not known:
-        raise FileNotFoundError(f"{fit / SOURCE} has no layer that {test / SOURCE} does not ask")
-    note = f"not judged, since never seen: {', '.join(left)}" if left else ""
+        raise FileNotFoundError(f"{fit / SOURCE} has no layer that is not in {test / SOURCE}")
+    note = f"skipped, since not in the fit: {', '.join(left)}" if left else ""
     return known, asked, note
 
 
 def by_model(
     known: Sequence[MeasuredLayer], asked: Sequence[MeasuredLayer], gpus: Mapping[str, Gpu], baseline: Baseline
 ) -> Array:
-    """A baseline that is fitted to each GPU, kind and dtype by itself."""
+    """The answers of a baseline that is fitted to each GPU, kind and dtype separately."""
     answers = np.full(len(asked), np.nan)
     fitted = by_key(known)
     for key, places in by_key(asked).items():
@@ -89,7 +89,7 @@ def by_model(
 
 
 def flops_and_bytes(known: Sequence[MeasuredLayer], asked: Sequence[MeasuredLayer], _gpu: Gpu, _dtype: str, /) -> Array:
-    """a + b·FLOPs + c·bytes by least squares on the relative error, forward and training apart."""
+    """a + b·FLOPs + c·bytes by least squares on the relative error, separately for forward and training."""
 
     def columns(rows: Sequence[MeasuredLayer]) -> Array:
         shapes = shapes_of(rows)
@@ -103,13 +103,13 @@ def flops_and_bytes(known: Sequence[MeasuredLayer], asked: Sequence[MeasuredLaye
 
 
 def roofline(_: Sequence[MeasuredLayer], asked: Sequence[MeasuredLayer], gpu: Gpu, dtype: str, /) -> Array:
-    """Nothing fitted."""
+    """The roofline without a fit."""
     return roofline_seconds(shapes_of(asked), gpu, dtype)
 
 
 def bounded_nnls(known: Sequence[MeasuredLayer], asked: Sequence[MeasuredLayer], gpu: Gpu, dtype: str, /) -> Array:
-    """The physical sum of ours, without what is learned."""
+    """The physical sum of our model, without its learned correction."""
     figures, shapes = figures_of(gpu, dtype), shapes_of(asked)
     c = fit_physics(layer_terms(shapes_of(known), figures), np.array([row.seconds for row in known]))
     physical = sum(parts_of(layer_terms(shapes, figures), c).values())
-    return np.maximum(physical, least_seconds(shapes, gpu, dtype))
+    return np.maximum(physical, min_seconds(shapes, gpu, dtype))

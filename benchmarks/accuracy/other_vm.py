@@ -1,16 +1,16 @@
-"""From operator times and latency on one EC2 machine type to the latency on each other one: `cnn_on_ec2`.
+"""The step time on another EC2 machine type, from operator times and step time on one: `cnn_on_ec2`.
 
-Each row is one step, profiled on the first machine, asked of the second. Whole families are left out of the fit (VGG,
-ResNet, Inception; AlexNet, LeNet5 and the two small CNNs each by itself), and with `/model` one program at a time
-while its siblings stay, which flatters: VGG11 tells of VGG13.
+Each row is one step, profiled on the first machine and predicted on the second. Complete families are left out of the
+fit (VGG, ResNet, Inception; AlexNet, LeNet5 and the two small CNNs each separately), and with `/model` one program at a
+time while its siblings stay, which is optimistic: VGG11 predicts VGG13.
 
-Baselines see the same programs on the same pair of machines:
+Baselines use the same programs on the same pair of machines:
 peak FP32        the ratio of the peaks
 constant ratio   the mean ratio of the other programs
-ridge            log latency by log latency, batch and pixels
-PROFET           after Lee et al. 2022, written anew: the median of a linear regression, a random forest and a neural
-                 network on operator times. Ours are grouped by class where theirs are by likeness of names, and the
-                 network is smaller and bounded; needs scikit-learn
+ridge            log latency from log latency, batch and pixels
+PROFET           our implementation of Lee et al. 2022: the median of a linear regression, a random forest and a neural
+                 network on operator times. Operators are grouped by class instead of by similar names, and the network
+                 is smaller and bounded; needs scikit-learn
 """
 
 import warnings
@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.accuracy.ec2_rows import Carried, answered, folds, unknown_types
+from benchmarks.accuracy.ec2_rows import TransferRow, folds, predicted_rows, unknown_types
 from benchmarks.accuracy.judged import Array, Judged
 from trainfare.estimator.gpu.operator_classes import CLASSES, OTHER, seconds_by_class
 from trainfare.measurements.cnn_on_ec2 import TABLE
@@ -30,13 +30,13 @@ from trainfare.model.interval import Interval
 from trainfare.model.measurement import OperatorProfile
 
 KEY = f"other_vm/{TABLE}"
-Baseline = Callable[[Sequence[tuple[OperatorProfile, float]], Sequence[Carried]], Array]
+Baseline = Callable[[Sequence[tuple[OperatorProfile, float]], Sequence[TransferRow]], Array]
 
 
 def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
     left_out = unknown_types(test or fit)
-    note = f"types without known GPU passed over: {', '.join(left_out)}" if left_out else ""
-    rows, answers = answered(fit, test, "family")
+    note = f"types without known GPU skipped: {', '.join(left_out)}" if left_out else ""
+    rows, answers = predicted_rows(fit, test, "family")
     if not rows:
         return
     baselines = baseline_answers(fit, test, "family", {**BASELINES, **_profet()})
@@ -47,11 +47,11 @@ def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
         yield _judged(f"{KEY}/{pair[0]}-{pair[1]}", [rows[i] for i in chosen], [answers[i] for i in chosen], part, "")
     if test is None:
         simple = baseline_answers(fit, test, "program", BASELINES)
-        yield _judged(f"{KEY}/model", *answered(fit, test, "program"), simple, "siblings stay in the fit")
+        yield _judged(f"{KEY}/model", *predicted_rows(fit, test, "program"), simple, "siblings stay in the fit")
 
 
 def _judged(
-    key: str, rows: Sequence[Carried], answers: Sequence[Interval], baselines: Mapping[str, Array], note: str
+    key: str, rows: Sequence[TransferRow], answers: Sequence[Interval], baselines: Mapping[str, Array], note: str
 ) -> Judged:
     return Judged.of(
         key,
@@ -65,7 +65,7 @@ def _judged(
 
 
 def baseline_answers(fit: Path, test: Path | None, by: str, baselines: Mapping[str, Baseline]) -> dict[str, Array]:
-    """Row by row as `answered` has them."""
+    """The answers of the baselines, in the order of `predicted_rows`."""
     found: dict[str, list[Array]] = defaultdict(list)
     for known, asked in folds(fit, test, by=by):
         for name, baseline in baselines.items():
@@ -73,8 +73,8 @@ def baseline_answers(fit: Path, test: Path | None, by: str, baselines: Mapping[s
     return {name: np.concatenate(parts) for name, parts in found.items()}
 
 
-def pair_by_pair(baseline: Baseline, known: Sequence[OperatorProfile], asked: Sequence[Carried]) -> Array:
-    """Each pair of machine types is answered from the other programs on that pair."""
+def pair_by_pair(baseline: Baseline, known: Sequence[OperatorProfile], asked: Sequence[TransferRow]) -> Array:
+    """Answers for each pair of machine types from the other programs on that pair."""
     at = {(p.program, p.image_side, p.batch_size, p.vm_type): p for p in known}
     answers = np.full(len(asked), np.nan)
     for source, to in sorted({(row.profile.vm_type, row.to) for row in asked}):
@@ -88,18 +88,18 @@ def pair_by_pair(baseline: Baseline, known: Sequence[OperatorProfile], asked: Se
     return answers
 
 
-def by_peak(_: Sequence[tuple[OperatorProfile, float]], asked: Sequence[Carried]) -> Array:
+def by_peak(_: Sequence[tuple[OperatorProfile, float]], asked: Sequence[TransferRow]) -> Array:
     return np.array([row.profile.seconds * row.source.fp32_tflops / row.target.fp32_tflops for row in asked])
 
 
-def by_constant_ratio(both: Sequence[tuple[OperatorProfile, float]], asked: Sequence[Carried]) -> Array:
+def by_constant_ratio(both: Sequence[tuple[OperatorProfile, float]], asked: Sequence[TransferRow]) -> Array:
     if not both:
         return np.full(len(asked), np.nan)
     ratio = float(np.mean([there / here.seconds for here, there in both]))
     return np.array([row.profile.seconds * ratio for row in asked])
 
 
-def by_ridge(both: Sequence[tuple[OperatorProfile, float]], asked: Sequence[Carried]) -> Array:
+def by_ridge(both: Sequence[tuple[OperatorProfile, float]], asked: Sequence[TransferRow]) -> Array:
     if len(both) < 5:
         return np.full(len(asked), np.nan)
 
@@ -111,7 +111,7 @@ def by_ridge(both: Sequence[tuple[OperatorProfile, float]], asked: Sequence[Carr
     return np.asarray(np.exp(columns([row.profile for row in asked]) @ w))
 
 
-def by_profet(both: Sequence[tuple[OperatorProfile, float]], asked: Sequence[Carried]) -> Array:
+def by_profet(both: Sequence[tuple[OperatorProfile, float]], asked: Sequence[TransferRow]) -> Array:
     linear = import_module("sklearn.linear_model").LinearRegression()
     forest = import_module("sklearn.ensemble").RandomForestRegressor(n_estimators=50, random_state=0)
     net = import_module("sklearn.neural_network").MLPRegressor(
@@ -128,15 +128,15 @@ def by_profet(both: Sequence[tuple[OperatorProfile, float]], asked: Sequence[Car
         return 1e3 * np.array(found)
 
     x, y = columns([here for here, _ in both]), np.array([there for _, there in both])
-    asked_x, least = columns([row.profile for row in asked]), y.min() / 2
+    asked_x, lowest = columns([row.profile for row in asked]), y.min() / 2
     by_line, by_forest = linear.fit(x, y).predict(asked_x), forest.fit(x, y).predict(asked_x)
     middle, spread = np.log1p(x).mean(axis=0), np.log1p(x).std(axis=0) + 1e-9
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it would like more iterations
+        warnings.simplefilter("ignore")  # that it did not converge
         net.fit((np.log1p(x) - middle) / spread, np.log(y))
-    # bounded by what was measured: a net is not, and one exploding row would be all of its mean error
-    bounded = np.clip(net.predict((np.log1p(asked_x) - middle) / spread), np.log(least), np.log(4 * y.max()))
-    return np.asarray(np.median([np.maximum(by_line, least), by_forest, np.exp(bounded)], axis=0))
+    # Bounded by the measurements: one diverging row of the network would dominate its mean error.
+    bounded = np.clip(net.predict((np.log1p(asked_x) - middle) / spread), np.log(lowest), np.log(4 * y.max()))
+    return np.asarray(np.median([np.maximum(by_line, lowest), by_forest, np.exp(bounded)], axis=0))
 
 
 BASELINES: Mapping[str, Baseline] = {

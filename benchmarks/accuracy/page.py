@@ -1,4 +1,4 @@
-"""The scores as a table in the terminal and as the page of the docs."""
+"""The scores as a table for the terminal and as the page of the docs."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -10,8 +10,8 @@ COLUMNS = ("mape", "median", "p90", "coverage", "width")
 Tasks = dict[str, Any]
 
 
-def as_table(tasks: Tasks) -> str:
-    """One line a predictor, ours first."""
+def score_table(tasks: Tasks) -> str:
+    """One line per predictor, our own first."""
     wide = max((len(name) for name, *_ in _rows(tasks)), default=0)
     lines = [f"{'':{wide}}  {'n':>6}" + "".join(f"{column:>10}" for column in COLUMNS) + "   aim"]
     for name, n, numbers, remark in _rows(tasks):
@@ -21,23 +21,23 @@ def as_table(tasks: Tasks) -> str:
 
 def _rows(tasks: Tasks) -> Iterator[tuple[str, str, list[str], str]]:
     for key, task in tasks.items():
-        yield key, str(task["n"]), _numbers(task["ours"]), _remark(key, task)
+        yield key, str(task["n"]), _numbers(task["ours"]), _verdict(key, task)
         for name, scores in task["baselines"].items():
             yield f"    {name}", "", _numbers(scores), ""
 
 
 def _numbers(scores: dict[str, float | None]) -> list[str]:
-    return [_spelled(column, scores.get(column)) for column in COLUMNS]
+    return [_format_score(column, scores.get(column)) for column in COLUMNS]
 
 
-def _spelled(column: str, number: float | None) -> str:
+def _format_score(column: str, number: float | None) -> str:
     if number is None:
         return ""
     return f"×/÷ {number:.2f}" if column == "width" else f"{number:.1f}"
 
 
-def _remark(key: str, task: Any) -> str:
-    """Reached or missed: the aim, and the floor below which we would not ship."""
+def _verdict(key: str, task: Any) -> str:
+    """Whether the error reaches the aim, and the floor that it must reach to be shipped."""
     aim, error = aim_of(key), task["ours"]["mape"]
     if aim is None or error is None:
         return ""
@@ -57,12 +57,13 @@ def _floor(aim: Aim, task: Any) -> float | None:
     return aim.factor * min(known) if aim.factor is not None and known else None
 
 
-def as_page(tasks: Tasks) -> str:
+def accuracy_page(tasks: Tasks) -> str:
+    """The page in Markdown, with one section per task."""
     today = datetime.now(UTC).date().isoformat()
-    parts = [HEAD.format(today=today), *_missed(tasks)]
+    parts = [HEAD.format(today=today), *_missed_floors(tasks)]
     for task in dict.fromkeys(key.split("/")[0] for key in tasks):
-        parts.append(f"\n## {task}\n\n{TOLD.get(task, '')}\n")
-        parts.append("| rows, predictor | n | mean | median | p90 | inside 90 % | width | aim |")
+        parts.append(f"\n## {task}\n\n{DESCRIPTIONS.get(task, '')}\n")
+        parts.append("| rows, predictor | n | mean | median | p90 | inside 90% | width | aim |")
         parts.append("| --- | --- | --- | --- | --- | --- | --- | --- |")
         own = {key: value for key, value in tasks.items() if key.split("/")[0] == task}
         for name, n, numbers, remark in _rows(own):
@@ -74,35 +75,36 @@ def as_page(tasks: Tasks) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _missed(tasks: Tasks) -> Iterator[str]:
-    """Where a floor is missed, first of all."""
-    missed = [key for key, task in tasks.items() if "floor missed" in _remark(key, task)]
+def _missed_floors(tasks: Tasks) -> Iterator[str]:
+    missed = [key for key, task in tasks.items() if "floor missed" in _verdict(key, task)]
     yield f"\n**Floors missed: {len(missed)} of {sum(aim_of(key) is not None for key in tasks)}.**\n"
     for key in missed:
-        yield f"- `{key}`: {tasks[key]['ours']['mape']:.1f} %, {_remark(key, tasks[key]).partition(': ')[2]}"
+        yield f"- `{key}`: {tasks[key]['ours']['mape']:.1f}%, {_verdict(key, tasks[key]).partition(': ')[2]}"
 
 
-HEAD = """# How far off
+HEAD = """# Accuracy of the predictions
 
 Written by `python -m benchmarks.accuracy --fit DIR --page docs/accuracy.md` on {today}; DIR holds the public
-measurements that [calibration](calibration.md) names. Errors are absolute percentages of the truth, on rows whose
-program, family, GPU or curve was left out of the fit. *Inside* is the share of rows within the 90 % interval, *width*
-its factor up and down. A bold row is ours; below it the baselines on the same rows. An aim is what we want to reach, a
-floor what a first version must; a floor that is a factor is against the best baseline.
+measurements that [calibration](calibration.md) lists. Errors are absolute percentages of the true value, on rows whose
+program, family, GPU or curve was held out of the fit. *Inside* is the share of rows within the 90% interval, *width*
+the factor of that interval up and down. A bold row is our prediction; the rows below it are baselines on the same rows.
+An aim is the error we want to reach, a floor the error that a first version must reach; a floor given as a factor is
+relative to the best baseline.
 
-**How far to believe it.** No row that is judged was in the fit that judges it. But forms and settings of the models
-were chosen while looking at these tables, so expect somewhat more on others; [experiments](experiments/README.md)
-0080 to 0087, 0096, 0097, 0099 and 0104 to 0107 say which, and what second folders gave (`python -m
-benchmarks.accuracy.split` makes them). Rows count alike, so a program with many rows weighs much."""
+**Limits of these numbers.** No tested row was part of the fit that predicts it. But the forms and settings of the
+models were chosen with knowledge of these tables, so expect somewhat larger errors on other data;
+[experiments](experiments/README.md) 0080 to 0087, 0096, 0097, 0099 and 0104 to 0107 say which, and give the errors on
+second folders (made by `python -m benchmarks.accuracy.split`). Every row counts the same, so a program with many rows
+has much weight."""
 
-TOLD = {
-    "other_vm": "Operator times and step time on one EC2 type, the step time on each of three others: 12 pairs.",
-    "larger_batch": "Three smallest batch sizes of a program on a machine, the largest asked.",
-    "unseen_model": "The operations of one iteration, the time of a training step asked; families left out.",
-    "unseen_gpu": "A GPU left out of the fit, with none, one and a few measurements of other programs on it.",
-    "layers": "Single layers on GPUs that were seen, the layers left out.",
-    "more_gpus": "Up to four GPUs measured, more asked; one node measured, several asked.",
-    "epochs_other_batch": "Epochs to the target at some batch sizes, at others asked, by how far off they are.",
-    "epochs_from_curve": "The beginning of a curve of validation, the epoch from which on it is stable asked.",
-    "choice": "A machine chosen from one measured machine: what it costs, or takes, beyond the best one, in percent.",
+DESCRIPTIONS = {
+    "other_vm": "Given operator times and step time on one EC2 type; predicted: the step time on three others.",
+    "larger_batch": "Given the three smallest batch sizes of a program on a machine; predicted: the largest.",
+    "unseen_model": "Given the operations of one iteration; predicted: the step time, with families held out.",
+    "unseen_gpu": "A GPU held out of the fit, with none, one and a few measurements of other programs on it.",
+    "layers": "Single layers on measured GPUs, with the layers held out.",
+    "more_gpus": "Given up to four GPUs, or one node; predicted: more GPUs, or several nodes.",
+    "epochs_other_batch": "Given epochs to the target at some batch sizes; predicted: at others, by their distance.",
+    "epochs_from_curve": "Given the beginning of a validation curve; predicted: the epoch from which on it is stable.",
+    "choice": "A machine chosen from one measured machine: its cost or time in excess of the best one, in percent.",
 }

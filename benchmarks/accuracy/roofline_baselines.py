@@ -1,4 +1,4 @@
-"""What others make of the operations of an iteration: predictors to beat, fitted on the same rows as ours.
+"""Baselines that predict an iteration from its operations, fitted to the same rows as our model.
 
 peak FLOPs                  F / peak
 one utilisation             k · F / peak
@@ -25,7 +25,7 @@ KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class Baselines:
-    """k of each predictor."""
+    """The fitted k of each baseline."""
 
     utilisation: float
     factor: float
@@ -55,17 +55,17 @@ class Baselines:
 
 
 def _columns(rows: Sequence[MeasuredIteration], gpus: Mapping[str, Gpu]) -> tuple[Array, Array]:
-    """FLOPs at the peak; and the roofline by kind, with the number of launches at the end."""
+    """The time of the FLOPs at peak, and the roofline by kind with the number of launches as last column."""
     known: dict[tuple[int, str], tuple[float, Array]] = {}
     for row in rows:
         key = id(row.operations), row.gpu
         if key not in known:
-            known[key] = _of_one(row.operations, gpus[row.gpu])
+            known[key] = _program_columns(row.operations, gpus[row.gpu])
     found = [known[id(row.operations), row.gpu] for row in rows]
     return np.array([peak for peak, _ in found]), np.array([columns for _, columns in found])
 
 
-def _of_one(operations: Sequence[Operation], gpu: Gpu) -> tuple[float, Array]:
+def _program_columns(operations: Sequence[Operation], gpu: Gpu) -> tuple[float, Array]:
     peak, columns = 0.0, np.zeros(len(KINDS) + 1)
     for op in operations:
         dtype = "tf32" if op.dtype == "float32" and op.kind == "convolution" else op.dtype

@@ -1,13 +1,13 @@
-"""One slice of this machine from others: predicted against really measured.
+"""Predictions for one CPU slice of this machine from others, compared with measurements.
 
     python -m benchmarks.accuracy.this_machine [--json] [--repeat N] [--seconds S] [--within S] [--keep FILE]
 
-Small programs in PyTorch, Keras and JAX are profiled as `trainfare profile --on local/half` does it, on half a core,
-one core and two (as many as there are). Then each slice is predicted from each other one by `estimator/step/slices.py`, and
+Small programs in PyTorch, Keras and JAX are profiled as by `trainfare profile --on local/half`, on half a core, one
+core and two (as many as there are). Then each slice is predicted from each other one by `estimator/step/slices.py`, and
 from all others together. The truth is the mean iteration of the profile that was left out. It takes about two minutes
-on an idle machine of two cores; on a busy one the truth itself moves with what others do, so the load is printed.
+on an idle machine of two cores; on a busy one the truth itself varies with the load, which is printed.
 
-Baselines: `as there`, the time does not change; `by cores`, it is divided by the ratio of the cores.
+Baselines: `as there`, the time does not change; `by cores`, it is inversely proportional to the cores.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.accuracy.judged import Judged
-from benchmarks.accuracy.page import as_table
+from benchmarks.accuracy.page import score_table
 from trainfare.app.profiling.profile import profile
 from trainfare.estimator.step.slices import SliceMeasurement, predict_step_times, slice_measurements
 from trainfare.model.document import from_json, to_json
@@ -38,8 +38,9 @@ PROGRAMS = {
     "JAX": ROOT / "benchmarks" / "method_on_this_machine" / "programs" / "jax_mlp.py",
 }
 BATCH_SIZES = (32, 256)
-"""Of each program: in small batches threads gain little, in large ones more."""
+"""Batch sizes of each program: threads gain little with small batches, and more with large ones."""
 SLICES = {"half": 0.5, "one": 1.0, "two": 2.0}
+SLICE_CORES = {f"local/{name}": cores for name, cores in SLICES.items()}
 WHAT = ("iteration", "initialisation")
 
 
@@ -52,7 +53,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One prediction."""
+    """One prediction, its truth and its baselines."""
 
     what: str
     program: str
@@ -67,13 +68,17 @@ class Row:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="profiles of each, taken together")
-    parser.add_argument("--seconds", type=float, default=3.0, metavar="S", help="train at most so long for each")
-    parser.add_argument("--within", type=float, default=200.0, metavar="S", help="begin nothing after so long")
-    parser.add_argument("--keep", type=Path, metavar="FILE", help="add the profiles to FILE, and judge all in it")
+    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="profiles of each program and slice")
+    parser.add_argument("--seconds", type=float, default=3.0, metavar="S", help="longest training time per profile")
+    parser.add_argument(
+        "--within", type=float, default=200.0, metavar="S", help="start no further profile after this time"
+    )
+    parser.add_argument(
+        "--keep", type=Path, metavar="FILE", help="append the profiles to FILE, and use all of its profiles"
+    )
     options = parser.parse_args()
     load = os.getloadavg()[0]
-    profiles = measured(options.repeat, options.seconds, options.within, options.keep)
+    profiles = measure_profiles(options.repeat, options.seconds, options.within, options.keep)
     rows = list(predictions(profiles))
     busy = f"{os.cpu_count()} cores, load {load:.1f} before and {os.getloadavg()[0]:.1f} at the end"
     scores = {judged.key: judged.scores() for judged in judge(rows, note=busy)}
@@ -81,11 +86,11 @@ def main() -> None:
         print(json.dumps({"tasks": scores, "rows": [_record(row) for row in rows]}, indent=2, ensure_ascii=False))
         return
     print("\n".join(map(_line, rows)))
-    print(f"\n{as_table(scores)}\n{busy}")
+    print(f"\n{score_table(scores)}\n{busy}")
 
 
-def measured(repeat: int, seconds: float, within: float, keep: Path | None) -> list[Profile]:
-    """All slices of a program one after the other, so that what they are compared in is one moment of the machine."""
+def measure_profiles(repeat: int, seconds: float, within: float, keep: Path | None) -> list[Profile]:
+    """Profile all slices of a program one after the other, so that the load of the machine is similar."""
     found = [from_json(Profile, line) for line in keep.read_text().splitlines()] if keep and keep.exists() else []
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
@@ -108,10 +113,10 @@ def measured(repeat: int, seconds: float, within: float, keep: Path | None) -> l
 
 
 def programs(repeat: int) -> Iterator[list[Task]]:
-    """Each at each batch size with all slices, in an order that is random and always the same."""
+    """The tasks of each program and batch size on all slices, in a random order that is always the same."""
     cores = len(os.sched_getaffinity(0))
     slices = [name for name, count in SLICES.items() if count <= cores]
-    order = random.Random(0)  # noqa: S311 # an order, not a secret
+    order = random.Random(0)  # noqa: S311 # not for secrets
     for _ in range(repeat):
         for size in BATCH_SIZES:
             for framework in PROGRAMS:
@@ -132,12 +137,12 @@ def _profiled(task: Task, settings: Settings, seconds: float) -> Profile:
 
 
 def predictions(profiles: Sequence[Profile]) -> Iterator[Row]:
-    """Each slice from each other one, and from all others together where there are two or more."""
+    """Predict each slice from each other one, and from all others together if there are several."""
     by_program: dict[tuple[str, int | None], list[Profile]] = {}
     for each in profiles:
-        by_program.setdefault((each.framework, each.batch_size), []).append(each)
+        by_program.setdefault((each.framework, each.micro_batch_size), []).append(each)
     for (framework, size), its in by_program.items():
-        seen = {p.host.vm_type or "": (p, on) for p, on in slice_measurements(its, _cores)}
+        seen = {p.host.vm_type or "": (p, on) for p, on in slice_measurements(its, SLICE_CORES)}
         for asked, (truth, there) in seen.items():
             others = [name for name in seen if name != asked]
             sets = [(name,) for name in others] + ([tuple(others)] if len(others) > 1 else [])
@@ -145,7 +150,9 @@ def predictions(profiles: Sequence[Profile]) -> Iterator[Row]:
                 yield from _rows(f"{framework} at {size}", [seen[name] for name in known], truth, there)
 
 
-def _rows(program: str, known: Sequence[tuple[Profile, SliceMeasurement]], truth: Profile, there: SliceMeasurement) -> Iterator[Row]:
+def _rows(
+    program: str, known: Sequence[tuple[Profile, SliceMeasurement]], truth: Profile, there: SliceMeasurement
+) -> Iterator[Row]:
     times = predict_step_times(there.slice, known)
     nearest, its = min(known, key=lambda k: abs(k[1].slice.cores - there.slice.cores))
     ratio = its.slice.cores / there.slice.cores
@@ -167,11 +174,11 @@ def _rows(program: str, known: Sequence[tuple[Profile, SliceMeasurement]], truth
 
 def judge(rows: Sequence[Row], *, note: str) -> Iterator[Judged]:
     for what in WHAT:
-        for several, words in ((False, "from one"), (True, "from the others")):
+        for several, part in ((False, "from one"), (True, "from the others")):
             own = [row for row in rows if row.what == what and (len(row.known) > 1) == several and row.truth > 0]
             if own:
                 yield Judged.of(
-                    f"this_machine/{what}/{words}",
+                    f"this_machine/{what}/{part}",
                     [row.truth for row in own],
                     [row.predicted.value for row in own],
                     [row.predicted.low for row in own],
@@ -182,10 +189,6 @@ def judge(rows: Sequence[Row], *, note: str) -> Iterator[Judged]:
                     },
                     note=note,
                 )
-
-
-def _cores(vm_type: str) -> float | None:
-    return SLICES.get(vm_type.removeprefix("local/"))
 
 
 def _name(profile: Profile) -> str:

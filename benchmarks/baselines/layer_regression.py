@@ -1,4 +1,4 @@
-"""The per-layer regression of Gianniti, Zhang and Ardagna (SBAC-PAD 2018): the baseline on layers and their sums.
+"""The per-layer regression of Gianniti, Zhang and Ardagna (SBAC-PAD 2018): a baseline for layers and their sums.
 
     t_l = β0 + β1 · c_l        t_network = Σ_l t_l
 
@@ -14,7 +14,7 @@ for each type of layer and each direction, with c_l the complexity of one output
 | relu  | 3·Cout               | 4·Cout                    |
 
 The documents keep batch and plane of a network fixed; here both vary, so c_l is multiplied by them. Ordinary least
-squares, one GPU at a time. Limits: a layer that moves much and computes little is taken for a quick one.
+squares, one GPU at a time. Limits: a layer that moves much and computes little is predicted too fast.
 """
 
 from collections import defaultdict
@@ -32,12 +32,12 @@ from trainfare.model.profile import Operation
 Array = NDArray[np.float64]
 LayerType = Literal["conv", "fc", "loss", "norm", "pool", "relu"]
 Direction = Literal["forward", "backward", "training"]
-"""Training is both, where they were measured together."""
+"""`training` is both directions, measured together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """One layer in one direction, as the table above knows it."""
+    """One layer in one direction, as in the table above."""
 
     type: LayerType
     direction: Direction
@@ -47,23 +47,23 @@ class Layer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerRegression:
-    """β0 and β1 by `<gpu>/<type>/<direction>`, and the time below which no answer falls."""
+    """β0 and β1 by `<gpu>/<type>/<direction>`, and the lower bound of every answer."""
 
     lines: Mapping[str, tuple[float, float]]
-    least_seconds: float
+    min_seconds: float
 
     def layer_seconds(self, layer: Layer, gpu: str) -> float | None:
         """None where this type was not measured in this direction on this GPU."""
         line = self.lines.get(f"{gpu}/{layer.type}/{layer.direction}")
-        return None if line is None else max(line[0] + line[1] * layer.complexity, self.least_seconds)
+        return None if line is None else max(line[0] + line[1] * layer.complexity, self.min_seconds)
 
     def predict(self, rows: Sequence[MeasuredLayer]) -> Array:
         """Seconds of every row; NaN on a GPU that was not measured."""
-        told = (self.layer_seconds(layer_of(row), row.gpu) for row in rows)
-        return np.array([np.nan if seconds is None else seconds for seconds in told], dtype=np.float64)
+        answers = (self.layer_seconds(layer_of(row), row.gpu) for row in rows)
+        return np.array([np.nan if seconds is None else seconds for seconds in answers], dtype=np.float64)
 
     def operations_seconds(self, operations: Iterable[Operation], gpu: str) -> float:
-        """The sum over the layers that the operations show; layers without a line are left out."""
+        """The sum over the layers of the operations; layers without a line are left out."""
         layers = layers_of(operations)
         return sum(layer.count * (self.layer_seconds(layer, gpu) or 0.0) for layer in layers)
 
@@ -77,7 +77,7 @@ def complexity(
     window: float = 1,
     normalised: float = 0,
 ) -> float:
-    """The table above: `window` is Hf·Wf (of a fully connected layer Hin·Win), `normalised` is Cn."""
+    """c_l of the table above: `window` is Hf·Wf (Hin·Win of a fully connected layer), `normalised` is Cn."""
     if direction == "training":
         both: tuple[Direction, Direction] = ("forward", "backward")
         return sum(
@@ -98,7 +98,7 @@ def complexity(
 
 
 def layer_of(row: MeasuredLayer) -> Layer:
-    """A row that trains measured both directions at once; its activation is not counted, as in the documents."""
+    """The layer of a row, without its activation, as in the documents; a training row has both directions."""
     direction: Direction = "training" if row.optimizer else "forward"
     positions = row.batch_size
     if row.kind == "convolution":
@@ -109,7 +109,7 @@ def layer_of(row: MeasuredLayer) -> Layer:
 
 
 def fit_layer_regression(rows: Sequence[MeasuredLayer]) -> LayerRegression:
-    """One line a GPU, type and direction; two layers of the same complexity give their mean."""
+    """One line per GPU, type and direction; layers of a single complexity give their mean."""
     if not rows:
         raise ValueError("there must be layers to fit to")
     groups: dict[str, list[tuple[float, float]]] = defaultdict(list)
@@ -118,7 +118,7 @@ def fit_layer_regression(rows: Sequence[MeasuredLayer]) -> LayerRegression:
         groups[f"{row.gpu}/{layer.type}/{layer.direction}"].append((layer.complexity, row.seconds))
     return LayerRegression(
         lines={key: _line(np.array(points)) for key, points in groups.items()},
-        least_seconds=min(row.seconds for row in rows) / 10,
+        min_seconds=min(row.seconds for row in rows) / 10,
     )
 
 
@@ -133,7 +133,7 @@ _POINTWISE = ("relu", "gelu", "silu", "hardswish", "leaky_relu", "elu", "sigmoid
 
 
 def layers_of(operations: Iterable[Operation]) -> tuple[Layer, ...]:
-    """The layers of an iteration, from the operations whose shapes the tracer could tell; others have no line."""
+    """The layers of an iteration, from the operations with traced shapes."""
     found = (_layer_of_operation(operation) for operation in operations)
     return tuple(layer for layer in found if layer is not None)
 
@@ -142,7 +142,7 @@ def _layer_of_operation(operation: Operation) -> Layer | None:
     if operation.part not in ("forward", "backward") or not operation.outputs:
         return None
     direction: Direction = operation.part
-    whole = max(prod(shape) for shape in (*operation.inputs, *operation.outputs))
+    elements = max(prod(shape) for shape in (*operation.inputs, *operation.outputs))
     name = operation.name or ""
     own: float
     type_: LayerType
@@ -157,22 +157,22 @@ def _layer_of_operation(operation: Operation) -> Layer | None:
             window=prod(shape.kernel),
         )
     elif operation.kind == "matmul":
-        # Frameworks launch the two products of the backward pass one by one: each is half of the table's.
+        # Frameworks launch the two products of the backward pass separately: each is half of the table's.
         type_, own = "fc", operation.flops / 2
     elif operation.kind == "norm":
-        type_, own = "norm", complexity("norm", direction, channels_out=whole, normalised=operation.row or 0)
+        type_, own = "norm", complexity("norm", direction, channels_out=elements, normalised=operation.row or 0)
     elif "pool" in name:
-        type_, own = "pool", complexity("pool", direction, channels_out=whole)
+        type_, own = "pool", complexity("pool", direction, channels_out=elements)
     elif any(word in name for word in _POINTWISE):
-        type_, own = "relu", complexity("relu", direction, channels_out=whole)
+        type_, own = "relu", complexity("relu", direction, channels_out=elements)
     elif "nll" in name or "cross_entropy" in name:
-        type_, own = "loss", complexity("loss", direction, channels_out=whole)
+        type_, own = "loss", complexity("loss", direction, channels_out=elements)
     else:
         return None
     return Layer(type=type_, direction=direction, complexity=own, count=operation.count)
 
 
 def _batch(operation: Operation) -> int:
-    """Samples come first in every framework's convolution."""
+    """The batch size, which is the first dimension of a convolution in every framework."""
     shapes = operation.inputs or operation.outputs
     return shapes[0][0] if shapes and shapes[0] else 1

@@ -1,21 +1,21 @@
-"""What a single layer asks of a GPU, as terms in seconds: the dictionary that the layer models are fitted with.
+"""The physical terms of a single layer's time, in seconds: the features that the layer models are fitted with.
 
 A layer of batch B turns a plane of n² pixels with C_in channels into one of o² with C_out by kernels of k²:
 
     x = B·n²·C_in     y = B·o²·C_out     w = k²·C_in·C_out     F = 2·B·o²·w   (elements; FLOPs of one pass)
 
-Forward it is a product of matrices with rows B·o², columns C_out and depth k²·C_in; training adds the gradient of the
+The forward pass is a matrix product with rows B·o², columns C_out and depth k²·C_in; training adds the gradient of the
 data (rows B·n², columns C_in) and of the weights (rows k²·C_in, columns C_out, depth B·o²), each of F FLOPs. A
-product is computed in tiles, as many at a time as there are multiprocessors, so its FLOPs are those of whole waves:
+product is computed in tiles, as many at a time as there are multiprocessors, so its FLOPs are those of complete waves:
 
     W = 2 · ⌈tiles / SMs⌉ · SMs · tile rows · tile columns · depth
 
-and takes max(bytes / bandwidth, a·W / peak) for a dictionary of a and tile sizes. Beside it: passes over x, y and w,
-for bias, activation, loss, the padding that TensorFlow copies when it is not symmetric, and the optimiser, which in
-these measurements updates input and target too; and, as terms without size, what the host does for each of them.
+and takes max(bytes / bandwidth, a·W / peak) for several a and tile sizes. Further terms are passes over x, y and w for
+bias, activation, loss, the padding that TensorFlow copies when it is not symmetric, and the optimiser, which in these
+measurements updates input and target too; and, as terms without size, the host's work for each of them.
 
 A 1×1 kernel of stride 1, or one as large as the plane, is a plain product and has its own terms (`product`); others go
-through cuDNN (`convolved`), whose algorithm nobody tells. Limits: 2D, square, one group.
+through cuDNN (`convolved`), whose algorithm is not known. Limits: 2D, square, one group.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,19 +31,19 @@ Array = NDArray[np.float64]
 Terms = dict[str, Array]
 
 HOST = "host"
-"""Terms whose name begins so are the host's and have no size."""
+"""Prefix of the names of the host's terms, which have no size."""
 OPTIMIZERS = ("sgd", "adadelta", "adagrad", "momentum", "adam", "rmsprop")
 ACTIVATIONS = ("relu", "tanh", "sigmoid")
 
 KEPLER_PEAK, KEPLER_BANDWIDTH = 0.5, 0.8
-"""What Kepler reaches of its nominal figures beside later architectures. Chosen in sight of the K40 and the K80, whose
-fitted coefficients are about twice those of the other four GPUs in arithmetic and a quarter larger in traffic."""
-USUAL_MULTIPROCESSORS = 40
+"""Share of its nominal figures that Kepler reaches relative to later GPUs. Chosen on the K40 and the K80, whose fitted
+coefficients are about twice those of the other four GPUs for arithmetic and 25% larger for traffic."""
+TYPICAL_MULTIPROCESSORS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What a GPU reaches in one dtype."""
+    """The effective figures of a GPU in one dtype."""
 
     flops_per_second: float
     bytes_per_second: float
@@ -56,7 +56,7 @@ def figures_of(gpu: Gpu, dtype: str) -> Figures:
     return Figures(
         flops_per_second=gpu.peak_flops_per_second(dtype) * (KEPLER_PEAK if kepler else 1),
         bytes_per_second=gpu.memory_gb_per_second * 1e9 * (KEPLER_BANDWIDTH if kepler else 1),
-        multiprocessors=gpu.multiprocessors or USUAL_MULTIPROCESSORS,
+        multiprocessors=gpu.multiprocessors or TYPICAL_MULTIPROCESSORS,
         element_bytes=2 if dtype in ("float16", "bfloat16") else 4,
     )
 
@@ -78,7 +78,7 @@ class Shapes:
     """Padding by an odd number of pixels."""
     bias: Array
     activation: Array
-    """0 for none, else its place in ACTIVATIONS from 1 on; likewise the optimiser's."""
+    """0 for none, else its position in ACTIVATIONS from 1 on; the same for `optimizer` and OPTIMIZERS."""
     optimizer: Array
 
     @property
@@ -95,7 +95,7 @@ class Shapes:
 
     @property
     def flops(self) -> Array:
-        """Of the forward pass."""
+        """FLOPs of the forward pass."""
         return 2 * self.batch * self.out**2 * self.w
 
     @property
@@ -104,12 +104,12 @@ class Shapes:
 
     @property
     def product(self) -> Array:
-        whole = (self.padded == 0) & (self.kernel == self.side)
-        return _flag(((self.kernel == 1) & (self.stride == 1)) | whole)
+        full_plane = (self.padded == 0) & (self.kernel == self.side)
+        return _flag(((self.kernel == 1) & (self.stride == 1)) | full_plane)
 
 
 def shapes_of(rows: Sequence[MeasuredLayer]) -> Shapes:
-    """Of rows of one kind."""
+    """The shapes of rows of one kind."""
     if len({row.kind for row in rows}) > 1:
         raise ValueError("rows must be of one kind")
 
@@ -138,7 +138,7 @@ def shapes_of(rows: Sequence[MeasuredLayer]) -> Shapes:
 
 
 def _place(name: str | None, names: Sequence[str]) -> int:
-    """A name that nobody measured counts as the first."""
+    """The position of a name, from 1 on; an unknown name counts as the first."""
     return 0 if name is None else names.index(name) + 1 if name in names else 1
 
 
@@ -147,7 +147,7 @@ def _flag(condition: NDArray[np.bool_]) -> Array:
 
 
 def roofline_seconds(shapes: Shapes, gpu: Gpu, dtype: str) -> Array:
-    """max(FLOPs / peak, bytes / bandwidth) at nominal figures, each tensor moved once a pass."""
+    """max(FLOPs / peak, bytes / bandwidth) at nominal figures, with each tensor moved once per pass."""
     passes = 1 + 2 * shapes.trained
     moved = figures_of(gpu, dtype).element_bytes * (shapes.x + shapes.y + shapes.w) * passes
     computed = shapes.flops * passes / gpu.peak_flops_per_second(dtype)
@@ -155,7 +155,7 @@ def roofline_seconds(shapes: Shapes, gpu: Gpu, dtype: str) -> Array:
 
 
 def layer_terms(shapes: Shapes, figures: Figures) -> Terms:
-    """Every term in seconds, the host's in ones: its coefficients are the seconds."""
+    """All terms in seconds; those of the host are 0 or 1, and their coefficients are seconds."""
     return {**_host_terms(shapes), **_product_terms(shapes, figures), **_pass_terms(shapes, figures)}
 
 
@@ -175,8 +175,8 @@ def _host_terms(shapes: Shapes) -> Terms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Product:
-    """rows × columns over a depth."""
+class MatrixProduct:
+    """A matrix product of rows × columns over a depth."""
 
     rows: Array
     columns: Array
@@ -191,16 +191,16 @@ class Product:
         return np.asarray(np.ceil(self.rows / tile) * np.ceil(self.columns / tile))
 
 
-def products(shapes: Shapes) -> Mapping[str, Product]:
-    """Forward, gradient of the data, gradient of the weights; each of F FLOPs."""
+def products(shapes: Shapes) -> Mapping[str, MatrixProduct]:
+    """The products of the forward pass, of the gradient of the data and of that of the weights, each of F FLOPs."""
     outputs, inputs = shapes.batch * shapes.out**2, shapes.batch * shapes.side**2
     window = shapes.kernel**2 * shapes.channels_in
     return {
-        "forward": Product(rows=outputs, columns=shapes.channels_out, depth=window),
-        "data": Product(
+        "forward": MatrixProduct(rows=outputs, columns=shapes.channels_out, depth=window),
+        "data": MatrixProduct(
             rows=inputs, columns=shapes.channels_in, depth=shapes.flops / (2 * inputs * shapes.channels_in)
         ),
-        "weight": Product(rows=window, columns=shapes.channels_out, depth=outputs),
+        "weight": MatrixProduct(rows=window, columns=shapes.channels_out, depth=outputs),
     }
 
 
@@ -252,12 +252,12 @@ def _pass_terms(shapes: Shapes, figures: Figures) -> Terms:
 
 
 def layer_columns(shapes: Shapes, figures: Figures, parts: Mapping[str, Array]) -> Terms:
-    """What the learned correction looks at: the shape, how it fills tiles and waves, and the share of each part.
+    """The features of the learned correction: the shape, how it fills tiles and waves, and the share of each part.
 
-    No figure of the GPU is a column by itself, so that trees grown on one GPU can be asked about another.
+    No figure of the GPU is a column, so that trees fitted on one GPU can be used for another.
     """
-    whole = np.maximum(sum(parts.values()), 1e-12)
-    columns: Terms = {f"share {name}": seconds / whole for name, seconds in parts.items()}
+    total = np.maximum(sum(parts.values()), 1e-12)
+    columns: Terms = {f"share {name}": seconds / total for name, seconds in parts.items()}
     columns |= {
         "batch": shapes.batch,
         "channels in": shapes.channels_in,

@@ -1,16 +1,16 @@
-"""Time of a single layer on a GPU where other layers were measured.
+"""The time of a single layer on a GPU on which other layers were measured.
 
     t = max( 0.6 · FLOPs/peak,  (Σ_j c_j · term_j) · exp(r) )
 
 The sum is physical (`layer_terms.py`; c ≥ 0, by least squares on the relative error with Huber weights); r is learned
-by boosted trees on log(measured / physical) and clipped to ±0.7, so that no answer leaves physics by more than a factor
-of two. Measured convolutions go down to 0.68 of the time of their direct FLOPs (Winograd): hence 0.6.
+by boosted trees on log(measured / physical) and clipped to ±0.7, so that no answer differs from physics by more than a
+factor of two. Measured convolutions take down to 0.68 of the time of their direct FLOPs (Winograd): hence 0.6.
 
-It is learned twice. First for each GPU alone. Then, for convolutions, once more with what the models of the *other*
-GPUs would say of the layer as further columns: they have seen other shapes, and libraries choose alike on many GPUs.
+It is learned twice: first for each GPU alone, then, for convolutions, with the predictions of the models of the *other*
+GPUs as further columns. They have seen other shapes, and libraries choose the same algorithms on many GPUs.
 
-Intervals: layers of one GPU are exchangeable, so a fifth of them, kept out of a fit with half of the trees, gives the
-quantile of |log error|, apart for forward and training and for how much of the time is the host's (small layers are
+Intervals: layers of one GPU are exchangeable, so a fifth of them, left out of a fit with half of the trees, gives the
+quantile of |log error|, separately for forward and training and for the host's share of the time (small layers are
 noisier). Limits: the GPUs, kinds and dtypes that were measured; `unseen_layers.py` is for others.
 """
 
@@ -32,19 +32,19 @@ Key = tuple[str, Literal["convolution", "dense"], str]
 """GPU, kind, dtype."""
 
 BOUND = 0.6
-FARTHEST = 0.7
+MAX_CORRECTION = 0.7
 HUBER = 0.1
 ALONE = TreeSettings(trees=250)
 INFORMED = TreeSettings(trees=500, learning_rate=0.08)
-ADVISED = ("convolution",)
-"""Kinds that have a second round. Dense layers gained nothing by it: what is left of them is noise."""
+KINDS_WITH_SECOND_ROUND = ("convolution",)
+"""Kinds that have a second round. Dense layers gained nothing by it: their residual is noise."""
 HELD_OUT_OF = 5
 CONFIDENCE = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerModel:
-    """c and r of one GPU by itself; c by the names of the terms, those that are zero left out."""
+    """c and r of one GPU alone; c by the names of the terms, without those that are zero."""
 
     gpu: str
     kind: Literal["convolution", "dense"]
@@ -53,13 +53,13 @@ class LayerModel:
     trees: Trees
 
     def parts(self, shapes: Shapes, figures: Figures) -> dict[str, Array]:
-        """The physical seconds by what they are spent on, on a GPU of these figures; the host's under `host`."""
+        """The physical seconds by part of the work, on a GPU with these figures; those of the host under `host`."""
         return parts_of(layer_terms(shapes, figures), self.coefficients)
 
     def correction(self, shapes: Shapes, figures: Figures, parts: Mapping[str, Array]) -> Array:
-        """r, given the parts that the physical time is made of."""
+        """r, given the parts of the physical time."""
         learned = self.trees.predict(layer_columns(shapes, figures, parts))
-        return np.clip(learned, -FARTHEST, FARTHEST)
+        return np.clip(learned, -MAX_CORRECTION, MAX_CORRECTION)
 
     def log_seconds(self, shapes: Shapes, figures: Figures) -> Array:
         parts = self.parts(shapes, figures)
@@ -68,7 +68,7 @@ class LayerModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InformedModel:
-    """r of one GPU with what other GPUs say as columns, and the factor of the interval by `_cells`."""
+    """r of one GPU with the predictions of other GPUs as columns, and the factor of the interval by `_cells`."""
 
     alone: LayerModel
     trees: Trees
@@ -77,7 +77,7 @@ class InformedModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayersFit:
-    """What was learned of every GPU, kind and dtype."""
+    """The models of every GPU, kind and dtype."""
 
     models: tuple[InformedModel, ...]
 
@@ -85,9 +85,9 @@ class LayersFit:
         return next((m for m in self.models if (m.alone.gpu, m.alone.kind, m.alone.dtype) == key), None)
 
     def predict(self, rows: Sequence[MeasuredLayer], gpus: Mapping[str, Gpu]) -> tuple[Array, Array, Array]:
-        """Seconds of every row with the low and high end of its 90 % interval; NaN where nothing was learned.
+        """Seconds of every row with the ends of its 90% interval; NaN where there is no model.
 
-        The seconds in the rows are not looked at.
+        The seconds in the rows are not used.
         """
         answers = np.full((3, len(rows)), np.nan)
         for key, places in by_key(rows).items():
@@ -98,10 +98,10 @@ class LayersFit:
 
     def _predict(self, own: InformedModel, shapes: Shapes, gpus: Mapping[str, Gpu]) -> Array:
         gpu = gpus[own.alone.gpu]
-        alike = _advisers(own.alone, [m.alone for m in self.models])
-        columns, base = _informed_columns(own.alone, alike, shapes, gpus)
-        r = np.clip(own.trees.predict(columns), -FARTHEST, FARTHEST)
-        seconds = np.maximum(np.exp(base + r), least_seconds(shapes, gpu, own.alone.dtype))
+        others = _advisers(own.alone, [m.alone for m in self.models])
+        columns, base = _informed_columns(own.alone, others, shapes, gpus)
+        r = np.clip(own.trees.predict(columns), -MAX_CORRECTION, MAX_CORRECTION)
+        seconds = np.maximum(np.exp(base + r), min_seconds(shapes, gpu, own.alone.dtype))
         factor = np.asarray(own.factors)[_cells(shapes, columns["share host"])]
         return np.array([seconds, seconds / factor, seconds * factor])
 
@@ -113,7 +113,7 @@ def fit_layers(
     alone: TreeSettings = ALONE,
     informed: TreeSettings = INFORMED,
 ) -> LayersFit:
-    """Both rounds, for every GPU of `gpus` that the rows name; rows of other GPUs are passed over."""
+    """Both rounds, for every GPU of `gpus` in the rows; rows of other GPUs are ignored."""
     return inform_layers(rows, gpus, fit_alone(rows, gpus, settings=alone), settings=informed)
 
 
@@ -146,23 +146,23 @@ def inform_layers(
 
 
 def by_key(rows: Sequence[MeasuredLayer]) -> dict[Key, list[int]]:
-    """The places of the rows of each GPU, kind and dtype."""
+    """The indices of the rows of each GPU, kind and dtype."""
     keys: dict[Key, list[int]] = defaultdict(list)
     for place, row in enumerate(rows):
         keys[(row.gpu, row.kind, row.dtype)].append(place)
     return dict(keys)
 
 
-def least_seconds(shapes: Shapes, gpu: Gpu, dtype: str) -> Array:
-    """What the arithmetic takes at least, at nominal peak."""
+def min_seconds(shapes: Shapes, gpu: Gpu, dtype: str) -> Array:
+    """The lower bound of the time of the arithmetic, at nominal peak."""
     computed = shapes.flops * (1 + 2 * shapes.trained) / gpu.peak_flops_per_second(dtype)
     return np.asarray(BOUND * computed)
 
 
 def parts_of(terms: Mapping[str, Array], coefficients: Mapping[str, float]) -> dict[str, Array]:
-    """c_j · term_j, added up by the host, the three products, the optimiser and other passes over memory."""
-    nothing = np.zeros_like(next(iter(terms.values())))
-    parts = dict.fromkeys((HOST, "forward", "data", "weight", "optimizer", "passes"), nothing)
+    """c_j · term_j, summed for the host, the three products, the optimiser and other passes over memory."""
+    zero = np.zeros_like(next(iter(terms.values())))
+    parts = dict.fromkeys((HOST, "forward", "data", "weight", "optimizer", "passes"), zero)
     for name, coefficient in coefficients.items():
         first, _, rest = name.partition(" ")
         part = rest.split()[0] if first in ("product", "convolved") else first
@@ -177,7 +177,7 @@ def fit_physics(terms: Mapping[str, Array], seconds: Array) -> dict[str, float]:
 
     names = [name for name, term in terms.items() if np.any(term > 0)]
     relative = np.stack([terms[name] / seconds for name in names], axis=1)
-    # A column in its own unit keeps the solver's tolerance meaningful.
+    # Columns of similar size keep the solver's tolerance meaningful.
     scale = np.sqrt(np.mean(relative**2, axis=0))
     weight = np.ones(len(seconds))
     for _ in range(3):
@@ -200,48 +200,48 @@ def _fit_alone(key: Key, rows: Sequence[MeasuredLayer], gpu: Gpu, settings: Tree
 
 
 def _robust(settings: TreeSettings, kind: str) -> TreeSettings:
-    """Dense layers are short and their times jump with the host: trees follow the middle, not the mean."""
+    """Dense layers are short and their times jump with the host, so trees predict the median instead of the mean."""
     return replace(settings, loss="absolute_error", min_leaf_rows=20) if kind == "dense" else settings
 
 
 def _clipped(r: Array) -> Array:
-    return np.clip(r, -FARTHEST, FARTHEST)
+    return np.clip(r, -MAX_CORRECTION, MAX_CORRECTION)
 
 
 def _advisers(model: LayerModel, models: Sequence[LayerModel]) -> list[LayerModel]:
     own = (model.gpu, model.dtype)
-    return [m for m in models if m.kind == model.kind in ADVISED and (m.gpu, m.dtype) != own]
+    return [m for m in models if m.kind == model.kind in KINDS_WITH_SECOND_ROUND and (m.gpu, m.dtype) != own]
 
 
 def _informed_columns(
-    model: LayerModel, alike: Sequence[LayerModel], shapes: Shapes, gpus: Mapping[str, Gpu]
+    model: LayerModel, others: Sequence[LayerModel], shapes: Shapes, gpus: Mapping[str, Gpu]
 ) -> tuple[dict[str, Array], Array]:
-    """The columns of the model with `from <gpu>` of each other one, relative to the physical log seconds, and those."""
+    """The columns with the predictions of other GPUs, relative to the physical log seconds, and these log seconds."""
     figures = figures_of(gpus[model.gpu], model.dtype)
     parts = model.parts(shapes, figures)
     base = np.log(sum(parts.values()))
     columns = layer_columns(shapes, figures, parts)
-    said = []
-    for other in alike:
-        said.append(other.log_seconds(shapes, figures_of(gpus[other.gpu], other.dtype)) - base)
-        columns[f"from {other.gpu} {other.dtype}"] = said[-1]
-    if said:
-        columns["from all"] = np.mean(said, axis=0)
+    predictions = []
+    for other in others:
+        predictions.append(other.log_seconds(shapes, figures_of(gpus[other.gpu], other.dtype)) - base)
+        columns[f"from {other.gpu} {other.dtype}"] = predictions[-1]
+    if predictions:
+        columns["from all"] = np.mean(predictions, axis=0)
     return columns, np.asarray(base)
 
 
 def _fit_informed(
     model: LayerModel,
-    alike: Sequence[LayerModel],
+    others: Sequence[LayerModel],
     rows: Sequence[MeasuredLayer],
     gpus: Mapping[str, Gpu],
     settings: TreeSettings,
 ) -> InformedModel:
     shapes = shapes_of(rows)
-    columns, base = _informed_columns(model, alike, shapes, gpus)
+    columns, base = _informed_columns(model, others, shapes, gpus)
     r = np.log(np.array([row.seconds for row in rows])) - base
     settings = _robust(settings, model.kind)
-    trees = fit_trees(columns, _clipped(r), settings) if alike else model.trees
+    trees = fit_trees(columns, _clipped(r), settings) if others else model.trees
     factors = _factors(columns, r, _cells(shapes, columns["share host"]), settings)
     return InformedModel(alone=model, trees=trees, factors=factors)
 
@@ -250,22 +250,24 @@ CELLS = 6
 
 
 def _cells(shapes: Shapes, host_share: Array) -> NDArray[np.intp]:
-    """Forward or training, times whether the host has under a tenth, under half or most of the time."""
+    """The cell of a layer: forward or training, and a host share below 10%, below half or above."""
     return (3 * shapes.trained + (host_share > 0.1) + (host_share > 0.5)).astype(np.intp)
 
 
-def _factors(columns: Mapping[str, Array], r: Array, cells: NDArray[np.intp], settings: TreeSettings) -> tuple[float, ...]:
-    """The conformal factor of every cell; one with few held-out rows takes that of all.
+def _factors(
+    columns: Mapping[str, Array], r: Array, cells: NDArray[np.intp], settings: TreeSettings
+) -> tuple[float, ...]:
+    """The conformal factor of every cell; a cell with few held-out rows has that of all.
 
-    Fewer than ten rows cannot be split: then it is as far as the correction may go.
+    Fewer than ten rows cannot be split: then the factor is that of the largest correction.
     """
     if len(r) < 2 * HELD_OUT_OF:
-        return (float(np.exp(FARTHEST)),) * CELLS
+        return (float(np.exp(MAX_CORRECTION)),) * CELLS
     held_out = np.arange(len(r)) % HELD_OUT_OF == 0
-    kept = {name: column[~held_out] for name, column in columns.items()}
-    trees = fit_trees(kept, _clipped(r[~held_out]), replace(settings, trees=settings.trees // 2))
-    asked = {name: column[held_out] for name, column in columns.items()}
-    error = np.abs(r[held_out] - _clipped(trees.predict(asked)))
+    fitted = {name: column[~held_out] for name, column in columns.items()}
+    trees = fit_trees(fitted, _clipped(r[~held_out]), replace(settings, trees=settings.trees // 2))
+    queried = {name: column[held_out] for name, column in columns.items()}
+    error = np.abs(r[held_out] - _clipped(trees.predict(queried)))
     cell = cells[held_out]
     return tuple(
         float(np.exp(_quantile(error[cell == each] if np.sum(cell == each) >= 40 else error))) for each in range(CELLS)
@@ -273,6 +275,6 @@ def _factors(columns: Mapping[str, Array], r: Array, cells: NDArray[np.intp], se
 
 
 def _quantile(errors: Array) -> float:
-    """With the correction for a finite sample: the ⌈(n + 1)·confidence⌉-th smallest."""
+    """The conformal quantile, with the finite-sample correction: the ⌈(n + 1)·confidence⌉-th smallest."""
     place = min(int(np.ceil((len(errors) + 1) * CONFIDENCE)), len(errors)) - 1
     return float(np.sort(errors)[place])

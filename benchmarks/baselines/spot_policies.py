@@ -1,21 +1,21 @@
-"""When to be on spot, when on demand, and when to wait, so that a training ends in time and costs little.
+"""Policies that choose between spot, on demand and waiting so that a training meets its deadline at a low cost.
 
-A policy is one function of the moment: SpotState → "spot", "on demand" or "wait". All but `spot_only` keep one
-invariant, as long as on demand can be had: at every moment, going over to on demand ends before the deadline D,
+A policy is a function of the current state: SpotState → "spot", "on demand" or "wait". All but `spot_only` maintain one
+invariant, as long as on-demand machines are available: at every moment, a change to on demand ends before the deadline,
 
     t + R + w + u ≤ D
 
-with R a start, w the work left and u what is done but not saved, which a loss would take. The state is looked at every
-Δ seconds, so spot or waiting is safe if it holds at t + Δ. What D cannot allow from the beginning begins on demand.
+with R a start, w the remaining work and u unsaved work, which a loss would discard. Decisions are made every Δ seconds,
+so spot or waiting is safe if the invariant holds at t + Δ. A deadline that is too short begins on demand.
 
     on demand only     to the end
-    spot only          waits where there is none, and may be late
-    reserve            spot while a share of the first slack is left; with none reserved, `greedy`: until the last safe
+    spot only          waits while no spot machine is available, and may be late
+    reserve            spot while a share of the initial slack is left; with no reserve, `greedy`: until the last safe
                        moment, then on demand to the end
-    uniform progress   on demand whenever the work done is behind the straight line from 0 to D and no spot can be had,
-                       and then until it is 2·R ahead; spot whenever one can be had (Wu et al., "Can't Be Late:
-                       Optimizing Spot Instance Savings under Deadlines", NSDI 2024)
-    guarded            what another asks for, here the action of least expected cost, unless it is not safe
+    uniform progress   on demand whenever the work done is behind the straight line from 0 to D and no spot machine is
+                       available, and then until it is 2·R ahead; spot whenever one is available (Wu et al., "Can't Be
+                       Late: Optimizing Spot Instance Savings under Deadlines", NSDI 2024)
+    guarded            the action of another policy, here that of least expected cost, unless it is not safe
 """
 
 from collections.abc import Callable
@@ -38,12 +38,12 @@ def greedy(training: SpotTraining) -> Policy:
 
 
 def reserve(training: SpotTraining, *, share: float) -> Policy:
-    """Goes over when less than `share` of the slack of the beginning is left; 0.2 is a usual rule of thumb."""
-    kept = share * max(0.0, training.slack_seconds)
+    """Changes to on demand when less than `share` of the initial slack is left; 0.2 is a common rule of thumb."""
+    reserved = share * max(0.0, training.slack_seconds)
 
     def decide(state: SpotState) -> Action:
-        if state.running == "on demand" or not is_safe(training, state, kept):
-            return _in_a_hurry(training, state)
+        if state.running == "on demand" or not is_safe(training, state, reserved):
+            return _finish_in_time(training, state)
         return "spot" if state.available else "wait"
 
     return decide
@@ -55,39 +55,41 @@ def uniform_progress(training: SpotTraining) -> Policy:
 
     def decide(state: SpotState) -> Action:
         if not is_safe(training, state):
-            return _in_a_hurry(training, state)
+            return _finish_in_time(training, state)
         if state.available:
             return "spot"
         done = training.work_seconds - state.left_seconds
-        wanted = pace * (state.seconds + (ahead if state.running == "on demand" else 0.0))
-        return "on demand" if done < wanted else "wait"
+        required = pace * (state.seconds + (ahead if state.running == "on demand" else 0.0))
+        return "on demand" if done < required else "wait"
 
     return decide
 
 
-def guarded(training: SpotTraining, wish: Policy) -> Policy:
+def guarded(training: SpotTraining, policy: Policy) -> Policy:
+    """The action of `policy` while it is safe, then on demand."""
+
     def decide(state: SpotState) -> Action:
         if not is_safe(training, state):
-            return _in_a_hurry(training, state)
-        asked = wish(state)
-        return "wait" if asked == "spot" and not state.available else asked
+            return _finish_in_time(training, state)
+        action = policy(state)
+        return "wait" if action == "spot" and not state.available else action
 
     return decide
 
 
-def is_safe(training: SpotTraining, state: SpotState, kept: float = 0.0) -> bool:
-    """Whether another moment on spot, or waiting, still leaves time to finish on demand, and `kept` seconds more."""
-    return slack(training, state) - kept >= training.decide_every_seconds
+def is_safe(training: SpotTraining, state: SpotState, reserved: float = 0.0) -> bool:
+    """True if on demand still finishes in time after one more decision interval, with `reserved` seconds to spare."""
+    return slack(training, state) - reserved >= training.decide_every_seconds
 
 
 def slack(training: SpotTraining, state: SpotState) -> float:
-    """Seconds for which one need not be on demand yet, everything unsaved being lost."""
+    """Seconds until on demand must begin, if all unsaved work is lost."""
     needed = training.start_seconds + state.left_seconds + state.unsaved_seconds
     return training.deadline_seconds - state.seconds - needed
 
 
-def _in_a_hurry(training: SpotTraining, state: SpotState) -> Action:
-    """On demand; but where that is too late already, stay with a spot machine that may still make it."""
+def _finish_in_time(training: SpotTraining, state: SpotState) -> Action:
+    """On demand; or the running spot machine, where on demand would be too late and spot may still be in time."""
     if state.running == "spot" and state.available:
         on_demand = state.seconds + training.start_seconds + state.left_seconds
         as_is = state.seconds + state.starting_seconds + state.left_seconds

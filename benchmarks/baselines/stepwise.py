@@ -1,17 +1,17 @@
-"""The end-to-end regression of Gianniti, Zhang and Ardagna (CLOSER 2019): the baseline on whole programs.
+"""The end-to-end regression of Gianniti, Zhang and Ardagna (CLOSER 2019): a baseline for complete programs.
 
     seconds = β0 + Σ_t β_t · term_t
 
 A term is a column (iterations, batch size, GFLOP/s, GPUs, threads, …), its inverse, or the product of two of those
-from different columns, so that batch/GFLOP/s is one. Which terms stay is decided as Draper and Smith do it (Applied
-Regression Analysis, stepwise): the term with the largest partial F enters if that F is significant at `enter`; then
-any term whose F has become insignificant at `remove` leaves; until neither happens.
+from different columns, so that batch/GFLOP/s is one. Terms are selected stepwise (Draper and Smith, Applied Regression
+Analysis): the term with the largest partial F enters if that F is significant at `enter`; then any term whose F has
+become insignificant at `remove` leaves; until neither happens.
 
     F = (RSS without the term − RSS with it) / (RSS with it / (n − terms − 1))
 
-Limits: ordinary least squares on seconds, so long rows rule and short ones may come out negative (they are raised to a
-tenth of the shortest measured one). The documents fit each network and framework by itself; a column that never
-changes tells nothing and is dropped. Nothing keeps it physical outside of the rows it was fitted to.
+Limits: ordinary least squares on seconds, so long rows dominate and short ones may be predicted negative (they are
+raised to a tenth of the shortest measured one). The documents fit each network and framework separately; a constant
+column is dropped. Nothing keeps it physical outside the rows it was fitted to.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ Array = NDArray[np.float64]
 Columns = Mapping[str, Sequence[float]]
 Powers = tuple[tuple[str, int], ...]
 
-# A term that the chosen ones explain but for this share of its variance adds rounding and no information.
+# A term with a smaller share of variance that the chosen terms do not explain adds only rounding errors.
 TOLERANCE = 1e-7
 
 
@@ -46,19 +46,19 @@ class Term:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepwiseFit:
-    """β0, the terms that stayed, and the time below which no answer falls."""
+    """β0, the selected terms, and the lower bound of every answer."""
 
     intercept: float
     terms: tuple[Term, ...]
-    least_seconds: float
+    min_seconds: float
 
     def predict(self, columns: Columns) -> Array:
-        """Seconds of every row; `columns` must have those that the terms name."""
+        """Seconds of every row; `columns` must contain those of the terms."""
         rows = len(next(iter(columns.values())))
         seconds = np.full(rows, self.intercept)
         for term in self.terms:
             seconds += term.values(columns)
-        return np.asarray(np.maximum(seconds, self.least_seconds))
+        return np.asarray(np.maximum(seconds, self.min_seconds))
 
 
 def fit_stepwise(
@@ -72,26 +72,26 @@ def fit_stepwise(
 ) -> StepwiseFit:
     """Terms and coefficients for `seconds`; `enter` and `remove` are levels of significance, enter ≤ remove.
 
-    Two rows or fewer have nothing to choose from: the answer is their mean.
+    With two rows or fewer the answer is their mean.
     """
     if not 0 < enter <= remove < 1:
         raise ValueError(f"need 0 < enter ≤ remove < 1, got {enter} and {remove}")
     y = np.asarray(seconds, dtype=np.float64)
     if not y.size or any(len(values) != y.size for values in columns.values()):
-        raise ValueError("every column needs one value a row, and there must be rows")
+        raise ValueError("every column needs one value per row, and there must be rows")
     powers = _candidates(columns, inverse=inverse, cross=cross)
     raw = np.array([_product(each, columns) for each in powers]).reshape(len(powers), y.size)
     mean, scale = raw.mean(axis=1), raw.std(axis=1)
-    told = scale > 1e-12 * np.maximum(np.abs(mean), 1e-300)
-    powers = [each for each, told_here in zip(powers, told, strict=True) if told_here]
-    mean, scale = mean[told], scale[told]
-    x = (raw[told] - mean[:, None]) / scale[:, None]
+    varies = scale > 1e-12 * np.maximum(np.abs(mean), 1e-300)
+    powers = [each for each, each_varies in zip(powers, varies, strict=True) if each_varies]
+    mean, scale = mean[varies], scale[varies]
+    x = (raw[varies] - mean[:, None]) / scale[:, None]
     chosen = _select(x @ x.T, x @ (y - y.mean()), float(np.sum((y - y.mean()) ** 2)), y.size, enter, remove)
     beta = np.linalg.lstsq(x[chosen].T, y - y.mean(), rcond=None)[0] / scale[chosen] if chosen else np.zeros(0)
     return StepwiseFit(
         intercept=float(y.mean() - beta @ mean[chosen]) if chosen else float(y.mean()),
         terms=tuple(Term(powers=powers[t], coefficient=float(b)) for t, b in zip(chosen, beta, strict=True)),
-        least_seconds=float(y.min()) / 10,
+        min_seconds=float(y.min()) / 10,
     )
 
 
@@ -115,7 +115,7 @@ def _product(powers: Powers, columns: Columns) -> Array:
 
 
 def _select(gram: Array, moments: Array, total: float, rows: int, enter: float, remove: float) -> list[int]:
-    """Draper and Smith's rounds on XᵀX, Xᵀy and yᵀy of standardised columns."""
+    """Indices of the selected terms, from XᵀX, Xᵀy and yᵀy of standardised columns."""
     chosen: list[int] = []
     for _ in range(4 * len(moments)):
         free = rows - len(chosen) - 2
@@ -127,12 +127,12 @@ def _select(gram: Array, moments: Array, total: float, rows: int, enter: float, 
         if gains[best] <= 1e-12 * total or gains[best] < _critical(free, enter) * left / free:
             break
         chosen.append(best)
-        chosen = _without_idle(gram, moments, total, chosen, rows, remove)
+        chosen = _without_insignificant(gram, moments, total, chosen, rows, remove)
     return chosen
 
 
 def _gains(gram: Array, moments: Array, chosen: list[int]) -> Array:
-    """By how much each term would lower the residual sum of squares; nothing for those that are in or collinear."""
+    """The reduction of the residual sum of squares by each term; zero for selected and for collinear terms."""
     if not len(moments):
         return np.zeros(1)
     if not chosen:
@@ -152,8 +152,10 @@ def _rss(gram: Array, moments: Array, total: float, chosen: list[int]) -> float:
     return max(total - float(moments[chosen] @ beta), 0.0)
 
 
-def _without_idle(gram: Array, moments: Array, total: float, chosen: list[int], rows: int, remove: float) -> list[int]:
-    """Drop the weakest term while its F is insignificant."""
+def _without_insignificant(
+    gram: Array, moments: Array, total: float, chosen: list[int], rows: int, remove: float
+) -> list[int]:
+    """The selected terms without those whose F is insignificant."""
     while len(chosen) > 1:
         with_all = _rss(gram, moments, total, chosen)
         free = rows - len(chosen) - 1
@@ -166,14 +168,14 @@ def _without_idle(gram: Array, moments: Array, total: float, chosen: list[int], 
 
 
 def _critical(free: int, level: float) -> float:
-    """The F of one term that chance exceeds with probability `level`."""
+    """The critical value of F of one term at a level of significance."""
     return float(fdtri(1, free, 1 - level))
 
 
 def end_to_end_columns(rows: Sequence[MeasuredIteration], gpus: Mapping[str, Gpu]) -> dict[str, list[float]]:
-    """What the documents regress on, as far as a table tells it: batch size, GFLOP/s in the row's dtype, GPUs, nodes.
+    """The columns of the documents that the tables have: batch size, GFLOP/s in the row's dtype, GPUs, nodes.
 
-    `gpus` maps the names in the rows. Where every row has its operations, their work comes too (`gflop`, `gbyte`), so
+    `gpus` maps the names in the rows. Where every row has its operations, their work is added (`gflop`, `gbyte`), so
     that several programs can share a regression; without them fit one program at a time, as the documents do.
     """
     columns = {
@@ -191,10 +193,10 @@ def end_to_end_columns(rows: Sequence[MeasuredIteration], gpus: Mapping[str, Gpu
 def end_to_end_seconds(
     known: Sequence[MeasuredIteration], asked: Sequence[MeasuredIteration], gpus: Mapping[str, Gpu]
 ) -> Array:
-    """The baseline in one line: fitted to `known`, answered for `asked`; the times of the latter are not looked at.
+    """The baseline fitted to `known` and evaluated for `asked`, whose times are not used.
 
-    One regression a program (as the documents, one a network). A program that `known` lacks is answered by one
-    regression over all of them if every row has its operations, and by NaN if not.
+    There is one regression per program (per network in the documents). A program that is not in `known` is predicted by
+    one regression over all programs if every row has its operations, and has NaN otherwise.
     """
     seconds = np.full(len(asked), np.nan)
     if known and all(row.operations for row in [*known, *asked]):

@@ -49,10 +49,12 @@ class Trees:
 
 
 def fit_trees(columns: Columns, target: Array, settings: TreeSettings) -> Trees:
-    """Trees that predict `target` from the columns; the same rows always give the same trees."""
-    from sklearn.ensemble import (  # type: ignore[import-untyped] # scikit-learn has no types
-        HistGradientBoostingRegressor,
-    )
+    """Trees that predict `target` from the columns; the same rows always give the same trees.
+
+    One thread is used: rows are few, and on a busy machine threads mostly wait for each other.
+    """
+    from sklearn.ensemble import HistGradientBoostingRegressor  # type: ignore[import-untyped] # it has no types
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped] # it has no types
 
     regressor: Regressor = HistGradientBoostingRegressor(
         loss=settings.loss,
@@ -66,7 +68,8 @@ def fit_trees(columns: Columns, target: Array, settings: TreeSettings) -> Trees:
         early_stopping=False,
         random_state=0,
     )
-    regressor.fit(_matrix(list(columns.values())), target)
+    with threadpool_limits(limits=1):
+        regressor.fit(_matrix(list(columns.values())), target)
     return Trees(columns=tuple(columns), regressor=regressor)
 
 

@@ -1,11 +1,11 @@
-"""How well epochs are foretold: from the beginning of a curve, and at another batch size.
+"""The accuracy of predicted epochs: from the beginning of a curve, and at another batch size.
 
     python -m benchmarks.epochs --data DIR [--small FILE] [--json]
 
-DIR holds public measurements: `data_parallel_t4/` (28 whole curves of four programs at six to eight batch sizes, with
-the noise of the gradient) and `epochs_to_target/` (epochs to a fixed quality by batch size). FILE is what `python -m
-benchmarks.epochs.small_programs FILE` trains on this machine: four small programs under seven schedules, and at seven
-batch sizes. Errors are mean absolute percentages; "all" counts every program alike.
+DIR has public measurements: `data_parallel_t4/` (28 complete curves of four programs at six to eight batch sizes, with
+the gradient noise) and `epochs_to_target/` (epochs to a fixed quality by batch size). FILE is the output of `python -m
+benchmarks.epochs.small_programs FILE`: four small programs under seven schedules, and at seven batch sizes. Errors are
+mean absolute percentages; "all" is the mean over programs.
 """
 
 import argparse
@@ -22,6 +22,7 @@ from trainfare.estimator.epochs.convergence import FORMS
 from trainfare.estimator.epochs.stabilisation import patience_epoch
 from trainfare.model.epochs import EpochsAnswer
 from trainfare.model.stability import stabilisation_point
+from trainfare.units import format_percent
 
 PUBLISHED = "104–276 (Sanghvi, two predictions by Optimus)"
 Table = list[dict[str, Any]]
@@ -34,7 +35,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     if not (options.data / "data_parallel_t4").is_dir():
-        parser.error(f"{options.data} does not hold data_parallel_t4/")
+        parser.error(f"{options.data} has no folder data_parallel_t4")
     runs = list(public_runs(options.data / "data_parallel_t4"))
     small = list(small_runs(options.small)) if options.small else []
     schedules = [run for run in small if " " not in run.program]
@@ -42,7 +43,7 @@ def main() -> None:
     references = reference_points(options.data / "epochs_to_target" / "reference_points.csv")
     public = {**sets, **references}
     tables = {
-        "stabilisation: coefficient of variation over the runs of a program, %": stabilisation(runs),
+        "stabilisation: coefficient of variation over the runs of a program, in %": stabilisation(runs),
         f"epochs_from_curve, error in %; published: {PUBLISHED}": curves(runs),
         "epochs_other_batch, error in %": batches(sets, public),
         "epochs_other_batch on reference points of MLPerf, error in %": batches(references, public),
@@ -70,13 +71,13 @@ def stabilisation(runs: Iterable[Run]) -> Table:
     for run in runs:
         by_program[run.program].append(run)
     table = []
-    for program, alike in by_program.items():
+    for program, own in by_program.items():
         points = {
-            "settled": [run.settled for run in alike],
-            "patience 5": [patience_epoch(run.values, higher=run.higher) or len(run.values) for run in alike],
-            "Malta 2019": [(stabilisation_point(run.values, 5) or 0) + 1 for run in alike],
+            "settled": [run.settled for run in own],
+            "patience 5": [patience_epoch(run.values, higher=run.higher) or len(run.values) for run in own],
+            "Malta 2019": [(stabilisation_point(run.values, 5) or 0) + 1 for run in own],
         }
-        row: dict[str, Any] = {"program": program, "runs": len(alike)}
+        row: dict[str, Any] = {"program": program, "runs": len(own)}
         row |= {name: 100 * pstdev(epochs) / fmean(epochs) for name, epochs in points.items()}
         table.append(
             row | {"settles in epoch": fmean(points["settled"]), "patience stops in": fmean(points["patience 5"])}
@@ -88,7 +89,7 @@ def curves(runs: Sequence[Run], others: Sequence[Run] | None = None) -> Table:
     table = []
     for seen in from_curve.SEEN:
         found = list(from_curve.rows(runs, seen, others))
-        name = f"{seen:.0%}".replace("%", " %")
+        name = format_percent(seen)
         part = [
             {"seen": name, "program": program, **_of_curves([row for row in found if row.program == program])}
             for program in dict.fromkeys(row.program for row in found)
@@ -98,30 +99,30 @@ def curves(runs: Sequence[Run], others: Sequence[Run] | None = None) -> Table:
 
 
 def _of_curves(rows: Sequence[from_curve.Row]) -> dict[str, Any]:
-    """Of one program; a row that is refused counts in no mean."""
-    told = [row for row in rows if not row.ours.refused]
+    """The mean errors of one program; refused rows count in no mean."""
+    answered = [row for row in rows if not row.ours.refused]
     by_curve = [row for row in rows if not row.curve.refused]
     return {
         **{form: _mean(_error(row.forms[form], row.truth) for row in rows) for form in FORMS},
         "constant": _mean(_error(row.constant, row.truth) for row in rows),
         "curve": _mean(_error(row.curve.value, row.truth) for row in by_curve),
-        "ours": _mean(_error(row.ours.value, row.truth) for row in told),
+        "ours": _mean(_error(row.ours.value, row.truth) for row in answered),
         "curve inside": _mean(_inside(row.curve, row.truth) for row in by_curve),
-        "ours inside": _mean(_inside(row.ours, row.truth) for row in told),
-        "hi/lo": _mean((row.ours.high or 1) / (row.ours.low or 1) for row in told),
-        "refused": len(rows) - len(told),
+        "ours inside": _mean(_inside(row.ours, row.truth) for row in answered),
+        "high/low": _mean((row.ours.high or 1) / (row.ours.low or 1) for row in answered),
+        "refused": len(rows) - len(answered),
     }
 
 
 def batches(sets: Mapping[str, BySize], public: Mapping[str, BySize]) -> Table:
     table = []
-    posterior_means = other_batch.beliefs(sets, public)
+    priors = other_batch.fit_priors(sets, public)
     for count in (1, 2, 3):
-        found = {program: other_batch.everywhere(of, count, posterior_means[program]) for program, of in sets.items()}
+        found = {program: other_batch.rows_at_any_distance(of, count, priors[program]) for program, of in sets.items()}
         for _, distance in other_batch.BUCKETS:
             part = []
-            for program, every in found.items():
-                near = [row for row in every if row.distance == distance]
+            for program, all_rows in found.items():
+                near = [row for row in all_rows if row.distance == distance]
                 if near:
                     part.append({"known": count, "distance": distance, "program": program, **_of_batches(near)})
             if part:
@@ -136,7 +137,7 @@ def _of_batches(rows: Sequence[other_batch.Row]) -> dict[str, Any]:
         "least squares": _mean(_error(row.least_squares, row.truth) for row in rows),
         "ours": _mean(_error(row.by_epochs.value, row.truth) for row in rows),
         "inside": _mean(_inside(row.by_epochs, row.truth) for row in rows),
-        "hi/lo": _mean((row.by_epochs.high or 1) / (row.by_epochs.low or 1) for row in rows),
+        "high/low": _mean((row.by_epochs.high or 1) / (row.by_epochs.low or 1) for row in rows),
     }
     if any(row.by_noise is not row.by_epochs for row in rows):
         found["with noise"] = _mean(_error(row.by_noise.value, row.truth) for row in rows)

@@ -1,4 +1,4 @@
-"""Curves and known epochs, as others measured them."""
+"""Curves and known epochs from public measurements."""
 
 import csv
 import json
@@ -10,18 +10,18 @@ from math import cos, isfinite, pi
 from pathlib import Path
 
 from trainfare.estimator.epochs.by_batch import KnownEpochs
-from trainfare.estimator.epochs.stabilisation import running_median, settled_epoch, median_window
+from trainfare.estimator.epochs.stabilisation import median_window, running_median, settled_epoch
 
 FIRST_BATCH = {"cifar10": 128, "imagenet": 200, "ncf": 256, "yolov3": 8, "deepspeech2": 20, "bert": 12}
-"""At which the noise of the gradient is given, and one pass over the data is one epoch of the curve; of a program that
-is not listed, the smallest that was measured."""
+"""The batch size of the given gradient noise, at which one pass over the data is one epoch of the curve; for other
+programs the smallest measured batch size."""
 
 LOWER_IS_BETTER = ("yolov3", "deepspeech2")
 
-SAMPLES_FROM = 10_000
-"""No benchmark trains so many epochs: beyond, a table counts samples."""
-COUNTED_SAMPLES = 1_000_000
-"""What is resolution in samples is taken for epochs of so many."""
+MAX_EPOCHS = 10_000
+"""No benchmark trains more epochs: larger numbers in the table are samples."""
+EPOCH_SAMPLES = 1_000_000
+"""Samples of an epoch, for benchmarks that are counted in samples."""
 
 DATA_SET = {
     "maskrcnn": 117_266,  # images of COCO 2017 with boxes
@@ -31,12 +31,12 @@ DATA_SET = {
     "dlrm_dcnv2": 4_195_197_692,  # Criteo, 23 days
     "dlrm": 4_195_197_692,
 }
-"""Samples in one epoch, as MLPerf's rules of training name their data sets; of others it is not known."""
+"""Samples in one epoch by the data sets in MLPerf's training rules; unknown for other benchmarks."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A whole run of a program, epoch by epoch, with the plan of its learning rate."""
+    """A complete run of a program, epoch by epoch, with the plan of its learning rate."""
 
     program: str
     name: str
@@ -45,10 +45,10 @@ class Run:
     values: tuple[float, ...]
     plan: tuple[float, ...]
     passes: tuple[float, ...] = ()
-    """Over the data set, at the end of each epoch of the curve; AdaScale makes these more than one an epoch."""
+    """Passes over the data set at the end of each epoch of the curve; with AdaScale more than one per epoch."""
     noise: tuple[float, ...] = ()
     samples: int | None = None
-    """In one pass."""
+    """Samples in one pass."""
 
     @cached_property
     def settled(self) -> int:
@@ -66,7 +66,7 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class BySize:
-    """Known epochs of one program by batch size, and how many samples an epoch has."""
+    """Known epochs of one program by batch size, and the samples of an epoch."""
 
     known: tuple[KnownEpochs, ...]
     samples: int | None = None
@@ -84,7 +84,7 @@ def by_program(runs: Iterable[Run]) -> dict[str, BySize]:
 
 
 def public_runs(folder: Path) -> Iterator[Run]:
-    """`data_parallel_t4/<program>/validation-<batch>.csv`; the schedules as the programs' sources state them
+    """The runs of `data_parallel_t4/<program>/validation-<batch>.csv`, with the schedules of the programs' sources
     (petuum/adaptdl, osdi21-artifact). A run without a value in every epoch is left out."""
     programs = sorted({path.parent for path in folder.glob("*/validation-*.csv")})
     if not programs:
@@ -95,7 +95,7 @@ def public_runs(folder: Path) -> Iterator[Run]:
 
 def _runs_of(program: str, files: Sequence[Path]) -> Iterator[Run]:
     first = FIRST_BATCH.get(program, _batch_size(files[0]))
-    # Progress counts iterations of the first batch size, at whichever the program ran.
+    # Progress counts iterations of the first batch size, whatever the batch size of the run.
     smallest = next((lines for lines in map(_lines, files) if lines), None)
     if smallest is None:
         return
@@ -113,7 +113,7 @@ def _runs_of(program: str, files: Sequence[Path]) -> Iterator[Run]:
             values=values,
             plan=_plan(program, len(lines)),
             passes=tuple(float(line["iteration"]) * batch_size / one_pass for line in lines),
-            # Given at the first batch size; at a larger one the variance is smaller in proportion.
+            # The noise is given at the first batch size; at a larger one the variance is smaller in proportion.
             noise=tuple(
                 max(float(line["grad_var"]) / max(float(line["grad_sqr"]), 1e-30), 1e-9) * first / batch_size
                 for line in lines
@@ -123,23 +123,23 @@ def _runs_of(program: str, files: Sequence[Path]) -> Iterator[Run]:
 
 
 def _rises(values: Sequence[float]) -> bool:
-    """Of a metric that nobody describes: it is meant to go where it went."""
+    """The direction of an unknown metric: the one in which it went."""
     return values[-1] > values[0]
 
 
 def _plan(program: str, epochs: int) -> tuple[float, ...]:
-    """Relative to the highest rate; nothing where the program's source is not known."""
-    every = range(epochs)
+    """Learning rates relative to the highest; empty where the program's source is not known."""
+    numbers = range(epochs)
     if program == "cifar10":
-        return tuple(0.0133 ** (epoch / epochs) for epoch in every)
+        return tuple(0.0133 ** (epoch / epochs) for epoch in numbers)
     if program == "imagenet":
-        return tuple(0.1 ** (epoch // 30) for epoch in every)
+        return tuple(0.1 ** (epoch // 30) for epoch in numbers)
     if program == "ncf":
-        return tuple(0.2 ** ((epoch >= 4) + (epoch >= 7)) for epoch in every)
+        return tuple(0.2 ** ((epoch >= 4) + (epoch >= 7)) for epoch in numbers)
     if program == "deepspeech2":
-        return tuple(1.1**-epoch for epoch in every)
+        return tuple(1.1**-epoch for epoch in numbers)
     if program == "bert":
-        return tuple(1 - epoch / epochs for epoch in every)
+        return tuple(1 - epoch / epochs for epoch in numbers)
     if program == "yolov3":
         # A warm-up over two epochs, then half a cosine down to a hundredth.
         falling = (0.01 + 0.99 * (1 + cos(pi * epoch / max(1, epochs - 2))) / 2 for epoch in range(epochs - 2))
@@ -148,7 +148,7 @@ def _plan(program: str, epochs: int) -> tuple[float, ...]:
 
 
 def small_runs(path: Path) -> Iterator[Run]:
-    """What `python -m benchmarks.epochs.small_programs` wrote."""
+    """The runs in the output of `python -m benchmarks.epochs.small_programs`."""
     for text in path.read_text().splitlines():
         line = json.loads(text)
         yield Run(
@@ -162,9 +162,9 @@ def small_runs(path: Path) -> Iterator[Run]:
 
 
 def to_target(runs: Sequence[Run]) -> BySize:
-    """Epochs to a quality that every run reached: the worst one's best, less 5 % of what it gained.
+    """Epochs to a quality that every run reached: the best of the worst run, minus 5% of its gain.
 
-    With a constant learning rate the settled epoch is where noise lets it be; a target is not.
+    With a constant learning rate the settled epoch depends on noise; a target does not.
     """
     middles = [
         running_median([v if run.higher else -v for v in run.values], median_window(len(run.values))) for run in runs
@@ -181,24 +181,24 @@ def to_target(runs: Sequence[Run]) -> BySize:
 
 
 def reference_points(path: Path) -> dict[str, BySize]:
-    """By benchmark, each batch size as the newest round has it.
+    """The known epochs by benchmark, each batch size from the newest round.
 
-    What was restated in samples is taken in samples: an epoch of unet3d's 168 images is 128 of them in batches of 64
-    and 240 in batches of 80, so that its numbers of epochs differ by 102 % where its numbers of samples do by 8 %.
+    Benchmarks that were restated in samples are counted in samples: an epoch of unet3d's 168 images has 128 of them in
+    batches of 64 and 240 in batches of 80, so its numbers of epochs differ by 102% and its numbers of samples by 8%.
     """
     newest: dict[tuple[str, bool], dict[int, KnownEpochs]] = defaultdict(dict)
     for line in sorted(_lines(path), key=lambda line: line["round"]):
         size, epochs = int(line["bs"]), float(line["mean_epochs"])
-        in_samples = epochs > SAMPLES_FROM
+        in_samples = epochs > MAX_EPOCHS
         newest[line["bench"], in_samples][size] = KnownEpochs(
             batch_size=size,
-            epochs=epochs / COUNTED_SAMPLES if in_samples else epochs,
+            epochs=epochs / EPOCH_SAMPLES if in_samples else epochs,
             runs=max(1, int(float(line.get("n") or 1))),
         )
     return {
         bench: BySize(
             known=tuple(points[size] for size in sorted(points)),
-            samples=COUNTED_SAMPLES if in_samples else DATA_SET.get(bench),
+            samples=EPOCH_SAMPLES if in_samples else DATA_SET.get(bench),
         )
         for (bench, in_samples), points in newest.items()
         if in_samples or (bench, True) not in newest

@@ -1,9 +1,9 @@
-"""epochs_other_batch: epochs are known at one, two or three batch sizes; how many at another?
+"""epochs_other_batch: the epochs at a batch size, predicted from one, two or three known batch sizes.
 
-Every subset of the batch sizes of a program is taken for known in turn, and every other size is foretold. Only the
-program's own known sizes are looked at; the prior that goes with them is learned from other programs. "Constant
-epochs" takes those of the nearest known size, "root of the batch" lets them grow from there with √B, "least squares"
-puts the law E = α + β·B with α, β ≥ 0 through the known points without any prior.
+Every subset of the batch sizes of a program is taken as known in turn, and every other size is predicted. Only the
+program's own known sizes are used; the prior is learned from other programs. "Constant epochs" uses those of the
+nearest known size, "root of the batch" lets them grow from there with √B, "least squares" fits the law E = α + β·B with
+α, β ≥ 0 to the known points without a prior.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,12 +17,12 @@ from trainfare.estimator.epochs.batch_prior import fit_epochs_prior
 from trainfare.estimator.epochs.by_batch import MAX_BATCH_RATIO, EpochsPrior, KnownEpochs, epochs_at_batches
 from trainfare.model.epochs import EpochsAnswer
 
-BUCKETS = ((2.0, "≤ 2×"), (4.0, "2–4×"), (8.0, "4–8×"))
+BUCKETS = ((2.0, "≤ 2x"), (4.0, "2–4x"), (8.0, "4–8x"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One size foretold."""
+    """The predictions for one batch size."""
 
     distance: str
     truth: float
@@ -30,13 +30,13 @@ class Row:
     root: float
     least_squares: float
     by_epochs: EpochsAnswer
-    """By the known epochs alone."""
+    """The answer by the known epochs alone."""
     by_noise: EpochsAnswer
-    """With the gradient's noise of the known runs, where it was measured: what a user gets."""
+    """The answer with the gradient noise of the known runs where it was measured, as in the product."""
 
 
-def beliefs(asked: Iterable[str], learned_from: Mapping[str, BySize]) -> dict[str, EpochsPrior]:
-    """For each program what the others say."""
+def fit_priors(asked: Iterable[str], learned_from: Mapping[str, BySize]) -> dict[str, EpochsPrior]:
+    """The prior of each program, learned from the other programs."""
     return {
         program: fit_epochs_prior(
             [(of.known, of.samples) for name, of in sorted(learned_from.items()) if name != program]
@@ -46,28 +46,28 @@ def beliefs(asked: Iterable[str], learned_from: Mapping[str, BySize]) -> dict[st
 
 
 def rows(of: BySize, count: int, prior: EpochsPrior, *, max_ratio: float = MAX_BATCH_RATIO) -> Iterator[Row]:
-    """Of one program, from `count` known sizes; beyond `max_ratio` times an answer has only its ends."""
+    """The rows of one program with `count` known sizes; above `max_ratio` an answer is only a range."""
     points = of.known
     for chosen in combinations(range(len(points)), count):
         known = [points[i] for i in chosen]
         targets = [point for i, point in enumerate(points) if i not in chosen]
-        # An epoch of resolution samples is a unit that a batch may exceed.
+        # An epoch of a fixed number of samples is a unit that a batch may exceed.
         samples = of.samples if of.samples and all(point.batch_size <= of.samples for point in points) else None
 
-        asked = partial(
+        predict = partial(
             epochs_at_batches,
             batch_sizes=[target.batch_size for target in targets],
             samples=samples,
             max_ratio=max_ratio * 1.01,
             prior=prior,
         )
-        by_epochs = asked([replace(k, gradient_noise=()) for k in known])
-        by_noise = asked(known) if all(k.gradient_noise for k in known) else by_epochs
+        by_epochs = predict([replace(k, gradient_noise=()) for k in known])
+        by_noise = predict(known) if all(k.gradient_noise for k in known) else by_epochs
         for target in targets:
             size = target.batch_size
             near = min(known, key=lambda k: abs(log(k.batch_size / size)))
             ratio = max(near.batch_size / size, size / near.batch_size)
-            distance = next((name for most, name in BUCKETS if ratio <= most * 1.01), None)
+            distance = next((name for limit, name in BUCKETS if ratio <= limit * 1.01), None)
             if distance is None:
                 continue
             yield Row(
@@ -82,7 +82,7 @@ def rows(of: BySize, count: int, prior: EpochsPrior, *, max_ratio: float = MAX_B
 
 
 def _least_squares(known: Sequence[KnownEpochs], batch_size: int) -> float:
-    """On relative errors; one point is taken as constant."""
+    """Least squares of relative errors; one point is constant."""
     import numpy as np
     from scipy.optimize import nnls
 
@@ -94,6 +94,6 @@ def _least_squares(known: Sequence[KnownEpochs], batch_size: int) -> float:
     return float(alpha + beta)
 
 
-def everywhere(of: BySize, count: int, prior: EpochsPrior) -> list[Row]:
-    """With a number at any distance: users get none beyond four times, it is judged all the same."""
+def rows_at_any_distance(of: BySize, count: int, prior: EpochsPrior) -> list[Row]:
+    """The rows with a value at any distance, although the product gives only a range above a ratio of four."""
     return list(rows(of, count, prior, max_ratio=inf))

@@ -2,11 +2,11 @@
 
     python -m benchmarks.epochs.small_programs FILE
 
-They are programs that the rules were not made for: a small CNN on noisy digits, two MLPs on made-up tasks and a matrix
+The rules were not made for these programs: a small CNN on noisy digits, two MLPs on synthetic tasks and a matrix
 factorisation. Each trains 60 epochs under seven schedules with two seeds, and then with a constant learning rate,
-scaled by the root of the batch or in proportion to it, at seven batch sizes. All are easy: most settle
-long before their schedule ends, which is what a rule that trusts schedules must be tried on. FILE has one JSON object a
-run; one that diverged is left out.
+scaled by the root of the batch or in proportion to it, at seven batch sizes. All are easy: most settle long before
+their schedule ends, which is a test for a rule that relies on schedules. FILE has one JSON object per run; runs that
+diverged are left out.
 """
 
 import json
@@ -26,7 +26,7 @@ BATCH_SIZES = (8, 16, 32, 64, 128, 256, 512)
 FIRST_BATCH = 32
 
 Data = tuple[torch.Tensor, torch.Tensor, int]
-"""Inputs and targets, shuffled, and how many of them are for training."""
+"""Inputs and targets, shuffled, and the number of training samples."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,11 +37,11 @@ class SmallProgram:
     classes: bool
     adam: bool = False
     batch_size: int = FIRST_BATCH
-    """Under the schedules."""
+    """Batch size of the runs with schedules."""
 
 
 class Factors(nn.Module):
-    """Users × items as a product of two thin matrices."""
+    """A matrix of users × items as a product of two thin matrices."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ def noisy_digits() -> Data:
 
 
 def teacher() -> Data:
-    """Four classes by a random network, a twentieth of the labels wrong."""
+    """Four classes by a random network, with 5% wrong labels."""
     dice = torch.Generator().manual_seed(3)
     x = torch.randn(4096, 16, generator=dice)
     first, second = torch.randn(16, 24, generator=dice) / 4, torch.randn(24, 4, generator=dice)
@@ -186,7 +186,7 @@ def main(path: Path) -> None:
         for name in PROGRAMS:
             for size in BATCH_SIZES:
                 for scaling, power in (("root", 0.5), ("proportional", 1.0)):
-                    # A larger batch has fewer iterations an epoch: it needs more epochs to settle.
+                    # A larger batch has fewer iterations per epoch: it needs more epochs to settle.
                     epochs = EPOCHS if size < 64 else 120 if size < 256 else 200
                     scale = (size / FIRST_BATCH) ** power
                     run = train(name, "constant", batch_size=size, epochs=epochs, scale=scale) | {"scaling": scaling}

@@ -1,11 +1,11 @@
-"""What the methods say, what came, and what it cost to ask."""
+"""The predictions of the two methods, compared with the measured runs, and the cost of measuring."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from benchmarks.method_on_this_machine.measuring import SAMPLES, SLICES, Done
+from benchmarks.method_on_this_machine.measuring import SAMPLES, SLICES, Measurement
 from benchmarks.slices import slice_offers
 from trainfare.estimator.epochs.two_epochs import configurations, epochs_until_stable
 from trainfare.estimator.estimate import estimate_all
@@ -15,46 +15,46 @@ from trainfare.model.offer import Candidate
 from trainfare.model.profile import Profile
 from trainfare.units import SECONDS_PER_HOUR
 
-Where = tuple[int, str]
+Setting = tuple[int, str]
 """A batch size and a slice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """What one method says of every slice and batch size of one program, and what it cost."""
+    """The predictions of one method for every slice and batch size of one program, and their cost."""
 
     name: str
-    seconds: dict[Where, Interval]
-    spent_usd: float
-    spent_seconds: float
+    seconds: dict[Setting, Interval]
+    measuring_usd: float
+    measuring_seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """A method on one program, against the truth."""
+class MethodResult:
+    """The accuracy of a method on one program."""
 
     framework: str
     method: str
     errors: tuple[float, ...]
     inside: int
-    """How many of the truths lie within the 90 % interval."""
-    fastest: tuple[Where, Where]
-    """Named, and true."""
-    cheapest: tuple[Where, Where]
+    """The number of true values within the 90% interval."""
+    fastest: tuple[Setting, Setting]
+    """Chosen and best."""
+    cheapest: tuple[Setting, Setting]
     lost_seconds: float
-    """How much longer the machine that was named as the fastest takes than the true one, as a share."""
+    """The relative loss of time of the chosen setting."""
     lost_usd: float
-    spent: float
-    """Money of asking, as a share of running everything."""
-    spent_time: float
+    measuring_cost_share: float
+    """Cost of measuring, as a share of running everything."""
+    measuring_time_share: float
 
     @property
     def median_error(self) -> float:
         return median(self.errors)
 
 
-def epochs_needed(done: Iterable[Done]) -> dict[tuple[str, int], int]:
-    """By framework and batch size, from the runs until stable."""
+def epochs_needed(done: Iterable[Measurement]) -> dict[tuple[str, int], int]:
+    """The number of epochs by framework and batch size, from the runs until stable."""
     return {
         (each.task.framework, each.task.batch_size): epochs_until_stable(each.profile)
         for each in done
@@ -62,8 +62,8 @@ def epochs_needed(done: Iterable[Done]) -> dict[tuple[str, int], int]:
     }
 
 
-def by_epochs(done: Sequence[Done]) -> Method:
-    """Malta's first method: until stable on the cheapest slice, two epochs elsewhere, equation 5.1."""
+def by_epochs(done: Sequence[Measurement]) -> Method:
+    """Malta's first method: until stable on the cheapest slice, two epochs on the others, equation 5.1."""
     stable = [d for d in done if d.task.what == "until stable"]
     short = [d for d in done if d.task.what == "two epochs"]
     found = configurations(
@@ -72,13 +72,13 @@ def by_epochs(done: Sequence[Done]) -> Method:
     return Method(
         name="two epochs (5.1)",
         seconds={(c.batch_size, c.machine.removeprefix("local/")): c.seconds for c in found},
-        spent_usd=_spent_usd([*stable, *short]),
-        spent_seconds=_spent_seconds([*stable, *short]),
+        measuring_usd=_total_usd([*stable, *short]),
+        measuring_seconds=_total_seconds([*stable, *short]),
     )
 
 
-def by_iterations(done: Sequence[Done], epochs: dict[int, int]) -> Method:
-    """His second: some iterations on every slice, equation 5.3. How many epochs it is not able to say; it is told."""
+def by_iterations(done: Sequence[Measurement], epochs: dict[int, int]) -> Method:
+    """Malta's second method: some iterations on every slice, equation 5.3, for a given number of epochs."""
     short = [d for d in done if d.task.what == "iterations"]
     here = slice_offers(SLICES)
     seconds = {}
@@ -95,49 +95,49 @@ def by_iterations(done: Sequence[Done], epochs: dict[int, int]) -> Method:
     return Method(
         name="iterations (5.3)",
         seconds=seconds,
-        spent_usd=_spent_usd(short),
-        spent_seconds=_spent_seconds(short),
+        measuring_usd=_total_usd(short),
+        measuring_seconds=_total_seconds(short),
     )
 
 
-def judge(framework: str, method: Method, whole: Sequence[Done]) -> Judged:
-    truth = {(d.task.batch_size, d.task.slice): d.seconds for d in whole}
-    said = {where: interval.value for where, interval in method.seconds.items()}
-    fastest, cheapest = _best(said, _as_is), _best(said, _usd)
-    true_fastest, true_cheapest = _best(truth, _as_is), _best(truth, _usd)
-    return Judged(
+def judge(framework: str, method: Method, complete: Sequence[Measurement]) -> MethodResult:
+    truth = {(d.task.batch_size, d.task.slice): d.seconds for d in complete}
+    predicted = {setting: interval.value for setting, interval in method.seconds.items()}
+    fastest, cheapest = _best(predicted, _seconds), _best(predicted, _usd)
+    true_fastest, true_cheapest = _best(truth, _seconds), _best(truth, _usd)
+    return MethodResult(
         framework=framework,
         method=method.name,
-        errors=tuple(abs(said[where] / truth[where] - 1) for where in truth),
-        inside=sum(method.seconds[where].low <= truth[where] <= method.seconds[where].high for where in truth),
+        errors=tuple(abs(predicted[setting] / truth[setting] - 1) for setting in truth),
+        inside=sum(method.seconds[setting].low <= truth[setting] <= method.seconds[setting].high for setting in truth),
         fastest=(fastest, true_fastest),
         cheapest=(cheapest, true_cheapest),
         lost_seconds=truth[fastest] / truth[true_fastest] - 1,
         lost_usd=_usd(cheapest, truth[cheapest]) / _usd(true_cheapest, truth[true_cheapest]) - 1,
-        spent=method.spent_usd / _spent_usd(whole),
-        spent_time=method.spent_seconds / _spent_seconds(whole),
+        measuring_cost_share=method.measuring_usd / _total_usd(complete),
+        measuring_time_share=method.measuring_seconds / _total_seconds(complete),
     )
 
 
-def _best(seconds: dict[Where, float], worth: Callable[[Where, float], float]) -> Where:
-    return min(seconds, key=lambda where: worth(where, seconds[where]))
+def _best(seconds: dict[Setting, float], objective: Callable[[Setting, float], float]) -> Setting:
+    return min(seconds, key=lambda setting: objective(setting, seconds[setting]))
 
 
-def _as_is(_where: Where, seconds: float) -> float:
+def _seconds(_setting: Setting, seconds: float) -> float:
     return seconds
 
 
-def _usd(where: Where, seconds: float) -> float:
-    return seconds * SLICES[where[1]][1] / SECONDS_PER_HOUR
+def _usd(setting: Setting, seconds: float) -> float:
+    return seconds * SLICES[setting[1]][1] / SECONDS_PER_HOUR
 
 
-def _profiles(done: Iterable[Done]) -> list[Profile]:
+def _profiles(done: Iterable[Measurement]) -> list[Profile]:
     return [each.profile for each in done if each.profile is not None]
 
 
-def _spent_usd(done: Iterable[Done]) -> float:
+def _total_usd(done: Iterable[Measurement]) -> float:
     return math.fsum(_usd((d.task.batch_size, d.task.slice), d.seconds) for d in done)
 
 
-def _spent_seconds(done: Iterable[Done]) -> float:
+def _total_seconds(done: Iterable[Measurement]) -> float:
     return math.fsum(d.seconds for d in done)

@@ -1,6 +1,6 @@
-"""What is run: the programs, the slices of this machine with invented prices, and each measurement as a line of JSON.
+"""The programs, the slices of this machine with invented prices, and the measurements as lines of JSON.
 
-Every measurement is appended to a file as it ends, so that an interrupted benchmark goes on where it stopped.
+Every measurement is appended to a file as it ends, so that an interrupted benchmark continues where it stopped.
 """
 
 import json
@@ -27,58 +27,60 @@ BATCH_SIZES = (32, 64, 128, 256)
 SAMPLES = 4311
 
 SLICES = {"half": (0.5, 0.020), "one": (1.0, 0.045), "two": (2.0, 0.120)}
-"""CPUs, and dollars an hour, invented: twice the CPUs cost more than twice as much, as with GPUs."""
+"""CPUs and invented dollars per hour: twice the CPUs cost more than twice as much, as with GPUs."""
 CHEAPEST = "half"
 
-What = Literal["until stable", "two epochs", "iterations", "whole"]
+TaskKind = Literal["until stable", "two epochs", "iterations", "complete"]
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One thing to run."""
+    """One measurement to run."""
 
-    what: What
+    what: TaskKind
     framework: str
     batch_size: int
     slice: str
     epochs: int | None = None
-    """Of a whole run."""
+    """Epochs of a complete run."""
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class Measurement:
     task: Task
     seconds: float
-    """Wall time of all of it, as it would be paid."""
+    """Wall time of the measurement, which would be paid."""
     profile: Profile | None
 
 
 def first_tasks() -> list[Task]:
-    """What the two methods measure. Those on the cheapest slice come first: they say how many epochs are enough."""
+    """The measurements of the two methods; those on the cheapest slice come first and give the number of epochs."""
     until = [Task("until stable", f, b, CHEAPEST) for f in FRAMEWORKS for b in BATCH_SIZES]
     rest = [Task("two epochs", f, b, s) for f in FRAMEWORKS for b in BATCH_SIZES for s in SLICES if s != CHEAPEST]
     rest += [Task("iterations", f, b, s) for f in FRAMEWORKS for b in BATCH_SIZES for s in SLICES]
-    return until + _mixed(rest)
+    return until + _shuffled(rest)
 
 
-def whole_tasks(epochs: dict[tuple[str, int], int]) -> list[Task]:
-    """Everything, to the end."""
-    return _mixed([Task("whole", f, b, s, epochs[f, b]) for f in FRAMEWORKS for b in BATCH_SIZES for s in SLICES])
+def complete_tasks(epochs: dict[tuple[str, int], int]) -> list[Task]:
+    """Complete runs of everything."""
+    return _shuffled([Task("complete", f, b, s, epochs[f, b]) for f in FRAMEWORKS for b in BATCH_SIZES for s in SLICES])
 
 
-def _mixed(tasks: list[Task]) -> list[Task]:
-    """In an order in which a slow minute of the machine hits no slice or framework alone; the same at every run."""
-    return random.Random(0).sample(tasks, len(tasks))  # noqa: S311 # an order, not a secret
+def _shuffled(tasks: list[Task]) -> list[Task]:
+    """The tasks in a fixed random order, so that a slow minute does not affect one slice or framework alone."""
+    return random.Random(0).sample(tasks, len(tasks))  # noqa: S311 # not for secrets
 
 
-def read_done(path: Path) -> Iterator[Done]:
+def read_measurements(path: Path) -> Iterator[Measurement]:
     for line in path.read_text().splitlines() if path.exists() else ():
         fields = json.loads(line)
-        kept = fields["profile"]
-        yield Done(Task(**fields["task"]), fields["seconds"], from_document(Profile, kept) if kept else None)
+        document = fields["profile"]
+        yield Measurement(
+            Task(**fields["task"]), fields["seconds"], from_document(Profile, document) if document else None
+        )
 
 
-def run(task: Task, path: Path) -> Done:
+def run(task: Task, path: Path) -> Measurement:
     program = Program(
         command=(
             sys.executable,
@@ -88,7 +90,9 @@ def run(task: Task, path: Path) -> Done:
         ),
         directory=str(PROGRAMS),
     )
-    done = _run_whole(task, program, path.parent) if task.what == "whole" else _profiled(task, program, path.parent)
+    done = (
+        _run_complete(task, program, path.parent) if task.what == "complete" else _profiled(task, program, path.parent)
+    )
     line = {
         "task": asdict(task),
         "seconds": done.seconds,
@@ -99,8 +103,8 @@ def run(task: Task, path: Path) -> Done:
     return done
 
 
-def _profiled(task: Task, program: Program, folder: Path) -> Done:
-    """Through the door that a user takes: `trainfare profile --on local/half -- …`."""
+def _profiled(task: Task, program: Program, folder: Path) -> Measurement:
+    """Profile as a user would: `trainfare profile --on local/half -- …`."""
     machines = folder / "machines.toml"
     machines.write_text(
         "".join(f"[{n}]\nslice = true\nvcpus = {cpus}\nusd_per_hour = {usd}\n" for n, (cpus, usd) in SLICES.items())
@@ -114,11 +118,11 @@ def _profiled(task: Task, program: Program, folder: Path) -> Done:
         until_stable=task.what == "until stable",
         epochs=2 if task.what == "two epochs" else None,
     )
-    return Done(task, time.monotonic() - started, found)
+    return Measurement(task, time.monotonic() - started, found)
 
 
-def _run_whole(task: Task, program: Program, folder: Path) -> Done:
-    """Without the probe, through the door by which a run would be started."""
+def _run_complete(task: Task, program: Program, folder: Path) -> Measurement:
+    """Run without the probe, through the door of the product."""
     offer = slice_offers(SLICES)[task.slice]
     door = LocalDoor(folder / "machines", [offer])
     run_id = f"{task.framework}-{task.batch_size}-{task.slice}".lower()
@@ -129,6 +133,6 @@ def _run_whole(task: Task, program: Program, folder: Path) -> Done:
             time.sleep(0.2)
         if activity.exit_code != 0 or activity.seconds is None:
             raise SystemExit(f"{run_id} failed:\n{door.output(machine).decode(errors='replace')}")
-        return Done(task, activity.seconds, None)
+        return Measurement(task, activity.seconds, None)
     finally:
         door.terminate(run_id)

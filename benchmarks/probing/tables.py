@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.accuracy.ec2_rows import answered
+from benchmarks.accuracy.ec2_rows import predicted_rows
 from benchmarks.accuracy.more_gpus.programs import seven_programs, t4_programs
 from benchmarks.accuracy.unseen_gpu.by_times import GPUS, every_program, rented_rows
 from benchmarks.probing.problem import ONE_MACHINE_EXPONENT, Array, Machine, PredictFrom, Problem
@@ -107,7 +107,7 @@ def _malta_problem(
 
 
 def _cnn_on_ec2(folder: Path) -> Iterator[Problem]:
-    rows, answers = answered(folder, None, "family")
+    rows, answers = predicted_rows(folder, None, "family")
     found: dict[tuple[str, int, float], dict[str, dict[str, tuple[float, float]]]] = defaultdict(dict)
     truth: dict[tuple[str, int, float], dict[str, float]] = defaultdict(dict)
     for row, answer in zip(rows, answers, strict=True):

@@ -1,18 +1,19 @@
-"""When does a parameter server's network hold its workers up? Real gradients, real TCP, on one machine, as root.
+"""The saturation of a parameter server's network: real gradients over real TCP on one machine, as root.
 
     python -m benchmarks.saturation [--mbps 400,100] [--workers 1,2,3,4,6,8] [--ring 2,3,4] [--json] [--plot FILE]
 
-One server and its workers are processes in network namespaces, the server's cable is as narrow as asked for. Measured:
-samples a second by number of workers, of a server that waits for all and of one that waits for none. Predicted, by
-`estimator/parallel/parameter_server.py`: the same from what one server and one worker show, which is the time to compute, the
-bytes of the gradient and what the cable carries. Beside it Scala-Opt's number of workers from the same profile.
+One server and its workers are processes in network namespaces, and the server's cable has the given bandwidth. Measured
+are samples per second by number of workers, for a server that waits for all workers (synchronous) and for one that
+waits for none (asynchronous). `estimator/parallel/parameter_server.py` predicts the same from one server and one
+worker: the time to compute, the bytes of the gradient and the bandwidth of the cable. Scala-Opt's number of workers
+from the same profile is printed next to it.
 
-Then all-reduce over gloo on a few hosts, predicted by the ring of `estimator/parallel/ring.py` from the step on one host and
-the bandwidth.
+Then all-reduce over gloo on a few hosts, predicted by the ring of `estimator/parallel/ring.py` from the step on one
+host and the bandwidth.
 
-Computing stands for a GPU: real gradients of a small batch, then a wait until the step has computed for `--compute`.
-It takes about two and a half minutes and is stopped after three (`--at-most`); nothing is left behind. φ of a server
-that waits was read off this at 400 Mbit/s: look at other bandwidths for its error.
+A step represents that of a GPU: real gradients of a small batch, then a wait until `--compute` seconds have passed. The
+benchmark takes about two and a half minutes and is stopped after three (`--at-most`); it removes everything it created.
+φ of a synchronous server was fitted to these measurements at 400 Mbit/s: other bandwidths show its error.
 """
 
 import argparse
@@ -28,39 +29,40 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # it warns that hosts have no names
+os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # it warns about hosts without names
 
-from benchmarks.saturation.hosts import hosts, why_not
-from trainfare.estimator.parallel.parameter_server import synchronous_step_seconds, parameter_server_seconds
+from benchmarks.saturation.hosts import hosts, missing_requirement
+from trainfare.estimator.parallel.parameter_server import parameter_server_seconds, synchronous_step_seconds
 from trainfare.estimator.parallel.ring import overlapped_seconds, ring_seconds
 from trainfare.model.cluster import ClusterLimit, Server, Worker
 from trainfare.recommender.clusters.fc2 import mbps_of, scala_opt_m
+from trainfare.units import format_percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from benchmarks.saturation.ring import Ring
-    from benchmarks.saturation.served import Link, Seen
+    from benchmarks.saturation.parameter_server import Link, TrainingResult
+    from benchmarks.saturation.ring import RingMeasurement
     from trainfare.figures.chart import Series
 
 STARTED = time.monotonic()
 AT_MOST_SECONDS = 180
-MOST_HOSTS = 64
+MAX_HOSTS = 64
 BYTES_PER_MEGABIT = 125_000.0
-ENOUGH = 0.9
-"""The knee of a row of numbers: the fewest workers that get so much done of the most that any do."""
+KNEE_SHARE = 0.9
+"""The knee is the smallest number of workers with this share of the highest throughput."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """So many workers: measured, and predicted."""
+class ServerRow:
+    """The measured and predicted step of a number of workers."""
 
     workers: int
     seconds: float
     spread: float
     predicted_seconds: float
     even_seconds: float
-    """By Sanghvi's 2·S/(B/n); of a server that waits for none, by the bound of a link that goes one way at a time."""
+    """By Sanghvi's 2·S/(B/n); for an asynchronous server, by the bound of a half-duplex link."""
     samples_per_second: float
     predicted_samples_per_second: float
     received_share: float
@@ -75,22 +77,22 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class ServerTable:
     mbps: float
-    in_step: bool
+    synchronous: bool
     reached_mbps: float
     gradient_bytes: int
-    rows: tuple[Row, ...]
+    rows: tuple[ServerRow, ...]
     measured_knee: int
     predicted_knee: int
     always_busy: float
-    """n* of the model: so many would fill the link."""
+    """n* of the model: the number of workers that saturates the link."""
     scala_opt: int
-    """Workers, by what one sends and all of the reached bandwidth × 0.95."""
+    """Workers by the traffic of one worker and 0.95 of the reached bandwidth."""
     scala_opt_share: float | None
-    """Of the most samples a second that any measured number got done; None where that number was not measured."""
+    """Its share of the highest measured throughput; None where that number was not measured."""
     evenness: float | None
-    """φ that these steps would want, of a server that waits."""
+    """φ fitted to these steps, for a synchronous server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,56 +110,56 @@ class RingRow:
 
 
 def main() -> None:
-    asked = _arguments()
-    reason = why_not()
+    options = _arguments()
+    reason = missing_requirement()
     if reason:
         raise SystemExit(f"saturation: {reason}")
-    _bounded(asked.at_most)
-    tables = served_tables(asked.mbps, asked.workers, asked.compute, asked.seconds) if asked.workers else []
-    rings = ring_rows(asked.mbps, asked.ring, asked.compute, asked.seconds / 2) if asked.ring else []
-    if asked.json:
-        print(json.dumps({"served": [asdict(t) for t in tables], "ring": [asdict(r) for r in rings]}, indent=2))
+    _stop_after(options.at_most)
+    tables = server_tables(options.mbps, options.workers, options.compute, options.seconds) if options.workers else []
+    rings = ring_rows(options.mbps, options.ring, options.compute, options.seconds / 2) if options.ring else []
+    if options.json:
+        print(json.dumps({"server": [asdict(t) for t in tables], "ring": [asdict(r) for r in rings]}, indent=2))
     else:
-        print("\n".join(page(tables, rings, asked.compute)))
-    if asked.plot:
-        _plot(tables, asked.plot)
+        print("\n".join(page(tables, rings, options.compute)))
+    if options.plot:
+        _plot(tables, options.plot)
 
 
-def served_tables(bandwidths: list[float], workers: list[int], compute: float, seconds: float) -> list[Table]:
-    from benchmarks.saturation.served import Order, cluster
+def server_tables(bandwidths: list[float], workers: list[int], compute: float, seconds: float) -> list[ServerTable]:
+    from benchmarks.saturation.parameter_server import TrainingOrder, cluster
 
     found = []
     with hosts(1 + max(workers)) as all_hosts, cluster(all_hosts, compute) as running:
         for mbps in bandwidths:
-            running.cable.narrow(mbps)
+            running.cable.limit(mbps)
             link = running.link()
-            for in_step in (True, False):
+            for synchronous in (True, False):
                 seen = []
                 for n in workers:
-                    _progress(f"{mbps:g} Mbit/s, {n} workers {'in step' if in_step else 'apart'}")
-                    seen.append(running.train(Order(workers=n, in_step=in_step, seconds=seconds), mbps))
-                found.append(_table(mbps, link, seen, compute, in_step=in_step))
+                    _progress(f"{mbps:g} Mbit/s, {n} {'synchronous' if synchronous else 'asynchronous'} workers")
+                    seen.append(running.train(TrainingOrder(workers=n, synchronous=synchronous, seconds=seconds), mbps))
+                found.append(_table(mbps, link, seen, compute, synchronous=synchronous))
     return found
 
 
 def ring_rows(bandwidths: list[float], counts: list[int], compute: float, seconds: float) -> list[RingRow]:
-    """G + Y: what one host takes, then the ring; nothing is said to hide."""
+    """Steps with the prediction G + Y: the step of one host plus the ring, without overlap."""
     from benchmarks.saturation.learner import make_model
-    from benchmarks.saturation.ring import measured
+    from benchmarks.saturation.ring import measure_ring
 
     gradient = 4 * sum(p.numel() for p in make_model().parameters())
     rows: list[RingRow] = []
     with hosts(max(counts)) as all_hosts:
         _progress("all-reduce, one host")
-        alone = measured(all_hosts[:1], (None,), compute_seconds=compute, seconds=seconds)[0].seconds
+        alone = measure_ring(all_hosts[:1], (None,), compute_seconds=compute, seconds=seconds)[0].seconds
         for n in counts:
             _progress(f"all-reduce, {n} hosts")
-            found = measured(all_hosts[:n], tuple(bandwidths), compute_seconds=compute, seconds=seconds)
+            found = measure_ring(all_hosts[:n], tuple(bandwidths), compute_seconds=compute, seconds=seconds)
             rows += [_ring_row(ring, alone, gradient) for ring in found]
     return rows
 
 
-def _ring_row(ring: "Ring", alone: float, gradient: int) -> RingRow:
+def _ring_row(ring: "RingMeasurement", alone: float, gradient: int) -> RingRow:
     mbps = ring.mbps or 0.0
     sync = ring_seconds(gradient, gpus=ring.hosts, bytes_per_second=mbps * BYTES_PER_MEGABIT)
     return RingRow(
@@ -170,7 +172,9 @@ def _ring_row(ring: "Ring", alone: float, gradient: int) -> RingRow:
     )
 
 
-def _table(mbps: float, link: "Link", seen: "list[Seen]", compute: float, *, in_step: bool) -> Table:
+def _table(
+    mbps: float, link: "Link", seen: "list[TrainingResult]", compute: float, *, synchronous: bool
+) -> ServerTable:
     from benchmarks.saturation.learner import BATCH
 
     transfer = link.bytes / link.bytes_per_second
@@ -179,21 +183,21 @@ def _table(mbps: float, link: "Link", seen: "list[Seen]", compute: float, *, in_
         served = parameter_server_seconds(
             compute, gradient_bytes=link.bytes, workers=one.workers, server_bytes_per_second=link.bytes_per_second
         )
-        predicted = served.synchronous if in_step else served.asynchronous
+        predicted = served.synchronous if synchronous else served.asynchronous
         even = 2 * one.workers * transfer
         rows.append(
-            Row(
+            ServerRow(
                 workers=one.workers,
                 seconds=median(one.step_seconds),
                 spread=one.spread,
                 predicted_seconds=predicted,
-                even_seconds=compute + even if in_step else max(compute + 2 * transfer, even),
+                even_seconds=compute + even if synchronous else max(compute + 2 * transfer, even),
                 samples_per_second=one.samples_per_second,
                 predicted_samples_per_second=one.workers * BATCH / predicted,
                 received_share=one.received_share,
             )
         )
-    # What FC2 would measure with one worker: the busier direction over a whole step.
+    # The traffic that FC2 would measure with one worker: the busier direction over a complete step.
     one_sends = mbps_of(link.bytes, compute + 2 * transfer)
     reached = link.bytes_per_second / BYTES_PER_MEGABIT
     scala = scala_opt_m(
@@ -202,9 +206,9 @@ def _table(mbps: float, link: "Link", seen: "list[Seen]", compute: float, *, in_
         ClusterLimit(workers=1000),
     ).workers
     rates = {row.workers: row.samples_per_second for row in rows}
-    return Table(
+    return ServerTable(
         mbps=mbps,
-        in_step=in_step,
+        synchronous=synchronous,
         reached_mbps=reached,
         gradient_bytes=link.bytes,
         rows=tuple(rows),
@@ -213,28 +217,30 @@ def _table(mbps: float, link: "Link", seen: "list[Seen]", compute: float, *, in_
         predicted_knee=_knee({row.workers: row.predicted_samples_per_second for row in rows}),
         scala_opt=scala,
         scala_opt_share=rates[scala] / max(rates.values()) if scala in rates else None,
-        evenness=_evenness(rows, compute, transfer) if in_step else None,
+        evenness=_evenness(rows, compute, transfer) if synchronous else None,
     )
 
 
-def _evenness(rows: list[Row], compute: float, transfer: float) -> float | None:
-    """The median over the numbers of workers."""
-    wanted = []
+def _evenness(rows: list[ServerRow], compute: float, transfer: float) -> float | None:
+    """φ that fits these steps: the median over the numbers of workers."""
+    fitted = []
     for row in rows:
         if row.workers > 1:
-            least, most = (synchronous_step_seconds(compute, transfer, row.workers, evenness=e) for e in (0.0, 1.0))
-            wanted.append((row.seconds - least) / (most - least))
-    return median(wanted) if wanted else None
+            shortest, longest = (
+                synchronous_step_seconds(compute, transfer, row.workers, evenness=e) for e in (0.0, 1.0)
+            )
+            fitted.append((row.seconds - shortest) / (longest - shortest))
+    return median(fitted) if fitted else None
 
 
 def _knee(rates: dict[int, float]) -> int:
-    return min(n for n, rate in rates.items() if rate >= ENOUGH * max(rates.values()))
+    return min(n for n, rate in rates.items() if rate >= KNEE_SHARE * max(rates.values()))
 
 
-def page(tables: list[Table], rings: list[RingRow], compute: float) -> list[str]:
-    lines = [f"Computing stands for a GPU: real gradients of 32 samples, then a wait until {1000 * compute:.0f} ms."]
+def page(tables: list[ServerTable], rings: list[RingRow], compute: float) -> list[str]:
+    lines = [f"A step represents that of a GPU: gradients of 32 samples, then a wait until {1000 * compute:.0f} ms."]
     for table in tables:
-        kind = "waits for all" if table.in_step else "waits for none"
+        kind = "synchronous" if table.synchronous else "asynchronous"
         lines += [
             "",
             f"Server at {table.mbps:g} Mbit/s ({table.reached_mbps:.1f} reached), {table.gradient_bytes / 1e6:.2f} MB, "
@@ -250,48 +256,50 @@ def page(tables: list[Table], rings: list[RingRow], compute: float) -> list[str]
     if rings:
         lines += [
             "",
-            "All-reduce over gloo, every cable narrow",
+            "All-reduce over gloo, with the same bandwidth on every cable",
             "",
             "| hosts | Mbit/s | step (ms) | predicted | error | sent (MB) | ring (MB) |",
             "| ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
             *(
                 f"| {r.hosts} | {r.mbps:g} | {1000 * r.seconds:.0f} | {1000 * r.predicted_seconds:.0f} | "
-                f"{100 * r.error:+.1f} % | {r.sent_mb:.2f} | {r.ring_mb:.2f} |"
+                f"{100 * r.error:+.1f}% | {r.sent_mb:.2f} | {r.ring_mb:.2f} |"
                 for r in rings
             ),
             "",
-            f"mean error {100 * fmean(abs(r.error) for r in rings):.1f} %",
+            f"mean error {100 * fmean(abs(r.error) for r in rings):.1f}%",
         ]
     return lines
 
 
-def _other(table: Table) -> str:
-    """The older model beside ours: Sanghvi's term, or a link that goes one way at a time."""
-    return "evenly" if table.in_step else "half duplex"
+def _other(table: ServerTable) -> str:
+    """The name of the other model: Sanghvi's even sharing, or a half-duplex link."""
+    return "even sharing" if table.synchronous else "half duplex"
 
 
-def _line(row: Row) -> str:
+def _line(row: ServerRow) -> str:
     return (
         f"| {row.workers} | {row.samples_per_second:.1f} | {row.predicted_samples_per_second:.1f} | "
-        f"{1000 * row.seconds:.0f} | {100 * row.spread:.0f} % | {1000 * row.predicted_seconds:.0f} | "
-        f"{100 * row.error:+.1f} % | {1000 * row.even_seconds:.0f} | {100 * row.even_error:+.1f} % | "
-        f"{100 * row.received_share:.0f} % |"
+        f"{1000 * row.seconds:.0f} | {100 * row.spread:.0f}% | {1000 * row.predicted_seconds:.0f} | "
+        f"{100 * row.error:+.1f}% | {1000 * row.even_seconds:.0f} | {100 * row.even_error:+.1f}% | "
+        f"{100 * row.received_share:.0f}% |"
     )
 
 
-def _summary(table: Table) -> str:
+def _summary(table: ServerTable) -> str:
     ours = fmean(abs(row.error) for row in table.rows)
     even = fmean(abs(row.even_error) for row in table.rows)
-    share = "" if table.scala_opt_share is None else f", which got {100 * table.scala_opt_share:.0f} % of the most done"
-    wanted = "" if table.evenness is None else f"; φ that it wants {table.evenness:.2f}"
+    share = ""
+    if table.scala_opt_share is not None:
+        share = f", which reached {format_percent(round(table.scala_opt_share, 2))} of the highest throughput"
+    fitted = "" if table.evenness is None else f"; fitted φ {table.evenness:.2f}"
     return (
-        f"mean error {100 * ours:.1f} % ({_other(table)} {100 * even:.1f} %); {100 * ENOUGH:.0f} % of the most from "
-        f"{table.measured_knee} workers on, predicted {table.predicted_knee}; {table.always_busy:.1f} would fill the "
-        f"link, Scala-Opt takes {table.scala_opt}{share}{wanted}"
+        f"mean error {100 * ours:.1f}% ({_other(table)} {100 * even:.1f}%); {format_percent(KNEE_SHARE)} of the "
+        f"highest throughput from {table.measured_knee} workers on, predicted {table.predicted_knee}; "
+        f"{table.always_busy:.1f} workers would saturate the link, Scala-Opt uses {table.scala_opt}{share}{fitted}"
     )
 
 
-def _plot(tables: list[Table], path: Path) -> None:
+def _plot(tables: list[ServerTable], path: Path) -> None:
     from trainfare.app.figures import save_figure
     from trainfare.figures.chart import Chart, chart_views
     from trainfare.figures.look import WIDE, page
@@ -305,33 +313,37 @@ def _plot(tables: list[Table], path: Path) -> None:
             x_quantity="count",
             y="samples/s",
             series=tuple(series for table in tables if table.mbps == mbps for series in _series(table)),
-            marks=tuple((float(t.scala_opt), "Scala-Opt") for t in tables if t.mbps == mbps and t.in_step),
+            marks=tuple((float(t.scala_opt), "Scala-Opt") for t in tables if t.mbps == mbps and t.synchronous),
         )
         for mbps in dict.fromkeys(table.mbps for table in tables)
     ]
-    save_figure(page(chart_views(charts), description="Samples a second against workers", width=WIDE), path)
+    save_figure(page(chart_views(charts), description="Samples per second by number of workers", width=WIDE), path)
 
 
-def _series(table: Table) -> "Iterator[Series]":
+def _series(table: ServerTable) -> "Iterator[Series]":
     from trainfare.figures.chart import Series
 
     ours = tuple((float(row.workers), row.predicted_samples_per_second) for row in table.rows)
     measured = tuple((float(row.workers), row.samples_per_second) for row in table.rows)
-    label = "waits for all" if table.in_step else "waits for none"
-    yield Series(label=label, points=ours, chosen=table.in_step, dashed=not table.in_step, marked=False)
-    yield Series(label="", points=measured, chosen=table.in_step, joined=False)
+    label = "synchronous" if table.synchronous else "asynchronous"
+    yield Series(label=label, points=ours, chosen=table.synchronous, dashed=not table.synchronous, marked=False)
+    yield Series(label="", points=measured, chosen=table.synchronous, joined=False)
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Saturation of a parameter server on real traffic; needs root.")
     parser.add_argument("--mbps", type=_numbers, default=[400.0, 100.0], help="bandwidths of the server, in Mbit/s")
-    parser.add_argument("--workers", type=_counts, default=[1, 2, 3, 4, 6, 8], help="0: no server")
-    parser.add_argument("--ring", type=_counts, default=[2, 3, 4], help="hosts that all-reduce; 0: none")
-    parser.add_argument("--compute", type=float, default=0.1, metavar="SECONDS", help="what stands for a GPU's step")
-    parser.add_argument("--seconds", type=float, default=2.5, help="about so long for each number of workers")
-    parser.add_argument("--at-most", type=int, default=AT_MOST_SECONDS, metavar="SECONDS", help="then it is stopped")
+    parser.add_argument(
+        "--workers", type=_counts, default=[1, 2, 3, 4, 6, 8], help="numbers of workers; 0 for no server"
+    )
+    parser.add_argument(
+        "--ring", type=_counts, default=[2, 3, 4], help="numbers of hosts in the all-reduce; 0 for none"
+    )
+    parser.add_argument("--compute", type=float, default=0.1, metavar="SECONDS", help="computing time of a step")
+    parser.add_argument("--seconds", type=float, default=2.5, help="approximate time for each number of workers")
+    parser.add_argument("--at-most", type=int, default=AT_MOST_SECONDS, metavar="SECONDS", help="maximum total time")
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw it too, as .svg or .png")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="also draw a figure, as .svg or .png")
     return parser.parse_args()
 
 
@@ -344,13 +356,13 @@ def _numbers(text: str) -> list[float]:
 
 def _counts(text: str) -> list[int]:
     found = sorted({int(part) for part in text.split(",")} - {0})
-    if not all(0 < number <= MOST_HOSTS for number in found):
+    if not all(0 < number <= MAX_HOSTS for number in found):
         raise ValueError
     return found
 
 
-def _bounded(seconds: int) -> None:
-    """However it ends, the hosts go: what would kill us outright becomes an exception that unwinds."""
+def _stop_after(seconds: int) -> None:
+    """Turn signals into exceptions, also after `seconds`, so that the hosts are always removed."""
 
     def stop(number: int, _: FrameType | None) -> None:
         if number == signal.SIGALRM:
@@ -362,8 +374,8 @@ def _bounded(seconds: int) -> None:
     signal.alarm(seconds)
 
 
-def _progress(words: str) -> None:
-    print(f"{time.monotonic() - STARTED:4.0f} s  {words}", file=sys.stderr, flush=True)
+def _progress(text: str) -> None:
+    print(f"{time.monotonic() - STARTED:4.0f} s  {text}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

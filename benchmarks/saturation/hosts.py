@@ -1,12 +1,12 @@
-"""Hosts that are network namespaces of this machine, joined by a bridge, their network as narrow as one wants.
+"""Hosts that are network namespaces of this machine, joined by a bridge, with limited bandwidth.
 
     h0 ─eth0──┐
-    h1 ─eth0──┤ bridge in a namespace of its own        10.77.0.1, 10.77.0.2, …
+    h1 ─eth0──┤ bridge in its own namespace        10.77.0.1, 10.77.0.2, …
     h2 ─eth0──┘
 
-A token bucket (`tc … tbf`) at either end of a host's cable limits what it sends and what it receives, each for itself:
-the link is full duplex, as those of clouds are. Names carry the id of the process that made them, and everything is
-taken away again however that ends, but by SIGKILL; `remove_left_over` takes away what a killed one left.
+A token bucket (`tc … tbf`) at either end of a host's cable limits what it sends and what it receives separately: the
+link is full duplex, like those of clouds. Names contain the id of the process that created them, and everything is
+removed when that process ends, except by SIGKILL; `remove_leftovers` removes the hosts of a killed process.
 """
 
 import ctypes
@@ -22,24 +22,24 @@ from pathlib import Path
 PREFIX = "tfsat"
 NAMED = Path("/run/netns")
 CLONE_NEWNET = 0x40000000
-BURST_SECONDS, LEAST_BURST = 0.004, 24_000
-"""Of the token bucket: what a link that has rested may send at once. Small, so that rests give little away; but a
-kernel clock ticks every 4 ms at worst."""
+BURST_SECONDS, MIN_BURST_BYTES = 0.004, 24_000
+"""Size of the token bucket: the burst of an idle link. Small, so that idle times give little advantage; but the kernel
+clock may tick only every 4 ms."""
 QUEUE = "100ms"
-"""How long a packet may wait in the bucket's queue before it is dropped."""
+"""The longest wait of a packet in the bucket's queue before it is dropped."""
 
 
-def why_not() -> str | None:
-    """Why no hosts can be made here; None where they can."""
+def missing_requirement() -> str | None:
+    """The reason why no hosts can be created here; None if they can."""
     if os.geteuid() != 0:
-        return "network namespaces are made by root: run it as root, or in a container that may"
+        return "network namespaces need root: run it as root, or in a privileged container"
     for program in ("ip", "tc"):
         if shutil.which(program) is None:
             return f"{program} is not installed: on Debian, apt-get install iproute2"
     probe = f"{PREFIX}{os.getpid()}x"
     made = subprocess.run(["ip", "netns", "add", probe], capture_output=True, text=True, check=False)
     if made.returncode:
-        return f"this system gives out no network namespaces: {made.stderr.strip() or made.stdout.strip()}"
+        return f"network namespaces cannot be created: {made.stderr.strip() or made.stdout.strip()}"
     subprocess.run(["ip", "netns", "del", probe], capture_output=True, check=False)
     return None
 
@@ -49,21 +49,21 @@ class Host:
     namespace: str
     address: str
     port: str
-    """Of the bridge: the other end of its cable."""
+    """The port of the bridge, which is the other end of its cable."""
     hub: str
 
     def enter(self) -> None:
-        """This process and what it starts are on that host from now on; needs a process of one thread."""
+        """Move this process and its children to the host; the process must have one thread."""
         with (NAMED / self.namespace).open() as file:
             if ctypes.CDLL(None, use_errno=True).setns(file.fileno(), CLONE_NEWNET):
                 raise OSError(ctypes.get_errno(), f"cannot enter {self.namespace}")
 
-    def narrow(self, mbps: float | None) -> None:
-        """So many megabits a second in each direction; None is as fast as it goes."""
+    def limit(self, mbps: float | None) -> None:
+        """Limit the bandwidth in each direction, in Mbit/s; None removes the limit."""
         for namespace, device in ((self.namespace, "eth0"), (self.hub, self.port)):
             _in(namespace, "tc", "qdisc", "del", "dev", device, "root", check=False)
             if mbps is not None:
-                burst = max(LEAST_BURST, round(mbps * 125_000 * BURST_SECONDS))
+                burst = max(MIN_BURST_BYTES, round(mbps * 125_000 * BURST_SECONDS))
                 _in(
                     namespace,
                     *("tc", "qdisc", "add", "dev", device, "root", "tbf", "rate", f"{mbps * 1e6:.0f}bit"),
@@ -73,8 +73,8 @@ class Host:
 
 @contextmanager
 def hosts(count: int) -> Iterator[tuple[Host, ...]]:
-    """So many hosts; whoever stops on SIGTERM must turn it into an exception for them to be taken away."""
-    remove_left_over()
+    """A number of hosts, removed at the end; a handler must turn SIGTERM into an exception for that."""
+    remove_leftovers()
     name = f"{PREFIX}{os.getpid()}"
     hub = f"{name}b"
     try:
@@ -87,8 +87,8 @@ def hosts(count: int) -> Iterator[tuple[Host, ...]]:
         _remove(name)
 
 
-def remove_left_over() -> None:
-    """Of processes that are no more."""
+def remove_leftovers() -> None:
+    """Remove the hosts of processes that no longer exist."""
     for found in _namespaces():
         owner = re.match(rf"{PREFIX}(\d+)[bhx]", found)
         if owner and not Path(f"/proc/{owner[1]}").exists():

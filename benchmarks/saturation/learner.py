@@ -1,7 +1,7 @@
-"""The program that is trained: a small real network with real gradients, and a wait that stands for a slow GPU.
+"""The trained program: a small real network with real gradients, and a wait that represents a slow GPU.
 
-Two cores cannot compute for eight workers at once. So each step takes the real gradient of a small batch, a few
-milliseconds, and then waits until it has lasted as long as a GPU would have: all workers compute at the same time.
+Two cores cannot compute for eight workers at once. So each step computes the real gradient of a small batch, in a few
+milliseconds, and then waits as long as a GPU would have taken: all workers compute at the same time.
 """
 
 import time
@@ -18,13 +18,13 @@ LEARNING_RATE = 0.05
 
 
 def make_model() -> nn.Module:
-    """504 k parameters, 2.02 MB."""
+    """A network of 504,000 parameters, 2.02 MB."""
     torch.manual_seed(0)
     return nn.Sequential(nn.Linear(INPUTS, 512), nn.ReLU(), nn.Linear(512, 196), nn.ReLU(), nn.Linear(196, CLASSES))
 
 
 class Batches:
-    """Points around ten centres: something that can be learned."""
+    """Random points around ten centres, so that a model can learn them."""
 
     def __init__(self, seed: int) -> None:
         self._centres = torch.randn(CLASSES, INPUTS, generator=torch.Generator().manual_seed(0))
@@ -37,7 +37,7 @@ class Batches:
 
 
 class Learner:
-    """Weights in, gradient out, as flat float32."""
+    """Computes gradients from weights, both as flat float32 arrays."""
 
     def __init__(self, seed: int, compute_seconds: float) -> None:
         torch.set_num_threads(1)

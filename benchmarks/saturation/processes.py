@@ -1,4 +1,4 @@
-"""A process on a host, that does as it is told over a pipe: orders take no part in the traffic that is measured."""
+"""A process on a host that receives its orders over a pipe, outside the measured traffic."""
 
 import ctypes
 import multiprocessing
@@ -13,13 +13,13 @@ from typing import Any, Self
 from benchmarks.saturation.hosts import Host
 
 _FORK = multiprocessing.get_context("fork")
-"""PyTorch is loaded once, before: eight processes that load it would take longer than all measurements."""
-PATIENCE_SECONDS = 90.0
+"""PyTorch is loaded once before the fork: loading it in eight processes would take longer than all measurements."""
+TIMEOUT_SECONDS = 90.0
 PR_SET_PDEATHSIG = 1
 
 
-class OnHost:
-    """`work` gets its end of the pipe and runs until it is told to end, or until this block is left."""
+class HostProcess:
+    """Runs `work` on a host with one end of a pipe, until the end of the `with` block."""
 
     def __init__(self, host: Host, work: Callable[..., None], *arguments: Any) -> None:
         self._ours, theirs = _FORK.Pipe()
@@ -27,13 +27,13 @@ class OnHost:
         self._process.start()
         theirs.close()
 
-    def tell(self, order: object) -> None:
+    def send(self, order: object) -> None:
         self._ours.send(order)
 
-    def answer(self) -> Any:
-        """What it found; an error there is an error here."""
-        if not self._ours.poll(PATIENCE_SECONDS):
-            raise TimeoutError(f"no answer from a host within {PATIENCE_SECONDS:.0f} s")
+    def receive(self) -> Any:
+        """The next answer; an error in the process is raised here."""
+        if not self._ours.poll(TIMEOUT_SECONDS):
+            raise TimeoutError(f"no answer from a host within {TIMEOUT_SECONDS:.0f} s")
         try:
             found = self._ours.recv()
         except EOFError:
@@ -57,21 +57,21 @@ def _run(
     host: Host, orders: Connection, other_end: Connection, work: Callable[..., None], arguments: tuple[Any, ...]
 ) -> None:
     other_end.close()
-    # Ctrl-C goes to the whole group: the parent ends us, in order.
+    # Ctrl-C goes to the whole process group; the parent ends the children in order.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.alarm(0)
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # should the parent be killed outright
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # in case the parent is killed
     os.environ["GLOO_SOCKET_IFNAME"] = "eth0"
     try:
         host.enter()
         work(orders, *arguments)
-    except Exception as error:  # noqa: BLE001 # whatever it is, the parent must hear of it
+    except Exception as error:  # noqa: BLE001 # any error goes to the parent
         orders.send(RuntimeError(f"{type(error).__name__}: {error}"))
 
 
 def sent_bytes() -> int:
-    """Over eth0 of the host that the asking process is on, since it was made."""
+    """Bytes sent over eth0 of the host of this process, since it was created."""
     lines = Path("/proc/thread-self/net/dev").read_text().splitlines()
     line = next(line for line in lines if line.strip().startswith("eth0:"))
     return int(line.split(":")[1].split()[8])

@@ -1,7 +1,7 @@
-"""PyTorch's DistributedDataParallel over gloo, a process on each host, every cable as narrow as the others.
+"""PyTorch's DistributedDataParallel over gloo, one process per host, all cables with the same bandwidth.
 
-It is what `torchrun` starts on each node, started by us. The wait that stands for a GPU comes before the backward pass,
-which adds up the gradients bucket by bucket as they are made; so little of the sending hides behind computing.
+It is started like `torchrun` on each node. The wait that represents a GPU comes before the backward pass, which adds up
+the gradients bucket by bucket as they are computed; so little of the sending overlaps with computing.
 """
 
 import time
@@ -16,15 +16,15 @@ from torch import distributed, nn
 
 from benchmarks.saturation.hosts import Host
 from benchmarks.saturation.learner import LEARNING_RATE, Batches, make_model, wait_until
-from benchmarks.saturation.processes import OnHost, sent_bytes
+from benchmarks.saturation.processes import HostProcess, sent_bytes
 
 PORT = 5078
 WARM_UP = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ring:
-    """Steps of one number of hosts, at one bandwidth."""
+class RingMeasurement:
+    """The measured steps of a number of hosts at one bandwidth."""
 
     hosts: int
     mbps: float | None
@@ -36,26 +36,28 @@ class Ring:
         return median(self.step_seconds)
 
 
-def measured(
+def measure_ring(
     hosts: tuple[Host, ...], bandwidths: tuple[float | None, ...], *, compute_seconds: float, seconds: float
-) -> list[Ring]:
-    """All of these hosts together, at each bandwidth."""
+) -> list[RingMeasurement]:
+    """Measure these hosts together at each bandwidth."""
     found = []
     with ExitStack() as stack:
         nodes = [
-            stack.enter_context(OnHost(host, train, hosts[0].address, rank, len(hosts), compute_seconds))
+            stack.enter_context(HostProcess(host, train, hosts[0].address, rank, len(hosts), compute_seconds))
             for rank, host in enumerate(hosts)
         ]
         for node in nodes:
-            node.answer()
+            node.receive()
         for mbps in bandwidths:
             for host in hosts:
-                host.narrow(mbps)
+                host.limit(mbps)
             for node in nodes:
-                node.tell(seconds)
-            answers = [node.answer() for node in nodes]
+                node.send(seconds)
+            answers = [node.receive() for node in nodes]
             steps, sent = answers[0]
-            found.append(Ring(hosts=len(hosts), mbps=mbps, step_seconds=tuple(steps), sent_bytes_per_step=sent))
+            found.append(
+                RingMeasurement(hosts=len(hosts), mbps=mbps, step_seconds=tuple(steps), sent_bytes_per_step=sent)
+            )
     return found
 
 
@@ -97,9 +99,9 @@ def train(orders: Connection, master: str, rank: int, world: int, compute_second
 
 
 def _agreed(count: int, world: int) -> int:
-    """All take as many steps as the first host says."""
+    """The number of steps of the first host, which all hosts use."""
     if world == 1:
         return count
-    said = torch.tensor(count)
-    distributed.broadcast(said, src=0)
-    return int(said)
+    agreed = torch.tensor(count)
+    distributed.broadcast(agreed, src=0)
+    return int(agreed)

@@ -32,7 +32,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from trainfare.measurements.traced_models import FURTHER, IMAGE_MODELS
+from trainfare.measurements.traced_models import IMAGE_MODELS, OWN_TRACES
 
 Counts = Mapping[str, Counter[tuple[int, int]]]
 """By class: FLOPs and bytes of an operator, and how often it is launched."""
@@ -222,7 +222,7 @@ def main() -> None:
     if not options.check:
         # Without a time stamp: the same operations are the same file.
         text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
-        FURTHER.write_bytes(gzip.compress(text.encode(), mtime=0))
+        OWN_TRACES.write_bytes(gzip.compress(text.encode(), mtime=0))
     print(f"{len(lines)} traced", file=sys.stderr)
 
 

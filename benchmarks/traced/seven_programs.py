@@ -77,7 +77,7 @@ def traced(name: str, batch: int) -> dict[str, Any]:
     }  # fmt: skip
     gradient = sum(4 * weight.numel() for net in program.networks for weight in net.parameters())
     operations = [*facts["operations"], upload]
-    return {"program": name, "micro_batch_size": batch, "gradient_bytes": gradient, "operations": operations}
+    return {"program": name, "batch_size": batch, "gradient_bytes": gradient, "operations": operations}
 
 
 _TRACERS: list[Tracer] = []

@@ -78,8 +78,9 @@ def format_usd(usd: float) -> str:
 
 
 def format_usd_per_hour(usd: float) -> str:
-    """A price: cents from a dollar on, four significant digits below: $32.77/h, $0.526/h, $0.1205/h."""
-    return f"${usd:,.2f}/h" if usd >= 1 else f"${usd:.4g}/h"
+    """A price: cents from a dollar on, up to four significant digits below: $32.77/h, $0.90/h, $0.526/h, $0.1205/h."""
+    exact = f"{usd:.4g}"
+    return f"${usd:,.2f}/h" if usd >= 1 or float(exact) == round(usd, 2) else f"${exact}/h"
 
 
 def format_count(count: float) -> str:

@@ -1,4 +1,4 @@
-"""The task on a table made up here: programs of one ring, each with its own gradient."""
+"""The task on a synthetic table: programs that follow one ring, each with its own gradient."""
 
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def error(judged: Judged) -> float:
     return float(100 * np.mean(np.abs(judged.ours / judged.truth - 1)))
 
 
-def test_every_program_is_asked_once_and_comes_out_well(fit: Path) -> None:
+def test_every_program_is_predicted_once_and_accurately(fit: Path) -> None:
     by_key = {judged.key: judged for judged in data_parallel.judge(fit, None)}
     more = by_key["more_gpus/data_parallel_t4"]
     assert len(more.truth) == 3 * len(BATCHES) * 3, "44, 2222 and 4444 have more than four GPUs"
@@ -53,13 +53,13 @@ def test_every_program_is_asked_once_and_comes_out_well(fit: Path) -> None:
     assert len(by_key["more_gpus/data_parallel_t4/one_node"].truth) == 3 * len(BATCHES) * 6
 
 
-def test_a_test_folder_is_asked_and_the_other_fitted(fit: Path, tmp_path: Path) -> None:
+def test_test_folder_is_predicted_and_the_fit_folder_fitted(fit: Path, tmp_path: Path) -> None:
     write_program(tmp_path / "test", "d", 0.07)
     (more, *_) = data_parallel.judge(fit, tmp_path / "test")
     assert len(more.truth) == len(BATCHES) * 3
     assert error(more) < 5
 
 
-def test_a_folder_without_the_table_says_so(tmp_path: Path) -> None:
+def test_folder_without_the_table_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         list(data_parallel.judge(tmp_path, None))

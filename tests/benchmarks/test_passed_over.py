@@ -1,4 +1,4 @@
-"""What a folder has and a task cannot judge is said in the note, not dropped."""
+"""Data that a task cannot test are named in the note."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from benchmarks.accuracy import epochs_from_curve, epochs_other_batch
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two programs at five batch sizes and one at a single one; one curve breaks off."""
+    """Two programs at five batch sizes and one at a single one; one curve is incomplete."""
     for program, sizes in {"a": (8, 16, 32, 64, 128), "b": (8, 16, 32, 64, 128), "alone": (8,)}.items():
         for size in sizes:
             lines = ["progress,iteration,metric,grad_sqr,grad_var"]
@@ -22,15 +22,15 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_curve_that_breaks_off_is_named(folder: Path) -> None:
+def test_incomplete_curve_is_named(folder: Path) -> None:
     notes = {judged.note for judged in epochs_from_curve.judge(folder, None)}
     assert len(notes) == 1
     assert "left out, without a value in every epoch: a 128" in notes.pop()
 
 
-def test_a_program_with_too_few_batch_sizes_is_named(folder: Path) -> None:
+def test_program_with_too_few_batch_sizes_is_named(folder: Path) -> None:
     (folder / "epochs_to_target").mkdir()
     (folder / "epochs_to_target/reference_points.csv").write_text("round,bench,bs,n,mean_epochs,std\n1,c,64,1,9,\n")
-    judged = [one for one in epochs_other_batch.judge(folder, None) if "data_parallel_t4" in one.key]
+    judged = [result for result in epochs_other_batch.judge(folder, None) if "data_parallel_t4" in result.key]
     assert judged
-    assert all("too few sizes: alone" in one.note for one in judged)
+    assert all("too few sizes: alone" in result.note for result in judged)

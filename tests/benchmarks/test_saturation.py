@@ -1,4 +1,4 @@
-"""Hosts out of network namespaces come and go, and a parameter server behind a narrow cable fills it."""
+"""Hosts in network namespaces, and a parameter server behind a limited cable."""
 
 import json
 import os
@@ -9,22 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.saturation.hosts import NAMED, PREFIX, hosts, why_not
+from benchmarks.saturation.hosts import NAMED, PREFIX, hosts, missing_requirement
 
 ROOT = Path(__file__).parents[2]
-REASON = why_not()
+REASON = missing_requirement()
 needs_hosts = pytest.mark.skipif(REASON is not None, reason=REASON or "")
 COMMAND = [sys.executable, "-m", "benchmarks.saturation", "--json", "--ring", "0", "--seconds", "1"]
 
 
-def left_of(pid: int) -> list[str]:
+def namespaces_of(pid: int) -> list[str]:
     return [path.name for path in NAMED.iterdir() if path.name.startswith(f"{PREFIX}{pid}")] if NAMED.is_dir() else []
 
 
 @needs_hosts
-def test_hosts_are_there_have_addresses_and_are_gone_afterwards() -> None:
+def test_hosts_have_addresses_and_are_removed_afterwards() -> None:
     with hosts(2) as (first, second):
-        assert len(left_of(os.getpid())) == 3
+        assert len(namespaces_of(os.getpid())) == 3
         shown = subprocess.run(
             ["ip", "netns", "exec", second.namespace, "ip", "-4", "address", "show", "eth0"],
             capture_output=True,
@@ -33,7 +33,7 @@ def test_hosts_are_there_have_addresses_and_are_gone_afterwards() -> None:
         )
         assert second.address in shown.stdout
         assert first.address != second.address
-    assert left_of(os.getpid()) == []
+    assert namespaces_of(os.getpid()) == []
 
 
 def buckets(namespace: str) -> str:
@@ -42,41 +42,41 @@ def buckets(namespace: str) -> str:
 
 
 @needs_hosts
-def test_a_cable_is_narrow_at_both_ends_until_it_is_wide_again() -> None:
+def test_cable_is_limited_at_both_ends_until_the_limit_is_removed() -> None:
     with hosts(1) as (host,):
-        host.narrow(50)
+        host.limit(50)
         assert "tbf" in buckets(host.namespace)
         assert "rate 50Mbit" in buckets(host.hub)
-        host.narrow(None)
+        host.limit(None)
         assert "tbf" not in buckets(host.namespace) + buckets(host.hub)
 
 
 @needs_hosts
-def test_hosts_are_gone_after_an_error() -> None:
-    with pytest.raises(RuntimeError, match="amid"), hosts(1):
-        raise RuntimeError("amid")
-    assert left_of(os.getpid()) == []
+def test_hosts_are_removed_after_an_error() -> None:
+    with pytest.raises(RuntimeError, match="inside"), hosts(1):
+        raise RuntimeError("inside")
+    assert namespaces_of(os.getpid()) == []
 
 
 @needs_hosts
 @pytest.mark.heavy
-def test_three_workers_gain_behind_a_wide_server_and_hardly_behind_a_narrow_one() -> None:
+def test_three_workers_are_faster_behind_a_wide_cable_and_hardly_behind_a_narrow_one() -> None:
     command = [*COMMAND, "--mbps", "2000,100", "--workers", "1,3"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60, check=True)
-    in_step = {table["mbps"]: table for table in json.loads(done.stdout)["served"] if table["in_step"]}
+    synchronous = {table["mbps"]: table for table in json.loads(done.stdout)["server"] if table["synchronous"]}
     gains = {
         mbps: table["rows"][1]["samples_per_second"] / table["rows"][0]["samples_per_second"]
-        for mbps, table in in_step.items()
+        for mbps, table in synchronous.items()
     }
     assert gains[2000] > 1.7 > 1.6 > gains[100]
-    narrow = in_step[100]["rows"][1]
-    assert narrow["received_share"] < 0.65, "a server that waits alternates"
+    narrow = synchronous[100]["rows"][1]
+    assert narrow["received_share"] < 0.65, "a synchronous server alternates between directions"
     assert narrow["predicted_seconds"] == pytest.approx(narrow["seconds"], rel=0.3)
 
 
 @needs_hosts
 @pytest.mark.heavy
-def test_an_interrupted_benchmark_leaves_nothing_behind() -> None:
+def test_interrupted_benchmark_removes_its_hosts() -> None:
     with subprocess.Popen(
         [*COMMAND, "--mbps", "20", "--workers", "2"],
         stdout=subprocess.PIPE,
@@ -85,17 +85,17 @@ def test_an_interrupted_benchmark_leaves_nothing_behind() -> None:
         cwd=ROOT,
     ) as running:
         assert running.stderr is not None
-        assert "2 workers in step" in running.stderr.readline()
-        assert left_of(running.pid)
+        assert "2 synchronous workers" in running.stderr.readline()
+        assert namespaces_of(running.pid)
         running.send_signal(signal.SIGINT)
         running.communicate(timeout=20)
     assert running.returncode != 0
-    assert left_of(running.pid) == []
+    assert namespaces_of(running.pid) == []
 
 
-def test_who_may_not_make_hosts_is_told_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_requirement_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert "root" in (why_not() or "")
+    assert "root" in (missing_requirement() or "")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setenv("PATH", "")
-    assert "apt-get install iproute2" in (why_not() or "")
+    assert "apt-get install iproute2" in (missing_requirement() or "")

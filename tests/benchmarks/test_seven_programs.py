@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from benchmarks.accuracy.unseen_gpu import by_times
-from benchmarks.accuracy.unseen_gpu.by_times import ByOperations, Physics
+from benchmarks.accuracy.unseen_gpu.by_times import ByOperations, PhysicsFits
 from benchmarks.traced.seven_programs import BATCHES, traced
 from trainfare.estimator.gpu.physics import PhysicsFit, StepSeconds
-from trainfare.measurements.seven_models import Traced, traced_programs
+from trainfare.measurements.seven_models import TracedProgram, traced_programs
 from trainfare.model.interval import Interval
 from trainfare.model.measurement import MeasuredIteration
 from trainfare.model.profile import Operation
@@ -59,7 +59,7 @@ def test_work_grows_with_the_batch_and_launches_do_not(name: str) -> None:
 @pytest.mark.parametrize("name", ["LM", "A3C"])
 def test_the_file_is_what_the_networks_trace_to(name: str) -> None:
     batch = BATCHES[name][0]
-    assert msgspec.convert(traced(name, batch), Traced) == traced_programs()[name, float(batch)]
+    assert msgspec.convert(traced(name, batch), TracedProgram) == traced_programs()[name, float(batch)]
 
 
 # Moved by operations, in the benchmark
@@ -81,7 +81,7 @@ def test_neither_the_gpu_nor_the_programs_asked_for_are_in_what_is_fitted(monkey
 
     monkeypatch.setattr(by_times, "fit_physics", fitted)
     table = [row(program, gpu) for program in ("resnet50", "vgg16") for gpu in ("A100", "Titan V")]
-    physics = Physics(table, [row("ResNet-50", "V100")])
+    physics = PhysicsFits(table, [row("ResNet-50", "V100")])
     assert physics.without(["V100"]) is physics.without(["P100"])
     assert physics.without(["Titan V"]) is not None
     assert physics.without(["Titan V", "A100"]) is None

@@ -1,4 +1,4 @@
-"""A folder dealt out in two: whole programs, nothing lost, nothing twice, and the same again."""
+"""A folder split in two: complete programs, no lost or duplicated rows, and reproducible."""
 
 import csv
 import gzip
@@ -26,7 +26,7 @@ def write_table(path: Path, rows: Rows) -> None:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """Each kind of table once, small."""
+    """A small table of each kind."""
     folder = tmp_path / "data"
     write_table(folder / "cnn_on_ec2/latency.csv.gz", [{"model": m, "batchsize": b} for m in MODELS for b in (16, 32)])
     write_table(folder / "cnn_on_ec2/operations_on_p3.2xlarge.csv.gz", [{"model": m, "us": 1} for m in MODELS])
@@ -51,20 +51,20 @@ def data(tmp_path: Path) -> Path:
 
 
 def lines_in(folder: Path) -> dict[str, Counter[str]]:
-    """Every line of every table, by its file; of linked folders the files inside."""
+    """Every line of every table, by its file, including files in linked folders."""
     tables = (path for deep in ("*/*", "*/*/*") for path in folder.glob(deep) if path.name.endswith(TABLES))
     return {str(path.relative_to(folder)): Counter(map(json.dumps, rows_of(path))) for path in tables}
 
 
-def test_no_row_is_lost_and_none_is_in_both(data: Path, tmp_path: Path) -> None:
+def test_every_row_is_in_exactly_one_part(data: Path, tmp_path: Path) -> None:
     split(data, tmp_path / "out", seed=1, share=0.3)
-    fit, test, whole = lines_in(tmp_path / "out/fit"), lines_in(tmp_path / "out/test"), lines_in(data)
-    for file, rows in whole.items():
+    fit, test, original = lines_in(tmp_path / "out/fit"), lines_in(tmp_path / "out/test"), lines_in(data)
+    for file, rows in original.items():
         if not file.startswith("prices"):
             assert fit.get(file, Counter()) + test.get(file, Counter()) == rows, file
 
 
-def test_a_program_is_on_one_side_in_all_files_of_its_table(data: Path, tmp_path: Path) -> None:
+def test_program_is_in_one_part_in_all_files_of_its_table(data: Path, tmp_path: Path) -> None:
     chosen = split(data, tmp_path / "out", seed=1, share=0.3)
     for part in ("fit", "test"):
         for path in sorted((tmp_path / "out" / part).glob("*/*")):
@@ -87,7 +87,7 @@ def test_systems_with_the_same_gpu_stay_together(data: Path, tmp_path: Path) -> 
         assert len(set(sides)) == 1
 
 
-def test_a_layer_is_on_one_side_on_every_gpu(data: Path, tmp_path: Path) -> None:
+def test_layer_is_in_one_part_on_every_gpu(data: Path, tmp_path: Path) -> None:
     split(data, tmp_path / "out", seed=1, share=0.3)
     folders = [tmp_path / "out" / part / "single_layers_six_gpus" for part in ("fit", "test")]
     of_fit, of_test = ({layer(row) for path in folder.iterdir() for row in rows_of(path)} for folder in folders)
@@ -95,7 +95,7 @@ def test_a_layer_is_on_one_side_on_every_gpu(data: Path, tmp_path: Path) -> None
     assert 0.2 < len(of_test) / 199 < 0.4
 
 
-def test_the_same_seed_writes_the_same_bytes_and_another_deals_anew(data: Path, tmp_path: Path) -> None:
+def test_same_seed_writes_the_same_bytes_and_another_splits_differently(data: Path, tmp_path: Path) -> None:
     names = {}
     for name, seed in (("one", 1), ("again", 1), ("two", 2), ("three", 3)):
         names[name] = split(data, tmp_path / name, seed=seed, share=0.3)
@@ -105,7 +105,7 @@ def test_the_same_seed_writes_the_same_bytes_and_another_deals_anew(data: Path, 
     assert len({json.dumps({k: sorted(v) for k, v in of.items()}) for of in names.values()}) > 1
 
 
-def test_what_names_no_program_is_linked_into_both(data: Path, tmp_path: Path) -> None:
+def test_tables_without_programs_are_linked_into_both_parts(data: Path, tmp_path: Path) -> None:
     split(data, tmp_path / "out", seed=1, share=0.3)
     for part in ("fit", "test"):
         assert (tmp_path / "out" / part / "prices/daily.csv").read_text() == (data / "prices/daily.csv").read_text()
@@ -113,12 +113,12 @@ def test_what_names_no_program_is_linked_into_both(data: Path, tmp_path: Path) -
         assert trace.read_text() == "a job\n"
 
 
-def test_a_table_of_one_program_is_fitted_and_not_tested(data: Path, tmp_path: Path) -> None:
+def test_table_of_one_program_is_fitted_and_not_tested(data: Path, tmp_path: Path) -> None:
     assert split(data, tmp_path / "out", seed=1, share=0.3)["epochs_to_target"] == set()
     assert (tmp_path / "out/fit/epochs_to_target/reference_points.csv").is_file()
     assert not (tmp_path / "out/test/epochs_to_target").exists()
 
 
 @pytest.mark.parametrize(("count", "share", "chosen"), [(10, 0.3, 3), (4, 0.3, 1), (2, 0.9, 1), (3, 0.01, 1)])
-def test_at_least_one_is_tested_and_never_all(count: int, share: float, chosen: int) -> None:
+def test_at_least_one_program_is_tested_and_never_all(count: int, share: float, chosen: int) -> None:
     assert len(held_out([f"program {i}" for i in range(count)], seed=0, share=share)) == chosen

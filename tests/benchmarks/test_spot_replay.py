@@ -1,4 +1,4 @@
-"""The replay itself: what is counted, what is lost with a machine, where one moves to, and what the oracle pays."""
+"""The replay: counted events, lost work, moves between zones, and the oracle."""
 
 from datetime import date
 from itertools import product
@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from benchmarks.baselines.spot_policies import on_demand_only, spot_only
-from benchmarks.spot import Trace, counted
+from benchmarks.spot import Trace, count_events
 from benchmarks.spot_replay import Zone, any_zone, begins, oracle, price_near, regions, run
 from tests.spot_makers import HOUR, make_training
 from trainfare.model.spot import Action, SpotState
@@ -15,12 +15,12 @@ GAP = 600.0
 
 
 def made_zone(seen: str, *, name: str = "x-1a", spot: float = 1.0) -> Zone:
-    """`1101`: whether there was one, slot by slot."""
+    """A zone with the availability of each slot, such as `1101`."""
     trace = Trace(campaign="aws-10-26-2022", zone=name, gpu="V100", gpus=1, gap_seconds=GAP, seen=tuple(map(int, seen)))
     return Zone(
         campaign=trace.campaign,
         name=name,
-        machine="1 × V100",
+        machine="1 x V100",
         gap_seconds=GAP,
         seen=trace.seen,
         ages=trace.ages,
@@ -30,35 +30,35 @@ def made_zone(seen: str, *, name: str = "x-1a", spot: float = 1.0) -> Zone:
 
 
 def test_events_and_hours_are_counted_by_age() -> None:
-    found = counted([1, 1, 1, 1, 0, 1], [0, 600, 1200, 1800, 0, 0], gap_seconds=GAP, where="a")
+    found = count_events([1, 1, 1, 1, 0, 1], [0, 600, 1200, 1800, 0, 0], gap_seconds=GAP, where="a")
     assert found.losses == (0, 1, 0, 0)
     assert found.returns == (1, 0, 0, 0)
     assert found.up_hours == pytest.approx((4 / 6, 1 / 6, 0, 0))
     assert found.down_hours == pytest.approx((1 / 6, 0, 0, 0))
 
 
-def test_a_move_to_another_zone_is_a_loss_and_a_return_at_once() -> None:
-    found = counted([1, 1, 2, 2], [0, 600, 1200, 1800], gap_seconds=GAP, where="a")
+def test_move_to_another_zone_is_a_loss_and_a_return() -> None:
+    found = count_events([1, 1, 2, 2], [0, 600, 1200, 1800], gap_seconds=GAP, where="a")
     assert (sum(found.losses), sum(found.returns), sum(found.down_hours)) == (1, 1, 0)
 
 
-def test_a_trace_says_its_days() -> None:
+def test_days_of_a_trace_follow_from_its_campaign() -> None:
     trace = Trace(campaign="aws-10-26-2022", zone="a", gpu="K80", gpus=1, gap_seconds=600, seen=(1,) * 3895)
     assert (trace.provider, trace.first_day, trace.last_day) == ("aws", date(2022, 10, 26), date(2022, 11, 22))
 
 
-def test_a_lost_machine_takes_what_was_not_saved() -> None:
+def test_lost_machine_loses_unsaved_work() -> None:
     training = make_training(
         work_seconds=HOUR, start_seconds=300.0, checkpoint_every_seconds=1800.0, deadline_seconds=9 * HOUR
     )
-    # 40 min: a start and 35 min of work, of which 30 are saved; an hour's wait; a start and the other 30 min.
+    # 40 min with a start and 35 min of work, of which 30 are saved; an hour of waiting; a start and the other 30 min.
     usd, seconds, used = run(training, spot_only, made_zone("1111" + "0" * 6 + "1" * 9), 0)
     assert seconds == pytest.approx(40 * 60 + HOUR + 35 * 60)
     assert usd == pytest.approx((40 + 35) / 60)
     assert not used
 
 
-def test_who_leaves_a_machine_saves_first() -> None:
+def test_leaving_a_machine_saves_the_work() -> None:
     training = make_training(
         work_seconds=HOUR, start_seconds=300.0, checkpoint_every_seconds=HOUR, deadline_seconds=9 * HOUR
     )
@@ -72,14 +72,14 @@ def test_who_leaves_a_machine_saves_first() -> None:
     assert used
 
 
-def test_a_trace_that_ends_too_soon_is_finished_on_demand() -> None:
+def test_job_after_the_end_of_the_trace_finishes_on_demand() -> None:
     usd, seconds, used = run(make_training(work_seconds=HOUR), spot_only, made_zone("000"), 0)
     assert seconds == pytest.approx(3 * GAP + HOUR + 300)
     assert used
     assert usd == pytest.approx(3 * (HOUR + 300) / HOUR)
 
 
-def test_the_oracle_is_the_best_of_all_ways_to_act() -> None:
+def test_oracle_is_the_cheapest_of_all_sequences_of_actions() -> None:
     training = make_training(
         work_seconds=4 * GAP,
         start_seconds=GAP,
@@ -93,18 +93,18 @@ def test_the_oracle_is_the_best_of_all_ways_to_act() -> None:
     for way in ways:
 
         def follows(state: SpotState, way: tuple[Action, ...] = way) -> Action:
-            wanted = way[min(7, round(state.seconds / GAP))]
-            return "wait" if wanted == "spot" and not state.available else wanted
+            action = way[min(7, round(state.seconds / GAP))]
+            return "wait" if action == "spot" and not state.available else action
 
         usd, seconds, _ = run(training, follows, zone, 0)
         if seconds <= training.deadline_seconds:
             paid.append(usd)
     assert oracle(training, zone, 0) == pytest.approx(min(paid))
-    straight, _, _ = run(training, on_demand_only, zone, 0)
-    assert min(paid) < straight
+    on_demand_usd, _, _ = run(training, on_demand_only, zone, 0)
+    assert min(paid) < on_demand_usd
 
 
-def test_one_moves_to_the_zone_that_has_had_a_machine_longest() -> None:
+def test_any_zone_moves_to_the_zone_that_has_had_a_machine_longest() -> None:
     first, second, third = (
         made_zone(seen, name=f"x-1{n}") for n, seen in zip("abc", ("1100", "0011", "0110"), strict=True)
     )
@@ -114,7 +114,7 @@ def test_one_moves_to_the_zone_that_has_had_a_machine_longest() -> None:
     assert [zone.name for zone in regions([first, second, third])] == ["x-1"]
 
 
-def test_jobs_begin_after_what_is_history_and_end_within_the_trace() -> None:
+def test_jobs_begin_after_the_history_and_end_within_the_trace() -> None:
     zone, training = made_zone("1" * 300), make_training(work_seconds=HOUR, deadline_seconds=2 * HOUR)
     found = list(begins(zone, training, 5))
     assert found == sorted(found)
@@ -122,7 +122,7 @@ def test_jobs_begin_after_what_is_history_and_end_within_the_trace() -> None:
     assert found[-1] + 12 < 300
 
 
-def test_the_price_is_of_the_first_day_not_before() -> None:
+def test_price_is_that_of_the_first_day_on_or_after() -> None:
     days = {date(2022, 10, 1): {"spot": 1.0}, date(2022, 11, 2): {"spot": 2.0}, date(2023, 1, 1): {"spot": 3.0}}
     assert price_near(days, date(2022, 10, 26)) == {"spot": 2.0}
     assert price_near(days, date(2024, 1, 1)) == {"spot": 3.0}

@@ -1,11 +1,13 @@
+"""Figures of the papers as files."""
+
 from pathlib import Path
 
 import pytest
 
-from trainfare.cli.figure import draw
-from trainfare.papers.figure import Figure, Series
+from trainfare.cli.figure import save_paper_figure
+from trainfare.figures.chart import Chart, Series
 
-FIGURE = Figure(
+FIGURE = Chart(
     name="a-figure",
     title="Two machines",
     x="epochs",
@@ -22,17 +24,17 @@ FIGURE = Figure(
 def test_the_same_numbers_give_the_same_file(tmp_path: Path) -> None:
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
-    (first,) = draw(FIGURE, tmp_path / "one", formats=("svg",))
-    (second,) = draw(FIGURE, tmp_path / "two", formats=("svg",))
+    (first,) = save_paper_figure(FIGURE, tmp_path / "one", formats=("svg",))
+    (second,) = save_paper_figure(FIGURE, tmp_path / "two", formats=("svg",))
     assert first.read_bytes() == second.read_bytes()
 
 
-def test_labels_are_words_of_the_file(tmp_path: Path) -> None:
-    (path,) = draw(FIGURE, tmp_path, formats=("svg",))
+def test_labels_are_text_in_the_file(tmp_path: Path) -> None:
+    (path,) = save_paper_figure(FIGURE, tmp_path, formats=("svg",))
     drawn = path.read_text()
     assert all(f">{words}</text>" in drawn for words in ("slow", "fast", "another", "from 4 epochs on fast"))
 
 
 def test_a_figure_without_numbers_is_refused_with_its_reason(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="nowhere printed"):
-        draw(Figure(name="f", title="t", why="nowhere printed"), tmp_path)
+    with pytest.raises(ValueError, match="not printed"):
+        save_paper_figure(Chart(name="f", title="t", note="not printed"), tmp_path)

@@ -1,11 +1,15 @@
-"""The command as a shell sees it: exit codes, streams, no traceback."""
+"""The command in a shell: exit codes, streams, no traceback, quick help."""
 
+import ast
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from trainfare.cli.main import COMMANDS
 
 TRAINFARE = str(Path(sys.executable).with_name("trainfare"))
 
@@ -27,7 +31,7 @@ def test_version_and_help_go_to_stdout() -> None:
         assert f"  {command} " in helped.stdout
 
 
-@pytest.mark.parametrize("command", ["profile", "recommend", "profiles", "catalog", "settings"])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_the_help_of_each_command_fits_a_screen(command: str) -> None:
     helped = run(command, "--help")
     assert helped.returncode == 0
@@ -36,7 +40,7 @@ def test_the_help_of_each_command_fits_a_screen(command: str) -> None:
 
 
 @pytest.mark.parametrize("group", ["schedule", "catalog", "profiles", "plans"])
-def test_a_group_promises_no_option_that_it_has_not(group: str) -> None:
+def test_the_help_of_a_group_names_no_option_of_the_main_command(group: str) -> None:
     assert "--version" not in run(group, "--help").stdout
 
 
@@ -44,7 +48,39 @@ def test_an_error_is_a_paragraph_on_stderr_and_an_exit_code() -> None:
     result = run("recommend")
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.startswith("trainfare: there is no profile yet.")
+    assert "`trainfare profile -- python train.py`" in result.stderr
+    assert result.stderr.count("\n") == 1
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("words", ["--help", "--version"])
+def test_help_and_version_import_no_command(words: str) -> None:
+    """Only the command that runs is imported: the help of sixteen commands must not cost sixteen imports."""
+    script = (
+        "import sys; sys.argv = ['trainfare', sys.argv[1]]\n"
+        "from trainfare.cli.main import run\n"
+        "try: run()\n"
+        "except SystemExit: pass\n"
+        "print([name for name in sys.modules if name.startswith('trainfare')], file=sys.stderr)"
+    )
+    result = subprocess.run([sys.executable, "-c", script, words], capture_output=True, text=True, check=True)
+    assert set(ast.literal_eval(result.stderr)) <= {
+        "trainfare",
+        "trainfare._public",
+        "trainfare.cli",
+        "trainfare.cli.arguments",
+        "trainfare.cli.main",
+        "trainfare.errors",
+    }
+
+
+def test_every_command_is_found_and_named_as_in_the_help() -> None:
+    shown = run("--help").stdout
+    for name, (target, help_line) in COMMANDS.items():
+        module, _, attribute = target.partition(":")
+        assert hasattr(import_module(module), attribute)
+        assert f"  {name} " in shown
+        assert help_line in shown
 
 
 def test_a_mistyped_command_is_named_with_the_nearest() -> None:
@@ -60,14 +96,14 @@ def test_a_store_that_cannot_be_reached_is_exit_code_4() -> None:
     assert "Traceback" not in result.stderr
 
 
-def test_no_color_means_no_escape_codes_and_a_pipe_has_none_either() -> None:
+def test_there_are_no_colours_with_no_color_or_in_a_pipe() -> None:
     for environment in ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, {}):
         result = run("catalog", "gpus", **environment)
         assert result.returncode == 0
         assert "\x1b[3" not in result.stdout
 
 
-def test_a_reader_that_goes_away_is_no_error() -> None:
+def test_a_closed_pipe_is_not_an_error() -> None:
     pipeline = f"{TRAINFARE} catalog list --all --json | head -1"
     result = subprocess.run(["bash", "-c", pipeline], capture_output=True, text=True, check=False)
     assert result.stderr == ""

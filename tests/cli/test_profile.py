@@ -15,8 +15,8 @@ from trainfare.cli.profile import stability_line
 from trainfare.cli.profile_screen import file_lines, progress_line
 from trainfare.model.profile import Epoch
 from trainfare.model.stability import Stability
-from trainfare.profiler.stopping import STEADY, UntilEpochs, UntilStable
 from trainfare.profiler.measure import MeasurementProgress
+from trainfare.profiler.stopping import STEADY, UntilEpochs, UntilStable
 from trainfare.profiler.workspace import Changes, Workspace
 
 PROGRAMS = Path(__file__).parents[1] / "programs"

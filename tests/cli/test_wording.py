@@ -1,75 +1,178 @@
-"""The wording of every command, held by one snapshot each.
+"""The wording of every command, one snapshot of a session each.
 
-`UPDATE_SNAPSHOTS=1 pytest tests/cli/test_wording.py` writes them anew; read the difference before you commit it.
-Ids, dates and ages differ from run to run and are masked.
+`UPDATE_SNAPSHOTS=1 pytest tests/cli/test_wording.py` writes the snapshots anew; read the difference before you commit
+it. The clock, the ids and the time zone are fixed, so that a session prints the same on every day; only the times that
+a policy needed to decide are masked.
 """
 
 import os
+import random
 import re
-from datetime import timedelta
+import shlex
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date, datetime, timedelta, tzinfo
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from tests.makers import NOON, make_profile, make_program
+from tests.catalog.samples import SKYPILOT_AWS, write_skypilot
+from tests.makers import NOON, make_plan, make_profile, make_program
+from tests.measurements.test_job_traces import THROUGHPUT, TRACE
+from tests.model.test_split import make_split
+from tests.profiler.past_runs.samples import SAMPLES
+from tests.scheduler.makers import random_instance
 from trainfare.cli.arguments import spell_error
-from trainfare.cli.main import app
+from trainfare.cli.console import err, out
+from trainfare.cli.main import COMMANDS, app
 from trainfare.errors import TrainfareError
+from trainfare.measurements.instances import write_instance
+from trainfare.model.document import to_json
 from trainfare.model.machine import Host
 from trainfare.model.profile import Epoch, Profile
 from trainfare.settings import read_settings
 from trainfare.store.open import open_history
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
+NOW = NOON + timedelta(days=3)
 
-COMMANDS = {
-    "recommend": "recommend pcpu --epochs 30",
-    "recommend_deadline": "recommend pcpu --epochs 3000 --deadline 12h --spot",
-    "recommend_budget": "recommend pcpu --epochs 3000 --budget 5 --baseline g4dn.xlarge",
-    "recommend_weighted": "recommend pcpu --epochs 3000 --weight-time 0.5 --only provider=aws",
-    "recommend_split": "recommend pt4 --epochs 300 --deadline 20min --split",
-    "recommend_infeasible": "recommend pcpu --epochs 30000 --deadline 1min",
-    "recommend_wrong_option": "recommend pcpu --only color=red",
-    "estimate": "estimate pt4 --on g4dn.xlarge --epochs 90",
-    "estimate_explained": "estimate pt4 --on g4dn.xlarge --epochs 90 --spot --explain",
-    "predict": "predict pt4 --on H100 --batch 128",
-    "compare": "compare pt4",
-    "epochs": "epochs pt4 --epochs 20",
-    "probe_plan": "probe pcpu --plan --epochs 3000 --only provider=aws",
-    "cluster": "cluster --worker p2.xlarge --server c5.4xlarge --server-mbps 5000 --mbps-per-worker 300 --budget-per-hour 9",
-    "profiles_list": "profiles list",
-    "profiles_show": "profiles show pt4",
-    "profiles_missing": "profiles show nope",
-    "catalog_list": "catalog list --provider aws --gpu T4",
-    "catalog_show": "catalog show g4dn.xlarge",
-    "catalog_gpu": "catalog gpus T4",
-    "calibrate_list": "calibrate --list",
-    "reproduce": "reproduce sanghvi",
-    "schedule_submit": "schedule submit pt4 --epochs 300 --deadline 2d",
-    "schedule_plan": "schedule plan --nodes 2",
-    "help": "--help",
-    "help_recommend": "recommend --help",
-    "help_profile": "profile --help",
-    "help_schedule": "schedule --help",
+SESSIONS = {
+    "recommend": ["recommend pcpu --epochs 30", "plans list", "plans show n6mwu", "plans show n6mwx"],
+    "recommend_deadline": ["recommend pcpu --epochs 3000 --deadline 12h --spot"],
+    "recommend_budget": ["recommend pcpu --epochs 3000 --budget 5 --baseline g4dn.xlarge"],
+    "recommend_weighted": ["recommend pcpu --epochs 3000 --weight-time 0.5 --only provider=aws"],
+    "recommend_split": ["recommend pt4 --epochs 300 --deadline 20min --split"],
+    "recommend_infeasible": [
+        "recommend pcpu --epochs 30000 --deadline 1min",
+        "recommend pcpu --epochs 30000 --deadline 1min --budget 1",
+        "recommend pcpu --epochs 30 --deadline 1s --only machine=g4dn.xlarge --spot",
+    ],
+    "plan_split": ["plans show nsplit"],
+    "estimate": ["estimate pt4 --on g4dn.xlarge --epochs 90"],
+    "estimate_explained": ["estimate pt4 --on g4dn.xlarge --epochs 90 --spot --explain"],
+    "predict": ["predict pt4 --on H100 --batch 128", "predict pt4 --on g4dn.12xlarge --server-mbps 5000"],
+    "compare": ["compare pt4", "profiles import elsewhere.json", "compare pt4 pv100 --epochs 5,50"],
+    "epochs": ["epochs pt4 --epochs 20", "epochs pcpu", "epochs pt4 --batch-size 256"],
+    "probe_plan": [
+        "probe pcpu --plan --epochs 3000 --only provider=aws",
+        "probe pcpu --plan --epochs 300000 --only provider=aws --only provider=gcp",
+    ],
+    "cluster": [
+        "cluster --worker p2.xlarge=0.9 --worker g4dn.xlarge --server c5.4xlarge=0.68 --server-mbps 5000 "
+        "--mbps-per-worker 300 --budget-per-hour 9",
+        "cluster --profile pt4 --worker g4dn.xlarge --worker g5.xlarge --server c5.4xlarge=0.68 --server-mbps 5000 "
+        "--max-workers 6 --epochs 50",
+        "cluster --worker g4dn.xlarge --server c5.4xlarge --server-mbps 5000 --mbps-per-worker 300 --max-workers 4",
+    ],
+    "profiles": [
+        "profiles list",
+        "profiles show pt4",
+        "profiles show pt5",
+        "profiles import elsewhere.json",
+        "profiles import elsewhere.json",
+        "profiles rm pcpu",
+        "profiles rm pcpu --yes",
+    ],
+    "import": ["import tensorboard lightning", "import hf hf --on aws/g5.xlarge --batch-size 4 --samples 100"],
+    "catalog": [
+        "catalog list --provider aws --gpu T4",
+        "catalog list --history --gpu K80 --provider aws",
+        "catalog list --gpu 'RTX 3090'",
+        "catalog show g4dn.xlarge",
+        "catalog show p3.2xlarge",
+        "catalog gpus T4",
+        "catalog commitments",
+    ],
+    "catalog_import": [
+        "catalog import catalogs/v8/aws/vms.csv --seen-on 2026-11-18 --dry-run",
+        "catalog import catalogs/v8/aws/vms.csv --seen-on 2026-11-18",
+    ],
+    "calibrate": ["calibrate --list", "calibrate", "calibrate --use shipped"],
+    "reproduce": ["reproduce sanghvi", "reproduce fc2"],
+    "queue": [
+        "schedule queue",
+        "schedule plan",
+        "schedule submit pt4 --epochs 300 --deadline 2d --user ada",
+        "schedule submit pt4 --epochs 3000 --user bo",
+        "schedule submit pcpu --user bo",
+        "schedule queue",
+        "schedule plan --nodes 2",
+        "schedule plan --nodes 1 --machine g4dn.xlarge --spot --quota bo=1",
+        "schedule withdraw s6mwu",
+        "schedule withdraw s6mwu",
+    ],
+    "schedule": [
+        "schedule simulate --instance queue --nodes 2 --policy fifo",
+        "schedule simulate --instance queue --nodes 2 --policy greedy --mode real",
+        "schedule compare --instance queue --nodes 2 --policy fifo,edf,greedy",
+        "schedule bound --instance queue --nodes 2",
+    ],
+    "schedule_generate": [
+        "schedule generate --nodes 3 --jobs 4 --into made --spot",
+        "schedule generate --nodes 3 --jobs 4 --into made",
+        "schedule import a.trace --throughputs throughput.csv --into imported",
+    ],
+    "settings": ["settings"],
+    "help": ["--help", "schedule --help", "profiles --help", "plans --help", "catalog --help"],
+    **{
+        f"help_{command.replace(' ', '_')}": [f"{command} --help"]
+        for command in (
+            *(name for name in COMMANDS if name not in ("schedule", "profiles", "plans", "catalog")),
+            *(f"schedule {name}" for name in ("submit", "queue", "plan", "simulate", "compare", "generate", "import")),
+            *(f"catalog {name}" for name in ("list", "import")),
+        )
+    },
 }
-MASKS = (
-    (r"\b[a-z][a-z0-9]{4}\b(?= (?:stored|submitted))|(?<=plan )[a-z0-9]{5}\b|(?<=show )[a-z0-9]{5}\b|\bs[a-z0-9]{4}\b(?=  )", "ID"),
-    (r"\d{4}-\d\d-\d\d( \d\d:\d\d)?( UTC)?", "DATE"),
-    (r"\d+ (?:day|week|month|year|hour|minute)s?(?: old| ago)", "AGE"),
-    (r"today|just now", "AGE"),
-    (r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) \d\d:\d\d", "MOMENT"),
-    (r"[ ]+$", ""),
-)
+"""Name → the commands of the session, which share one store."""
 
 
-def profiles() -> tuple[Profile, ...]:
-    curve = tuple(Epoch(number=n, seconds=5.0, loss=2.0 / n + 0.1, metrics={"accuracy": 1 - 0.6 / n}) for n in range(1, 9))
-    command = ("python", "train.py", "--batch-size", "64")
-    on_cpu = make_profile(id="pcpu", program=make_program(command=command), activation_bytes=50_000_000)
+class FixedMeta(type):
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, datetime)
+
+
+class FixedDatetime(datetime, metaclass=FixedMeta):
+    """The class `datetime`, for which it is always `NOW`."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]  # a plain datetime is enough
+        return NOW.astimezone(tz)
+
+
+@pytest.fixture(autouse=True)
+def fixed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Fix the clock, the ids, the time zone and the width of the terminal."""
+    for target, _ in COMMANDS.values():
+        import_module(target.partition(":")[0])
+    for name, module in list(sys.modules.items()):
+        if name.startswith(("trainfare.app.", "trainfare.cli.")) and getattr(module, "datetime", None) is datetime:
+            monkeypatch.setattr(module, "datetime", FixedDatetime)
+    monkeypatch.setattr("trainfare.app.ids.secrets.choice", random.Random(1).choice)  # noqa: S311 the same ids in every run
+    monkeypatch.setenv("COLUMNS", "140")
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    out.cache_clear()
+    err.cache_clear()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+    out.cache_clear()
+    err.cache_clear()
+
+
+def profiles() -> Iterator[Profile]:
+    curve = tuple(
+        Epoch(number=n, seconds=5.0, loss=2.0 / n + 0.1, metrics={"accuracy": 1 - 0.6 / n}) for n in range(1, 9)
+    )
+    program = make_program(command=("python", "train.py", "--batch-size", "64"))
+    yield make_profile(id="pcpu", program=program, activation_bytes=50_000_000)
     on_t4 = make_profile(
         id="pt4",
-        program=make_program(command=command),
+        program=program,
         host=Host(name="rented", vm_type="aws/g4dn.xlarge", gpu="Tesla T4"),
         device="cuda",
         measured_at=NOON + timedelta(hours=1),
@@ -78,31 +181,65 @@ def profiles() -> tuple[Profile, ...]:
         loss=(),
         curve=curve,
     )
-    return on_cpu, on_t4
+    yield on_t4
+    yield replace(
+        on_t4,
+        id="pv100",
+        host=Host(name="rented", vm_type="aws/g5.xlarge", gpu="NVIDIA A10G"),
+        iteration_seconds=(0.5, *([0.05, 0.06, 0.05] * 10)),
+        measured_at=NOON,
+    )
 
 
 @pytest.fixture(autouse=True)
-def stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "140")
+def folder(fixed: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A working folder with the files that sessions name, and a store with profiles and a split plan."""
+    monkeypatch.chdir(tmp_path)
+    cpu, t4, v100 = profiles()
     with open_history(read_settings().store) as history:
-        for profile in profiles():
+        for profile in (cpu, t4, make_profile(id="p7k2")):
             history.profiles.add(profile)
+        history.plans.add(make_plan(id="nsplit", split=make_split()))
+    Path("elsewhere.json").write_text(to_json(v100))
+    Path("a.trace").write_text(TRACE)
+    Path("throughput.csv").write_text(THROUGHPUT)
+    write_instance(Path("queue"), random_instance(7, jobs=6, load=4))
+    write_skypilot(tmp_path, "aws", SKYPILOT_AWS)
+    for name in ("lightning", "hf"):
+        Path(name).symlink_to(SAMPLES / name)
+    return tmp_path
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_wording(name: str) -> None:
-    words = COMMANDS[name].split()
-    if name == "schedule_plan":
-        CliRunner().invoke(app, COMMANDS["schedule_submit"].split())
-    result = CliRunner().invoke(app, words)
+def printed(command: str) -> str:
+    """The command and everything that it prints to the terminal."""
+    result = CliRunner().invoke(app, shlex.split(command))
     text = result.output
+    code = result.exit_code
     if isinstance(result.exception, TrainfareError):
         text += f"trainfare: {spell_error(result.exception)}\n"
+        code = result.exception.exit_code
     elif result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
-    for pattern, mask in MASKS:
-        text = re.sub(pattern, mask, text, flags=re.MULTILINE)
-    text = f"$ trainfare {COMMANDS[name]}\n{text}"
+    ended = f"[exit code {code}]\n" if code else ""
+    return f"$ trainfare {command}\n{text}{ended}"
+
+
+def masked(text: str, folder: Path, home: Path) -> str:
+    text = text.replace(str(folder), ".").replace(str(home), "~")
+    lines = []
+    for written in text.splitlines():
+        line = written
+        if re.search("decided in|decision|^(?:fifo|edf|greedy) ", line):
+            line = re.sub(r"[\d.]+ (?:µs|ms)\b", "TIME", line)
+        if re.search("^(?:policy|fifo|edf|greedy) |TRAINFARE_|set by", line):  # columns as wide as what is masked
+            line = re.sub(" {2,}", "  ", line)
+        lines.append(f"{line.rstrip()}\n")
+    return "".join(lines)
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_wording(name: str, folder: Path, home: Path) -> None:
+    text = masked("\n".join(printed(command) for command in SESSIONS[name]), folder, home)
     path = SNAPSHOTS / f"{name}.txt"
     if os.environ.get("UPDATE_SNAPSHOTS"):
         SNAPSHOTS.mkdir(exist_ok=True)
@@ -111,4 +248,10 @@ def test_wording(name: str) -> None:
 
 
 def test_no_snapshot_is_left_over() -> None:
-    assert {path.stem for path in SNAPSHOTS.glob("*.txt")} == set(COMMANDS)
+    assert {path.stem for path in SNAPSHOTS.glob("*.txt")} == set(SESSIONS)
+
+
+def test_the_clock_of_a_session_stands_still() -> None:
+    from trainfare.app.catalog.offers import list_offers
+
+    assert list_offers().today == date(2026, 11, 19)

@@ -1,4 +1,4 @@
-"""What a specification shows, read out of it."""
+"""Functions that read the contents of a specification."""
 
 from collections.abc import Iterator
 
@@ -6,11 +6,6 @@ from tests.makers import make_candidate, make_estimate, make_gpu, make_offer, ma
 from trainfare.figures.look import PAPER, Spec
 from trainfare.model.estimate import Estimate, MemoryFit
 from trainfare.model.interval import Interval
-from trainfare.model.offer import Offer
-
-
-def named(offer: Offer) -> str:
-    return f"{offer.vm_type.provider} {offer.vm_type.name}"
 
 
 def estimate(
@@ -43,7 +38,7 @@ def layers(spec: Spec, mark: str) -> Iterator[Spec]:
 
 
 def labels(spec: Spec) -> list[str]:
-    """The words in the field, each once; a label of several lines as one."""
+    """The labels in the field, each once; the lines of a label are joined."""
     return [
         " / ".join(row["label"]) if isinstance(row["label"], list) else row["label"]
         for layer in layers(spec, "text")
@@ -57,7 +52,7 @@ def dots(spec: Spec) -> list[Spec]:
 
 
 def ticks(view: Spec, channel: str) -> str:
-    """The words along an axis."""
+    """The expression of the tick labels of an axis."""
     found = [layer["encoding"][channel]["axis"] for layer in view["layer"] if layer["mark"]["type"] == "point"]
     return str(found[0]["labelExpr"])
 

@@ -1,4 +1,4 @@
-"""A schedule as a picture: lanes, bars, what is late; many nodes in sum; policies side by side."""
+"""Figures of schedules: lanes, bars, late jobs; sums of many nodes; comparisons of policies."""
 
 import math
 from dataclasses import replace
@@ -13,12 +13,12 @@ from tests.scheduler.makers import AZURE, make_fleet, make_job, random_instance
 from trainfare.figures import gantt
 from trainfare.figures.gantt import gantt_figure
 from trainfare.figures.look import ACCENT, Spec
-from trainfare.figures.schedule_costs import FARTHEST, policies_figure
+from trainfare.figures.schedule_costs import MAX_RATIO, policies_figure
 from trainfare.figures.schedule_lanes import SAME_MOMENT_SECONDS, bars, lanes
-from trainfare.figures.schedule_load import PIECES, mean_heights
+from trainfare.figures.schedule_load import INTERVALS, mean_heights
 from trainfare.figures.schedule_look import LATE, NOW, PREPARING
 from trainfare.model.queue import Delays, Slot
-from trainfare.model.schedule import ScheduleOutcome, Rental, Schedule, Allocation
+from trainfare.model.schedule import Allocation, NodeRental, Schedule, ScheduleOutcome
 from trainfare.scheduler.evaluate import evaluate
 from trainfare.scheduler.policies.greedy import greedy
 from trainfare.scheduler.simulation.simulate import simulate
@@ -26,8 +26,10 @@ from trainfare.scheduler.simulation.simulate import simulate
 HOUR = 3600.0
 
 
-def rental(node: int, start: float, end: float, kind: str = "NC24", **changes: object) -> Rental:
-    made = Rental(node=node, type=kind, start_seconds=HOUR * start, ready_seconds=HOUR * start, end_seconds=HOUR * end)
+def rental(node: int, start: float, end: float, kind: str = "NC24", **changes: object) -> NodeRental:
+    made = NodeRental(
+        node=node, type=kind, start_seconds=HOUR * start, ready_seconds=HOUR * start, end_seconds=HOUR * end
+    )
     return replace(made, **changes)  # type: ignore[arg-type] # fields by name
 
 
@@ -47,9 +49,9 @@ def allocation(
 
 
 def schedule(
-    rentals: list[Rental], allocations: list[Allocation], *, deadlines: dict[str, float] | None = None
+    rentals: list[NodeRental], allocations: list[Allocation], *, deadlines: dict[str, float] | None = None
 ) -> Schedule:
-    """Of jobs that all end with their last stretch; deadlines in hours, none where none is given."""
+    """A schedule whose jobs all end with their last allocation; deadlines in hours, by default none."""
     due = deadlines or {}
     names = list(dict.fromkeys(each.job for each in allocations))
     jobs = tuple(
@@ -73,12 +75,12 @@ def figure(made: Schedule, *, bound_usd: float | None = None, width: int = 600) 
 
 
 def rows(spec: Spec) -> list[Spec]:
-    """The bars of jobs; the first rectangles are the ground."""
+    """The bars of jobs; the first rectangles are the backgrounds."""
     _, drawn = layers(spec, "rect")
     return list(drawn["data"]["values"])
 
 
-def words(spec: Spec) -> list[str]:
+def texts(spec: Spec) -> list[str]:
     return [row["label"] for layer in layers(spec, "text") for row in layer["data"]["values"]]
 
 
@@ -89,31 +91,31 @@ TWO = schedule(
 )
 
 
-def test_a_lane_is_never_taken_twice_at_once_and_kept_by_its_type() -> None:
+def test_a_lane_holds_one_node_at_a_time_preferably_of_one_type() -> None:
     found = lanes([rental(0, 0, 1), rental(1, 0, 3, "NV6"), rental(2, 1, 2, "NV6"), rental(3, 2, 3), rental(4, 3, 4)])
     assert found == {0: 0, 1: 1, 2: 0, 3: 0, 4: 0}
     assert lanes([rental(0, 0, 1), rental(1, 0, 1, "NV6"), rental(2, 1, 2, "NV6")])[2] == 1
 
 
-def test_a_node_that_was_given_back_at_once_is_not_drawn() -> None:
+def test_a_node_that_is_returned_at_once_is_not_drawn() -> None:
     assert lanes([rental(0, 1, 1), rental(1, 1, 2)]) == {1: 0}
 
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**32 - 1))
-def test_bars_never_lie_on_each_other_and_their_area_is_gpu_time(seed: int) -> None:
+def test_bars_never_overlap_and_their_area_is_gpu_time(seed: int) -> None:
     made = simulate(random_instance(seed, jobs=8, types=AZURE, load=6), greedy, name="greedy", nodes=3)
     drawn = bars(made)
     assert max(lanes(made.rentals).values()) < 3
     for one, other in combinations(drawn, 2):
-        spread_apart = (
+        disjoint = (
             one.lane != other.lane
             or one.allocation.end_seconds <= other.allocation.start_seconds + SAME_MOMENT_SECONDS
             or other.allocation.end_seconds <= one.allocation.start_seconds + SAME_MOMENT_SECONDS
             or one.band + one.bands <= other.band
             or other.band + other.bands <= one.band
         )
-        assert spread_apart
+        assert disjoint
     gpus = {each.name: each.gpus for each in made.fleet.types}
     assert all(bar.band + bar.bands <= gpus[bar.rental.type] for bar in drawn)
     area = sum(bar.bands * (bar.allocation.end_seconds - bar.allocation.start_seconds) for bar in drawn)
@@ -121,7 +123,7 @@ def test_bars_never_lie_on_each_other_and_their_area_is_gpu_time(seed: int) -> N
     assert area == pytest.approx(spent)
 
 
-def test_a_job_takes_its_gpus_beside_each_other_where_it_can() -> None:
+def test_a_job_gets_adjacent_gpus_if_possible() -> None:
     made = schedule(
         [rental(0, 0, 3)],
         [
@@ -137,33 +139,33 @@ def test_a_job_takes_its_gpus_beside_each_other_where_it_can() -> None:
     assert [(bar.band, bar.bands) for bar in bars(made)] == [(0, 1), (1, 2)]
 
 
-def test_a_gang_has_a_bar_on_each_of_its_nodes() -> None:
+def test_a_job_on_several_nodes_has_a_bar_on_each() -> None:
     made = schedule([rental(0, 0, 1), rental(1, 0, 1)], [allocation("gang", (0, 1), 4, 0, 1)])
     assert [row["job"] for row in rows(figure(made))] == ["gang", "gang"]
     assert "on each of 2 nodes" in rows(figure(made))[0]["where"]
 
 
-def test_the_answer_is_the_title_and_how_to_read_it_stands_below() -> None:
+def test_the_title_is_the_answer_and_the_subtitle_explains_it() -> None:
     spec = figure(TWO, bound_usd=10.0)
-    assert title(spec) == "greedy: 15.08 $ for 3 jobs on 10 nodes, 1 of them late"
-    assert subtitle(spec).startswith("rent 11.48 $, lateness 3.60 $ · 50.8 % above the bound · 4 h 00 min")
-    assert "its height its GPUs" in subtitle(spec)
+    assert title(spec) == "greedy: $15.08 for 3 jobs on 10 nodes, 1 of them late"
+    assert subtitle(spec).startswith("rent $11.48, lateness $3.60 · 50.8% above the lower bound · 4 h in total")
+    assert "height = GPUs" in subtitle(spec)
 
 
-def test_far_above_the_bound_is_told_in_times() -> None:
-    assert "7.54 × the bound" in subtitle(figure(TWO, bound_usd=2.0))
+def test_a_cost_far_above_the_bound_is_given_as_a_ratio() -> None:
+    assert "7.5x the lower bound" in subtitle(figure(TWO, bound_usd=2.0))
 
 
-def test_what_runs_after_its_deadline_is_dark_and_what_is_in_time_is_not() -> None:
+def test_only_work_after_the_deadline_is_dark() -> None:
     late = [row for row in rows(figure(TWO)) if row["fill"] == LATE]
     assert [(row["job"], row["x"], row["x2"]) for row in late] == [("j1", 3 * HOUR, 4 * HOUR)]
-    assert "after its deadline" in words(figure(TWO))
+    assert "after the deadline" in texts(figure(TWO))
     in_time = schedule([rental(0, 0, 4)], [allocation("j1", 0, 2, 0, 4)])
     assert LATE not in {row["fill"] for row in rows(figure(in_time))}
-    assert "after its deadline" not in words(figure(in_time))
+    assert "after the deadline" not in texts(figure(in_time))
 
 
-def test_a_moment_late_in_a_long_time_is_still_seen() -> None:
+def test_a_short_lateness_in_a_long_schedule_is_visible() -> None:
     made = schedule([rental(0, 0, 1000)], [allocation("j1", 0, 4, 0, 1000)], deadlines={"j1": 999.99})
     (late,) = [row for row in rows(figure(made)) if row["fill"] == LATE]
     assert late["x2"] == 1000 * HOUR
@@ -172,25 +174,25 @@ def test_a_moment_late_in_a_long_time_is_still_seen() -> None:
     assert LATE not in {row["fill"] for row in rows(figure(on_time))}
 
 
-def test_the_latest_jobs_are_told_at_their_end_where_there_is_room() -> None:
+def test_the_latest_jobs_are_labelled_if_there_is_space() -> None:
     made = schedule(
         [rental(0, 0, 9)],
         [allocation("j1", 0, 2, 0, 3), allocation("j2", 0, 2, 0, 9)],
         deadlines={"j1": 1.0},
     )
-    assert "j1: 2 h 00 min late" in words(figure(made))
+    assert "j1: 2 h late" in texts(figure(made))
     crowded = schedule(
         [rental(0, 0, 9)],
         [allocation("j1", 0, 2, 0, 3), allocation("j2", 0, 2, 3, 9), allocation("j3", 0, 2, 0, 9)],
         deadlines={"j1": 1.0},
     )
-    assert "j1: 2 h 00 min late" not in words(figure(crowded))
+    assert "j1: 2 h late" not in texts(figure(crowded))
 
 
-def test_pointing_at_a_bar_tells_its_deadline_and_how_late_it_was() -> None:
+def test_the_tooltip_of_a_bar_has_its_deadline_and_lateness() -> None:
     told = {row["job"]: row for row in rows(figure(TWO))}
-    assert told["j1"]["deadline"] == "3 h 00 min"
-    assert told["j1"]["ended"] == "4 h 00 min, 60 min late"
+    assert told["j1"]["deadline"] == "3 h"
+    assert told["j1"]["ended"] == "4 h, 1 h late"
     assert told["j1"]["where"] == "2 GPUs of NC24"
     assert told["j3"]["deadline"] == "none"
 
@@ -204,28 +206,28 @@ def test_booting_and_restoring_are_grey() -> None:
     made = schedule([rental(0, 0, 4)], [allocation("j1", 0, 2, 0, 4, works=1.0)])
     grey = [row for row in rows(figure(made)) if row["fill"] == PREPARING]
     assert [(row["x"], row["x2"]) for row in grey] == [(0, HOUR)]
-    assert "boots or is restored" in words(figure(made))
+    assert "boot or restore" in texts(figure(made))
 
 
-def test_a_node_that_was_taken_back_has_a_cross() -> None:
+def test_an_interrupted_spot_node_has_a_cross() -> None:
     made = schedule([rental(0, 0, 4, reclaimed=True)], [allocation("j1", 0, 2, 0, 4)])
-    assert {"×", "× taken back"} <= set(words(figure(made)))
-    assert "×" not in words(figure(TWO))
+    assert {"×", "× spot interruption"} <= set(texts(figure(made)))
+    assert "×" not in texts(figure(TWO))
 
 
-def test_names_stand_only_where_they_have_room() -> None:
+def test_names_are_only_on_bars_with_enough_space() -> None:
     made = schedule([rental(0, 0, 100)], [allocation("long", 0, 4, 0, 99), allocation("short", 0, 4, 99, 100)])
-    assert "long" in words(figure(made))
-    assert "short" not in words(figure(made))
+    assert "long" in texts(figure(made))
+    assert "short" not in texts(figure(made))
 
 
-def test_many_nodes_are_shown_in_sum(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gantt, "MOST_LANES", 1)
+def test_many_nodes_are_shown_as_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gantt, "MAX_LANES", 1)
     above, below = views(figure(TWO))
-    assert "GPUs of all nodes in sum" in subtitle(above)
+    assert "GPUs of all nodes" in subtitle(above)
     areas = [layer for layer in above["layer"] if layer["mark"]["type"] == "area"]
-    step = 4 * HOUR / PIECES
-    worked = [sum((row["y2"] - row["y"]) * step for row in area["data"]["values"][:PIECES]) for area in areas]
+    step = 4 * HOUR / INTERVALS
+    worked = [sum((row["y2"] - row["y"]) * step for row in area["data"]["values"][:INTERVALS]) for area in areas]
     assert worked == pytest.approx([9 * HOUR, 4 * HOUR, 7 * HOUR], rel=1e-3)  # K80, M60, idle: 16 + 4 paid
     assert any(layer["mark"]["type"] == "line" for layer in below["layer"])
 
@@ -233,9 +235,9 @@ def test_many_nodes_are_shown_in_sum(monkeypatch: pytest.MonkeyPatch) -> None:
 @given(
     st.lists(st.tuples(st.floats(0, 100), st.floats(0, 100), st.floats(0.1, 5)), max_size=6),
 )
-def test_means_keep_the_integral(things: list[tuple[float, float, float]]) -> None:
-    lasting = [(min(a, b), max(a, b), tall) for a, b, tall in things]
-    step = 100 / PIECES
+def test_mean_heights_keep_the_integral(pieces: list[tuple[float, float, float]]) -> None:
+    lasting = [(min(a, b), max(a, b), tall) for a, b, tall in pieces]
+    step = 100 / INTERVALS
     assert sum(mean_heights(lasting, step)) * step == pytest.approx(
         sum((end - start) * tall for start, end, tall in lasting), abs=1e-6
     )
@@ -253,20 +255,20 @@ def cost(policy: str, rent: float, lateness: float = 0.0) -> ScheduleOutcome:
 
 def test_the_cheapest_policy_is_named_and_coloured() -> None:
     spec = policies_figure([cost("greedy", 110), cost("trainfare", 98, 1)], [], bound_usd=97.0)
-    assert title(spec) == "trainfare is the cheapest of 2 policies: 99.00 $, 10.0 % below greedy"
-    assert "no schedule costs less than 97.00 $" in subtitle(spec)
+    assert title(spec) == "trainfare is the cheapest of 2 policies: $99.00, 10.0% below greedy"
+    assert "lower bound of $97.00" in subtitle(spec)
     drawn = next(layers(spec, "rect"))["data"]["values"]
     assert [(row["policy"], row["x"], row["x2"]) for row in drawn if row["fill"] == ACCENT] == [("trainfare", 0, 98)]
     assert [(row["policy"], row["x"], row["x2"]) for row in drawn if row["fill"] == LATE] == [("trainfare", 98, 99)]
-    assert "99.00 $, +2.1 %" in words(spec)
+    assert "$99.00, +2.1%" in texts(spec)
 
 
-def test_a_policy_that_costs_many_times_more_is_cut_and_told() -> None:
+def test_the_bar_of_a_much_more_expensive_policy_is_cut() -> None:
     spec = policies_figure([cost("trainfare", 100), cost("fifo", 150, 1850)], [], bound_usd=97.0)
     drawn = next(layers(spec, "rect"))["data"]["values"]
-    assert max(row["x2"] for row in drawn) == FARTHEST * 100
-    assert "… 2 000.00 $" in words(spec)
-    assert "a bar that is cut goes on" in subtitle(spec)
+    assert max(row["x2"] for row in drawn) == MAX_RATIO * 100
+    assert "… $2,000.00" in texts(spec)
+    assert "… marks a bar that is cut" in subtitle(spec)
 
 
 def test_schedules_below_have_the_same_time_axis() -> None:
@@ -296,21 +298,21 @@ def test_time_counts_from_the_first_submission() -> None:
     assert [row["deadline"] for row in then] == [row["deadline"] for row in now]
 
 
-def test_a_schedule_of_nothing_can_be_drawn() -> None:
+def test_an_empty_schedule_can_be_drawn() -> None:
     empty = schedule([], [])
-    assert title(figure(empty)) == "greedy: 0 $ for 0 jobs on 10 nodes, none late"
+    assert title(figure(empty)) == "greedy: $0 for 0 jobs on 10 nodes, none late"
 
 
-@pytest.mark.parametrize("most_lanes", [40, 0], ids=["lanes", "sums"])
-def test_the_axis_says_what_its_zero_is(monkeypatch: pytest.MonkeyPatch, most_lanes: int) -> None:
-    monkeypatch.setattr(gantt, "MOST_LANES", most_lanes)
+@pytest.mark.parametrize("max_lanes", [40, 0], ids=["lanes", "sums"])
+def test_the_axis_title_names_its_zero(monkeypatch: pytest.MonkeyPatch, max_lanes: int) -> None:
+    monkeypatch.setattr(gantt, "MAX_LANES", max_lanes)
     assert "time since the first submission" in str(gantt_figure(TWO, evaluate(TWO)))
     planned = str(gantt_figure(TWO, evaluate(TWO), since=NOW))
     assert "time from now" in planned
     assert "first submission" not in planned
 
 
-def test_one_job_is_one_job() -> None:
+def test_one_job_is_singular() -> None:
     one = replace(evaluate(TWO), jobs=1)
     assert subtitle(views(policies_figure([one], []))[0]).startswith("1 job")
     assert not subtitle(views(policies_figure([one], []))[0]).startswith("1 jobs")

@@ -1,4 +1,4 @@
-"""Time against cost: the chosen one filled and labelled, the front a line, limits as shaded ground."""
+"""Time and cost: the chosen machine filled and labelled, the front a line, limits as shaded areas."""
 
 import json
 import random
@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.figures.reading import dots, estimate, labels, layers, named, subtitle, ticks, title
+from tests.figures.reading import dots, estimate, labels, layers, subtitle, ticks, title
 from trainfare.figures.look import ACCENT, LABEL_SIZE, Spec, text_width
 from trainfare.figures.place import overlap
 from trainfare.figures.time_cost import time_cost_figure
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Goal
+from trainfare.recommender.names import machine_name
 
 CHEAP = estimate("g4dn.xlarge", hours=4, usd=2)
 MIDDLE = estimate("g5.xlarge", hours=2.5, usd=2.6)
@@ -26,7 +27,7 @@ FRONT = (FAST, MIDDLE, CHEAP)
 def figure(
     *estimates: Estimate, goal: Goal | None = None, width: int = 600, front: tuple[Estimate, ...] = FRONT
 ) -> Spec:
-    return time_cost_figure(estimates or FOUR, chosen=CHEAP, front=front, knee=MIDDLE, goal=goal, named=named, width=width)
+    return time_cost_figure(estimates or FOUR, chosen=CHEAP, front=front, knee=MIDDLE, goal=goal, width=width)
 
 
 def test_every_machine_is_a_point_and_the_chosen_one_is_on_top() -> None:
@@ -40,23 +41,23 @@ def test_every_machine_is_a_point_and_the_chosen_one_is_on_top() -> None:
     assert shown[-1]["role"] == "chosen"
 
 
-def test_a_point_tells_what_it_is() -> None:
+def test_a_point_has_a_tooltip() -> None:
     chosen = dots(figure())[-1]
     assert chosen["GPU"] == "T4"
-    assert chosen["time"] == "4 h 00 min (90 %: 2 h 40 min – 6 h 00 min)"
-    assert chosen["cost"] == "2.00 $ (90 %: 1.33 $ – 3.00 $)"
+    assert chosen["time"] == "4 h (90% interval: 2 h 40 min – 6 h)"
+    assert chosen["cost"] == "$2.00 (90% interval: $1.33 – $3.00)"
     assert chosen["basis"] == "extrapolated"
     assert chosen["memory"] == "4 of 16 GiB, fits"
 
 
-def test_the_answer_is_the_title_and_labels_stand_in_place_of_a_legend() -> None:
+def test_the_title_is_the_answer_and_labels_replace_a_legend() -> None:
     spec = figure()
-    assert title(spec) == "aws g4dn.xlarge: 4 h 00 min, 2.00 $"
+    assert title(spec) == "aws g4dn.xlarge: 4 h, $2.00"
     assert "10 epochs" in subtitle(spec)
-    assert "bars hold 90 %" in subtitle(spec)
+    assert "bars are 90% intervals" in subtitle(spec)
     found = labels(spec)
-    assert "aws g4dn.xlarge / 4 h 00 min, 2.00 $" in found
-    assert "aws g5.xlarge / the knee" in found
+    assert "aws g4dn.xlarge / 4 h, $2.00" in found
+    assert "aws g5.xlarge / knee of the front" in found
     assert "aws p3.2xlarge · T4" in found
     assert "legend" not in json.dumps(spec)
 
@@ -78,19 +79,19 @@ def test_of_many_points_only_the_front_has_bars() -> None:
     assert {row["role"] for row in bars["data"]["values"]} == {"chosen", "knee", "front"}
 
 
-def test_what_lies_beyond_a_limit_is_shaded_and_the_limit_is_told() -> None:
+def test_the_area_outside_a_limit_is_shaded_and_labelled() -> None:
     spec = figure(goal=Goal(deadline_seconds=4.5 * 3600, budget_usd=4))
     shades = {key: each["datum"] for layer in layers(spec, "rect") for key, each in layer["encoding"].items()}
     assert shades["x"] == 4.5 * 3600 < shades["x2"]
     assert shades["y"] == 4 < shades["y2"]
-    assert {"deadline 4.5 h", "budget 4 $"} <= set(labels(spec))
+    assert {"deadline 4 h 30 min", "budget $4.00"} <= set(labels(spec))
 
 
-def test_a_limit_far_away_is_told_in_words() -> None:
+def test_a_distant_limit_is_only_in_the_subtitle() -> None:
     spec = figure(goal=Goal(deadline_seconds=90 * 86400, budget_usd=5000))
     assert not list(layers(spec, "rect"))
-    assert "the deadline of 90 d lies beyond the right edge" in subtitle(spec)
-    assert "the budget of 5 000 $ lies above the upper edge" in subtitle(spec)
+    assert "the deadline of 90 d is to the right of the figure" in subtitle(spec)
+    assert "the budget of $5,000.00 is above the figure" in subtitle(spec)
 
 
 def test_axes_start_at_zero_together_or_are_logarithmic_together() -> None:
@@ -106,26 +107,26 @@ def test_axes_start_at_zero_together_or_are_logarithmic_together() -> None:
 
 def test_ticks_are_hours_and_dollars() -> None:
     assert "'2 h'" in ticks(figure(), "x")
-    assert "'2 $'" in ticks(figure(), "y")
+    assert "'$2'" in ticks(figure(), "y")
 
 
-def test_what_does_not_fit_is_no_choice() -> None:
+def test_machines_that_are_too_small_are_not_drawn() -> None:
     assert "aws small" not in {row["machine"] for row in dots(figure(*FOUR, estimate("small", needs_gib=90)))}
 
 
 def test_one_machine_alone_can_be_drawn() -> None:
-    spec = time_cost_figure([CHEAP], chosen=CHEAP, named=named)
+    spec = time_cost_figure([CHEAP], chosen=CHEAP)
     assert len(dots(spec)) == 1
-    assert labels(spec) == ["aws g4dn.xlarge / 4 h 00 min, 2.00 $"]
+    assert labels(spec) == ["aws g4dn.xlarge / 4 h, $2.00"]
 
 
-def test_batch_sizes_are_told_where_they_differ() -> None:
+def test_batch_sizes_are_in_the_labels_if_they_differ() -> None:
     spec = figure(*FOUR, estimate("g6.xlarge", hours=3, usd=3.5, batch_size=128))
     assert any(label.startswith("aws g4dn.xlarge, batch 64") for label in labels(spec))
 
 
 def test_the_chosen_one_is_larger_and_the_only_one_in_colour() -> None:
-    """Nothing is told by colour alone."""
+    """Colour is never the only difference."""
     (points,) = layers(figure(), "point")
     by_role = {each["test"]: each["value"] for each in points["encoding"]["fill"]["condition"]}
     assert [test for test, colour in by_role.items() if colour == ACCENT] == ["datum.role === 'chosen'"]
@@ -164,8 +165,8 @@ def test_labels_never_overlap_and_the_chosen_one_and_the_knee_have_theirs(seed: 
         if not front or each.usd.value < front[-1].usd.value:
             front.append(each)
     goal = Goal(deadline_seconds=chance.uniform(1, 20) * 3600, budget_usd=chance.uniform(1, 20))
-    spec = time_cost_figure(every, chosen=every[0], front=front, knee=front[0], goal=goal, named=named, width=width)
+    spec = time_cost_figure(every, chosen=every[0], front=front, knee=front[0], goal=goal, width=width)
     assert not any(overlap(one, other) for one, other in combinations(boxes(spec), 2))
     found = labels(spec)
-    assert sum(label.startswith(named(every[0].candidate.offer)) for label in found) == 1
-    assert any("the knee" in label for label in found) == (front[0] != every[0])
+    assert sum(label.startswith(machine_name(every[0].candidate.offer)) for label in found) == 1
+    assert any("knee of the front" in label for label in found) == (front[0] != every[0])

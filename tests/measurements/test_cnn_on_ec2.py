@@ -38,7 +38,7 @@ def run(
     }
 
 
-def test_operators_are_those_of_one_step_of_two(tmp_path: Path) -> None:
+def test_operator_times_are_those_of_one_of_two_steps(tmp_path: Path) -> None:
     write(tmp_path, "operations_on_p2.xlarge.csv.gz", [run(conv=0.15, idle=0.05)])
     (profile,) = read_profiles(tmp_path)
     assert profile.device_seconds == pytest.approx({"Conv2D": 0.075})
@@ -46,19 +46,19 @@ def test_operators_are_those_of_one_step_of_two(tmp_path: Path) -> None:
     assert (profile.family, profile.gpu, profile.image_side, profile.batch_size) == ("VGG", "K80", 64, 32)
 
 
-def test_a_profile_that_was_cut_short_counts_for_the_steps_it_accounts_for(tmp_path: Path) -> None:
+def test_truncated_profile_counts_the_steps_it_covers(tmp_path: Path) -> None:
     write(tmp_path, "operations_on_p2.xlarge.csv.gz", [run(conv=0.12, idle=0.03)])
     (profile,) = read_profiles(tmp_path)
     assert profile.device_seconds == pytest.approx({"Conv2D": 0.08})
 
 
-def test_gaps_of_the_profilers_own_making_are_no_third_step(tmp_path: Path) -> None:
+def test_gaps_of_the_profiler_are_no_third_step(tmp_path: Path) -> None:
     write(tmp_path, "operations_on_p2.xlarge.csv.gz", [run(conv=0.1, idle=0.9)])
     (profile,) = read_profiles(tmp_path)
     assert profile.device_seconds == pytest.approx({"Conv2D": 0.05})
 
 
-def test_repeats_can_be_seen_and_their_middle_is_the_profile(tmp_path: Path) -> None:
+def test_profile_is_the_median_of_its_repeats(tmp_path: Path) -> None:
     runs = [run(seconds=seconds, conv=2 * seconds, idle=0.0) for seconds in (0.1, 0.11, 0.9)]
     write(tmp_path, "operations_on_p2.xlarge.csv.gz", runs)
     repeats = read_repeats(tmp_path)[Setting("VGG11", 64, 32.0, "p2.xlarge")]
@@ -66,12 +66,12 @@ def test_repeats_can_be_seen_and_their_middle_is_the_profile(tmp_path: Path) -> 
     assert [p.seconds for p in read_profiles(tmp_path)] == [0.11]
 
 
-def test_an_operator_that_never_ran_is_absent(tmp_path: Path) -> None:
+def test_operator_that_never_ran_is_absent(tmp_path: Path) -> None:
     write(tmp_path, "operations_on_p2.xlarge.csv.gz", [run(matmul=0.0)])
     assert "MatMul" not in read_profiles(tmp_path)[0].device_seconds
 
 
-def test_latencies_come_from_their_table_and_else_from_beside_the_operators(tmp_path: Path) -> None:
+def test_latencies_come_from_their_table_or_from_the_operator_tables(tmp_path: Path) -> None:
     there = Setting("VGG11", 64, 32.0, "p3.2xlarge")
     write(tmp_path, "operations_on_p2.xlarge.csv.gz", [run(elsewhere=0.02)])
     assert read_latencies(tmp_path) == {there: 0.02, there._replace(vm_type="p2.xlarge"): 0.1}
@@ -80,7 +80,7 @@ def test_latencies_come_from_their_table_and_else_from_beside_the_operators(tmp_
     assert read_latencies(tmp_path) == {there: 0.03}
 
 
-def test_a_missing_table_is_named(tmp_path: Path) -> None:
+def test_missing_table_is_named_in_the_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="operations_on_"):
         read_profiles(tmp_path)
 
@@ -88,16 +88,16 @@ def test_a_missing_table_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("program", "family"), [("VGG16", "VGG"), ("InceptionResNetV2", "Inception"), ("LeNet5", "LeNet5")]
 )
-def test_programs_built_alike_are_one_family(program: str, family: str) -> None:
+def test_similar_programs_are_one_family(program: str, family: str) -> None:
     assert family_of(program) == family
 
 
-def test_a_type_with_an_unknown_gpu_goes_by_its_own_name() -> None:
+def test_machine_type_with_an_unknown_gpu_keeps_its_own_name() -> None:
     assert (gpu_of("g4dn.2xlarge"), gpu_of("x9.huge")) == ("T4", "x9.huge")
 
 
-@pytest.mark.skipif(not (REAL / "cnn_on_ec2").is_dir(), reason="the public measurements are not beside the checkout")
-def test_device_time_of_the_real_table_is_hardly_longer_than_the_step_but_on_a_k80() -> None:
+@pytest.mark.skipif(not (REAL / "cnn_on_ec2").is_dir(), reason="the public measurements are not next to the checkout")
+def test_device_time_hardly_exceeds_the_step_except_on_a_k80() -> None:
     profiles = read_profiles(REAL)
     assert len(profiles) >= 800
     for profile in profiles:

@@ -1,9 +1,9 @@
-"""Whatever text names a GPU, it is the one that the catalog knows."""
+"""The catalog's name of a GPU, found in many texts."""
 
 import pytest
 
 from trainfare.catalog.gpu_facts import load_gpus
-from trainfare.measurements.gpu_names import gpu_called
+from trainfare.measurements.gpu_names import find_gpu_name
 
 
 @pytest.mark.parametrize(
@@ -27,10 +27,10 @@ from trainfare.measurements.gpu_names import gpu_called
         ("NVIDIA H100 80GB HBM3", "H100"),
     ],
 )
-def test_systems_and_drivers_name_a_gpu(system: str, gpu: str) -> None:
-    assert gpu_called(system) == gpu
+def test_gpu_is_found_in_names_of_systems_and_devices(system: str, gpu: str) -> None:
+    assert find_gpu_name(system) == gpu
     assert gpu in load_gpus()
 
 
-def test_what_nobody_knows_keeps_its_name_without_the_makers_words() -> None:
-    assert gpu_called("NVIDIA Abacus 9000") == "Abacus 9000"
+def test_unknown_gpu_keeps_its_name_without_the_vendor() -> None:
+    assert find_gpu_name("NVIDIA Abacus 9000") == "Abacus 9000"

@@ -121,12 +121,12 @@ def test_unusual_jobs_that_can_be_scheduled_are_read(folder: Path, old: str, new
         ("times.csv", "1100.0", "-4", "line 8, column seconds: -4 is not above zero"),
         ("times.csv", "1100.0", "0", "line 8, column seconds: 0 is not above zero"),
         ("times.csv", "1100.0", "soon", "line 8, column seconds: 'soon' is not a number"),
-        ("times.csv", "1100.0", "", "line 8, column seconds: nothing stands there"),
+        ("times.csv", "1100.0", "", "line 8, column seconds: the cell is empty"),
         ("times.csv", "b,NV6,1,0.62,1,2600.0\n", "c,NV6,1,0.62,1,2600.0\n", "jobs.csv does not list it"),
         ("jobs.csv", "9000.0", "late", "line 3, column deadline_s: 'late' is not a number"),
         ("jobs.csv", "9000.0", "-inf", "line 3, column deadline_s: -inf is not a deadline"),
-        ("jobs.csv", "100.5", "-1", "line 3, column submitted_s: -1 must be zero or more"),
-        ("jobs.csv", "0.005", "-0.005", "line 3, column tardiness_usd_per_s: -0.005 must be zero or more"),
+        ("jobs.csv", "100.5", "-1", "line 3, column submitted_s: -1 is negative or infinite"),
+        ("jobs.csv", "0.005", "-0.005", "line 3, column tardiness_usd_per_s: -0.005 is negative or infinite"),
         (
             "jobs.csv",
             "b,100",
@@ -171,10 +171,10 @@ def test_invalid_job_still_declares_its_slots(folder: Path) -> None:
         ("times.csv", "b,NC6,1,0.56,1", "b,NC6,1,0.56,1.5", "line 6, column gpus_used: 1.5 is not a whole number"),
         ("times.csv", "b,NC6,1,0.56,1", "b,NC6,1,0.56,0", "line 6, column gpus_used: 0 is not a whole number"),
         ("times.csv", "b,NC6", ",NC6", "line 6, column job: the line has seconds but no job"),
-        ("times.csv", "seconds", "hours", "times.csv, line 1: there is no column seconds"),
-        ("jobs.csv", "deadline_s", "due", "jobs.csv, line 1: there is no column deadline_s"),
-        ("jobs.csv", "job,", "job,job,", "line 1, column job: it stands twice"),
-        ("jobs.csv", "a,", '"a,', "is not a table of text"),
+        ("times.csv", "seconds", "hours", "times.csv, line 1: column seconds is missing"),
+        ("jobs.csv", "deadline_s", "due", "jobs.csv, line 1: column deadline_s is missing"),
+        ("jobs.csv", "job,", "job,job,", "line 1, column job: it occurs twice"),
+        ("jobs.csv", "a,", '"a,', "is not a text table"),
     ],
     ids=[
         "job twice",
@@ -227,7 +227,7 @@ def test_missing_files_are_named(folder: Path) -> None:
 
 def test_binary_file_is_an_error(folder: Path) -> None:
     (folder / "jobs.csv").write_bytes(b"job\xff\xfe\x00")
-    assert "is not a table of text" in error_message(folder)
+    assert "is not a text table" in error_message(folder)
 
 
 def test_folder_without_a_valid_job_is_an_error(folder: Path) -> None:
@@ -314,4 +314,4 @@ def test_published_instances_are_read_unchanged() -> None:
 )
 def test_names_with_control_characters_are_refused(folder: Path, name: str) -> None:
     edited(folder, "jobs.csv", "\na,", f"\n{name},")
-    assert "letters that cannot be seen" in error_message(folder)
+    assert "contains control characters" in error_message(folder)

@@ -22,20 +22,20 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_price_is_the_middle_of_the_zones_that_had_one(folder: Path) -> None:
+def test_price_is_the_median_of_the_zones_that_had_one(folder: Path) -> None:
     price = prices_on(folder, "2023-01-01")["p2.xlarge"]
     assert (price.on_demand, price.spot) == pytest.approx((0.9, 0.25))
 
 
-def test_a_day_between_takes_the_one_before(folder: Path) -> None:
+def test_day_without_prices_takes_those_of_the_day_before(folder: Path) -> None:
     assert prices_on(folder, "2023-01-02") == prices_on(folder, "2023-01-01")
 
 
-def test_before_the_first_day_nothing_has_a_price(folder: Path) -> None:
+def test_no_prices_before_the_first_day(folder: Path) -> None:
     assert prices_on(folder, "2022-12-31") == {}
 
 
-def test_not_for_rent_on_demand_is_no_price_of_zero(folder: Path) -> None:
+def test_price_of_zero_means_not_for_rent(folder: Path) -> None:
     assert prices_on(folder, "2023-06-01")["g6.xlarge"] == DayPrice(on_demand=None, spot=0.4)
 
 
@@ -43,6 +43,6 @@ def test_days_come_oldest_first(folder: Path) -> None:
     assert list(prices_by_day(folder)) == ["2023-01-01", "2023-01-03"]
 
 
-def test_a_missing_table_is_named(tmp_path: Path) -> None:
+def test_missing_table_is_named_in_the_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="aws_gpu_daily"):
         prices_on(tmp_path, "2023-01-01")

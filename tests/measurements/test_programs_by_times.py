@@ -1,4 +1,4 @@
-"""The two tables that tell a program's time and nothing else."""
+"""The two tables that have only the times of programs."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def written(folder: Path, table: str, text: str) -> Path:
     return folder
 
 
-def test_workers_that_step_together_share_the_sum_of_steps(tmp_path: Path) -> None:
+def test_seconds_follow_from_the_summed_steps_of_the_workers(tmp_path: Path) -> None:
     rows = seven_models(written(tmp_path, "seven_models_k80_p100_v100", SEVEN))
     assert [row.seconds for row in rows] == [pytest.approx(s) for s in (0.4, 0.5, 0.1, 0.2)]
     assert [(row.gpu, row.gpus, row.nodes) for row in rows] == [
@@ -39,8 +39,8 @@ def test_workers_that_step_together_share_the_sum_of_steps(tmp_path: Path) -> No
     assert rows[3].batch_size == 1
 
 
-def test_rows_have_the_operations_of_their_program_at_their_batch(tmp_path: Path) -> None:
-    """Of a batch that nobody traced there are none, and of a program that tells no gradient its network's."""
+def test_rows_have_the_operations_of_their_program_and_batch_size(tmp_path: Path) -> None:
+    """A batch size that was not traced has no operations; the gradient size is that of the traced network."""
     more = "k80,one,1,LM,7,20\nv100,one,1,LM,10,50\nv100,one,1,LM,5,80\nk80,one,1,CycleGAN,,0.5\n"
     *_, unknown, ten, five, pictures = seven_models(written(tmp_path, "seven_models_k80_p100_v100", SEVEN + more))
     assert unknown.operations == ()
@@ -49,13 +49,13 @@ def test_rows_have_the_operations_of_their_program_at_their_batch(tmp_path: Path
     assert pictures.gradient_bytes == pytest.approx(4 * 28.3e6, rel=0.01)
 
 
-def test_float32_may_use_tf32_and_only_single_gpus_are_read(tmp_path: Path) -> None:
+def test_fp32_is_tf32_and_only_single_gpus_are_read(tmp_path: Path) -> None:
     rows = rented_gpus(written(tmp_path, "rented_gpus", RENTED))
     assert [(row.gpu, row.dtype) for row in rows] == [("A100-PCIe", "tf32"), ("RTX 4090", "float16")]
     assert [row.seconds for row in rows] == [pytest.approx(0.4), pytest.approx(1 / 3)]
 
 
-def test_a_missing_table_is_named(tmp_path: Path) -> None:
+def test_missing_table_is_named_in_the_error(tmp_path: Path) -> None:
     for read in (seven_models, rented_gpus):
         with pytest.raises(FileNotFoundError, match=r"throughput\.csv"):
             read(tmp_path)

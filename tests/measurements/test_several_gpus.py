@@ -1,11 +1,11 @@
-"""Readers of steps on several GPUs, on tables made up here."""
+"""Readers of steps on several GPUs, on made-up tables."""
 
 from pathlib import Path
 
 import pytest
 
 from trainfare.measurements.data_parallel import data_parallel_t4
-from trainfare.measurements.published_scaling import lines_in, published_scaling
+from trainfare.measurements.published_scaling import count_rows, published_scaling
 from trainfare.measurements.torchvision_gpus import torchvision_gpus
 
 
@@ -17,7 +17,7 @@ def written(path: Path, *lines: str) -> None:
 # data_parallel_t4
 
 
-def test_a_placement_is_the_gpus_on_each_node(tmp_path: Path) -> None:
+def test_placement_has_the_gpus_of_each_node(tmp_path: Path) -> None:
     written(
         tmp_path / "data_parallel_t4/ncf/placements.csv",
         "placement,local_bsz,step_time,sync_time",
@@ -34,7 +34,7 @@ def test_a_placement_is_the_gpus_on_each_node(tmp_path: Path) -> None:
     assert {(row.program, row.gpu, row.batch_size) for row in rows} == {("ncf", "T4", 32.0)}
 
 
-def test_programs_with_curves_alone_hold_no_steps(tmp_path: Path) -> None:
+def test_programs_with_only_curves_have_no_steps(tmp_path: Path) -> None:
     written(tmp_path / "data_parallel_t4/ncf/validation-32.csv", "progress,iteration,metric,grad_sqr,grad_var")
     with pytest.raises(FileNotFoundError, match=r"placements\.csv"):
         data_parallel_t4(tmp_path)
@@ -56,40 +56,40 @@ def line(gpus: int, throughput: float, *, batch: str = "32", section: str = "DGX
     return f"PyTorch/Detection/SSD,{section},{gpus},{batch},Throughput - FP32,{throughput},{throughput}"
 
 
-def test_seconds_are_those_of_the_batch_of_each_gpu(tmp_path: Path) -> None:
+def test_seconds_are_those_of_the_batch_per_gpu(tmp_path: Path) -> None:
     assert published(tmp_path, line(1, 320), line(8, 2048)) == [("0", 1, 32, 0.1), ("0", 8, 32, 0.125)]
 
 
-def test_lines_that_repeat_a_count_are_told_apart_by_their_order(tmp_path: Path) -> None:
+def test_rows_that_repeat_a_gpu_count_are_separated_by_their_order(tmp_path: Path) -> None:
     interleaved = published(tmp_path, line(1, 320), line(1, 640), line(8, 2048), line(8, 4096))
     assert [row[:2] for row in interleaved] == [("0", 1), ("0", 8), ("1", 1), ("1", 8)]
     runs = published(tmp_path, line(1, 320), line(8, 2048), line(1, 640), line(8, 4096), line(16, 8000))
     assert [row[:2] for row in runs] == [("0", 1), ("0", 8), ("1", 1), ("1", 8), ("1", 16)]
 
 
-def test_lines_that_nobody_can_tell_apart_are_left_out(tmp_path: Path) -> None:
+def test_rows_that_cannot_be_separated_are_left_out(tmp_path: Path) -> None:
     assert published(tmp_path, line(1, 320), line(1, 640), line(8, 2048), line(8, 4096), line(4, 1000)) == []
-    assert lines_in(tmp_path) == 5
+    assert count_rows(tmp_path) == 5
 
 
-def test_where_the_batch_of_all_stays_the_lines_go_together(tmp_path: Path) -> None:
+def test_rows_with_the_same_global_batch_belong_together(tmp_path: Path) -> None:
     found = published(tmp_path, line(1, 320, batch='"1,024"'), line(4, 1024, batch="256"))
     assert found == [("0", 1, 1024, 3.2), ("0", 4, 256, 1.0)]
 
 
-def test_what_changes_batch_or_cannot_be_is_left_out(tmp_path: Path) -> None:
+def test_changed_batch_sizes_and_misprints_are_left_out(tmp_path: Path) -> None:
     assert published(tmp_path, line(1, 100), line(8, 1700)) == [], "17 times as fast on 8"
     assert [row[1] for row in published(tmp_path, line(1, 320), line(8, 2048), line(32, 9000))] == [1, 8]
 
 
-def test_a_heading_names_the_gpu_and_lines_without_any_are_left_out(tmp_path: Path) -> None:
+def test_heading_names_the_gpu_and_rows_without_one_are_left_out(tmp_path: Path) -> None:
     nameless = [line(gpus, 320 * gpus, section="Training").replace("FP32", "mixed") for gpus in (1, 8)]
     named = [line(1, 320, section="8x H100"), line(8, 2048, section="8x H100")]
     written(tmp_path / "published_scaling_1_to_16/throughput.csv", HEADER, *nameless, *named)
     assert [row.gpu for row in published_scaling(tmp_path)] == ["H100", "H100"]
 
 
-def test_a_machine_is_one_node_or_two(tmp_path: Path) -> None:
+def test_number_of_nodes_follows_from_the_machine(tmp_path: Path) -> None:
     written(
         tmp_path / "published_scaling_1_to_16/throughput.csv",
         HEADER,
@@ -124,31 +124,31 @@ def gradients(
     ]
 
 
-def test_half_precision_sends_two_bytes_a_parameter(tmp_path: Path) -> None:
+def test_half_precision_sends_two_bytes_per_parameter(tmp_path: Path) -> None:
     found = gradients(tmp_path, "PyTorch/Detection/SSD")
     assert found == [("float32", 32, 0.1, 91.6), ("float16", 32, 0.1, 45.8)]
 
 
 @pytest.mark.parametrize("batch", ["16 , 8", "8 and 16", "8 : 16", "16/8", "8 (FP32) / 16 (AMP)", "16,8"])
-def test_of_two_batches_the_larger_is_that_of_half_precision(tmp_path: Path, batch: str) -> None:
+def test_larger_of_two_batch_sizes_is_that_of_half_precision(tmp_path: Path, batch: str) -> None:
     found = gradients(tmp_path, "TensorFlow/LanguageModeling/BERT", batch=batch, section="Fine-tuning on DGX-1 16GB")
     assert [row[1] for row in found] == [8, 16]
 
 
-def test_a_batch_may_stand_in_the_column_or_in_the_programs_settings(tmp_path: Path) -> None:
+def test_batch_size_may_come_from_the_column_or_the_settings(tmp_path: Path) -> None:
     found = gradients(tmp_path, "TensorFlow2/Detection/Efficientdet", batch="", unit=" (BS=40)")
     assert [row[1:] for row in found] == [(40, 0.125, 15.6), (40, 0.125, 7.8)]
     assert [row[1] for row in gradients(tmp_path, "MxNet/Classification/RN50v1.5", batch="")] == [96, 192]
 
 
-def test_tokens_are_counted_by_the_sequence(tmp_path: Path) -> None:
+def test_tokens_are_converted_to_sequences(tmp_path: Path) -> None:
     model = "PyTorch/LanguageModeling/Transformer-XL"
     for section, tokens, parameters in (("Base model", 192, 192), ("Large model", 384, 285)):
         found = gradients(tmp_path, model, batch="16", section=section, unit=" (tok/s)")
         assert found[0][2:] == (16 * tokens / 320, 4 * parameters)
 
 
-def test_pretraining_sends_once_in_thousands_of_sequences(tmp_path: Path) -> None:
+def test_pretraining_accumulates_thousands_of_sequences(tmp_path: Path) -> None:
     found = gradients(
         tmp_path, "PyTorch/LanguageModeling/BERT", batch="128 and 256", section="Pre-training NVIDIA DGX-1"
     )
@@ -165,14 +165,14 @@ def test_pretraining_sends_once_in_thousands_of_sequences(tmp_path: Path) -> Non
         ("PaddlePaddle/Classification/RN50v1.5", ""),
     ],
 )
-def test_without_a_step_or_a_size_the_gradient_is_not_known(tmp_path: Path, model: str, batch: str) -> None:
+def test_gradient_size_is_unknown_without_a_step_or_a_model_size(tmp_path: Path, model: str, batch: str) -> None:
     assert {row[3] for row in gradients(tmp_path, model, batch=batch)} == {None}
 
 
 # torchvision_models_six_gpus
 
 
-def test_a_copied_folder_is_read_once_and_single_gpus_not_at_all(tmp_path: Path) -> None:
+def test_copied_folder_is_read_once_and_programs_on_one_gpu_are_skipped(tmp_path: Path) -> None:
     written(
         tmp_path / "torchvision_models_six_gpus/training.csv",
         "gpu,gpus,dtype,model,batch_size_per_gpu,iterations,median_ms,folder",

@@ -1,4 +1,4 @@
-"""The table of single layers: its codes become words, its milliseconds seconds."""
+"""The table of single layers: decoded, with times in seconds."""
 
 import gzip
 from pathlib import Path
@@ -29,7 +29,7 @@ def written(folder: Path, name: str, text: str) -> Path:
     return folder
 
 
-def test_codes_become_words(tmp_path: Path) -> None:
+def test_codes_are_decoded(tmp_path: Path) -> None:
     trained, forward = single_layers(written(tmp_path, "convolution_1080ti.csv.gz", CONVOLUTION))
     assert (trained.gpu, trained.activation, trained.optimizer, trained.dtype) == (
         "GTX 1080 Ti",
@@ -41,17 +41,17 @@ def test_codes_become_words(tmp_path: Path) -> None:
     assert (forward.activation, forward.optimizer, forward.padded, forward.bias) == (None, None, False, False)
 
 
-def test_times_are_seconds_and_a_row_without_one_is_left_out(tmp_path: Path) -> None:
+def test_times_are_seconds_and_rows_without_one_are_left_out(tmp_path: Path) -> None:
     rows = single_layers(written(tmp_path, "convolution_K40.csv.gz", CONVOLUTION))
     assert [row.seconds for row in rows] == pytest.approx([3.4e-3, 77.3e-3])
 
 
-def test_a_dense_layer_is_one_pixel_with_a_bias(tmp_path: Path) -> None:
+def test_dense_layer_is_one_pixel_with_a_bias(tmp_path: Path) -> None:
     (row,) = single_layers(written(tmp_path, "dense_k80.csv.gz", DENSE))
     assert (row.kind, row.gpu, row.side, row.kernel, row.bias) == ("dense", "K80", 1, 1, True)
     assert (row.channels_in, row.channels_out, row.optimizer, row.dtype) == (3263, 3675, "adam", "float16")
 
 
-def test_a_folder_without_the_table_says_so(tmp_path: Path) -> None:
+def test_folder_without_the_table_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=SOURCE):
         single_layers(tmp_path)

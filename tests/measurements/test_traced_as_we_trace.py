@@ -1,4 +1,4 @@
-"""A ResNet-18 that our own tracer saw and the one in the public table are the same to the model of kernels."""
+"""A ResNet-18 traced by our own tracer and the one in the public table have the same kernel features."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ SHARED = Path(__file__).parents[2].parent / "shared" / "measurements"
 
 
 class Block(nn.Module):
-    """Two convolutions beside a way round them."""
+    """Two convolutions with a skip connection."""
 
     def __init__(self, inward: int, outward: int, stride: int) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ def at_prior(operations: Sequence[Operation], gpu: str) -> float:
 
 
 @pytest.mark.skipif(not (SHARED / "torchvision_models_six_gpus").is_dir(), reason="the public tables are not here")
-def test_our_tracer_and_the_table_tell_the_same_network() -> None:
+def test_our_tracer_and_the_table_agree_on_a_network() -> None:
     row = next(row for row in read_torchvision(SHARED) if (row.program, row.dtype) == ("resnet18", "float32"))
     # The table also has gradients set to zero and added up, and the images brought from the host.
     theirs = [op for op in row.operations if op.kind not in ("copy", "optimizer") and op.name != UPLOAD]

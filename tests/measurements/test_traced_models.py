@@ -1,4 +1,4 @@
-"""Tables of traced networks become the operations that our own tracer would have seen."""
+"""Tables of traced networks, read as the operations that our own tracer would have recorded."""
 
 import csv
 import gzip
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from trainfare.measurements.families import family_of
-from trainfare.measurements.traced_models import UPLOAD, read_own_image_traces, read_image_models, read_torchvision
+from trainfare.measurements.traced_models import UPLOAD, read_image_models, read_own_image_traces, read_torchvision
 from trainfare.model.profile import Convolution, Operation
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "measurements"
@@ -56,10 +56,12 @@ def write_image_models(folder: Path, classes: dict[str, list[Pair]], model: str 
     (table / "train_amp_nchw.csv").write_text(f"model,train_step_time,train_batch_size\n{model},12.5,{BATCH}\n")
 
 
-def test_models_that_the_folder_only_times_have_operations_of_ours(tmp_path: Path) -> None:
+def test_models_with_times_alone_get_our_own_traces(tmp_path: Path) -> None:
     write_image_models(tmp_path, {"mm": [[2e6, 3e4]]}, model="resnet101")
     table = tmp_path / "vision_models_rtx3090" / "train_amp_nchw.csv"
-    table.write_text(f"model,train_step_time,train_batch_size\nresnet101,9.5,{BATCH}\nresnet34,12.5,512\nnobody,1,2\n")
+    table.write_text(
+        f"model,train_step_time,train_batch_size\nresnet101,9.5,{BATCH}\nresnet34,12.5,512\nuntraced,1,2\n"
+    )
     (found,) = read_own_image_traces(tmp_path)
     assert (found.program, found.family, found.seconds) == ("resnet34", "resnet", 0.0125)
     forward = [op for op in found.operations if op.convolution and op.part == "forward"]
@@ -85,7 +87,7 @@ def read_one(folder: Path, classes: dict[str, list[Pair]]) -> tuple[Operation, .
         ("gconv", {"inward": 128, "outward": 128, "kernel": 3, "side": 28, "groups": 32}),
     ],
 )
-def test_the_shape_of_a_convolution_is_found_again(tmp_path: Path, name: str, shape: dict[str, Any]) -> None:
+def test_shape_of_a_convolution_is_reconstructed(tmp_path: Path, name: str, shape: dict[str, Any]) -> None:
     forward, backward = convolved(**shape)
     operations = read_one(tmp_path, {f"{name}_f": [forward], f"{name}_b": [backward]})
     found = [op for op in operations if op.kind == "convolution"]
@@ -102,7 +104,7 @@ def test_the_shape_of_a_convolution_is_found_again(tmp_path: Path, name: str, sh
     assert [op.flops for op in found] == [forward[0], backward[0]]
 
 
-def test_norms_are_told_apart_by_their_statistics(tmp_path: Path) -> None:
+def test_norms_are_distinguished_by_their_statistics(tmp_path: Path) -> None:
     pairs = [*batch_norm(64, 56), *layer_norm(196, 384)]
     norms = [op for op in read_one(tmp_path, {"norm": pairs, "elem": [[0, 100.0]]}) if op.kind == "norm"]
     assert [(op.norm, op.part, op.row) for op in norms] == [
@@ -113,25 +115,25 @@ def test_norms_are_told_apart_by_their_statistics(tmp_path: Path) -> None:
     ]
 
 
-def test_autocast_keeps_rows_in_float32_with_twice_the_bytes(tmp_path: Path) -> None:
+def test_autocast_keeps_layer_norms_in_float32_with_twice_the_bytes(tmp_path: Path) -> None:
     forward, _ = layer_norm(196, 384)
     norm, *_ = read_one(tmp_path, {"norm": [forward]})
     assert (norm.dtype, norm.autocast, norm.bytes) == ("float32", True, 2 * forward[1])
 
 
-def test_equal_pairs_are_counted_together(tmp_path: Path) -> None:
+def test_equal_operations_are_counted_together(tmp_path: Path) -> None:
     (op,) = [o for o in read_one(tmp_path, {"elem": [[0, 8192.0]] * 7 + [[0, 0]]}) if o.kind == "pointwise"]
     assert (op.count, op.bytes) == (7, 8192.0)
 
 
-def test_steps_of_a_recurrent_layer_are_one_kernel(tmp_path: Path) -> None:
+def test_steps_of_a_recurrent_layer_become_one_kernel(tmp_path: Path) -> None:
     operations = read_one(tmp_path, {"mm": [[2e6, 3e4]] * 600, "elem": [[0, 4096.0]] * 600})
     recurrent = [op for op in operations if op.kind == "rnn"]
     assert sum(op.flops * op.count for op in recurrent) == pytest.approx(600 * 2e6)
     assert sum(op.count for op in operations if op.kind != "optimizer") < 10
 
 
-def test_a_batch_is_uploaded_and_no_update_made_on_the_six_gpus(tmp_path: Path) -> None:
+def test_torchvision_rows_upload_the_batch_and_have_no_update(tmp_path: Path) -> None:
     table = tmp_path / "torchvision_models_six_gpus"
     table.mkdir()
     traced = {"model": "vgg11", "batch_size": BATCH, "dtype": "float16"}
@@ -148,12 +150,12 @@ def test_a_batch_is_uploaded_and_no_update_made_on_the_six_gpus(tmp_path: Path) 
     assert [op.name for op in row.operations if op.kind in ("copy", "optimizer")] == ["aten.zero_", UPLOAD]
 
 
-def test_a_missing_table_is_said(tmp_path: Path) -> None:
+def test_missing_table_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="vision_models_rtx3090"):
         read_image_models(tmp_path)
 
 
-def test_names_that_hold_another_belong_to_the_longer() -> None:
+def test_family_of_a_name_that_contains_another_is_the_longer() -> None:
     assert [
         family_of(name) for name in ("seresnext50_32x4d", "legacy_seresnet34", "vit_tiny", "deit_tiny", "foo3b")
     ] == [
@@ -166,7 +168,7 @@ def test_names_that_hold_another_belong_to_the_longer() -> None:
 
 
 @pytest.mark.skipif(not (SHARED / "vision_models_rtx3090").is_dir(), reason="the public tables are not here")
-def test_nearly_all_real_convolutions_have_a_shape_and_reading_is_quick() -> None:
+def test_nearly_all_real_convolutions_get_a_shape_quickly() -> None:
     start = time.perf_counter()
     rows = read_image_models(SHARED)
     assert time.perf_counter() - start < 20

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainfare.papers.printed import Printed
+from trainfare.papers.printed import PrintedNumber
 
 numbers = st.decimals(-1000, 1000, places=3)
 
@@ -15,27 +15,27 @@ numbers = st.decimals(-1000, 1000, places=3)
     ("text", "low", "high"),
     [("0.05", 0.045, 0.055), ("0.50", 0.495, 0.505), ("14", 13.5, 14.5), ("1.26E-3", 0.001255, 0.001265)],
 )
-def test_a_printed_number_stands_for_all_that_are_rounded_to_it(text: str, low: float, high: float) -> None:
-    read = Printed.read(text)
+def test_a_printed_number_is_the_range_of_numbers_rounded_to_it(text: str, low: float, high: float) -> None:
+    read = PrintedNumber.read(text)
     assert (read.low, read.high) == pytest.approx((low, high))
 
 
 @given(numbers, st.integers(0, 3))
-def test_a_number_agrees_with_what_it_is_rounded_to(number: object, places: int) -> None:
+def test_a_number_agrees_with_its_rounded_value(number: object, places: int) -> None:
     value = float(str(number))
-    assert Printed.read(f"{value:.{places}f}").agrees_with(Printed.exactly(value))
+    assert PrintedNumber.read(f"{value:.{places}f}").agrees_with(PrintedNumber.exactly(value))
 
 
-def test_neighbours_in_the_last_digit_touch_and_the_next_do_not() -> None:
-    assert Printed.read("0.05").agrees_with(Printed.read("0.06"))
-    assert not Printed.read("0.05").agrees_with(Printed.read("0.07"))
+def test_neighbours_in_the_last_digit_agree_and_the_next_do_not() -> None:
+    assert PrintedNumber.read("0.05").agrees_with(PrintedNumber.read("0.06"))
+    assert not PrintedNumber.read("0.05").agrees_with(PrintedNumber.read("0.07"))
 
 
 @given(numbers, numbers, st.sampled_from([operator.add, operator.sub, operator.mul]))
-def test_a_result_holds_the_results_of_what_the_numbers_stand_for(
+def test_a_result_contains_the_results_of_all_numbers_in_the_ranges(
     a: object, b: object, apply: Callable[[Any, Any], Any]
 ) -> None:
-    left, right = Printed.read(str(a)), Printed.read(str(b))
+    left, right = PrintedNumber.read(str(a)), PrintedNumber.read(str(b))
     found = apply(left, right)
     for x in (left.low, left.value, left.high):
         for y in (right.low, right.value, right.high):
@@ -44,10 +44,10 @@ def test_a_result_holds_the_results_of_what_the_numbers_stand_for(
 
 @given(numbers)
 def test_an_absolute_value_is_never_negative(a: object) -> None:
-    read = Printed.read(str(a))
+    read = PrintedNumber.read(str(a))
     assert 0 <= abs(read).low <= abs(read).value <= abs(read).high
 
 
-def test_it_goes_through_the_estimators_and_back() -> None:
-    read = Printed.read("13.69")
-    assert Printed.of(read.interval) == read
+def test_a_printed_number_survives_conversion_to_an_interval() -> None:
+    read = PrintedNumber.read("13.69")
+    assert PrintedNumber.from_interval(read.interval) == read

@@ -132,7 +132,7 @@ def test_the_fastest_candidate_has_the_deadline_that_includes_it() -> None:
     assert found.candidates == 2
     assert found.by_time is not None
     assert (found.by_time.estimate, found.by_time.deadline, found.by_time.within_budget) == (fast, "4h11m", False)
-    assert found.by_cost is found.by_both is None
+    assert (found.by_cost, found.by_both) == (None, None)
 
 
 def test_the_cheapest_candidate_has_the_budget_that_includes_it() -> None:

@@ -13,7 +13,7 @@ from trainfare.model.plan import Goal
 from trainfare.papers.malta.cost_benefit import runs
 from trainfare.papers.malta.epochs import run_seconds
 from trainfare.papers.malta.page import BATCH_SIZES, MACHINES, table, usd_per_hour
-from trainfare.papers.malta.simulations import BLOCKS, COLUMNS, Block
+from trainfare.papers.malta.simulations import BLOCKS, COLUMNS, TableBlock
 from trainfare.recommender.choose import best_per_machine, in_order
 from trainfare.recommender.pareto import front, knee
 
@@ -92,7 +92,7 @@ def test_more_gpus_are_not_on_the_front_of_seismic() -> None:
     assert bend.candidate.offer.vm_type.name == "p3.2xlarge"
 
 
-def simulated(block: Block, column: str) -> list[Estimate]:
+def simulate_seconds(block: TableBlock, column: str) -> list[Estimate]:
     return [run(machine, block.time(machine, column).value, block.batch_size) for machine in MACHINES]
 
 
@@ -102,38 +102,38 @@ ROUNDED = 1.01
 
 @pytest.mark.parametrize("column", [*COLUMNS, "real"])
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda b: f"{b.time_table} {b.time_prefix}{b.batch_size}")
-def test_every_simulation_chooses_the_machine_of_its_column(block: Block, column: str) -> None:
+def test_every_simulation_chooses_the_machine_of_its_column(block: TableBlock, column: str) -> None:
     """The machine whose relative time, and the one whose relative cost, is printed as 1.00."""
-    every = simulated(block, column)
+    every = simulate_seconds(block, column)
     fastest, _ = best(every, FASTEST)
     assert block.time(fastest, column).value == 1
     cheapest, _ = best(every, CHEAPEST)
     assert table(block.cost_table).number(block.cost_prefix + cheapest, column).value <= ROUNDED
 
 
-def named(time_table: str, prefix: str = "") -> Block:
+def named(time_table: str, prefix: str = "") -> TableBlock:
     return next(b for b in BLOCKS if b.time_table == time_table and b.time_prefix.startswith(prefix))
 
 
 def test_p3_2xlarge_is_the_fastest_for_seismic_by_every_simulation() -> None:
     """Section 5.4, table 5.7."""
     for column in (*COLUMNS, "real"):
-        assert best(simulated(named("malta-5.7"), column), FASTEST)[0] == "p3.2xlarge"
+        assert best(simulate_seconds(named("malta-5.7"), column), FASTEST)[0] == "p3.2xlarge"
 
 
 def test_ten_epochs_find_the_cheapest_for_mnist_and_twenty_do_not() -> None:
     """Section 5.4, table 5.11: p3.2xlarge "is, in fact, 1.32 times more expensive than the p2.xlarge"."""
     block = named("malta-5.10", "with ")
-    cheapest = {column: best(simulated(block, column), CHEAPEST)[0] for column in (*COLUMNS, "real")}
+    cheapest = {column: best(simulate_seconds(block, column), CHEAPEST)[0] for column in (*COLUMNS, "real")}
     assert (cheapest["10 epochs"], cheapest["20 epochs"], cheapest["real"]) == ("p2.xlarge", "p3.2xlarge", "p2.xlarge")
 
 
 def test_only_25_epochs_find_the_fastest_for_mnist_with_2048_images() -> None:
     """Section 5.4, tables 5.12 and 5.13: the columns are of 10, 20 and 25 epochs; the cheapest all of them find."""
     block = named("malta-5.12", "with ")
-    fastest = [best(simulated(block, column), FASTEST)[0] for column in (*COLUMNS, "real")]
+    fastest = [best(simulate_seconds(block, column), FASTEST)[0] for column in (*COLUMNS, "real")]
     assert fastest == ["p3.2xlarge", "p3.2xlarge", "p3.8xlarge", "p3.8xlarge"]
-    assert {best(simulated(block, column), CHEAPEST)[0] for column in (*COLUMNS, "real")} == {"p3.2xlarge"}
+    assert {best(simulate_seconds(block, column), CHEAPEST)[0] for column in (*COLUMNS, "real")} == {"p3.2xlarge"}
 
 
 def test_p3_2xlarge_is_always_faster_and_three_times_of_four_cheaper() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from tests.scheduler.scripted import ONE, TWO, near, timed_job
 from trainfare.model.queue import Delays, Fleet, single_node_slots
-from trainfare.model.schedule import Allocation, Rental, Schedule, ScheduleOutcome
+from trainfare.model.schedule import Allocation, NodeRental, Schedule, ScheduleOutcome
 from trainfare.scheduler.evaluate import evaluate
 
 FLEET = Fleet(nodes=2, types=(ONE, TWO), slots=single_node_slots((ONE, TWO)))
@@ -26,8 +26,8 @@ def allocation(job: str, node: int, gpus: int, start: float, end: float, before:
     )
 
 
-def rental(node: int, kind: str, start: float, end: float) -> Rental:
-    return Rental(node=node, type=kind, start_seconds=start, ready_seconds=start, end_seconds=end)
+def rental(node: int, kind: str, start: float, end: float) -> NodeRental:
+    return NodeRental(node=node, type=kind, start_seconds=start, ready_seconds=start, end_seconds=end)
 
 
 EXAMPLE = Schedule(

@@ -9,7 +9,7 @@ import pytest
 from tests.scheduler.makers import make_state
 from tests.scheduler.scripted import ONE, SPOT, TWO, plan, timed_job
 from trainfare.model.queue import Decision, Delays, Fleet, NodePlan, NodeType, QueuedJob, RentedNode, Slot, State
-from trainfare.model.schedule import Allocation, Rental, Schedule
+from trainfare.model.schedule import Allocation, NodeRental, Schedule
 from trainfare.scheduler.legal import decision_violations, schedule_violations
 
 # Decisions
@@ -79,8 +79,8 @@ G = timed_job("g", 1000, 1000, 500, 1000, 600, 1000)
 TYPES = (ONE, TWO, RARE, SPOT)
 
 
-def rental(node: int, kind: str, start: float, end: float, *, reclaimed: bool = False) -> Rental:
-    return Rental(
+def rental(node: int, kind: str, start: float, end: float, *, reclaimed: bool = False) -> NodeRental:
+    return NodeRental(
         node=node, type=kind, start_seconds=start, ready_seconds=start + 50, end_seconds=end, reclaimed=reclaimed
     )
 

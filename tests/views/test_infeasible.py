@@ -31,7 +31,7 @@ def test_the_fastest_candidate_and_the_deadline_it_needs() -> None:
 def test_the_cheapest_candidate_and_the_budget_it_needs() -> None:
     message, remedies = error([estimate(usd=10.0, factor=2), estimate("n", usd=13.6)], Goal(budget_usd=5.0))
     assert "The cheapest, aws m, needs $20.00 ($10.00 expected)." in message
-    assert remedies == [Remedy({"budget": "20.00"})]
+    assert remedies == [Remedy({"budget": 20.0})]
 
 
 def test_two_limits_that_only_conflict_together_have_two_remedies() -> None:
@@ -41,7 +41,7 @@ def test_two_limits_that_only_conflict_together_have_two_remedies() -> None:
     assert "1 is within the deadline and 1 is within the budget, but none within both" in message
     assert "The fastest within the budget, aws slow, needs 4 h 48 min (2 h 24 min expected)." in message
     assert "The cheapest within the deadline, aws expensive, needs $27.20 ($13.60 expected)." in message
-    assert remedies[:2] == [Remedy({"deadline": "4h48m"}), Remedy({"budget": "27.20"})]
+    assert remedies[:2] == [Remedy({"deadline": "4h48m"}), Remedy({"budget": 27.2})]
 
 
 def test_the_binding_limit_is_named() -> None:
@@ -57,7 +57,7 @@ def test_the_nearest_candidate_needs_both_limits() -> None:
     message, remedies = error([near], Goal(deadline_seconds=HOUR, budget_usd=1.0))
     assert message.startswith("the only candidate would not end within 1 h and cost at most $1.00 with 90% confidence:")
     assert "none is within either limit. The nearest, aws near, needs 6 h and $6.00." in message
-    assert remedies == [Remedy({"deadline": "6h", "budget": "6.00"})]
+    assert remedies == [Remedy({"deadline": "6h", "budget": 6.0})]
 
 
 def test_less_confidence_and_other_markets_are_remedies() -> None:

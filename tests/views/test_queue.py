@@ -56,9 +56,9 @@ EXAMPLES: dict[str, tuple[dict[str, Value], str]] = {
     "error": ({"message": "there is no profile p8"}, "there is no profile p8"),
     "default_lateness_cost": (
         {"usd_per_hour": 32.4},
-        "an hour of lateness is assumed to cost $32.40; `` sets another cost",
+        "an hour of lateness is assumed to cost $32.40;  sets another cost",
     ),
-    "single_gpu": ({}, "it has never run on several GPUs, so it gets one; `` lets it use N"),
+    "single_gpu": ({}, "it has never run on several GPUs, so it gets one;  lets it use N"),
 }
 
 
@@ -74,8 +74,8 @@ def test_several_nodes_in_use_are_counted() -> None:
 
 def test_arguments_are_spelled_for_the_reader() -> None:
     reason = Reason(topic="assumptions", code="single_gpu", arguments={"gpus": "N"})
-    assert sentence(reason).endswith("`gpus=N` lets it use N")
-    assert sentence(reason, lambda _: "--gpus N").endswith("`--gpus N` lets it use N")
+    assert sentence(reason).endswith("gpus=N lets it use N")
+    assert sentence(reason, lambda _: "--gpus N").endswith("--gpus N lets it use N")
 
 
 def test_remark_names_the_jobs_that_it_applies_to() -> None:

@@ -246,14 +246,14 @@ EXAMPLES: dict[Code, tuple[Topic, dict[str, Value], dict[str, Scalar], str]] = {
     "looser_budget": (
         "changes",
         {**TOTALS, "machine": G4DN | {"market": "spot"}},
-        {"budget": "6.00"},
-        "with budget='6.00': aws g4dn.xlarge spot (30 min, $3.00, unless interruptions delay it)",
+        {"budget": 6.0},
+        "with budget=6.0: aws g4dn.xlarge spot (30 min, $3.00, unless interruptions delay it)",
     ),
     "tighter_budget": (
         "changes",
         {**TOTALS, "below": 6.0},
-        {"budget": "2.00"},
-        "with a budget below $6.00: 2 × aws a2 at batch size 256 (30 min, $3.00), down to budget='2.00'",
+        {"budget": 2.0},
+        "with a budget below $6.00: 2 × aws a2 at batch size 256 (30 min, $3.00), down to budget=2.0",
     ),
     "price_rise": (
         "changes",

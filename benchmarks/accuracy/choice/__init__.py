@@ -1,4 +1,4 @@
-"""What a machine chosen from one measured machine costs beyond the best one."""
+"""The regret of choosing a machine from measurements on one machine."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,11 +1,11 @@
-"""Which of the EC2 machine types to take, from a profile on one of them: `cnn_on_ec2` at dated prices.
+"""The choice of an EC2 machine type from a profile on one of them: `cnn_on_ec2` at dated prices.
 
-For each program, image side and batch, and for each type that it was profiled on, the choice is the type with the
-least predicted cost of a step (or time): measured on that type, predicted on the others, with the program's family left
-out of the fit. `deadline.py` says what is paid where there is one.
+For each program, image side and batch, and for each type on which it was profiled, the choice is the type with the
+lowest predicted cost (or time) of a step: measured on that type, predicted on the others, with the program's family
+left out of the fit. `deadline.py` defines the cost of a deadline.
 
-On demand prices are those of one day; spot prices of four, half a year apart. Baselines: always the same type (the
-best and the worst of them), and the types chosen with the peak's or the constant ratio.
+On-demand prices are those of one day; spot prices those of four days, half a year apart. Baselines: always the same
+type (the best and the worst of them), and the types chosen with the ratio of peaks or the constant ratio.
 """
 
 from collections import defaultdict
@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.accuracy.choice.deadline import IN_TIME, SURELY, Bill, take_best, take_in_time, take_surely
-from benchmarks.accuracy.ec2_rows import answered
+from benchmarks.accuracy.choice.deadline import IN_TIME, RELIABLY, Bill, take_best, take_in_time, take_reliable
+from benchmarks.accuracy.ec2_rows import predicted_rows
 from benchmarks.accuracy.judged import Judged
 from benchmarks.accuracy.other_vm import baseline_answers, by_constant_ratio, by_peak
 from trainfare.measurements.cnn_on_ec2 import TABLE
@@ -31,12 +31,12 @@ Seconds = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One step profiled on one type: seconds by type, true and as each way of predicting has them."""
+    """One step profiled on one type: the true seconds by type, and those of each predictor."""
 
     truth: Seconds
     predicted: Mapping[str, Seconds]
     high: Seconds
-    """Where the intervals of ours end; that of the measured type is the measurement."""
+    """Upper ends of our intervals; that of the measured type is the measurement."""
 
 
 def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
@@ -50,13 +50,13 @@ def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
     if on_demand:
         yield _judged("cost-on-demand", cases, on_demand, take_best, f"prices of {ON_DEMAND_DAY}")
         yield _judged("deadline", cases, on_demand, take_in_time, IN_TIME)
-        yield _judged("deadline/surely", cases, on_demand, take_surely, SURELY)
+        yield _judged("deadline/surely", cases, on_demand, take_reliable, RELIABLY)
     if spot:
         yield _judged("cost-spot", cases, spot, take_best, f"prices of {len(spot)} days: {', '.join(SPOT_DAYS)}")
 
 
 def _cases(fit: Path, test: Path | None) -> list[Case]:
-    rows, answers = answered(fit, test, "family")
+    rows, answers = predicted_rows(fit, test, "family")
     simple = baseline_answers(fit, test, "family", {"peak FP32": by_peak, "constant ratio": by_constant_ratio})
     ways = {"ours": np.array([answer.value for answer in answers]), **simple}
     by_profile: dict[int, list[int]] = defaultdict(list)
@@ -68,8 +68,8 @@ def _cases(fit: Path, test: Path | None) -> list[Case]:
         measured = {here.vm_type: here.seconds}
         truth = {**measured, **{rows[i].to: rows[i].seconds for i in own}}
         predicted = {way: {**measured, **{rows[i].to: float(of[i]) for i in own}} for way, of in ways.items()}
-        told = {way: of for way, of in predicted.items() if np.isfinite(list(of.values())).all()}
-        cases.append(Case(truth, told, {rows[i].to: answers[i].high for i in own}))
+        complete = {way: of for way, of in predicted.items() if np.isfinite(list(of.values())).all()}
+        cases.append(Case(truth, complete, {rows[i].to: answers[i].high for i in own}))
     return cases
 
 
@@ -83,9 +83,9 @@ def _judged(
         for case in cases:
             truth = {name: seconds for name, seconds in case.truth.items() if name in price}
             for way in ("ours", "peak FP32", "constant ratio"):
-                told = case.predicted.get(way, {})
+                predicted = case.predicted.get(way, {})
                 high = case.high if way == "ours" else {}
-                paid[way].append(bill({n: told[n] for n in truth}, high, truth, price) if told else np.nan)
+                paid[way].append(bill({n: predicted[n] for n in truth}, high, truth, price) if predicted else np.nan)
             for name in _types(cases):
                 fixed[name].append(bill({name: 0.0}, {}, truth, price) if name in truth else np.nan)
             best.append(bill(truth, {}, truth, price))
@@ -109,5 +109,5 @@ def _spot(prices: Mapping[str, DayPrice]) -> dict[str, float]:
 
 
 def _usable(days: Sequence[Mapping[str, float]], cases: Sequence[Case]) -> list[Mapping[str, float]]:
-    """Days on which every type that was measured had a price."""
+    """The days on which every measured type had a price."""
     return [day for day in days if all(name in day for name in _types(cases))]

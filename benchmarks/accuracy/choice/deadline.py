@@ -1,26 +1,26 @@
-"""What is paid by who chooses a machine, with and without a deadline."""
+"""The cost of a choice of machine, with and without a deadline."""
 
 import math
 from collections.abc import Callable, Hashable, Mapping
 from typing import TypeVar
 
-LATEST = 1.5
-"""The deadline, in times of the fastest machine."""
-PAID = (
-    f"on demand within {LATEST} × the time of the fastest; one that misses the deadline is paid for in vain, and the "
-    "cheapest that meets it on top"
+DEADLINE_RATIO = 1.5
+"""The deadline over the time of the fastest machine."""
+RULES = (
+    f"on demand within {DEADLINE_RATIO}x the time of the fastest; a machine that misses the deadline is paid for, and "
+    "the cheapest one that meets it as well"
 )
-IN_TIME = f"the least expected bill, a machine in time taken to exist, {PAID}"
-SURELY = f"the cheapest whose interval ends in time, else the fastest, {PAID}"
-NINE_OF_TEN = 1.645
-SURELY_NONE = 1 - 1e-12
-"""No machine is in time, as far as numbers tell: the fastest misses by least."""
+IN_TIME = f"the lowest expected cost, given that some machine is in time, {RULES}"
+RELIABLY = f"the cheapest whose interval ends in time, else the fastest, {RULES}"
+Z_90 = 1.645
+CERTAINLY_LATE = 1 - 1e-12
+"""Probability above which no machine is in time, and the fastest is chosen."""
 
 Machine = TypeVar("Machine", bound=Hashable)
 Bill = Callable[
     [Mapping[Machine, float], Mapping[Machine, float], Mapping[Machine, float], Mapping[Machine, float]], float
 ]
-"""From predicted seconds, the upper ends of their intervals, true seconds and prices."""
+"""The cost of a choice, from predicted seconds, upper ends of their intervals, true seconds and prices."""
 
 
 def take_best(
@@ -29,6 +29,7 @@ def take_best(
     truth: Mapping[Machine, float],
     price: Mapping[Machine, float],
 ) -> float:
+    """The cost of the machine with the lowest predicted cost, without a deadline."""
     chosen = min(predicted, key=lambda machine: predicted[machine] * price[machine])
     return truth[chosen] * price[chosen]
 
@@ -39,56 +40,56 @@ def take_in_time(
     truth: Mapping[Machine, float],
     price: Mapping[Machine, float],
 ) -> float:
-    """The least that is to be expected, in those worlds where the deadline can be met at all.
+    """The cost of the machine with the lowest expected cost, given that the deadline can be met at all.
 
-        bill(m) = cost of m + P(m late | some machine is in time) · cost of the surest
+        bill(m) = cost of m + P(m late | some machine is in time) · cost of the most reliable machine
 
-    Where none is in time no choice is better than another, so such worlds must not count: without the condition a
-    machine that is surely late, and cheap, wins wherever the fastest is in doubt. With times that err by themselves
+    If no machine is in time no choice is better than another, so such cases must not count: without the condition a
+    cheap machine that is certainly late wins wherever the fastest is uncertain. With independent errors
 
         P(m late | some in time) = (late(m) − Π late) / (1 − Π late)
     """
-    latest = LATEST * min(truth.values())
+    deadline = DEADLINE_RATIO * min(truth.values())
 
     def late(machine: Machine) -> float:
-        """A time is log-normal, as wide as its interval; without one it is taken at its word."""
+        """The probability of being late, for a log-normal time; without an interval the time is exact."""
         seconds = predicted[machine]
         if high.get(machine, seconds) <= seconds:
-            return float(seconds > latest)
-        deviation = math.log(high[machine] / seconds) / NINE_OF_TEN
-        return 0.5 * math.erfc(math.log(latest / seconds) / deviation / math.sqrt(2))
+            return float(seconds > deadline)
+        deviation = math.log(high[machine] / seconds) / Z_90
+        return 0.5 * math.erfc(math.log(deadline / seconds) / deviation / math.sqrt(2))
 
-    chances = {machine: late(machine) for machine in predicted}
-    none = math.prod(chances.values())
-    if none >= SURELY_NONE:
-        return _paid(min(predicted, key=lambda machine: predicted[machine]), truth, price, latest)
-    surest = min(predicted, key=lambda machine: (chances[machine], predicted[machine]))
-    second = predicted[surest] * price[surest]
+    late_probabilities = {machine: late(machine) for machine in predicted}
+    none = math.prod(late_probabilities.values())
+    if none >= CERTAINLY_LATE:
+        return _paid(min(predicted, key=lambda machine: predicted[machine]), truth, price, deadline)
+    most_reliable = min(predicted, key=lambda machine: (late_probabilities[machine], predicted[machine]))
+    second = predicted[most_reliable] * price[most_reliable]
 
     def bill(machine: Machine) -> float:
-        return predicted[machine] * price[machine] + (chances[machine] - none) / (1 - none) * second
+        return predicted[machine] * price[machine] + (late_probabilities[machine] - none) / (1 - none) * second
 
-    return _paid(min(predicted, key=bill), truth, price, latest)
+    return _paid(min(predicted, key=bill), truth, price, deadline)
 
 
-def take_surely(
+def take_reliable(
     predicted: Mapping[Machine, float],
     high: Mapping[Machine, float],
     truth: Mapping[Machine, float],
     price: Mapping[Machine, float],
 ) -> float:
-    """The cheapest whose interval ends in time; where none does, the fastest."""
-    latest = LATEST * min(truth.values())
-    sure = [machine for machine in predicted if high.get(machine, predicted[machine]) <= latest]
-    if sure:
-        chosen = min(sure, key=lambda machine: predicted[machine] * price[machine])
+    """The cost of the cheapest machine whose interval ends in time; without one, of the fastest."""
+    deadline = DEADLINE_RATIO * min(truth.values())
+    reliable = [machine for machine in predicted if high.get(machine, predicted[machine]) <= deadline]
+    if reliable:
+        chosen = min(reliable, key=lambda machine: predicted[machine] * price[machine])
     else:
         chosen = min(predicted, key=lambda machine: predicted[machine])
-    return _paid(chosen, truth, price, latest)
+    return _paid(chosen, truth, price, deadline)
 
 
-def _paid(chosen: Machine, truth: Mapping[Machine, float], price: Mapping[Machine, float], latest: float) -> float:
+def _paid(chosen: Machine, truth: Mapping[Machine, float], price: Mapping[Machine, float], deadline: float) -> float:
     cost = truth[chosen] * price[chosen]
-    if truth[chosen] <= latest:
+    if truth[chosen] <= deadline:
         return cost
-    return cost + min(truth[machine] * price[machine] for machine in truth if truth[machine] <= latest)
+    return cost + min(truth[machine] * price[machine] for machine in truth if truth[machine] <= deadline)

@@ -1,4 +1,4 @@
-"""More GPUs, and more nodes, than were measured."""
+"""Predictions for more GPUs and more nodes than were measured."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,7 @@
 """The step on many GPUs from steps of the same program on few, for any of the tables.
 
-A program on a machine is fitted by its own steps on at most `most` GPUs; the settings of the ring and what it misses
-on that machine come from programs of other families in the fit folder.
+A program on a machine is fitted to its own steps on few GPUs; the settings of the ring and its corrections on that
+machine come from programs of other families in the fit folder.
 """
 
 from collections import defaultdict
@@ -14,7 +14,7 @@ from statistics import median
 import numpy as np
 
 from benchmarks.accuracy.judged import Array, Judged
-from benchmarks.accuracy.more_gpus.programs import Program, step_of
+from benchmarks.accuracy.more_gpus.programs import ScaledProgram, step_of
 from benchmarks.baselines.stepwise import end_to_end_seconds
 from trainfare.catalog.gpu_facts import load_gpus
 from trainfare.estimator.parallel.link_residuals import (
@@ -42,7 +42,7 @@ from trainfare.model.measurement import MeasuredIteration
 
 @cache
 def shared_settings(fit: Path, without: frozenset[str] = frozenset(), *, most: int = 4) -> RingSettings:
-    """Of the ring, by the T4 programs of the fit folder: the one table with several GPUs on several nodes."""
+    """Ring settings from the T4 programs of the fit folder, the one table with several GPUs on several nodes."""
     programs: dict[str, list[MeasuredStep]] = defaultdict(list)
     try:
         rows = data_parallel_t4(fit)
@@ -55,24 +55,24 @@ def shared_settings(fit: Path, without: frozenset[str] = frozenset(), *, most: i
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Halves:
-    """A program as the task sees it: what is given and what is asked."""
+class GivenAndAsked:
+    """The rows of a program that are given, and those to predict."""
 
-    program: Program
-    seen: tuple[MeasuredIteration, ...]
+    program: ScaledProgram
+    given_rows: tuple[MeasuredIteration, ...]
     asked: tuple[MeasuredIteration, ...]
 
     @staticmethod
-    def of(program: Program, given: Callable[[MeasuredIteration], bool]) -> "Halves | None":
-        seen = tuple(row for row in program.rows if given(row))
+    def of(program: ScaledProgram, given: Callable[[MeasuredIteration], bool]) -> "GivenAndAsked | None":
+        given_rows = tuple(row for row in program.rows if given(row))
         asked = tuple(row for row in program.rows if not given(row))
-        several = any(row.gpus > 1 for row in seen) and any(row.gpus == 1 for row in seen)
-        return Halves(program=program, seen=seen, asked=asked) if several and asked else None
+        several = any(row.gpus > 1 for row in given_rows) and any(row.gpus == 1 for row in given_rows)
+        return GivenAndAsked(program=program, given_rows=given_rows, asked=asked) if several and asked else None
 
     def ring(self, settings: RingSettings) -> RingFit:
-        return fit_ring([step_of(row) for row in self.seen], settings)
+        return fit_ring([step_of(row) for row in self.given_rows], settings)
 
-    def misses(self, ring: RingFit) -> tuple[Residual, ...]:
+    def residuals(self, ring: RingFit) -> tuple[Residual, ...]:
         own = self.program
         return ring_residuals(
             ring,
@@ -89,26 +89,26 @@ Answers = dict[str, list[float]]
 
 def judge_counts(
     key: str,
-    known: Sequence[Program],
-    tested: Sequence[Program] | None,
+    known: Sequence[ScaledProgram],
+    tested: Sequence[ScaledProgram] | None,
     given: Callable[[MeasuredIteration], bool],
     settings: Callable[[frozenset[str]], RingSettings],
     *,
     note: str,
-    parts: Mapping[str, Callable[[Program], bool]] | None = None,
+    parts: Mapping[str, Callable[[ScaledProgram], bool]] | None = None,
 ) -> list[Judged]:
-    """`settings` gives those of the ring, without some programs."""
-    halves = [half for program in known if (half := Halves.of(program, given))]
-    asked = halves if tested is None else [half for program in tested if (half := Halves.of(program, given))]
-    by_family: dict[str, list[Halves]] = defaultdict(list)
-    for half in asked:
-        by_family[half.program.family].append(half)
-    misses = _Misses(halves=halves)
-    answers: list[tuple[Program, Answers]] = []
+    """The answers for many GPUs; `settings` returns those of the ring without some programs."""
+    splits = [split for program in known if (split := GivenAndAsked.of(program, given))]
+    asked = splits if tested is None else [split for program in tested if (split := GivenAndAsked.of(program, given))]
+    by_family: dict[str, list[GivenAndAsked]] = defaultdict(list)
+    for split in asked:
+        by_family[split.program.family].append(split)
+    all_residuals = _Residuals(splits=splits)
+    answers: list[tuple[ScaledProgram, Answers]] = []
     for family, group in by_family.items():
-        own = settings(frozenset(half.program.name for half in group))
-        residuals = fit_residuals([miss for miss in misses.by(own) if miss.family != family])
-        answers += [(half.program, _answers(half, own, residuals)) for half in group]
+        own = settings(frozenset(split.program.name for split in group))
+        residuals = fit_residuals([residual for residual in all_residuals.by(own) if residual.family != family])
+        answers += [(split.program, _answers(split, own, residuals)) for split in group]
     if not answers:
         return []
     return [
@@ -116,70 +116,73 @@ def judge_counts(
         *(
             judged_of(f"{key}/{part}", chosen, "")
             for part, belongs in (parts or {}).items()
-            if (chosen := [(program, told) for program, told in answers if belongs(program)])
+            if (chosen := [(program, own) for program, own in answers if belongs(program)])
         ),
     ]
 
 
 @dataclass(slots=True, kw_only=True)
-class _Misses:
-    """Of all programs, once for each settings of the ring."""
+class _Residuals:
+    """The residuals of all programs, computed once for each settings of the ring."""
 
-    halves: Sequence[Halves]
+    splits: Sequence[GivenAndAsked]
     found: dict[RingSettings, list[Residual]] | None = None
 
     def by(self, settings: RingSettings) -> list[Residual]:
         self.found = self.found or {}
         if settings not in self.found:
-            self.found[settings] = [m for half in self.halves for m in half.misses(half.ring(settings))]
+            self.found[settings] = [m for split in self.splits for m in split.residuals(split.ring(settings))]
         return self.found[settings]
 
 
-def _answers(half: Halves, settings: RingSettings, residuals: ResidualFit) -> Answers:
-    ring = half.ring(settings)
-    told = [
+def _answers(split: GivenAndAsked, settings: RingSettings, residuals: ResidualFit) -> Answers:
+    ring = split.ring(settings)
+    predicted = [
         predict_ring_step(
             ring,
             GpuPlacement(nodes=row.nodes, gpus=row.gpus),
             row.batch_size,
-            machine=half.program.machine,
-            gradient_seconds=gradient_seconds(half.program.gradient_bytes, half.program.gpu),
+            machine=split.program.machine,
+            gradient_seconds=gradient_seconds(split.program.gradient_bytes, split.program.gpu),
             residuals=residuals,
         )
-        for row in half.asked
+        for row in split.asked
     ]
     return {
-        "truth": [row.seconds for row in half.asked],
-        "ours": [one.seconds for one in told],
-        "low": [one.low for one in told],
-        "high": [one.high for one in told],
-        **baselines(half),
+        "truth": [row.seconds for row in split.asked],
+        "ours": [step.seconds for step in predicted],
+        "low": [step.low for step in predicted],
+        "high": [step.high for step in predicted],
+        **baselines(split),
     }
 
 
-def baselines(half: Halves) -> Answers:
-    steps = [step_of(row) for row in half.seen]
+def baselines(split: GivenAndAsked) -> Answers:
+    steps = [step_of(row) for row in split.given_rows]
     linear = linear_scaling(steps)
-    served = fit_parameter_server(
-        [MeasuredServerStep(gpus=row.gpus, batch_size=row.batch_size * row.gpus, seconds=row.seconds) for row in half.seen]
+    server = fit_parameter_server(
+        [
+            MeasuredServerStep(gpus=row.gpus, batch_size=row.batch_size * row.gpus, seconds=row.seconds)
+            for row in split.given_rows
+        ]
     )
     return {
-        "linear scaling": [linear.seconds(GpuPlacement(nodes=r.nodes, gpus=r.gpus), r.batch_size) for r in half.asked],
-        "linear from the largest": [_on_the_largest(half.seen, row) for row in half.asked],
-        "Sanghvi": [served.seconds(gpus=row.gpus, batch_size=row.batch_size * row.gpus) for row in half.asked],
-        "end-to-end regression": end_to_end_seconds(half.seen, half.asked, load_gpus()).tolist(),
+        "linear scaling": [linear.seconds(GpuPlacement(nodes=r.nodes, gpus=r.gpus), r.batch_size) for r in split.asked],
+        "linear from the largest": [_seconds_on_most_gpus(split.given_rows, row) for row in split.asked],
+        "Sanghvi": [server.seconds(gpus=row.gpus, batch_size=row.batch_size * row.gpus) for row in split.asked],
+        "end-to-end regression": end_to_end_seconds(split.given_rows, split.asked, load_gpus()).tolist(),
     }
 
 
-def _on_the_largest(seen: Sequence[MeasuredIteration], row: MeasuredIteration) -> float:
-    same = [s for s in seen if s.batch_size == row.batch_size] or list(seen)
+def _seconds_on_most_gpus(given_rows: Sequence[MeasuredIteration], row: MeasuredIteration) -> float:
+    same = [s for s in given_rows if s.batch_size == row.batch_size] or list(given_rows)
     largest = max(s.gpus for s in same)
     return median(s.seconds for s in same if s.gpus == largest)
 
 
-def judged_of(key: str, answers: Sequence[tuple[Program, Answers]], note: str) -> Judged:
+def judged_of(key: str, answers: Sequence[tuple[ScaledProgram, Answers]], note: str) -> Judged:
     def joined(name: str) -> Array:
-        return np.array([value for _, told in answers for value in told[name]])
+        return np.array([value for _, own in answers for value in own[name]])
 
     names = answers[0][1].keys() - {"truth", "ours", "low", "high"}
     return Judged.of(

@@ -1,4 +1,4 @@
-"""The tables of this task as programs: each on one machine, on one GPU and on several."""
+"""The tables of this task as programs, each on one machine, on one GPU and on several."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -13,12 +13,12 @@ from trainfare.model.machine import Gpu
 from trainfare.model.measurement import MeasuredIteration
 
 DGX_NETWORK_GB_PER_SECOND = {"V100": 50.0, "A100": 200.0}
-"""By how the GPU's name begins: four InfiniBand adapters of 100 Gbit/s in a DGX-1, eight of 200 in a DGX A100."""
+"""By the beginning of the GPU's name: four InfiniBand adapters of 100 Gbit/s in a DGX-1, eight of 200 in a DGX A100."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
-    """A program on one machine: its rows at batch sizes that were also timed on one GPU."""
+class ScaledProgram:
+    """A program on one machine, with its rows at batch sizes that were also timed on one GPU."""
 
     name: str
     family: str
@@ -33,7 +33,7 @@ class Program:
         return [step_of(row) for row in self.rows]
 
     def cluster_steps(self) -> list[ClusterStep]:
-        """All on more than one GPU."""
+        """The steps on more than one GPU."""
         alone = {row.batch_size: row.seconds for row in self.rows if row.gpus == 1}
         return [
             ClusterStep(
@@ -66,8 +66,8 @@ def programs_of(
     machine: Callable[[MeasuredIteration], str],
     network: Callable[[MeasuredIteration], float | None] = lambda row: row.network_gb_per_second,
     experiment: Callable[[MeasuredIteration], str] = lambda row: "",  # noqa: ARG005
-) -> tuple[list[Program], set[str]]:
-    """And the GPUs that the catalog does not know, whose rows are passed over."""
+) -> tuple[list[ScaledProgram], set[str]]:
+    """The programs, and the GPUs that are not in the catalog, whose rows are skipped."""
     gpus = load_gpus()
     groups: dict[tuple[str, ...], list[MeasuredIteration]] = defaultdict(list)
     for row in rows:
@@ -75,15 +75,15 @@ def programs_of(
     found = []
     for own in groups.values():
         alone = {row.batch_size for row in own if row.gpus == 1}
-        kept = tuple(row for row in own if row.batch_size in alone)
-        if own[0].gpu in gpus and any(row.gpus > 1 for row in kept):
+        usable = tuple(row for row in own if row.batch_size in alone)
+        if own[0].gpu in gpus and any(row.gpus > 1 for row in usable):
             found.append(
-                Program(
+                ScaledProgram(
                     name=own[0].program,
                     family=own[0].family,
                     machine=machine(own[0]),
                     gpu=gpus[own[0].gpu],
-                    rows=kept,
+                    rows=usable,
                     gradient_bytes=own[0].gradient_bytes,
                     network_gb_per_second=network(own[0]),
                 )
@@ -91,7 +91,7 @@ def programs_of(
     return found, {own[0].gpu for own in groups.values() if own[0].gpu not in gpus}
 
 
-def t4_programs(folder: Path) -> list[Program]:
+def t4_programs(folder: Path) -> list[ScaledProgram]:
     found, _ = programs_of(
         data_parallel.data_parallel_t4(folder),
         machine=lambda row: row.gpu,
@@ -99,7 +99,7 @@ def t4_programs(folder: Path) -> list[Program]:
     return found
 
 
-def seven_programs(folder: Path) -> list[Program]:
+def seven_programs(folder: Path) -> list[ScaledProgram]:
     found, _ = programs_of(
         seven_models.seven_models(folder),
         machine=lambda row: f"{row.gpu}, {row.machine}",
@@ -107,8 +107,8 @@ def seven_programs(folder: Path) -> list[Program]:
     return found
 
 
-def published_programs(folder: Path) -> list[Program]:
-    """Each experiment by itself. The gradient is not told, and often not what a step is."""
+def published_programs(folder: Path) -> list[ScaledProgram]:
+    """The programs, each experiment separately. Gradients, and often the definition of a step, are not stated."""
     found, _ = programs_of(
         _with_smaller_batches(published_scaling.published_scaling(folder)),
         machine=lambda row: f"DGX {row.gpu}",
@@ -118,16 +118,16 @@ def published_programs(folder: Path) -> list[Program]:
     return found
 
 
-def weakly_published_programs(folder: Path) -> list[Program]:
-    """Those that keep the batch of each GPU: of the others one GPU was not timed at their batch."""
+def weakly_published_programs(folder: Path) -> list[ScaledProgram]:
+    """The programs with weak scaling; the others were not timed on one GPU at their batch."""
     return [program for program in published_programs(folder) if len({row.batch_size for row in program.rows}) == 1]
 
 
-def torchvision_programs(folder: Path) -> list[Program]:
+def torchvision_programs(folder: Path) -> list[ScaledProgram]:
     return torchvision_programs_and_unknown_gpus(folder)[0]
 
 
-def torchvision_programs_and_unknown_gpus(folder: Path) -> tuple[list[Program], set[str]]:
+def torchvision_programs_and_unknown_gpus(folder: Path) -> tuple[list[ScaledProgram], set[str]]:
     return programs_of(
         torchvision_gpus.torchvision_gpus(folder),
         machine=lambda row: f"{row.machine}, {row.dtype}",
@@ -135,7 +135,7 @@ def torchvision_programs_and_unknown_gpus(folder: Path) -> tuple[list[Program], 
 
 
 def _with_smaller_batches(rows: tuple[MeasuredIteration, ...]) -> tuple[MeasuredIteration, ...]:
-    """Where the batch of all GPUs stays, one GPU was timed at a larger batch: its step is taken to shrink with it."""
+    """Add steps of one GPU at smaller batches, in proportion, for experiments with a constant global batch."""
     alone = {row.machine: row for row in rows if row.gpus == 1}
     timed = {(row.machine, row.batch_size) for row in rows if row.gpus == 1}
     assumed = {}

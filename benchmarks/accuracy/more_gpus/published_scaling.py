@@ -1,15 +1,15 @@
-"""published_scaling_1_to_16: from at most 4 GPUs to 8 and 16; from one to all."""
+"""published_scaling_1_to_16: from at most 4 GPUs to 8 and 16, and from one GPU to all."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.accuracy.judged import Judged
 from benchmarks.accuracy.more_gpus.few_to_many import judge_counts, shared_settings
-from benchmarks.accuracy.more_gpus.from_one import judge_from_one, steps_in_step
+from benchmarks.accuracy.more_gpus.from_one import judge_from_one, multi_process_steps
 from benchmarks.accuracy.more_gpus.programs import published_programs, weakly_published_programs
-from trainfare.measurements.published_scaling import SOURCE, lines_in, published_scaling
+from trainfare.measurements.published_scaling import SOURCE, count_rows, published_scaling
 
-MOST = 4
+MAX_GIVEN_GPUS = 4
 KEY = f"more_gpus/{SOURCE}"
 
 
@@ -21,14 +21,14 @@ def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
         KEY,
         known,
         tested,
-        lambda row: row.gpus <= MOST,
-        lambda without: shared_settings(fit),  # noqa: ARG005 its programs are none of these
-        note=f"from at most {MOST} GPUs to 8 and 16; {used} of {lines_in(folder)} lines used",
+        lambda row: row.gpus <= MAX_GIVEN_GPUS,
+        lambda without: shared_settings(fit),  # noqa: ARG005 these programs are in another table
+        note=f"from at most {MAX_GIVEN_GPUS} GPUs to 8 and 16; {used} of {count_rows(folder)} lines used",
     )
     weak = weakly_published_programs(folder)
     yield from judge_from_one(
         KEY,
-        steps_in_step(fit),
+        multi_process_steps(fit),
         weak,
-        note="where each GPU keeps its batch",
+        note="weak scaling only",
     )

@@ -1,18 +1,18 @@
-"""seven_models_k80_p100_v100: from at most 2 GPUs to 4 and 8, on one server and spread over many; from one to all."""
+"""seven_models_k80_p100_v100: from at most 2 GPUs to 4 and 8, on one server and on several, and from one to all."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.accuracy.judged import Judged
 from benchmarks.accuracy.more_gpus.few_to_many import judge_counts, shared_settings
-from benchmarks.accuracy.more_gpus.from_one import judge_from_one, steps_in_step
+from benchmarks.accuracy.more_gpus.from_one import judge_from_one, multi_process_steps
 from benchmarks.accuracy.more_gpus.programs import seven_programs
 from trainfare.measurements.seven_models import SOURCE
 
-MOST = 2
+MAX_GIVEN_GPUS = 2
 KEY = f"more_gpus/{SOURCE}"
 ERRATIC = "V100, one"
-"""Most programs take longer on 4 GPUs of that server than on 8."""
+"""Most programs take longer on 4 GPUs of this server than on 8."""
 
 
 def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
@@ -21,12 +21,12 @@ def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
         KEY,
         known,
         tested,
-        lambda row: row.gpus <= MOST,
-        lambda without: shared_settings(fit),  # noqa: ARG005 its programs are none of these
-        note=f"from at most {MOST} GPUs to 4 and 8",
+        lambda row: row.gpus <= MAX_GIVEN_GPUS,
+        lambda without: shared_settings(fit),  # noqa: ARG005 these programs are in another table
+        note=f"from at most {MAX_GIVEN_GPUS} GPUs to 4 and 8",
         parts={
             "v100_one_server": lambda program: program.machine == ERRATIC,
             "without_v100_one_server": lambda program: program.machine != ERRATIC,
         },
     )
-    yield from judge_from_one(KEY, steps_in_step(fit), known if tested is None else tested)
+    yield from judge_from_one(KEY, multi_process_steps(fit), known if tested is None else tested)

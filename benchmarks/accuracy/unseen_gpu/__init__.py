@@ -1,4 +1,4 @@
-"""A GPU that the fit has not seen, with none, one and a few measurements of other programs on it."""
+"""Predictions for a GPU that is not in the fit, with none, one and a few measurements of other programs on it."""
 
 from collections.abc import Iterator
 from pathlib import Path

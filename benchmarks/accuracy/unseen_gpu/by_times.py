@@ -1,9 +1,9 @@
-"""Programs known by their times on other GPUs, asked for a GPU left out: shared by the tables that tell no more.
+"""Predictions for a left-out GPU from times of the same program on other GPUs, shared by tables without more facts.
 
 A target GPU is left out with all its machines; GPUs of the same model in another form (SXM and PCIe, 40 and 80 GB) stay
-unless the whole architecture is left out. What is given of a program: its times on the other GPUs, and its operations
-where they are known. What is given of the target: nothing, one, or three runs of other programs, in up to six choices
-of them, each judged. What is fitted to operations has seen neither the GPU nor the programs that are asked for.
+unless the complete architecture is left out. Given of a program are its times on the other GPUs, and its operations
+where they are known. Given of the target are no, one, or three runs of other programs, in up to six choices of them.
+Models that are fitted to operations have seen neither the GPU nor the predicted programs.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ from trainfare.model.machine import Gpu
 from trainfare.model.measurement import MeasuredIteration
 
 CHOICES = 6
-FEW = 3
+SEVERAL = 3
 GPUS = load_gpus()
 Rows = Sequence[MeasuredIteration]
 
@@ -54,7 +54,7 @@ def torchvision_rows(folder: Path) -> list[MeasuredIteration]:
 
 
 def every_program(folder: Path) -> list[MeasuredIteration]:
-    """What a folder has of programs on one GPU."""
+    """All rows of programs on one GPU in a folder."""
     found: list[MeasuredIteration] = []
     for read in (rented_rows, seven_rows, torchvision_rows):
         try:
@@ -65,7 +65,7 @@ def every_program(folder: Path) -> list[MeasuredIteration]:
 
 
 def traced_rows(folder: Path) -> list[MeasuredIteration]:
-    """What a folder has of programs on one GPU whose operations are known."""
+    """All rows of programs with known operations on one GPU in a folder."""
     found: list[MeasuredIteration] = []
     for read in (read_image_models, read_own_image_traces, read_torchvision):
         try:
@@ -76,7 +76,7 @@ def traced_rows(folder: Path) -> list[MeasuredIteration]:
 
 
 def of_one_gpu(rows: Rows) -> list[MeasuredIteration]:
-    """The middle of the machines that have the same GPU."""
+    """The median over machines with the same GPU."""
     machines: dict[object, list[MeasuredIteration]] = {}
     for row in rows:
         if row.gpus == 1:
@@ -94,8 +94,8 @@ def timed(row: MeasuredIteration) -> TimedRun:
     return TimedRun(gpu=GPUS[row.gpu], seconds=row.seconds, batch_size=row.batch_size)
 
 
-class Physics:
-    """What is fitted to operations, anew for every set of GPUs left out; the programs asked for are never in it."""
+class PhysicsFits:
+    """Physical models fitted to operations, one per set of left-out GPUs, without the predicted programs."""
 
     def __init__(self, traced: Rows, asked: Rows) -> None:
         names = {_network(row) for row in asked}
@@ -104,7 +104,7 @@ class Physics:
         self._fits: dict[frozenset[str], ByOperations | None] = {}
 
     def without(self, gpus: Iterable[str]) -> "ByOperations | None":
-        """None where nothing is left."""
+        """The model without these GPUs; None without rows."""
         out = frozenset(gpus) & {row.gpu for row in self._rows}
         if out not in self._fits:
             rows = [row for row in self._rows if row.gpu not in out]
@@ -113,7 +113,7 @@ class Physics:
 
 
 class ByOperations:
-    """Moves a program whose operations are known."""
+    """Transfers programs with known operations to another GPU."""
 
     def __init__(self, fit: PhysicsFit, gpus: Sequence[Gpu]) -> None:
         self._fit = fit
@@ -122,10 +122,14 @@ class ByOperations:
         self._steps: dict[int, Mapping[str, StepSeconds]] = {}
 
     def with_times(self, row: MeasuredIteration, gpu: str, elsewhere: Rows, times: Interval) -> Interval:
-        """The program of `row` at its batch on `gpu`, where it took what the rows `elsewhere` say; by `times` alone if
-        nobody knows its operations."""
+        """The time of the program of `row` on `gpu`, from its times in the rows `elsewhere` and its operations.
+
+        Without operations it is `times`.
+        """
         known = [(self._step(other, other.gpu), other.seconds) for other in elsewhere if other.operations]
-        return predict_combined(self._step(row, gpu), gpu, known, self._fit, times) if known and row.operations else times
+        return (
+            predict_combined(self._step(row, gpu), gpu, known, self._fit, times) if known and row.operations else times
+        )
 
     def _step(self, row: MeasuredIteration, gpu: str) -> StepSeconds:
         found = self._steps.get(id(row.operations))
@@ -136,13 +140,13 @@ class ByOperations:
 
 
 def _network(row: MeasuredIteration) -> str:
-    """`ResNet-50` is torchvision's `resnet50`."""
+    """The name of a network without its spelling: `ResNet-50` is torchvision's `resnet50`."""
     return row.program.lower().replace("-", "")
 
 
 @dataclass(slots=True)
-class Part:
-    """Rows of one key as they come in."""
+class PartAnswers:
+    """The rows of one key, added one by one."""
 
     truth: list[float] = field(default_factory=list)
     ours: list[tuple[float, float, float]] = field(default_factory=list)
@@ -160,46 +164,48 @@ class Part:
 
 
 def judge_by_times(data: str, rows: Rows, fitted: Rows, tested: Rows | None, *, traced: Rows = ()) -> Iterator[Judged]:
-    """`rows` of the table in the fit folder; `fitted`, all that the folder has, and `traced`, those whose operations it
-    tells; `tested`, the table in the other."""
+    """Judge the `rows` of a table in the fit folder, or `tested`, the same table in the test folder.
+
+    `fitted` are all rows of the fit folder, and `traced` those with known operations.
+    """
     asked = [row for row in (tested if tested is not None else rows) if row.gpu in GPUS]
     unknown = sorted({row.gpu for row in (tested or rows)} - set(GPUS))
     elsewhere = [*asked, *(row for row in rows if row.gpu in GPUS and row not in asked)]
-    physics = Physics(traced, elsewhere)
-    parts = {part: Part() for part in ("0", "1", "few", "0/architecture")}
+    physics = PhysicsFits(traced, elsewhere)
+    parts = {part: PartAnswers() for part in ("0", "1", "few", "0/architecture")}
     for target in dict.fromkeys(row.gpu for row in asked):
         own = [row for row in asked if row.gpu == target]
         fit = fit_programs([row for row in fitted if row.gpu != target], GPUS)
-        known = Known([row for row in elsewhere if row.gpu != target], physics.without([target]))
+        known = KnownRows([row for row in elsewhere if row.gpu != target], physics.without([target]))
         regression = known.end_to_end(own)
         _none_given(parts["0"], own, known, fit, regression)
-        for part, count in (("1", 1), ("few", FEW)):
+        for part, count in (("1", 1), ("few", SEVERAL)):
             _some_given(parts[part], own, known, fit, count, regression)
     for architecture in dict.fromkeys(GPUS[row.gpu].architecture for row in asked):
         own = [row for row in asked if GPUS[row.gpu].architecture == architecture]
         left = [row for row in fitted if row.gpu in GPUS and GPUS[row.gpu].architecture != architecture]
         out = [name for name, gpu in GPUS.items() if gpu.architecture == architecture]
-        known = Known([row for row in elsewhere if row.gpu not in out], physics.without(out))
+        known = KnownRows([row for row in elsewhere if row.gpu not in out], physics.without(out))
         fit = fit_programs(left, GPUS)
         _none_given(parts["0/architecture"], own, known, fit, known.end_to_end(own))
     notes = {
-        "0": "the GPU is left out, its siblings (PCIe or SXM, 40 or 80 GB) stay; the program's times elsewhere given",
-        "1": "given too: one run of another program on the GPU, up to six choices",
-        "few": f"given too: {FEW} runs of other programs on the GPU, up to six choices",
-        "0/architecture": "the whole architecture is left out",
+        "0": "the GPU is left out, its variants (PCIe or SXM, 40 or 80 GB) stay; given: times of the program elsewhere",
+        "1": "also given: one run of another program on the GPU, up to six choices",
+        "few": f"also given: {SEVERAL} runs of other programs on the GPU, up to six choices",
+        "0/architecture": "the complete architecture is left out",
     }
     on: dict[str, set[str]] = {}
     for row in elsewhere:
         on.setdefault(row.program, set()).add(row.gpu)
     alone = sorted({row.program for row in asked if len(on[row.program]) == 1})
-    passed = f"; not in the catalog: {', '.join(unknown)}" if unknown else ""
-    passed += f"; timed on one GPU alone: {', '.join(alone)}" if alone else ""
+    skipped = f"; not in the catalog: {', '.join(unknown)}" if unknown else ""
+    skipped += f"; timed on one GPU only: {', '.join(alone)}" if alone else ""
     for part, found in parts.items():
         if found.truth:
-            yield found.judged(f"unseen_gpu/{data}/{part}", notes[part] + passed)
+            yield found.judged(f"unseen_gpu/{data}/{part}", notes[part] + skipped)
 
 
-class Known:
+class KnownRows:
     """The rows of the other GPUs, by program."""
 
     def __init__(self, rows: Rows, physics: ByOperations | None = None) -> None:
@@ -218,7 +224,7 @@ class Known:
         return {id(row): float(seconds) for row, seconds in zip(own, found, strict=True)}
 
     def nearest(self, row: MeasuredIteration) -> MeasuredIteration:
-        """The GPU nearest by its figures, and there the batch nearest."""
+        """The row of the GPU with the most similar figures, at the nearest batch size."""
         target = GPUS[row.gpu]
 
         def distance(other: MeasuredIteration) -> tuple[float, float]:
@@ -232,7 +238,9 @@ class Known:
         return min(self.by_program[program(row)], key=distance)
 
 
-def _none_given(part: Part, own: Rows, known: Known, fit: ProgramsFit, regression: Mapping[int, float]) -> None:
+def _none_given(
+    part: PartAnswers, own: Rows, known: KnownRows, fit: ProgramsFit, regression: Mapping[int, float]
+) -> None:
     for row in own:
         if known.times(row):
             ours = _ours(known, row, fit)
@@ -240,7 +248,7 @@ def _none_given(part: Part, own: Rows, known: Known, fit: ProgramsFit, regressio
 
 
 def _some_given(
-    part: Part, own: Rows, known: Known, fit: ProgramsFit, count: int, regression: Mapping[int, float]
+    part: PartAnswers, own: Rows, known: KnownRows, fit: ProgramsFit, count: int, regression: Mapping[int, float]
 ) -> None:
     for given in choices([row for row in own if known.times(row)], count):
         runs = [ReferenceRun(elsewhere=known.times(row), measured=timed(row), dtype=row.dtype) for row in given]
@@ -253,7 +261,7 @@ def _some_given(
 
 
 def choices(own: Rows, count: int) -> Iterator[list[MeasuredIteration]]:
-    """Of `count` programs each, one row of each; every program comes first once before one does again."""
+    """Choices of one row of each of `count` programs; every program is first once before one is first again."""
     names = sorted({row.program for row in own})
     for turn in range(min(CHOICES, len(own)) if len(names) > count else 0):
         chosen = [names[(turn + step * max(1, len(names) // count)) % len(names)] for step in range(count)]
@@ -261,15 +269,15 @@ def choices(own: Rows, count: int) -> Iterator[list[MeasuredIteration]]:
         yield [found[(turn + step) % len(found)] for step, found in enumerate(of_each)]
 
 
-def _ours(known: Known, row: MeasuredIteration, fit: ProgramsFit) -> tuple[float, float, float]:
+def _ours(known: KnownRows, row: MeasuredIteration, fit: ProgramsFit) -> tuple[float, float, float]:
     found = predict_by_times(known.times(row), GPUS[row.gpu], row.dtype, fit, batch_size=row.batch_size)
     if known.physics is not None:
         found = known.physics.with_times(row, row.gpu, known.by_program[program(row)], found)
     return found.value, found.low, found.high
 
 
-def _baselines(row: MeasuredIteration, known: Known) -> dict[str, float]:
-    """By the ratio of a figure to the nearest GPU's; or by one share of its peak that the program reaches anywhere."""
+def _baselines(row: MeasuredIteration, known: KnownRows) -> dict[str, float]:
+    """Baselines by the ratio of a figure to that of the nearest GPU, or by one utilisation on all GPUs."""
     target, near = GPUS[row.gpu], known.nearest(row)
     gpu, there = GPUS[near.gpu], near.seconds / near.batch_size * row.batch_size
     work = [
@@ -283,8 +291,8 @@ def _baselines(row: MeasuredIteration, known: Known) -> dict[str, float]:
     }
 
 
-def _constant_ratio(row: MeasuredIteration, given: Rows, known: Known) -> float:
-    """The nearest GPU's time × the mean of what the given programs took here for what they take there."""
+def _constant_ratio(row: MeasuredIteration, given: Rows, known: KnownRows) -> float:
+    """The time on the nearest GPU × the mean ratio of the given programs on both GPUs."""
     near = known.nearest(row)
     ratios = []
     for other in given:

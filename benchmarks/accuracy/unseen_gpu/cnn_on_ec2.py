@@ -1,8 +1,8 @@
-"""A machine type that nobody measured, from a profile on another one: `cnn_on_ec2`.
+"""The step time on a machine type that was never measured, from a profile on another one: `cnn_on_ec2`.
 
-The type asked is left out of the fit, and so is the family of the program asked. `0`: by facts of its GPU alone.
-`1`: after one profiled run of a program of another family there and on the measured machine, each family's middle
-run in turn. `few`: after all of those, one a family.
+The target type is left out of the fit, and so is the family of the program. `0`: by facts of its GPU alone. `1`: after
+one profiled run of a program of another family on it and on the measured machine, for the median run of each family in
+turn. `few`: after all of those, one per family.
 
 Baselines: the ratio of peaks or of bandwidths; with runs, the mean ratio of those runs on both machines.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.accuracy.ec2_rows import GPUS, Carried, carried, profiles_of, unknown_types
+from benchmarks.accuracy.ec2_rows import GPUS, TransferRow, profiles_of, transfer_rows, unknown_types
 from benchmarks.accuracy.judged import Judged
 from trainfare.estimator.gpu.by_operator import TransferFit, fit_transfer, transfer_step, with_runs
 from trainfare.measurements.cnn_on_ec2 import TABLE
@@ -24,7 +24,7 @@ KEY = f"unseen_gpu/{TABLE}"
 
 
 @dataclass(slots=True)
-class _Answers:
+class _TransferAnswers:
     truth: list[float] = field(default_factory=list)
     ours: list[tuple[float, float, float]] = field(default_factory=list)
     baselines: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -35,30 +35,30 @@ class _Answers:
 
 
 def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
-    parts = {"0": _Answers(), "1": _Answers(), "few": _Answers()}
+    parts = {"0": _TransferAnswers(), "1": _TransferAnswers(), "few": _TransferAnswers()}
     available = (*profiles_of(test), *profiles_of(fit)) if test else profiles_of(fit)
     for to, known, asked in _folds(fit, test):
         learned = fit_transfer(known, GPUS)
         for family in sorted({row.profile.family for row in asked}):
             own = [row for row in asked if row.profile.family == family]
-            _ask(parts["0"], own, learned, {})
-            given = [_everywhere(first, available) for first in _one_a_family(available, to, family)]
+            _predict(parts["0"], own, learned, {})
+            given = [_everywhere(first, available) for first in _one_per_family(available, to, family)]
             for runs in given:
-                _ask(parts["1"], own, with_runs(learned, runs, GPUS), _ratios([runs], to))
+                _predict(parts["1"], own, with_runs(learned, runs, GPUS), _ratios([runs], to))
             if len(given) > 1:
                 together = with_runs(learned, [run for runs in given for run in runs], GPUS)
-                _ask(parts["few"], own, together, _ratios(given, to))
-    notes = {"0": "facts alone", "1": "one run of another program there", "few": "one run of each other family there"}
+                _predict(parts["few"], own, together, _ratios(given, to))
+    notes = {"0": "facts only", "1": "one run of another program on it", "few": "one run of each other family on it"}
     unknown = unknown_types(test or fit)
-    passed = f"; types without known GPU passed over: {', '.join(unknown)}" if unknown else ""
+    skipped = f"; types without known GPU skipped: {', '.join(unknown)}" if unknown else ""
     for part, answers in parts.items():
         if answers.truth:
-            yield answers.judged(f"{KEY}/{part}", notes[part] + passed)
+            yield answers.judged(f"{KEY}/{part}", notes[part] + skipped)
 
 
-def _folds(fit: Path, test: Path | None) -> Iterator[tuple[str, Sequence[OperatorProfile], list[Carried]]]:
-    """Type asked, what may be learned from, rows asked."""
-    known, rows = profiles_of(fit), carried(test or fit)
+def _folds(fit: Path, test: Path | None) -> Iterator[tuple[str, Sequence[OperatorProfile], list[TransferRow]]]:
+    """The target type, the profiles to learn from, and the rows to predict."""
+    known, rows = profiles_of(fit), transfer_rows(test or fit)
     tested = {row.profile.program for row in rows} if test else set()
     for to in sorted({row.to for row in rows}):
         gpu = next(row.target.name for row in rows if row.to == to)
@@ -72,7 +72,9 @@ def _folds(fit: Path, test: Path | None) -> Iterator[tuple[str, Sequence[Operato
             yield to, [p for p in others if p.family != family], own
 
 
-def _ask(answers: _Answers, rows: Sequence[Carried], fit: TransferFit, ratios: Mapping[str, float]) -> None:
+def _predict(
+    answers: _TransferAnswers, rows: Sequence[TransferRow], fit: TransferFit, ratios: Mapping[str, float]
+) -> None:
     for row in rows:
         answer = transfer_step([row.profile], row.profile.batch_size, row.source, row.target, fit)
         here = row.profile.seconds
@@ -85,8 +87,8 @@ def _ask(answers: _Answers, rows: Sequence[Carried], fit: TransferFit, ratios: M
             answers.baselines["constant ratio"].append(here * ratios.get(row.profile.vm_type, np.nan))
 
 
-def _one_a_family(profiles: Sequence[OperatorProfile], vm_type: str, but: str) -> list[OperatorProfile]:
-    """The middle run by its length, of each family but one."""
+def _one_per_family(profiles: Sequence[OperatorProfile], vm_type: str, but: str) -> list[OperatorProfile]:
+    """The median run by its time, of each family but one."""
     families: dict[str, dict[tuple[str, int, float], OperatorProfile]] = defaultdict(dict)
     for p in profiles:
         if p.vm_type == vm_type and p.family != but:
@@ -104,7 +106,7 @@ def _everywhere(run: OperatorProfile, profiles: Sequence[OperatorProfile]) -> li
 
 
 def _ratios(given: Sequence[Sequence[OperatorProfile]], to: str) -> dict[str, float]:
-    """By the type measured: the mean of seconds on `to` over seconds there."""
+    """The mean ratio of the seconds on `to` to those on each measured type."""
     ratios: dict[str, list[float]] = defaultdict(list)
     for runs in given:
         there = next(run.seconds for run in runs if run.vm_type == to)

@@ -1,4 +1,4 @@
-"""Six reference programs on twelve of today's GPUs; each GPU in turn was never measured."""
+"""Six reference programs on twelve current GPUs, each GPU left out in turn."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +8,6 @@ from benchmarks.accuracy.unseen_gpu.by_times import every_program, judge_by_time
 
 
 def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
-    """A machine's name is not judged: of several with the same GPU the middle counts."""
+    """The median over machines with the same GPU counts."""
     rows = rented_rows(fit)
     yield from judge_by_times("rented_gpus", rows, every_program(fit), None if test is None else rented_rows(test))

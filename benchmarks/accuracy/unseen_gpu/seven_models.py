@@ -1,4 +1,4 @@
-"""Seven models on K80, P100 and V100; each GPU in turn was never measured, so each model is known on two."""
+"""Seven models on K80, P100 and V100, each GPU left out in turn, so that each model is known on two."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +9,6 @@ from trainfare.measurements.seven_models import SOURCE
 
 
 def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
-    """One GPU alone, as timed on one server. GPUs of the other tables teach how programs move and what operations
-    take."""
+    """Times of one GPU on one server. GPUs of the other tables are used to fit transfers and operations."""
     rows, tested = seven_rows(fit), None if test is None else seven_rows(test)
     yield from judge_by_times(SOURCE, rows, every_program(fit), tested, traced=traced_rows(fit))

@@ -1,7 +1,7 @@
-"""Single layers on a GPU that was left out: with none, one and ten layers of the kind measured on it.
+"""Single layers on a left-out GPU, with no, one and ten layers of the kind measured on it.
 
-Each GPU of the asked folder in turn is taken out of the fit. What is measured on it is chosen by shape alone, the
-smallest first, and is not judged.
+Each GPU of the tested folder in turn is left out of the fit. The layers that are measured on it are chosen by shape
+alone, the smallest first, and are not tested.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from benchmarks.accuracy.judged import Judged
 from benchmarks.baselines.layer_terms import HOST, figures_of, layer_terms, shapes_of
 from benchmarks.baselines.layers import LayerModel, by_key, fit_alone, fit_physics, parts_of
 from benchmarks.baselines.stepwise import fit_stepwise
-from benchmarks.baselines.unseen_layers import FEW, GIVEN, fit_panel, layers_to_measure
+from benchmarks.baselines.unseen_layers import MEASURED_COUNTS, SEVERAL, fit_panel, layers_to_measure
 from trainfare.catalog.gpu_facts import load_gpus
 from trainfare.measurements.single_layers import KINDS, SOURCE, single_layers
 from trainfare.model.machine import Gpu
@@ -22,33 +22,33 @@ from trainfare.model.measurement import MeasuredLayer
 
 Array = NDArray[np.float64]
 KEY = f"unseen_gpu/{SOURCE}"
-JUDGED_ROWS = 2000
-"""Of one GPU, kind and dtype, evenly taken: enough for a mean, and quick."""
+TESTED_ROWS = 2000
+"""Evenly spaced rows of one GPU, kind and dtype: enough for a mean, and fast."""
 Answers = dict[str, Array]
 
 
 def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
     gpus = load_gpus()
     known = [row for row in single_layers(fit) if row.gpu in gpus]
-    told = list(single_layers(test)) if test else known
-    unknown = sorted({row.gpu for row in told} - set(gpus))
+    tested = list(single_layers(test)) if test else known
+    unknown = sorted({row.gpu for row in tested} - set(gpus))
     models = fit_alone(known, gpus)
     parts: dict[tuple[str, str], list[Answers]] = {}
-    for (name, kind, dtype), places in by_key(told).items():
-        own = [told[place] for place in places][:: max(len(places) // JUDGED_ROWS, 1)]
+    for (name, kind, dtype), places in by_key(tested).items():
+        own = [tested[place] for place in places][:: max(len(places) // TESTED_ROWS, 1)]
         others = [model for model in models if (model.kind, model.dtype) == (kind, dtype) and model.gpu != name]
         if name in gpus and others:
             for given, answers in _answers(others, known, own, gpus[name], gpus):
                 parts.setdefault((given, kind), []).append(answers)
     if not parts:
-        raise FileNotFoundError(f"{(test or fit) / SOURCE} has no layer on a GPU that another one could tell")
-    note = f"; not judged, since not in the catalog: {', '.join(unknown)}" if unknown else ""
-    for given, count in GIVEN.items():
-        said = f"{count} measured layers of the kind" + note
+        raise FileNotFoundError(f"{(test or fit) / SOURCE} has no layer on a GPU that another one could predict")
+    note = f"; skipped, since not in the catalog: {', '.join(unknown)}" if unknown else ""
+    for given, count in MEASURED_COUNTS.items():
+        given_note = f"{count} measured layers of the kind" + note
         for part in ("", *KINDS):
             found = [a for each in KINDS if part in ("", each) for a in parts.get((given, each), [])]
             if found:
-                yield _judged(f"{KEY}/{given}/{part}".rstrip("/"), found, said)
+                yield _judged(f"{KEY}/{given}/{part}".rstrip("/"), found, given_note)
 
 
 def _judged(key: str, found: Sequence[Answers], note: str) -> Judged:
@@ -64,7 +64,7 @@ def _answers(
     gpu: Gpu,
     gpus: Mapping[str, Gpu],
 ) -> Iterator[tuple[str, Answers]]:
-    """Ours and the baselines on one GPU that no model and no row of `known` may be of, by what is given."""
+    """Our answers and the baselines on a GPU that is not in the models, by the number of measured layers."""
     kind, dtype = models[0].kind, models[0].dtype
     names = {model.gpu for model in models}
     sources = [row for row in known if row.gpu in names and (row.kind, row.dtype) == (kind, dtype)]
@@ -74,10 +74,10 @@ def _answers(
         "shared NNLS on nominal specs": shared_nnls(sources[:: max(len(sources) // 8000, 1)], rows, gpu, gpus),
         "end-to-end regression": end_to_end(sources, rows, gpu, gpus),
     }
-    spent = set(layers_to_measure(rows, FEW)) | set(layers_to_measure(rows, 1))
-    judged = np.array([place for place in range(len(rows)) if place not in spent], dtype=np.intp)
+    measured_rows = set(layers_to_measure(rows, SEVERAL)) | set(layers_to_measure(rows, 1))
+    judged = np.array([place for place in range(len(rows)) if place not in measured_rows], dtype=np.intp)
     truth = np.array([row.seconds for row in rows])[judged]
-    for given, count in GIVEN.items():
+    for given, count in MEASURED_COUNTS.items():
         measured = [rows[place] for place in layers_to_measure(rows, count)]
         ours = panel.predict(rows, gpu, gpus, measured)[judged]
         factor = panel.factor(count)
@@ -92,7 +92,7 @@ def _answers(
 
 
 def _offset(answers: Array, rows: Sequence[MeasuredLayer], measured: Sequence[int]) -> Array:
-    """A baseline that is given measured layers is scaled by how much it is off on them."""
+    """A baseline, scaled by its median ratio on the measured layers."""
     if not measured:
         return answers
     off = [np.log(rows[place].seconds / answers[place]) for place in measured]
@@ -102,7 +102,7 @@ def _offset(answers: Array, rows: Sequence[MeasuredLayer], measured: Sequence[in
 def nearest_gpu(
     models: Sequence[LayerModel], rows: Sequence[MeasuredLayer], gpu: Gpu, gpus: Mapping[str, Gpu]
 ) -> Array:
-    """The known GPU of the nearest peak, its learned times scaled by the ratio of the peaks."""
+    """The times of the known GPU with the nearest peak, scaled by the ratio of the peaks."""
     dtype = models[0].dtype
     peak = gpu.peak_flops_per_second(dtype)
     nearest = min(models, key=lambda model: abs(np.log(gpus[model.gpu].peak_flops_per_second(dtype) / peak)))
@@ -112,7 +112,7 @@ def nearest_gpu(
 
 
 def _nominal_terms(rows: Sequence[MeasuredLayer], gpu: Gpu) -> dict[str, Array]:
-    """Host, FLOPs over peak and bytes over bandwidth, forward and training apart."""
+    """Host, FLOPs over peak and bytes over bandwidth, separately for forward and training."""
     shapes = shapes_of(rows)
     host = {name: term for name, term in layer_terms(shapes, figures_of(gpu, rows[0].dtype)).items() if HOST in name}
     computed = shapes.flops / gpu.peak_flops_per_second(rows[0].dtype)
@@ -141,7 +141,7 @@ def shared_nnls(
 def end_to_end(
     sources: Sequence[MeasuredLayer], rows: Sequence[MeasuredLayer], gpu: Gpu, gpus: Mapping[str, Gpu]
 ) -> Array:
-    """The documents' stepwise regression, with the layer's work in the place of the network's iterations."""
+    """The stepwise regression of the documents, with the layer's work instead of the network's iterations."""
 
     def columns(these: Sequence[MeasuredLayer], of: Sequence[Gpu]) -> dict[str, list[float]]:
         shapes = shapes_of(these)

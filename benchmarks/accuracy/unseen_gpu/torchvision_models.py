@@ -1,10 +1,11 @@
-"""32 CNNs at batch 12, in float32 and half, on a GPU that the fit has not seen: `torchvision_models_six_gpus`.
+"""32 CNNs at batch 12, in float32 and half, on a GPU that is not in the fit: `torchvision_models_six_gpus`.
 
 All machines with that GPU are left out; other programs on it are then given, by number: `/0`, `/1` and `/few` (ten),
-in five choices that depend on their names alone. A program that is given is not judged, in either dtype. What the
-other GPUs took for the same programs is known throughout, of a tested program from the test folder, as it is to the
-baseline "constant ratio": the time on the GPU of the nearest peak, by the ratio of what is given, or of the peaks where
-nothing is. A program that nobody timed elsewhere has the doubt of a new program beside that of a new GPU.
+in five choices that depend on their names alone. A given program is not tested, in either dtype. The times of the same
+programs on the other GPUs are always known, those of a tested program from the test folder; the baseline "constant
+ratio" uses them too: the time on the GPU with the nearest peak, scaled by the ratio of the given programs, or of the
+peaks without given programs. A program that was timed on no other GPU has the uncertainty of a new program in addition
+to that of a new GPU.
 """
 
 import csv
@@ -36,20 +37,20 @@ from trainfare.model.machine import Gpu
 from trainfare.model.measurement import MeasuredIteration
 
 KEY = f"unseen_gpu/{TORCHVISION}"
-GIVEN = {"0": 0, "1": 1, "few": 10}
+GIVEN_COUNTS = {"0": 0, "1": 1, "few": 10}
 CHOICES = 5
 Rows = Sequence[MeasuredIteration]
 
 
 def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
     gpus = load_gpus()
-    learnt = _read(fit)
-    rows = [row for row in (learnt if test is None else _read(test)) if row.source == TORCHVISION]
+    learned = _read(fit)
+    rows = [row for row in (learned if test is None else _read(test)) if row.source == TORCHVISION]
     unknown = sorted({row.gpu for row in rows if row.gpu not in gpus})
     names = sorted({row.gpu for row in rows} - set(unknown))
-    parts = {part: _Answers() for part in GIVEN}
+    parts = {part: _PartAnswers() for part in GIVEN_COUNTS}
     for name in names:
-        others = [row for row in learnt if row.gpu != name and row.gpu in gpus]
+        others = [row for row in learned if row.gpu != name and row.gpu in gpus]
         if not others:
             continue
         fitted, baselines = fit_physics(others, gpus), Baselines.fitted(others, gpus)
@@ -57,12 +58,12 @@ def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
         for machine in sorted({str(row.machine) for row in rows if row.gpu == name}):
             own = [row for row in rows if row.gpu == name and str(row.machine) == machine]
             for part, answers in parts.items():
-                for given, asked in _choices(own, GIVEN[part]):
+                for given, asked in _choices(own, GIVEN_COUNTS[part]):
                     answers.add(part, given, asked, fitted, baselines, elsewhere, gpus)
     untraced = _untraced(fit if test is None else test, rows)
     note = "; ".join(
-        f"left out, {why}: {', '.join(names)}"
-        for why, names in (("not in the catalog", unknown), ("operations not known", untraced))
+        f"left out, {reason}: {', '.join(names)}"
+        for reason, names in (("not in the catalog", unknown), ("operations not known", untraced))
         if names
     )
     for part, answers in parts.items():
@@ -79,13 +80,13 @@ def _read(folder: Path) -> list[MeasuredIteration]:
 
 
 def _untraced(folder: Path, rows: Rows) -> list[str]:
-    """Programs that were timed, and whose operations nobody has."""
+    """Timed programs without known operations."""
     with (folder / TORCHVISION / "training.csv").open(encoding="utf-8", newline="") as table:
         return sorted({line["model"] for line in csv.DictReader(table)} - {row.program for row in rows})
 
 
 def _choices(rows: Rows, count: int) -> Iterator[tuple[Rows, Rows]]:
-    """What is given, and what is asked."""
+    """The given rows, and the rows to predict."""
     for choice in range(CHOICES if count else 1):
         ordered = sorted(rows, key=lambda row: _draw(f"{choice} {row.program} {row.dtype}"))
         given = ordered[:count]
@@ -97,8 +98,8 @@ def _draw(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-class _Answers:
-    """One part, row by row."""
+class _PartAnswers:
+    """The rows of one part, added one by one."""
 
     def __init__(self) -> None:
         self.truth: list[float] = []
@@ -115,12 +116,14 @@ class _Answers:
         fit = with_measurements(fitted, given, gpus)
         factor = {"0": fit.factor_new_gpu, "1": fit.factor_gpu_after_one, "few": fit.factor_gpu_after_ten}[part]
         for row in asked:
-            elsewhere = [other for other in others if _alike(other, row)]
+            elsewhere = [other for other in others if _is_same_program(other, row)]
             steps = step_seconds(row.operations, [gpus[one.gpu] for one in (row, *elsewhere)], fit)
             known = [(step, other.seconds) for step, other in zip(steps[1:], elsewhere, strict=True)]
             self.truth.append(row.seconds)
             self.ours.append(scaled_seconds(steps[0], known))
-            self.factors.append(factor if known else math.exp(math.hypot(math.log(factor), _new(steps[0], fit))))
+            self.factors.append(
+                factor if known else math.exp(math.hypot(math.log(factor), _new_program_uncertainty(steps[0], fit)))
+            )
         answers = {**baselines.predicted(asked, gpus), "constant ratio": _by_ratio(given, asked, others, gpus)}
         for name, values in answers.items():
             self.baselines.setdefault(name, []).extend(values)
@@ -132,12 +135,12 @@ class _Answers:
         )  # fmt: skip
 
 
-def _new(step: StepSeconds, fit: PhysicsFit) -> float:
-    """The doubt of a program that nobody timed, in the logarithm."""
+def _new_program_uncertainty(step: StepSeconds, fit: PhysicsFit) -> float:
+    """The log factor of the uncertainty of a program without times."""
     return math.log(fit.factor_known_family if step.similarity >= SIMILAR else fit.factor_new_program)
 
 
-def _alike(one: MeasuredIteration, other: MeasuredIteration) -> bool:
+def _is_same_program(one: MeasuredIteration, other: MeasuredIteration) -> bool:
     return (one.source, one.program, one.dtype) == (other.source, other.program, other.dtype)
 
 
@@ -145,7 +148,7 @@ def _by_ratio(given: Rows, asked: Rows, others: Rows, gpus: Mapping[str, Gpu]) -
     target = gpus[asked[0].gpu]
     found = []
     for row in asked:
-        sources = {other.gpu for other in others if _alike(other, row)}
+        sources = {other.gpu for other in others if _is_same_program(other, row)}
         if not sources:
             found.append(np.nan)
             continue
@@ -159,6 +162,6 @@ def _by_ratio(given: Rows, asked: Rows, others: Rows, gpus: Mapping[str, Gpu]) -
 
 
 def _seconds(row: MeasuredIteration, gpu: str, rows: Rows) -> float | None:
-    """Of the same program and dtype on another GPU."""
-    alike = [other.seconds for other in rows if other.gpu == gpu and _alike(other, row)]
-    return float(np.mean(alike)) if alike else None
+    """The mean time of the same program and dtype on another GPU."""
+    times = [other.seconds for other in rows if other.gpu == gpu and _is_same_program(other, row)]
+    return float(np.mean(times)) if times else None

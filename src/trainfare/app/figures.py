@@ -1,4 +1,4 @@
-"""From a figure to a file, a notebook or a page: one specification for all."""
+"""Figures as files, in notebooks and on pages, all from one Vega-Lite specification."""
 
 import html
 import json
@@ -13,24 +13,24 @@ from typing import Any
 
 from trainfare.errors import UsageError
 from trainfare.figures.batches import batches_figure
-from trainfare.figures.epochs import Won, epochs_figure
+from trainfare.figures.epochs import epochs_figure
 from trainfare.figures.look import NARROW, WIDE, Spec
-from trainfare.figures.time_cost import time_cost_figure
 from trainfare.figures.stacked import stack_figures
+from trainfare.figures.time_cost import time_cost_figure
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Plan
-from trainfare.recommender.names import machine_name
+from trainfare.recommender.crossovers import WinningRange
 
 VEGA_LITE = "5.21"
-"""Of those that the renderer has, the last of the schema that specifications and notebooks name."""
+"""The last version of the renderer with the schema that specifications and notebooks name."""
 
 SCALE = 2.0
-"""Pixels of a PNG for one of the figure: sharp on a good screen and on paper."""
+"""Pixels of a PNG per pixel of the figure: sharp on a high-resolution screen and on paper."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A specification, and the same at the width of a phone; shows itself in a notebook."""
+    """A specification, and the same at the width of a phone; it displays itself in a notebook."""
 
     spec: Spec
     narrow: Spec | None = None
@@ -39,7 +39,7 @@ class Figure:
         save_figure(self.spec, path, narrow=self.narrow)
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, object]:
-        """Notebooks that know Vega-Lite draw it themselves; the picture is for the others."""
+        """Notebooks that support Vega-Lite draw the specification; the others show the PNG."""
         import base64
 
         return {
@@ -49,8 +49,8 @@ class Figure:
         }
 
 
-def fare_of(plan: Plan, estimates: Sequence[Estimate]) -> Figure:
-    """Time against cost: `estimates` are what there was to choose from, best first, one a machine and market."""
+def draw_time_cost(plan: Plan, estimates: Sequence[Estimate]) -> Figure:
+    """The figure of time and cost; `estimates` are the alternatives, best first, one per machine and market."""
 
     def at(width: int) -> Spec:
         return time_cost_figure(
@@ -59,23 +59,22 @@ def fare_of(plan: Plan, estimates: Sequence[Estimate]) -> Figure:
             front=plan.front,
             knee=plan.knee,
             goal=plan.goal,
-            named=machine_name,
             width=width,
         )
 
     return _at_both_widths(at)
 
 
-def epochs_of(
+def draw_epochs(
     plan: Plan,
     once: Sequence[Estimate],
     twice: Sequence[Estimate],
     *,
-    fastest: Sequence[Won],
-    cheapest: Sequence[Won],
+    fastest: Sequence[WinningRange],
+    cheapest: Sequence[WinningRange],
 ) -> Figure:
-    """Time and cost against the number of epochs: of the same candidates, best first, for one epoch and for two, as
-    `Workload.on_a_line` gives them; and who wins at how many."""
+    """The figure of time and cost by number of epochs: the same candidates, best first, for one epoch and for two, as
+    `Workload.unrounded` gives them, and the ranges in which each wins."""
 
     def at(width: int) -> Spec:
         return epochs_figure(
@@ -85,26 +84,23 @@ def epochs_of(
             epochs=plan.chosen.epochs,
             fastest=fastest,
             cheapest=cheapest,
-            named=machine_name,
             width=width,
         )
 
     return _at_both_widths(at)
 
 
-def batches_of(plan: Plan, estimates: Sequence[Estimate]) -> Figure:
-    """Time and cost against the batch size: of the chosen machine and of others, each at several sizes."""
+def draw_batches(plan: Plan, estimates: Sequence[Estimate]) -> Figure:
+    """The figure of time and cost by batch size, for the chosen machine and others at several sizes."""
 
     def at(width: int) -> Spec:
-        return batches_figure(
-            estimates, chosen=plan.chosen, named=machine_name, confidence=plan.goal.confidence, width=width
-        )
+        return batches_figure(estimates, chosen=plan.chosen, confidence=plan.goal.confidence, width=width)
 
     return _at_both_widths(at)
 
 
-def all_of(figures: Sequence[Figure]) -> Figure:
-    """Below each other, in one file."""
+def stack(figures: Sequence[Figure]) -> Figure:
+    """The figures below each other, in one file."""
     return Figure(
         spec=stack_figures([figure.spec for figure in figures]),
         narrow=stack_figures([figure.narrow or figure.spec for figure in figures]),
@@ -116,7 +112,7 @@ def _at_both_widths(at: Callable[[int], Spec]) -> Figure:
 
 
 def require_drawable(path: str | Path) -> Path:
-    """Before anything is computed: a typo should not cost the answer."""
+    """The path if a figure can be written there; checked before anything is computed."""
     path = Path(path)
     if path.suffix.lower() not in RENDERERS:
         *most, last = RENDERERS
@@ -129,17 +125,17 @@ def require_drawable(path: str | Path) -> Path:
 
 
 def save_figure(spec: Spec, path: str | Path, *, narrow: Spec | None = None) -> Path:
-    """By the end of its name: a page that opens without a network, a picture, or the specification itself.
+    """Write the figure in the format of the file name: a page that needs no network, a picture, or the specification.
 
-    A page shows `narrow` instead where the window is not as wide as the figure. There is the whole file or none.
+    A page shows `narrow` if the window is narrower than the figure. The file is written completely or not at all.
     """
     path = require_drawable(path)
-    _write_whole(path, RENDERERS[path.suffix.lower()](spec, narrow))
+    _write_atomically(path, RENDERERS[path.suffix.lower()](spec, narrow))
     return path
 
 
 def _html(spec: Spec, narrow: Spec | None) -> bytes:
-    """Everything inside: the libraries, the specification, and as what it is shown where there is no room."""
+    """A page with everything in it: the libraries, the specification and its narrow variant."""
     import vl_convert
 
     width = spec.get("usermeta", {}).get("width", 0)
@@ -147,8 +143,8 @@ def _html(spec: Spec, narrow: Spec | None) -> bytes:
     page = _PAGE.format(
         title=html.escape(_title(spec)),
         library=library,
-        wide=_in_script(spec),
-        narrow=_in_script(narrow or spec),
+        wide=_json_in_script(spec),
+        narrow=_json_in_script(narrow or spec),
         width=width,
     )
     return page.encode()
@@ -183,15 +179,15 @@ show();
 """
 
 
-def _in_script(spec: Spec) -> str:
-    """JSON that no text in it can end the script with."""
+def _json_in_script(spec: Spec) -> str:
+    """JSON in which no text can end the script."""
     return json.dumps(spec, ensure_ascii=False).replace("</", "<\\/")
 
 
 def _title(spec: Mapping[str, Any]) -> str:
-    told = spec.get("title")
-    if isinstance(told, dict) and isinstance(told.get("text"), list):
-        return " ".join(told["text"])
+    title = spec.get("title")
+    if isinstance(title, dict) and isinstance(title.get("text"), list):
+        return " ".join(title["text"])
     return str(spec.get("description", "trainfare"))
 
 
@@ -205,11 +201,11 @@ def _svg(spec: Spec, _narrow: Spec | None) -> bytes:
     import vl_convert
 
     drawn = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE, allowed_base_urls=[])
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{_renumbered(drawn)}'.encode()
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{_renumber_clips(drawn)}'.encode()
 
 
-def _renumbered(drawn: str) -> str:
-    """The renderer counts its clips on from figure to figure; the same numbers are to give the same file."""
+def _renumber_clips(drawn: str) -> str:
+    """The SVG with its clips numbered from 0, so that equal figures are equal files; the renderer goes on counting."""
     numbers: dict[str, int] = {}
     return re.sub(
         r"(?<=[\"#])clip(\d+)(?=[\")])", lambda found: f"clip{numbers.setdefault(found[1], len(numbers))}", drawn
@@ -228,24 +224,24 @@ RENDERERS: Mapping[str, Callable[[Spec, Spec | None], bytes]] = {
 }
 
 
-def _write_whole(path: Path, content: bytes) -> None:
-    """Beside it first: who looks meanwhile, or after a crash, sees the old file or the new one."""
-    beside = None
+def _write_atomically(path: Path, content: bytes) -> None:
+    """Write a temporary file first and rename it, so that the path always has the old or the new file."""
+    temporary = None
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            beside = Path(file.name)
+            temporary = Path(file.name)
             file.write(content)
-        beside.chmod(0o666 & ~_umask())
-        beside.replace(path)
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
     except OSError as error:
-        if beside is not None:
+        if temporary is not None:
             with suppress(OSError):
-                beside.unlink()
+                temporary.unlink()
         raise UsageError(f"{path} cannot be written: {error.strerror or error}.") from error
 
 
 def _umask() -> int:
-    """The system tells it only to who sets it."""
+    """The umask of the process, which can only be read by setting it."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

@@ -1,5 +1,6 @@
 """Python argument names as the command line spells them: `deadline='2h'` is `--deadline 2h`."""
 
+import re
 import shlex
 from collections.abc import Mapping
 
@@ -63,7 +64,8 @@ def spell_remedy(remedy: Remedy) -> str:
 
 
 def spell_error(error: TrainfareError) -> str:
-    """The paragraph that is printed: the flag at fault, what happened, and what to type instead."""
+    """The paragraph that is printed after `trainfare: `: the flag at fault, what happened, and what to type instead."""
     where = f"{flag(error.field)}: " if error.field else ""
+    message = re.sub(r"^[A-Z](?=[a-z]* )", lambda first: first[0].lower(), error.message)
     advice = " or ".join(f"`{spell_remedy(remedy)}`" for remedy in error.remedies)
-    return f"{where}{error.message}" + (f" Try {advice}." if advice else "")
+    return f"{where}{message}" + (f" Try {advice}." if advice else "")

@@ -75,13 +75,13 @@ def bill_table(estimate: Estimate, *, explain: bool) -> Table:
         format_duration(estimate.seconds.value),
         f"{format_duration(estimate.seconds.low)} – {format_duration(estimate.seconds.high)}",
         format_usd(estimate.usd.value),
-        *([_in_all(estimate)] if explain else []),
+        *([_total_explanation(estimate)] if explain else []),
         style="bold",
     )
     return table
 
 
-def _in_all(estimate: Estimate) -> str:
+def _total_explanation(estimate: Estimate) -> str:
     bill = estimate.bill
     if bill is None:
         return ""

@@ -1,6 +1,5 @@
 """`trainfare calibrate`: refit the coefficients, list the calibrations, go back to an earlier one."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +11,8 @@ from trainfare.cli.console import new_table, out, print_json, print_note, print_
 from trainfare.cli.options import Json, Store
 from trainfare.errors import UsageError
 from trainfare.settings import read_settings
+from trainfare.units import format_count, format_percent, plural
+from trainfare.views.calibration import fitted_calibration_record, stored_calibration_record
 
 
 def calibrate(
@@ -35,7 +36,7 @@ def calibrate(
 
     settings = read_settings({"store": store})
     if sum((listed, use is not None, data is not None or try_only)) > 1:
-        raise UsageError("--list, --use and --data exclude each other: give one of them.")
+        raise UsageError("--list, --use and --data (or --try) exclude each other. Give one of them.")
     if use is not None:
         app.use_calibration(use, settings)
         print_note(f"calibration {use} is in use")
@@ -43,7 +44,7 @@ def calibrate(
     if listed:
         stored = app.list_calibrations(settings)
         if json:
-            print_json([_stored_record(one) for one in stored])
+            print_json([stored_calibration_record(one.name, one.calibration, in_use=one.in_use) for one in stored])
         else:
             _print_stored(stored)
         return
@@ -51,63 +52,46 @@ def calibrate(
         data=data, try_only=try_only, on_progress=lambda what: print_note(f"… {what}"), settings=settings
     )
     if json:
-        print_json(_record(found))
+        print_json(
+            fitted_calibration_record(
+                found.name,
+                found.calibration,
+                left_out=found.left_out,
+                learned=found.learned,
+                changes=found.changes,
+            )
+        )
     else:
         _print(found, try_only=try_only)
-
-
-def _record(found: CalibrationResult) -> dict[str, object]:
-    learned = found.learned
-    return {
-        "name": found.name,
-        "fingerprint": found.calibration.fingerprint,
-        "rows": dict(found.calibration.rows),
-        "left_out": [asdict(part) for part in found.left_out],
-        "history": {
-            "rows": learned.rows,
-            "error_before": learned.error_before,
-            "error_after": learned.error_after,
-            "taken": learned.helps,
-            "set_aside": [{"profile": one.run.profile_id, "why": one.reason} for one in learned.rejected],
-        },
-        "changes": list(found.changes),
-    }
-
-
-def _stored_record(one: StoredCalibration) -> dict[str, object]:
-    return {
-        "name": one.name,
-        "in_use": one.in_use,
-        "made_at": one.calibration.made_at.isoformat(),
-        "command": one.calibration.command,
-        "fingerprint": one.calibration.fingerprint,
-        "rows": dict(one.calibration.rows),
-        "profiles": one.calibration.learned_from,
-    }
 
 
 def _print(found: CalibrationResult, *, try_only: bool) -> None:
     learned = found.learned
     for part in found.left_out:
-        before = "" if part.error_before is None else f", {part.error_before:.1f}% with the coefficients in use"
-        out().print(f"{part.part}: {part.error:.1f}% error on {part.rows:,} rows{before}", highlight=False)
+        before = "" if part.error_before is None else f", {_error(part.error_before)} with the coefficients in use"
+        out().print(f"{part.part}: {_error(part.error)} error on {plural(part.rows, 'held-out row')}{before}")
     if learned.error_before is not None and learned.error_after is not None:
-        verdict = "used" if learned.helps else "not used, since they do not help programs that were left out"
+        verdict = "used" if learned.helps else "not used, because they do not reduce the error"
         out().print(
-            f"your profiles: {learned.rows} on GPUs; {learned.error_before:.1f}% error without corrections, "
-            f"{learned.error_after:.1f}% with them, on programs left out: {verdict}"
+            f"your profiles: {learned.rows} on GPUs; on held-out programs {_error(learned.error_before)} error without "
+            f"corrections, {_error(learned.error_after)} with them: {verdict}"
         )
     elif learned.rows:
-        out().print(f"your profiles: {learned.rows} on GPUs, of one program: too few to judge them")
-    else:
+        out().print(f"your profiles: {learned.rows} on GPUs, all of one program: too few to judge corrections")
+    elif not learned.rejected:
         out().print("your profiles: none was measured on a known GPU with its operations traced")
-    print_points(f"left out: profile {one.run.profile_id}: {one.reason}" for one in learned.rejected)
+    print_points(f"profile {one.run.profile_id} is left out. {one.reason}" for one in learned.rejected)
     out().print()
     print_points(found.changes or ["nothing has changed"])
     if found.name is not None:
         out().print(f"\nstored as {found.name} and in use; go back with: trainfare calibrate --use NAME")
     elif try_only and found.changes:
         out().print("\nnothing was stored; run without --try to store it")
+
+
+def _error(percent: float) -> str:
+    """An error that is stored in percent."""
+    return format_percent(percent / 100)
 
 
 def _print_stored(stored: tuple[StoredCalibration, ...]) -> None:
@@ -120,8 +104,8 @@ def _print_stored(stored: tuple[StoredCalibration, ...]) -> None:
             "→" if one.in_use else "",
             one.name,
             f"{calibration.made_at:%Y-%m-%d}",
-            str(sum(calibration.rows.values())),
-            str(calibration.learned_from),
+            format_count(sum(calibration.rows.values())),
+            format_count(calibration.learned_from),
             calibration.command,
         )
     out().print(table)

@@ -1,4 +1,4 @@
-"""`trainfare catalog`: what can be rented and for how much, what a GPU can do, new price tables."""
+"""`trainfare catalog`: machines and their prices, GPUs, commitments, and imports of price tables."""
 
 from collections.abc import Iterable, Sequence
 from datetime import date
@@ -11,44 +11,49 @@ from rich.text import Text
 
 from trainfare.app.catalog.commitments import list_commitments
 from trainfare.app.catalog.offers import import_prices, list_gpus, list_offers, show_gpu, show_machine
-from trainfare.cli.console import out, print_json, print_note
+from trainfare.cli.console import new_table, out, print_json, print_note
 from trainfare.cli.options import Json
-from trainfare.errors import UsageError
+from trainfare.cli.parsing import parse_day
 from trainfare.model.catalog import GpuDetails, OfferListing, OfferRow, PriceChange, PriceImport
 from trainfare.model.machine import Gpu, VmType
 from trainfare.model.offer import Commitment, Offer
-from trainfare.units import format_age, format_usd
+from trainfare.units import format_age, format_change, format_count, format_usd, format_usd_per_hour, plural
 from trainfare.views.catalog import commitment_record, gpu_record, offer_row_record, price_import_record
 
-CHECKED = {"read": "read", "quoted": "as quoted by others", "not opened": "not yet checked against it"}
-"""Words for how a figure was checked against its source."""
+CHECKED = {"read": "read", "quoted": "quoted by others", "not opened": "not checked"}
+"""Words for how a fact was checked against its source."""
 
-app = typer.Typer(help="Machines, their prices and their GPUs.", no_args_is_help=True)
+app = typer.Typer(help="Machines and GPUs: list, show, import prices.", no_args_is_help=True)
 
 CHANGES_SHOWN = 5
 NAMES_SHOWN = 6
 WIDE = 100
-"""Columns that a list with the age of every price needs."""
+"""Columns of a terminal that has room for the age of every price."""
 
 
 @app.command("list")
 def list_command(
-    provider: Annotated[str | None, typer.Option(help="aws, azure, gcp, own, …", show_default=False)] = None,
-    gpu: Annotated[str | None, typer.Option(help="A100 is every A100, A100-80GB one kind.", show_default=False)] = None,
-    region: Annotated[str | None, typer.Option(help="As the provider writes it.", show_default=False)] = None,
-    spot: Annotated[
-        bool | None, typer.Option("--spot/--on-demand", help="Only spot prices, or none of them.", show_default=False)
+    provider: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Such as aws, azure, gcp; own is yours.", show_default=False)
     ] = None,
-    history: Annotated[
-        bool, typer.Option("--history", help="What can no longer be rented, and the prices of documents.")
-    ] = False,
+    gpu: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A100 is any A100, A100-80GB one variant.", show_default=False)
+    ] = None,
+    region: Annotated[
+        str | None, typer.Option(metavar="NAME", help="As the provider names it.", show_default=False)
+    ] = None,
+    spot: Annotated[
+        bool | None,
+        typer.Option("--spot/--on-demand", help="Only spot prices, or only the others.", show_default=False),
+    ] = None,
+    history: Annotated[bool, typer.Option("--history", help="List past machines and prices instead.")] = False,
     sort: Annotated[
-        Literal["price", "gpu-price", "gpu-memory", "age", "name"], typer.Option(help="What comes first.")
+        Literal["price", "gpu-price", "gpu-memory", "age", "name"], typer.Option(help="Order of the list.")
     ] = "price",
     show_all: Annotated[bool, typer.Option("--all", help="Every region, not only the cheapest.")] = False,
     as_json: Json = False,
 ) -> None:
-    """List the machines that can be rented, each in its cheapest region."""
+    """List rentable machines, each in its cheapest region."""
 
     listing = list_offers(
         provider=provider,
@@ -63,10 +68,13 @@ def list_command(
         print_json([offer_row_record(line, listing.today) for line in listing.rows])
         return
     if not listing.rows:
-        past = "" if history else "; --history shows what once could"
-        print_note(f"No such machine can be rented{past}." if not history else "No such price is known.")
+        print_note(
+            "No past price matches."
+            if history
+            else "No machine that can be rented matches. --history lists past machines."
+        )
         return
-    out().print(_lines_table(listing.rows, listing.today, machine=True, spot=spot, source=history))
+    out().print(_prices_table(listing.rows, listing.today, machine=True, spot=spot, source=history))
     if _is_narrow():
         print_note(_ages(listing))
     print_note(_summary(listing, history=history))
@@ -77,7 +85,7 @@ def show_command(
     machine: Annotated[str, typer.Argument(metavar="MACHINE", help="aws/g5.xlarge, or g5.xlarge.")],
     as_json: Json = False,
 ) -> None:
-    """Show one machine: every region and price, and what its GPU can do."""
+    """Show one machine: its price in every region, and its GPU."""
 
     found = show_machine(machine)
     vm_type = found.vm_type
@@ -96,35 +104,37 @@ def show_command(
     past = [line for line in found.rows if line.is_past(found.today)]
     if now:
         out().print("")
-        out().print(_lines_table(now, found.today, machine=False))
+        out().print(_prices_table(now, found.today, machine=False))
     if committed:
         out().print("")
         out().print(_commitments_table(committed, machine=False))
     if past:
-        out().print(Text(f"\n{_farewell(past)}", style="dim"))
-        out().print(_lines_table(past, found.today, machine=False, source=True))
+        out().print(Text(f"\n{_past_title(past)}", style="dim"))
+        out().print(_prices_table(past, found.today, machine=False, source=True))
 
 
 @app.command("commitments")
 def commitments_command(as_json: Json = False) -> None:
-    """List the commitments of your machines.toml, and when each pays off."""
+    """List your commitments, and when each pays off."""
 
     committed = list_commitments()
     if as_json:
         print_json([commitment_record(offer) for offer in committed])
     elif not committed:
-        print_note("You have entered none: [[commitment]] in machines.toml, which `trainfare settings` shows.")
+        print_note(
+            "There are no commitments. Add a [[commitment]] to machines.toml; `trainfare settings` shows its path."
+        )
     else:
         out().print(_commitments_table(committed, machine=True))
-        print_note("An hour with what is paid upfront spread over the term; it pays off above so many hours a month.")
+        print_note("per hour: with the upfront payment spread over the term; pays off above: hours of use per month")
 
 
 @app.command("gpus")
 def gpus_command(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="One GPU, with the source of each figure.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="One GPU, with the source of each fact.")] = None,
     as_json: Json = False,
 ) -> None:
-    """List what GPUs can do; with a name, each figure and where it comes from."""
+    """List GPUs; with a name, each fact and its source."""
 
     if name is None:
         gpus = list_gpus()
@@ -132,9 +142,7 @@ def gpus_command(
             print_json([gpu_record(gpu) for gpu in gpus])
             return
         out().print(_gpus_table(gpus))
-        print_note(
-            "TFLOP/s are nominal peaks; tensor figures are dense. One GPU with its sources: trainfare catalog gpus T4"
-        )
+        print_note("fp32 to fp8: nominal peak in TFLOP/s, dense. Sources of one GPU: trainfare catalog gpus T4")
         return
     found = show_gpu(name)
     if as_json:
@@ -145,27 +153,27 @@ def gpus_command(
 
 @app.command("import")
 def import_command(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="vms.csv of SkyPilot, or a catalog of gpuhunt.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="SkyPilot's vms.csv, or a catalog of gpuhunt.")],
     provider: Annotated[
-        str | None, typer.Option(help="Whose prices they are, where the file does not tell.", show_default=False)
+        str | None, typer.Option(metavar="NAME", help="The provider, if the file does not name it.", show_default=False)
     ] = None,
     format_: Annotated[
         Literal["skypilot", "gpuhunt"] | None,
-        typer.Option("--format", help="Found out when not given.", show_default=False),
+        typer.Option("--format", help="Format of the file; by default detected.", show_default=False),
     ] = None,
     seen_on: Annotated[
-        str | None, typer.Option(metavar="DAY", help="2026-11-01; else the day of the file.", show_default=False)
+        str | None, typer.Option(metavar="DAY", help="Day of the prices; by default of the file.", show_default=False)
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, keep nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change; save nothing.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Bring newer prices in; what changed is shown."""
+    """Import newer prices, and show what changed."""
 
     imported = import_prices(
         Path(file),
         provider=provider,
         format_=format_,
-        seen_on=_day(seen_on),
+        seen_on=None if seen_on is None else parse_day("seen_on", seen_on),
         dry_run=dry_run,
     )
     if as_json:
@@ -174,17 +182,8 @@ def import_command(
         _print_imported(imported)
 
 
-def _day(text: str | None) -> date | None:
-    if text is None:
-        return None
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise UsageError(f"--seen-on {text} is not a day; write it as 2026-11-01") from None
-
-
-def _lines_table(
-    lines: Iterable[OfferRow], today: date, *, machine: bool, spot: bool | None = None, source: bool = False
+def _prices_table(
+    rows: Iterable[OfferRow], today: date, *, machine: bool, spot: bool | None = None, source: bool = False
 ) -> Table:
     with_age = not (machine and _is_narrow())
     with_price, with_spot = spot is not True, spot is not False
@@ -193,19 +192,19 @@ def _lines_table(
         table.add_column("machine", overflow="fold")
         table.add_column("GPU", overflow="fold")
     table.add_column("region", overflow="fold")
-    for name, wanted in (("$/h", with_price), ("spot", with_spot)):
-        if wanted:
+    for name, is_shown in (("on demand", with_price), ("spot", with_spot)):
+        if is_shown:
             table.add_column(name, justify="right", no_wrap=True)
     if with_age:
         table.add_column("price seen", no_wrap=True)
     if source:
-        table.add_column("by", overflow="fold")
-    for line in lines:
+        table.add_column("source", overflow="fold")
+    for line in rows:
         cells = ((line.usd_per_hour, with_price), (line.spot_usd_per_hour, with_spot))
         table.add_row(
             *([Text(line.vm_type.key), Text(_gpus(line.vm_type))] if machine else []),
             Text(line.region),
-            *(format_usd(usd).removesuffix(" $") if usd else "–" for usd, wanted in cells if wanted),
+            *(format_usd_per_hour(usd) if usd else "–" for usd, is_shown in cells if is_shown),
             *([format_age(line.seen_on, today)] if with_age else []),
             *([Text(line.source)] if source else []),
         )
@@ -216,7 +215,7 @@ def _commitments_table(committed: Iterable[Offer], *, machine: bool) -> Table:
     table = _table()
     for name in (*(("machine",) if machine else ()), "region"):
         table.add_column(name, overflow="fold")
-    for name in ("months", "upfront", "an hour", "on demand", "pays off above"):
+    for name in ("months", "upfront", "per hour", "on demand", "pays off above"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     for offer in committed:
@@ -225,11 +224,11 @@ def _commitments_table(committed: Iterable[Offer], *, machine: bool) -> Table:
                 *([Text(offer.vm_type.key)] if machine else []),
                 Text(offer.region),
                 str(commitment.months),
-                f"{commitment.upfront_usd:,.0f}".replace(",", " ") if commitment.upfront_usd else "–",
-                f"{commitment.effective_usd_per_hour:.4g}",
-                f"{commitment.on_demand_usd_per_hour:.4g}" if commitment.on_demand_usd_per_hour else "–",
+                format_usd(commitment.upfront_usd) if commitment.upfront_usd else "–",
+                format_usd_per_hour(commitment.effective_usd_per_hour),
+                format_usd_per_hour(commitment.on_demand_usd_per_hour) if commitment.on_demand_usd_per_hour else "–",
                 _pays_off(commitment),
-                "held" if commitment.held else "to be bought",
+                "held" if commitment.held else "to buy",
             )
     return table
 
@@ -238,22 +237,20 @@ def _pays_off(commitment: Commitment) -> str:
     hours = commitment.break_even_hours
     if hours is None:
         return "–"
-    return f"{hours:.0f} h" if hours < commitment.hours / commitment.months else "never"
+    return f"{format_count(round(hours))} h" if hours < commitment.hours / commitment.months else "never"
 
 
 def _table() -> Table:
-    return Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1 if _is_narrow() else 2, 0, 0))
+    return new_table(gap=1 if _is_narrow() else 2)
 
 
 def _is_narrow() -> bool:
-    """Too narrow for the age of each price: it is said once, below the list."""
-
+    """True if there is no room for the age of each price; then ages are printed below the list."""
     return out().width < WIDE
 
 
 def _ages(listing: OfferListing) -> str:
-    """aws, gcp: 2 months old · azure: 14 months old."""
-
+    """The age of each provider's prices: `aws, gcp 2 months old · azure 14 months old`."""
     providers: dict[str, list[str]] = {}
     for line in sorted(listing.rows, key=lambda line: line.seen_on, reverse=True):
         named = providers.setdefault(format_age(line.seen_on, listing.today), [])
@@ -263,18 +260,18 @@ def _ages(listing: OfferListing) -> str:
 
 
 def _summary(listing: OfferListing, *, history: bool) -> str:
-    machines = f"{listing.machines} machine{'s' if listing.machines != 1 else ''}"
-    hidden = f"; {listing.regions_hidden} more prices in other regions: --all" if listing.regions_hidden else ""
+    machines = plural(listing.machines, "machine")
+    more = plural(listing.regions_hidden, "more price") + " in other regions (--all)"
+    hidden = f"; {more}" if listing.regions_hidden else ""
     if history:
         return f"{machines} that can no longer be rented at these prices{hidden}"
-    return f"{machines}{hidden}. One in full: trainfare catalog show {listing.rows[0].vm_type.key}"
+    return f"{machines}{hidden}. Details: trainfare catalog show {listing.rows[0].vm_type.key}"
 
 
-def _farewell(past: Sequence[OfferRow]) -> str:
-    """A price of a document ends on the day it was seen; a later end is the provider's."""
-    ends = [line.retired_on for line in past if line.retired_on and line.retired_on != line.seen_on]
-    retired = f"retired on {max(ends)}: it " if ends else ""
-    return f"{retired}can no longer be rented at these prices"
+def _past_title(past: Sequence[OfferRow]) -> str:
+    """The title of past prices. A price of a document ends on the day it was seen; a later end is the provider's."""
+    ends = [row.retired_on for row in past if row.retired_on and row.retired_on != row.seen_on]
+    return f"retired on {max(ends)}; past prices:" if ends else "past prices:"
 
 
 def _gpus(vm_type: VmType) -> str:
@@ -294,7 +291,7 @@ def _hardware(vm_type: VmType) -> str:
 
 def _gpu_sentence(gpu: Gpu) -> str:
     tensor = gpu.fp16_tensor_tflops or gpu.bf16_tensor_tflops
-    half = f", {tensor:g} in 16 bits on its tensor cores" if tensor else ""
+    half = f", {tensor:g} TFLOP/s in 16 bits on tensor cores" if tensor else ""
     return (
         f"{gpu.name}: {gpu.memory_gib:g} GiB at {gpu.memory_gb_per_second:g} GB/s · {gpu.fp32_tflops:g} TFLOP/s in"
         f" float32{half} · {gpu.interconnect}, {gpu.interconnect_gb_per_second:g} GB/s · {gpu.architecture},"
@@ -345,10 +342,10 @@ def _print_gpu(found: GpuDetails) -> None:
 def _print_imported(imported: PriceImport) -> None:
     table = imported.table
     machines = len({offer.vm_type.key for offer in table.offers})
-    whose = ", ".join(imported.providers)
+    providers = ", ".join(imported.providers)
     out().print(
         Text.assemble(
-            (f"{whose}: {len(table.offers)} prices of {machines} machines", "bold"),
+            (f"{providers}: {plural(len(table.offers), 'price')} of {plural(machines, 'machine')}", "bold"),
             f", seen on {imported.seen_on} ({imported.format})",
         )
     )
@@ -356,10 +353,10 @@ def _print_imported(imported: PriceImport) -> None:
         ("new", imported.new),
         ("cheaper", imported.cheaper),
         ("more expensive", imported.more_expensive),
-        ("gone", imported.gone),
+        ("no longer listed", imported.gone),
     ]
-    counts = [f"{len(changes)} {name}" for name, changes in changed if changes]
-    out().print(f"{', '.join([*counts, f'{imported.unchanged} the same'])}")
+    counts = [f"{format_count(len(changes))} {name}" for name, changes in changed if changes]
+    out().print(", ".join([*counts, f"{format_count(imported.unchanged)} unchanged"]))
     biggest = sorted((*imported.cheaper, *imported.more_expensive), key=_size, reverse=True)[:CHANGES_SHOWN]
     if biggest:
         out().print(_changes_table(biggest))
@@ -370,7 +367,7 @@ def _print_imported(imported: PriceImport) -> None:
 
 
 def _size(change: PriceChange) -> float:
-    """Half and double are equally big."""
+    """The size of a change; half and double the price are equally large."""
     return max(change.ratio, 1 / change.ratio)
 
 
@@ -381,29 +378,25 @@ def _changes_table(changes: Iterable[PriceChange]) -> Table:
     for name in ("before", "now", "change"):
         table.add_column(name, justify="right", no_wrap=True)
     for change in changes:
-        prices = (format_usd(change.before or 0), format_usd(change.after or 0))
+        prices = (format_usd_per_hour(change.before or 0), format_usd_per_hour(change.after or 0))
         names = (change.machine, change.region, change.market.replace("_", " "))
-        table.add_row(*(Text(name) for name in names), *prices, f"{(change.ratio - 1) * 100:+.0f} %")
+        table.add_row(*(Text(name) for name in names), *prices, format_change(change.ratio - 1))
     return table
 
 
 def _left_out(imported: PriceImport) -> Iterable[str]:
     table = imported.table
     if table.without_gpu:
-        yield f"left out: {_rows(table.without_gpu)} without a GPU"
+        yield f"left out: {plural(table.without_gpu, 'row')} without a GPU"
     if table.without_price:
-        yield f"left out: {_rows(table.without_price)} whose price is blank, zero or no number"
+        yield f"left out: {plural(table.without_price, 'row')} whose price is blank, zero or not a number"
     if table.without_host:
-        yield f"left out: {_rows(table.without_host)} of a GPU in a zone that has no machine for it"
+        yield f"left out: {plural(table.without_host, 'row')} of a GPU in a zone that has no machine for it"
     if table.unknown_gpus:
         names = [f"{name} ({count})" for name, count in list(table.unknown_gpus.items())[:NAMES_SHOWN]]
         more = len(table.unknown_gpus) - len(names)
-        rows = _rows(sum(table.unknown_gpus.values()))
+        rows = plural(sum(table.unknown_gpus.values()), "row")
         rest = f" and {more} more" if more else ""
-        yield f"left out: {rows} with a GPU that the catalog does not know: {', '.join(names)}{rest}"
+        yield f"left out: {rows} with an unknown GPU: {', '.join(names)}{rest}"
     if imported.gone:
-        yield "gone is what this table does not list; other machines and regions stay, at their older price"
-
-
-def _rows(count: int) -> str:
-    return f"{count} row{'s' if count != 1 else ''}"
+        yield "machines and regions that this table does not list keep their last price"

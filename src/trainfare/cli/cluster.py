@@ -13,7 +13,7 @@ from trainfare.cli.options import IterationsPerEpoch, Json, Store
 from trainfare.errors import NotFoundError, UsageError
 from trainfare.model.cluster import ALGORITHMS, Algorithm, ClusterAdvice, RatedCluster
 from trainfare.settings import read_settings
-from trainfare.units import format_duration, format_ratio, format_usd
+from trainfare.units import format_change, format_duration, format_ratio, format_usd, format_usd_per_hour
 from trainfare.views.cluster_record import cluster_record
 from trainfare.views.clusters import cluster_name
 from trainfare.views.reasons import sentence
@@ -149,7 +149,7 @@ def _print(advice: ClusterAdvice) -> None:
             "Take  ",
             (f"{found.workers} × {found.worker.name}", "bold green"),
             f"  behind  {found.server.name}:  ",
-            (f"{format_usd(found.usd_per_hour)} an hour", "bold"),
+            (format_usd_per_hour(found.usd_per_hour), "bold"),
         )
     )
     out().print()
@@ -174,7 +174,7 @@ def _types(advice: ClusterAdvice) -> Table:
         table.add_row(
             "✔" if chosen else "·",
             each.worker.name,
-            f"{format_usd(each.worker.usd_per_hour)}/h",
+            format_usd_per_hour(each.worker.usd_per_hour),
             "–" if each.worker.mbps is None else f"{each.worker.mbps:.4g} Mbps",
             "–" if each.by_network is None else str(each.by_network),
             "–" if each.by_budget is None else str(each.by_budget),
@@ -186,7 +186,7 @@ def _types(advice: ClusterAdvice) -> Table:
 def _side_by_side(rated: tuple[RatedCluster, ...]) -> Table:
     wide = out().width >= WIDE
     more = ("90% interval", "vs cheapest", "vs fastest") if wide else ()
-    table = _table("", "cluster", "$/h", "time", "cost", *more, "vs equally fast", words=2)
+    table = _table("", "cluster", "price", "time", "cost", *more, "vs equally fast", words=2)
     for each in rated:
         estimate = each.estimate
         cells = [
@@ -197,7 +197,7 @@ def _side_by_side(rated: tuple[RatedCluster, ...]) -> Table:
         table.add_row(
             each.by,
             cluster_name(each),
-            f"{each.usd_per_hour:.4g}",
+            format_usd_per_hour(each.usd_per_hour),
             format_duration(estimate.seconds.value) if estimate else "–",
             format_usd(estimate.usd.value) if estimate else "–",
             *(cells if wide else ()),
@@ -208,10 +208,10 @@ def _side_by_side(rated: tuple[RatedCluster, ...]) -> Table:
 
 
 def _above(share: float | None) -> str:
-    """The excess as `+38%`, and from twice as much on as `2.1x`."""
+    """The excess as `+38.2%`, and from twice as much on as `2.1x`."""
     if share is None:
         return "–"
-    return f"+{100 * share:.0f}%" if share < 1 else format_ratio(1 + share)
+    return format_change(share) if share < 1 else format_ratio(1 + share)
 
 
 def _table(*columns: str, words: int) -> Table:

@@ -24,7 +24,7 @@ def compare(
     profile: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[PROFILE]...",
+            metavar="PROFILE",
             help="Profiles of one program; by default all of the newest program.",
             show_default=False,
         ),
@@ -68,7 +68,7 @@ def _print(found: Comparison) -> None:
         if found.until_stable.cost_benefit:
             out().print()
             out().print(_benefit(found.until_stable))
-    notes = [f"x: relative to the best of the column · Δ: speed-up per fold of cost, relative to {found.baseline}"]
+    notes = [f"x: relative to the best of the column · Δ: speed-up divided by cost ratio, relative to {found.baseline}"]
     out().print(" · ".join([*notes, *map(remark_sentence, found.remarks)]), style="dim", soft_wrap=False)
 
 
@@ -109,9 +109,9 @@ def _stable_winners(found: StableComparison | None) -> Iterator[str]:
 
 def _simulated(found: Comparison) -> Table:
     table = new_table()
-    table.add_column("machine")
+    table.add_column("machine", overflow="fold")
     for name in ("batch", "iteration"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     for number in found.by_iterations:
         for name in (f"{number} epochs", "x", "cost", "x", "Δ"):
             table.add_column(name, justify="right", no_wrap=True)

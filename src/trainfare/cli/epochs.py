@@ -18,7 +18,7 @@ def epochs(
     profile: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[PROFILE]...",
+            metavar="PROFILE",
             help="Profiles of one program at one or more batch sizes; by default the newest.",
             show_default=False,
         ),

@@ -31,7 +31,7 @@ def estimate(
     on: Annotated[str, typer.Option(metavar="MACHINE", help="A machine type of the catalog.")],
     profile: Annotated[
         str | None,
-        typer.Argument(metavar="[PROFILE]", help="By default the newest.", show_default=False),
+        typer.Argument(metavar="PROFILE", help="By default the newest.", show_default=False),
     ] = None,
     region: Annotated[
         str | None, typer.Option(metavar="REGION", help="By default the cheapest.", show_default=False)
@@ -41,7 +41,7 @@ def estimate(
         bool | None,
         typer.Option(
             "--reserved/--no-reserved",
-            help="Use a commitment, even one still to buy; or none.",
+            help="Use a commitment, even one to buy; or none.",
             show_default="one you hold",
         ),
     ] = None,

@@ -19,8 +19,8 @@ from trainfare.errors import TrainfareError
 COMMANDS = {
     "profile": ("trainfare.cli.profile:profile", "Measure a few iterations of a program."),
     "import": ("trainfare.cli.import_run:import_", "Make a profile of a past run, without a rerun."),
-    "recommend": ("trainfare.cli.recommend:recommend", "Recommend a machine: how long, how much, how sure."),
-    "probe": ("trainfare.cli.probe:probe", "Measure where that saves more than it costs."),
+    "recommend": ("trainfare.cli.recommend:recommend", "Recommend a machine: time, cost and confidence."),
+    "probe": ("trainfare.cli.probe:probe", "Take measurements that save more than they cost."),
     "compare": ("trainfare.cli.compare:compare", "Compare the machines that a program was measured on."),
     "cluster": ("trainfare.cli.cluster:cluster", "Choose the workers of a parameter server."),
     "estimate": ("trainfare.cli.estimate:estimate", "Estimate time and cost on one machine."),

@@ -13,7 +13,9 @@ def expand_options(command: Callable[..., None]) -> Callable[..., None]:
     decides the order of options in the help.
     """
     hints = get_type_hints(command, include_extras=True)
-    ((group_name, group),) = [(name, hint) for name, hint in hints.items() if is_dataclass(hint)]
+    ((group_name, group),) = [
+        (name, hint) for name, hint in hints.items() if isinstance(hint, type) and is_dataclass(hint)
+    ]
     parameters: dict[str, inspect.Parameter] = {}
     for name, parameter in inspect.signature(command).parameters.items():
         if name == group_name:

@@ -8,27 +8,21 @@ import typer
 Profiles = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[PROFILE]...",
-        help="Profiles of one program, one per machine; by default the newest.",
+        metavar="PROFILE",
+        help="Profiles of one program; by default the newest.",
         show_default=False,
     ),
 ]
 GoalKind = Annotated[
     Literal["cheapest", "fastest"] | None,
-    typer.Option(
-        metavar="cheapest|fastest", help="What to optimise; with --budget alone the fastest.", show_default=False
-    ),
+    typer.Option(metavar="cheapest|fastest", help="What to optimise (--budget alone: fastest).", show_default=False),
 ]
 WeightTime = Annotated[
     float | None,
     typer.Option(metavar="W", help="Weigh time by W and cost by 1 - W (0 to 1).", show_default=False),
 ]
-Deadline = Annotated[
-    str | None, typer.Option(metavar="TIME", help="It must end within this time: 3h, 90min, 2d.", show_default=False)
-]
-Budget = Annotated[
-    float | None, typer.Option(metavar="USD", help="It must not cost more than this.", show_default=False)
-]
+Deadline = Annotated[str | None, typer.Option(metavar="TIME", help="Maximum time: 3h, 90min, 2d.", show_default=False)]
+Budget = Annotated[float | None, typer.Option(metavar="USD", help="Maximum cost.", show_default=False)]
 Epochs = Annotated[int | None, typer.Option(min=1, metavar="N", help="Number of epochs to train.", show_default=False)]
 Only = Annotated[
     list[str] | None,
@@ -41,21 +35,22 @@ Only = Annotated[
 Spot = Annotated[bool, typer.Option("--spot", help="Consider spot machines too.")]
 Store = Annotated[
     str | None,
-    typer.Option("--store", metavar="STORE", help="Another history: a file or a PostgreSQL URL.", show_default=False),
+    typer.Option("--store", metavar="STORE", help="Store: a file or a PostgreSQL URL.", show_default=False),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 IterationsPerEpoch = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help="Iterations per epoch, where the program does not say.", show_default=False),
+    typer.Option(min=1, metavar="N", help="Iterations per epoch, if unknown.", show_default=False),
 ]
 Boot = Annotated[str | None, typer.Option(metavar="TIME", help="Time to boot a machine.", show_default=False)]
-Setup = Annotated[str | None, typer.Option(metavar="TIME", help="Time to set it up.", show_default=False)]
+Setup = Annotated[str | None, typer.Option(metavar="TIME", help="Time to set up a machine.", show_default=False)]
 DiskGib = Annotated[float | None, typer.Option(min=0, metavar="GIB", help="Disk size.", show_default="100")]
 DataGib = Annotated[
     float | None, typer.Option(min=0, metavar="GIB", help="Data to download first.", show_default=False)
 ]
 ResultsGib = Annotated[
-    float | None, typer.Option(min=0, metavar="GIB", help="Results to bring home.", show_default="a checkpoint")
+    float | None,
+    typer.Option(min=0, metavar="GIB", help="Results to download (a checkpoint).", show_default=False),
 ]
 Batch = Annotated[
     int | None,
@@ -66,8 +61,8 @@ Gpus = Annotated[
     typer.Option(min=1, metavar="N", help="GPUs used per machine.", show_default="1; all on several nodes"),
 ]
 Nodes = Annotated[int, typer.Option(min=1, metavar="N", help="Number of machines.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show neither the program's output nor progress.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no output and no progress.")]
 Plot = Annotated[
     list[Path] | None,
-    typer.Option(metavar="FILE", help="Draw a figure: .html, .png, .svg or .json (repeatable).", show_default=False),
+    typer.Option(metavar="FILE", help="Draw it: .html, .png, .svg, .json (repeatable).", show_default=False),
 ]

@@ -54,7 +54,7 @@ def parse_scope(
     for word in only:
         what, equals, name = word.partition("=")
         if word != "yours" and what not in names:
-            raise NotFoundError("kind of limit", what, (*names, "yours"), field="only")
+            raise NotFoundError("filter", what, (*names, "yours"), listed_by="trainfare recommend --help", field="only")
         if word != "yours" and not name:
             raise UsageError(f"{what} needs a name, as in {what}=NAME.", field="only")
         if equals:

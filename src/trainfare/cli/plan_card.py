@@ -10,11 +10,20 @@ from trainfare.cli.bill_card import answer, machines, spread
 from trainfare.cli.console import new_table, out, print_topics
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Plan
+from trainfare.model.reason import Topic
 from trainfare.recommender.names import machine_name
-from trainfare.units import format_age, format_duration, format_usd
+from trainfare.units import format_age, format_duration, format_usd, format_usd_per_hour
 from trainfare.views.reasons import sentence
 from trainfare.views.split import segment_epochs
 
+TOPICS: dict[Topic, str] = {
+    "why": "why",
+    "certainty": "certainty",
+    "changes": "what if",
+    "charges": "charges",
+    "assumptions": "assumptions",
+}
+"""The heading of each topic of reasons."""
 WIDE = 130
 """Columns of a terminal that has room for memory, region and price."""
 OPTIONAL = ("seen", "memory", "basis", "90% interval", "region", "price", "GPU", "nodes", "batch")
@@ -34,7 +43,8 @@ def print_plan(plan: Plan, lines: Sequence[Estimate], *, notes: Sequence[str] = 
         out().print(Text.assemble(*line), soft_wrap=False)
     out().print()
     print_topics(
-        [reason.topic for reason in plan.reasons], [sentence(reason, spell_arguments) for reason in plan.reasons]
+        [TOPICS[reason.topic] for reason in plan.reasons],
+        [sentence(reason, spell_arguments) for reason in plan.reasons],
     )
     out().print()
     out().print(_table(plan, lines))
@@ -125,7 +135,7 @@ def _wide_columns(plan: Plan, lines: Sequence[Estimate]) -> dict[str, list[str]]
     return {
         "memory": [f"{m.needed_gib.value:.2g} of {m.available_gib:.3g} GiB" if m else "not known" for m in fits],
         "region": [e.candidate.offer.region for e in lines],
-        "price": [f"{format_usd(e.candidate.usd_per_hour)}/h" for e in lines],
+        "price": [format_usd_per_hour(e.candidate.usd_per_hour) for e in lines],
         "seen": [format_age(e.candidate.offer.seen_on, plan.made_at.date()) for e in lines],
     }
 

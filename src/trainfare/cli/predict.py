@@ -16,7 +16,7 @@ def predict(
     on: Annotated[str, typer.Option(metavar="MACHINE", help="A machine type of the catalog, or a GPU such as H100.")],
     profile: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PROFILE]...", help="By default the newest.", show_default=False),
+        typer.Argument(metavar="PROFILE", help="By default the newest.", show_default=False),
     ] = None,
     batch: Batch = None,
     gpus: Gpus = None,

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from trainfare.cli.console import new_table, out, print_points
 from trainfare.model.prediction import Prediction, PredictionReport
-from trainfare.units import format_duration, format_number, format_percent, format_ratio
+from trainfare.units import format_count, format_duration, format_number, format_percent, format_ratio
 from trainfare.views.explain.why import BOTTLENECKS
 
 SMALL_SHARE = 0.01
@@ -17,7 +17,7 @@ SMALL_SHARE = 0.01
 def print_prediction(found: PredictionReport) -> None:
     out().print(Text.assemble(*answer(found.prediction)), soft_wrap=False)
     out().print()
-    print_points([*limit_words(found.prediction), *found.remarks, *batch_words(found)])
+    print_points([*limit_sentences(found.prediction), *found.remarks, *batch_sentences(found)])
     for table in (parts_table(found.prediction), batches_table(found), clusters_table(found), served_table(found)):
         if table is not None:
             out().print()
@@ -40,14 +40,14 @@ def answer(prediction: Prediction) -> list[str | tuple[str, str]]:
     ]
 
 
-def limit_words(prediction: Prediction) -> list[str]:
+def limit_sentences(prediction: Prediction) -> list[str]:
     return [f"limited by {BOTTLENECKS[prediction.limited_by]}"] if prediction.limited_by else []
 
 
 def parts_table(prediction: Prediction) -> Table | None:
     if not prediction.parts:
         return None
-    table = _table("what it is made of", "time", "share", "limited by")
+    table = _table("part", "time", "share", "limited by")
     total = sum(part.seconds for part in prediction.parts)
     small = 0.0
     for part in sorted(prediction.parts, key=lambda part: -part.seconds):
@@ -74,20 +74,22 @@ def batches_table(found: PredictionReport) -> Table | None:
     return table
 
 
-def batch_words(found: PredictionReport) -> list[str]:
+def batch_sentences(found: PredictionReport) -> list[str]:
     """Sentences about the batch size from which a larger one gains little, and the largest that fits."""
     words = []
     most = found.profiles[0].samples or math.inf
     if found.saturation_batch and found.saturation_batch <= most:
-        words.append(f"above a batch of {found.saturation_batch:.0f} per GPU, a larger one gains less than a tenth")
+        words.append(
+            f"above {format_count(round(found.saturation_batch))} samples per GPU, a larger batch gains less than 10%"
+        )
     elif found.saturation_batch:
-        words.append("a larger batch is faster per sample, up to the whole data set")
+        words.append("a larger batch is faster per sample, up to the size of the data set")
     largest = found.largest_batch
     if largest is not None and largest.fits >= most:
         words.append("every batch that the data set allows fits in one GPU's memory")
     elif largest is not None and largest.fits:
-        perhaps = f", perhaps {largest.at_most}" if largest.at_most > largest.fits else ""
-        words.append(f"the largest batch that fits in one GPU's memory is {largest.fits}{perhaps}")
+        perhaps = f", perhaps {format_count(largest.at_most)}" if largest.at_most > largest.fits else ""
+        words.append(f"the largest batch that fits in one GPU's memory is {format_count(largest.fits)}{perhaps}")
     return words
 
 

@@ -1,6 +1,6 @@
 """`trainfare probe`: what to measure next, and measure it."""
 
-from typing import Annotated, Any
+from typing import Annotated, TypedDict
 
 import typer
 
@@ -23,9 +23,21 @@ from trainfare.cli.options import (
 from trainfare.cli.parsing import parse_goal, parse_scope, parse_seconds
 from trainfare.cli.probe_card import beginning_line, print_plan, print_probing, step_line
 from trainfare.cli.profile_screen import Screen
+from trainfare.model.plan import Goal
 from trainfare.model.probing import ProbeResult
+from trainfare.model.scope import Scope
 from trainfare.settings import Settings, read_settings
 from trainfare.views.probing import probing_plan_record, probing_result_record
+
+
+class ProbingQuestion(TypedDict):
+    """The arguments that planning and measuring share."""
+
+    goal: Goal
+    scope: Scope
+    epochs: int | None
+    iterations_per_epoch: int | None
+    settings: Settings
 
 
 def probe(
@@ -47,14 +59,14 @@ def probe(
     json: Json = False,
     store: Store = None,
 ) -> None:
-    """Measure where that saves more than it costs.
+    """Take measurements that save more than they cost.
 
     The program of the profile runs for a few iterations on slices of this machine, one after another, as long as a
     measurement is expected to save more than it costs. With --plan nothing is measured.
     """
 
     settings = read_settings({"store": store, "goal": goal})
-    asked: dict[str, Any] = {
+    question: ProbingQuestion = {
         "goal": parse_goal(
             goal,
             settings.goal,
@@ -67,15 +79,16 @@ def probe(
         "scope": parse_scope(only or (), (), (), nodes=None, spot=spot, reserved=None),
         "epochs": epochs,
         "iterations_per_epoch": iterations_per_epoch,
+        "settings": settings,
     }
     if plan:
-        _plan(profile or [], asked, settings, as_json=json)
+        _plan(profile or [], question, as_json=json)
     else:
-        _measure(profile or [], asked, settings, most=most, max_time=max_time, quiet=quiet, as_json=json)
+        _measure(profile or [], question, most=most, max_time=max_time, quiet=quiet, as_json=json)
 
 
-def _plan(profile: list[str], asked: dict[str, Any], settings: Settings, *, as_json: bool) -> None:
-    found = plan_probes(profile, settings=settings, **asked)
+def _plan(profile: list[str], question: ProbingQuestion, *, as_json: bool) -> None:
+    found = plan_probes(profile, **question)
     if as_json:
         print_json(probing_plan_record(found))
     else:
@@ -84,8 +97,7 @@ def _plan(profile: list[str], asked: dict[str, Any], settings: Settings, *, as_j
 
 def _measure(
     profile: list[str],
-    asked: dict[str, Any],
-    settings: Settings,
+    question: ProbingQuestion,
     *,
     most: int,
     max_time: str | None,
@@ -109,8 +121,7 @@ def _measure(
             "on_progress": screen.progress,
             "on_output": None if quiet else screen.output,
         },
-        settings=settings,
-        **asked,
+        **question,
     )
     if as_json:
         print_json(probing_result_record(found))

@@ -23,7 +23,7 @@ def print_plan(found: ProbingPlan) -> None:
         )
     else:
         summary = ":  no probe pays off"
-    out().print(Text.assemble("Begin on  ", (where, "bold"), summary))
+    out().print(Text.assemble("Start on  ", (where, "bold"), summary))
     out().print()
     print_points([*plan_sentences(plan), *_unprobed(found), *_unreached(found.unreachable)])
     if plan.probes:
@@ -81,9 +81,11 @@ def _unreached(probes: Sequence[Probe]) -> list[str]:
         return []
     names = ", ".join(dict.fromkeys(machine_name(probe.candidate.offer) for probe in probes))
     first = probes[0].candidate.offer.vm_type.key
+    one = "it" if len(probes) == 1 else "one of them"
     return [
-        f"{names} cannot be reached yet: trainfare probe measures on slices of this machine. Rent it, profile the "
-        f"program there (trainfare profile --on {first} -- …) and bring the profile home: trainfare profiles import"
+        f"{names} cannot be measured from here: trainfare probe runs on slices of this machine. Rent {one}, profile "
+        f"the program there (trainfare profile --on {first} -- …) and import the profile here (trainfare profiles "
+        "import)"
     ]
 
 
@@ -91,14 +93,14 @@ def _table(found: ProbingPlan) -> Table:
     table = new_table()
     table.add_column("")
     table.add_column("machine", overflow="fold", min_width=12)
-    for name in ("GPU", "takes", "costs", "saves", "of time"):
+    for name in ("GPU", "takes", "costs", "saves", "saves time"):
         table.add_column(name, justify="left" if name == "GPU" else "right", no_wrap=True)
     table.add_column("by")
     plan = found.plan
     for number, probe in enumerate((plan.start, *plan.probes)):
         gpu = probe.candidate.offer.vm_type.gpu
         table.add_row(
-            "begin" if not number else f"{number}.",
+            "start" if not number else f"{number}.",
             machine_name(probe.candidate.offer),
             gpu.name if gpu else "–",
             format_duration(probe.seconds) if probe.seconds else "–",

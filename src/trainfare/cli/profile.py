@@ -24,41 +24,39 @@ from trainfare.views.profile import profile_record, trial_record
 
 def profile(
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="-- COMMAND…", help="What you type to train, unchanged.")
+        list[str] | None, typer.Argument(metavar="-- COMMAND", help="The training command, unchanged.")
     ] = None,
     iterations: Annotated[
         int | None,
         typer.Option(
-            "--iterations", "-n", metavar="N", help="Iterations to measure (default: until their time is known to 2%)."
+            "--iterations", "-n", metavar="N", help="Iterations to measure; by default until their time is known to 2%."
         ),
     ] = None,
-    epochs: Annotated[
-        int | None, typer.Option(metavar="N", help="Measure N complete epochs, with their validations.")
-    ] = None,
+    epochs: Annotated[int | None, typer.Option(metavar="N", help="Measure N epochs, with validation.")] = None,
     until_stable: Annotated[
-        bool, typer.Option("--until-stable", help="Train until the validation metric no longer improves.")
+        bool, typer.Option("--until-stable", help="Measure until the metric stops improving.")
     ] = False,
     patience: Annotated[
         int | None, typer.Option(metavar="N", help="Epochs without improvement that count as stable (5).")
     ] = None,
     max_time: Annotated[str | None, typer.Option(metavar="TIME", help="Stop after this much training.")] = None,
     batch_sizes: Annotated[
-        str | None, typer.Option(metavar="64,128,…", help="Measure one profile at each of these batch sizes.")
+        str | None, typer.Option(metavar="64,128,…", help="Measure each of these batch sizes.")
     ] = None,
     batch_flag: Annotated[
         str | None, typer.Option(metavar="'--batch-size {}'", help="How the command sets its batch size.")
     ] = None,
-    repeat: Annotated[int, typer.Option(metavar="N", help="Number of profiles of each.", show_default=False)] = 1,
-    in_place: Annotated[bool, typer.Option("--in-place", help="Run in this folder instead of a copy of it.")] = False,
+    repeat: Annotated[int, typer.Option(metavar="N", help="Number of profiles of each size.", show_default=False)] = 1,
+    in_place: Annotated[bool, typer.Option("--in-place", help="Run in this folder, not in a copy of it.")] = False,
     keep_files: Annotated[
-        bool, typer.Option("--keep-files", help="Keep the copy and what the program wrote there.")
+        bool, typer.Option("--keep-files", help="Keep the copy and the files written there.")
     ] = False,
     on: Annotated[
         str | None,
-        typer.Option(metavar="MACHINE", help="The machine type this is, such as aws/p3.2xlarge."),
+        typer.Option(metavar="MACHINE", help="Type of this machine: aws/p3.2xlarge."),
     ] = None,
     operations: Annotated[
-        bool, typer.Option("--operations/--no-operations", help="Trace the operations of one more iteration.")
+        bool, typer.Option("--operations/--no-operations", help="Trace the operations of an iteration.")
     ] = True,
     gradient_noise: Annotated[
         bool, typer.Option("--gradient-noise", help="Measure the gradient noise too (PyTorch).")
@@ -67,7 +65,7 @@ def profile(
         bool, typer.Option("--operator-times", help="Time every operator too (PyTorch).")
     ] = False,
     stall: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Stop a program that makes no progress for this long (10min).")
+        str | None, typer.Option(metavar="TIME", help="Stop after this long without progress (10min).")
     ] = None,
     store: Store = None,
     quiet: Quiet = False,
@@ -110,7 +108,7 @@ def profile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestedLength:
-    """How long to measure, as the user stated it."""
+    """The length of the measurement that the user requested."""
 
     iterations: int | None
     epochs: int | None

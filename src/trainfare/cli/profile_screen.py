@@ -45,7 +45,7 @@ class Screen:
         self._place = place
         if place.reason_in_place is not None:
             print_note(
-                f"the program runs in your folder, not in a copy, because {place.reason_in_place}; files that it writes stay"
+                f"the program runs in your folder, not in a copy, because {place.reason_in_place}; its files stay"
             )
 
     def print_files(self, *, only_written: bool = False) -> None:

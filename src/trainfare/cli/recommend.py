@@ -1,6 +1,5 @@
 """`trainfare recommend`: time, cost and certainty on every machine, and the one to take."""
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -21,6 +20,7 @@ from trainfare.cli.options import (
     IterationsPerEpoch,
     Json,
     Only,
+    Plot,
     Profiles,
     ResultsGib,
     Setup,
@@ -39,7 +39,7 @@ from trainfare.settings import read_settings
 from trainfare.views.recommendation import recommendation_record
 
 SHOWN = 8
-"""Lines of the table, unless all are asked for."""
+"""Lines of the table without --all."""
 
 
 def recommend(
@@ -48,17 +48,17 @@ def recommend(
     weight_time: WeightTime = None,
     deadline: Deadline = None,
     budget: Budget = None,
-    confidence: Annotated[float, typer.Option(metavar="P", help="Confidence with which the limits must hold.")] = 0.9,
+    confidence: Annotated[float, typer.Option(metavar="P", help="Confidence of these limits.")] = 0.9,
     epochs: Epochs = None,
     target: Annotated[
         str | None,
-        typer.Option(metavar="METRIC=VALUE", help="Train until this is reached: accuracy=0.9.", show_default=False),
+        typer.Option(metavar="METRIC=VALUE", help="Train until reached: accuracy=0.9.", show_default=False),
     ] = None,
     batch: Annotated[
         list[str] | None,
         typer.Option(
             metavar="B|any",
-            help="Effective batch size to consider (repeatable); `any` tries 1/4 to 4x the profiled one.",
+            help="Effective batch size (repeatable); `any` tries 1/4 to 4x the profiled one.",
             show_default=False,
         ),
     ] = None,
@@ -69,34 +69,33 @@ def recommend(
     only: Only = None,
     quota: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=N", help="Quota: machines, or GPUs of a provider (repeatable).", show_default=False),
+        typer.Option(
+            metavar="NAME=N",
+            help="At most N machines or GPUs (repeatable).",
+            show_default=False,
+        ),
     ] = None,
     spot: Spot = False,
     reserved: Annotated[
         bool | None,
         typer.Option(
             "--reserved/--no-reserved",
-            help="Consider commitments still to buy; or none.",
+            help="Consider commitments to buy too; or none.",
             show_default=False,
         ),
     ] = None,
-    split: Annotated[
-        bool, typer.Option("--split", help="Consider training the first epochs on one machine and the rest on another.")
-    ] = False,
+    split: Annotated[bool, typer.Option("--split", help="Consider two machines, one after the other.")] = False,
     early: Annotated[
         str | None,
-        typer.Option(metavar="METRIC=VALUE[@TIME]", help="Wanted before the end: loss=0.5@2h.", show_default=False),
+        typer.Option(metavar="METRIC=VALUE[@TIME]", help="A value needed earlier: loss=0.5@2h.", show_default=False),
     ] = None,
     baseline: Annotated[
         str | None, typer.Option(metavar="MACHINE", help="Compare with this machine.", show_default=False)
     ] = None,
-    plot: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="Draw a figure: .html, .png, .svg or .json.", show_default=False),
-    ] = None,
+    plot: Plot = None,
     view: Annotated[
         Literal["fare", "epochs", "batches", "all"],
-        typer.Option(metavar="fare|epochs|batches|all", help="What --plot draws."),
+        typer.Option(metavar="VIEW", help="fare, epochs, batches or all."),
     ] = "fare",
     iterations_per_epoch: IterationsPerEpoch = None,
     boot: Boot = None,
@@ -104,11 +103,11 @@ def recommend(
     disk_gib: DiskGib = None,
     data_gib: DataGib = None,
     results_gib: ResultsGib = None,
-    show_all: Annotated[bool, typer.Option("--all", help="Show every machine; with --json every candidate.")] = False,
+    show_all: Annotated[bool, typer.Option("--all", help="Show every machine, or candidate (--json).")] = False,
     json: Json = False,
     store: Store = None,
 ) -> None:
-    """Recommend a machine: how long, how much, how sure."""
+    """Recommend a machine: time, cost and confidence."""
 
     files = [require_drawable(path) for path in plot or ()]
     if view != "fare" and not files:
@@ -145,20 +144,20 @@ def recommend(
         return
 
     every = _every_line(found)
-    lines = every if show_all else _worth_a_look(found.plan)
+    lines = every if show_all else _notable(found.plan)
     more = [f"{len(every) - len(lines)} more: --all"] if len(every) > len(lines) else []
-    print_plan(found.plan, lines, notes=[f"plan {found.plan.id} kept", *more, *(f"drawn: {path}" for path in files)])
+    print_plan(found.plan, lines, notes=[f"plan {found.plan.id} stored", *more, *(f"drawn: {path}" for path in files)])
 
 
-def _worth_a_look(plan: Plan) -> tuple[Estimate, ...]:
-    """The chosen one and its runners-up, and what of the front is neither: the knee and the fastest."""
+def _notable(plan: Plan) -> tuple[Estimate, ...]:
+    """The chosen estimate and its runners-up, with the knee and the fastest of the Pareto front."""
     near = (plan.chosen, *plan.runners_up)[:SHOWN]
     far = [e for e in (plan.knee, *plan.front[:1]) if e is not None and e not in near]
     return (*near[: SHOWN - len(far)], *dict.fromkeys(far))
 
 
 def _every_line(found: Recommendation) -> tuple[Estimate, ...]:
-    """The chosen one first, then the best of each machine type and market, what may not be chosen included."""
+    """The chosen estimate, then the best of each machine type and market, also those that are not eligible."""
 
     chosen = found.plan.chosen
     return (chosen, *(e for e in best_per_machine(found.estimates) if e.candidate != chosen.candidate))

@@ -10,12 +10,11 @@ from rich.text import Text
 
 from trainfare import papers
 from trainfare.cli.console import new_table, out, print_json, print_note
-from trainfare.cli.figure import draw
+from trainfare.cli.figure import save_paper_figure
 from trainfare.cli.options import Json
-from trainfare.cli.reproduce_page import page
+from trainfare.cli.paper_row import computed_text, difference_text, published_text
+from trainfare.cli.reproduce_page import papers_page
 from trainfare.errors import UsageError
-from trainfare.papers import figures
-from trainfare.papers import figures as every_figure
 from trainfare.papers.row import VERDICTS, Row, row_record
 
 STYLES = {"equal": "green", "misprint": "yellow", "differs": "bold red", "not-recomputable": "dim"}
@@ -25,8 +24,8 @@ def reproduce(
     table: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[TABLE]...",
-            help="As the summary names them: malta-5.4, or malta for all of that document.",
+            metavar="TABLE",
+            help="As the summary names them: malta-5.4, or malta for all tables of that document.",
             show_default=False,
         ),
     ] = None,
@@ -37,13 +36,13 @@ def reproduce(
     ] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the page docs/papers.md.")] = False,
 ) -> None:
-    """Recompute the tables of the papers behind this."""
+    """Recompute the published tables, number by number."""
 
     rows = papers.reproduce(table or ())
     if json:
         print_json({"rows": [row_record(row) for row in rows]})
     elif markdown:
-        typer.echo(page(rows, every_figure()), nl=False)
+        typer.echo(papers_page(rows, papers.figures()), nl=False)
     else:
         _print_summary(rows)
         if table:
@@ -66,15 +65,15 @@ def _print_summary(rows: Sequence[Row]) -> None:
         shown.add_row(name, *(str(count[verdict] or "·") for verdict in VERDICTS))
     if len(counts) > 1:
         total = Counter(row.verdict for row in rows)
-        shown.add_row("all", *(str(total[verdict]) for verdict in VERDICTS), style="bold")
+        shown.add_row("total", *(str(total[verdict]) for verdict in VERDICTS), style="bold")
     out().print(shown)
 
 
 def _print_hint() -> None:
     out().print()
     out().print(
-        "equal within the rounding of the page · misprint: the page contradicts itself, and we know how · "
-        "not-recomputable: its inputs are not printed · differs: nobody knows why",
+        "equal: within the rounding of the page · misprint: the page contradicts itself, and we know how · "
+        "not-recomputable: its inputs are not printed · differs: not explained",
         style="dim",
         soft_wrap=False,
     )
@@ -92,42 +91,21 @@ def _print_rows(rows: Sequence[Row]) -> None:
         shown.add_column("why", overflow="fold")
         for row in rows:
             if row.table == name:
-                cells = (row.row, published_words(row), ours_words(row), difference_words(row), row.verdict, row.why)
+                cells = (row.row, published_text(row), computed_text(row), difference_text(row), row.verdict, row.why)
                 shown.add_row(*map(Text, cells), style=STYLES[row.verdict] if row.verdict != "equal" else None)
         out().print(shown)
-
-
-def published_words(row: Row) -> str:
-    """The digits of the page."""
-    return (row.printed if row.printed is not None else _number(row.published)) or "?"
-
-
-def ours_words(row: Row) -> str:
-    """With one digit more than the page has."""
-    if row.ours is None:
-        return "–"
-    if isinstance(row.ours, str) or not row.printed:
-        return _number(row.ours)
-    _, point, decimals = row.printed.partition(".")
-    return f"{row.ours:.{len(decimals) + 1 if point else 1}f}" if "E" not in row.printed else _number(row.ours)
-
-
-def difference_words(row: Row) -> str:
-    return "" if row.difference is None else f"{100 * row.difference:+.1f} %"
-
-
-def _number(value: float | str) -> str:
-    return value if isinstance(value, str) else f"{value:g}"
 
 
 def _draw(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"figures cannot be written to {folder}: {error.strerror}. Name another --figures.") from error
-    for figure in figures():
+        raise UsageError(
+            f"the folder {folder} cannot be written: {error.strerror}. Name another.", field="figures"
+        ) from error
+    for figure in papers.figures():
         if figure.drawable:
-            written = draw(figure, folder)
+            written = save_paper_figure(figure, folder)
             print_note(f"{figure.name}: {' '.join(map(str, written))}")
         else:
-            print_note(f"{figure.name}: not drawn, {figure.why}")
+            print_note(f"{figure.name}: not drawn, {figure.note}")

@@ -221,7 +221,7 @@ def generate_command(
     force: Annotated[bool, typer.Option("--force", help="Replace a queue in that folder.")] = False,
     json: Json = False,
 ) -> None:
-    """Generate a queue by the rule of Jahani et al. 2019."""
+    """Generate a random queue, by the rule of Jahani 2019."""
 
     made = generate_instance(
         nodes=nodes,

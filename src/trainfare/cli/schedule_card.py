@@ -52,7 +52,7 @@ def print_comparison(comparison: PolicyComparison, notes: Sequence[str] = ()) ->
     print_points(
         [
             *(skipped_sentence(each, spell_arguments) for each in comparison.skipped),
-            f"above bound: relative to {format_usd(first.bound.usd)}, below which no schedule of this queue can cost",
+            f"above bound: relative to {format_usd(first.bound.usd)}, a lower bound on the cost of every schedule",
             "decision: the time of one decision, in the median and for 99% of them",
         ]
     )

@@ -7,12 +7,15 @@ from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 from trainfare.model.offer import Offer
 from trainfare.recommender.names import machine_name
-from trainfare.units import format_duration, format_number, format_percent, format_usd
+from trainfare.units import format_duration, format_number, format_percent, format_usd, format_usd_per_hour
 
 TOOLTIP_FIELDS = [
     {"field": title, "type": "nominal"}
     for title in ("machine", "GPU", "time", "cost", "basis", "batch size", "memory", "price")
 ]
+
+BATCH_SEPARATOR = ", batch "
+"""Between the name of a machine and its batch size in a label."""
 
 
 def gpu_name(offer: Offer) -> str:
@@ -24,20 +27,22 @@ def gpu_name(offer: Offer) -> str:
 
 
 def machine_labels(estimates: Sequence[Estimate]) -> list[str]:
-    """The name of each machine, with the number of nodes if there are several, and with the batch size if they differ."""
+    """The name of each machine, with the number of nodes if above one, and with the batch size if sizes differ."""
     batches = len({estimate.candidate.batch_size for estimate in estimates}) > 1
     return [_label(estimate, batches=batches) for estimate in estimates]
 
 
-def shorten(name: str, letters: int) -> str:
-    """The name without the common prefix of a provider's machines, and if it is still too long without its middle: the
-    start has the provider and the family, the end has the size."""
-    if len(name) > letters:
-        name = name.replace("Standard_", "")
-    if len(name) <= letters:
-        return name
-    tail = (letters - 1) // 2
-    return f"{name[: letters - 1 - tail]}…{name[-tail:]}"
+def shorten(label: str, letters: int) -> str:
+    """The label without the common prefix of a provider's machines, and if it is still too long without the middle of
+    the machine's name: its start has the provider and the family, its end has the size."""
+    if len(label) > letters:
+        label = label.replace("Standard_", "")
+    if len(label) <= letters:
+        return label
+    name, separator, size = label.partition(BATCH_SEPARATOR)
+    left = letters - 1 - len(separator + size)
+    tail = left // 2
+    return f"{name[: left - tail]}…{name[-tail:]}{separator}{size}"
 
 
 def tooltip(estimate: Estimate, confidence: float) -> Spec:
@@ -55,7 +60,7 @@ def tooltip(estimate: Estimate, confidence: float) -> Spec:
     if estimate.memory is not None:
         needed, available = estimate.memory.needed_gib.value, estimate.memory.available_gib
         shown["memory"] = f"{needed:.2g} of {format_number(available)} GiB, {estimate.memory.verdict}"
-    shown["price"] = f"{format_usd(candidate.usd_per_hour)}/h in {candidate.offer.region}"
+    shown["price"] = f"{format_usd_per_hour(candidate.usd_per_hour)} in {candidate.offer.region}"
     return shown
 
 
@@ -64,7 +69,7 @@ def _label(estimate: Estimate, *, batches: bool) -> str:
     name = machine_name(candidate.offer)
     if candidate.nodes > 1:
         name = f"{candidate.nodes} × {name}"
-    return f"{name}, batch size {candidate.batch_size}" if batches and candidate.batch_size else name
+    return f"{name}{BATCH_SEPARATOR}{candidate.batch_size}" if batches and candidate.batch_size else name
 
 
 def _with_interval(interval: Interval, spell: Callable[[float], str]) -> str:

@@ -1,4 +1,4 @@
-"""Tables of public measurements, read into the nouns of `model/measurement.py`: what the models are fitted to.
+"""Public tables of measurements that the models are fitted to, read into the nouns of `model/measurement.py`.
 
-The tables are not shipped. `read.py` says which files a folder of them holds; one file here reads one table.
+The tables are not shipped. `read.py` lists the files of a folder of tables; each other file reads one table.
 """

@@ -1,16 +1,16 @@
 """Ten CNNs on four EC2 machine types, with the time of every TensorFlow operator (ddps-lab/profet, MIT).
 
-`latency.csv.gz` has the seconds of a step on every machine type; `operations_on_<type>.csv.gz` has beside them the
-microseconds of each operator, `Device_` on the GPU and `Host_` on the CPU, as TensorFlow's profiler summed them up.
+`latency.csv.gz` has the seconds of a step on every machine type; `operations_on_<type>.csv.gz` also has the
+microseconds of each operator, `Device_` on the GPU and `Host_` on the CPU, as summed by TensorFlow's profiler.
 
-**How many steps a profile covers** stands nowhere. The time that it accounts for, busy and idle, is that of two steps
-wherever the GPU never waits; a large graph fills the profiler's buffer and covers less, and a small one shows gaps of
-the profiler's own making. So
+**The number of steps in a profile** is not recorded. The time it accounts for, busy and idle, is that of two steps if
+the GPU never waits; a large graph fills the profiler's buffer and covers less, and a small one shows gaps that the
+profiler itself causes. So
 
     steps = min(2, (busy + idle) / latency)
 
-and every operator is divided by it. On a K80 the profiler slows the kernels: two steps of operators there take 10 to
-40 % more than two steps of the clock, and stay so here.
+and every operator is divided by it. On a K80 the profiler slows the kernels: two steps of operators take 10% to 40%
+more than two steps of the clock, which is not corrected here.
 """
 
 import csv
@@ -30,7 +30,7 @@ GPUS = {"p2": "K80", "g3": "M60", "g3s": "M60", "g4dn": "T4", "p3": "V100", "g5"
 
 
 class Setting(NamedTuple):
-    """What was repeated: a program at one image side and batch, on one machine type."""
+    """A repeated measurement: a program at one image side and batch size, on one machine type."""
 
     program: str
     image_side: int
@@ -39,12 +39,12 @@ class Setting(NamedTuple):
 
 
 def read_profiles(folder: Path) -> tuple[OperatorProfile, ...]:
-    """Every setting whose operators were profiled: the middle of its repeats, operator by operator."""
-    return tuple(middle(repeats) for repeats in read_repeats(folder).values())
+    """Every setting with profiled operators: the median of its repeats, operator by operator."""
+    return tuple(median_profile(repeats) for repeats in read_repeats(folder).values())
 
 
 def read_repeats(folder: Path) -> Mapping[Setting, tuple[OperatorProfile, ...]]:
-    """Every profiled run by itself, in the order of the tables; none of them there is a FileNotFoundError."""
+    """Every profiled run, in the order of the tables; without tables it is a FileNotFoundError."""
     found: dict[Setting, list[OperatorProfile]] = defaultdict(list)
     for path in _operator_tables(folder):
         for row in _rows(path):
@@ -54,9 +54,9 @@ def read_repeats(folder: Path) -> Mapping[Setting, tuple[OperatorProfile, ...]]:
 
 
 def read_latencies(folder: Path) -> Mapping[Setting, float]:
-    """Seconds of a step of every setting, also of those that were never profiled: the middle of the repeats.
+    """Seconds of a step of every setting, profiled or not: the median of the repeats.
 
-    Without `latency.csv.gz`, what each table of operators says of the other machine types beside its own.
+    Without `latency.csv.gz`, the latencies of other machine types in each table of operators.
     """
     path = folder / TABLE / "latency.csv.gz"
     found: dict[Setting, list[float]] = defaultdict(list)
@@ -69,16 +69,16 @@ def read_latencies(folder: Path) -> Mapping[Setting, float]:
 
 
 def family_of(program: str) -> str:
-    """`VGG` of VGG16, `Inception` of InceptionResNetV2; a program that none of the families names is its own."""
+    """`VGG` for VGG16, `Inception` for InceptionResNetV2; a program of no known family is its own."""
     return next((family for family in FAMILIES if program.startswith(family)), program)
 
 
 def gpu_of(vm_type: str) -> str:
-    """As the catalog calls it; the type's own name where its GPU is not known here."""
+    """The catalog's name of the GPU; the type's own name if its GPU is unknown."""
     return GPUS.get(vm_type.partition(".")[0], vm_type)
 
 
-def middle(repeats: tuple[OperatorProfile, ...]) -> OperatorProfile:
+def median_profile(repeats: tuple[OperatorProfile, ...]) -> OperatorProfile:
     """The median of each number over repeats of one setting."""
     first = repeats[0]
     return OperatorProfile(
@@ -90,15 +90,15 @@ def middle(repeats: tuple[OperatorProfile, ...]) -> OperatorProfile:
         image_side=first.image_side,
         optimizer=first.optimizer,
         seconds=median(run.seconds for run in repeats),
-        device_seconds=_middles([run.device_seconds for run in repeats]),
-        host_seconds=_middles([run.host_seconds for run in repeats]),
+        device_seconds=_median_seconds([run.device_seconds for run in repeats]),
+        host_seconds=_median_seconds([run.host_seconds for run in repeats]),
     )
 
 
-def _middles(repeats: list[Mapping[str, float]]) -> dict[str, float]:
+def _median_seconds(repeats: list[Mapping[str, float]]) -> dict[str, float]:
     names = dict.fromkeys(name for run in repeats for name in run)
-    middles = {name: median(run.get(name, 0.0) for run in repeats) for name in names}
-    return {name: seconds for name, seconds in middles.items() if seconds}
+    medians = {name: median(run.get(name, 0.0) for run in repeats) for name in names}
+    return {name: seconds for name, seconds in medians.items() if seconds}
 
 
 def _run(row: Mapping[str, str]) -> OperatorProfile:
@@ -115,15 +115,15 @@ def _run(row: Mapping[str, str]) -> OperatorProfile:
         image_side=_side(row),
         optimizer=row["optimizer"],
         seconds=seconds,
-        device_seconds={name: spent / steps for name, spent in device.items() if name != "IDLE"},
-        host_seconds={name: spent / steps for name, spent in _operators(row, "Host_").items() if name != "IDLE"},
+        device_seconds={name: total / steps for name, total in device.items() if name != "IDLE"},
+        host_seconds={name: total / steps for name, total in _operators(row, "Host_").items() if name != "IDLE"},
     )
 
 
 def _operators(row: Mapping[str, str], where: str) -> dict[str, float]:
-    """Seconds by the operator's name, in the order of the table; what was not there is absent."""
-    spent = {name.removeprefix(where): float(cell or 0) / 1e6 for name, cell in row.items() if name.startswith(where)}
-    return {name: seconds for name, seconds in spent.items() if seconds > 0}
+    """Seconds by the operator's name, in the order of the table, without operators that took no time."""
+    totals = {name.removeprefix(where): float(cell or 0) / 1e6 for name, cell in row.items() if name.startswith(where)}
+    return {name: seconds for name, seconds in totals.items() if seconds > 0}
 
 
 def _operator_tables(folder: Path) -> list[Path]:
@@ -134,7 +134,7 @@ def _operator_tables(folder: Path) -> list[Path]:
 
 
 def _latency_columns(row: Mapping[str, str]) -> dict[str, str]:
-    """By machine type: its own, and the columns that are named like a type, with a dot."""
+    """The latency columns by machine type: the table's own, and the columns named like a type, with a dot."""
     return {row["instance_name"]: "batch_latency"} | {name: name for name in row if "." in name}
 
 

@@ -1,7 +1,7 @@
 """Four programs on 1 to 64 T4s, up to 4 on a node: `data_parallel_t4` (petuum/adaptdl, OSDI'21 artifact, Apache-2.0).
 
 `placements.csv` writes a placement as digits, the GPUs on each node: `14` is one on the first node and four on the
-second. `scalability.csv` tells nodes and GPUs alone. Both give seconds of a step at a batch of one GPU.
+second. `scalability.csv` has only the numbers of nodes and GPUs. Both give seconds of a step at a batch size per GPU.
 """
 
 import csv
@@ -24,26 +24,26 @@ GRADIENT_BYTES = {
     "ncf": 4 * 1.6e6,
     "yolov3": 4 * 61.95e6,
 }
-"""Four bytes a parameter: ResNet-18 on CIFAR-10 and ResNet-50 (He 2015), NeuMF of 32 factors and three layers on
+"""Four bytes per parameter: ResNet-18 on CIFAR-10 and ResNet-50 (He 2015), NeuMF of 32 factors and three layers on
 MovieLens-1M (He 2017: 9746 users and items × 160, and 43 000 in the layers), YOLOv3 on VOC (Redmon 2018). Two more
 programs of the artifact: BERT base (Devlin 2018), and DeepSpeech2 by its layers there, two convolutions and five
 bidirectional GRUs of 800 on 1312 features."""
 
 
 def data_parallel_t4(folder: Path) -> tuple[MeasuredIteration, ...]:
-    """Every program whose folder holds either table; one that holds neither has curves alone."""
+    """The rows of every program whose folder has either table; a folder with neither has only learning curves."""
     programs = sorted(path for path in (folder / SOURCE).iterdir() if path.is_dir())
-    found = tuple(row for program in programs for row in _of_program(program))
+    found = tuple(row for program in programs for row in _program_rows(program))
     if not found:
         raise FileNotFoundError(folder / SOURCE / "*" / "placements.csv")
     return found
 
 
-def _of_program(program: Path) -> Iterator[MeasuredIteration]:
-    for row in _rows(program / "placements.csv"):
-        on_each = [int(digit) for digit in row["placement"]]
-        yield _iteration(program.name, len(on_each), sum(on_each), row)
-    for row in _rows(program / "scalability.csv"):
+def _program_rows(program: Path) -> Iterator[MeasuredIteration]:
+    for row in _read_csv(program / "placements.csv"):
+        gpus_by_node = [int(digit) for digit in row["placement"]]
+        yield _iteration(program.name, len(gpus_by_node), sum(gpus_by_node), row)
+    for row in _read_csv(program / "scalability.csv"):
         yield _iteration(program.name, int(row["num_nodes"]), int(row["num_replicas"]), row)
 
 
@@ -64,7 +64,7 @@ def _iteration(program: str, nodes: int, gpus: int, row: dict[str, str]) -> Meas
     )
 
 
-def _rows(path: Path) -> list[dict[str, str]]:
+def _read_csv(path: Path) -> list[dict[str, str]]:
     if not path.exists():
         return []
     with path.open(encoding="utf-8", newline="") as table:

@@ -1,9 +1,10 @@
-"""Which programs are built alike: what is measured of one nearly tells the other, so they are left out together."""
+"""Families of programs with similar architectures; a measurement of one nearly predicts the others, so a test holds out
+whole families."""
 
 import re
 
-# Names that hold another's come first: `seresnext50` is a ResNeXt, not a ResNet.
-_BUILT_ALIKE = (
+# A name that contains another comes first: `seresnext50` is a ResNeXt, not a ResNet.
+_FAMILY_WORDS = (
     "cs3", "csp", "darknet", "nf_", "convnext", "edgenext", "resnext", "res2next", "res2net", "resnest",
     "haloregnet", "halo", "lambda_resnet", "resnetv2", "tresnet", "inception", "botnet", "botnext", "sknet",
     "skresne", "nfnet", "wide_resnet", "selecsls", "efficientnet", "mobilenet", "mobilevit", "mnasnet", "mixnet",
@@ -13,7 +14,7 @@ _BUILT_ALIKE = (
     "levit", "crossvit", "coat", "convit", "cait", "beit", "deit", "visformer", "poolformer", "sequencer", "vit_",
     "gmixer", "resmlp", "mixer", "gmlp",
 )  # fmt: skip
-_SAME = {
+_MERGED_FAMILIES = {
     "res2next": "res2net",
     "haloregnet": "halo",
     "botnext": "botnet",
@@ -36,10 +37,10 @@ _SAME = {
 
 
 def family_of(program: str) -> str:
-    """`resnet` of `seresnet50t`; of a name that nobody knows, the letters that it starts with."""
+    """`resnet` for `seresnet50t`; for an unknown name, the letters it starts with."""
     name = program.lower()
-    for word in _BUILT_ALIKE:
+    for word in _FAMILY_WORDS:
         if word in name:
-            return _SAME.get(word, word)
+            return _MERGED_FAMILIES.get(word, word)
     start = re.match(r"[a-z]+", name)
     return start.group() if start else name

@@ -1,4 +1,4 @@
-"""What GPU a text names, as the catalog calls it: a driver's name, a machine's, a heading's."""
+"""The catalog's name of the GPU in a text: the name of a device, of a machine, or a heading."""
 
 import re
 
@@ -23,13 +23,13 @@ _GPUS = (
     (r"Titan ?(RTX|V|Xp)", r"Titan \1"),
     (r"(A10G|A10|A40|L40S|L40|L4|T4|P100|P4|M60|K80|K40|H200|B200|B300|MI300X)", r"\1"),
 )
-"""The first pattern that stands in the name as words of its own decides."""
+"""The first pattern that matches complete words decides."""
 
 
-def gpu_called(text: str) -> str:
-    """`LambdaCloud A100 40GB PCIe` and `A100-PCIE-40GB` are an `A100-PCIe`.
+def find_gpu_name(text: str) -> str:
+    """`A100-PCIe` for `LambdaCloud A100 40GB PCIe` and for `A100-PCIE-40GB`.
 
-    What no pattern knows keeps its name, without the maker's words before it.
+    A text without a match is returned without the vendor's prefixes.
     """
     spaced = re.sub(r"(?i)\b\d+x|_", " ", text)
     spaced = re.sub(r"(?i)(?<=Quadro)(?=RTX)|(?<=RTX|GTX)(?=[A-Z]?\d)|(?<=\d)(?=Ti|Ada|Super)", " ", spaced)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainfare.errors import UsageError
-from trainfare.measurements.lines import Line, read_lines
+from trainfare.measurements.table_lines import TableLine, read_table
 from trainfare.model.queue import ExcludedJob, Instance, Job, NodeType, Slot
 from trainfare.model.reason import text_reason
 
@@ -62,7 +62,7 @@ def read_instance(folder: Path) -> LoadedInstance:
     if not folder.is_dir():
         raise UsageError(f"there is no folder {folder}: name one with {JOBS} and {TIMES}.", field="instance")
     jobs = _job_lines(folder / JOBS)
-    lines = read_lines(folder / TIMES, TIME_COLUMNS)
+    lines = read_table(folder / TIMES, TIME_COLUMNS)
     if not lines:
         raise UsageError(f"{folder / TIMES} has no lines, so no machine is known. Add the times of jobs on machines.")
     slots = tuple(dict.fromkeys(map(_slot, lines)))
@@ -100,31 +100,31 @@ def excluded_jobs(errors: Mapping[str, str]) -> tuple[ExcludedJob, ...]:
     )
 
 
-def _job_lines(path: Path) -> dict[str, Line]:
-    found: dict[str, Line] = {}
-    for line in read_lines(path, JOB_COLUMNS):
+def _job_lines(path: Path) -> dict[str, TableLine]:
+    found: dict[str, TableLine] = {}
+    for line in read_table(path, JOB_COLUMNS):
         name = line.text("job")
         if name in found:
-            raise line.wrong("job", f"{name} is already in line {found[name].number}", "Give each job an id of its own")
+            raise line.error("job", f"{name} is already in line {found[name].number}", "Give each job an id of its own")
         found[name] = line
     return found
 
 
-def _slot(line: Line) -> Slot:
+def _slot(line: TableLine) -> Slot:
     slot = Slot(line.text("vm_type"), line.count("gpus_used"), line.count("nodes", 1))
     gpus = line.count("vm_gpus")
     if slot.gpus > gpus:
-        raise line.wrong("gpus_used", f"a {slot.type} has {gpus}, not {slot.gpus}", f"Give at most {gpus}")
+        raise line.error("gpus_used", f"a {slot.type} has {gpus}, not {slot.gpus}", f"Give at most {gpus}")
     if slot.nodes > 1 and slot.gpus < gpus:
-        raise line.wrong("gpus_used", f"a job on {slot.nodes} nodes takes complete nodes", f"Give {gpus}")
+        raise line.error("gpus_used", f"a job on {slot.nodes} nodes takes complete nodes", f"Give {gpus}")
     return slot
 
 
-def _types(lines: Sequence[Line]) -> tuple[NodeType, ...]:
+def _types(lines: Sequence[TableLine]) -> tuple[NodeType, ...]:
     """The types, each from its first line; a later line that differs is an error. `gpu` may still be unknown."""
-    first: dict[str, tuple[Line, NodeType]] = {}
+    first: dict[str, tuple[TableLine, NodeType]] = {}
     for line in lines:
-        max_nodes = line.count("most", -1, least=-1)
+        max_nodes = line.count("most", -1, minimum=-1)
         name = line.text("vm_type")
         new = NodeType(
             name=name,
@@ -138,11 +138,11 @@ def _types(lines: Sequence[Line]) -> tuple[NodeType, ...]:
         for column, field in TYPE_FIELDS.items():
             if (one := getattr(new, field)) != (other := getattr(known, field)):
                 what = f"{name} has {one} here and {other} in line {before.number}"
-                raise line.wrong(column, what, "Make them agree, or give the machines two names")
+                raise line.error(column, what, "Make them agree, or give the machines two names")
     return tuple(known for _, known in first.values())
 
 
-def _times(lines: Sequence[Line]) -> tuple[_Times, dict[str, str]]:
+def _times(lines: Sequence[TableLine]) -> tuple[_Times, dict[str, str]]:
     """The times by job and slot, and the error of each job whose times cannot be read."""
     times: _Times = {}
     errors: dict[str, str] = {}
@@ -151,11 +151,11 @@ def _times(lines: Sequence[Line]) -> tuple[_Times, dict[str, str]]:
         name, slot = line.text("job", ""), _slot(line)
         if (name, slot) in line_of:
             what = f"the same job, type and GPUs are already in line {line_of[name, slot]}"
-            raise line.wrong("job", what, "Keep one of them")
+            raise line.error("job", what, "Keep one of them")
         line_of[name, slot] = line.number
         if not name:
             if line.text("seconds", ""):
-                raise line.wrong("job", "the line has seconds but no job", "Name the job, or leave seconds empty")
+                raise line.error("job", "the line has seconds but no job", "Name the job, or leave seconds empty")
             continue
         try:
             times.setdefault(name, {})[slot] = _seconds(line)
@@ -164,24 +164,24 @@ def _times(lines: Sequence[Line]) -> tuple[_Times, dict[str, str]]:
     return {name: times[name] for name in times if name not in errors}, errors
 
 
-def _seconds(line: Line) -> tuple[float, float]:
+def _seconds(line: TableLine) -> tuple[float, float]:
     seconds = line.positive("seconds")
     true = line.positive("true_seconds", seconds)
     if math.isinf(seconds) != math.isinf(true):
-        raise line.wrong(
+        raise line.error(
             "true_seconds", f"{true:g}, but {seconds:g} are predicted", "Give finite times or inf in both columns"
         )
     return seconds, true
 
 
 def _job(
-    line: Line, times: Mapping[Slot, tuple[float, float]], slots: tuple[Slot, ...]
+    line: TableLine, times: Mapping[Slot, tuple[float, float]], slots: tuple[Slot, ...]
 ) -> tuple[Job, tuple[float, ...]]:
     if not any(math.isfinite(seconds) for seconds, _ in times.values()):
-        raise line.wrong("job", "it has no finite time on any machine", f"Add one to {TIMES}")
+        raise line.error("job", "it has no finite time on any machine", f"Add one to {TIMES}")
     deadline = line.real("deadline_s", math.inf)
     if deadline == -math.inf:
-        raise line.wrong(
+        raise line.error(
             "deadline_s", "-inf is not a deadline", "Give seconds from the start of the queue, or inf for none"
         )
     job = Job(
@@ -223,11 +223,11 @@ def _quotas(path: Path) -> tuple[tuple[str, int], ...]:
     if not path.exists():
         return ()
     found: dict[str, int] = {}
-    for line in read_lines(path, QUOTA_COLUMNS):
+    for line in read_table(path, QUOTA_COLUMNS):
         user = line.text("user")
         if user in found:
-            raise line.wrong("user", f"{user} already has a quota", "Keep one")
-        found[user] = line.count("gpus", least=0)
+            raise line.error("user", f"{user} already has a quota", "Keep one")
+        found[user] = line.count("gpus", minimum=0)
     return tuple(found.items())
 
 

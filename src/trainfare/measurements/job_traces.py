@@ -28,7 +28,7 @@ import numpy as np
 
 from trainfare.errors import UsageError
 from trainfare.measurements.instances import LoadedInstance, excluded_jobs
-from trainfare.measurements.lines import Line, read_lines
+from trainfare.measurements.table_lines import TableLine, read_table
 from trainfare.model.queue import Instance, Job, NodeType, Slot
 from trainfare.units import plural
 
@@ -166,19 +166,19 @@ def _parse_line(fields: list[str], where: str, number: int) -> _TraceJob:
 def _throughputs(path: Path) -> Throughputs:
     return {
         (line.text("model"), line.text("batch_size_per_gpu", ""), _measured_slot(line)): rate
-        for line in read_lines(path, COLUMNS)
+        for line in read_table(path, COLUMNS)
         if (rate := line.not_negative("steps_per_second_summed_over_workers", 0.0)) > 0
     }
 
 
-def _measured_slot(line: Line) -> Slot:
+def _measured_slot(line: TableLine) -> Slot:
     """The measured slot. One GPU on `many` servers is one server, whose time the table has separately."""
     gpu, gpus = line.text("gpu").upper(), line.count("gpus")
     servers = line.text("servers")
     if servers == "one":
         return Slot(gpu, gpus)
     if servers != "many":
-        raise line.wrong(
+        raise line.error(
             "servers", f"{servers!r} is neither one nor many", "Write one if the GPUs share a server, else many"
         )
     return Slot(gpu, 1, gpus) if gpus > 1 else Slot(f"{gpu}, of many", 1)

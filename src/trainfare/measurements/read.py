@@ -1,4 +1,4 @@
-"""A folder of tables as one noun, and a fingerprint that says which tables they were."""
+"""Reads a folder of tables into Measurements, and computes the fingerprint that identifies the tables."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
@@ -10,7 +10,7 @@ from trainfare.measurements.data_parallel import data_parallel_t4
 from trainfare.measurements.published_scaling import published_scaling
 from trainfare.measurements.rented_gpus import rented_gpus
 from trainfare.measurements.seven_models import seven_models
-from trainfare.measurements.traced_models import read_own_image_traces, read_image_models, read_torchvision
+from trainfare.measurements.traced_models import read_image_models, read_own_image_traces, read_torchvision
 from trainfare.model.measurement import Measurements
 
 Row = TypeVar("Row")
@@ -24,11 +24,11 @@ TABLES: Mapping[str, str] = {
     "published_scaling_1_to_16": "throughput.csv: throughputs on one and several GPUs",
     "cnn_on_ec2": "operations_on_*.csv.gz: step times with the time of each operator, on several machines",
 }
-"""What a folder may hold, and what is read of it."""
+"""The tables that a folder may have, and the files that are read."""
 
 
 def read_measurements(folder: Path) -> Measurements:
-    """Tables that are not there are empty.
+    """The rows of all tables; a missing table is empty.
 
     Several GPUs of `torchvision_models_six_gpus` are driven by one process (DataParallel), which follows other
     constants: mixed with the others they doubled the error of both, so they are left out.
@@ -58,7 +58,7 @@ def _read(reader: Callable[[Path], Iterable[Row]], folder: Path) -> tuple[Row, .
 
 
 def fingerprint(folder: Path) -> str:
-    """Of names and contents of all that is read."""
+    """A hash of the names and contents of all files of the tables."""
     digest = hashlib.sha256()
     for table in TABLES:
         for path in sorted((folder / table).rglob("*")):

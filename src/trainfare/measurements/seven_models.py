@@ -1,15 +1,15 @@
 """Seven models on K80, P100 and V100, 1 to 8 GPUs: `seven_models_k80_p100_v100` (stanford-futuredata/gavel, MIT).
 
-The table tells steps a second summed over the workers, at a batch per worker; n workers that step together at a sum
-of r need n/r seconds a step. `servers` says whether the workers share one server or are spread over many: then each
-is taken to have its own. One worker was timed under both headings, which are two measurements, not a repetition:
+The table has steps per second summed over the workers, at a batch size per worker; n workers that step together at a
+sum of r need n/r seconds per step. `servers` says whether the workers share one server or are spread over many; then
+each is assumed to have its own. One worker was timed under both headings, which are two measurements, not a repetition:
 `Recommendation` is up to eleven times slower under `many`.
 
-A3C and CycleGAN tell no batch; theirs is 1, a step. All ran in float32. A (model, batch) that is missing on a GPU did
-not run there. The network of "many" servers is not told.
+A3C and CycleGAN have no batch size; it is 1, a step. All ran in float32. A (model, batch size) that is missing on a GPU
+did not run there. The network between "many" servers is not known.
 
-The table tells no operations either. They are put back by what the programs' code says: written anew and traced by
-`benchmarks/traced/seven_programs.py`, which says what is assumed, and kept beside this file.
+The table has no operations either. They come from reimplementations of the programs, traced by
+`benchmarks/traced/seven_programs.py`, which states its assumptions; the result is stored in `data/`.
 """
 
 import csv
@@ -27,21 +27,21 @@ SOURCE = "seven_models_k80_p100_v100"
 OPERATIONS = Path(__file__).parent / "data" / "operations_of_seven_models.jsonl.gz"
 
 
-class Traced(msgspec.Struct, frozen=True):
-    """One iteration of one GPU."""
+class TracedProgram(msgspec.Struct, frozen=True):
+    """The operations of one iteration on one GPU."""
 
     program: str
     batch_size: float
     gradient_bytes: float
-    """Four bytes a parameter."""
+    """Four bytes per parameter."""
     operations: tuple[Operation, ...]
 
 
 @lru_cache(maxsize=1)
-def traced_programs() -> Mapping[tuple[str, float], Traced]:
-    """By program and batch."""
+def traced_programs() -> Mapping[tuple[str, float], TracedProgram]:
+    """The traced programs, by name and batch size."""
     lines = gzip.decompress(OPERATIONS.read_bytes()).splitlines()
-    found = [msgspec.json.decode(line, type=Traced) for line in lines]
+    found = [msgspec.json.decode(line, type=TracedProgram) for line in lines]
     return {(one.program, one.batch_size): one for one in found}
 
 

@@ -1,7 +1,7 @@
 """Single convolution and dense layers on six GPUs: `single_layers_six_gpus` (CDECatapult/ml-performance-prediction).
 
-One file a kind and GPU, `convolution_V100.csv.gz`; shapes are random, times are milliseconds, the median of five
-repeats. The codes are those of the program that measured (its `Generate_train_data/benchmark.py`), and the data agree:
+One file per kind and GPU, `convolution_V100.csv.gz`; shapes are random, times are milliseconds, the median of five
+repeats. The codes are those of the measuring program (`Generate_train_data/benchmark.py`), and the data agree:
 
 - optimizer 0 is the forward pass alone; 1 to 6 a training step with the mean square against a constant as its loss;
 - activation 0 is none, 1 ReLU, 2 tanh, 3 sigmoid;
@@ -24,21 +24,21 @@ OPTIMIZERS = (None, "sgd", "adadelta", "adagrad", "momentum", "adam", "rmsprop")
 ACTIVATIONS = (None, "relu", "tanh", "sigmoid")
 KINDS: tuple[Literal["convolution", "dense"], ...] = ("convolution", "dense")
 
-_NAMES = {"1080ti": "GTX 1080 Ti", "k80": "K80"}
+_GPU_NAMES = {"1080ti": "GTX 1080 Ti", "k80": "K80"}
 
 
 def single_layers(folder: Path) -> tuple[MeasuredLayer, ...]:
     """Every layer of the files in `folder/single_layers_six_gpus`; a row without a time ran out of memory."""
-    own = folder / SOURCE
-    files = sorted(path for kind in KINDS for path in own.glob(f"{kind}_*.csv.gz"))
+    table = folder / SOURCE
+    files = sorted(path for kind in KINDS for path in table.glob(f"{kind}_*.csv.gz"))
     if not files:
-        raise FileNotFoundError(f"{own}/convolution_*.csv.gz or dense_*.csv.gz")
+        raise FileNotFoundError(f"{table}/convolution_*.csv.gz or dense_*.csv.gz")
     return tuple(layer for path in files for layer in _layers(path))
 
 
 def _layers(path: Path) -> Iterator[MeasuredLayer]:
-    kind, _, told = path.name.removesuffix(".csv.gz").partition("_")
-    gpu = _NAMES.get(told, told)
+    kind, _, name = path.name.removesuffix(".csv.gz").partition("_")
+    gpu = _GPU_NAMES.get(name, name)
     with gzip.open(path, "rt", encoding="utf-8", newline="") as table:
         for row in csv.DictReader(table):
             if (milliseconds := float(row["timeUsed_median"] or "nan")) > 0:

@@ -1,15 +1,15 @@
 """CNNs on 1 to 4 GPUs under `DataParallel`: `torchvision_models_six_gpus` (ryujaehun/pytorch-gpu-benchmark, MIT).
 
-One process drives all GPUs of the machine: it copies the weights out and adds the gradients up in every iteration.
-The batch is of one GPU. A GPU stands there once more for each machine that had it (`folder`); one of the folders is
-a copy of another, and a line that repeats a line is read once.
+One process drives all GPUs of the machine: in every iteration it distributes the weights and adds up the gradients.
+The batch size is that of one GPU. A GPU occurs once for each machine that had it (`folder`); one of the folders is a
+copy of another, and repeated lines are read once.
 """
 
 import csv
 from pathlib import Path
 
 from trainfare.measurements.families import family_of
-from trainfare.measurements.gpu_names import gpu_called
+from trainfare.measurements.gpu_names import find_gpu_name
 from trainfare.model.measurement import MeasuredIteration
 
 SOURCE = "torchvision_models_six_gpus"
@@ -25,11 +25,11 @@ PARAMETERS = {
     "vgg16": 138.36e6, "vgg16_bn": 138.37e6, "vgg19": 143.67e6, "vgg19_bn": 143.68e6,
     "alexnet": 61.10e6, "googlenet": 13.00e6, "inception_v3": 27.16e6,
 }  # fmt: skip
-"""As torchvision's table of weights prints them."""
+"""The numbers of parameters in torchvision's table of weights."""
 
 
 def torchvision_gpus(folder: Path) -> tuple[MeasuredIteration, ...]:
-    """The programs that were timed on one GPU and on several of the same machine."""
+    """The rows of programs that were timed on one GPU and on several of the same machine."""
     with (folder / SOURCE / "training.csv").open(encoding="utf-8", newline="") as table:
         rows = list(csv.DictReader(table))
     once = {tuple(value for key, value in row.items() if key != "folder"): row for row in reversed(rows)}.values()
@@ -40,7 +40,7 @@ def torchvision_gpus(folder: Path) -> tuple[MeasuredIteration, ...]:
 
 
 def gradient_bytes(program: str, dtype: str) -> float | None:
-    """None for a program that is not among torchvision's."""
+    """The size of the gradients; None for a program that is not in torchvision."""
     parameters = PARAMETERS.get(program)
     return None if parameters is None else parameters * (2 if dtype == "float16" else 4)
 
@@ -54,7 +54,7 @@ def _iteration(row: dict[str, str]) -> MeasuredIteration:
         source=SOURCE,
         program=row["model"],
         family=family_of(row["model"]),
-        gpu=gpu_called(row["gpu"]),
+        gpu=find_gpu_name(row["gpu"]),
         dtype=row["dtype"],
         batch_size=float(row["batch_size_per_gpu"]),
         seconds=float(row["median_ms"]) / 1000,

@@ -1,18 +1,18 @@
-"""Measured iterations whose operations are known, as what our own tracer would have seen of them.
+"""Measured iterations with known operations, as our own tracer would have recorded them.
 
 `vision_models_rtx3090/`        pytorch-image-models (Apache-2.0): large batches under autocast on one RTX 3090
 `torchvision_models_six_gpus/`  pytorch-gpu-benchmark (MIT): batch 12 in float32 and in pure half, six GPUs
 
-Beside their times stand FLOPs and bytes of every operator by class, traced in the dtype of the row. What the tables
-leave out is put back, by what their benchmark programs do:
+The tables have times, and FLOPs and bytes of every operator by class, traced in the dtype of the row. What they lack is
+reconstructed from what their benchmark programs do:
 
-shape of a convolution   solved for in integers, from the pair of its forward and its backward pass
-kind of a norm           from what its bytes have beyond the tensors: 8 a channel (batch), 4 a row (layer)
-recurrent layers         traced step by step, but run by one kernel: their products are added up
-autocast                 keeps norms in rows, softmax and the sum of residuals in float32; traced in half, they count
-                         half of their bytes
-update                   image models: SGD with Nesterov's momentum, tensor by tensor, in float32; gradients are zeroed
-                         and added to, weights and gradients cast.
+shape of a convolution   solved in integers from the pair of its forward and its backward pass
+kind of a norm           from its bytes in excess of the tensors: 8 per channel (batch), 4 per row (layer)
+recurrent layers         traced step by step but run by one kernel: their products are added up
+autocast                 keeps layer norms, softmax and the sum of residuals in float32; traced in half precision, they
+                         have half of their bytes
+update                   image models: SGD with Nesterov momentum, tensor by tensor, in float32; gradients are zeroed
+                         and accumulated, weights and gradients cast.
                          torchvision: none, but gradients are zeroed, and the images come from the host each time
 """
 
@@ -32,46 +32,48 @@ from typing import Any
 import numpy as np
 
 from trainfare.measurements.families import family_of
-from trainfare.measurements.gpu_names import gpu_called
+from trainfare.measurements.gpu_names import find_gpu_name
 from trainfare.model.measurement import MeasuredIteration
 from trainfare.model.profile import Convolution, Norm, Operation, OperationKind, StepPart
 
 IMAGE_MODELS = "vision_models_rtx3090"
 TORCHVISION = "torchvision_models_six_gpus"
 
-FURTHER = Path(__file__).parent / "data" / "operations_of_image_models.jsonl.gz"
-"""Operations of image models of which the table tells times alone; `benchmarks/traced/image_models.py` made them."""
+OWN_TRACES = Path(__file__).parent / "data" / "operations_of_image_models.jsonl.gz"
+"""Operations of image models for which the table has only times, traced by `benchmarks/traced/image_models.py`."""
 
 UPLOAD = "host_to_device"
-"""The name of a copy of a batch to the GPU, through memory that is not pinned."""
+"""The name of a copy of a batch to the GPU through memory that is not pinned."""
 
 UPDATE_PASSES = 15
-"""Gradient zeroed, and added to; momentum × and +, gradient + momentum, parameter +: so many tensors are read or
-written for each parameter, in float32."""
+"""The number of tensors read or written per parameter, in float32: gradient zeroed and accumulated; momentum × and +,
+gradient + momentum, parameter +."""
 UPDATE_LAUNCHES = 6
 CAST_BYTES = 6
-"""Autocast makes each weight half, and its gradient float32 again."""
+"""Autocast casts each weight to half precision, and its gradient back to float32."""
 
 RESIDUAL_SUM = 11 / 6
-"""Bytes of a sum of residuals under autocast, forward 4 + 2 + 4 and backward 4 + 4 + 4, against 2 + 2 + 2 in half."""
+"""Bytes of a sum of residuals under autocast, forward 4 + 2 + 4 and backward 4 + 4 + 4, relative to 2 + 2 + 2 in half
+precision."""
 
-STEPS = 300
-"""A product that is launched more often than this is a step of a recurrent layer."""
+RECURRENT_LAUNCHES = 300
+"""A matrix product that is launched at least this often is a step of a recurrent layer."""
 
 Pair = tuple[float, float]
 
 
 def read_image_models(folder: Path) -> list[MeasuredIteration]:
-    """The models of `folder` whose operations it tells; FileNotFoundError where a table is missing."""
+    """The models with operations in `folder`; a missing table is a FileNotFoundError."""
     table = folder / IMAGE_MODELS
     return list(_image_models(_step_seconds(table), _traced(table / "operations.jsonl.gz")))
 
 
 def read_own_image_traces(folder: Path) -> list[MeasuredIteration]:
-    """Those of which the folder tells the time alone, with operations that we traced ourselves."""
+    """The models for which `folder` has only times, with operations that we traced ourselves."""
     table = folder / IMAGE_MODELS
-    told = {traced["model"] for traced in _traced(table / "operations.jsonl.gz")}
-    return list(_image_models(_step_seconds(table), (one for one in _traced(FURTHER) if one["model"] not in told)))
+    published = {traced["model"] for traced in _traced(table / "operations.jsonl.gz")}
+    own = (traced for traced in _traced(OWN_TRACES) if traced["model"] not in published)
+    return list(_image_models(_step_seconds(table), own))
 
 
 def _step_seconds(table: Path) -> dict[tuple[str, int], float]:
@@ -96,25 +98,25 @@ def _image_models(
                 dtype=traced["dtype"],
                 batch_size=traced["batch_size"],
                 seconds=seconds,
-                operations=_Network.of(traced).operations() + _nesterov(traced),
+                operations=_TracedNetwork.build(traced).operations() + _nesterov(traced),
             )
 
 
 def read_torchvision(folder: Path) -> list[MeasuredIteration]:
-    """On one GPU and on several; the operations are those of one of them."""
+    """The rows of one GPU and of several; the operations are those of one GPU."""
     table = folder / TORCHVISION
     known: dict[tuple[str, str, int], tuple[Operation, ...]] = {}
     for traced in _traced(table / "operations.jsonl.gz"):
         key = traced["model"], traced["dtype"], traced["batch_size"]
-        known[key] = _Network.of(traced).operations() + _zeroing(traced) + _upload(traced)
+        known[key] = _TracedNetwork.build(traced).operations() + _zeroing(traced) + _upload(traced)
     rows = []
-    told = set()
+    seen = set()
     for line in _lines(table / "training.csv"):
-        # One machine's results stand there twice, under two names.
+        # The results of one machine occur twice, under two names.
         facts = tuple(value for name, value in line.items() if name != "folder")
-        if facts in told:
+        if facts in seen:
             continue
-        told.add(facts)
+        seen.add(facts)
         operations = known.get((line["model"], line["dtype"], int(line["batch_size_per_gpu"])))
         if operations and line["median_ms"]:
             rows.append(
@@ -122,7 +124,7 @@ def read_torchvision(folder: Path) -> list[MeasuredIteration]:
                     source=TORCHVISION,
                     program=line["model"],
                     family=family_of(line["model"]),
-                    gpu=gpu_called(line["gpu"]),
+                    gpu=find_gpu_name(line["gpu"]),
                     dtype=line["dtype"],
                     batch_size=int(line["batch_size_per_gpu"]),
                     seconds=float(line["median_ms"]) / 1e3,
@@ -145,8 +147,8 @@ def _traced(path: Path) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
-# What their benchmark programs do beside forward and backward. The copies at the end of a trace are the gradients of
-# the parameters, each to its place: so many tensors there are.
+# What the benchmark programs do in addition to forward and backward. The number of parameter tensors follows from the
+# operators that have weights.
 
 
 def _parameter_tensors(traced: Mapping[str, Any]) -> int:
@@ -158,7 +160,7 @@ def _parameter_tensors(traced: Mapping[str, Any]) -> int:
 
 
 def _parameter_bytes(traced: Mapping[str, Any]) -> float:
-    """Their optimizer reads and writes each parameter once, in the dtype of the trace."""
+    """The bytes of all parameters: the traced optimizer reads and writes each once, in the dtype of the trace."""
     return float(sum(size for _, size in _launched(traced).get("opt", Counter()).elements())) / 2
 
 
@@ -167,27 +169,27 @@ def _nesterov(traced: Mapping[str, Any]) -> tuple[Operation, ...]:
     parameters = _parameter_bytes(traced) / _itemsize(traced["dtype"])
     update, cast = 4 * UPDATE_PASSES * parameters / (UPDATE_LAUNCHES * tensors), CAST_BYTES * parameters / tensors
     return (
-        _made("optimizer", "float32", 0, update, UPDATE_LAUNCHES * tensors, name="aten.add_", part="optimizer"),
-        _made("copy", "float32", 0, cast, 2 * tensors, name="aten._to_copy"),
+        _operation("optimizer", "float32", 0, update, UPDATE_LAUNCHES * tensors, name="aten.add_", part="optimizer"),
+        _operation("copy", "float32", 0, cast, 2 * tensors, name="aten._to_copy"),
     )
 
 
 def _zeroing(traced: Mapping[str, Any]) -> tuple[Operation, ...]:
     tensors = _parameter_tensors(traced)
     size = _parameter_bytes(traced) / tensors
-    return (_made("optimizer", traced["dtype"], 0, size, tensors, name="aten.zero_", part="optimizer"),)
+    return (_operation("optimizer", traced["dtype"], 0, size, tensors, name="aten.zero_", part="optimizer"),)
 
 
 def _upload(traced: Mapping[str, Any]) -> tuple[Operation, ...]:
     size = traced["batch_size"] * 3 * 224 * 224 * _itemsize(traced["dtype"])
-    return (_made("copy", traced["dtype"], 0, size, 1, name=UPLOAD, part="forward"),)
+    return (_operation("copy", traced["dtype"], 0, size, 1, name=UPLOAD, part="forward"),)
 
 
 def _itemsize(dtype: str) -> int:
     return 2 if dtype in ("float16", "bfloat16") else 4
 
 
-def _made(
+def _operation(
     kind: OperationKind, dtype: str, flops: float, size: float, count: int, *, name: str, part: StepPart | None = None,
     **details: Any,
 ) -> Operation:  # fmt: skip
@@ -212,8 +214,8 @@ _CONVOLUTIONS = ("conv", "conv1x1", "dw", "gconv")
 
 
 @dataclass(frozen=True, slots=True)
-class _Network:
-    """One traced iteration."""
+class _TracedNetwork:
+    """One traced iteration: how often each class of operators was launched, by FLOPs and bytes."""
 
     batch: int
     dtype: str
@@ -221,8 +223,8 @@ class _Network:
     classes: Mapping[str, Counter[Pair]]
 
     @classmethod
-    def of(cls, traced: Mapping[str, Any]) -> "_Network":
-        """Pure half in one table, autocast in the other, which also tells the number of parameters."""
+    def build(cls, traced: Mapping[str, Any]) -> "_TracedNetwork":
+        """Half precision is pure in one table and autocast in the other, which also has the number of parameters."""
         classes = _launched(traced)
         _join_steps(classes)
         half = _itemsize(traced["dtype"]) == 2
@@ -245,28 +247,28 @@ class _Network:
         for (flops, size), count in self.classes[name].items():
             if self.autocast and (name == "softmax" or (name == "elem" and size in residuals)):
                 longer = 2.0 if name == "softmax" else RESIDUAL_SUM
-                yield _made(kind, "float32", flops, size * longer, count, name=operator, autocast=True)
+                yield _operation(kind, "float32", flops, size * longer, count, name=operator, autocast=True)
             else:
-                yield _made(kind, self.dtype, flops, size, count, name=operator)
+                yield _operation(kind, self.dtype, flops, size, count, name=operator)
 
     def _norms(self, channels: AbstractSet[int]) -> Iterator[tuple[Operation, int]]:
-        """With the bytes of the tensor that each goes over, in the dtype of the trace."""
+        """Each norm, with the bytes of its tensor in the dtype of the trace."""
         sizes = self.classes.get("norm", Counter())
         itemsize = _itemsize(self.dtype)
-        for pair, kind, found in _norms_of(sizes, self.batch, itemsize, channels):
+        for pair, kind, found in _norm_kinds(sizes, self.batch, itemsize, channels):
             name = f"aten.native_{kind if kind in ('layer', 'group') else 'batch'}_norm"
-            kept = self.autocast and kind in ("layer", "group")
-            norm = _made(
+            in_float32 = self.autocast and kind in ("layer", "group")
+            norm = _operation(
                 "norm",
-                "float32" if kept else self.dtype,
+                "float32" if in_float32 else self.dtype,
                 0,
-                pair[1] * (2 if kept else 1),
+                pair[1] * (2 if in_float32 else 1),
                 sizes[pair],
                 name=f"{name}_backward" if found.backward else name,
                 part="backward" if found.backward else "forward",
                 norm=kind,
                 row=found.row,
-                autocast=kept,
+                autocast=in_float32,
             )
             yield norm, found.elements * itemsize
 
@@ -276,15 +278,15 @@ class _Network:
             for part, pair in (("forward", one), ("backward", other)):
                 if pair is not None:
                     operator = "aten.convolution" if part == "forward" else "aten.convolution_backward"
-                    yield _made(
+                    yield _operation(
                         "convolution", self.dtype, *pair, count, name=operator, part=part, convolution=shape  # type: ignore[arg-type] # one of two
                     )  # fmt: skip
 
 
 def _launched(traced: Mapping[str, Any]) -> dict[str, Counter[Pair]]:
-    """How often each operator is launched: the public tables have a pair for each launch, ours a number beside it."""
+    """How often each operator is launched: the public tables have a pair for each launch, ours a pair and its count."""
     if "launched" in traced:
-        return {name: Counter({(f, b): n for f, b, n in told}) for name, told in traced["launched"].items()}
+        return {name: Counter({(f, b): n for f, b, n in rows}) for name, rows in traced["launched"].items()}
     return {
         name: Counter((flops, size) for flops, size in pairs if flops or size)
         for name, pairs in traced["flops_and_bytes_by_class"].items()
@@ -292,14 +294,14 @@ def _launched(traced: Mapping[str, Any]) -> dict[str, Counter[Pair]]:
 
 
 def _cast(norm: Operation, tensor: int) -> Operation:
-    """What a norm in float32 puts out is made half for the product that follows; backward there and back again."""
+    """The casts of a norm in float32: its output becomes half precision for the next product; backward also back."""
     count = norm.count * (2 if norm.part == "backward" else 1)
-    return _made("copy", "float32", 0, 3 * tensor, count, name="aten._to_copy", part=norm.part)
+    return _operation("copy", "float32", 0, 3 * tensor, count, name="aten._to_copy", part=norm.part)
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class _Normed:
-    """What a size may be; the more likely one is greater."""
+class _NormCandidate:
+    """A possible shape of a norm; the more likely candidate is greater."""
 
     likely: tuple[bool, ...]
     row: int | None
@@ -307,22 +309,22 @@ class _Normed:
     backward: bool
 
 
-def _norms_of(
+def _norm_kinds(
     sizes: Counter[Pair], batch: int, itemsize: int, channels: AbstractSet[int]
-) -> Iterator[tuple[Pair, Norm, _Normed]]:
-    """Of each size its kind, how many elements are taken together, whether it is a backward pass.
+) -> Iterator[tuple[Pair, Norm, _NormCandidate]]:
+    """The kind of each norm, with the number of elements normalised together and whether it is a backward pass.
 
-    Several kinds can have the same size; then it is that which fits most of the network. What fits none are weights
-    that are brought to unit variance.
+    Several kinds can have the same size; then the kind that fits most of the network is chosen. A size that fits none
+    is a normalisation of weights to unit variance.
     """
-    fitting = {pair: _norms_of_planes(int(pair[1]), batch, itemsize, channels) for pair in sizes}
+    fitting = {pair: _plane_norms(int(pair[1]), batch, itemsize, channels) for pair in sizes}
     if any("batch" not in fits for fits in fitting.values()):
         for pair, fits in fitting.items():
-            fits.update(_norms_in_rows(int(pair[1]), batch, itemsize))
+            fits.update(_row_norms(int(pair[1]), batch, itemsize))
     votes: Counter[Norm] = Counter()
     for pair, fits in fitting.items():
         votes.update(dict.fromkeys(fits, sizes[pair]))
-    weights = _Normed((), None, 0, False)
+    weights = _NormCandidate((), None, 0, False)
     for pair, fits in fitting.items():
         if fits:
             kind = max(fits, key=lambda one: votes[one])
@@ -331,9 +333,11 @@ def _norms_of(
             yield pair, "instance", weights
 
 
-def _norms_of_planes(size: int, batch: int, itemsize: int, channels: AbstractSet[int]) -> dict[Norm, _Normed]:
-    """batch  2NPC + 4C elements and 2C statistics of four bytes forward, 3NPC + 5C backward, of C channels and N
-    samples of P pixels; C is more likely one that a convolution has
+def _plane_norms(size: int, batch: int, itemsize: int, channels: AbstractSet[int]) -> dict[Norm, _NormCandidate]:
+    """The batch norm of a size, if it is one.
+
+    batch  2NPC + 4C elements and 2C statistics of four bytes forward, 3NPC + 5C backward, for C channels and N samples
+    of P pixels; C is more likely a number of channels that a convolution has
     """
     elements = size // itemsize
     found = []
@@ -342,31 +346,35 @@ def _norms_of_planes(size: int, batch: int, itemsize: int, channels: AbstractSet
             samples = elements // count - small
             if samples > 0 and samples % (passes * batch) == 0 and _is_square(samples // (passes * batch)):
                 row = samples // passes
-                found.append((_Normed((count in channels, count % 8 == 0), row, row * count, passes == 3), count))
+                found.append(
+                    (_NormCandidate((count in channels, count % 8 == 0), row, row * count, passes == 3), count)
+                )
     return {"batch": max(found, key=lambda one: (one[0].likely, one[1]))[0]} if found else {}
 
 
-def _norms_in_rows(size: int, batch: int, itemsize: int) -> dict[Norm, _Normed]:
-    """layer  2RD + 2D elements and 2R statistics of four bytes forward, 3RD + 4D backward, of R rows of D elements
-    group  2NPC + 2C + 2NG elements forward, 3NPC + 3C + 2NG backward, of G groups
+def _row_norms(size: int, batch: int, itemsize: int) -> dict[Norm, _NormCandidate]:
+    """The layer norm and the group norm of a size, if it is one.
+
+    layer  2RD + 2D elements and 2R statistics of four bytes forward, 3RD + 4D backward, for R rows of D elements
+    group  2NPC + 2C + 2NG elements forward, 3NPC + 3C + 2NG backward, for G groups
     """
-    found: dict[Norm, _Normed] = {}
+    found: dict[Norm, _NormCandidate] = {}
     elements = size // itemsize
     for passes, small in ((2, 2), (3, 4)):
         rows, rest = np.divmod(size - small * _WIDTHS * itemsize, passes * _WIDTHS * itemsize + 8)
         right = np.flatnonzero((rest == 0) & (rows > 0) & (rows % batch == 0))
         if len(right):
-            # Widths are round in twos.
+            # Widths tend to be multiples of powers of two.
             place = max(right.tolist(), key=lambda one: (int(_WIDTHS[one] & -_WIDTHS[one]), one))
             width = int(_WIDTHS[place])
-            found.setdefault("layer", _Normed((), width, width * int(rows[place]), passes == 3))
+            found.setdefault("layer", _NormCandidate((), width, width * int(rows[place]), passes == 3))
     for (passes, small), groups in product(((2, 2), (3, 3)), (32, 1)):
         planes, rest = np.divmod(elements - small * _WIDTHS - 2 * batch * groups, passes * batch * _WIDTHS)
         right = np.flatnonzero((rest == 0) & (planes > 0))
         squares = [place for place in right if _is_square(int(planes[place]))]
         if squares:
             sample = int(planes[squares[-1]] * _WIDTHS[squares[-1]])
-            found.setdefault("group", _Normed((), max(1, sample // groups), sample * batch, passes == 3))
+            found.setdefault("group", _NormCandidate((), max(1, sample // groups), sample * batch, passes == 3))
     return found
 
 
@@ -378,20 +386,20 @@ def _is_square(number: int) -> bool:
 
 
 def _join_steps(classes: dict[str, Counter[Pair]]) -> None:
-    """What is launched so often that only steps of recurrent layers can be: one kernel for each of their products."""
-    often = {pair: count for pair, count in classes.get("mm", {}).items() if count >= STEPS}
+    """Joins the steps of recurrent layers, which are launched very often, into one kernel per product."""
+    often = {pair: count for pair, count in classes.get("mm", {}).items() if count >= RECURRENT_LAUNCHES}
     if not often:
         return
-    layers = max(1, sum(often.values()) // STEPS)
+    layers = max(1, sum(often.values()) // RECURRENT_LAUNCHES)
     flops, size = (sum(pair[i] * count for pair, count in often.items()) / layers for i in (0, 1))
     classes["rnn"] = Counter({(flops, size): layers})
     for name in ("mm", "elem", "copy", "reduce"):
-        classes[name] = Counter({p: n for p, n in classes.get(name, {}).items() if n < STEPS})
+        classes[name] = Counter({p: n for p, n in classes.get(name, {}).items() if n < RECURRENT_LAUNCHES})
 
 
 @lru_cache(maxsize=100_000)
 def _divisors(number: int) -> tuple[int, ...]:
-    """Those up to 8192, as many as channels may be."""
+    """All divisors up to 8192, the largest number of channels."""
     found = [1]
     rest, prime = number, 2
     while prime * prime <= rest and prime < 3000:
@@ -411,12 +419,12 @@ def _divisors(number: int) -> tuple[int, ...]:
 def _paired(
     forward: Counter[Pair], backward: Counter[Pair], batch: int, itemsize: int, name: str
 ) -> Iterator[tuple[Pair, Pair | None, int, Convolution | None]]:
-    """Each forward pass with a backward pass whose FLOPs are twice its own (once, of the first layer) and with which
-    a shape comes out; the rest as they are."""
+    """Each forward pass with a backward pass of twice its FLOPs (the same FLOPs for the first layer) that gives a valid
+    shape; the rest without a partner."""
     left = dict(backward)
-    for one, wanted in sorted(forward.items(), reverse=True):
-        count = wanted
-        # As often launched first: what is alike was made alike.
+    for one, launches in sorted(forward.items(), reverse=True):
+        count = launches
+        # First those that are launched as often: they probably belong together.
         others = sorted(
             (o for o in left if o[0] in (2 * one[0], one[0])), key=lambda o: (o[0] == one[0], left[o] != count)
         )
@@ -441,7 +449,7 @@ def _paired(
 
 @lru_cache(maxsize=100_000)
 def _shape(forward: Pair, backward: Pair, batch: int, itemsize: int, name: str) -> Convolution | None:
-    """Of a convolution over square planes of N samples, in elements, with a bias (b = 1) or without:
+    """The shape of a convolution over square planes of N samples, in elements, with a bias (b = 1) or without:
 
         forward   in + weight + b·C_out + out           FLOPs 2·K·out
         backward  2·in + 2·weight + b·C_out + out       of the first layer: in + 2·weight + b·C_out + out
@@ -464,7 +472,7 @@ def _shape(forward: Pair, backward: Pair, batch: int, itemsize: int, name: str) 
                     continue
                 side_in, side = math.isqrt(plane_in), math.isqrt(plane)
                 stride = max(1, round(side_in / side))
-                # Shrunk by its own kernel, not padded, at most.
+                # Without padding it shrinks by its kernel at most.
                 off = side_in - side * stride
                 if not -stride < off <= max(kernel) or (name == "conv1x1" and abs(off) > stride):
                     continue
@@ -483,7 +491,7 @@ def _shape(forward: Pair, backward: Pair, batch: int, itemsize: int, name: str) 
 
 
 def _outputs(flops: int, one: int, other: int, batch: int, *, first: bool) -> Iterator[tuple[int, int, int]]:
-    """Channels, elements and weights that a convolution may put out."""
+    """Possible output channels, output elements and weights of a convolution."""
     if first:
         weight = other - one
         for outward in _divisors(weight) if weight > 0 else ():
@@ -495,8 +503,8 @@ def _outputs(flops: int, one: int, other: int, batch: int, *, first: bool) -> It
     total = 2 * one - other
     for outward in _divisors(total) if total > 0 else ():
         for out in (total, total - outward):
-            whole = out > 0 and flops % (2 * out) == 0 and out % (batch * outward) == 0
-            if whole and _is_square(out // (batch * outward)):
+            divides = out > 0 and flops % (2 * out) == 0 and out % (batch * outward) == 0
+            if divides and _is_square(out // (batch * outward)):
                 yield outward, out, outward * (flops // (2 * out))
 
 
@@ -505,7 +513,7 @@ _OBLONG = ((1, 7), (1, 3), (1, 5), (1, 11), (1, 21))
 
 
 def _kernels(depth: int, outward: int, name: str, *, first: bool) -> Iterable[tuple[tuple[int, int], int, int]]:
-    """Kernel, channels in and groups by the class that the table gives."""
+    """Possible kernels, input channels and groups, by the class in the table."""
     if name == "conv1x1":
         return (((1, 1), depth, 1),)
     if name == "dw":

@@ -1,8 +1,9 @@
-"""What somebody measured and wrote down: the rows that the models are fitted to and judged on.
+"""Rows of published measurements, which the models are fitted to and tested on.
 
-A row names its GPU as the catalog does; what a table calls it is the reader's business.
+A row names its GPU as the catalog does; the readers in `measurements/` translate the names of the tables.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -16,23 +17,23 @@ class MeasuredIteration:
     """One training iteration of a program, on one GPU or on several that add up their gradients."""
 
     source: str
-    """The table it stands in: `rented_gpus`."""
+    """The table that the row comes from, such as `rented_gpus`."""
     program: str
     family: str
-    """Programs that are built alike: what is known of one is nearly known of another."""
+    """The family of programs with a similar architecture: a measurement of one nearly predicts the others."""
     gpu: str
     dtype: str
     batch_size: float
     """Of one GPU."""
     seconds: float
-    """Of one iteration; of one sample, or of one unit that the program counts in, where only that is told."""
+    """Of one iteration; of one sample, or of one unit of the program's throughput, if only that is known."""
     gpus: int = 1
     nodes: int = 1
     machine: str | None = None
-    """Which of several machines with the same GPU."""
+    """Distinguishes several machines with the same GPU."""
     operations: tuple[Operation, ...] = ()
     gradient_bytes: float | None = None
-    """That several GPUs add up in every iteration; None where nobody tells."""
+    """The gradients that several GPUs add up in every iteration; None if the size is unknown."""
     network_gb_per_second: float | None = None
     """Between nodes."""
 
@@ -44,12 +45,12 @@ class MeasuredIteration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorProfile:
-    """One training step on one machine type, with the time of each operator: device and host apart, by their names."""
+    """One training step on one machine type, with the device time and the host time of each operator by name."""
 
     program: str
     family: str
     vm_type: str
-    """As its provider calls it: `p3.2xlarge`."""
+    """The provider's name, such as `p3.2xlarge`."""
     gpu: str
     batch_size: float
     image_side: int
@@ -68,7 +69,7 @@ class OperatorProfile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredLayer:
-    """One layer alone on one GPU; a dense one is a convolution of one pixel with a kernel of one."""
+    """A single layer on one GPU; a dense layer is a convolution of one pixel with a kernel of one."""
 
     kind: Literal["convolution", "dense"]
     gpu: str
@@ -84,7 +85,7 @@ class MeasuredLayer:
     bias: bool = False
     activation: str | None = None
     optimizer: str | None = None
-    """None: the forward pass alone."""
+    """None for the forward pass alone."""
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
@@ -102,19 +103,18 @@ class MeasuredLayer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurements:
-    """All rows of a folder of tables, by what they teach; empty where a folder lacks the table."""
+    """All rows of a folder of tables, by the model that is fitted to them; missing tables are empty."""
 
     traced: tuple[MeasuredIteration, ...] = ()
-    """On one GPU, with the operations of the iteration."""
+    """Iterations on one GPU, with their operations."""
     programs: tuple[MeasuredIteration, ...] = ()
-    """On one GPU, known by their times alone."""
+    """Iterations on one GPU, known by their times alone."""
     clusters: tuple[MeasuredIteration, ...] = ()
-    """On one GPU and on several that add up their gradients."""
+    """Iterations on one GPU and on several that add up their gradients."""
     operators: tuple[OperatorProfile, ...] = ()
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Rows of each table."""
-        rows = [row.source for row in (*self.traced, *self.programs, *self.clusters)]
-        found = {source: rows.count(source) for source in dict.fromkeys(rows)}
-        return {**found, **({"cnn_on_ec2": len(self.operators)} if self.operators else {})}
+        """The number of rows of each table."""
+        counts = Counter(row.source for row in (*self.traced, *self.programs, *self.clusters))
+        return {**counts, **({"cnn_on_ec2": len(self.operators)} if self.operators else {})}

@@ -1,7 +1,7 @@
 """The queue as the scheduler sees it: node types, slots, jobs, the state at one moment, and a decision.
 
 Seconds count from the start of the queue. A slot is an allocation that a job can get: some GPUs of one node, or several
-whole nodes of one type. `Job.seconds` stands in the order of `Fleet.slots`, so a queue is a table of jobs × slots.
+complete nodes of one type. `Job.seconds` is in the order of `Fleet.slots`, so a queue is a table of jobs × slots.
 """
 
 import math
@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from trainfare.model.checks import require_not_negative, require_positive, require_text
 from trainfare.model.reason import Reason
+from trainfare.units import plural
 
 CALENDAR_SECONDS = 1e5
 """A queue whose first job is submitted more than about a day after second 0 counts from another origin, such as Unix
@@ -27,9 +28,9 @@ class NodeType:
     gpus: int
     usd_per_hour: float
     reclaims_per_hour: float = 0.0
-    """How often the provider takes a node back: 0 on demand, more on spot."""
+    """The rate at which the provider reclaims a node: 0 on demand, more on spot."""
     max_nodes: int | None = None
-    """How many nodes of this type can be rented at once; None: as many as the fleet allows."""
+    """The most nodes of this type at once; None: as many as the fleet allows."""
 
     def __post_init__(self) -> None:
         require_text(name=self.name, gpu=self.gpu)
@@ -43,20 +44,20 @@ class NodeType:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """What a job can be given: `gpus` GPUs on each of `nodes` nodes of one type. A gang (nodes > 1) takes whole
-    nodes."""
+    """An allocation that a job can get: `gpus` GPUs on each of `nodes` nodes of one type. A gang (nodes > 1) takes
+    complete nodes."""
 
     type: str
     gpus: int
     nodes: int = 1
 
     def __str__(self) -> str:
-        return f"{f'{self.nodes} × ' if self.nodes > 1 else ''}{self.type} ({self.gpus} GPU{'s' * (self.gpus > 1)})"
+        return f"{f'{self.nodes} × ' if self.nodes > 1 else ''}{self.type} ({plural(self.gpus, 'GPU')})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
-    """What can be rented: at most `nodes` nodes at once, each of one of the types."""
+    """The nodes that can be rented: at most `nodes` at once, each of one of the types."""
 
     nodes: int
     types: tuple[NodeType, ...]
@@ -76,7 +77,7 @@ class Fleet:
             if not 1 <= slot.gpus <= gpus.get(slot.type, 0) or slot.nodes < 1:
                 raise ValueError(f"no node of this fleet has the slot {slot}")
             if slot.nodes > 1 and slot.gpus < gpus[slot.type]:
-                raise ValueError(f"a job on several nodes takes whole nodes, not {slot}")
+                raise ValueError(f"a job on several nodes takes complete nodes, not {slot}")
         for user, gpu_limit in self.quotas:
             require_text(user=user)
             require_not_negative(quota=gpu_limit)
@@ -142,13 +143,14 @@ class Delays:
     """The time that boots and migrations take; all zero is the accounting of the papers."""
 
     boot_seconds: float = 0.0
-    """From renting a node until jobs can run there; the node is paid from the beginning."""
+    """The time from renting a node until jobs can run there; the node is paid from the beginning."""
     checkpoint_seconds: float = 0.0
     """To save a job that is preempted or migrated. It is charged, with the restart, where the job continues."""
     restart_seconds: float = 0.0
     """To continue from a checkpoint."""
     checkpoint_every_seconds: float = math.inf
-    """How often a running job saves itself, at no cost: a reclaimed node loses the work since the last checkpoint."""
+    """The interval at which a running job saves itself, at no cost: a reclaim loses the work since the last
+    checkpoint."""
 
     def __post_init__(self) -> None:
         require_not_negative(
@@ -173,7 +175,7 @@ class RentedNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuedJob:
-    """A job that is submitted and not finished, with its progress and its place."""
+    """A job that is submitted and not finished, with its progress and its nodes."""
 
     job: Job
     done: float = 0.0
@@ -236,7 +238,7 @@ class NodePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What to do now. Nodes that are not listed are released, jobs that are not listed wait."""
+    """A decision of a policy. Nodes that are not listed are released, jobs that are not listed wait."""
 
     nodes: tuple[NodePlan, ...]
     usd: float | None = None

@@ -6,7 +6,7 @@ from trainfare.model.queue import Delays, Fleet, Job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rental:
+class NodeRental:
     """One node from being rented until it is released or reclaimed."""
 
     node: int
@@ -23,7 +23,7 @@ class Rental:
                 f"{self.ready_seconds}: a rental must not end or be ready before it starts"
             )
 
-    def relative_to(self, seconds: float) -> "Rental":
+    def relative_to(self, seconds: float) -> "NodeRental":
         """The same rental with its times counted from `seconds`."""
         return replace(
             self,
@@ -76,7 +76,7 @@ class Schedule:
     true_seconds: tuple[tuple[float, ...], ...]
     """The true time of each job on each slot, in the order of `jobs` and of `fleet.slots`."""
     delays: Delays
-    rentals: tuple[Rental, ...]
+    rentals: tuple[NodeRental, ...]
     allocations: tuple[Allocation, ...]
     """In the order of their start."""
     ended_seconds: tuple[tuple[str, float], ...]
@@ -111,7 +111,7 @@ class ScheduleOutcome:
     tardiness_seconds: float
     late_jobs: int
     makespan_seconds: float
-    """From the first submission to the last end."""
+    """The time from the first submission to the last end."""
     mean_completion_seconds: float
     """The mean time from a job's submission to its end."""
     p99_completion_seconds: float
@@ -119,9 +119,9 @@ class ScheduleOutcome:
     gpu_use: float
     """The fraction of the paid GPU time in which a job had the GPU and made progress."""
     migrations: int
-    """How often a job that had begun continued on other nodes, or with another number of GPUs."""
+    """The number of times that a job with progress continued on other nodes, or with another number of GPUs."""
     preemptions: int
-    """How often a job was stopped and had to wait."""
+    """The number of times that a job was stopped and had to wait."""
     reclaims: int
     decisions: int
     decision_p50_seconds: float

@@ -1,10 +1,10 @@
-"""The tables of the documents this grew out of, recomputed from what they print: a row a number, and a verdict."""
+"""The published tables of the underlying documents, recomputed from their printed inputs, with a verdict per number."""
 
 from collections.abc import Iterable
 from importlib import import_module
 
 from trainfare.errors import NotFoundError
-from trainfare.papers.figure import Figure
+from trainfare.figures.chart import Chart
 from trainfare.papers.row import Row
 
 LISTED_BY = "trainfare reproduce"
@@ -23,15 +23,15 @@ DOCUMENTS: dict[str, tuple[str, ...]] = {
     "fc2": ("fc2-1", "fc2-2", "fc2-recommendations", "fc2-savings"),
     "ardagna": ("ardagna-prototype",),
 }
-"""The register: each document is the module of its name with a function `rows`, and has these tables in this order."""
+"""The tables of each document, in order; a document is the module of its name with a function `rows`."""
 
 
 def reproduce(tables: Iterable[str] = ()) -> tuple[Row, ...]:
-    """Every number of the tables named, of all tables where none is; `malta` names all of that document.
+    """Every number of the named tables, or of all tables; `malta` names all tables of that document.
 
-    An unknown table is a NotFoundError with the nearest that there is.
+    An unknown table raises NotFoundError with the nearest known one.
     """
-    wanted = selected(tables)
+    wanted = select_tables(tables)
     found: dict[str, list[Row]] = {name: [] for name in wanted}
     for document, names in DOCUMENTS.items():
         if any(name in found for name in names):
@@ -41,15 +41,15 @@ def reproduce(tables: Iterable[str] = ()) -> tuple[Row, ...]:
     return tuple(row for rows in found.values() for row in rows)
 
 
-def figures() -> tuple[Figure, ...]:
-    """Every figure of the documents that shows numbers; those that cannot be made say why."""
+def figures() -> tuple[Chart, ...]:
+    """Every figure of the documents that shows numbers; those that cannot be drawn say why in their note."""
     from trainfare.papers.malta.figures import figures
 
     return figures()
 
 
-def selected(tables: Iterable[str]) -> tuple[str, ...]:
-    """The names of tables, in the order of the register, each once."""
+def select_tables(tables: Iterable[str]) -> tuple[str, ...]:
+    """The full names of tables, in the order of `DOCUMENTS`, each once."""
     every = [name for names in DOCUMENTS.values() for name in names]
     spelled = {name.lower(): name for name in every}
     wanted: set[str] = set()
@@ -60,5 +60,5 @@ def selected(tables: Iterable[str]) -> tuple[str, ...]:
         elif name in spelled:
             wanted.add(spelled[name])
         else:
-            raise NotFoundError("table", asked, [*DOCUMENTS, *every], listed_by=LISTED_BY)
+            raise NotFoundError("table", asked, [*DOCUMENTS, *every], listed_by=LISTED_BY, field="tables")
     return tuple(name for name in every if not wanted or name in wanted)

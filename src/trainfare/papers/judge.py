@@ -1,61 +1,61 @@
-"""The verdict on one number: ours against the page, by ranges and a list of known misprints, never by taste."""
+"""The verdict on one published number, by ranges and a list of known misprints."""
 
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from trainfare.papers.printed import Printed
+from trainfare.papers.printed import PrintedNumber
 from trainfare.papers.row import Row, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misprint:
-    """Why the page has another number than its own inputs give."""
+    """The reason why a printed number contradicts its printed inputs."""
 
     why: str
-    instead: Printed | None = None
-    """What the reason gives, where it is a calculation: it must agree with the page, or the reason is none."""
+    recomputed: PrintedNumber | None = None
+    """The number that follows from the reason, if that is a calculation; it must agree with the printed one."""
 
 
 Misprints = Mapping[tuple[str, str], Misprint]
-"""By table and row. One that in fact agrees is never looked up, and a test says so."""
+"""Misprints by table and row. A test finds listed misprints that agree after all."""
 
 
-def judged(table: str, row: str, printed: str, ours: Printed, *, how: str, misprints: Misprints) -> Row:
-    """`equal` where the ranges touch; else `misprint` where the reason is known, else `differs`."""
-    published = Printed.read(printed)
+def judge_number(table: str, row: str, printed: str, ours: PrintedNumber, *, method: str, misprints: Misprints) -> Row:
+    """`equal` if the ranges touch, else `misprint` if the reason is known, else `differs`."""
+    published = PrintedNumber.read(printed)
     verdict: Verdict = "equal"
     if published.agrees_with(ours):
-        if not published.agrees_with(Printed.exactly(ours.value)):
-            how = f"{how}; the rounding of what it is made from leaves {ours.low:.4g} to {ours.high:.4g}"
+        if not published.agrees_with(PrintedNumber.exactly(ours.value)):
+            method = f"{method}; the rounding of its inputs allows {ours.low:.4g} to {ours.high:.4g}"
     else:
         known = misprints.get((table, row))
         verdict = "misprint" if known else "differs"
-        how = f"{how}. {known.why}" if known else how
+        method = f"{method}. {known.why}" if known else method
     return Row(
         table=table,
         row=row,
         published=published.value,
         ours=float(f"{ours.value:.6g}"),
         verdict=verdict,
-        why=how,
+        why=method,
         printed=printed,
     )
 
 
-def judged_words(table: str, row: str, printed: str, ours: str, *, how: str, misprints: Misprints) -> Row:
-    """The same for what is said in words: `equal` where they are the same."""
+def judge_text(table: str, row: str, printed: str, ours: str, *, method: str, misprints: Misprints) -> Row:
+    """The verdict on a published text: `equal` if ours is the same."""
     known = None if ours == printed else misprints.get((table, row))
     verdict: Verdict = "equal" if ours == printed else "misprint" if known else "differs"
-    why = f"{how}. {known.why}" if known else how
+    why = f"{method}. {known.why}" if known else method
     return Row(table=table, row=row, published=printed, ours=ours, verdict=verdict, why=why, printed=printed)
 
 
 def not_recomputable(table: str, row: str, printed: str, why: str) -> Row:
-    """A number whose inputs are not printed; one that is empty is on the page and not in its text."""
+    """A number whose inputs are not printed. It is empty if it is missing from the text of the document."""
     published: float | str = printed
-    with suppress(ArithmeticError):  # a word
-        published = Printed.read(printed).value
+    with suppress(ArithmeticError):  # a text
+        published = PrintedNumber.read(printed).value
     return Row(
         table=table, row=row, published=published, ours=None, verdict="not-recomputable", why=why, printed=printed
     )

@@ -1,7 +1,7 @@
-"""The figures that the documents print, as `published/<document>.csv`: table, row, column, printed.
+"""The printed tables of the documents, from `published/<document>.csv`: table, row, column, printed.
 
-`printed` keeps the digits of the page, because they say how far it was rounded; an empty one is a cell that the
-page has and its text does not.
+`printed` has the digits of the page, because they show how far a number was rounded; an empty one is a cell that is
+missing from the text of the document.
 """
 
 import csv
@@ -9,19 +9,21 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from trainfare.papers.printed import Printed
+from trainfare.papers.printed import PrintedNumber
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class PublishedCell:
+    """One printed number or text of a table."""
+
     table: str
     row: str
     column: str
     printed: str
 
     @property
-    def number(self) -> Printed:
-        return Printed.read(self.printed)
+    def number(self) -> PrintedNumber:
+        return PrintedNumber.read(self.printed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +31,13 @@ class PublishedTable:
     """The cells of one printed table, by row and column."""
 
     name: str
-    cells: dict[tuple[str, str], Cell]
+    cells: dict[tuple[str, str], PublishedCell]
 
     @property
     def rows(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(row for row, _ in self.cells))
 
-    def number(self, row: str, column: str) -> Printed:
+    def number(self, row: str, column: str) -> PrintedNumber:
         return self.cells[row, column].number
 
     def text(self, row: str, column: str) -> str:
@@ -48,6 +50,6 @@ def tables(document: str) -> dict[str, PublishedTable]:
     found: dict[str, PublishedTable] = {}
     text = (files("trainfare.papers") / "published" / f"{document}.csv").read_text(encoding="utf-8")
     for line in csv.DictReader(text.splitlines()):
-        cell = Cell(line["table"], line["row"], line["column"], line["printed"])
+        cell = PublishedCell(line["table"], line["row"], line["column"], line["printed"])
         found.setdefault(cell.table, PublishedTable(cell.table, {})).cells[cell.row, cell.column] = cell
     return found

@@ -1,18 +1,18 @@
-"""One number of a published table beside ours."""
+"""One published number, our number and the verdict."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 Verdict = Literal["equal", "misprint", "not-recomputable", "differs"]
-"""Equal within the rounding of the printed inputs; printed wrongly, with the reason; its inputs are not printed;
-or nobody can explain it yet."""
+"""Equal within the rounding of the printed inputs; a misprint with a known reason; not recomputable, because its inputs
+are not printed; or an unexplained difference."""
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """`table` as in `malta-4.1`; `row` says which number of it, as a reader would point to it."""
+    """One number: `table` as in `malta-4.1`, `row` names the number in it."""
 
     table: str
     row: str
@@ -20,24 +20,24 @@ class Row:
     ours: float | str | None
     verdict: Verdict
     why: str
-    """How ours follows from what is printed, or why it does not."""
+    """The calculation of our number from the printed ones, or why there is none."""
     printed: str | None = None
-    """The digits of the page, where `published` has lost a zero."""
+    """The digits of the page, including trailing zeros that `published` loses."""
 
     def __post_init__(self) -> None:
         if (self.ours is None) != (self.verdict == "not-recomputable"):
-            raise ValueError(f"{self.table}, {self.row}: only what cannot be recomputed has no number of ours")
+            raise ValueError(f"{self.table}, {self.row}: only a number that cannot be recomputed has no number of ours")
 
     @property
     def difference(self) -> float | None:
-        """Ours less the published, relative to the published; None where one of them is a word or nothing."""
+        """The relative difference of our number from the published one; None if one of them is a text or missing."""
         if isinstance(self.published, str) or self.ours is None or isinstance(self.ours, str) or not self.published:
             return None
         return self.ours / self.published - 1
 
 
 def row_record(row: Row) -> dict[str, float | str | None]:
-    """As `--json` prints it."""
+    """The JSON record of a row."""
     return {
         "table": row.table,
         "row": row.row,

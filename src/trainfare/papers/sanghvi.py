@@ -1,19 +1,19 @@
 """Sanghvi's table I and the predictions of its section VII: ResNet on CIFAR-10 on K80 and P100."""
 
 from trainfare.estimator.cost.delta import TimeAndCost, relative_excess, time_and_cost, to_target
-from trainfare.papers.judge import judged, not_recomputable
-from trainfare.papers.printed import Printed, across
-from trainfare.papers.published import Cell, tables
+from trainfare.papers.judge import judge_number, not_recomputable
+from trainfare.papers.printed import PrintedNumber, apply_to_ranges
+from trainfare.papers.published import PublishedCell, tables
 from trainfare.papers.row import Row
 
 EPOCHS, PREDICTIONS = "sanghvi-I", "sanghvi-prediction"
 
 NOT_PRINTED = {
-    "$/h": "a price of its day",
+    "$/h": "a price of that time",
     "epoch (s)": "measured: the median of ten epochs",
-    "predicted epochs": "the fitted loss curve is a figure: neither its β nor the losses are printed",
+    "predicted epochs": "the fitted loss curve is a figure; neither its β nor the losses are printed",
     "real epochs": "measured",
-    "error of the loss (%)": "the caption of figure 6: the losses that were compared are not printed",
+    "error of the loss (%)": "the caption of figure 6; the compared losses are not printed",
 }
 
 
@@ -23,38 +23,40 @@ def rows() -> tuple[Row, ...]:
     return tuple(_row(cell) for name in (EPOCHS, PREDICTIONS) for cell in page[name].cells.values())
 
 
-def _row(cell: Cell) -> Row:
-    where = f"{cell.row}: {cell.column}"
+def _row(cell: PublishedCell) -> Row:
+    cell_name = f"{cell.row}: {cell.column}"
     found = _epoch(cell) if cell.table == EPOCHS else _prediction(cell)
     if found is None:
-        return not_recomputable(cell.table, where, cell.printed, NOT_PRINTED[cell.column])
-    ours, how = found
-    return judged(cell.table, where, cell.printed, ours, how=how, misprints={})
+        return not_recomputable(cell.table, cell_name, cell.printed, NOT_PRINTED[cell.column])
+    ours, method = found
+    return judge_number(cell.table, cell_name, cell.printed, ours, method=method, misprints={})
 
 
-def _epoch(cell: Cell) -> tuple[Printed, str] | None:
+def _epoch(cell: PublishedCell) -> tuple[PrintedNumber, str] | None:
     page = tables("sanghvi")[EPOCHS]
     if cell.column == "epoch ($)":
         price, seconds = page.number(cell.row, "$/h").value, page.number(cell.row, "epoch (s)")
-        return across(lambda s: time_and_cost(s, price).usd, seconds), "price × time of the epoch"
+        return apply_to_ranges(lambda s: time_and_cost(s, price).usd, seconds), "price × time of an epoch"
     if (cell.row, cell.column) == ("2 × K80", "$/h"):
         return page.number("1 × K80", "$/h") * 2, "twice the price of one K80"
     return None
 
 
-def _prediction(cell: Cell) -> tuple[Printed, str] | None:
-    """The page multiplies its printed numbers as they stand, so they are taken as exact."""
+def _prediction(cell: PublishedCell) -> tuple[PrintedNumber, str] | None:
+    """The page multiplies its printed numbers, so they are taken as exact."""
     epochs, page = tables("sanghvi")[EPOCHS], tables("sanghvi")[PREDICTIONS]
-    epoch = TimeAndCost(seconds=epochs.number(cell.row, "epoch (s)").value, usd=epochs.number(cell.row, "epoch ($)").value)
+    epoch = TimeAndCost(
+        seconds=epochs.number(cell.row, "epoch (s)").value, usd=epochs.number(cell.row, "epoch ($)").value
+    )
     predicted = page.number(cell.row, "predicted epochs").value
     real = page.number(cell.row, "real epochs").value
     match cell.column:
         case "predicted ($)":
-            return Printed.exactly(to_target(epoch, epochs=predicted).usd), "epochs × cost of one"
+            return PrintedNumber.exactly(to_target(epoch, epochs=predicted).usd), "epochs × cost of an epoch"
         case "predicted (s)":
-            return Printed.exactly(to_target(epoch, epochs=predicted).seconds), "epochs × time of one"
+            return PrintedNumber.exactly(to_target(epoch, epochs=predicted).seconds), "epochs × time of an epoch"
         case "real (s)":
-            return Printed.exactly(to_target(epoch, epochs=real).seconds), "epochs × time of one"
+            return PrintedNumber.exactly(to_target(epoch, epochs=real).seconds), "epochs × time of an epoch"
         case "error (%)":
-            return Printed.exactly(100 * relative_excess(predicted, real)), "predicted epochs over real ones, less 1"
+            return PrintedNumber.exactly(100 * relative_excess(predicted, real)), "predicted epochs / real epochs − 1"
     return None

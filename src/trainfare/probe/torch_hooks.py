@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from trainfare.probe.stop import Stop
     from trainfare.probe.torch_gradient_noise import GradientNoise
     from trainfare.probe.torch_operations import Tracer
-    from trainfare.probe.torch_operator_times import OperatorTimes
+    from trainfare.probe.torch_operator_times import OperatorTimer
     from trainfare.probe.torch_schedule import SchedulerReplay
 else:
     Listener = importlib.import_module(f"{__package__}.listener").Listener
@@ -116,7 +116,7 @@ class TorchListener(Listener):
         self._loss_leaves: list[Any] = []
         self._noise: GradientNoise | None = None
         self._noise_pending = self.stop.gradient_noise
-        self._operator_times: OperatorTimes | None = None
+        self._operator_times: OperatorTimer | None = None
         self._times_pending = self.stop.operator_times
         self._replay: tuple[Callable[[], Any], SchedulerReplay | None] = (no_ref, None)
 
@@ -532,7 +532,7 @@ class TorchListener(Listener):
         if self._operator_times is None:
             self._times_pending = False  # not tried again if this fails
             module = importlib.import_module(f"{__package__}.torch_operator_times")
-            self._operator_times = module.OperatorTimes(self.module)
+            self._operator_times = module.OperatorTimer(self.module)
             self._times_pending = True
         elif self._operator_times.enough():
             times, self._operator_times, self._times_pending = self._operator_times, None, False

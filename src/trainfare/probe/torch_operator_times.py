@@ -18,7 +18,7 @@ MIN_SHARE = 1e-4
 """Operators with a smaller share of the total time are left out."""
 
 
-class OperatorTimes:
+class OperatorTimer:
     """Profiles from the end of one iteration to the end of a later one."""
 
     def __init__(self, torch: ModuleType) -> None:

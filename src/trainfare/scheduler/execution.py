@@ -24,7 +24,7 @@ from trainfare.model.queue import (
     RentedNode,
     State,
 )
-from trainfare.model.schedule import Allocation, Rental
+from trainfare.model.schedule import Allocation, NodeRental
 
 ALMOST_ONE = math.nextafter(1.0, 0.0)
 """The largest progress of a job that has not ended."""
@@ -114,14 +114,14 @@ class Execution:
         self.delays = delays
         self.nodes: dict[int, RentedNode] = {}
         self.running: dict[str, RunningJob] = {}
-        self.rentals: list[Rental] = []
+        self.rentals: list[NodeRental] = []
         self.allocations: list[Allocation] = []
         self.ended: list[tuple[str, float]] = []
         self._true_seconds = true_seconds
         self._slots = {(slot.type, slot.gpus, slot.nodes): number for number, slot in enumerate(fleet.slots)}
         self._gpus = {each.name: each.gpu for each in fleet.types}
         self._queued: dict[str, QueuedJob] = {}
-        """By id in the order of submission; a running job as it was when it was placed."""
+        """The unfinished jobs by id, in the order of submission; a running job as it was when it was placed."""
         self.total_progress = 0.0
         """The sum over all jobs of the largest progress that each has ever had: it grows while work is done."""
         self._max_progress: dict[str, float] = {}
@@ -229,7 +229,7 @@ class Execution:
     def _release(self, number: int, now: float, *, reclaimed: bool = False) -> None:
         node = self.nodes.pop(number)
         self.rentals.append(
-            Rental(
+            NodeRental(
                 node=number,
                 type=node.type,
                 start_seconds=node.rented_seconds,

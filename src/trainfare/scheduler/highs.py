@@ -2,7 +2,7 @@
 
     minimise   usd · x + constant      row_low ≤ A x ≤ row_high,   low ≤ x ≤ high,   x_i integer where integer_i
 
-A is given by its entries: `coefficients[e]` stands in row `rows[e]` and column `columns[e]`; no position is given
+A is given by its entries: `coefficients[e]` is in row `rows[e]` and column `columns[e]`; no position is given
 twice. Infinity is no bound. One thread, one seed and no output: the same model has the same answer, except where a time
 limit cuts the search short, which depends on the machine.
 

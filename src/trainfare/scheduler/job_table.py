@@ -53,7 +53,7 @@ class SubmittedTraining:
     max_gpus: int | None
     """The most GPUs of one machine that it can use; None: all."""
     epochs_remark: Reason | None = None
-    """Where the number of epochs comes from, if neither the user nor the program states it."""
+    """The origin of the number of epochs, if neither the user nor the program states it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,7 @@ class QueueTable:
     estimates: Mapping[tuple[str, Slot], Estimate]
     """The estimates behind the times: (submission, slot) → estimate without the boot."""
     offers: Mapping[str, Offer]
-    """By the name of the node type."""
+    """The offer of each node type, by its name."""
     delays: Delays
     unplanned: tuple[UnplannedJob, ...]
     damaged: tuple[str, ...]
@@ -158,15 +158,15 @@ class EstimateTable:
     def _add(self, training: SubmittedTraining, estimate: EstimateCandidates) -> None:
         name = training.submission.id
         slots: dict[int, Slot] = {}
-        wanted: list[Candidate] = []
+        candidates: list[Candidate] = []
         for machine in self.machines.values():
             offer = machine.offer
             on_demand = replace(offer, market="on_demand") if offer.market == "spot" else offer
             max_gpus = min(self._max_gpus(training), machine.gpus)
             for candidate in gpu_candidates(on_demand, training.batch_size, range(1, max_gpus + 1)):
-                wanted.append(candidate)
+                candidates.append(candidate)
                 slots[id(candidate)] = Slot(machine.name, max(1, candidate.working_gpus_per_node))
-        for found in estimate(training, wanted):
+        for found in estimate(training, candidates):
             if found.fits is False:
                 self._out_of_memory.add(name)
             elif not found.seconds.value <= LONGEST_TRAINING_SECONDS:
@@ -189,8 +189,7 @@ class EstimateTable:
             return Reason(topic="why", code="out_of_memory", values={"machines": machines})
         if not machines:
             return Reason(topic="why", code="no_suitable_machine")
-        values = {"profile": training.profile_id, "machines": machines}
-        return Reason(topic="why", code="no_estimate", values=values)
+        return Reason(topic="why", code="no_estimate", values={"profile": training.profile_id, "machines": machines})
 
 
 def queue_instance(

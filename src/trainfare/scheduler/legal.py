@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
 from trainfare.model.queue import Decision, Delays, Fleet, Job, NodePlan, Slot, State
-from trainfare.model.schedule import Allocation, Rental, Schedule
+from trainfare.model.schedule import Allocation, NodeRental, Schedule
 
 
 def decision_violations(state: State, decision: Decision) -> tuple[str, ...]:
@@ -152,7 +152,9 @@ def _rental_violations(schedule: Schedule) -> Iterator[str]:
             yield f"node {rental.node} is ready at {rental.ready_seconds:g} s, before it has booted"
 
 
-def _limit_violations(schedule: Schedule, rentals: dict[int, Rental], allocations: list[Allocation]) -> Iterator[str]:
+def _limit_violations(
+    schedule: Schedule, rentals: dict[int, NodeRental], allocations: list[Allocation]
+) -> Iterator[str]:
     """Checks the nodes of the fleet and of each type, the GPUs of each node and user, the allocations of each job."""
     fleet = schedule.fleet
     gpus = {each.name: each.gpus for each in fleet.types}
@@ -178,7 +180,7 @@ def _limit_violations(schedule: Schedule, rentals: dict[int, Rental], allocation
             yield f"{peak} {f'{what} {whose}'.strip()} at {when:g} s, and the limit is {limits[what, whose]:g}"
 
 
-def _slot_index(fleet: Fleet, rentals: dict[int, Rental], allocation: Allocation) -> int | None:
+def _slot_index(fleet: Fleet, rentals: dict[int, NodeRental], allocation: Allocation) -> int | None:
     """The index in `Fleet.slots` of an allocation; None if it is no slot: nodes of two types, or no such division."""
     types = {rentals[node].type for node in allocation.nodes}
     if len(types) != 1 or len(set(allocation.nodes)) < len(allocation.nodes):
@@ -188,7 +190,7 @@ def _slot_index(fleet: Fleet, rentals: dict[int, Rental], allocation: Allocation
 
 
 def _allocation_violations(
-    schedule: Schedule, rentals: dict[int, Rental], allocations: list[Allocation]
+    schedule: Schedule, rentals: dict[int, NodeRental], allocations: list[Allocation]
 ) -> Iterator[str]:
     for allocation in allocations:
         what = f"{allocation.job} at {allocation.start_seconds:g} s"
@@ -203,14 +205,16 @@ def _allocation_violations(
                 yield f"{what} works before node {node} is ready"
 
 
-def _ended_by_reclaim(rentals: dict[int, Rental], allocation: Allocation) -> bool:
+def _ended_by_reclaim(rentals: dict[int, NodeRental], allocation: Allocation) -> bool:
     end = allocation.end_seconds
     return any(
         rentals[node].reclaimed and abs(rentals[node].end_seconds - end) <= _tolerance(end) for node in allocation.nodes
     )
 
 
-def _work_violations(schedule: Schedule, rentals: dict[int, Rental], allocations: list[Allocation]) -> Iterator[str]:
+def _work_violations(
+    schedule: Schedule, rentals: dict[int, NodeRental], allocations: list[Allocation]
+) -> Iterator[str]:
     times = {job.id: seconds for job, seconds in zip(schedule.jobs, schedule.true_seconds, strict=True)}
     submitted = {job.id: job.submitted_seconds for job in schedule.jobs}
     last: dict[str, Allocation] = {}
@@ -230,7 +234,7 @@ def _work_violations(schedule: Schedule, rentals: dict[int, Rental], allocations
             yield from _progress_violations(allocation, times[allocation.job][slot], schedule, reclaimed=reclaimed)
 
 
-def _is_restored(delays: Delays, rentals: dict[int, Rental], before: Allocation, allocation: Allocation) -> bool:
+def _is_restored(delays: Delays, rentals: dict[int, NodeRental], before: Allocation, allocation: Allocation) -> bool:
     """True if work_start ≥ max(start, ready) + checkpoint + restart; after a reclaim without the checkpoint.
 
     No time is needed while nothing is done, nor to continue without a break in the same slot.

@@ -108,8 +108,11 @@ class _FleetCapacity:
         slots = [slot for slot, seconds in zip(self._slots, job.seconds, strict=True) if seconds < math.inf]
         if any(self._is_available(slot, quota) for slot in slots):
             return None
-        values = {"nodes": self._nodes, "user": job.user, "quota": quota}
-        return Reason(topic="why", code="no_slot_available", values=values)
+        return Reason(
+            topic="why",
+            code="no_slot_available",
+            values={"nodes": self._nodes, "user": job.user, "quota": quota},
+        )
 
     def _is_available(self, slot: Slot, quota: int | None) -> bool:
         within_quota = quota is None or slot.gpus * slot.nodes <= quota
@@ -140,7 +143,7 @@ def require_error(error: float) -> None:
 
 
 def require_tick(tick_seconds: float, instance: Instance, nodes: int) -> None:
-    """The tick is not so short that the policy would be asked without end."""
+    """The tick is not so short that the policy would decide without end."""
     work = math.fsum(job.shortest_seconds for job in instance.jobs) / min(nodes, max(1, len(instance.jobs)))
     if work / tick_seconds > MAX_TICKS:
         raise UsageError(

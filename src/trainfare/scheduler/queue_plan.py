@@ -62,7 +62,7 @@ class PlannedJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuePlan:
-    """What to do with a queue now, and the projected schedule."""
+    """The decision for a queue now, and the projected schedule."""
 
     made_at: datetime
     policy: str

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MIN_OBSERVED_FRACTION = 0.01
-"""From this fraction of its work on, a job's observed progress corrects its prediction."""
+"""A job's observed progress corrects its prediction once this fraction of its work is done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from trainfare.model.cluster import Cluster, ClusterEstimate, RatedCluster
 from trainfare.model.reason import Reason
 from trainfare.units import format_count, format_duration, format_number, format_percent, format_usd, plural
 from trainfare.views.sentences import Sentence, SpellArguments, from_values
-from trainfare.views.values import Values, integer, number, optional_number, optional_text, records, text, texts
+from trainfare.views.values import Values, integer, listed, number, optional_number, optional_text, records, text, texts
 
 
 def cluster_name(cluster: ClusterEstimate | RatedCluster | Cluster) -> str:
@@ -78,7 +78,7 @@ def _cheaper_cluster_as_fast(values: Values) -> str:
         for which in ("chosen", "better")
     )
     return (
-        f"{' and '.join(texts(values, 'algorithms'))}: {chosen} costs {format_usd(number(values, 'chosen_usd'))}; "
+        f"{listed(texts(values, 'algorithms'))}: {chosen} costs {format_usd(number(values, 'chosen_usd'))}; "
         f"{better} takes no longer ({format_duration(number(values, 'better_seconds'))}, compared with "
         f"{format_duration(number(values, 'chosen_seconds'))}) and costs {format_usd(number(values, 'better_usd'))}, "
         f"{format_percent(round(number(values, 'saved_share'), 2))} less"

@@ -54,12 +54,12 @@ def _alternatives(conflict: LimitConflict) -> Iterator[tuple[str, Remedy]]:
         yield (
             f"The cheapest{which}, {name(nearest.estimate)}, needs {format_usd(float(nearest.budget))} "
             f"({expected} expected).",
-            Remedy({"budget": nearest.budget}),
+            Remedy({"budget": float(nearest.budget)}),
         )
     if (both := conflict.by_both) is not None:
         yield (
             f"The nearest, {name(both.estimate)}, needs {_up_to(both.seconds)} and {format_usd(float(both.budget))}.",
-            Remedy({"deadline": both.deadline, "budget": both.budget}),
+            Remedy({"deadline": both.deadline, "budget": float(both.budget)}),
         )
     if (less := conflict.by_confidence) is not None:
         yield (

@@ -102,7 +102,7 @@ def evidence_sentence(evidence: Evidence) -> str:
         case OtherFramework(framework=framework):
             return f"the kernels are assumed to be PyTorch's; {framework} may fuse them, so the interval is wider"
         case GradientSync(nodes=nodes, gpus=gpus, samples_per_gpu=samples):
-            where = f"{gpus} GPUs" if nodes == 1 else f"{nodes} nodes of {plural(gpus, 'GPU')}"
+            where = f"{gpus} GPUs" if nodes == 1 else f"{nodes} nodes" if gpus == 1 else f"{nodes} nodes of {gpus} GPUs"
             return (
                 f"on {where} each iteration of {plural(samples, 'sample')} per GPU also synchronises gradients, "
                 f"predicted from {_sync_source(evidence)}"

@@ -43,7 +43,7 @@ def deadline_margin(planned: PlannedJob) -> str | None:
 
 
 def queue_plan_record(plan: QueuePlan, spell: SpellArguments = python_arguments) -> dict[str, Any]:
-    """What to do now, the projection of each job, and the total cost; keys of seconds end in `_s`."""
+    """The decision for now, the projection of each job, and the total cost; keys of seconds end in `_s`."""
     delays = plan.table.delays
     return {
         "made_at": plan.made_at.isoformat(),

@@ -85,11 +85,11 @@ def _error(reason: Reason, spell: SpellArguments) -> str:
 
 def _default_lateness_cost(reason: Reason, spell: SpellArguments) -> str:
     usd = format_usd(number(reason.values, "usd_per_hour"))
-    return f"an hour of lateness is assumed to cost {usd}; `{spell(reason.arguments)}` sets another cost"
+    return f"an hour of lateness is assumed to cost {usd}; {spell(reason.arguments)} sets another cost"
 
 
 def _single_gpu(reason: Reason, spell: SpellArguments) -> str:
-    return f"it has never run on several GPUs, so it gets one; `{spell(reason.arguments)}` lets it use N"
+    return f"it has never run on several GPUs, so it gets one; {spell(reason.arguments)} lets it use N"
 
 
 SENTENCES: Mapping[str, Sentence] = {

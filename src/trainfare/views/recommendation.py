@@ -23,8 +23,10 @@ def recommendation_record(
     every: bool,
     spell: SpellArguments = python_arguments,
 ) -> dict[str, Any]:
-    """The plan, and the estimates that it was chosen from, best first: `every` one, or the best of each machine type and
-    market. Only those in the plan have bills."""
+    """The plan and the estimates that it was chosen from, best first; only those in the plan have bills.
+
+    `every` includes all estimates, otherwise the best of each machine type and market.
+    """
     return {
         **plan_record(plan, spell),
         "profiles": [profile.id for profile in profiles],

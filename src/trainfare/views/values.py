@@ -1,6 +1,6 @@
 """Typed access to the values of a Reason."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from trainfare.model.reason import Scalar, Value
 
@@ -76,3 +76,9 @@ def records(values: Values, name: str) -> tuple[Mapping[str, Scalar], ...]:
             raise TypeError(f"{name} must be a list of records, got {each!r} in it")
         found.append(each)
     return tuple(found)
+
+
+def listed(words: Sequence[str]) -> str:
+    """The words in one phrase: `64, 128 and 256`."""
+    *before, last = words
+    return f"{', '.join(before)} and {last}" if before else last

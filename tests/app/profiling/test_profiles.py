@@ -8,11 +8,11 @@ import pytest
 
 from tests.makers import make_plan, make_profile
 from trainfare.app.profiling.profiles import import_profile, list_profiles, remove_profiles, show_log, show_profile
-from trainfare.views.profile import profile_record
 from trainfare.errors import NotFoundError, UsageError
 from trainfare.settings import Settings
 from trainfare.store.logs import save_log
 from trainfare.store.open import open_history
+from trainfare.views.profile import profile_record
 
 
 @pytest.fixture

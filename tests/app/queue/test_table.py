@@ -72,7 +72,7 @@ def test_program_that_never_ran_on_several_gpus_gets_one_unless_stated() -> None
 
 def test_program_that_ran_on_several_gpus_can_use_all() -> None:
     four = Host(name="h", gpu="Tesla T4", gpus=4, vm_type=T4X4)
-    store(t4_profile(), t4_profile(id="p8", host=four, world_size=4, micro_micro_batch_size=16))
+    store(t4_profile(), t4_profile(id="p8", host=four, world_size=4, micro_batch_size=16))
     store_submission("s1", profile_ids=("p7k2", "p8"))
     table = queue_table(machines=[T4X4])
     assert table.instance is not None

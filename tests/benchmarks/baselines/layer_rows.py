@@ -1,4 +1,4 @@
-"""Makers of measured layers, and made-up GPUs whose layers obey a simple law."""
+"""Makers of measured layers, and synthetic GPUs whose layers follow a simple law."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ from trainfare.model.measurement import MeasuredLayer
 
 
 def make_layer(**changes: Any) -> MeasuredLayer:
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "kind": "convolution",
         "gpu": "A",
         "batch_size": 8,
@@ -20,7 +20,7 @@ def make_layer(**changes: Any) -> MeasuredLayer:
         "channels_out": 32,
         "seconds": 1e-3,
     }
-    return MeasuredLayer(**{**told, **changes})
+    return MeasuredLayer(**{**fields, **changes})
 
 
 def made_gpus(*tflops: float) -> dict[str, Gpu]:
@@ -40,7 +40,7 @@ def made_gpus(*tflops: float) -> dict[str, Gpu]:
 def made_layers(
     gpus: Mapping[str, Gpu], rows: int, *, seed: int = 0, host: Mapping[str, float] | None = None, **changes: Any
 ) -> list[MeasuredLayer]:
-    """Layers that take 0.2 ms (or `host`) and three times the roofline, within 2 % of noise."""
+    """Layers that take 0.2 ms (or `host`) and three times the roofline, with 2% of noise."""
     source = np.random.default_rng(seed)
     found = []
     for name, gpu in gpus.items():

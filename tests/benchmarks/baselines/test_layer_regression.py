@@ -1,4 +1,4 @@
-"""The per-layer regression: the table of the documents, a line a type, and sums over the operations of a program."""
+"""The per-layer regression: the table of the documents, one line per type, and sums over a program's operations."""
 
 import msgspec
 import numpy as np
@@ -16,7 +16,7 @@ from tests.benchmarks.baselines.layer_rows import make_layer
 from trainfare.model.profile import Convolution, Operation
 
 
-def test_the_table_of_the_documents() -> None:
+def test_table_of_the_documents() -> None:
     """Ardagna's slides, by hand for a 3×3 window, 8 channels in, 16 out, 5 of them normalised together."""
     shape = {"channels_in": 8, "channels_out": 16, "window": 9, "normalised": 5}
     found = {
@@ -45,7 +45,7 @@ def test_training_is_both_directions() -> None:
     assert both == 1152 + (2 * 72 + 1) * 16
 
 
-def test_plane_and_batch_multiply() -> None:
+def test_complexity_is_proportional_to_plane_and_batch() -> None:
     """Side 9, kernel 3, stride 2: four output pixels a side without padding, five with it."""
     plain = make_layer(side=9, kernel=3, stride=2, batch_size=7, channels_in=2, channels_out=3)
     padded = make_layer(side=9, kernel=3, stride=2, batch_size=7, channels_in=2, channels_out=3, padded=True)
@@ -53,7 +53,7 @@ def test_plane_and_batch_multiply() -> None:
     assert layer_of(padded).complexity == 7 * 25 * 9 * 2 * 3
 
 
-def test_each_gpu_and_direction_has_its_line() -> None:
+def test_each_gpu_and_direction_has_its_own_line() -> None:
     def row(channels: int, gpu: str, optimizer: str | None) -> object:
         of = make_layer(kind="dense", channels_in=channels, gpu=gpu, optimizer=optimizer)
         slow = {"A": 1e-9, "B": 5e-9}[gpu]
@@ -73,12 +73,12 @@ def test_each_gpu_and_direction_has_its_line() -> None:
     assert fit.predict([asked]) == pytest.approx([1e-3 + 5e-9 * layer_of(asked).complexity])
 
 
-def test_a_gpu_that_was_not_measured_has_no_answer() -> None:
+def test_unmeasured_gpu_has_no_answer() -> None:
     fit = fit_layer_regression([make_layer(gpu="A")])
     assert np.isnan(fit.predict([make_layer(gpu="B")])).all()
 
 
-def test_a_program_is_the_sum_of_the_layers_that_have_a_line() -> None:
+def test_program_is_the_sum_of_layers_with_a_line() -> None:
     shape = Convolution(channels_in=3, channels_out=4, kernel=(3, 3), stride=(1, 1), plane=(5, 5))
     convolution = Operation(
         kind="convolution",
@@ -106,10 +106,10 @@ def test_a_program_is_the_sum_of_the_layers_that_have_a_line() -> None:
         Layer(type="conv", direction="forward", complexity=6 * 25 * 9 * 3 * 4, count=2),
         Layer(type="relu", direction="forward", complexity=30),
     )
-    fit = LayerRegression(lines={"A/conv/forward": (1e-4, 1e-9)}, least_seconds=1e-6)
+    fit = LayerRegression(lines={"A/conv/forward": (1e-4, 1e-9)}, min_seconds=1e-6)
     assert fit.operations_seconds([convolution, relu], "A") == pytest.approx(2 * (1e-4 + 1e-9 * 16200))
 
 
-def test_the_fit_goes_to_json_and_back() -> None:
+def test_fit_survives_json() -> None:
     fit = fit_layer_regression([make_layer(), make_layer(channels_in=50, seconds=2e-3)])
     assert msgspec.json.decode(msgspec.json.encode(fit), type=LayerRegression) == fit

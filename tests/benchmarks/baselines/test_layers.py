@@ -1,18 +1,17 @@
-"""Layers on GPUs that were measured: physics first, a bounded correction, intervals that hold."""
+"""Layers on GPUs that were measured: the physical terms, the bounded correction and the intervals."""
 
-import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.baselines.boosting import Growth
 from benchmarks.baselines.layer_terms import HOST, figures_of, layer_columns, layer_terms, roofline_seconds, shapes_of
-from benchmarks.baselines.layers import LayersFit, fit_layers, fit_physics, least_seconds, parts_of
+from benchmarks.baselines.layers import LayersFit, fit_layers, fit_physics, min_seconds, parts_of
+from benchmarks.baselines.trees import TreeSettings
 from tests.benchmarks.baselines.layer_rows import made_gpus, made_layers, make_layer, replace_seconds
 from tests.makers import make_gpu
 
-QUICK = Growth(trees=30, depth=4)
+QUICK = TreeSettings(trees=30, depth=4)
 GPUS = made_gpus(5.0, 10.0)
 ROWS = made_layers(GPUS, 400)
 
@@ -22,14 +21,14 @@ def fit() -> LayersFit:
     return fit_layers(ROWS, GPUS, alone=QUICK, informed=QUICK)
 
 
-def test_layers_that_were_left_out_are_told(fit: LayersFit) -> None:
+def test_left_out_layers_are_predicted(fit: LayersFit) -> None:
     asked = made_layers(GPUS, 100, seed=1)
     seconds, _, _ = fit.predict(asked, GPUS)
     truth = np.array([row.seconds for row in asked])
     assert np.mean(np.abs(seconds / truth - 1)) < 0.1
 
 
-def test_the_interval_holds_about_nine_in_ten(fit: LayersFit) -> None:
+def test_interval_covers_about_90_percent(fit: LayersFit) -> None:
     asked = made_layers(GPUS, 300, seed=2)
     seconds, low, high = fit.predict(asked, GPUS)
     truth = np.array([row.seconds for row in asked])
@@ -37,13 +36,13 @@ def test_the_interval_holds_about_nine_in_ten(fit: LayersFit) -> None:
     assert 0.84 < np.mean((low <= truth) & (truth <= high)) < 0.97
 
 
-def test_seconds_of_the_asked_are_not_looked_at(fit: LayersFit) -> None:
+def test_seconds_of_the_queried_rows_are_not_used(fit: LayersFit) -> None:
     asked = made_layers(GPUS, 20, seed=3)
     wrong = [replace_seconds(row, 1e3) for row in asked]
     assert fit.predict(asked, GPUS)[0] == pytest.approx(fit.predict(wrong, GPUS)[0])
 
 
-def test_a_gpu_a_kind_or_a_dtype_nobody_measured_has_no_answer(fit: LayersFit) -> None:
+def test_unmeasured_gpu_kind_or_dtype_has_no_answer(fit: LayersFit) -> None:
     name = next(iter(GPUS))
     asked = [
         make_layer(gpu="another"),
@@ -53,15 +52,15 @@ def test_a_gpu_a_kind_or_a_dtype_nobody_measured_has_no_answer(fit: LayersFit) -
     assert np.isnan(fit.predict(asked, GPUS)).all()
 
 
-def test_no_answer_is_quicker_than_the_arithmetic_allows(fit: LayersFit) -> None:
-    """A layer far larger than any that was measured."""
+def test_answer_is_never_below_the_arithmetic_bound(fit: LayersFit) -> None:
+    """The layer is far larger than any that was measured."""
     name, gpu = next(iter(GPUS.items()))
     huge = make_layer(gpu=name, batch_size=4096, side=500, channels_in=4000, channels_out=4000, kernel=5)
     seconds, _, _ = fit.predict([huge], GPUS)
-    assert seconds[0] >= least_seconds(shapes_of([huge]), gpu, "float32")[0]
+    assert seconds[0] >= min_seconds(shapes_of([huge]), gpu, "float32")[0]
 
 
-def test_one_gpu_alone_can_be_fitted() -> None:
+def test_single_gpu_can_be_fitted() -> None:
     one = made_gpus(5.0)
     rows = made_layers(one, 60)
     seconds, low, high = fit_layers(rows, one, alone=QUICK, informed=QUICK).predict(rows[:5], one)
@@ -69,7 +68,7 @@ def test_one_gpu_alone_can_be_fitted() -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 3, 12])
-def test_a_handful_of_rows_is_enough_for_an_answer(rows: int) -> None:
+def test_few_rows_are_enough_for_an_answer(rows: int) -> None:
     known = made_layers(GPUS, rows)
     asked = made_layers(GPUS, 5, seed=1)
     seconds, low, high = fit_layers(known, GPUS, alone=QUICK, informed=QUICK).predict(asked, GPUS)
@@ -77,18 +76,18 @@ def test_a_handful_of_rows_is_enough_for_an_answer(rows: int) -> None:
     assert (low < high).all()
 
 
-def test_rows_of_a_gpu_without_figures_are_passed_over() -> None:
-    rows = [*ROWS[:60], make_layer(gpu="unheard of")]
+def test_rows_of_a_gpu_without_figures_are_ignored() -> None:
+    rows = [*ROWS[:60], make_layer(gpu="unknown")]
     fit = fit_layers(rows, GPUS, alone=QUICK, informed=QUICK)
     assert {model.alone.gpu for model in fit.models} <= set(GPUS)
 
 
-def test_the_fit_goes_to_json_and_back(fit: LayersFit) -> None:
-    again = msgspec.json.decode(msgspec.json.encode(fit), type=LayersFit)
-    assert again.predict(ROWS[:9], GPUS)[0] == pytest.approx(fit.predict(ROWS[:9], GPUS)[0])
+def test_same_rows_give_the_same_answers(fit: LayersFit) -> None:
+    again = fit_layers(ROWS, GPUS, alone=QUICK, informed=QUICK)
+    assert again.predict(ROWS[:9], GPUS)[0] == pytest.approx(fit.predict(ROWS[:9], GPUS)[0], rel=1e-12)
 
 
-def test_physics_finds_the_law_that_made_the_rows() -> None:
+def test_physical_fit_recovers_the_law_of_the_rows() -> None:
     name, gpu = next(iter(GPUS.items()))
     rows = [row for row in ROWS if row.gpu == name]
     terms = layer_terms(shapes_of(rows), figures_of(gpu, "float32"))
@@ -116,7 +115,7 @@ shapes = st.fixed_dictionaries(
 @settings(deadline=None)
 @given(shapes, st.sampled_from(["batch_size", "channels_in", "channels_out"]))
 def test_more_work_never_lowers_a_term(shape: dict[str, int], which: str) -> None:
-    """Of a batch or of channels; a larger plane may fit a stride better, and is then less work."""
+    """More work by batch or channels; a larger plane may fit a stride better, and is then less work."""
     figures = figures_of(make_gpu(), "float32")
     less, more = (
         layer_terms(shapes_of([make_layer(**row)]), figures) for row in (shape, {**shape, which: 2 * shape[which]})
@@ -137,20 +136,20 @@ def test_training_is_never_less_than_the_forward_pass(shape: dict[str, int]) -> 
 
 @settings(deadline=None)
 @given(shapes)
-def test_waves_are_at_least_the_work(shape: dict[str, int]) -> None:
+def test_work_in_waves_is_at_least_the_flops(shape: dict[str, int]) -> None:
     of = shapes_of([make_layer(**shape)])
     figures = figures_of(make_gpu(), "float32")
     columns = layer_columns(of, figures, {HOST: np.ones(1)})
     assert all(value[0] >= -1e-9 for name, value in columns.items() if name.startswith("waste"))
 
 
-def test_kepler_is_taken_for_less_than_its_nominal_figures() -> None:
+def test_kepler_has_less_than_its_nominal_figures() -> None:
     kepler, pascal = (figures_of(make_gpu(architecture=name), "float32") for name in ("Kepler", "Pascal"))
     assert kepler.flops_per_second < pascal.flops_per_second
     assert kepler.bytes_per_second < pascal.bytes_per_second
 
 
-def test_an_even_kernel_pads_lopsidedly() -> None:
+def test_even_kernel_has_asymmetric_padding() -> None:
     """TensorFlow's SAME: kernel 3 on 8 pixels pads one on each side, kernel 2 one on one side."""
     of = shapes_of([make_layer(side=8, kernel=k, padded=True) for k in (3, 2)])
     assert of.lopsided.tolist() == [0, 1]

@@ -1,4 +1,4 @@
-"""Policies on random markets: never late while on demand can be had, and each as its rule says."""
+"""Policies on random markets: only spot alone may be late, and each follows its rule."""
 
 import pytest
 from hypothesis import given, settings
@@ -29,7 +29,7 @@ ACTIONS: tuple[Action, ...] = ("spot", "on demand", "wait")
     start=st.floats(0, 1800),
     every=st.floats(60, 7200),
 )
-def test_whatever_the_market_only_spot_alone_may_be_late(
+def test_only_spot_alone_may_be_late_on_any_market(
     seed: int, hours: float, room: float, start: float, every: float
 ) -> None:
     flapping = make_availability(lost_per_hour=(3.0, 2.0, 1.0, 0.5), return_per_hour=(3.0, 2.0, 1.0, 0.5))
@@ -42,25 +42,25 @@ def test_whatever_the_market_only_spot_alone_may_be_late(
         decide_every_seconds=120.0,
     )
 
-    def whim(state: object) -> Action:
+    def arbitrary(state: object) -> Action:
         return ACTIONS[hash((seed, repr(state))) % 3]
 
-    least = oracle(training, zone, 0)
+    cheapest = oracle(training, zone, 0)
     rules = (
         on_demand_only,
         greedy(training),
         reserve(training, share=0.3),
         uniform_progress(training),
-        guarded(training, whim),
+        guarded(training, arbitrary),
     )
     for policy in rules:
         usd, seconds, _ = run(training, policy, zone, 0)
         assert seconds <= training.deadline_seconds + 1e-6
-        assert usd >= least - 1e-6
+        assert usd >= cheapest - 1e-6
 
 
-def test_greedy_goes_over_at_the_last_safe_moment() -> None:
-    training = make_training()  # 12 h of work, 16 h, a start of 5 min
+def test_greedy_changes_to_on_demand_at_the_last_safe_moment() -> None:
+    training = make_training()  # 12 h of work, a deadline of 16 h, a start of 5 min
     last = 16 * HOUR - 300 - 12 * HOUR - training.decide_every_seconds
     decide = greedy(training)
     assert decide(make_state(seconds=last, available=False)) == "wait"
@@ -69,14 +69,14 @@ def test_greedy_goes_over_at_the_last_safe_moment() -> None:
     assert decide(make_state(seconds=HOUR, running="on demand")) == "on demand"
 
 
-def test_work_that_is_not_saved_brings_the_last_moment_forward() -> None:
+def test_unsaved_work_reduces_the_slack() -> None:
     training = make_training()
     saved, unsaved = make_state(seconds=HOUR), make_state(seconds=HOUR, unsaved_seconds=600.0)
     assert slack(training, saved) - slack(training, unsaved) == 600
     assert is_safe(training, saved)
 
 
-def test_a_reserve_goes_over_earlier() -> None:
+def test_reserve_changes_earlier() -> None:
     training = make_training()
     half_way = make_state(seconds=0.6 * training.slack_seconds, available=False)
     assert greedy(training)(half_way) == "wait"
@@ -91,12 +91,12 @@ def test_uniform_progress_is_on_demand_while_behind_the_line() -> None:
     assert decide(make_state(**behind | {"available": True})) == "spot"
     ahead = behind | {"left_seconds": 10.45 * HOUR}
     assert decide(make_state(**ahead)) == "wait"
-    # once on demand, until it is two starts ahead
+    # Once on demand, it stays there until it is two starts ahead.
     assert decide(make_state(**ahead, running="on demand")) == "on demand"
     assert decide(make_state(**behind | {"left_seconds": 10.3 * HOUR}, running="on demand")) == "wait"
 
 
-def test_spot_is_not_asked_for_where_there_is_none() -> None:
+def test_unavailable_spot_is_not_requested() -> None:
     decide = guarded(make_training(), lambda _: "spot")
     assert decide(make_state(available=False)) == "wait"
     assert decide(make_state(available=True)) == "spot"
@@ -104,7 +104,7 @@ def test_spot_is_not_asked_for_where_there_is_none() -> None:
 
 
 @pytest.mark.parametrize(("left", "expected"), [(0.95 * HOUR, "spot"), (1.1 * HOUR, "on demand")])
-def test_where_on_demand_is_too_late_a_machine_that_may_make_it_is_kept(left: float, expected: Action) -> None:
+def test_running_spot_machine_is_kept_if_on_demand_would_be_too_late(left: float, expected: Action) -> None:
     training = make_training(start_seconds=600.0)
     state = make_state(seconds=15 * HOUR, left_seconds=left, running="spot")
     assert greedy(training)(state) == expected

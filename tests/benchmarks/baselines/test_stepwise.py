@@ -1,4 +1,4 @@
-"""The end-to-end regression finds the law that made the rows, leaves noise out and survives thin data."""
+"""The end-to-end regression recovers the law of the rows, leaves noise out and works with few rows."""
 
 import msgspec
 import numpy as np
@@ -13,8 +13,8 @@ from trainfare.model.profile import Operation
 
 
 def make_row(**changed: object) -> MeasuredIteration:
-    told: dict[str, object] = {
-        "source": "made up",
+    fields: dict[str, object] = {
+        "source": "synthetic",
         "program": "net",
         "family": "nets",
         "gpu": "A",
@@ -22,7 +22,7 @@ def make_row(**changed: object) -> MeasuredIteration:
         "batch_size": 32,
         "seconds": 1.0,
     }
-    return MeasuredIteration(**{**told, **changed})  # type: ignore[arg-type] # fields by name
+    return MeasuredIteration(**{**fields, **changed})  # type: ignore[arg-type] # fields by name
 
 
 def made(rows: int, seed: int = 0) -> tuple[dict[str, list[float]], np.ndarray]:
@@ -35,7 +35,7 @@ def made(rows: int, seed: int = 0) -> tuple[dict[str, list[float]], np.ndarray]:
     return columns, 0.05 + 12 * np.array(columns["batch"]) / np.array(columns["gflops"])
 
 
-def test_the_law_that_made_the_rows_is_found() -> None:
+def test_law_of_the_rows_is_recovered() -> None:
     columns, seconds = made(60)
     fit = fit_stepwise(columns, seconds.tolist())
     assert [term.powers for term in fit.terms] == [(("batch", 1), ("gflops", -1))]
@@ -43,7 +43,7 @@ def test_the_law_that_made_the_rows_is_found() -> None:
     assert fit.intercept == pytest.approx(0.05)
 
 
-def test_it_answers_beyond_the_rows() -> None:
+def test_fit_extrapolates() -> None:
     columns, seconds = made(60)
     fit = fit_stepwise(columns, seconds.tolist())
     far = fit.predict({"batch": [1024.0], "gflops": [15e3], "threads": [4.0]})
@@ -51,14 +51,14 @@ def test_it_answers_beyond_the_rows() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_noise_alone_brings_few_terms(seed: int) -> None:
+def test_noise_gives_few_terms(seed: int) -> None:
     columns, _ = made(200, seed)
     noise = 1 + 0.1 * np.random.default_rng(seed + 100).standard_normal(200)
     assert len(fit_stepwise(columns, noise.tolist(), enter=0.001, remove=0.01).terms) <= 1
 
 
-def test_a_term_leaves_when_better_ones_explain_it() -> None:
-    """x1 + x2 made the rows; their noisy sum enters first and is idle once both are in."""
+def test_term_leaves_when_better_ones_explain_it() -> None:
+    """The rows are x1 + x2; their noisy sum enters first and is redundant once both are in."""
     source = np.random.default_rng(3)
     first, second = source.uniform(1, 2, 300), source.uniform(1, 2, 300)
     columns = {
@@ -70,7 +70,7 @@ def test_a_term_leaves_when_better_ones_explain_it() -> None:
     assert {term.powers[0][0] for term in fit.terms} == {"first", "second"}
 
 
-def test_a_column_that_never_changes_is_dropped() -> None:
+def test_constant_column_is_dropped() -> None:
     columns, seconds = made(40)
     fit = fit_stepwise({**columns, "gpus": [1.0] * 40}, seconds.tolist())
     assert all(name != "gpus" for term in fit.terms for name, _ in term.powers)
@@ -84,7 +84,7 @@ def test_few_rows_give_a_finite_answer(rows: int, seed: int) -> None:
     assert (answers > 0).all()
 
 
-def test_the_fit_goes_to_json_and_back() -> None:
+def test_fit_survives_json() -> None:
     columns, seconds = made(30)
     fit = fit_stepwise(columns, seconds.tolist())
     assert msgspec.json.decode(msgspec.json.encode(fit), type=StepwiseFit) == fit
@@ -104,7 +104,7 @@ def test_each_program_has_its_own_regression() -> None:
     assert np.isnan(answers[2])
 
 
-def test_a_program_nobody_knew_is_answered_by_its_work() -> None:
+def test_unknown_program_is_predicted_by_its_work() -> None:
     gpus = {"A": make_gpu(name="A", fp32_tflops=5.0)}
 
     def row(n: int) -> MeasuredIteration:
@@ -114,7 +114,7 @@ def test_a_program_nobody_knew_is_answered_by_its_work() -> None:
     assert end_to_end_seconds([row(n) for n in range(1, 9)], [row(12)], gpus) == pytest.approx([12 / 5])
 
 
-def test_columns_tell_the_work_only_where_every_row_has_it() -> None:
+def test_columns_include_the_work_only_if_every_row_has_it() -> None:
     gpus = {"A": make_gpu(name="A")}
     work = Operation(kind="matmul", dtype="float32", flops=2e9, bytes=1e9, count=3)
     assert end_to_end_columns([make_row(operations=(work,))], gpus)["gflop"] == [6.0]

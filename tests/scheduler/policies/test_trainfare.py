@@ -257,7 +257,7 @@ def test_jobs_with_slack_wait_for_the_owned_machine(delays: Delays, deadline_hou
 
 
 def test_nodes_are_rented_for_jobs_that_would_be_late_on_the_owned_machine() -> None:
-    """Of six jobs that prefer it for three hours, two fit."""
+    """Six jobs prefer it for three hours, and two fit."""
     instance = with_own([job_for_own(f"j{n}", deadline_hours=3.2) for n in range(6)])
     done = simulated_outcome(instance, trainfare, nodes=6)
     assert done.late_jobs == 0

@@ -48,7 +48,7 @@ class InProcessProfiler:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._started = 0.0
         self.ends_without_block = False
-        """It was begun by a callback, which may never be told that the training failed: the next measurement or the end
+        """It was begun by a callback, which does not learn that the training failed: the next measurement or the end
         of the program ends it."""
         self._on_end: Callable[[], None] = lambda: None
 

@@ -19,6 +19,7 @@ class QueueListing:
 
 
 def list_queue(*, settings: Settings | None = None) -> QueueListing:
+    """The submissions that are in the stored queue."""
     with open_history((settings or read_settings()).store) as history:
         return QueueListing(submissions=history.submissions.all(), damaged=history.damaged)
 

@@ -19,7 +19,7 @@ MAX_TYPES = 8
 """The most machine types that are chosen if none are named: each adds slots to every decision, and people read the
 list."""
 MAX_EXCLUSIVE_TYPES = 4
-"""Of these, the most for jobs that have a node to themselves, if the others are for shared nodes."""
+"""The most of these for jobs that have a node to themselves, if the others are for shared nodes."""
 NON_SPOT: tuple[Market, ...] = ("on_demand", "own")
 
 
@@ -85,8 +85,8 @@ def _estimates(workload: Workload, max_gpus: int | None, today: date) -> list[Es
         interruptions_per_hour=lambda offer: interruptions_on(offer).per_hour.value,
     )
     offers = {id(candidate.offer): candidate.offer for candidate in found.candidates}.values()
-    wanted = [candidate for offer in offers for candidate in gpu_candidates(offer, size, _one_and_all(offer, max_gpus))]
-    return [estimate for estimate in workload.totals(wanted) if estimate.fits is not False]
+    to_estimate = [each for offer in offers for each in gpu_candidates(offer, size, _one_and_all(offer, max_gpus))]
+    return [estimate for estimate in workload.totals(to_estimate) if estimate.fits is not False]
 
 
 def _gpu_shares(estimates: Iterable[Estimate]) -> Iterator[Estimate]:

@@ -70,7 +70,7 @@ class Recommendation:
 
     def figure(self, view: View = "fare") -> "Figure":
         """Time against cost; time and cost against epochs; time and cost against batch sizes; or all of these."""
-        from trainfare.app.figures import all_of, fare_of
+        from trainfare.app.figures import draw_time_cost, stack
 
         if view not in get_args(View):
             raise NotFoundError("view", view, get_args(View), field="view")
@@ -80,27 +80,27 @@ class Recommendation:
                 field="view",
             )
         if view == "all":
-            every = [fare_of(self.plan, self.alternatives), self._epochs_figure()]
-            return all_of([*every, self._batches_figure()] if self._batch_sizes() else every)
+            every = [draw_time_cost(self.plan, self.alternatives), self._epochs_figure()]
+            return stack([*every, self._batches_figure()] if self._batch_sizes() else every)
         if view == "epochs":
             return self._epochs_figure()
-        return self._batches_figure() if view == "batches" else fare_of(self.plan, self.alternatives)
+        return self._batches_figure() if view == "batches" else draw_time_cost(self.plan, self.alternatives)
 
     def _epochs_figure(self) -> "Figure":
-        from trainfare.app.figures import epochs_of
+        from trainfare.app.figures import draw_epochs
 
         shortlist = [estimate.candidate for estimate in self.alternatives]
         once, twice = (self.workload.unrounded(shortlist, number) for number in (1, 2))
         fastest, cheapest = (winning_ranges(once, twice, Goal(kind=kind)) for kind in EXTREMES)
-        return epochs_of(self.plan, once, twice, fastest=fastest, cheapest=cheapest)
+        return draw_epochs(self.plan, once, twice, fastest=fastest, cheapest=cheapest)
 
     def _batches_figure(self) -> "Figure":
-        from trainfare.app.figures import batches_of
+        from trainfare.app.figures import draw_batches
 
         drawn = list(dict.fromkeys(e.candidate for e in (self.plan.chosen, *self.plan.front)))[:MACHINES_DRAWN]
         sizes = self._batch_sizes()
         workload = self.workload.with_epochs_at(sizes)
-        return batches_of(
+        return draw_batches(
             self.plan, workload.totals(replace(c, batch_size=size) for c in drawn for size in sizes if size >= c.nodes)
         )
 

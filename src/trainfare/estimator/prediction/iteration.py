@@ -45,7 +45,8 @@ class StepTimePrediction:
 def combine_errors(value: float, one: Interval, other: Interval) -> Interval:
     """`value` with the relative errors of two independent intervals.
 
-        low = value · exp(−√(d₁² + d₂²)),   dᵢ = log(valueᵢ/lowᵢ);   high alike with log(highᵢ/valueᵢ)
+        low  = value · exp(−√(d₁² + d₂²)),   dᵢ = log(valueᵢ/lowᵢ)
+        high = value · exp(+√(u₁² + u₂²)),   uᵢ = log(highᵢ/valueᵢ)
 
     Independent factors of error multiply, so their logarithms add up as squares.
     """

@@ -1,25 +1,25 @@
-"""Chapter 4 and table 5.2: runs to the end on every machine, and the method of two epochs."""
+"""Chapter 4 and table 5.2: complete runs on every machine, and the method of two epochs."""
 
 from functools import cache
 
 from trainfare.estimator.cost.relative import relative_saving, speedup
 from trainfare.estimator.epochs.two_epochs import EpochTimes, cost_usd, training_seconds
 from trainfare.model.interval import Interval
-from trainfare.papers.judge import Misprint, Misprints, judged, judged_words, not_recomputable
+from trainfare.papers.judge import Misprint, Misprints, judge_number, judge_text, not_recomputable
 from trainfare.papers.malta.page import (
     BATCH_SIZES,
     CIFAR_SAMPLES,
     MACHINES,
     MNIST_SAMPLES,
     SEISMIC_SAMPLES,
+    cell_name,
     error_pct,
     seconds,
     table,
     usd_per_hour,
-    where,
 )
-from trainfare.papers.printed import Printed
-from trainfare.papers.published import Cell, PublishedTable
+from trainfare.papers.printed import PrintedNumber
+from trainfare.papers.published import PublishedCell, PublishedTable
 from trainfare.papers.row import Row
 from trainfare.units import SECONDS_PER_HOUR
 
@@ -28,15 +28,15 @@ RUNS = {"malta-4.1": 5, "malta-4.2": 3}
 
 SAMPLES = {"seismic": SEISMIC_SAMPLES, "CIFAR-10": CIFAR_SAMPLES, "MNIST": MNIST_SAMPLES}
 
-CIFAR_TRAINED_ON = 45_000
-"""TensorFlow's CIFAR-10 example keeps 5 000 of the 50 000 for validation."""
+CIFAR_TRAINING_SAMPLES = 45_000
+"""TensorFlow's CIFAR-10 example uses 5,000 of the 50,000 samples for validation."""
 
 NOT_PRINTED = {
-    "malta-4.4": "two epochs on this machine at four batch sizes; their times are nowhere printed",
-    "malta-4.5": "MNIST's times on this machine are nowhere printed",
+    "malta-4.4": "two epochs on this machine at four batch sizes; their times are not printed",
+    "malta-4.5": "the times of MNIST on this machine are not printed",
 }
 
-ONE_DECIMAL = "Printed with a zero after one decimal"
+ONE_DECIMAL = "Rounded to one decimal and printed with a zero"
 
 
 def rows() -> tuple[Row, ...]:
@@ -44,7 +44,7 @@ def rows() -> tuple[Row, ...]:
 
 
 def run_seconds(name: str, machine: str, batch_size: int) -> Interval:
-    """Of a run to its end, as tables 4.1 and 4.2 have it."""
+    """The time of a complete run, from tables 4.1 and 4.2."""
     return seconds(table(name), f"{machine}, {batch_size}", "time (s)")
 
 
@@ -66,7 +66,7 @@ def epoch_estimate(batch_size: int) -> Interval:
 def _runtimes(name: str) -> list[Row]:
     page, found = table(name), []
     for cell in page.cells.values():
-        row = where(cell.row, cell.column)
+        row = cell_name(cell.row, cell.column)
         if cell.column in ("time (s)", "deviation (s)"):
             found.append(not_recomputable(name, row, cell.printed, f"measured, {RUNS[name]} runs"))
             continue
@@ -75,57 +75,70 @@ def _runtimes(name: str) -> list[Row]:
                 min((run_seconds(name, machine, size) for size in BATCH_SIZES), key=lambda time: time.value)
                 for machine in ("p3.2xlarge", "p3.8xlarge")
             ]
-            ours, how = Printed.of(speedup(*best)), "the best time of p3.2xlarge / that of p3.8xlarge"
+            ours, method = (
+                PrintedNumber.from_interval(speedup(*best)),
+                "best time of p3.2xlarge / best time of p3.8xlarge",
+            )
         else:
             machine, size = cell.row.split(", ")
             if cell.column == "speed-up":
                 baseline = run_seconds(name, "p2.xlarge", 512)
-                mine = run_seconds(name, machine, int(size))
-                ours = Printed.exactly(1.0) if mine == baseline else Printed.of(speedup(baseline, mine))
-                how = "time of p2.xlarge at 512 / time"
+                own = run_seconds(name, machine, int(size))
+                ours = (
+                    PrintedNumber.exactly(1.0)
+                    if own == baseline
+                    else PrintedNumber.from_interval(speedup(baseline, own))
+                )
+                method = "time of p2.xlarge at 512 / time"
             else:
-                ours, how = Printed.of(run_usd(name, machine, int(size))), "price × time"
-        found.append(judged(name, row, cell.printed, ours, how=how, misprints=misprints()))
+                ours, method = PrintedNumber.from_interval(run_usd(name, machine, int(size))), "price × time"
+        found.append(judge_number(name, row, cell.printed, ours, method=method, misprints=misprints()))
     return found
 
 
 def _epochs() -> list[Row]:
-    """Tables 4.3 and 5.1: the epochs from the iterations that stand beside them."""
+    """Tables 4.3 and 5.1: the epochs follow from the iterations next to them."""
     found = []
     for name in ("malta-4.3", "malta-5.1"):
         page = table(name)
         for cell in page.cells.values():
-            row = where(cell.row, cell.column)
+            row = cell_name(cell.row, cell.column)
             if cell.row == "text":
-                found.append(_iterations_of_what(cell))
+                found.append(_caption_row(cell))
                 continue
             data, size = cell.row.split(", ")
             each = iterations_per_epoch(data, int(size))
             if data == "MNIST":
                 if cell.column == "epochs":
-                    found.append(not_recomputable(name, row, cell.printed, "measured: when the accuracy is stable"))
+                    found.append(
+                        not_recomputable(
+                            name, row, cell.printed, "measured: the epoch from which the accuracy is stable"
+                        )
+                    )
                     continue
-                ours, how = Printed.exactly(each), f"⌈{SAMPLES[data]} / {size}⌉"
+                ours, method = PrintedNumber.exactly(each), f"⌈{SAMPLES[data]:,} / {size}⌉"
             elif cell.column == "iterations":
                 found.append(not_recomputable(name, row, cell.printed, "measured; the epochs follow from it"))
                 continue
             else:
                 iterations = page.number(cell.row, "iterations").value
-                ours = Printed.exactly(iterations / each)
-                how = f"{iterations:.0f} iterations / ⌈{SAMPLES[data]} / {size}⌉"
-            found.append(judged(name, row, cell.printed, ours, how=how, misprints=misprints()))
+                ours = PrintedNumber.exactly(iterations / each)
+                method = f"{iterations:,.0f} iterations / ⌈{SAMPLES[data]:,} / {size}⌉"
+            found.append(judge_number(name, row, cell.printed, ours, method=method, misprints=misprints()))
     return found
 
 
-def _iterations_of_what(cell: Cell) -> Row:
-    """The caption of table 5.1, held against the line of seismic at 256."""
+def _caption_row(cell: PublishedCell) -> Row:
+    """The caption of table 5.1, compared with its line of seismic at 256."""
     line, page = "seismic, 256", table(cell.table)
     iterations, epochs = (round(page.number(line, column).value) for column in ("iterations", "epochs"))
     each = iterations_per_epoch("seismic", 256)
     ours = {each: "each epoch", each * epochs: "all epochs"}.get(iterations, "neither")
-    how = f"at 256 an epoch has {each} iterations, {epochs} epochs have {each * epochs}, and {iterations} are printed"
-    row = where(cell.row, cell.column)
-    return judged_words(cell.table, row, cell.printed, ours, how=how, misprints=misprints())
+    method = (
+        f"at 256 an epoch has {each} iterations, {epochs} epochs have {each * epochs:,}, and {iterations:,} are printed"
+    )
+    row = cell_name(cell.row, cell.column)
+    return judge_text(cell.table, row, cell.printed, ours, method=method, misprints=misprints())
 
 
 def iterations_per_epoch(data: str, batch_size: int) -> int:
@@ -133,77 +146,74 @@ def iterations_per_epoch(data: str, batch_size: int) -> int:
 
 
 def _method_costs() -> list[Row]:
-    """Tables 4.4, 4.5: what it costs to run everything, and what the method costs."""
+    """Tables 4.4 and 4.5: the cost of running everything, and the cost of the method."""
     return [_method_cost(name, cell) for name in ("malta-4.4", "malta-4.5") for cell in table(name).cells.values()]
 
 
-def _method_cost(name: str, cell: Cell) -> Row:
-    page, row = table(name), where(cell.row, cell.column)
+def _method_cost(name: str, cell: PublishedCell) -> Row:
+    page, row = table(name), cell_name(cell.row, cell.column)
     if cell.row == "text":
         ours = saved_pct(page, "with ($)", of="without ($)")
-        how = "1 − total with / total without"
+        method = "1 − total with / total without"
     elif cell.row == "Total":
-        ours, how = total(page, cell.column), "sum of the machines"
+        ours, method = total(page, cell.column), "sum of the machines"
     elif cell.row == "p2.xlarge" and cell.column == "with ($)":
-        ours, how = page.number(cell.row, "without ($)"), "the cheapest machine runs to the end either way"
+        ours, method = page.number(cell.row, "without ($)"), "the cheapest machine runs to the end in both cases"
     elif name == "malta-4.4" and cell.column == "without ($)":
-        ours = Printed.of(exhaustive_usd(cell.row))
-        how = f"price × {RUNS['malta-4.1']} runs × the times of table 4.1 at four batch sizes"
+        ours = PrintedNumber.from_interval(exhaustive_usd(cell.row))
+        method = f"price × {RUNS['malta-4.1']} runs × the times of table 4.1 at four batch sizes"
     else:
         return not_recomputable(name, row, cell.printed, NOT_PRINTED[name])
-    return judged(name, row, cell.printed, ours, how=how, misprints=misprints())
+    return judge_number(name, row, cell.printed, ours, method=method, misprints=misprints())
 
 
 def exhaustive_usd(machine: str) -> Interval:
-    """Seismic on one machine, every batch size to its end, as often as it was run."""
+    """The cost of all runs of seismic on one machine, at every batch size."""
     times = [run_seconds("malta-4.1", machine, size) for size in BATCH_SIZES]
     return cost_usd(times, usd_per_hour=usd_per_hour()[machine], runs=RUNS["malta-4.1"])
 
 
-def total(page: PublishedTable, column: str) -> Printed:
-    summed = Printed.exactly(0.0)
+def total(page: PublishedTable, column: str) -> PrintedNumber:
+    summed = PrintedNumber.exactly(0.0)
     for machine in MACHINES:
         summed = summed + page.number(machine, column)
     return summed
 
 
-def saved_pct(page: PublishedTable, column: str, *, of: str) -> Printed:
-    """From the totals as they are printed; the range comes from their ends."""
-    mine, all_of_it = page.number("Total", column), page.number("Total", of)
-    ends = [
-        100 * relative_saving(a, b)
-        for a, b in ((mine.high, all_of_it.low), (mine.low, all_of_it.high))
-    ]
-    return Printed(100 * relative_saving(mine.interval.value, all_of_it.interval.value), min(ends), max(ends))
+def saved_pct(page: PublishedTable, column: str, *, of: str) -> PrintedNumber:
+    """The saving in percent, from the printed totals."""
+    own, reference = page.number("Total", column), page.number("Total", of)
+    ends = [100 * relative_saving(a, b) for a, b in ((own.high, reference.low), (own.low, reference.high))]
+    return PrintedNumber(100 * relative_saving(own.interval.value, reference.interval.value), min(ends), max(ends))
 
 
 def _estimates() -> list[Row]:
-    """Table 5.2: equation 5.1 against the real time; errors are relative to the estimate."""
+    """Table 5.2: equation 5.1 and the real time; errors are relative to the estimate."""
     name, found = "malta-5.2", []
     page = table(name)
     for cell in page.cells.values():
-        row = where(cell.row, cell.column)
+        row = cell_name(cell.row, cell.column)
         if cell.column == "estimate (s)":
-            ours, how = Printed.of(epoch_estimate(int(cell.row))), "equation 5.1"
+            ours, method = PrintedNumber.from_interval(epoch_estimate(int(cell.row))), "equation 5.1"
         elif cell.column == "error (%)":
             estimate, real = page.number(cell.row, "estimate (s)"), page.number(cell.row, "real (s)")
-            ours, how = error_pct(estimate, real, of=estimate), "|real − estimate| / estimate"
+            ours, method = error_pct(estimate, real, of=estimate), "|real − estimate| / estimate"
         else:
             found.append(not_recomputable(name, row, cell.printed, "measured"))
             continue
-        found.append(judged(name, row, cell.printed, ours, how=how, misprints=misprints()))
+        found.append(judge_number(name, row, cell.printed, ours, method=method, misprints=misprints()))
     return found
 
 
-def _rounded_hours_usd(machine: str, batch_size: int) -> tuple[float, Printed]:
-    """Hours rounded to two decimals, and what they cost: so table 4.2 was computed."""
+def _rounded_hours_usd(machine: str, batch_size: int) -> tuple[float, PrintedNumber]:
+    """The hours rounded to two decimals, and their cost: table 4.2 was computed in this way."""
     hours = round(run_seconds("malta-4.2", machine, batch_size).value / SECONDS_PER_HOUR, 2)
     usd = cost_usd([Interval.exactly(hours * SECONDS_PER_HOUR)], usd_per_hour=usd_per_hour()[machine])
-    return hours, Printed.of(usd)
+    return hours, PrintedNumber.from_interval(usd)
 
 
-def _one_decimal(value: float) -> Printed:
-    return Printed.exactly(round(value, 1))
+def _one_decimal(value: float) -> PrintedNumber:
+    return PrintedNumber.exactly(round(value, 1))
 
 
 ROUNDED_HOURS = (
@@ -213,65 +223,68 @@ ROUNDED_HOURS = (
     *(("p3.8xlarge", size) for size in (256, 512, 1024, 2048)),
     *(("p3.16xlarge", size) for size in (256, 1024, 2048)),
 )
-"""Costs of table 4.2 that show it; at the other times rounding changes nothing."""
+"""Costs of table 4.2 that show the rounded hours; for the other times rounding changes nothing."""
 
 ROUNDED_TWICE = (("p2.8xlarge", 1024), ("p3.16xlarge", 512))
 
-INSTEAD_OF_14 = (("512", "880 = 11 × 80", 11), ("1024", "480 = 12 × 40", 12))
+OTHER_EPOCHS = (("512", "880 = 11 × 80", 11), ("1024", "480 = 12 × 40", 12))
 
 
 @cache
 def misprints() -> Misprints:
-    """Reasons, each with the calculation that gives the printed number where there is one."""
+    """The known misprints, each with the calculation that gives the printed number if there is one."""
     known: dict[tuple[str, str], Misprint] = {}
-    known["malta-4.1", where("p2.16xlarge, 1024", "cost ($)")] = Misprint(
-        why=f"{ONE_DECIMAL}: 0.45 is 0.5", instead=_one_decimal(run_usd("malta-4.1", "p2.16xlarge", 1024).value)
+    known["malta-4.1", cell_name("p2.16xlarge, 1024", "cost ($)")] = Misprint(
+        why=f"{ONE_DECIMAL}: 0.45 became 0.50", recomputed=_one_decimal(run_usd("malta-4.1", "p2.16xlarge", 1024).value)
     )
-    known["malta-4.1", where("p3.2xlarge, 256", "cost ($)")] = Misprint(
-        why="Table 4.4 needs the 0.05: with 0.04 the 0.84 of this machine would be 0.79"
+    known["malta-4.1", cell_name("p3.2xlarge, 256", "cost ($)")] = Misprint(
+        why="Table 4.4 requires 0.05: with 0.04 the 0.84 of this machine would be 0.79"
     )
-    known["malta-4.1", where("p3.8xlarge, 256", "cost ($)")] = Misprint(
-        why="It is the number of the line above; table 4.4 needs the 0.20: with 0.05 the 2.66 would be 1.93"
+    known["malta-4.1", cell_name("p3.8xlarge, 256", "cost ($)")] = Misprint(
+        why="It is the number of the line above; table 4.4 requires 0.20: with 0.05 the 2.66 would be 1.93"
     )
     for machine, size in ROUNDED_HOURS:
         hours, usd = _rounded_hours_usd(machine, size)
         why = f"Computed from hours rounded to two decimals: {hours:.2f} h × price"
-        known["malta-4.2", where(f"{machine}, {size}", "cost ($)")] = Misprint(why=why, instead=usd)
+        known["malta-4.2", cell_name(f"{machine}, {size}", "cost ($)")] = Misprint(why=why, recomputed=usd)
     for machine, size in ROUNDED_TWICE:
         hours, usd = _rounded_hours_usd(machine, size)
         why = f"Computed from hours rounded to two decimals, {hours:.2f} h × price = {usd.value:.2f}. {ONE_DECIMAL}"
-        known["malta-4.2", where(f"{machine}, {size}", "cost ($)")] = Misprint(why=why, instead=_one_decimal(usd.value))
-    known["malta-4.2", where("text", "p3.8xlarge faster than p3.2xlarge")] = Misprint(
-        why="It is the ratio of the rounded speed-ups, 5.11 / 3.5", instead=Printed.exactly(5.11 / 3.5)
+        known["malta-4.2", cell_name(f"{machine}, {size}", "cost ($)")] = Misprint(
+            why=why, recomputed=_one_decimal(usd.value)
+        )
+    known["malta-4.2", cell_name("text", "p3.8xlarge faster than p3.2xlarge")] = Misprint(
+        why="It is the ratio of the rounded speed-ups, 5.11 / 3.5", recomputed=PrintedNumber.exactly(5.11 / 3.5)
     )
     for name in ("malta-4.3", "malta-5.1"):
-        for batch_size, product, epochs in INSTEAD_OF_14:
+        for batch_size, product, epochs in OTHER_EPOCHS:
             why = (
-                f"{product}: the iterations are those of {epochs} epochs, which table 5.2 uses; 14 are those of later "
-                "runs, which tables 5.3 to 5.5 use"
+                f"{product}: the iterations are those of {epochs} epochs, which table 5.2 uses; 14 epochs are those of "
+                "later runs, which tables 5.3 to 5.5 use"
             )
-            known[name, where(f"seismic, {batch_size}", "epochs")] = Misprint(why=why)
+            known[name, cell_name(f"seismic, {batch_size}", "epochs")] = Misprint(why=why)
     for size in BATCH_SIZES:
         iterations = table("malta-4.3").number(f"CIFAR-10, {size}", "iterations").value
-        upside_down = CIFAR_TRAINED_ON / iterations
-        why = f"Divided the wrong way round: {CIFAR_TRAINED_ON} samples / {iterations:g} iterations = {upside_down:.2f}"
+        inverse_ratio = CIFAR_TRAINING_SAMPLES / iterations
+        quotient = f"{CIFAR_TRAINING_SAMPLES:,} samples / {iterations:,g} iterations"
+        why = f"Divided the wrong way round: {quotient} = {inverse_ratio:.2f}"
         agrees = size != 256  # 2.65 was rounded up
-        known["malta-4.3", where(f"CIFAR-10, {size}", "epochs")] = Misprint(
-            why=why, instead=Printed.exactly(upside_down) if agrees else None
+        known["malta-4.3", cell_name(f"CIFAR-10, {size}", "epochs")] = Misprint(
+            why=why, recomputed=PrintedNumber.exactly(inverse_ratio) if agrees else None
         )
-    known["malta-5.1", where("text", "the iterations of seismic are of")] = Misprint(
+    known["malta-5.1", cell_name("text", "the iterations of seismic are of")] = Misprint(
         why="The caption is right for MNIST only"
     )
-    known["malta-5.1", where("MNIST, 256", "iterations")] = Misprint(
-        why="Rounded down to whole iterations, where 24.4 at 2048 is rounded up to 25",
-        instead=Printed.exactly(MNIST_SAMPLES // 256),
+    known["malta-5.1", cell_name("MNIST, 256", "iterations")] = Misprint(
+        why="Rounded down to integer iterations, while 24.4 at 2048 is rounded up to 25",
+        recomputed=PrintedNumber.exactly(MNIST_SAMPLES // 256),
     )
     for machine in ("p2.8xlarge", "p3.16xlarge"):
-        known["malta-4.4", where(machine, "without ($)")] = Misprint(
-            why=ONE_DECIMAL, instead=_one_decimal(exhaustive_usd(machine).value)
+        known["malta-4.4", cell_name(machine, "without ($)")] = Misprint(
+            why=ONE_DECIMAL, recomputed=_one_decimal(exhaustive_usd(machine).value)
         )
-    known["malta-4.4", where("text", "saved (%)")] = Misprint(
-        why="86.4 % is what method 2 saves of MNIST in table 5.14",
-        instead=saved_pct(table("malta-5.14"), "method 2 ($)", of="no method ($)"),
+    known["malta-4.4", cell_name("text", "saved (%)")] = Misprint(
+        why="86.4% is the saving of method 2 for MNIST in table 5.14",
+        recomputed=saved_pct(table("malta-5.14"), "method 2 ($)", of="no method ($)"),
     )
     return known

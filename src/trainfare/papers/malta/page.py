@@ -1,7 +1,7 @@
-"""The page as the chapters read it: machines and their prices, batch sizes, samples, and the columns of a table."""
+"""Facts that all chapters share: machines and their prices, batch sizes, numbers of samples; and access to tables."""
 
 from trainfare.model.interval import Interval
-from trainfare.papers.printed import Printed
+from trainfare.papers.printed import PrintedNumber
 from trainfare.papers.published import PublishedTable, tables
 
 MACHINES = ("p2.xlarge", "p2.8xlarge", "p2.16xlarge", "p3.2xlarge", "p3.8xlarge", "p3.16xlarge")
@@ -16,11 +16,12 @@ MNIST_SAMPLES = 50_000
 
 
 def table(name: str) -> PublishedTable:
+    """A table of the dissertation."""
     return tables("malta")[name]
 
 
-def where(row: str, column: str) -> str:
-    """`p2.xlarge, 256: cost ($)`: how a reader points to a number."""
+def cell_name(row: str, column: str) -> str:
+    """The name of a number in a table: `p2.xlarge, 256: cost ($)`."""
     return f"{row}: {column}"
 
 
@@ -29,11 +30,11 @@ def seconds(source: PublishedTable, row: str, column: str) -> Interval:
 
 
 def usd_per_hour() -> dict[str, float]:
-    """A price list's prices are exact: table 3.1."""
+    """The hourly prices of table 3.1; listed prices are exact."""
     offers = table("malta-3.1")
     return {machine: offers.number(machine, "$/h").value for machine in MACHINES}
 
 
-def error_pct(estimate: Printed, real: Printed, *, of: Printed) -> Printed:
-    """How far the estimate is off, as a share of either."""
+def error_pct(estimate: PrintedNumber, real: PrintedNumber, *, of: PrintedNumber) -> PrintedNumber:
+    """The error of the estimate in percent of the estimate or of the real time."""
     return abs(real - estimate) / of * 100

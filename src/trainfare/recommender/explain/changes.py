@@ -96,14 +96,14 @@ def _budget(context: ChoiceContext) -> Iterator[Reason]:
         found = looser_budget(*asked)
         if found is not None and _is_worthwhile(context, found.estimate):
             budget = sufficient_budget(found.minimum)
-            yield reason("changes", "looser_budget", {"budget": budget}, **_totals(context, found.estimate))
+            yield reason("changes", "looser_budget", {"budget": float(budget)}, **_totals(context, found.estimate))
     if context.goal.kind != "cheapest":
         found = tighter_budget(*asked)
         if found is not None and found.below is not None:
             budget = sufficient_budget(found.minimum)
             if float(budget) < MAX_TIGHTER_LIMIT * found.below:
                 totals = _totals(context, found.estimate)
-                yield reason("changes", "tighter_budget", {"budget": budget}, below=found.below, **totals)
+                yield reason("changes", "tighter_budget", {"budget": float(budget)}, below=found.below, **totals)
 
 
 def _is_worthwhile(context: ChoiceContext, estimate: Estimate) -> bool:

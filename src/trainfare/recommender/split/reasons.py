@@ -142,7 +142,9 @@ def _delta_reason(plan: SplitPlan) -> Iterator[Reason]:
     """Sanghvi's Δ of one epoch on each machine."""
     deltas = {candidate_name(s.estimate.candidate): s.delta for s in plan.segments if s.delta is not None}
     if deltas:
-        machines = tuple({"machine": name, "delta": delta} for name, delta in deltas.items())
+        machines: tuple[dict[str, Scalar], ...] = tuple(
+            {"machine": name, "delta": delta} for name, delta in deltas.items()
+        )
         yield Reason(topic="why", code="split_deltas", values={"machines": machines})
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Numbers = NDArray[np.float64]
-    Places = NDArray[np.int64]
+    Indices = NDArray[np.int64]
 
 DONE_TOLERANCE = 1e-9
 """A job that lacks less than this fraction at its deadline is done: rounding must not make a bound larger."""
@@ -42,7 +42,7 @@ class PricedJob:
     start: "Numbers"
     """The start of each piece, in order; the last piece never ends."""
     end: "Numbers"
-    interval: "Places"
+    interval: "Indices"
     """The interval that contains each piece."""
     deadline: float
     late_usd_per_second: float

@@ -1,7 +1,7 @@
 """Nodes while they are filled with jobs: the open nodes, their free GPUs and the quotas, as plain numbers for speed.
 
 A job is its row in `State.jobs`, a type its index in `Fleet.types`, a slot its index in `Fleet.slots`. Types with the
-same GPU and the same rate of reclaims form a family: a job with g GPUs is equally fast on any of them. Open nodes stand
+same GPU and the same rate of reclaims form a family: a job with g GPUs is equally fast on any of them. Open nodes are
 in heaps by type and by free GPUs, so the tightest fit is found without looking at every node.
 
 Nodes are filled first (`place`, `open_own_node`), then shrunk, then idle GPUs are given away; after that nothing is
@@ -71,7 +71,7 @@ def fleet_index(fleet: Fleet) -> FleetIndex:
 
 
 class PackingContext:
-    """What is constant while nodes are filled: the fleet, the remaining seconds of every job, the users' quotas."""
+    """The constants while nodes are filled: the fleet, the remaining seconds of every job, the users' quotas."""
 
     def __init__(self, state: State, remaining: "NDArray[np.float64]") -> None:
         self.fleet = fleet_index(state.fleet)

@@ -30,7 +30,7 @@ ALL_COLUMNS_JOBS = 400
 """Up to this many jobs, the LP has all columns."""
 COLUMNS_PER_JOB = 4
 ROUNDS = 4
-"""How often columns are added before the bound is accepted as it is."""
+"""The most rounds in which columns are added before the bound is accepted."""
 PRICING_SAMPLE_JOBS = 400
 """The size of the sample of jobs whose LP prices the slots before columns are left out."""
 INTEGER_TOLERANCE = 1e-6

@@ -25,7 +25,7 @@ class SimulationOptions:
     checkpoint_every_seconds: float | None = None
     """These four apply to the mode `real` only; None is its default."""
     tick_seconds: float | None = None
-    """The policy is asked again after this long without an event; None: at events only."""
+    """The policy also decides after this long without an event; None: at events only."""
     seed: int = 0
     """The seed of reclaims of spot nodes, and of the error."""
     error: float | None = None

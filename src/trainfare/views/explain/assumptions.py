@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from trainfare.model.reason import Reason
 from trainfare.units import format_count, format_duration, format_number, plural
 from trainfare.views.sentences import Sentence, SpellArguments, from_values
-from trainfare.views.values import Values, flag, integer, number, optional_number, text, texts
+from trainfare.views.values import Values, flag, integer, listed, number, optional_number, text, texts
 
 
 def _iterations_planned(values: Values) -> str:
@@ -34,7 +34,8 @@ def _epochs_expected(reason: Reason, spell: SpellArguments) -> str:
     low, high = optional_number(values, "low"), optional_number(values, "high")
     interval = ""
     if low is not None and high is not None:
-        interval = f"; time and cost include the 90% interval of {low:.0f} – {high:.0f} epochs"
+        limits = f"{format_count(round(low))} – {format_count(round(high))}"
+        interval = f"; time and cost include the 90% interval of {limits} epochs"
     expected = _expected(integer(values, "epochs"))
     return f"{expected}: {text(values, 'why')}{interval}; to set another number, pass {spell(reason.arguments)}"
 
@@ -48,33 +49,26 @@ def _expected(epochs: int, otherwise: int | None = None) -> str:
 def _epochs_at_batch_size(reason: Reason, spell: SpellArguments) -> str:
     values = reason.values
     size, profiled = integer(values, "batch_size"), optional_number(values, "profiled_batch_size")
-    low, high = integer(values, "low"), integer(values, "high")
+    limits = f"{format_count(integer(values, 'low'))} – {format_count(integer(values, 'high'))}"
     instead = "" if profiled is None else f" instead of {profiled:.0f}"
     accuracy = "; larger batches can lose accuracy" if flag(values, "larger") else ""
     keep = f"; to keep the profiled batch size, pass {spell(reason.arguments)}" if reason.arguments else ""
     expected = _expected(integer(values, "epochs"), integer(values, "otherwise"))
     return (
-        f"at batch size {size}{instead}, {expected} (90%: {low} – {high}) with a learning rate adapted to it"
-        f"{accuracy}{keep}"
+        f"at batch size {size}{instead}, {expected} (90%: {limits}) with a learning rate adapted to it{accuracy}{keep}"
     )
 
 
 def _same_epochs_at_batch_sizes(values: Values) -> str:
     return (
-        f"batch size {integer(values, 'batch_size')} is the best of {_listed(texts(values, 'batch_sizes'))}; the same "
+        f"batch size {integer(values, 'batch_size')} is the best of {listed(texts(values, 'batch_sizes'))}; the same "
         "number of epochs is assumed for each, though large batches often need more"
     )
 
 
 def _epochs_by_batch_size(values: Values) -> str:
-    sizes, epochs = _listed(texts(values, "batch_sizes")), _listed(texts(values, "epochs"))
+    sizes, epochs = listed(texts(values, "batch_sizes")), listed(texts(values, "epochs"))
     return f"batch size {integer(values, 'batch_size')} is the best of {sizes}, for which {epochs} epochs are expected"
-
-
-def _listed(words: tuple[str, ...]) -> str:
-    """`64, 128 and 256`."""
-    *before, last = words
-    return f"{', '.join(before)} and {last}" if before else last
 
 
 def _validation_not_measured(_values: Values) -> str:

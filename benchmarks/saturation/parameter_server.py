@@ -1,10 +1,10 @@
-"""A parameter server and its workers over plain TCP, each on a host of its own; and what they get done.
+"""A parameter server and its workers over plain TCP, each on its own host.
 
-    worker   gets the weights, computes a gradient, sends it, and so on
-    server   in step: gets the gradients of all, takes their mean, changes the weights, sends them to all
-             apart:   does so with each gradient as it comes, and answers that worker alone
+    worker   receives the weights, computes a gradient, sends it, and repeats
+    server   synchronous:   receives the gradients of all workers, averages them, updates the weights, sends them to all
+             asynchronous:  does so with each gradient as it arrives, and answers that worker alone
 
-Each transfer is the 2 MB of the network in float32; the server's cable is narrow, those of the workers are not.
+Each transfer is the 2 MB of the network in float32; the server's cable is limited, those of the workers are not.
 """
 
 import socket
@@ -21,32 +21,32 @@ import numpy as np
 
 from benchmarks.saturation.hosts import Host
 from benchmarks.saturation.learner import BATCH, LEARNING_RATE, Learner
-from benchmarks.saturation.processes import OnHost
+from benchmarks.saturation.processes import HostProcess
 
 PORT = 5077
 ON, OFF = b"\1", b"\0"
-LEAST_STEPS, MOST_STEPS = 3, 40
-BULK = 3
-"""How many times the weights are sent to see how fast the link is."""
+MIN_STEPS, MAX_STEPS = 3, 40
+BULK_TRANSFERS = 3
+"""Transfers of the weights that measure the bandwidth of the link."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class TrainingOrder:
     workers: int
-    in_step: bool
+    synchronous: bool
     seconds: float
-    """About so long; a few steps at least."""
+    """Approximate length, with a minimum of a few steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """What one order came to."""
+class TrainingResult:
+    """The result of one order."""
 
     workers: int
     step_seconds: tuple[float, ...]
-    """In step: each; apart: of one worker on average, in each quarter of the time."""
+    """Synchronous: each step; asynchronous: the mean step of one worker in each quarter of the time."""
     received_share: float
-    """Of the cap, while it lasted."""
+    """Received bytes per second over the limit of the cable."""
     loss_before: float
     loss_after: float
 
@@ -56,14 +56,14 @@ class Seen:
 
     @property
     def spread(self) -> float:
-        """Half of what the middle half of the steps differ, over the median."""
+        """Half of the interquartile range over the median."""
         low, high = np.quantile(self.step_seconds, [0.25, 0.75])
         return float(high - low) / 2 / median(self.step_seconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """Nothing but sending: what a profile of one server and one worker would see of the cable."""
+    """The bandwidth of the cable without computing, as in a profile of one server and one worker."""
 
     bytes: int
     up_bytes_per_second: float
@@ -71,56 +71,56 @@ class Link:
 
     @property
     def bytes_per_second(self) -> float:
-        """Of there and back."""
+        """The mean of both directions."""
         return 2 / (1 / self.up_bytes_per_second + 1 / self.down_bytes_per_second)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
-    server: OnHost
-    workers: tuple[OnHost, ...]
+class RunningCluster:
+    server: HostProcess
+    workers: tuple[HostProcess, ...]
     cable: Host
 
     def link(self) -> Link:
-        self.workers[0].tell("bulk")
-        self.server.tell("bulk")
-        found: Link = self.server.answer()
+        self.workers[0].send("bulk")
+        self.server.send("bulk")
+        found: Link = self.server.receive()
         return found
 
-    def train(self, order: Order, mbps: float) -> Seen:
+    def train(self, order: TrainingOrder, mbps: float) -> TrainingResult:
         for worker in self.workers[: order.workers]:
-            worker.tell("train")
-        self.server.tell((order, mbps * 125_000))
-        found: Seen = self.server.answer()
+            worker.send("train")
+        self.server.send((order, mbps * 125_000))
+        found: TrainingResult = self.server.receive()
         return found
 
 
 @contextmanager
-def cluster(hosts: tuple[Host, ...], compute_seconds: float) -> Iterator[Cluster]:
-    """The first host has the server."""
+def cluster(hosts: tuple[Host, ...], compute_seconds: float) -> Iterator[RunningCluster]:
+    """A running cluster with the server on the first host."""
     with ExitStack() as stack:
-        server = stack.enter_context(OnHost(hosts[0], serve, hosts[0].address, len(hosts) - 1))
-        server.answer()
+        server = stack.enter_context(HostProcess(hosts[0], serve, hosts[0].address, len(hosts) - 1))
+        server.receive()
         workers = [
-            stack.enter_context(OnHost(host, work, hosts[0].address, number, compute_seconds))
+            stack.enter_context(HostProcess(host, work, hosts[0].address, number, compute_seconds))
             for number, host in enumerate(hosts[1:])
         ]
-        server.answer()
-        yield Cluster(server=server, workers=tuple(workers), cable=hosts[0])
+        server.receive()
+        yield RunningCluster(server=server, workers=tuple(workers), cable=hosts[0])
 
 
 def work(orders: Connection, server: str, number: int, compute_seconds: float) -> None:
     learner = Learner(seed=number + 1, compute_seconds=compute_seconds)
     weights = learner.weights()
-    learner.gradient(weights)  # the first loads what later ones have
+    learner.gradient(weights)  # the first call loads libraries
     with socket.create_connection((server, PORT)) as line:
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         line.sendall(bytes([number]))
         while True:
             if orders.recv() == "bulk":
-                for _ in range(BULK):
+                for _ in range(BULK_TRANSFERS):
                     line.sendall(weights.data.cast("B"))
-                for _ in range(BULK):
+                for _ in range(BULK_TRANSFERS):
                     _receive(line, weights)
                 line.sendall(ON)
                 continue
@@ -130,7 +130,7 @@ def work(orders: Connection, server: str, number: int, compute_seconds: float) -
                 line.sendall(np.float32(learner.loss).tobytes())
 
 
-class _Server:
+class _ParameterServer:
     def __init__(self, lines: dict[int, socket.socket]) -> None:
         self.lines = lines
         self.weights = Learner(seed=0, compute_seconds=0.0).weights()
@@ -139,14 +139,14 @@ class _Server:
         self._lock = threading.Lock()
 
     def bulk(self) -> Link:
-        line, size = self.lines[0], BULK * self.weights.nbytes
+        line, size = self.lines[0], BULK_TRANSFERS * self.weights.nbytes
         _receive(line, self.gradients[0])  # fills the queues and opens the window
         started = time.monotonic()
-        for _ in range(BULK - 1):
+        for _ in range(BULK_TRANSFERS - 1):
             _receive(line, self.gradients[0])
         up = time.monotonic() - started
         started = time.monotonic()
-        for _ in range(BULK):
+        for _ in range(BULK_TRANSFERS):
             line.sendall(self.weights.data.cast("B"))
         _receive_flag(line)
         down = time.monotonic() - started
@@ -156,25 +156,25 @@ class _Server:
             down_bytes_per_second=size / down,
         )
 
-    def in_step(self, order: Order, pool: ThreadPoolExecutor) -> list[float]:
-        """When each step ended, the first included, which is not measured."""
+    def synchronous(self, order: TrainingOrder, pool: ThreadPoolExecutor) -> list[float]:
+        """The end times of all steps, including the first, which is not measured."""
         numbers = range(order.workers)
         ended: list[float] = []
         started = time.monotonic()
         list(pool.map(self._send, numbers))
         while True:
             list(pool.map(self._receive, numbers))
-            self._change(np.mean([self.gradients[number] for number in numbers], axis=0))
+            self._update(np.mean([self.gradients[number] for number in numbers], axis=0))
             ended.append(time.monotonic())
-            if _enough(ended, started, order.seconds):
+            if _is_enough(ended, started, order.seconds):
                 break
             list(pool.map(self._send, numbers))
         for number in numbers:
             self.lines[number].sendall(OFF)
         return ended
 
-    def apart(self, order: Order, pool: ThreadPoolExecutor) -> list[float]:
-        """When each gradient had come, until the first worker was sent home."""
+    def asynchronous(self, order: TrainingOrder, pool: ThreadPoolExecutor) -> list[float]:
+        """The arrival times of all gradients until the end of the measurement."""
         ended: list[float] = []
         until = time.monotonic() + order.seconds
         over = threading.Event()
@@ -184,10 +184,10 @@ class _Server:
                 self._send(number)
                 self._receive(number)
                 with self._lock:
-                    self._change(self.gradients[number])
+                    self._update(self.gradients[number])
                     if not over.is_set():
                         ended.append(time.monotonic())
-                    if len(ended) > (LEAST_STEPS + 1) * order.workers and ended[-1] >= until:
+                    if len(ended) > (MIN_STEPS + 1) * order.workers and ended[-1] >= until:
                         over.set()
             self.lines[number].sendall(OFF)
 
@@ -204,7 +204,7 @@ class _Server:
         _receive(self.lines[number], loss)
         self.losses.append(float(loss[0]))
 
-    def _change(self, gradient: "np.ndarray") -> None:
+    def _update(self, gradient: "np.ndarray") -> None:
         self.weights -= np.float32(LEARNING_RATE) * gradient
 
 
@@ -216,43 +216,43 @@ def serve(orders: Connection, address: str, workers: int) -> None:
             line, _ = door.accept()
             line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             lines[line.recv(1)[0]] = line
-        server = _Server(lines)
-        orders.send("all there")
+        server = _ParameterServer(lines)
+        orders.send("connected")
         while True:
-            told = orders.recv()
-            if told == "bulk":
+            order = orders.recv()
+            if order == "bulk":
                 orders.send(server.bulk())
                 continue
-            order, cap = told
-            orders.send(_train(server, order, cap, pool))
+            training, limit = order
+            orders.send(_train(server, training, limit, pool))
 
 
-def _train(server: _Server, order: Order, cap: float, pool: ThreadPoolExecutor) -> Seen:
+def _train(server: _ParameterServer, order: TrainingOrder, limit: float, pool: ThreadPoolExecutor) -> TrainingResult:
     before = len(server.losses)
-    if order.in_step:
-        ended = server.in_step(order, pool)
+    if order.synchronous:
+        ended = server.synchronous(order, pool)
         steps = tuple(float(step) for step in np.diff(ended))
-        came = order.workers * server.weights.nbytes / median(steps)
+        received = order.workers * server.weights.nbytes / median(steps)
     else:
-        ended = server.apart(order, pool)
+        ended = server.asynchronous(order, pool)
         steady = ended[order.workers :]
         gaps = [np.diff(part) for part in np.array_split(steady, min(4, max(1, len(steady) // 4)))]
         steps = tuple(order.workers * float(part.mean()) for part in gaps if len(part))
-        came = order.workers * server.weights.nbytes / median(steps)
+        received = order.workers * server.weights.nbytes / median(steps)
     losses = server.losses[before:]
     few = max(1, len(losses) // 4)
-    return Seen(
+    return TrainingResult(
         workers=order.workers,
         step_seconds=steps,
-        received_share=came / cap,
+        received_share=received / limit,
         loss_before=float(np.mean(losses[:few])),
         loss_after=float(np.mean(losses[-few:])),
     )
 
 
-def _enough(ended: list[float], started: float, seconds: float) -> bool:
+def _is_enough(ended: list[float], started: float, seconds: float) -> bool:
     measured = len(ended) - 1
-    return measured >= MOST_STEPS or (measured >= LEAST_STEPS and ended[-1] - started >= seconds)
+    return measured >= MAX_STEPS or (measured >= MIN_STEPS and ended[-1] - started >= seconds)
 
 
 def _receive(line: socket.socket, into: "np.ndarray") -> None:
@@ -260,12 +260,12 @@ def _receive(line: socket.socket, into: "np.ndarray") -> None:
     while left:
         count = line.recv_into(left)
         if not count:
-            raise ConnectionError("the other side is gone")
+            raise ConnectionError("the connection was closed")
         left = left[count:]
 
 
 def _receive_flag(line: socket.socket) -> bytes:
     flag = line.recv(1)
     if not flag:
-        raise ConnectionError("the other side is gone")
+        raise ConnectionError("the connection was closed")
     return flag
