@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.accuracy.ec2_rows import Carried, answered
+from benchmarks.accuracy.ec2_rows import TransferRow, predicted_rows
 from trainfare.catalog.bundled import load_offers
 from trainfare.model.estimate import Estimate, Phase
 from trainfare.model.interval import Interval
@@ -49,7 +49,7 @@ def main() -> None:
     options.add_argument("--data", type=Path, required=True)
     options.add_argument("--json", action="store_true")
     asked = options.parse_args()
-    rows, answers = answered(asked.data, None, "family")
+    rows, answers = predicted_rows(asked.data, None, "family")
     table = [*summed(list(pairs(rows, answers)))]
     if asked.json:
         print(json.dumps({"correlation": correlation(rows, answers), "rows": table}, indent=1))
@@ -62,7 +62,7 @@ def main() -> None:
         )
 
 
-def pairs(rows: Sequence[Carried], answers: Sequence[Interval]) -> Iterator[Pair]:
+def pairs(rows: Sequence[TransferRow], answers: Sequence[Interval]) -> Iterator[Pair]:
     offers = _cheapest_offers()
     for group in _by_step(rows, answers).values():
         both = [(_estimate(row, answer, offers[row.to]), _truth(row, offers[row.to])) for row, answer in group]
@@ -95,7 +95,7 @@ def _row(kind: str, what: str, part: Sequence[Pair]) -> dict[str, object]:
     return {"goal": kind, "what": what, "pairs": n, "P": mean, "right": right}
 
 
-def correlation(rows: Sequence[Carried], answers: Sequence[Interval]) -> float:
+def correlation(rows: Sequence[TransferRow], answers: Sequence[Interval]) -> float:
     """Of the errors on two machines of one step, each in its own deviations."""
     both: list[tuple[float, float]] = []
     for group in _by_step(rows, answers).values():
@@ -111,8 +111,10 @@ def correlation(rows: Sequence[Carried], answers: Sequence[Interval]) -> float:
 Step = tuple[object, ...]
 
 
-def _by_step(rows: Sequence[Carried], answers: Sequence[Interval]) -> dict[Step, list[tuple[Carried, Interval]]]:
-    found: dict[Step, list[tuple[Carried, Interval]]] = defaultdict(list)
+def _by_step(
+    rows: Sequence[TransferRow], answers: Sequence[Interval]
+) -> dict[Step, list[tuple[TransferRow, Interval]]]:
+    found: dict[Step, list[tuple[TransferRow, Interval]]] = defaultdict(list)
     for row, answer in zip(rows, answers, strict=True):
         profile = row.profile
         found[profile.program, profile.image_side, profile.batch_size, profile.vm_type].append((row, answer))
@@ -128,7 +130,7 @@ def _cheapest_offers() -> dict[str, Offer]:
     return found
 
 
-def _estimate(row: Carried, answer: Interval, offer: Offer) -> Estimate:
+def _estimate(row: TransferRow, answer: Interval, offer: Offer) -> Estimate:
     seconds = answer * STEPS
     return Estimate(
         candidate=Candidate(offer=offer, nodes=1, batch_size=int(row.profile.batch_size)),
@@ -142,7 +144,7 @@ def _estimate(row: Carried, answer: Interval, offer: Offer) -> Estimate:
     )
 
 
-def _truth(row: Carried, offer: Offer) -> dict[GoalKind, float]:
+def _truth(row: TransferRow, offer: Offer) -> dict[GoalKind, float]:
     return {"fastest": row.seconds, "cheapest": row.seconds * offer.usd_per_hour}
 
 

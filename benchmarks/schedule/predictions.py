@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
-from benchmarks.accuracy.more_gpus.from_one import FOLDS, steps_in_step
+from benchmarks.accuracy.more_gpus.from_one import FOLDS, multi_process_steps
 from benchmarks.accuracy.unseen_gpu.by_times import GPUS, every_program, timed
 from trainfare.estimator.gpu.by_times import ProgramsFit, fit_programs, predict_by_times
 from trainfare.estimator.parallel.links import ClusterStep, ScalingFit, fit_links, predict_cluster_step
@@ -51,7 +51,7 @@ RatioPredictions = Mapping[tuple[ModelAtBatch, Slot], RatioPrediction]
 def predict_ratios(folder: Path, profiled: str = PROFILED_GPU) -> RatioPredictions:
     """The predictions for everything that the table of `folder` has measured."""
     rows = [row for row in seven_models(folder) if row.machine == "one" or row.gpus > 1]
-    one_gpu, several = every_program(folder), steps_in_step(folder)
+    one_gpu, several = every_program(folder), multi_process_steps(folder)
     links: dict[str, ScalingFit] = {}
     found: dict[tuple[ModelAtBatch, Slot], RatioPrediction] = {}
     for model in dict.fromkeys(row.program for row in rows):

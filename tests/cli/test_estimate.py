@@ -1,73 +1,60 @@
-"""`trainfare estimate` on profiles that are already kept."""
+"""`trainfare estimate` on stored profiles."""
 
 import json
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
 import trainfare
+from tests.cli import commands
+from tests.cli.commands import store
 from tests.makers import make_estimate, make_plan, make_profile
-from trainfare.cli.main import app
+from trainfare.app.catalog.offers import show_machine
 from trainfare.errors import InfeasibleError, NotFoundError, UsageError
 from trainfare.model.machine import Host
-from trainfare.model.profile import EarlyStopping, Profile
+from trainfare.model.profile import EarlyStopping
 from trainfare.settings import read_settings
 from trainfare.store.open import open_history
 
-THERE = Host(name="h", vm_type="aws/g4dn.xlarge")
+ON_T4 = Host(name="h", vm_type="aws/g4dn.xlarge")
 
 
-def keep(*profiles: Profile) -> None:
-    with open_history(read_settings().store) as history:
-        for profile in profiles:
-            history.profiles.add(profile)
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["estimate", *arguments], catch_exceptions=True)
-
-
-def run_json(*arguments: str) -> dict[str, Any]:
-    result = run(*arguments, "--json")
-    assert result.exit_code == 0, result.exception
-    found: dict[str, Any] = json.loads(result.stdout)
+def run_json(*arguments: object) -> dict[str, Any]:
+    found: dict[str, Any] = commands.read_json("estimate", *arguments)
     return found
 
 
-def test_a_person_reads_the_answer_what_to_know_and_the_bill() -> None:
-    keep(make_profile(host=THERE))
-    result = run("p7k2", "--on", "g4dn.xlarge", "--epochs", "10", "--explain")
-    assert result.exit_code == 0, result.exception
-    assert result.stdout.startswith("aws g4dn.xlarge  (1 × T4, batch 64, on demand, ")
-    words = " ".join(result.stdout.split())
-    assert "measured: profile p7k2 was taken on this machine type" in words
-    assert "starting the machine takes 4 min of the 5 min" in words
-    assert "0.1 s × (23 × 10 − 1) = 22.9 s; × 0.526 $/h = 0.0033 $" in words
-    assert "charged, by the second, at least 1 min, at prices of 2026-08-22" in words
+def test_the_answer_remarks_and_the_bill_are_printed() -> None:
+    store(make_profile(host=ON_T4))
+    shown = commands.in_one_line("estimate", "p7k2", "--on", "g4dn.xlarge", "--epochs", 10, "--explain")
+    assert shown.startswith("aws g4dn.xlarge (1 × T4, batch 64, on demand, ")
+    assert all(remark in shown for remark in run_json("p7k2", "--on", "g4dn.xlarge", "--epochs", 10)["remarks"])
+    assert "0.1 s × (23 × 10 − 1) = 23 s; × $0.526/h = $0.0033" in shown
+    assert "charged, by the second, at least 1 min, at prices of 2026-08-22" in shown
 
 
-def test_it_is_the_estimate_that_recommend_makes() -> None:
-    keep(make_profile(activation_bytes=50_000_000))
+def test_the_estimate_is_the_one_of_recommend() -> None:
+    store(make_profile(activation_bytes=50_000_000))
     one = run_json("p7k2", "--on", "aws/g5.xlarge", "--region", "us-west-2", "--epochs", "30")
     only = ["--only", "machine=g5.xlarge", "--only", "region=us-west-2"]
-    plan = json.loads(CliRunner().invoke(app, ["recommend", "--epochs", "30", "--json", *only]).stdout)
+    plan = commands.read_json("recommend", "--epochs", 30, *only)
     assert {name: value for name, value in one.items() if name != "remarks"} == plan["chosen"]
 
 
 def test_the_cheapest_region_is_taken_unless_one_is_named() -> None:
-    keep(make_profile())
+    store(make_profile())
     cheapest = run_json("--on", "g5.xlarge")
     assert cheapest["usd_per_hour"] == min(
-        line.usd_per_hour for line in trainfare.catalog.machine("g5.xlarge").lines if line.usd_per_hour
+        row.usd_per_hour for row in show_machine("g5.xlarge").rows if row.usd_per_hour
     )
     assert run_json("--on", "g5.xlarge", "--region", "EU-WEST-1")["region"] == "eu-west-1"
 
 
-def test_on_spot_the_expected_interruptions_are_told() -> None:
-    keep(make_profile(iteration_seconds=(1.0, *[3.0] * 9), loss=(), host=THERE))
+def test_on_spot_the_expected_interruptions_are_remarks() -> None:
+    store(make_profile(iteration_seconds=(1.0, *[3.0] * 9), loss=(), host=ON_T4))
     found = run_json("--on", "g4dn.xlarge", "--spot", "--epochs", "1000")
     assert found["market"] == "spot"
     assert found["interruptions"] > 1
@@ -76,8 +63,8 @@ def test_on_spot_the_expected_interruptions_are_told() -> None:
     assert found["phases"]["spot rework"] > 0
 
 
-def test_flags_and_settings_say_how_long_the_start_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    keep(make_profile(host=THERE))
+def test_options_and_settings_set_the_start_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    store(make_profile(host=ON_T4))
     found = run_json("--on", "g4dn.xlarge", "--boot", "10s", "--setup", "0", "--disk-gib", "0")
     assert (found["phases"]["boot"], found["phases"].get("setup")) == (10, None)
     assert "storage" not in {line["name"] for line in found["bill"]["lines"]}
@@ -86,16 +73,16 @@ def test_flags_and_settings_say_how_long_the_start_takes(monkeypatch: pytest.Mon
 
 
 def test_a_program_that_counts_in_iterations_is_counted_exactly() -> None:
-    keep(make_profile(host=THERE, planned_iterations=100, validation_seconds=()))
+    store(make_profile(host=ON_T4, planned_iterations=100, validation_seconds=()))
     found = run_json("--on", "g4dn.xlarge")
     assert found["epochs"] == 5
     assert found["phases"]["steady iterations"] == pytest.approx(0.1 * 99)
-    assert any("100 of them are 4.35 epochs" in remark for remark in found["remarks"])
+    assert any("100 iterations are 4.35 epochs" in remark for remark in found["remarks"])
     assert run_json("--on", "g4dn.xlarge", "--epochs", "2")["phases"]["steady iterations"] == pytest.approx(4.5)
 
 
-def test_epochs_that_are_only_expected_are_in_the_interval() -> None:
-    keep(make_profile(host=THERE, epochs=100, early_stopping=EarlyStopping(metric="val_loss", patience=5)))
+def test_the_interval_includes_the_uncertainty_of_expected_epochs() -> None:
+    store(make_profile(host=ON_T4, epochs=100, early_stopping=EarlyStopping(metric="val_loss", patience=5)))
     found = trainfare.estimate(on="g4dn.xlarge").estimate
     assert found.epochs_interval is not None
     assert found.epochs_interval.low < found.epochs == 100
@@ -104,43 +91,44 @@ def test_epochs_that_are_only_expected_are_in_the_interval() -> None:
     assert found.seconds.value == stated.seconds.value
     assert found.seconds.low < stated.seconds.low
     assert found.usd.low < stated.usd.low
-    words = " ".join(run("--on", "g4dn.xlarge", "--explain").stdout.split())
-    assert "6 – 100 epochs (90 %) are in the intervals of time and cost" in words
-    assert "; 6 – 100 epochs are in the interval" in words
-    assert "in the interval" not in run("--on", "g4dn.xlarge", "--explain", "--epochs", "100").stdout
+    shown = commands.in_one_line("estimate", "--on", "g4dn.xlarge", "--explain")
+    assert "the 90% interval of 6 – 100 epochs" in shown
+    assert "; 6 – 100 epochs are in the interval" in shown
+    assert "interval of" not in commands.in_one_line("estimate", "--on", "g4dn.xlarge", "--explain", "--epochs", 100)
 
 
-def test_repeats_of_one_day_are_taken_together_and_older_ones_not() -> None:
-    first = make_profile(host=THERE, iteration_seconds=(1.0, *[0.12] * 9), loss=())
+def test_profiles_of_one_day_are_averaged_and_older_ones_are_not() -> None:
+    first = make_profile(host=ON_T4, iteration_seconds=(1.0, *[0.12] * 9), loss=())
     again = replace(first, id="pagain", iteration_seconds=(1.0, *[0.10] * 9))
     old = replace(first, id="pold", iteration_seconds=(1.0, *[9.0] * 9), measured_at=first.measured_at - timedelta(9))
-    keep(old, again, first)
+    store(old, again, first)
     found = run_json("p7k2", "--on", "g4dn.xlarge")
     assert found["iteration_seconds"] == pytest.approx((0.10 * 0.12) ** 0.5)
 
 
-def test_a_batch_larger_than_the_data_set_is_one_iteration_an_epoch() -> None:
-    keep(make_profile(host=THERE, samples=40, iterations_per_epoch=None))
+def test_a_batch_larger_than_the_data_set_is_one_iteration_per_epoch() -> None:
+    store(make_profile(host=ON_T4, samples=40, iterations_per_epoch=None))
     assert run_json("--on", "g4dn.xlarge", "--epochs", "7")["phases"]["steady iterations"] == pytest.approx(0.1 * 6)
     reasons = trainfare.recommend(epochs=7).plan.reasons
-    assert any("a batch of 64 is larger than the data set of 40 samples" in reason for reason in reasons)
+    (reason,) = [reason for reason in reasons if reason.code == "batch_larger_than_data_set"]
+    assert (reason.values["batch_size"], reason.values["samples"]) == (64, 40)
 
 
-def test_nodes_share_the_work_and_are_charged_each() -> None:
-    keep(make_profile(host=THERE))
+def test_nodes_share_the_work_and_each_is_charged() -> None:
+    store(make_profile(host=ON_T4))
     one, three = (run_json("--on", "g4dn.xlarge", "--nodes", nodes) for nodes in ("1", "3"))
     assert three["iteration_seconds"] < one["iteration_seconds"]
     assert three["usd"] / three["seconds"] == pytest.approx(3 * one["usd"] / one["seconds"], rel=0.01)
     assert any("the batch of 64 is shared by 3 GPUs" in remark for remark in three["remarks"])
 
 
-def test_a_retired_machine_is_estimated_with_a_word_about_it() -> None:
-    keep(make_profile())
+def test_a_retired_machine_is_estimated_with_a_remark() -> None:
+    store(make_profile())
     assert any("can no longer be rented" in remark for remark in run_json("--on", "p2.xlarge")["remarks"])
 
 
 @pytest.mark.parametrize(
-    ("arguments", "kind", "told"),
+    ("arguments", "kind", "message"),
     [
         (["--on", "g4dn.xlrge"], NotFoundError, "Did you mean g4dn.xlarge"),
         (["--on", "g4dn.xlarge", "--region", "us-est-1"], NotFoundError, "Did you mean us-east-1"),
@@ -149,32 +137,35 @@ def test_a_retired_machine_is_estimated_with_a_word_about_it() -> None:
         (["--on", "g4dn.xlarge", "--boot", "soon"], UsageError, "not a duration"),
     ],
 )
-def test_what_is_asked_wrongly_is_refused_with_the_reason(arguments: list[str], kind: type, told: str) -> None:
-    keep(make_profile())
-    error = run(*arguments).exception
-    assert isinstance(error, kind)
-    assert told in str(error)
+def test_a_wrong_argument_is_explained(arguments: list[str], kind: type, message: str) -> None:
+    store(make_profile())
+    assert isinstance(commands.error_of("estimate", *arguments), kind)
+    assert message in commands.complaint("estimate", *arguments)
 
 
-@pytest.mark.parametrize("epochs", [0, -3])
-def test_no_epochs_are_refused_from_python_too(epochs: int) -> None:
-    keep(make_profile())
-    for ask in (trainfare.recommend, lambda **more: trainfare.estimate(on="g4dn.xlarge", **more)):
-        with pytest.raises(UsageError, match=f"epochs must be at least 1, got {epochs}"):
-            ask(epochs=epochs)
-    with pytest.raises(UsageError, match="nodes must be at least 1"):
-        trainfare.estimate(on="g4dn.xlarge", nodes=epochs)
+@pytest.mark.parametrize("number", [0, -3])
+def test_python_refuses_fewer_than_one_epoch_or_node(number: int) -> None:
+    store(make_profile())
+    with pytest.raises(UsageError, match=f"at least 1, got {number}") as caught:
+        trainfare.recommend(epochs=number)
+    assert caught.value.field == "epochs"
+    with pytest.raises(UsageError, match=f"at least 1, got {number}") as caught:
+        trainfare.estimate(on="g4dn.xlarge", epochs=number)
+    assert caught.value.field == "epochs"
+    with pytest.raises(UsageError, match=f"at least 1 node, got {number}") as caught:
+        trainfare.estimate(on="g4dn.xlarge", nodes=number)
+    assert caught.value.field == "nodes"
 
 
-def test_a_machine_that_the_profile_says_nothing_of_is_infeasible() -> None:
-    keep(make_profile(operations=()))
-    error = run("--on", "g4dn.xlarge").exception
+def test_a_profile_without_operations_is_infeasible_elsewhere() -> None:
+    store(make_profile(operations=()))
+    error = commands.error_of("estimate", "--on", "g4dn.xlarge")
     assert isinstance(error, InfeasibleError)
-    assert "it has no operations" in str(error)
+    assert "operations" in error.message
 
 
-def test_a_time_that_ran_backwards_is_not_imported(tmp_path: Any) -> None:
-    """A clock that was set while measuring."""
+def test_a_profile_with_a_negative_time_is_not_imported(tmp_path: Path) -> None:
+    """The clock was set while the program was measured."""
     document = json.loads(trainfare.to_json(make_profile()))
     document["iteration_seconds"][2] = -4.0
     file = tmp_path / "p.json"
@@ -183,7 +174,7 @@ def test_a_time_that_ran_backwards_is_not_imported(tmp_path: Any) -> None:
         trainfare.profiles.load(str(file))
 
 
-def test_a_plan_of_before_there_were_bills_is_read_and_shown() -> None:
+def test_a_plan_stored_before_bills_existed_can_be_shown() -> None:
     plan = make_plan(chosen=make_estimate())
     document = json.loads(trainfare.to_json(plan))
     for estimate in (document["chosen"], *document["runners_up"]):
@@ -193,16 +184,14 @@ def test_a_plan_of_before_there_were_bills_is_read_and_shown() -> None:
             del phase["how"]
     old = trainfare.from_json(trainfare.Plan, json.dumps(document))
     assert old.chosen.bill is None
-    keep(make_profile())
+    store(make_profile())
     with open_history(read_settings().store) as history:
         history.plans.add(old)
-    shown = CliRunner().invoke(app, ["plans", "show", old.id])
-    assert shown.exit_code == 0, shown.exception
-    assert shown.stdout.startswith("Train on  aws g4dn.xlarge")
+    assert commands.succeed("plans", "show", old.id).stdout.startswith("Train on  aws g4dn.xlarge")
 
 
-def test_a_bill_is_kept_with_its_plan() -> None:
-    keep(make_profile())
+def test_a_bill_is_stored_with_its_plan() -> None:
+    store(make_profile())
     plan = trainfare.recommend(epochs=3).plan
     assert plan.chosen.bill is not None
     assert trainfare.plans.show(plan.id) == plan

@@ -1,4 +1,4 @@
-"""`trainfare probe`: the plan on the screen and as JSON, and a probe as it goes."""
+"""`trainfare probe`: the printed plan, its JSON, and a probe that runs."""
 
 import json
 from pathlib import Path
@@ -27,10 +27,10 @@ def run(*arguments: str) -> Any:
     return CliRunner().invoke(app, [*arguments, "--only", f"provider={LOCAL.providers[0]}"])
 
 
-def test_the_plan_says_where_to_begin_and_when_to_stop(probed: list[str]) -> None:  # noqa: F811
+def test_the_plan_names_the_first_machine_and_when_to_stop(probed: list[str]) -> None:  # noqa: F811
     result = run("--plan", "--epochs", "500")
     assert result.exit_code == 0, result.output
-    assert result.output.startswith("Begin on  local two")
+    assert result.output.startswith("Start on  local two")
     assert "stop" in result.output
     assert probed == []
 
@@ -43,7 +43,7 @@ def test_the_plan_as_json_has_every_number(probed: list[str]) -> None:  # noqa: 
     assert probed == []
 
 
-def test_each_step_is_told_and_the_recommendation_ends_it(probed: list[str]) -> None:  # noqa: F811
+def test_each_probe_is_printed_and_then_the_recommendation(probed: list[str]) -> None:  # noqa: F811
     result = run("--epochs", "500", "--quiet")
     assert result.exit_code == 0, result.output
     assert "probing local two: it is expected to be best" in result.output
@@ -57,14 +57,14 @@ def test_the_short_help_fits_a_line() -> None:
     assert len(probe.__doc__.splitlines()[0]) <= 60
 
 
-def test_it_changes_nothing_in_the_folder(probed: list[str], tmp_path: Path) -> None:  # noqa: F811
+def test_a_plan_changes_nothing_in_the_folder(probed: list[str], tmp_path: Path) -> None:  # noqa: F811
     before = sorted(path.name for path in tmp_path.iterdir())
     run("--plan", "--epochs", "500")
     assert sorted(path.name for path in tmp_path.iterdir()) == before
     assert probed == []
 
 
-def test_a_time_that_is_none_is_said(probed: list[str]) -> None:  # noqa: F811
+def test_an_invalid_time_is_an_error(probed: list[str]) -> None:  # noqa: F811
     result = run("--epochs", "500", "--max-time", "soon")
     assert isinstance(result.exception, UsageError)
     assert result.exception.field == "max_time"

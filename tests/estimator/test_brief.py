@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.makers import make_candidate, make_gpu, make_offer, make_profile, make_vm_type, shipped_coefficients
 from trainfare.estimator.cost.bill import Charges
-from trainfare.estimator.estimate import estimate_all, estimate_totals
+from trainfare.estimator.estimate import estimate_all, estimate_unbilled
 from trainfare.estimator.prediction.predictor import StepTimePredictor
 from trainfare.model.bill import Billing, Interruptions, Overheads, Terms
 from trainfare.model.estimate import Estimate
@@ -110,7 +110,7 @@ def test_in_brief_is_what_it_is_in_full_without_the_words(
 ) -> None:
     measured, candidates, asked = training
     in_full = estimate_all(predictor(measured), candidates, **asked)
-    totals = estimate_totals(predictor(measured), candidates, **asked)
+    totals = estimate_unbilled(predictor(measured), candidates, **asked)
     assert len(in_full) == len(totals) == len(candidates)
     for full, brief in zip(in_full, totals, strict=True):
         assert brief.candidate is full.candidate
@@ -133,9 +133,9 @@ def test_one_candidate_is_told_the_same_alone_and_among_others(
 ) -> None:
     """What candidates share is worked out once: nothing may be shared by those that differ."""
     measured, candidates, asked = training
-    together = estimate_totals(predictor(measured), candidates, **asked)
+    together = estimate_unbilled(predictor(measured), candidates, **asked)
     for candidate, found in zip(candidates, together, strict=True):
-        (alone,) = estimate_totals(predictor(measured), [candidate], **asked)
+        (alone,) = estimate_unbilled(predictor(measured), [candidate], **asked)
         assert same(alone.seconds, found.seconds)
         assert same(alone.usd, found.usd)
         assert alone.memory == found.memory
@@ -148,7 +148,7 @@ def test_errors_of_what_is_apart_add_up_as_squares(
     training: tuple[list[Profile], list[Candidate], dict[str, Any]],
 ) -> None:
     measured, candidates, asked = training
-    for found in estimate_totals(predictor(measured), candidates, **(asked | {"epochs_interval": None})):
+    for found in estimate_unbilled(predictor(measured), candidates, **(asked | {"epochs_interval": None})):
         for end, sign in (("low", -1), ("high", 1)):
             widths = [(p.name, abs(getattr(p.seconds, end) - p.seconds.value)) for p in found.phases]
             program = sum(width for name, width in widths if name not in APART)
@@ -170,9 +170,9 @@ def test_epochs_in_doubt_widen_by_what_fewer_and_more_would_take(
 
     def exactly(epochs: float) -> tuple[Estimate, ...]:
         changed = {"epochs": round(epochs), "epochs_interval": None}
-        return estimate_totals(believed, candidates, **(asked | changed))
+        return estimate_unbilled(believed, candidates, **(asked | changed))
 
-    in_doubt = estimate_totals(believed, candidates, **asked)
+    in_doubt = estimate_unbilled(believed, candidates, **asked)
     rows = zip(in_doubt, exactly(between.value), exactly(between.low), exactly(between.high), strict=True)
     for found, sure, few, many in rows:
         t = sure.seconds.value

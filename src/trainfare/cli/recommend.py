@@ -34,7 +34,6 @@ from trainfare.errors import UsageError
 from trainfare.model.bill import Overheads
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Plan
-from trainfare.recommender.choose import best_per_machine
 from trainfare.settings import read_settings
 from trainfare.views.recommendation import recommendation_record
 
@@ -139,7 +138,12 @@ def recommend(
             figure.save(path)
     if json:
         print_json(
-            recommendation_record(found.plan, found.profiles, found.estimates, every=show_all, spell=spell_arguments)
+            recommendation_record(
+                found.plan,
+                found.profiles,
+                found.estimates if show_all else found.machines,
+                spell=spell_arguments,
+            )
         )
         return
 
@@ -160,4 +164,4 @@ def _every_line(found: Recommendation) -> tuple[Estimate, ...]:
     """The chosen estimate, then the best of each machine type and market, also those that are not eligible."""
 
     chosen = found.plan.chosen
-    return (chosen, *(e for e in best_per_machine(found.estimates) if e.candidate != chosen.candidate))
+    return (chosen, *(e for e in found.machines if e.candidate != chosen.candidate))

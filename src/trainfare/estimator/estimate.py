@@ -3,31 +3,40 @@
 `prediction/predictor.py` predicts the time of an iteration. Boot and setup, checkpoints and, on spot, the cost of
 interruptions are added by `cost/timing.py`, and `cost/bill.py` charges the sum.
 
-Thousands of candidates are estimated at once, and few of them are ever read. Whatever several candidates or several
-variants of one training share is computed once: the terms of an offer, the memory that is needed, the time of a
-prediction on one market. `totals` leaves out the bill and the explanation of each phase; `details` adds them.
+Thousands of candidates are compared at once, and few of them are ever read: `totals` computes only their time and cost,
+`unbilled` makes Estimates of them, and `details` adds the bill and the calculation of each phase. Whatever several
+candidates or several variants of one training share is computed once: the terms of an offer, the memory that is needed,
+the time of a prediction on one market.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from trainfare.estimator.cost.bill import UNROUNDED_BILLING, Charges, bill, charge, starting_phases
+from trainfare.estimator.cost.bill import UNROUNDED_BILLING, ChargeRate, Charges, bill, charge_rate, starting_phases
 from trainfare.estimator.cost.checkpoints import Checkpoints, checkpoint_bytes, checkpoints_of
-from trainfare.estimator.cost.timing import STARTUP_PHASES, ProgramTime, MachineStart, Timing, program_time, with_interruptions, without_interruptions
+from trainfare.estimator.cost.timing import (
+    STARTUP_PHASES,
+    MachineStart,
+    ProgramTime,
+    Timing,
+    program_time,
+    with_interruptions,
+    without_interruptions,
+)
 from trainfare.estimator.memory import memory_fit
 from trainfare.estimator.phase_calculations import with_calculations
 from trainfare.estimator.prediction.iteration import StepTimePrediction
 from trainfare.estimator.prediction.predictor import StepTimePredictor
 from trainfare.model.bill import Bill, Terms
 from trainfare.model.checks import require_positive
-from trainfare.model.estimate import Estimate, MemoryFit
+from trainfare.model.estimate import Estimate, MemoryFit, Phase
 from trainfare.model.interval import Interval
 from trainfare.model.offer import Candidate, Offer
 from trainfare.model.profile import Profile
 from trainfare.units import BYTES_PER_GIB
 
-__all__ = ["STARTUP_PHASES", "CandidateEstimator", "TrainingWork", "estimate_all", "estimate_totals"]
+__all__ = ["STARTUP_PHASES", "CandidateEstimator", "Totals", "TrainingWork", "estimate_all", "estimate_unbilled"]
 
 PRICE_ONLY = Charges()
 """Price × time, without boot, setup, storage and egress."""
@@ -60,9 +69,35 @@ class Rental(NamedTuple):
     """None if the machine is not on spot."""
 
 
+class Totals(NamedTuple):
+    """The time and cost of a candidate, and what an Estimate of it is made from."""
+
+    candidate: Candidate
+    seconds: Interval
+    usd: Interval
+    memory: MemoryFit | None
+    work: TrainingWork
+    prediction: StepTimePrediction
+    rental: Rental
+    timing: Timing
+
+    @property
+    def epochs(self) -> int:
+        return self.work.epochs
+
+    @property
+    def fits(self) -> bool | None:
+        """False if it does not fit in memory; None if that is not known."""
+        return None if self.memory is None else self.memory.verdict != "does not fit"
+
+    @property
+    def interruptions(self) -> Interval | None:
+        return self.timing.interruptions
+
+
 def estimate_all(
     predictor: StepTimePredictor,
-    candidates: Sequence[Candidate],
+    candidates: Iterable[Candidate],
     *,
     iterations_per_epoch: float,
     epochs: int,
@@ -70,31 +105,22 @@ def estimate_all(
     charges: Charges = PRICE_ONLY,
 ) -> tuple[Estimate, ...]:
     """Estimates with bills of the candidates that the profiles say anything about, for one training."""
-    training = TrainingWork(iterations_per_epoch=iterations_per_epoch, epochs=epochs, epochs_interval=epochs_interval)
-    return CandidateEstimator(predictor, charges).details(candidates, training)
+    work = TrainingWork(iterations_per_epoch=iterations_per_epoch, epochs=epochs, epochs_interval=epochs_interval)
+    return CandidateEstimator(predictor, charges).details(candidates, work)
 
 
-def estimate_totals(
+def estimate_unbilled(
     predictor: StepTimePredictor,
-    candidates: Sequence[Candidate],
+    candidates: Iterable[Candidate],
     *,
     iterations_per_epoch: float,
     epochs: int,
     epochs_interval: Interval | None = None,
     charges: Charges = PRICE_ONLY,
 ) -> tuple[Estimate, ...]:
-    """The same times, phases and costs, without the bills and the explanations of the phases."""
-    training = TrainingWork(iterations_per_epoch=iterations_per_epoch, epochs=epochs, epochs_interval=epochs_interval)
-    return CandidateEstimator(predictor, charges).totals(candidates, training)
-
-
-class _Parts(NamedTuple):
-    """What an estimate is computed from."""
-
-    candidate: Candidate
-    prediction: StepTimePrediction
-    rental: Rental
-    timing: Timing
+    """The same times, phases and costs, without the bills and the calculations of the phases."""
+    work = TrainingWork(iterations_per_epoch=iterations_per_epoch, epochs=epochs, epochs_interval=epochs_interval)
+    return CandidateEstimator(predictor, charges).unbilled(candidates, work)
 
 
 class CandidateEstimator:
@@ -111,95 +137,87 @@ class CandidateEstimator:
         self._offers: list[Offer] = []
         """Keeps the offers alive whose identities are keys."""
         self._starts: dict[tuple[str, bool], MachineStart] = {}
+        self._rates: dict[tuple[int, int, int], ChargeRate] = {}
         self._memory_by_prediction: dict[tuple[int, float | None], MemoryFit | None] = {}
         self._memory: dict[tuple[object, ...], MemoryFit | None] = {}
         self._results_gib: dict[int, float | None] = {}
         self._timings: dict[TrainingWork, _Timings] = {}
 
-    def totals(self, candidates: Iterable[Candidate], training: TrainingWork) -> tuple[Estimate, ...]:
-        """Estimates without bills of the candidates that the profiles say anything about."""
-        return tuple(self._estimate(parts, training, parts.rental.terms) for parts in self._parts(candidates, training))
+    def totals(self, candidates: Iterable[Candidate], work: TrainingWork) -> Iterator[Totals]:
+        """The time and cost of the candidates that the profiles say anything about."""
+        timings = self._timings.get(work)
+        if timings is None:
+            timings = self._timings[work] = _Timings(work)
+        predict, timing_of = self._predictor.predict, timings.timing
+        for candidate in candidates:
+            offer, nodes = candidate.offer, candidate.nodes
+            prediction = predict(
+                offer.vm_type, nodes=nodes, gpus=candidate.working_gpus_per_node, batch_size=candidate.batch_size
+            )
+            if prediction is None:
+                continue
+            rental = self._rentals.get(id(offer)) or self._resolve(offer)
+            timing = timing_of(prediction, rental, nodes)
+            profile = prediction.iteration.profile
+            rate = self._rates.get((id(offer), nodes, id(profile))) or self._rate(candidate, rental.terms, profile)
+            memory = self._memory_fit(prediction, candidate)
+            seconds = timing.seconds
+            yield Totals(candidate, seconds, rate.charge(seconds), memory, work, prediction, rental, timing)
 
-    def unrounded(self, candidates: Iterable[Candidate], training: TrainingWork) -> tuple[Estimate, ...]:
-        """The totals without rounding of the billed time and without a minimum charge: straight lines in the number of
-        epochs on all markets but spot."""
-        return tuple(
-            self._estimate(parts, training, replace(parts.rental.terms, billing=UNROUNDED_BILLING))
-            for parts in self._parts(candidates, training)
-        )
+    def unbilled(self, candidates: Iterable[Candidate], work: TrainingWork) -> tuple[Estimate, ...]:
+        """Estimates without bills."""
+        return tuple(map(_estimate, self.totals(candidates, work)))
 
-    def details(self, candidates: Iterable[Candidate], training: TrainingWork) -> tuple[Estimate, ...]:
-        """Estimates with bills, and with phases that explain how they are calculated."""
-        explained: dict[int, Timing] = {}
-        bills: dict[tuple[object, ...], Bill] = {}  # a machine often has one price in many regions
+    def unrounded(self, candidates: Iterable[Candidate], work: TrainingWork) -> tuple[Estimate, ...]:
+        """Estimates without bills, without rounding of the billed time and without a minimum charge: straight lines in
+        the number of epochs on all markets but spot."""
         found = []
-        for parts in self._parts(candidates, training):
-            timing = explained.get(id(parts.timing))
-            if timing is None:
-                timing = explained[id(parts.timing)] = self._explained(parts, training)
-            offer = parts.candidate.offer
-            key = (id(timing), offer.vm_type.gpus, offer.usd_per_hour, offer.seen_on, offer.commitment)
-            charged = bills.get(key)
-            if charged is None:
-                charged = bills[key] = self._bill(parts._replace(timing=timing))
-            estimate = self._estimate(parts, training, parts.rental.terms)
-            found.append(replace(estimate, phases=timing.phases, usd=charged.usd, bill=charged))
+        for totals in self.totals(candidates, work):
+            terms = replace(totals.rental.terms, billing=UNROUNDED_BILLING)
+            rate = self._new_rate(totals.candidate, terms, totals.prediction.profile)
+            found.append(_estimate(totals._replace(usd=rate.charge(totals.seconds))))
         return tuple(found)
 
-    def rental(self, offer: Offer) -> Rental:
-        """The terms of an offer, resolved once."""
-        found = self._rentals.get(id(offer))
-        if found is None:
-            found = self._rentals[id(offer)] = self._resolve(offer)
-            self._offers.append(offer)
-        return found
+    def details(self, candidates: Iterable[Candidate], work: TrainingWork) -> tuple[Estimate, ...]:
+        """Estimates with bills, and with phases that have their calculations."""
+        calculated: dict[int, tuple[Phase, ...]] = {}
+        bills: dict[tuple[object, ...], Bill] = {}  # a machine often has one price in many regions
+        found = []
+        for totals in self.totals(candidates, work):
+            timing = id(totals.timing)
+            phases = calculated.get(timing)
+            if phases is None:
+                phases = calculated[timing] = _calculated_phases(totals)
+            offer = totals.candidate.offer
+            key = (timing, offer.vm_type.gpus, offer.usd_per_hour, offer.seen_on, offer.commitment)
+            charged = bills.get(key)
+            if charged is None:
+                charged = bills[key] = self._bill(totals, phases)
+            found.append(replace(_estimate(totals), phases=phases, usd=charged.usd, bill=charged))
+        return tuple(found)
 
     def _resolve(self, offer: Offer) -> Rental:
+        """The terms of an offer, resolved once."""
         charges = self._charges
         terms, own = charges.terms(offer), offer.market == "own"
         start = self._starts.get((terms.provider, own))
         if start is None:
             start = MachineStart.of(starting_phases(offer, terms, charges.overheads))
             self._starts[terms.provider, own] = start
-        return Rental(terms, start, charges.interruptions(offer).per_hour if offer.market == "spot" else None)
+        per_hour = charges.interruptions(offer).per_hour if offer.market == "spot" else None
+        rental = self._rentals[id(offer)] = Rental(terms, start, per_hour)
+        self._offers.append(offer)
+        return rental
 
-    def _parts(self, candidates: Iterable[Candidate], training: TrainingWork) -> Iterator[_Parts]:
-        timings = self._timings.get(training)
-        if timings is None:
-            timings = self._timings[training] = _Timings(training)
-        predict = self._predictor.predict
-        for candidate in candidates:
-            nodes, gpus = candidate.nodes, candidate.working_gpus_per_node
-            offer = candidate.offer
-            prediction = predict(offer.vm_type, nodes=nodes, gpus=gpus, batch_size=candidate.batch_size)
-            if prediction is not None:
-                rental = self.rental(offer)
-                yield _Parts(candidate, prediction, rental, timings.timing(prediction, rental, nodes))
+    def _rate(self, candidate: Candidate, terms: Terms, profile: Profile) -> ChargeRate:
+        """The charge rate of an offer and a number of nodes, which all batch sizes share."""
+        key = (id(candidate.offer), candidate.nodes, id(profile))
+        rate = self._rates[key] = self._new_rate(candidate, terms, profile)
+        return rate
 
-    def _estimate(self, parts: _Parts, training: TrainingWork, terms: Terms) -> Estimate:
-        candidate, prediction, _, timing = parts
-        iteration = prediction.iteration
-        profile = iteration.profile
-        return Estimate(
-            candidate=candidate,
-            profile_id=profile.id,
-            epochs=training.epochs,
-            basis=iteration.basis,
-            iteration_seconds=prediction.times.later,
-            phases=timing.phases,
-            seconds=timing.seconds,
-            usd=charge(
-                timing.seconds,
-                candidate,
-                terms=terms,
-                overheads=self._charges.overheads,
-                results_gib=self._results(profile),
-            ),
-            limited_by=iteration.limited_by,
-            memory=self._memory_fit(prediction, candidate),
-            interruptions=timing.interruptions,
-            checkpoint_every_seconds=timing.checkpoint_every_seconds,
-            epochs_interval=training.epochs_interval,
+    def _new_rate(self, candidate: Candidate, terms: Terms, profile: Profile) -> ChargeRate:
+        return charge_rate(
+            candidate, terms=terms, overheads=self._charges.overheads, results_gib=self._results(profile)
         )
 
     def _memory_fit(self, prediction: StepTimePrediction, candidate: Candidate) -> MemoryFit | None:
@@ -226,35 +244,57 @@ class CandidateEstimator:
             self._results_gib[id(profile)] = None if size is None else size / BYTES_PER_GIB
         return self._results_gib[id(profile)]
 
-    def _bill(self, parts: _Parts) -> Bill:
+    def _bill(self, totals: Totals, phases: tuple[Phase, ...]) -> Bill:
         return bill(
-            parts.timing.phases,
-            parts.timing.seconds,
-            parts.candidate,
-            terms=parts.rental.terms,
+            phases,
+            totals.seconds,
+            totals.candidate,
+            terms=totals.rental.terms,
             overheads=self._charges.overheads,
-            results_gib=self._results(parts.prediction.profile),
+            results_gib=self._results(totals.prediction.profile),
         )
 
-    def _explained(self, parts: _Parts, training: TrainingWork) -> Timing:
-        """The timing with the explanation of each phase."""
-        phases = with_calculations(
-            parts.timing,
-            parts.prediction,
-            checkpoints=_checkpoints(parts.prediction.profile, training),
-            iterations_per_epoch=training.iterations_per_epoch,
-            epochs=training.epochs,
-            nodes=parts.candidate.nodes,
-            interruptions_per_hour=parts.rental.interruptions_per_hour,
+
+def _estimate(totals: Totals) -> Estimate:
+    """The Estimate of these totals, without a bill."""
+    iteration, timing, work = totals.prediction.iteration, totals.timing, totals.work
+    return Estimate(
+        candidate=totals.candidate,
+        profile_id=iteration.profile.id,
+        epochs=work.epochs,
+        basis=iteration.basis,
+        iteration_seconds=totals.prediction.times.later,
+        phases=timing.phases(),
+        seconds=totals.seconds,
+        usd=totals.usd,
+        limited_by=iteration.limited_by,
+        memory=totals.memory,
+        interruptions=timing.interruptions,
+        checkpoint_every_seconds=timing.checkpoint_every_seconds,
+        epochs_interval=work.epochs_interval,
+    )
+
+
+def _calculated_phases(totals: Totals) -> tuple[Phase, ...]:
+    """The phases with their calculations in words."""
+    work = totals.work
+    return tuple(
+        with_calculations(
+            totals.timing,
+            totals.prediction,
+            iterations_per_epoch=work.iterations_per_epoch,
+            epochs=work.epochs,
+            nodes=totals.candidate.nodes,
+            interruptions_per_hour=totals.rental.interruptions_per_hour,
         )
-        return parts.timing._replace(phases=tuple(phases))
+    )
 
 
 class _Timings:
     """The times of one training by prediction, start, rate of interruptions and nodes."""
 
-    def __init__(self, training: TrainingWork) -> None:
-        self._training = training
+    def __init__(self, work: TrainingWork) -> None:
+        self._work = work
         self._checkpoints: dict[int, Checkpoints] = {}
         self._programs: dict[int, ProgramTime] = {}
         self._timings: dict[tuple[int, int, float | None, int], Timing] = {}
@@ -275,18 +315,15 @@ class _Timings:
         return found
 
     def _program_time(self, prediction: StepTimePrediction) -> ProgramTime:
-        training, profile = self._training, prediction.profile
+        work, profile = self._work, prediction.profile
         checkpoints = self._checkpoints.get(id(profile))
         if checkpoints is None:
-            checkpoints = self._checkpoints[id(profile)] = _checkpoints(profile, training)
+            per_epoch = max(1, round(work.iterations_per_epoch))
+            checkpoints = self._checkpoints[id(profile)] = checkpoints_of(profile, iterations_per_epoch=per_epoch)
         return program_time(
             prediction.times,
             checkpoints,
-            iterations_per_epoch=training.iterations_per_epoch,
-            epochs=training.epochs,
-            epochs_interval=training.epochs_interval,
+            iterations_per_epoch=work.iterations_per_epoch,
+            epochs=work.epochs,
+            epochs_interval=work.epochs_interval,
         )
-
-
-def _checkpoints(profile: Profile, training: TrainingWork) -> Checkpoints:
-    return checkpoints_of(profile, iterations_per_epoch=max(1, round(training.iterations_per_epoch)))

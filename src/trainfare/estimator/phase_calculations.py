@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from trainfare.estimator.cost.checkpoints import Checkpoints
 from trainfare.estimator.cost.timing import Timing
 from trainfare.estimator.prediction.iteration import StepTimePrediction
 from trainfare.model.estimate import Phase
@@ -20,7 +19,6 @@ def with_calculations(
     timing: Timing,
     prediction: StepTimePrediction,
     *,
-    checkpoints: Checkpoints,
     iterations_per_epoch: float,
     epochs: int,
     nodes: int,
@@ -28,10 +26,10 @@ def with_calculations(
 ) -> Iterator[Phase]:
     """The phases of a timing with their calculations; boot and setup already have theirs."""
     calculations = _program_calculations(prediction, iterations_per_epoch, epochs)
-    for phase in timing.phases:
+    for phase in timing.phases():
         how = calculations.get(phase.name)
         if phase.name == "checkpoints":
-            yield replace(phase, how=_checkpoint_calculation(timing, checkpoints, epochs))
+            yield replace(phase, how=_checkpoint_calculation(timing, epochs))
         elif phase.name == "spot rework":
             yield replace(phase, how=_rework_calculation(phase, timing, nodes, interruptions_per_hour))
         elif how is None:
@@ -69,7 +67,8 @@ def _source(prediction: StepTimePrediction) -> str:
     return "as on the profiled machine, within a factor of 2"
 
 
-def _checkpoint_calculation(timing: Timing, checkpoints: Checkpoints, epochs: int) -> str:
+def _checkpoint_calculation(timing: Timing, epochs: int) -> str:
+    checkpoints = timing.program.checkpoints
     why = OWN_CHECKPOINTS if round(checkpoints.per_epoch * epochs) else DALY_CHECKPOINTS
     return f"{timing.checkpoints_written} × {format_duration(checkpoints.seconds.value)}, {why}"
 

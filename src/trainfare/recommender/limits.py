@@ -16,11 +16,10 @@ from decimal import ROUND_CEILING, Decimal
 from functools import cache
 from statistics import NormalDist
 
-from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 from trainfare.model.offer import Candidate, Market
 from trainfare.model.plan import Goal
-from trainfare.recommender.choose import Rejection, T, Rankable
+from trainfare.recommender.choose import Rankable, Rejection, T
 from trainfare.units import write_duration
 
 MIN_CONFIDENCE = 0.5
@@ -98,7 +97,7 @@ def confidence_within_limits(estimate: Rankable, goal: Goal) -> float:
 class NearestByTime:
     """The fastest candidate, of those within the budget if there are any, and the deadline that would include it."""
 
-    estimate: Estimate
+    estimate: Rankable
     seconds: float
     deadline: str
     within_budget: bool
@@ -108,7 +107,7 @@ class NearestByTime:
 class NearestByCost:
     """The cheapest candidate, of those within the deadline if there are any, and the budget that would include it."""
 
-    estimate: Estimate
+    estimate: Rankable
     budget: str
     within_deadline: bool
 
@@ -117,7 +116,7 @@ class NearestByCost:
 class NearestByBoth:
     """The candidate that exceeds both limits by the smallest factor, and the limits that would include it."""
 
-    estimate: Estimate
+    estimate: Rankable
     seconds: float
     deadline: str
     budget: str
@@ -127,7 +126,7 @@ class NearestByBoth:
 class NearestByConfidence:
     """The candidate that is within the limits at the highest confidence, if that is worth suggesting."""
 
-    estimate: Estimate
+    estimate: Rankable
     confidence: float
 
 
@@ -144,12 +143,12 @@ class LimitConflict:
     by_cost: NearestByCost | None = None
     by_both: NearestByBoth | None = None
     by_confidence: NearestByConfidence | None = None
-    on_other_markets: Mapping[Market, Estimate]
+    on_other_markets: Mapping[Market, Rankable]
     """The cheapest candidate within the limits on each market that the user did not allow."""
 
 
 def limit_conflict(
-    estimates: Sequence[Estimate], goal: Goal, *, on_other_markets: Sequence[Estimate] = ()
+    estimates: Sequence[Rankable], goal: Goal, *, on_other_markets: Sequence[Rankable] = ()
 ) -> LimitConflict:
     """The conflict between the limits and the eligible estimates, none of which is within them.
 
@@ -180,25 +179,25 @@ def limit_conflict(
     )
 
 
-def _upper_ends(goal: Goal) -> tuple[Callable[[Estimate], float], Callable[[Estimate], float]]:
+def _upper_ends(goal: Goal) -> tuple[Callable[[Rankable], float], Callable[[Rankable], float]]:
     """Functions for the upper end of the time and of the cost of an estimate."""
     return lambda e: upper_end(e.seconds, goal.confidence), lambda e: upper_end(e.usd, goal.confidence)
 
 
-def _nearest_by_time(estimates: Sequence[Estimate], goal: Goal, *, within_budget: bool) -> NearestByTime:
+def _nearest_by_time(estimates: Sequence[Rankable], goal: Goal, *, within_budget: bool) -> NearestByTime:
     seconds, usd = _upper_ends(goal)
     fastest = min(estimates, key=lambda e: (seconds(e), usd(e)))
     deadline = sufficient_deadline(seconds(fastest))
     return NearestByTime(estimate=fastest, seconds=seconds(fastest), deadline=deadline, within_budget=within_budget)
 
 
-def _nearest_by_cost(estimates: Sequence[Estimate], goal: Goal, *, within_deadline: bool) -> NearestByCost:
+def _nearest_by_cost(estimates: Sequence[Rankable], goal: Goal, *, within_deadline: bool) -> NearestByCost:
     seconds, usd = _upper_ends(goal)
     cheapest = min(estimates, key=lambda e: (usd(e), seconds(e)))
     return NearestByCost(estimate=cheapest, budget=sufficient_budget(usd(cheapest)), within_deadline=within_deadline)
 
 
-def _nearest_by_both(estimates: Sequence[Estimate], goal: Goal) -> NearestByBoth:
+def _nearest_by_both(estimates: Sequence[Rankable], goal: Goal) -> NearestByBoth:
     seconds, usd = _upper_ends(goal)
     deadline, budget = goal.deadline_seconds or math.inf, goal.budget_usd or math.inf
     nearest = min(estimates, key=lambda e: (max(seconds(e) / deadline, usd(e) / budget), seconds(e)))
@@ -210,7 +209,7 @@ def _nearest_by_both(estimates: Sequence[Estimate], goal: Goal) -> NearestByBoth
     )
 
 
-def _nearest_by_confidence(estimates: Sequence[Estimate], goal: Goal) -> NearestByConfidence | None:
+def _nearest_by_confidence(estimates: Sequence[Rankable], goal: Goal) -> NearestByConfidence | None:
     best = max(estimates, key=lambda e: confidence_within_limits(e, goal))
     percent = math.floor(100 * confidence_within_limits(best, goal) - 1e-9)
     if percent / 100 < MIN_CONFIDENCE:
@@ -218,9 +217,9 @@ def _nearest_by_confidence(estimates: Sequence[Estimate], goal: Goal) -> Nearest
     return NearestByConfidence(estimate=best, confidence=percent / 100)
 
 
-def _cheapest_by_market(estimates: Sequence[Estimate], goal: Goal) -> dict[Market, Estimate]:
+def _cheapest_by_market(estimates: Sequence[Rankable], goal: Goal) -> dict[Market, Rankable]:
     within = within_limits(estimates, goal)
-    found: dict[Market, Estimate] = {}
+    found: dict[Market, Rankable] = {}
     for market in OPT_IN_MARKETS:
         there = [e for e in within if e.candidate.offer.market == market]
         if there:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from trainfare.model.plan import Goal
-from trainfare.recommender.choose import T, Rankable, best_of
+from trainfare.recommender.choose import Rankable, T, best_of
 
 Item = TypeVar("Item")
 Point = tuple[float, float]

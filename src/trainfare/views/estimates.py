@@ -19,7 +19,7 @@ def estimate_record(estimate: Estimate) -> dict[str, Any]:
         "nodes": candidate.nodes,
         "gpu": vm_type.gpu.name if vm_type.gpu else None,
         "gpus": candidate.gpus,
-        "working_gpus_per_node": candidate.nodes * candidate.working_gpus_per_node,
+        "gpus_working": candidate.nodes * candidate.working_gpus_per_node,
         "batch_size": candidate.batch_size,
         "epochs": estimate.epochs,
         "epochs_low": estimate.epochs_interval.low if estimate.epochs_interval else estimate.epochs,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from trainfare.errors import InfeasibleError, Remedy
-from trainfare.model.estimate import Estimate
+from trainfare.recommender.choose import Rankable
 from trainfare.recommender.limits import LimitConflict, rounded_up_seconds
 from trainfare.recommender.names import candidate_name
 from trainfare.units import format_duration, format_percent, format_usd, plural
@@ -38,7 +38,7 @@ def _are(count: int) -> str:
 
 
 def _alternatives(conflict: LimitConflict) -> Iterator[tuple[str, Remedy]]:
-    def name(estimate: Estimate) -> str:
+    def name(estimate: Rankable) -> str:
         return candidate_name(estimate.candidate, with_batch_size=conflict.several_batch_sizes)
 
     if (found := conflict.by_time) is not None:

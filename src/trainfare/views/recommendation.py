@@ -1,6 +1,6 @@
 """The JSON records of plans, recommendations and single estimates."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
@@ -8,7 +8,6 @@ from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Plan
 from trainfare.model.profile import Profile
 from trainfare.model.reason import Reason
-from trainfare.recommender.choose import best_per_machine
 from trainfare.views.estimates import estimate_record
 from trainfare.views.reasons import python_arguments, sentence
 from trainfare.views.sentences import SpellArguments
@@ -18,19 +17,15 @@ from trainfare.views.split import split_record
 def recommendation_record(
     plan: Plan,
     profiles: Iterable[Profile],
-    estimates: Sequence[Estimate],
+    estimates: Iterable[Estimate],
     *,
-    every: bool,
     spell: SpellArguments = python_arguments,
 ) -> dict[str, Any]:
-    """The plan and the estimates that it was chosen from, best first; only those in the plan have bills.
-
-    `every` includes all estimates, otherwise the best of each machine type and market.
-    """
+    """The plan, and the estimates that it was chosen from, best first. Only those in the plan have bills."""
     return {
         **plan_record(plan, spell),
         "profiles": [profile.id for profile in profiles],
-        "estimates": [estimate_record(estimate) for estimate in (estimates if every else best_per_machine(estimates))],
+        "estimates": [estimate_record(estimate) for estimate in estimates],
     }
 
 

@@ -64,8 +64,8 @@ def test_bill_explains_the_price_of_a_commitment() -> None:
     (found,) = estimates(reserved(Commitment(months=12, upfront_usd=876.0, usd_per_hour=0.3)), nodes=2)
     assert found.bill is not None
     first, second, *_ = (line.how for line in found.bill.lines)
-    assert "× 2 nodes × $0.4/h reserved (12 months: $876.00 / 8,760 h + $0.3/h) = " in first
-    assert "× 2 nodes × $0.4/h reserved = " in second
+    assert "× 2 nodes × $0.40/h reserved (12 months: $876.00 / 8,760 h + $0.30/h) = " in first
+    assert "× 2 nodes × $0.40/h reserved = " in second
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def context(
         profile=make_profile(),
         chosen=ordered[0],
         ordered=ordered,
-        estimates={e.candidate: e for e in (*eligible, *estimates)},
+        compared={e.candidate: e for e in (*eligible, *estimates)},
         eligible=eligible,
         ideal=ideal_point(eligible),
         rejections=reject_beyond_limits(eligible, goal)[1],

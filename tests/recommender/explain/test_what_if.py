@@ -26,7 +26,7 @@ from trainfare.recommender.explain.what_if import (
 from trainfare.recommender.limits import upper_end, within_limits
 
 goals = st.sampled_from([Goal(kind="cheapest"), Goal(kind="fastest"), weighted(0.4), weighted(0.4, confidence=0.5)])
-Ask = Callable[[list[Estimate], Estimate, Goal, IdealPoint], LimitChange | None]
+Ask = Callable[[list[Estimate], Estimate, Goal, IdealPoint], LimitChange[Estimate] | None]
 
 LIMITS: dict[str, tuple[Callable[[Estimate], Interval], Ask, Ask]] = {
     "deadline_seconds": (lambda e: e.seconds, tighter_deadline, looser_deadline),

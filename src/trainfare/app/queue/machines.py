@@ -86,7 +86,7 @@ def _estimates(workload: Workload, max_gpus: int | None, today: date) -> list[Es
     )
     offers = {id(candidate.offer): candidate.offer for candidate in found.candidates}.values()
     to_estimate = [each for offer in offers for each in gpu_candidates(offer, size, _one_and_all(offer, max_gpus))]
-    return [estimate for estimate in workload.totals(to_estimate) if estimate.fits is not False]
+    return [estimate for estimate in workload.unbilled(to_estimate) if estimate.fits is not False]
 
 
 def _gpu_shares(estimates: Iterable[Estimate]) -> Iterator[Estimate]:

@@ -171,7 +171,7 @@ def _estimator(workloads: Sequence[_TrainingWorkload]) -> EstimateCandidates:
     by_id = {each.training.submission.id: each.workload for each in workloads}
 
     def estimate(training: SubmittedTraining, candidates: Sequence[Candidate]) -> Iterable[Estimate]:
-        return by_id[training.submission.id].totals(candidates)
+        return by_id[training.submission.id].unbilled(candidates)
 
     return estimate
 

@@ -9,7 +9,7 @@ from trainfare.app.recommending.split import plan_split
 from trainfare.app.recommending.spot import check_spot, is_spot
 from trainfare.app.recommending.workload import Workload
 from trainfare.errors import InfeasibleError, Remedy
-from trainfare.model.estimate import Estimate
+from trainfare.estimator.estimate import Totals
 from trainfare.model.offer import Candidate
 from trainfare.model.plan import Goal
 from trainfare.model.spot import SpotRisk
@@ -42,15 +42,15 @@ class Choice:
     """The candidates in order, and why others were rejected."""
 
     ideal: IdealPoint
-    estimates: tuple[Estimate, ...]
-    """All, best first, also those that are not eligible."""
-    eligible: tuple[Estimate, ...]
-    """The estimates that fit in memory on an allowed market, within the limits or not, best first. Under a deadline,
+    totals: tuple[Totals, ...]
+    """All candidates, best first, also those that are not eligible."""
+    eligible: tuple[Totals, ...]
+    """The candidates that fit in memory on an allowed market, within the limits or not, best first. Under a deadline,
     spot candidates only if they were accepted."""
-    ordered: tuple[Estimate, ...]
-    """The accepted estimates, one per machine, best first; empty if only a split plan is within the limits."""
-    front: tuple[Estimate, ...]
-    """The Pareto front of the eligible estimates."""
+    ordered: tuple[Totals, ...]
+    """The accepted candidates, one per machine, best first; empty if only a split plan is within the limits."""
+    front: tuple[Totals, ...]
+    """The Pareto front of the eligible candidates."""
     rejections: Mapping[Candidate, Rejection]
     spot_risk: SpotRisk | None
     """The risk of the first candidate, if it is on spot and there is a deadline."""
@@ -62,29 +62,29 @@ def choose(found: SearchResult, question: Question) -> Choice:
     goal = question.goal
     eligible, rejections = find_eligible(found)
     ideal = ideal_point(eligible)
-    estimates = in_order(found.estimates.values(), goal, ideal=ideal)
-    eligible = not_rejected(estimates, rejections)
+    totals = in_order(found.totals.values(), goal, ideal=ideal)
+    eligible = not_rejected(totals, rejections)
     within, beyond = reject_beyond_limits(eligible, goal)
-    spot = check_spot(best_per_machine(within), found.estimates, goal)
+    spot = check_spot(best_per_machine(within), found, goal)
     accepted = {e.candidate for e in spot.accepted}
     split = None
     if question.split or question.early is not None or goal.deadline_seconds is not None or goal.budget_usd is not None:
         others = (e for e in (*within, *(e for e in eligible if e.candidate in beyond)) if e.candidate not in accepted)
         split = _split_advice(found.workload, question, spot.accepted, tuple(others))
-    ordered = spot.accepted if question.early is None else _in_time(split, spot.accepted, question)
+    ordered = spot.accepted if question.early is None else _in_time(split, found, question)
     if not ordered and (split is None or split.plan is None):
-        not_allowed = [found.estimates[c] for c, code in rejections.items() if code == "market_not_allowed"]
+        not_allowed = [found.totals[c] for c, code in rejections.items() if code == "market_not_allowed"]
         raise _nothing_within_limits(goal, eligible, within, not_allowed)
     if goal.deadline_seconds is not None:
-        unaccepted = [e for e in within if is_spot(e) and e.candidate not in accepted]
+        unaccepted = [e for e in within if is_spot(e.candidate) and e.candidate not in accepted]
         beyond |= {e.candidate: spot.rejections.get(e.candidate, "spot_not_checked") for e in unaccepted}
-        eligible = tuple(e for e in eligible if not is_spot(e) or e.candidate in accepted)
+        eligible = tuple(e for e in eligible if not is_spot(e.candidate) or e.candidate in accepted)
     rejections |= beyond
     if question.early is not None and ordered:
         rejections |= _too_late(not_rejected(within, rejections), ordered[0], goal, ideal)
     return Choice(
         ideal=ideal,
-        estimates=estimates,
+        totals=totals,
         eligible=eligible,
         ordered=ordered,
         front=front(eligible),
@@ -94,17 +94,15 @@ def choose(found: SearchResult, question: Question) -> Choice:
     )
 
 
-def _too_late(
-    estimates: Sequence[Estimate], chosen: Estimate, goal: Goal, ideal: IdealPoint
-) -> dict[Candidate, Rejection]:
+def _too_late(totals: Sequence[Totals], chosen: Totals, goal: Goal, ideal: IdealPoint) -> dict[Candidate, Rejection]:
     """The candidates within the other limits that would be better than the one with the early target in time."""
     w = weight_of_time(goal)
     best = score(chosen, w, ideal) * (1 - EQUAL_SCORE)
-    return {e.candidate: "too_late_for_early_target" for e in estimates if score(e, w, ideal) < best}
+    return {e.candidate: "too_late_for_early_target" for e in totals if score(e, w, ideal) < best}
 
 
 def _nothing_within_limits(
-    goal: Goal, eligible: Sequence[Estimate], within: Sequence[Estimate], on_other_markets: Sequence[Estimate]
+    goal: Goal, eligible: Sequence[Totals], within: Sequence[Totals], on_other_markets: Sequence[Totals]
 ) -> InfeasibleError:
     if within:
         return InfeasibleError(
@@ -118,29 +116,33 @@ def _nothing_within_limits(
 
 
 def _split_advice(
-    workload: Workload, question: Question, accepted: Sequence[Estimate], others: Sequence[Estimate]
+    workload: Workload, question: Question, accepted: Sequence[Totals], others: Sequence[Totals]
 ) -> SplitAdvice | None:
     """Advice on a split plan. If it has a time limit, only on machines that are not interrupted: the wait for the next
     spot machine is estimated for a single machine only."""
     goal, early = question.goal, question.early
     timed = goal.deadline_seconds is not None or (early is not None and early.seconds is not None)
-    if not timed:
-        return plan_split(workload, (*accepted, *others), goal, early=early)
-    if accepted and early is None and is_spot(accepted[0]):
+    pool = (*accepted, *others)
+    if timed and accepted and early is None and is_spot(accepted[0].candidate):
         why_not = single_machine_reason("split_not_on_spot")
-        return SplitAdvice(plan=None, single_machine=accepted[0], reasons=(why_not,))
-    steady = [e for e in (*accepted, *others) if not is_spot(e)]
-    return plan_split(workload, steady, goal, early=early) if steady else None
+        return SplitAdvice(plan=None, single_machine=None, reasons=(why_not,))
+    if timed:
+        pool = tuple(e for e in pool if not is_spot(e.candidate))
+    if not pool:
+        return None
+    size = pool[0].candidate.batch_size
+    estimates = workload.unbilled(e.candidate for e in pool if e.candidate.batch_size == size)
+    return plan_split(workload, estimates, goal, early=early, ideal=ideal_point(pool))
 
 
-def _in_time(split: SplitAdvice | None, accepted: Sequence[Estimate], question: Question) -> tuple[Estimate, ...]:
+def _in_time(split: SplitAdvice | None, found: SearchResult, question: Question) -> tuple[Totals, ...]:
     """The best single machine that reaches the early target in time; empty if only a split plan does."""
     single = None if split is None else split.single_machine
     if single is None and split is not None and split.plan is None:
         raise InfeasibleError(f"No single machine {_early_limits(question)}, and {sentence(split.reasons[0])}.")
     if single is None:
         return ()
-    return tuple(e for e in accepted if e.candidate == single.candidate) or (single,)
+    return (found.totals[single.candidate],)
 
 
 def _early_limits(question: Question) -> str:

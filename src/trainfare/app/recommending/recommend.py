@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal, get_args
 
 from trainfare.app.ids import new_id
@@ -22,6 +22,7 @@ from trainfare.app.recommending.workload import (
 )
 from trainfare.errors import NotFoundError, UsageError
 from trainfare.estimator.cost.delta import TimeAndCost, delta
+from trainfare.estimator.estimate import Totals
 from trainfare.model.bill import Overheads
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Goal, GoalKind, Plan
@@ -53,20 +54,38 @@ MACHINES_DRAWN = 6
 """Machines in the figure of batch sizes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots: estimates are made when they are read
 class Recommendation:
-    """The plan that is stored, and all estimates that it was chosen from."""
+    """The plan that is stored, and what it was chosen from."""
 
     plan: Plan
     profiles: tuple[Profile, ...]
     """The profiles it is based on, the leading one first."""
-    estimates: tuple[Estimate, ...]
-    """All estimates, best first, also those that are not eligible: the cheapest region of every machine and market, at
-    every batch size and number of nodes. Only those that are in the plan have bills."""
     alternatives: tuple[Estimate, ...]
     """The eligible estimates, within the limits or not, one per machine and market, best first."""
+    totals: tuple[Totals, ...]
+    """Time and cost of all candidates, best first, also those that are not eligible: the cheapest region of every
+    machine and market, at every batch size and number of nodes."""
     workload: Workload
     """What the estimates were made from; it can make more of them."""
+
+    @cached_property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """Estimates of all candidates, best first. Only those that are in the plan have bills."""
+        return self._estimates(self.totals)
+
+    @cached_property
+    def machines(self) -> tuple[Estimate, ...]:
+        """The best estimate of each machine and market, best first, also of those that are not eligible."""
+        return self._estimates(best_per_machine(self.totals))
+
+    def _estimates(self, totals: Sequence[Totals]) -> tuple[Estimate, ...]:
+        known = {e.candidate: e for e in (*self.plan.runners_up, *self.plan.front, *self.alternatives)}
+        if self.plan.chosen.epochs == self.workload.at(self.plan.chosen.candidate.batch_size).length.epochs:
+            known[self.plan.chosen.candidate] = self.plan.chosen  # else it is only a segment
+        others = self.workload.unbilled(each.candidate for each in totals if each.candidate not in known)
+        known |= {e.candidate: e for e in others}
+        return tuple(known[each.candidate] for each in totals)
 
     def figure(self, view: View = "fare") -> "Figure":
         """Time against cost; time and cost against epochs; time and cost against batch sizes; or all of these."""
@@ -101,7 +120,8 @@ class Recommendation:
         sizes = self._batch_sizes()
         workload = self.workload.with_epochs_at(sizes)
         return draw_batches(
-            self.plan, workload.totals(replace(c, batch_size=size) for c in drawn for size in sizes if size >= c.nodes)
+            self.plan,
+            workload.unbilled(replace(c, batch_size=size) for c in drawn for size in sizes if size >= c.nodes),
         )
 
     def _batch_sizes(self) -> list[int]:
@@ -171,11 +191,13 @@ def answer(question: Question, profile_ids: Sequence[str] = (), *, settings: Set
         listed=tuple(detailed[e.candidate] for e in listed),
         front=tuple(detailed[e.candidate] for e in choice.front),
     )
+    alternatives = [each.candidate for each in best_per_machine(choice.eligible)]
+    detailed |= {e.candidate: e for e in found.workload.unbilled(c for c in alternatives if c not in detailed)}
     return Recommendation(
         plan=plan,
         profiles=profiles,
-        estimates=tuple(detailed.get(e.candidate, e) for e in choice.estimates),
-        alternatives=tuple(detailed.get(e.candidate, e) for e in best_per_machine(choice.eligible)),
+        alternatives=tuple(detailed[candidate] for candidate in alternatives),
+        totals=choice.totals,
         workload=found.workload,
     )
 
@@ -197,7 +219,7 @@ def _plan(
         goal=question.goal,
         chosen=chosen,
         runners_up=listed[1:],
-        considered=len(found.estimates),
+        considered=len(found.totals),
         reasons=reasons(_context(found, question, choice, chosen)),
         front=front,
         knee=knee(front),
@@ -224,7 +246,7 @@ def _context(found: SearchResult, question: Question, choice: Choice, chosen: Es
         profile=next(profile for profile in workload.predictor.profiles if profile.id == chosen.profile_id),
         chosen=chosen,
         ordered=ordered,
-        estimates=found.estimates,
+        compared=found.totals,
         eligible=choice.eligible,
         ideal=ideal,
         rejections=choice.rejections,
@@ -287,17 +309,17 @@ def _epochs_at_batch_size(workload: Workload, chosen: Estimate) -> Reason | None
     )
 
 
-def _baseline(machine: str, estimates: Sequence[Estimate], goal: Goal, ideal: IdealPoint) -> Estimate:
-    """The best eligible estimate of a machine type."""
-    there = [e for e in estimates if machine in (e.candidate.offer.vm_type.key, e.candidate.offer.vm_type.name)]
+def _baseline(machine: str, eligible: Sequence[Totals], goal: Goal, ideal: IdealPoint) -> Totals:
+    """The best eligible candidate of a machine type."""
+    there = [e for e in eligible if machine in (e.candidate.offer.vm_type.key, e.candidate.offer.vm_type.name)]
     best = best_of(there, goal, ideal=ideal)
     if best is None:
-        known = {e.candidate.offer.vm_type.key for e in estimates}
+        known = {e.candidate.offer.vm_type.key for e in eligible}
         raise NotFoundError(
             "eligible machine", machine, sorted(known), listed_by="trainfare catalog list", field="baseline"
         )
     return best
 
 
-def _time_and_cost(estimate: Estimate) -> TimeAndCost:
+def _time_and_cost(estimate: Estimate | Totals) -> TimeAndCost:
     return TimeAndCost(seconds=estimate.seconds.value, usd=estimate.usd.value)

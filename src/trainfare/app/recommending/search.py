@@ -1,12 +1,12 @@
-"""The candidates to choose from and their estimates."""
+"""The candidates to choose from, with their time and cost."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from trainfare.app.recommending.workload import Workload, interruptions_on
 from trainfare.errors import InfeasibleError, Remedy, UsageError
-from trainfare.model.estimate import Estimate
+from trainfare.estimator.estimate import Totals
 from trainfare.model.offer import Candidate
 from trainfare.model.profile import Profile
 from trainfare.model.scope import Scope
@@ -17,19 +17,19 @@ from trainfare.units import format_number, plural
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """All candidates in a scope, and the estimates of those that the profiles say anything about."""
+    """All candidates in a scope, and time and cost of those that the profiles say anything about."""
 
     workload: Workload
     scope: Scope
     candidates: Candidates
-    estimates: Mapping[Candidate, Estimate]
+    totals: Mapping[Candidate, Totals]
     now: datetime
 
 
 def search(
     workload: Workload, profiles: Sequence[Profile], scope: Scope, epochs: int | None, now: datetime
 ) -> SearchResult:
-    """Estimates of every candidate in the scope. Raises InfeasibleError if there is no candidate."""
+    """Time and cost of every candidate in the scope. Raises InfeasibleError if there is no candidate."""
     if scope.batch_sizes and profiles[0].effective_batch_size is None:
         raise UsageError(
             f"Profile {profiles[0].id} has no batch size, so other sizes cannot be estimated. Profile the program "
@@ -53,9 +53,15 @@ def search(
     )
     if not found.candidates:
         raise _empty_scope(found, scope)
-    estimates = _estimates(workload, found.candidates, scope)
-    safe = {e.candidate: e for e in estimates if _is_safe(e, workload, scope)}
-    return SearchResult(workload=workload, scope=scope, candidates=found, estimates=safe, now=now)
+    totals = _totals(workload, found.candidates, scope)
+    unsafe = _is_unsafe(workload, scope)
+    return SearchResult(
+        workload=workload,
+        scope=scope,
+        candidates=found,
+        totals={each.candidate: each for each in totals if not unsafe(each)},
+        now=now,
+    )
 
 
 def _has_epochs(workload: Workload, batch_size: int) -> bool:
@@ -80,16 +86,16 @@ def _empty_scope(found: Candidates, scope: Scope) -> InfeasibleError:
     )
 
 
-def _estimates(workload: Workload, found: Sequence[Candidate], scope: Scope) -> Iterable[Estimate]:
+def _totals(workload: Workload, found: Sequence[Candidate], scope: Scope) -> Iterable[Totals]:
     """Totals of all candidates. If spot is not allowed, only those spot candidates that may be mentioned: of a machine
     that is also available otherwise, at the nodes and batch size at which it is the cheapest or the fastest."""
     if scope.spot:
         return workload.totals(found)
     steady = workload.totals([c for c in found if c.offer.market != "spot"])
-    machines: dict[str, list[Estimate]] = {}
-    for estimate in steady:
-        if estimate.fits is not False:
-            machines.setdefault(estimate.candidate.offer.vm_type.key, []).append(estimate)
+    machines: dict[str, list[Totals]] = {}
+    for each in steady:
+        if each.fits is not False:
+            machines.setdefault(each.candidate.offer.vm_type.key, []).append(each)
     best = {
         (key, _shape(min(there, key=quantity).candidate))
         for key, there in machines.items()
@@ -104,30 +110,35 @@ def _shape(candidate: Candidate) -> tuple[int, int | None, int | None]:
     return candidate.nodes, candidate.gpus_used, candidate.batch_size
 
 
-def _is_safe(estimate: Estimate, workload: Workload, scope: Scope) -> bool:
-    """False for a batch size that was neither requested nor profiled, unless it certainly fits in memory."""
-    size = estimate.candidate.batch_size
-    if size in scope.batch_sizes or any(group.profiles[0].effective_batch_size == size for group in workload.groups):
-        return True
-    return estimate.memory is not None and estimate.memory.verdict == "fits"
+def _is_unsafe(workload: Workload, scope: Scope) -> Callable[[Totals], bool]:
+    """A function that is True for a batch size that was neither requested nor profiled, unless it certainly fits in
+    memory."""
+    requested = {*scope.batch_sizes, *(group.profiles[0].effective_batch_size for group in workload.groups)}
+
+    def is_unsafe(totals: Totals) -> bool:
+        if totals.candidate.batch_size in requested:
+            return False
+        return totals.memory is None or totals.memory.verdict != "fits"
+
+    return is_unsafe
 
 
-def find_eligible(found: SearchResult) -> tuple[tuple[Estimate, ...], dict[Candidate, Rejection]]:
-    """The estimates that fit in memory on an allowed market, and the rejections of the others.
+def find_eligible(found: SearchResult) -> tuple[tuple[Totals, ...], dict[Candidate, Rejection]]:
+    """The candidates that fit in memory on an allowed market, and the rejections of the others.
 
     Raises InfeasibleError, with the reason, if there are none.
     """
     scope = found.scope
-    eligible, rejections = reject_ineligible(found.estimates.values(), spot=scope.spot, reserved=scope.reserved)
+    eligible, rejections = reject_ineligible(found.totals.values(), spot=scope.spot, reserved=scope.reserved)
     if not eligible:
         raise _nothing_eligible(found, rejections)
     return eligible, rejections
 
 
 def _nothing_eligible(found: SearchResult, rejections: Mapping[Candidate, Rejection]) -> InfeasibleError:
-    if found.estimates:
+    if found.totals:
         if set(rejections.values()) == {"does_not_fit"}:
-            return _fits_nowhere(found.estimates.values())
+            return _fits_nowhere(found.totals.values())
         fitting = sum(code != "does_not_fit" for code in rejections.values())
         return InfeasibleError(
             f"No candidate is left: all of the {plural(fitting, 'candidate')} that would do are on spot or need a "
@@ -157,8 +168,8 @@ def _nothing_eligible(found: SearchResult, rejections: Mapping[Candidate, Reject
     )
 
 
-def _fits_nowhere(estimates: Iterable[Estimate]) -> InfeasibleError:
-    largest = max((e.memory for e in estimates if e.memory), key=lambda m: m.available_gib)
+def _fits_nowhere(totals: Iterable[Totals]) -> InfeasibleError:
+    largest = max((each.memory for each in totals if each.memory), key=lambda m: m.available_gib)
     needed = largest.needed_gib
     return InfeasibleError(
         f"It does not fit on any machine: an iteration needs about {format_number(needed.value)} GiB (90%: "

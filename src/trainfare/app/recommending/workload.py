@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from typing import TypeVar
 
 from trainfare.app.catalog.calibrations import calibration_in_use
 from trainfare.app.catalog.offers import open_catalog
@@ -15,7 +16,7 @@ from trainfare.clouds.slices import is_slice
 from trainfare.errors import Remedy, UsageError
 from trainfare.estimator.cost.bill import Charges
 from trainfare.estimator.epochs.by_batch import KnownEpochs, epochs_at_batches
-from trainfare.estimator.estimate import CandidateEstimator, TrainingWork
+from trainfare.estimator.estimate import CandidateEstimator, Totals, TrainingWork
 from trainfare.estimator.prediction.predictor import StepTimePredictor
 from trainfare.model.bill import Interruptions, Overheads
 from trainfare.model.epochs import EpochsAnswer
@@ -27,6 +28,8 @@ from trainfare.model.profile import Profile
 from trainfare.model.reason import Reason
 from trainfare.settings import Settings
 from trainfare.store.history import History
+
+T = TypeVar("T")
 
 REPEATED_WITHIN = timedelta(days=1)
 """Profiles of one program on one machine are repeats of one another if they were taken this close together; a later
@@ -83,23 +86,27 @@ class Workload:
         work = self._work_at if epochs is None else self._work_for(epochs)
         return self._by_batch_size(self.estimator.details, candidates, work)
 
-    def totals(self, candidates: Iterable[Candidate]) -> tuple[Estimate, ...]:
-        """The same times and costs without bills and explanations: fast enough for thousands."""
+    def unbilled(self, candidates: Iterable[Candidate]) -> tuple[Estimate, ...]:
+        """The same estimates without bills and without the calculations of the phases."""
+        return self._by_batch_size(self.estimator.unbilled, candidates, self._work_at)
+
+    def totals(self, candidates: Iterable[Candidate]) -> tuple[Totals, ...]:
+        """Only their time and cost, fast enough for thousands."""
         return self._by_batch_size(self.estimator.totals, candidates, self._work_at)
 
     def with_fixed_epochs(self, candidates: Sequence[Candidate]) -> tuple[Estimate, ...]:
-        """Totals without the uncertainty of the number of epochs, which is the same on every machine and does not count
-        if two are compared. It remains for batch sizes other than that of the first candidate, relative to it."""
+        """Estimates without the uncertainty of the number of epochs, which is the same on every machine and does not
+        count if two are compared. It remains for batch sizes other than that of the first candidate, relative to it."""
         groups = tuple(replace(g, length=replace(g.length, epochs_interval=None)) for g in self.groups)
         known = dict(self.epochs_at)
         size = candidates[0].batch_size if candidates else None
         if size is not None and size in known:
             known[size] = replace(known[size], low=known[size].value, high=known[size].value)
         fixed = replace(self, groups=groups, epochs_at=known)
-        return self._by_batch_size(self.estimator.totals, candidates, lambda size: fixed.at(size).work())
+        return self._by_batch_size(self.estimator.unbilled, candidates, lambda size: fixed.at(size).work())
 
     def unrounded(self, candidates: Iterable[Candidate], epochs: int) -> tuple[Estimate, ...]:
-        """Totals for another number of epochs, without rounding and minimum charge: straight lines in the number of
+        """Estimates for another number of epochs, without rounding and minimum charge: straight lines in the number of
         epochs, from which crossovers are computed."""
         return self._by_batch_size(self.estimator.unrounded, candidates, self._work_for(epochs))
 
@@ -130,10 +137,10 @@ class Workload:
 
     def _by_batch_size(
         self,
-        estimates: Callable[[Iterable[Candidate], TrainingWork], tuple[Estimate, ...]],
+        estimates: Callable[[Iterable[Candidate], TrainingWork], Iterable[T]],
         candidates: Iterable[Candidate],
         work: Callable[[int | None], TrainingWork],
-    ) -> tuple[Estimate, ...]:
+    ) -> tuple[T, ...]:
         by_size: dict[int | None, list[Candidate]] = {}
         for candidate in candidates:
             by_size.setdefault(candidate.batch_size, []).append(candidate)

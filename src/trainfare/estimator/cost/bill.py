@@ -20,6 +20,7 @@ by the GiB, its time is not in T.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from trainfare.model.bill import Bill, Billing, BillLine, Interruptions, Overheads, Terms
 from trainfare.model.estimate import Phase
@@ -121,7 +122,7 @@ def bill(
             *(_phase_line(p, usd_per_second, rate if number else rate + rule) for number, p in enumerate(phases)),
             *(line for line in (rounding, disk, egress) if line is not None),
         ),
-        usd=charge(seconds, candidate, terms=terms, overheads=overheads, results_gib=results_gib),
+        usd=charge_rate(candidate, terms=terms, overheads=overheads, results_gib=results_gib).charge(seconds),
         billing=billing,
         billed_seconds=billed.value,
         usd_per_hour=candidate.usd_per_hour,
@@ -129,22 +130,32 @@ def bill(
     )
 
 
-def charge(
-    seconds: Interval, candidate: Candidate, *, terms: Terms, overheads: Overheads, results_gib: float | None
-) -> Interval:
-    """The total cost without the lines of a bill: machine and disk for the billed time, and egress.
+class ChargeRate(NamedTuple):
+    """The total cost of a candidate as a function of its time, without the lines of a bill.
 
     usd = billed·(price + disk) + egress
     """
+
+    billing: Billing
+    usd_per_second: float
+    """Of machine and disk together."""
+    egress_low: float
+    egress_high: float
+
+    def charge(self, seconds: Interval) -> Interval:
+        billed, price = self.billing.billed_seconds, self.usd_per_second
+        return Interval(
+            value=billed(seconds.value) * price + self.egress_low,
+            low=billed(seconds.low) * price + self.egress_low,
+            high=billed(seconds.high) * price + self.egress_high,
+        )
+
+
+def charge_rate(candidate: Candidate, *, terms: Terms, overheads: Overheads, results_gib: float | None) -> ChargeRate:
+    """The rate of a candidate; it does not depend on the batch size."""
     usd_per_hour = candidate.usd_per_hour + _disk_usd_per_hour(candidate, terms, overheads)
-    usd_per_second = usd_per_hour / SECONDS_PER_HOUR
-    billed = terms.billing.billed_seconds
     low, high = _egress_bounds(candidate.offer, terms, results_gib)
-    return Interval(
-        value=billed(seconds.value) * usd_per_second + low,
-        low=billed(seconds.low) * usd_per_second + low,
-        high=billed(seconds.high) * usd_per_second + high,
-    )
+    return ChargeRate(terms.billing, usd_per_hour / SECONDS_PER_HOUR, low, high)
 
 
 def _billed(seconds: Interval, billing: Billing) -> Interval:
@@ -156,13 +167,13 @@ def _billed(seconds: Interval, billing: Billing) -> Interval:
 
 
 def _rate(candidate: Candidate) -> str:
-    """The price in words: `$0.526/h`, `2 nodes × $0.4/h reserved`."""
+    """The price in words: `$0.526/h`, `2 nodes × $0.40/h reserved`."""
     price = format_usd_per_hour(candidate.offer.usd_per_hour) + (" reserved" if candidate.offer.commitment else "")
     return price if candidate.nodes == 1 else f"{candidate.nodes} nodes × {price}"
 
 
 def _rule(commitment: Commitment | None) -> str:
-    """The calculation of the price of a commitment: ` (12 months: $876.00 / 8,760 h + $0.3/h)`."""
+    """The calculation of the price of a commitment: ` (12 months: $876.00 / 8,760 h + $0.30/h)`."""
     if commitment is None:
         return ""
     months = plural(commitment.months, "month")

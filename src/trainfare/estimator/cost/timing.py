@@ -46,11 +46,34 @@ STARTUP_PHASES = MACHINE_STARTUP_PHASES + PROGRAM_STARTUP_PHASES
 class Timing(NamedTuple):
     """The time of a candidate, which does not depend on its price."""
 
-    phases: tuple[Phase, ...]
     seconds: Interval
-    checkpoints_written: int = 0
-    interruptions: Interval | None = None
-    checkpoint_every_seconds: float | None = None
+    start: "MachineStart"
+    program: "ProgramTime"
+    checkpoints_written: int
+    rework: Rework | None
+    """None if the machine is not on spot."""
+    checkpoint_every_seconds: float | None
+    uncertainty: "_EpochsUncertainty | None"
+
+    @property
+    def interruptions(self) -> Interval | None:
+        """The number of interruptions; None if the machine is not on spot."""
+        if self.rework is None:
+            return None
+        return _with_epochs_uncertainty(self.rework.interruptions, self.uncertainty and self.uncertainty.interruptions)
+
+    def phases(self) -> tuple[Phase, ...]:
+        """The phases that add up to `seconds`. Most timings are only compared, so phases are not computed before."""
+        uncertainty, rework = self.uncertainty, self.rework
+        phases = self.start.phases + self.program.phases()
+        if self.checkpoints_written:
+            written = _checkpoint_seconds(self.program, self.checkpoints_written)
+            interval = _with_epochs_uncertainty(written, uncertainty and uncertainty.checkpoints)
+            phases += (Phase(name="checkpoints", seconds=interval),)
+        if rework is not None and rework.seconds.high > 0:
+            interval = _with_epochs_uncertainty(rework.seconds, uncertainty and uncertainty.rework)
+            phases += (Phase(name="spot rework", seconds=interval),)
+        return phases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,10 +111,11 @@ class EpochsTime(NamedTuple):
 class ProgramTime(NamedTuple):
     """The time of the program on a machine, which does not depend on the offer and the market."""
 
-    phases: tuple[Phase, ...]
-    """The terms of equation 5.3; their intervals include the uncertainty of the number of epochs."""
-    init: float
-    first: float
+    times: StepTimes
+    steady: ValueRange
+    """The steady iterations of exactly N epochs."""
+    validation: ValueRange | None
+    """The validations of exactly N epochs; None if there are none."""
     below: float
     """p of the formula below the value, for exactly N epochs and without checkpoints."""
     above: float
@@ -100,6 +124,20 @@ class ProgramTime(NamedTuple):
     """The time of N epochs."""
     bounds: tuple[EpochsTime, EpochsTime] | None = None
     """The times of N₋ and N₊ epochs, where the number is uncertain."""
+
+    def phases(self) -> tuple[Phase, ...]:
+        """The terms of equation 5.3; their intervals include the uncertainty of the number of epochs."""
+        bounds = self.bounds
+        steady = _with_epochs_uncertainty(self.steady, bounds and (bounds[0].steady, bounds[1].steady))
+        phases: tuple[Phase, ...] = (
+            Phase(name="initialisation", seconds=self.times.init),
+            Phase(name="first iteration", seconds=self.times.first),
+            Phase(name="steady iterations", seconds=steady),
+        )
+        if self.validation is not None:
+            at_bounds = bounds and (bounds[0].validation, bounds[1].validation)
+            phases += (Phase(name="validation", seconds=_with_epochs_uncertainty(self.validation, at_bounds)),)
+        return phases
 
 
 def program_time(
@@ -122,29 +160,13 @@ def program_time(
     steady = ValueRange(expected.steady, later.low * n, later.high * n)
     below = (init.value - init.low) + (first.value - first.low) + (steady.value - steady.low)
     above = (init.high - init.value) + (first.high - first.value) + (steady.high - steady.value)
-    steady_bounds = bounds and (bounds[0].steady, bounds[1].steady)
-    phases: tuple[Phase, ...] = (
-        Phase(name="initialisation", seconds=init),
-        Phase(name="first iteration", seconds=first),
-        Phase(name="steady iterations", seconds=_with_epochs_uncertainty(steady, steady_bounds)),
-    )
+    validation = None
     if times.first_validation is not None:
         one, more, n = times.first_validation, times.later_validation or times.first_validation, epochs - 1
         validation = ValueRange(expected.validation, one.low + more.low * n, one.high + more.high * n)
         below += validation.value - validation.low
         above += validation.high - validation.value
-        validation_bounds = bounds and (bounds[0].validation, bounds[1].validation)
-        phases += (Phase(name="validation", seconds=_with_epochs_uncertainty(validation, validation_bounds)),)
-    return ProgramTime(
-        phases=phases,
-        init=init.value,
-        first=first.value,
-        below=below,
-        above=above,
-        checkpoints=checkpoints,
-        expected=expected,
-        bounds=bounds,
-    )
+    return ProgramTime(times, steady, validation, below, above, checkpoints, expected, bounds)
 
 
 def _epochs_time(epochs: int, times: StepTimes, checkpoints: Checkpoints, iterations_per_epoch: float) -> EpochsTime:
@@ -158,7 +180,10 @@ def _epochs_time(epochs: int, times: StepTimes, checkpoints: Checkpoints, iterat
 
 def without_interruptions(start: MachineStart, program: ProgramTime) -> Timing:
     """The time on a machine that is not taken back."""
-    each, startup = program.checkpoints.seconds.value, start.seconds + program.init + program.first
+    each, startup = (
+        program.checkpoints.seconds.value,
+        start.seconds + program.times.init.value + program.times.first.value,
+    )
 
     def additions(epochs: EpochsTime) -> _Additions:
         return _Additions(epochs.written * each, 0.0, 0.0)
@@ -169,7 +194,7 @@ def without_interruptions(start: MachineStart, program: ProgramTime) -> Timing:
 
 def with_interruptions(start: MachineStart, program: ProgramTime, *, per_hour: Interval, nodes: int) -> Timing:
     """The time on spot machines; the program writes its own checkpoints, or those that lose least time."""
-    checkpoints, startup = program.checkpoints, start.seconds + program.init + program.first
+    checkpoints, startup = program.checkpoints, _startup_seconds(start, program)
     per_second = nodes * per_hour.value / SECONDS_PER_HOUR
 
     def additions(epochs: EpochsTime) -> _Additions:
@@ -191,6 +216,11 @@ def with_interruptions(start: MachineStart, program: ProgramTime, *, per_hour: I
         every=work / plan.pieces if work and (own or plan.pieces > 1) else None,
         uncertainty=_epochs_uncertainty(program, startup, additions),
     )
+
+
+def _startup_seconds(start: MachineStart, program: ProgramTime) -> float:
+    """The expected time before the steady iterations."""
+    return start.seconds + program.times.init.value + program.times.first.value
 
 
 class _Additions(NamedTuple):
@@ -242,32 +272,28 @@ def _timing(
     uncertainty: _EpochsUncertainty | None,
 ) -> Timing:
     """The sum of the formula, with `written` checkpoints; `startup` is the time before the steady iterations."""
-    phases = start.phases + program.phases
     value, below, above = startup + program.expected.steady + program.expected.validation, program.below, program.above
     squares_below, squares_above = start.squares_below, start.squares_above
     if written:
-        each = program.checkpoints.seconds
-        seconds = ValueRange(each.value * written, each.low * written, each.high * written)
+        seconds = _checkpoint_seconds(program, written)
         value += seconds.value
         below += seconds.value - seconds.low
         above += seconds.high - seconds.value
-        interval = _with_epochs_uncertainty(seconds, uncertainty and uncertainty.checkpoints)
-        phases += (Phase(name="checkpoints", seconds=interval),)
     if rework is not None and rework.seconds.high > 0:
         seconds = rework.seconds
         value += seconds.value
         squares_below += (seconds.value - seconds.low) ** 2
         squares_above += (seconds.high - seconds.value) ** 2
-        interval = _with_epochs_uncertainty(seconds, uncertainty and uncertainty.rework)
-        phases += (Phase(name="spot rework", seconds=interval),)
     low = max(0.0, value - math.sqrt(below**2 + squares_below))
     high = value + math.sqrt(above**2 + squares_above)
     if uncertainty is not None:
         low, high = _widened(value, low, high, uncertainty.total)
-    interruptions = None
-    if rework is not None:
-        interruptions = _with_epochs_uncertainty(rework.interruptions, uncertainty and uncertainty.interruptions)
-    return Timing(phases, Interval(value=value, low=low, high=high), written, interruptions, every)
+    return Timing(Interval(value=value, low=low, high=high), start, program, written, rework, every, uncertainty)
+
+
+def _checkpoint_seconds(program: ProgramTime, written: int) -> ValueRange:
+    each = program.checkpoints.seconds
+    return ValueRange(each.value * written, each.low * written, each.high * written)
 
 
 def _with_epochs_uncertainty(exact: ValueRange, bounds: _Bounds | None) -> Interval:

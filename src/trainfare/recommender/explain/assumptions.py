@@ -44,8 +44,8 @@ def _large_batch(profile: Profile) -> Iterator[Reason]:
 def _epochs_by_batch_size(context: ChoiceContext) -> Iterator[Reason]:
     """The number of epochs at each batch size, if several were compared."""
     epochs = {
-        candidate.batch_size: estimate.epochs
-        for candidate, estimate in context.estimates.items()
+        candidate.batch_size: compared.epochs
+        for candidate, compared in context.compared.items()
         if candidate.batch_size is not None
     }
     if len(epochs) < 2:

@@ -3,9 +3,8 @@
 import math
 from collections.abc import Iterator
 
-from trainfare.model.estimate import Estimate
 from trainfare.model.reason import Reason, Scalar
-from trainfare.recommender.choose import score, weight_of_time
+from trainfare.recommender.choose import Rankable, score, weight_of_time
 from trainfare.recommender.explain.codes import describe, reason
 from trainfare.recommender.explain.context import ChoiceContext
 from trainfare.recommender.explain.what_if import (
@@ -67,7 +66,12 @@ def _epochs_within_deadline(context: ChoiceContext) -> Iterator[Reason]:
     faster than the number of epochs. Not given on spot, where the cost of interruptions may grow faster, nor if the
     number of epochs is uncertain, because the interval already includes more of them."""
     chosen, deadline = context.chosen_for_all_epochs, context.goal.deadline_seconds
-    if deadline is None or not context.accepted or chosen.epochs_interval or chosen.candidate.offer.market == "spot":
+    if (
+        deadline is None
+        or not context.accepted
+        or context.chosen.epochs_interval
+        or chosen.candidate.offer.market == "spot"
+    ):
         return
     epochs = math.floor(chosen.epochs * deadline / upper_end(chosen.seconds, context.goal.confidence))
     if epochs > chosen.epochs:
@@ -106,14 +110,14 @@ def _budget(context: ChoiceContext) -> Iterator[Reason]:
                 yield reason("changes", "tighter_budget", {"budget": float(budget)}, below=found.below, **totals)
 
 
-def _is_worthwhile(context: ChoiceContext, estimate: Estimate) -> bool:
+def _is_worthwhile(context: ChoiceContext, estimate: Rankable) -> bool:
     """True if the score is enough lower that somebody would accept another limit for it."""
     w = weight_of_time(context.goal)
     before = score(context.chosen_for_all_epochs, w, context.ideal)
     return not context.accepted or score(estimate, w, context.ideal) <= MAX_LOOSER_SCORE * before
 
 
-def _totals(context: ChoiceContext, estimate: Estimate) -> dict[str, dict[str, Scalar] | float]:
+def _totals(context: ChoiceContext, estimate: Rankable) -> dict[str, dict[str, Scalar] | float]:
     return {
         "machine": context.describe(estimate),
         "seconds": estimate.seconds.value,

@@ -5,16 +5,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
+from typing import Protocol
 
 from trainfare.model.bill import Interruptions
 from trainfare.model.estimate import Estimate
+from trainfare.model.interval import Interval
 from trainfare.model.offer import Candidate
 from trainfare.model.plan import Goal
 from trainfare.model.profile import Profile
 from trainfare.model.reason import Reason, Scalar
-from trainfare.recommender.choose import IdealPoint, Rejection, not_rejected
+from trainfare.recommender.choose import IdealPoint, Rankable, RankableWithFit, Rejection, not_rejected
 from trainfare.recommender.crossovers import WinningRange
 from trainfare.recommender.explain.codes import describe
+
+
+class ComparedCandidate(RankableWithFit, Protocol):
+    """A candidate with its time and cost, of which thousands are compared: an Estimate, or only its totals."""
+
+    @property
+    def epochs(self) -> int: ...
+    @property
+    def interruptions(self) -> Interval | None: ...
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots: properties over thousands of estimates are cached
@@ -30,9 +41,9 @@ class ChoiceContext:
     """The accepted candidates within the limits, one per machine, best first, for a fixed number of epochs: the
     uncertainty of the number of epochs is the same on all machines. If there are none, only the machine of the first
     segment of the split plan."""
-    estimates: Mapping[Candidate, Estimate]
-    """All estimates, also of candidates that are not eligible."""
-    eligible: Sequence[Estimate]
+    compared: Mapping[Candidate, ComparedCandidate]
+    """All candidates, also those that are not eligible."""
+    eligible: Sequence[ComparedCandidate]
     """The candidates that fit in memory on an allowed market, within the limits or not. Under a deadline, spot
     candidates are eligible only if their risk was checked and accepted."""
     ideal: IdealPoint
@@ -53,10 +64,10 @@ class ChoiceContext:
     """The number of iterations, if the program counts in iterations."""
     interruptions: Interruptions | None = None
     """How often the chosen machine is interrupted on spot."""
-    front: Sequence[Estimate] = ()
+    front: Sequence[Rankable] = ()
     """The Pareto front of the eligible candidates, the fastest first."""
-    knee: Estimate | None = None
-    baseline: Estimate | None = None
+    knee: Rankable | None = None
+    baseline: Rankable | None = None
     """A machine to compare the chosen one with."""
     delta: float | None = None
     """Sanghvi's Δ of the chosen machine relative to the baseline: speed-up / cost ratio."""
@@ -68,12 +79,12 @@ class ChoiceContext:
     """The assumptions about the number of epochs."""
 
     @cached_property
-    def accepted(self) -> tuple[Estimate, ...]:
+    def accepted(self) -> tuple[ComparedCandidate, ...]:
         """The eligible candidates that are within the limits and not rejected for another reason."""
         return not_rejected(self.eligible, self.rejections)
 
     @cached_property
-    def alternatives(self) -> tuple[Estimate, ...]:
+    def alternatives(self) -> tuple[ComparedCandidate, ...]:
         """The accepted candidates, and those that other limits would include."""
         return tuple(
             e for e in self.eligible if self.rejections.get(e.candidate) in (None, "beyond_deadline", "beyond_budget")
@@ -85,12 +96,12 @@ class ChoiceContext:
         return Counter(self.rejections.values())
 
     @cached_property
-    def chosen_for_all_epochs(self) -> Estimate:
-        """The estimate of the chosen candidate for the whole training, as it is compared with the limits: the chosen
+    def chosen_for_all_epochs(self) -> ComparedCandidate | Estimate:
+        """Time and cost of the chosen candidate for the whole training, as it is compared with the limits: the chosen
         estimate itself covers only the first segment if no single machine is within the limits."""
-        return self.estimates.get(self.chosen.candidate, self.chosen)
+        return self.compared.get(self.chosen.candidate, self.chosen)
 
-    def describe(self, estimate: Estimate) -> dict[str, Scalar]:
+    def describe(self, estimate: Rankable) -> dict[str, Scalar]:
         """The candidate of an estimate, with its batch size if it differs from that of the chosen one."""
         differs = estimate.candidate.batch_size != self.chosen.candidate.batch_size
         return describe(estimate.candidate, with_batch_size=differs)

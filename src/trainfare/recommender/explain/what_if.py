@@ -5,27 +5,28 @@ Each function answers one question over all alternatives; nothing here is rounde
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Generic
 
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Goal
-from trainfare.recommender.choose import IdealPoint, best_of
+from trainfare.recommender.choose import IdealPoint, Rankable, T, best_of
 from trainfare.recommender.limits import upper_end, within_limits
 from trainfare.units import SECONDS_PER_HOUR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LimitChange:
-    """The estimate that is chosen with a limit of at least `minimum` and below `below`, which is None if there is no
+class LimitChange(Generic[T]):
+    """The candidate that is chosen with a limit of at least `minimum` and below `below`, which is None if there is no
     upper bound."""
 
-    estimate: Estimate
+    estimate: T
     minimum: float
     below: float | None = None
 
 
 def tighter_deadline(
-    alternatives: Sequence[Estimate], chosen: Estimate, goal: Goal, ideal: IdealPoint
-) -> LimitChange | None:
+    alternatives: Sequence[T], chosen: Rankable, goal: Goal, ideal: IdealPoint
+) -> LimitChange[T] | None:
     """The choice with a deadline that excludes the chosen candidate; None if that excludes all."""
     below = upper_end(chosen.seconds, goal.confidence)
     faster = [e for e in alternatives if upper_end(e.seconds, goal.confidence) < below]
@@ -35,9 +36,7 @@ def tighter_deadline(
     return LimitChange(estimate=best, minimum=upper_end(best.seconds, goal.confidence), below=below)
 
 
-def tighter_budget(
-    alternatives: Sequence[Estimate], chosen: Estimate, goal: Goal, ideal: IdealPoint
-) -> LimitChange | None:
+def tighter_budget(alternatives: Sequence[T], chosen: Rankable, goal: Goal, ideal: IdealPoint) -> LimitChange[T] | None:
     """The choice with a budget that excludes the chosen candidate; None if that excludes all."""
     below = upper_end(chosen.usd, goal.confidence)
     cheaper = [e for e in alternatives if upper_end(e.usd, goal.confidence) < below]
@@ -48,8 +47,8 @@ def tighter_budget(
 
 
 def looser_deadline(
-    alternatives: Sequence[Estimate], chosen: Estimate, goal: Goal, ideal: IdealPoint
-) -> LimitChange | None:
+    alternatives: Sequence[T], chosen: Rankable, goal: Goal, ideal: IdealPoint
+) -> LimitChange[T] | None:
     """The choice without the deadline, and the least deadline that includes it; None if the choice stays the same."""
     best = best_of(within_limits(alternatives, replace(goal, deadline_seconds=None)), goal, ideal=ideal)
     if best is None or best.candidate == chosen.candidate:
@@ -57,9 +56,7 @@ def looser_deadline(
     return LimitChange(estimate=best, minimum=upper_end(best.seconds, goal.confidence))
 
 
-def looser_budget(
-    alternatives: Sequence[Estimate], chosen: Estimate, goal: Goal, ideal: IdealPoint
-) -> LimitChange | None:
+def looser_budget(alternatives: Sequence[T], chosen: Rankable, goal: Goal, ideal: IdealPoint) -> LimitChange[T] | None:
     """The choice without the budget, and the least budget that includes it; None if the choice stays the same."""
     best = best_of(within_limits(alternatives, replace(goal, budget_usd=None)), goal, ideal=ideal)
     if best is None or best.candidate == chosen.candidate:
@@ -67,7 +64,7 @@ def looser_budget(
     return LimitChange(estimate=best, minimum=upper_end(best.usd, goal.confidence))
 
 
-def break_even_price(chosen: Estimate, second: Estimate) -> float | None:
+def break_even_price(chosen: Estimate, second: Rankable) -> float | None:
     """The price of an hour of one node of the chosen machine at which it costs as much as the second candidate.
 
         p' = p·(c₂ − r)/(c₁ − r)

@@ -1,6 +1,6 @@
 """Why this candidate was chosen: out of how many, what limits it, and what the alternatives would take."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 
@@ -8,9 +8,9 @@ from trainfare.model.estimate import Estimate
 from trainfare.model.offer import Commitment
 from trainfare.model.plan import Goal, GoalKind
 from trainfare.model.reason import Reason, Scalar
-from trainfare.recommender.choose import best_of, score
+from trainfare.recommender.choose import Rankable, best_of, score
 from trainfare.recommender.explain.codes import describe, limit_values, reason
-from trainfare.recommender.explain.context import ChoiceContext
+from trainfare.recommender.explain.context import ChoiceContext, ComparedCandidate
 from trainfare.recommender.limits import within_limits
 from trainfare.recommender.pareto import difference
 from trainfare.units import SECONDS_PER_HOUR
@@ -141,7 +141,7 @@ def _baseline(context: ChoiceContext) -> Iterator[Reason]:
 
 
 def _spot(context: ChoiceContext) -> Iterator[Reason]:
-    found = _better_of(context, (e for e in context.estimates.values() if e.candidate.offer.market == "spot"))
+    found = _better_of(context, (e for e in context.compared.values() if e.candidate.offer.market == "spot"))
     if found is not None:
         yield reason(
             "why",
@@ -155,7 +155,7 @@ def _spot(context: ChoiceContext) -> Iterator[Reason]:
 
 def _commitment(context: ChoiceContext) -> Iterator[Reason]:
     """A commitment that would have to be bought."""
-    found = _better_of(context, (e for e in context.estimates.values() if e.candidate.offer.requires_commitment))
+    found = _better_of(context, (e for e in context.compared.values() if e.candidate.offer.requires_commitment))
     commitment = found.candidate.offer.commitment if found else None
     if found is not None and commitment is not None:
         yield reason(
@@ -177,21 +177,23 @@ def break_even(commitment: Commitment) -> dict[str, Scalar]:
     }
 
 
-def _better_of(context: ChoiceContext, estimates: Iterable[Estimate]) -> Estimate | None:
+def _better_of(context: ChoiceContext, candidates: Iterable[ComparedCandidate]) -> ComparedCandidate | None:
     """The best of candidates that were not allowed, if it would have been chosen. If only time counts, also one that
     costs less and is hardly slower."""
     chosen, goal = context.chosen, context.goal
-    found = within_limits((e for e in estimates if e.fits is not False), goal)
+    found = within_limits((e for e in candidates if e.fits is not False), goal)
     if goal.kind == "fastest":
         found = tuple(e for e in found if e.seconds.value <= HARDLY_SLOWER * chosen.seconds.value)
         goal = replace(goal, kind="cheapest")
-    best = best_of((*found, chosen), goal, ideal=context.ideal)
-    return None if best is chosen else best
+    best = best_of(found, goal, ideal=context.ideal)
+    if best is None or best_of((best, chosen), goal, ideal=context.ideal) is chosen:
+        return None
+    return best
 
 
 def _held_machine(context: ChoiceContext) -> Iterator[Reason]:
     """The cheapest commitment that is held: it is paid for and stands idle unless it is chosen."""
-    held: Sequence[Estimate] = [e for e in context.estimates.values() if e.candidate.offer.held and e.fits is not False]
+    held = [e for e in context.compared.values() if e.candidate.offer.held and e.fits is not False]
     best = min(held, key=lambda e: e.usd.value, default=None)
     if best is not None and not context.chosen.candidate.offer.held:
         yield reason(
@@ -203,21 +205,21 @@ def _held_machine(context: ChoiceContext) -> Iterator[Reason]:
         )
 
 
-def _ratios(chosen: Estimate, other: Estimate) -> dict[str, Scalar]:
+def _ratios(chosen: Rankable, other: Rankable) -> dict[str, Scalar]:
     compared = difference(chosen, other)
     return {"time_ratio": compared.time_ratio, "cost_ratio": compared.cost_ratio}
 
 
-def _differences(chosen: Estimate, other: Estimate) -> dict[str, Scalar]:
+def _differences(chosen: Rankable, other: Rankable) -> dict[str, Scalar]:
     compared = difference(chosen, other)
     return _ratios(chosen, other) | {"more_seconds": compared.seconds, "more_usd": compared.usd}
 
 
-def _is_same_machine(one: Estimate, other: Estimate) -> bool:
+def _is_same_machine(one: Rankable, other: Rankable) -> bool:
     """The same machine type, nodes and batch size, in whichever region."""
     return _machine(one) == _machine(other)
 
 
-def _machine(estimate: Estimate) -> tuple[object, ...]:
+def _machine(estimate: Rankable) -> tuple[object, ...]:
     candidate = estimate.candidate
     return candidate.offer.vm_type.key, candidate.nodes, candidate.batch_size, candidate.gpus_used

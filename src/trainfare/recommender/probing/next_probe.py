@@ -243,7 +243,7 @@ def contenders(times: TimeDistribution, objective: ProbeObjective, *, most: int 
 
     losses = _ExpectedLosses(times, objective, None)
     optimistic = losses.at_times(times.mean - 3 * np.sqrt(np.diag(times.covariance)))
-    expected = losses.now()
+    expected = losses.current()
     order = [int(expected.argmin()), *(int(i) for i in np.argsort(optimistic, kind="stable"))]
     return tuple(dict.fromkeys(i for i in order if optimistic[i] <= expected.min()))[:most]
 
@@ -256,7 +256,7 @@ def best_option(
     started: int | None = None,
 ) -> int:
     """The option with the least expected loss; `started` is one whose machine is already up."""
-    return int(_ExpectedLosses(times, objective, running).now(started=started).argmin())
+    return int(_ExpectedLosses(times, objective, running).current(started=started).argmin())
 
 
 def expected_cost(times: TimeDistribution, objective: ProbeObjective, index: int) -> tuple[float, float]:
@@ -286,7 +286,7 @@ def measurement_gains(
     least, its_usd, its_seconds = (
         np.take_along_axis(of, chosen, axis=2)[:, :, 0] @ weights for of in (after, usd, seconds)
     )
-    now = losses.now()
+    now = losses.current()
     best = int(now.argmin())
     prices = losses.probe_prices(at)
     found = [
@@ -332,7 +332,7 @@ def joint_saving(times: TimeDistribution, objective: ProbeObjective, indexes: Se
     losses = _ExpectedLosses(times, objective, None)
     after, usd, seconds = losses.after(at[:0], times.mean + points @ b, variance)
     chosen = after.argmin(axis=1)[:, None]
-    best = int(losses.now().argmin())
+    best = int(losses.current().argmin())
     then_usd, then_seconds = (float(np.take_along_axis(of, chosen, axis=1).mean()) for of in (usd, seconds))
     return float(losses.usd[best]) - then_usd, float(losses.seconds[best]) - then_seconds
 
@@ -415,7 +415,7 @@ class _ExpectedLosses:
         safest = int(self._upper(times.mean, self._variance).argmin())
         self._safest_loss = float(complete[safest])
 
-    def now(self, *, started: int | None = None) -> "Array":
+    def current(self, *, started: int | None = None) -> "Array":
         """The expected losses without another measurement; the machine of option `started` is already up."""
         seconds = self.seconds.copy()
         if started is not None and (self._running is None or started != self._running.option):

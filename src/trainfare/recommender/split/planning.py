@@ -92,8 +92,10 @@ def plan_split(
     *,
     early: EarlyTarget | None = None,
     rates: TransferRates = DEFAULT_RATES,
+    ideal: IdealPoint | None = None,
 ) -> SplitAdvice:
-    """The best split plan for a goal with a limit. `estimates` are all eligible candidates, the best first.
+    """The best split plan for a goal with a limit. `estimates` are the eligible candidates, the best first, and `ideal`
+    is the ideal point if it belongs to more candidates than those given.
 
     Candidates outside the limits take part: a machine that is too slow alone may be one half of a split that is in
     time. Splits are searched at the batch size of the first estimate.
@@ -114,7 +116,7 @@ def plan_split(
         early_epochs=early_epochs,
         rates=rates,
         candidates=(best.candidate, *(e.candidate for e in listed)),
-        ideal=ideal_point(estimates),
+        ideal=ideal or ideal_point(estimates),
         best=best,
     )
     return planner.advice()
