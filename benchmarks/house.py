@@ -24,6 +24,14 @@ OLD_WORDS = re.compile(
 )
 """Words of the private dialect that this code once had; `tests/test_words.py` keeps them out."""
 
+KEPT_WORDS = {
+    ("views/catalog.py", "dearer"),
+    ("views/prediction.py", "leans_on"),
+    ("estimator/calibration/document.py", "beside"),
+    ("store/migrations/versions/r0002_submissions.py", "lean on"),
+}
+"""Old words that must stay: keys of `--json`, names in stored documents, and migrations, which are never edited."""
+
 FRAGMENT = re.compile(
     r"(Of|Those|Likewise|Where|Whether|Which|What|Who|When|How|As|So|Also|But|And|Or|None|Not|Nothing|Whatever|"
     r"Whichever|Than|Thereof|All that|All of)\b"
@@ -110,7 +118,7 @@ def figures(root: Path) -> dict[str, str]:
             sum(len(flags_named(module)) for module in source if ".cli" not in module.name)
         ),
         "docstring fragments": str(sum(len(list(fragments(module))) for module in source)),
-        "old words": str(sum(len(OLD_WORDS.findall(module.text)) for module in source)),
+        "old words": str(sum(len(list(old_words(module))) for module in source)),
         "class names used twice": str(len(repeated_classes(source))),
     }
 
@@ -181,6 +189,14 @@ def fragments(module: Module) -> Iterator[tuple[int, str]]:
                 yield statement.lineno, statement.value.value.splitlines()[0]
 
 
+def old_words(module: Module) -> Iterator[tuple[int, str]]:
+    """Lines with a word of the old dialect, by number."""
+    for number, line in enumerate(module.text.splitlines(), 1):
+        found = OLD_WORDS.search(line)
+        if found and not any(str(module.path).endswith(file) and found[1] == word for file, word in KEPT_WORDS):
+            yield number, line.strip()
+
+
 def repeated_classes(modules: Sequence[Module]) -> list[str]:
     names = Counter(node.name for module in modules for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef))
     return sorted(name for name, count in names.items() if count > 1)
@@ -248,8 +264,7 @@ def listed(figure: str) -> Iterator[str]:
         if figure == "fragments":
             yield from (f"{where}:{line}: {text}" for line, text in fragments(module))
         elif figure == "words":
-            lines = enumerate(module.text.splitlines(), 1)
-            yield from (f"{where}:{number}: {line.strip()}" for number, line in lines if OLD_WORDS.search(line))
+            yield from (f"{where}:{number}: {line}" for number, line in old_words(module))
         elif figure == "flags" and not module.name.startswith("trainfare.cli"):
             yield from (f"{where}: {line.strip()}" for line in flags_named(module))
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.house import OLD_WORDS, ROOT, flags_named, fragments, read_modules, repeated_classes
+from benchmarks.house import OLD_WORDS, ROOT, flags_named, fragments, old_words, read_modules, repeated_classes
 
 MODULES = read_modules(ROOT / "src" / "trainfare")
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -12,10 +12,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 
 def test_no_module_uses_the_old_words() -> None:
     found = [
-        f"{module.path.relative_to(ROOT)}:{number}: {line.strip()}"
-        for module in MODULES
-        for number, line in enumerate(module.text.splitlines(), 1)
-        if OLD_WORDS.search(line)
+        f"{module.path.relative_to(ROOT)}:{number}: {line}" for module in MODULES for number, line in old_words(module)
     ]
     assert not found, "\n".join(found)
 

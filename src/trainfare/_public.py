@@ -1,6 +1,6 @@
 """Public names that are imported when they are first used, so that `import trainfare` is quick.
 
-The stub beside a module (`__init__.pyi`, `queue.pyi`) is the one table of its public names: type checkers read it, and
+The stub next to a module (`__init__.pyi`, `queue.pyi`) is the one table of its public names: type checkers read it, and
 at run time `public_names` does.
 """
 

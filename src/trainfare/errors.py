@@ -4,7 +4,7 @@
     ├── UsageError           the caller: an argument, a file or an id is not right          exit 2
     │   └── NotFoundError    … names something that does not exist, with the nearest match
     ├── ProgramError         the author of the training program                             exit 1
-    ├── InfeasibleError      nobody: no machine satisfies the request                       exit 3
+    ├── InfeasibleError      no one: no machine satisfies the request                       exit 3
     └── ExternalError        the operator: a provider, the network or the store             exit 4
         └── StoreError       … the history cannot be read or written
 

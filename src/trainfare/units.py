@@ -78,9 +78,9 @@ def format_usd(usd: float) -> str:
 
 
 def format_usd_per_hour(usd: float) -> str:
-    """A price: cents from a dollar on, up to four significant digits below: $32.77/h, $0.90/h, $0.526/h, $0.1205/h."""
-    exact = f"{usd:.4g}"
-    return f"${usd:,.2f}/h" if usd >= 1 or float(exact) == round(usd, 2) else f"${exact}/h"
+    """A price as providers list it, with up to four decimals: $0.526/h, $1.006/h, $142.42/h."""
+    whole, _, decimals = f"{usd:,.4f}".partition(".")
+    return f"${whole}.{decimals.rstrip('0').ljust(2, '0')}/h"
 
 
 def format_count(count: float) -> str:
@@ -100,7 +100,7 @@ def format_large(number: float) -> str:
     ):
         if number >= smallest:
             return f"{format_number(number / size)}{letter}"
-    return f"{number:.0f}"
+    return f"{number:,.0f}"
 
 
 def format_number(number: float) -> str:

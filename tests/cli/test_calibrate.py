@@ -1,4 +1,4 @@
-"""`trainfare calibrate`: learning from kept profiles, and going back."""
+"""`trainfare calibrate`: corrections from stored profiles, and going back to an earlier calibration."""
 
 import gzip
 import json
@@ -6,40 +6,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
 import trainfare
+from tests.cli import commands
+from tests.cli.commands import store
 from tests.estimator.prediction.test_predictor import on_gpu, operations
 from tests.makers import make_profile, make_program, shipped_coefficients
 from trainfare.catalog.gpu_facts import load_gpus
-from trainfare.cli.main import app
 from trainfare.errors import NotFoundError, Remedy, StoreError, UsageError
 from trainfare.estimator.gpu.physics import step_seconds
 from trainfare.model.profile import Profile
 from trainfare.settings import read_settings
-from trainfare.store.open import open_history
 
 TABLES = Path(__file__).parents[2].parent / "shared" / "measurements"
 
 
-def keep(*profiles: Profile) -> None:
-    with open_history(read_settings().store) as history:
-        for profile in profiles:
-            history.profiles.add(profile)
+def calibrate_json(*arguments: object) -> Any:
+    return commands.read_json("calibrate", *arguments)
 
 
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["calibrate", *arguments], catch_exceptions=True)
-
-
-def run_json(*arguments: str) -> Any:
-    result = run(*arguments, "--json")
-    assert result.exit_code == 0, result.exception
-    return json.loads(result.stdout)
-
-
-def seen_on(gpu: str, ratio: float, number: int) -> Profile:
-    """A program that takes `ratio` times what the model gives."""
+def measured_on(gpu: str, ratio: float, number: int) -> Profile:
+    """A profile of a program whose iteration takes `ratio` times the time of the model."""
     modelled = step_seconds(operations(), [load_gpus()[gpu]], shipped_coefficients().physics)[0].seconds
     return on_gpu(
         gpu,
@@ -57,75 +44,74 @@ NEW = make_profile(id="pnew", program=make_program(command=("python", "new.py"))
 
 
 def test_without_profiles_on_gpus_nothing_changes() -> None:
-    found = run_json()
+    found = calibrate_json()
     assert found["name"] is None
     assert found["changes"] == []
 
 
-def test_profiles_that_agree_correct_their_gpu_and_no_other() -> None:
-    keep(*(seen_on("T4", 1.5, number) for number in range(6)), NEW)
+def test_consistent_profiles_correct_their_gpu_and_no_other() -> None:
+    store(*(measured_on("T4", 1.5, number) for number in range(6)), NEW)
     before = {gpu: predicted(gpu) for gpu in ("T4", "V100")}
-    found = run_json()
+    found = calibrate_json()
     assert found["history"]["taken"] is True
     assert found["history"]["error_after"] < found["history"]["error_before"]
     assert predicted("T4") == pytest.approx(1.5 * before["T4"], rel=0.1)
     assert predicted("V100") == before["V100"]
 
 
-def test_trying_keeps_nothing() -> None:
-    keep(*(seen_on("T4", 1.5, number) for number in range(6)))
-    assert run_json("--try")["changes"]
-    assert [one["name"] for one in run_json("--list")] == ["shipped"]
+def test_try_stores_nothing() -> None:
+    store(*(measured_on("T4", 1.5, number) for number in range(6)))
+    assert calibrate_json("--try")["changes"]
+    assert [one["name"] for one in calibrate_json("--list")] == ["shipped"]
 
 
-def test_absurd_profiles_are_set_aside_and_change_nothing() -> None:
-    keep(*(seen_on("T4", 1.0, number) for number in range(5)), seen_on("T4", 40.0, 66), NEW)
+def test_implausible_profiles_are_left_out_and_change_nothing() -> None:
+    store(*(measured_on("T4", 1.0, number) for number in range(5)), measured_on("T4", 40.0, 66), NEW)
     before = predicted("T4")
-    found = run_json()
+    found = calibrate_json()
     assert [one["profile"] for one in found["history"]["set_aside"]] == ["p66"]
     assert predicted("T4") == pytest.approx(before, rel=0.02)
 
 
-def test_the_old_ones_are_kept_and_can_be_gone_back_to() -> None:
-    keep(*(seen_on("T4", 1.5, number) for number in range(6)), NEW)
+def test_an_earlier_calibration_can_be_used_again() -> None:
+    store(*(measured_on("T4", 1.5, number) for number in range(6)), NEW)
     before = predicted("T4")
-    name = run_json()["name"]
-    assert [(one["name"], one["in_use"]) for one in run_json("--list")] == [(name, True), ("shipped", False)]
-    assert run("--use", "shipped").exit_code == 0
+    name = calibrate_json()["name"]
+    assert [(one["name"], one["in_use"]) for one in calibrate_json("--list")] == [(name, True), ("shipped", False)]
+    commands.succeed("calibrate", "--use", "shipped")
     assert predicted("T4") == before
-    assert run("--use", name).exit_code == 0
+    commands.succeed("calibrate", "--use", name)
     assert predicted("T4") > before
 
 
-def test_a_damaged_calibration_says_how_to_go_back() -> None:
+def test_the_error_of_a_damaged_calibration_names_the_way_back() -> None:
     folder = Path(read_settings().calibrations)
     folder.mkdir(parents=True)
     (folder / "20261116-000000.json").write_text('{"kind": "calibration", "version": 1, "made_at": 3}')
     (folder / "current").write_text("20261116-000000")
-    keep(NEW)
+    store(NEW)
     with pytest.raises(StoreError, match="cannot be used") as raised:
         predicted("T4")
     assert raised.value.remedies == (Remedy({"use": "shipped"}, command="calibrate"),)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "words"),
+    ("arguments", "error", "message"),
     [
         (("--use", "nope"), NotFoundError, "no calibration nope"),
-        (("--data", "/nowhere"), UsageError, "not a folder"),
-        (("--list", "--use", "shipped"), UsageError, "exclude one another"),
+        (("--data", "/nowhere"), UsageError, "/nowhere"),
+        (("--list", "--use", "shipped"), UsageError, "exclude each other"),
     ],
 )
-def test_what_is_asked_wrongly_is_said(arguments: tuple[str, ...], error: type[Exception], words: str) -> None:
-    result = run(*arguments)
-    assert isinstance(result.exception, error)
-    assert words in str(result.exception)
+def test_a_wrong_argument_is_explained(arguments: tuple[str, ...], error: type[Exception], message: str) -> None:
+    assert isinstance(commands.error_of("calibrate", *arguments), error)
+    assert message in commands.complaint("calibrate", *arguments)
 
 
-def test_a_folder_without_iterations_says_what_it_needs(tmp_path: Path) -> None:
-    result = run("--data", str(tmp_path))
-    assert isinstance(result.exception, UsageError)
-    assert "vision_models_rtx3090" in str(result.exception)
+def test_a_folder_without_tables_is_an_error_that_names_them(tmp_path: Path) -> None:
+    error = commands.error_of("calibrate", "--data", tmp_path)
+    assert isinstance(error, UsageError)
+    assert "vision_models_rtx3090" in error.message
 
 
 def table(folder: Path, operations: bytes) -> Path:
@@ -144,7 +130,7 @@ ONE = {
 
 
 @pytest.mark.parametrize(
-    ("operations", "words"),
+    ("operations", "message"),
     [
         (b"not compressed", "cannot be read"),
         (gzip.compress(b"x" * 100_000)[:60], "cannot be read"),
@@ -153,18 +139,18 @@ ONE = {
     ],
     ids=["plain text", "cut short", "half a row", "one model"],
 )
-def test_tables_that_cannot_be_used_are_said(tmp_path: Path, operations: bytes, words: str) -> None:
-    result = run("--data", str(table(tmp_path, operations)))
-    assert isinstance(result.exception, UsageError), result.exception
-    assert words in str(result.exception)
+def test_tables_that_cannot_be_used_are_an_error(tmp_path: Path, operations: bytes, message: str) -> None:
+    error = commands.error_of("calibrate", "--data", table(tmp_path, operations))
+    assert isinstance(error, UsageError)
+    assert message in error.message
 
 
 @pytest.mark.skipif(not TABLES.is_dir(), reason="the public tables of measurements are not beside this folder")
 def test_the_shipped_coefficients_are_those_that_the_tables_give(tmp_path: Path) -> None:
-    """Of the tables with operations, so that it is quick: the others keep what they were."""
+    """Fits only the tables with operations, so that it is quick; the other coefficients stay as they are."""
     for table in ("vision_models_rtx3090", "torchvision_models_six_gpus"):
         (tmp_path / table).symlink_to(TABLES / table)
-    found = run_json("--data", str(tmp_path), "--try")
+    found = calibrate_json("--data", str(tmp_path), "--try")
     assert not [change for change in found["changes"] if "kernel coefficient" in change]
     (part,) = found["left_out"]
     assert part["error"] < 15

@@ -1,3 +1,5 @@
+"""`trainfare cluster`: the workers of a parameter server."""
+
 import json
 
 import pytest
@@ -35,7 +37,7 @@ def found(*flags: str) -> tuple[str, int]:
     return record["worker"], record["workers"]
 
 
-def test_the_four_algorithms_answer_each_its_own_question() -> None:
+def test_the_four_algorithms_have_different_answers() -> None:
     six = (*SERVER, *WORKERS, "--max-workers", "6")
     assert found("--algorithm", "cost-opt", *six) == ("c4.xlarge", 6)
     assert found("--algorithm", "time-opt", *six) == ("m4.xlarge", 6)
@@ -65,7 +67,7 @@ def test_a_catalog_machine_needs_no_price() -> None:
     assert record["worker_usd_per_hour"] == pytest.approx(0.526, rel=0.2)
 
 
-def test_of_several_servers_the_widest_is_taken() -> None:
+def test_the_server_with_the_fastest_network_is_chosen() -> None:
     shown = run(
         *("--server", "small=0.1", "--server", "large=1", "--server-mbps", "small=450", "--server-mbps", "large=1000"),
         *("--worker", "w=0.2", "--mbps-per-worker", "90", "--budget-per-hour", "9"),
@@ -78,7 +80,7 @@ def keep(**changes: object) -> None:
         history.profiles.add(make_profile(host=Host(name="there", vm_type="aws/g4dn.xlarge"), **changes))
 
 
-def test_a_profile_of_a_worker_tells_what_it_sends() -> None:
+def test_the_traffic_of_a_worker_is_read_from_its_profile() -> None:
     """1.25 MB each 0.1 s are 100 Mbps: four fit in 0.95 × 450."""
     keep(world_size=2, sent_bytes=1_250_000, received_bytes=1_000_000)
     record = json.loads(run(*SERVER, "--profile", "p7k2", "--max-workers", "9", "--json"))
@@ -87,7 +89,7 @@ def test_a_profile_of_a_worker_tells_what_it_sends() -> None:
     assert record["workers"] == 4
 
 
-def test_a_profile_without_a_server_counts_its_gradient_once_an_iteration() -> None:
+def test_a_profile_without_a_server_sends_its_gradient_once_per_iteration() -> None:
     """400 kB each 0.1 s + 2 × 400 kB at 450 Mbps."""
     keep()
     record = json.loads(run(*SERVER, "--profile", "p7k2", "--max-workers", "9", "--json"))
@@ -143,7 +145,7 @@ def compared(*flags: str) -> dict[str, dict[str, object]]:
     return {each["by"]: each for each in record["rated"]}
 
 
-def test_with_a_profile_fc2s_choices_stand_beside_ours_with_time_and_cost() -> None:
+def test_with_a_profile_the_choices_of_fc2_are_compared_with_ours() -> None:
     keep()
     found = compared("--worker", "g4dn.xlarge", "--worker", "g5.xlarge")
     assert list(found)[:4] == ["cost-opt", "time-opt", "scala-opt", "scala-opt-m"]
@@ -155,7 +157,7 @@ def test_with_a_profile_fc2s_choices_stand_beside_ours_with_time_and_cost() -> N
     assert ours["over_cheapest"] == 0
 
 
-def test_types_that_were_not_profiled_send_what_is_predicted() -> None:
+def test_the_traffic_of_types_without_a_profile_is_predicted() -> None:
     keep()
     record = json.loads(run(*BIG, "--profile", "p7k2", "--worker", "g5.xlarge", "--max-workers", "6", "--json"))
     assert record["worker_mbps"] > 0
@@ -170,7 +172,7 @@ def test_a_profile_of_any_machine_predicts_for_workers_that_are_named() -> None:
     assert "each worker keeps its batch size of 64" in shown
 
 
-def test_a_type_of_which_nothing_is_known_is_named() -> None:
+def test_a_type_without_a_prediction_is_named() -> None:
     keep()
     shown = run(
         *(*BIG, "--profile", "p7k2", "--worker", "g5.xlarge", "--worker", "mine=0.4", "--mbps-per-worker", "90"),
@@ -179,7 +181,7 @@ def test_a_type_of_which_nothing_is_known_is_named() -> None:
     assert "no time is predicted for mine" in shown
 
 
-def test_without_a_number_of_iterations_fc2_still_answers_and_says_what_is_missing() -> None:
+def test_without_the_length_of_an_epoch_only_fc2_answers() -> None:
     keep(iterations_per_epoch=None, samples=None)
     shown = run(*BIG, "--profile", "p7k2", "--max-workers", "6")
     assert shown.startswith("Take  6 × aws/g4dn.xlarge")

@@ -41,7 +41,7 @@ def test_the_estimate_is_the_one_of_recommend() -> None:
     one = run_json("p7k2", "--on", "aws/g5.xlarge", "--region", "us-west-2", "--epochs", "30")
     only = ["--only", "machine=g5.xlarge", "--only", "region=us-west-2"]
     plan = commands.read_json("recommend", "--epochs", 30, *only)
-    assert {name: value for name, value in one.items() if name != "remarks"} == plan["chosen"]
+    assert {name: value for name, value in one.items() if not name.startswith("remark")} == plan["chosen"]
 
 
 def test_the_cheapest_region_is_taken_unless_one_is_named() -> None:
@@ -119,7 +119,8 @@ def test_nodes_share_the_work_and_each_is_charged() -> None:
     one, three = (run_json("--on", "g4dn.xlarge", "--nodes", nodes) for nodes in ("1", "3"))
     assert three["iteration_seconds"] < one["iteration_seconds"]
     assert three["usd"] / three["seconds"] == pytest.approx(3 * one["usd"] / one["seconds"], rel=0.01)
-    assert any("the batch of 64 is shared by 3 GPUs" in remark for remark in three["remarks"])
+    (shared,) = [remark["values"] for remark in three["remark_data"] if remark["code"] == "batch_shared_by_gpus"]
+    assert (shared["batch_size"], shared["gpus"]) == (64, 3)
 
 
 def test_a_retired_machine_is_estimated_with_a_remark() -> None:

@@ -48,7 +48,7 @@ def test_a_profile_of_the_machine_type_is_a_measurement() -> None:
     store(on_gpu(host=on_gpu().host.__class__(name="h", gpu="Tesla T4", gpus=1, vm_type="aws/g4dn.xlarge")))
     found = run_json("--on", "g4dn.xlarge")
     assert found["basis"] == "measured"
-    assert "p7k2" in found["leans_on"][0]
+    assert found["leans_on"][0].startswith(f"profile {on_gpu().id}, ")
 
 
 def test_another_batch_and_more_gpus() -> None:

@@ -66,7 +66,7 @@ class Rental(NamedTuple):
     terms: Terms
     start: MachineStart
     interruptions_per_hour: Interval | None
-    """None if the machine is not on spot."""
+    """The interruptions; None if the machine is not on spot."""
 
 
 class Totals(NamedTuple):

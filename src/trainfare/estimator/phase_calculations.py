@@ -58,7 +58,7 @@ def _program_calculations(prediction: StepTimePrediction, iterations_per_epoch: 
 
 
 def _source(prediction: StepTimePrediction) -> str:
-    """What the time of the initialisation is based on."""
+    """The basis of the time of the initialisation, in words."""
     runs = prediction.iteration.runs
     if prediction.basis == "measured":
         return "measured" if runs == 1 else f"measured in {plural(runs, 'run')}"

@@ -63,5 +63,5 @@ def _median_price(zones: list[ZonePrice]) -> DayPrice:
 
 
 def _dollars(cell: str) -> float | None:
-    """None for an empty cell and for a price of zero: both mean that it was not for rent."""
+    """The price, or None for an empty cell and for zero: both mean that it was not for rent."""
     return (float(cell) or None) if cell else None

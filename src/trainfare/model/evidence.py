@@ -19,9 +19,9 @@ class MeasuredAtOtherBatchSizes:
 
     machine: str
     measured_batch_sizes: tuple[int, ...]
-    """Of one process, smallest first."""
+    """Micro batch sizes, smallest first."""
     batch_size: int
-    """Of one process."""
+    """The micro batch size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class GradientSync:
 
     nodes: int
     gpus: int
-    """Of each node."""
+    """GPUs of each node."""
     samples_per_gpu: int
     own_runs: bool
     """The program itself was measured on one and on several GPUs of one node of this machine type."""

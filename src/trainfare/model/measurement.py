@@ -24,9 +24,9 @@ class MeasuredIteration:
     gpu: str
     dtype: str
     batch_size: float
-    """Of one GPU."""
+    """The batch size of one GPU."""
     seconds: float
-    """Of one iteration; of one sample, or of one unit of the program's throughput, if only that is known."""
+    """Time of one iteration; of one sample, or of one unit of the program's throughput, if only that is known."""
     gpus: int = 1
     nodes: int = 1
     machine: str | None = None
@@ -78,14 +78,14 @@ class MeasuredLayer:
     channels_out: int
     seconds: float
     side: int = 1
-    """Of the input plane."""
+    """Size of the input plane."""
     kernel: int = 1
     stride: int = 1
     padded: bool = False
     bias: bool = False
     activation: str | None = None
     optimizer: str | None = None
-    """None for the forward pass alone."""
+    """The optimizer; None for the forward pass alone."""
     dtype: str = "float32"
 
     def __post_init__(self) -> None:

@@ -1,5 +1,6 @@
 """The predicted time of one iteration on a machine, its parts, and what the prediction is based on."""
 
+import math
 from dataclasses import dataclass
 
 from trainfare.model.checks import require_not_negative, require_positive, require_text
@@ -19,6 +20,8 @@ class IterationPart:
     limited_by: Bottleneck
 
     def __post_init__(self) -> None:
+        if self.name.isascii() and self.name.strip() and 0 <= self.seconds < math.inf:
+            return  # thousands are made for one table
         require_text(name=self.name)
         require_not_negative(seconds=self.seconds)
 
@@ -97,7 +100,7 @@ class PredictionReport:
     served: tuple[ServedWorkers, ...]
     """Workers behind a parameter server; empty unless the network of a server is given."""
     largest_batch: LargestBatch | None
-    """Of one GPU; None if memory use is unknown."""
+    """The largest batch of one GPU; None if memory use is unknown."""
     saturation_batch: float | None
     """The batch size at which one GPU reaches 90% of its highest throughput."""
     profiles: tuple[Profile, ...]

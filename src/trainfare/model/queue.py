@@ -170,7 +170,7 @@ class RentedNode:
     type: str
     rented_seconds: float
     ready_seconds: float
-    """When its boot ends; jobs can run from then on."""
+    """The time at which its boot ends; jobs can run from then on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +191,7 @@ class QueuedJob:
     gpus: int = 0
     """GPUs on each of these nodes."""
     work_start_seconds: float = 0.0
-    """When it makes progress where it runs: boot, checkpoint and restart are over."""
+    """The time from which it makes progress where it runs: boot, checkpoint and restart are over."""
     preempted: bool = False
     """It waits after having run because the scheduler stopped it, not because a node was reclaimed."""
 

@@ -43,7 +43,7 @@ class Allocation:
     """GPUs on each of these nodes."""
     start_seconds: float
     work_start_seconds: float
-    """When the job makes progress; before that the node boots or the job is restored."""
+    """The time from which the job makes progress; before that the node boots or the job is restored."""
     end_seconds: float
     done_before: float
     done_after: float
@@ -68,7 +68,7 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """Which job ran where and when, in a simulation or in a queue of real runs."""
+    """The record of which job ran where and when, in a simulation or in a queue of real runs."""
 
     policy: str
     fleet: Fleet

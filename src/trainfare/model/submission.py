@@ -22,7 +22,7 @@ class Submission:
     """The name of the program for people."""
     submitted_at: datetime
     epochs: int | None = None
-    """None: the number that its program and its profile give."""
+    """The number of epochs; None takes the number that its program and its profile give."""
     iterations_per_epoch: int | None = None
     """Stated by the user where the profile does not know it."""
     most_gpus: int | None = None

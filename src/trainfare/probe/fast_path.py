@@ -23,7 +23,7 @@ def no_ref() -> None:
 
 
 class FastPath:
-    """What a listener notes between two iterations at which there is more to do."""
+    """The notes that a listener takes between two iterations at which there is more to do."""
 
     __slots__ = (
         "active", "batches", "batches_given", "data_pass", "deadline", "in_backward", "iterations_left", "loss",

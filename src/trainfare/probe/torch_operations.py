@@ -121,7 +121,7 @@ def _convolution(args: Any, out: Any) -> float:
 
 
 def _convolution_backward(args: Any, _out: Any) -> float:
-    """As many as forward for the gradient of the image, and again for that of the weight, if they are computed."""
+    """Adds as many as forward for the gradient of the image, and again for that of the weight, if they are computed."""
     gradient, image, weight, transposed, output_mask = args[0], args[1], args[2], args[7], args[10]
     forward = _convolution((image, weight, None, None, None, None, transposed), gradient)
     return forward * (bool(output_mask[0]) + bool(output_mask[1]))
@@ -435,7 +435,7 @@ class _RecurrentCalls:
 
 
 class _OperatorSchema:
-    """Which arguments an operator reads and writes, by its signature."""
+    """The arguments that an operator reads and writes, by its signature."""
 
     def __init__(self, func: Any) -> None:
         schema = func._schema

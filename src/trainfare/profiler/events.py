@@ -72,7 +72,7 @@ def _unpack_doubles(event: Event) -> list[float | None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeSummary:
-    """What the probe saw in all processes, which explains why there is no profile."""
+    """The observations of the probe in all processes, which explains why there is no profile."""
 
     inside_python: bool
     frameworks: tuple[str, ...]

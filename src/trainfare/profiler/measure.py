@@ -73,10 +73,10 @@ class MeasuredRun:
 
     events: tuple[Event, ...]
     started: float
-    """When the program was started, on the clock of the events."""
+    """The time at which the program was started, on the clock of the events."""
     ending: Ending
     exit_code: int | None
-    """None if the profiler ended the program."""
+    """The exit code; None if the profiler ended the program."""
     log: Log
 
 

@@ -86,7 +86,7 @@ class QueueTable:
     """The stored queue as the scheduler sees it, and the data that it was made from."""
 
     instance: Instance | None
-    """None if there is nothing to plan."""
+    """The table; None if there is nothing to plan."""
     now: datetime
     origin_at: datetime
     """The moment of second 0: the first submission, so that policies can estimate the rate of arrivals."""

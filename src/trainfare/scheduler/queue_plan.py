@@ -56,7 +56,7 @@ class PlannedJob:
 
     @property
     def in_time(self) -> bool | None:
-        """None if there is no deadline."""
+        """The probability; None if there is no deadline."""
         return None if self.submission.deadline_at is None else self.late_seconds == 0
 
 

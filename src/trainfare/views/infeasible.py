@@ -11,7 +11,7 @@ from trainfare.views.names import goal_limits
 
 
 def infeasible_error(conflict: LimitConflict) -> InfeasibleError:
-    """Which limit binds, and for each alternative a sentence and a remedy."""
+    """The limit that binds, and for each alternative a sentence and a remedy."""
     one = conflict.candidates == 1
     none = "the only candidate would not" if one else f"none of {plural(conflict.candidates, 'candidate')} would"
     advice = list(_alternatives(conflict))
@@ -20,7 +20,7 @@ def infeasible_error(conflict: LimitConflict) -> InfeasibleError:
 
 
 def _binding(conflict: LimitConflict) -> str:
-    """Which of two limits excludes the candidates."""
+    """The one of two limits that excludes the candidates."""
     goal, in_time, affordable = conflict.goal, conflict.within_deadline, conflict.within_budget
     if goal.deadline_seconds is None or goal.budget_usd is None:
         return ""

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.estimator.prediction.test_predictor import on_gpu
-from trainfare.estimator.prediction.host import HOST_FACTOR, times_on_other_host, with_data_wait
+from trainfare.estimator.prediction.host import HOST_FACTOR, host_times, times_on_other_host, with_data_wait
 from trainfare.estimator.prediction.iteration import PredictedIteration
 from trainfare.estimator.step.measured import StepTimes
 from trainfare.model.interval import Interval
@@ -36,14 +36,14 @@ def test_iteration_is_limited_by_data_if_it_waits_longer_than_it_computes() -> N
 
 
 def test_host_work_is_carried_over_within_the_host_factor() -> None:
-    times = times_on_other_host(MEASURED, LATER, validation_ratio=0.5)
+    times = times_on_other_host(MEASURED, host_times(MEASURED), LATER, validation_ratio=0.5)
     assert times.init == Interval.within_factor(4.0, HOST_FACTOR)
     assert times.first == LATER + Interval.within_factor(1.0, HOST_FACTOR)
     assert times.later == LATER
 
 
 def test_validation_scales_with_the_relative_error_of_the_iteration() -> None:
-    times = times_on_other_host(MEASURED, LATER, validation_ratio=0.5)
+    times = times_on_other_host(MEASURED, host_times(MEASURED), LATER, validation_ratio=0.5)
     assert times.first_validation is not None
     assert times.later_validation is not None
     assert (times.first_validation.low, times.first_validation.high) == pytest.approx((0.75, 2.25))
@@ -52,6 +52,6 @@ def test_validation_scales_with_the_relative_error_of_the_iteration() -> None:
 
 def test_first_iteration_faster_than_later_ones_has_no_extra_time() -> None:
     fast_start = StepTimes(init=MEASURED.init, first=Interval.exactly(0.1), later=MEASURED.later)
-    times = times_on_other_host(fast_start, LATER, validation_ratio=1.0)
+    times = times_on_other_host(fast_start, host_times(fast_start), LATER, validation_ratio=1.0)
     assert times.first == LATER
     assert times.first_validation is None

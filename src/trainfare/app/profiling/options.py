@@ -41,7 +41,7 @@ def _ignore(_: object) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileOptions:
-    """How to run and measure a program. Raises UsageError for options that contradict each other."""
+    """Options for running and measuring a program. Raises UsageError for options that contradict each other."""
 
     settings: Settings | None = None
     directory: Path | None = None

@@ -197,7 +197,7 @@ def _saturation_batch(single_gpu: Sequence[Prediction]) -> float | None:
 
 
 def _advice(prediction: Prediction, profiles: Sequence[Profile]) -> Iterator[str]:
-    """What makes the batch fit in memory, and what would make the prediction more accurate."""
+    """Remarks about making the batch fit in memory and the prediction more accurate."""
     memory, vm_type = prediction.memory, prediction.vm_type
     if memory is not None and memory.verdict != "fits" and prediction.batch_size:
         workers = max(1, prediction.gpus * prediction.nodes)

@@ -67,7 +67,7 @@ class Recommendation:
     """Time and cost of all candidates, best first, also those that are not eligible: the cheapest region of every
     machine and market, at every batch size and number of nodes."""
     workload: Workload
-    """What the estimates were made from; it can make more of them."""
+    """The workload that the estimates were made from; it can make more of them."""
 
     @cached_property
     def estimates(self) -> tuple[Estimate, ...]:

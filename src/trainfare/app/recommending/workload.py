@@ -220,7 +220,7 @@ def build_predictor(
 
 
 def interruptions_on(offer: Offer) -> Interruptions:
-    """How often a spot machine is interrupted in the region of the offer, as far as there are traces of it."""
+    """The interruption rate of a spot machine in the region of the offer, as far as there are traces of it."""
     return find_interruptions(offer.vm_type, offer.region)
 
 

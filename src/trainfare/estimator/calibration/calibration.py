@@ -21,7 +21,7 @@ class Calibration:
     made_at: datetime
     command: str
     fingerprint: str
-    """Of the tables that it was fitted to."""
+    """Fingerprint of the tables that it was fitted to."""
     rows: Mapping[str, int]
     """The number of rows, by table."""
     physics: PhysicsFit

@@ -138,7 +138,7 @@ class ChargeRate(NamedTuple):
 
     billing: Billing
     usd_per_second: float
-    """Of machine and disk together."""
+    """Dollars for machine and disk together."""
     egress_low: float
     egress_high: float
 

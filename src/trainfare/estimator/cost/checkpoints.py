@@ -29,7 +29,7 @@ class Checkpoints:
     seconds: Interval
     """Time to write one."""
     per_epoch: float
-    """How many the program writes; 0 where none was seen."""
+    """Number of checkpoints that the program writes; 0 if none was seen."""
 
 
 def checkpoint_bytes(profile: Profile) -> float | None:

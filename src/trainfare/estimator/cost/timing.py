@@ -51,7 +51,7 @@ class Timing(NamedTuple):
     program: "ProgramTime"
     checkpoints_written: int
     rework: Rework | None
-    """None if the machine is not on spot."""
+    """The interruptions; None if the machine is not on spot."""
     checkpoint_every_seconds: float | None
     uncertainty: "_EpochsUncertainty | None"
 

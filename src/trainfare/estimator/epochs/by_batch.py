@@ -33,7 +33,7 @@ from trainfare.model.checks import require_not_negative, require_positive
 from trainfare.model.epochs import EpochsAnswer, EpochsRule
 
 DEGREES_OF_FREEDOM = 3.0
-"""Of Student's t distribution of log(B_c/B): some batch sizes are far from efficient."""
+"""Degrees of freedom of Student's t distribution of log(B_c/B): some batch sizes are far from efficient."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

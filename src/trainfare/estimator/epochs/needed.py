@@ -39,7 +39,7 @@ OVERFIT_SHARE = 0.25
 up to 0.1 before a drop that did bring more."""
 
 EARLIER_FACTOR, LATER_FACTOR = 2.0, 1.25
-"""How much earlier or later than by a smooth schedule a curve settles whose forms agree with it. Nine in ten of 13
+"""The factor by which a curve settles earlier or later than a smooth schedule says, if its forms agree with it. Nine in ten of 13
 public curves lie within 1.25 on both sides; small programs whose schedule is too long settle in half of it."""
 
 MIN_EPOCHS_TO_SETTLE = 10

@@ -27,7 +27,7 @@ class CurvePrior:
     slope: float = 0.3
     bend: float = 0.3
     row: float = 0.03
-    """Of a row of weight 1."""
+    """Noise variance of a row of weight 1."""
     program: float = 0.05
     family: float = 0.1
 

@@ -60,7 +60,7 @@ REMAINING_DEVIATION_SHARE = 0.4
 """The share of the deviation of U that remains however many programs ran there: they share the errors of the law."""
 SIMILAR_GPU_DEVIATION = 0.06
 WIDE_GPU_DEVIATION = 0.12
-"""Of the wider process."""
+"""Parameters of the wider process."""
 SIMILAR_BATCH_DEVIATION = 0.05
 BATCH_LENGTH = 0.3
 NOISE = 0.03
@@ -229,7 +229,7 @@ class _ProgramRows:
     """The typical device time of the row's program, which its H is a share of."""
     programs: tuple[Indices, ...]
     covariances: tuple[Array, ...]
-    """Of each program's errors, before the noise, at scale 1."""
+    """Covariance of each program's errors, before the noise, at scale 1."""
 
     @classmethod
     def build(
@@ -299,11 +299,11 @@ def _evaluate(rows: _ProgramRows, law: Array, program: Array, effect: Array) -> 
 class _Solution(NamedTuple):
     weights: Array
     covariance: Array
-    """Of the weights (Laplace)."""
+    """Covariance of the weights (Laplace)."""
     scales: Array
-    """Of each program's errors, relative to the typical scale."""
+    """Scale of each program's errors, relative to the typical scale."""
     trust: Array
-    """Of each row, below 1 for outliers."""
+    """Weight of each row, below 1 for outliers."""
     errors: Array
 
 

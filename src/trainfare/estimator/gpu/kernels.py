@@ -178,7 +178,7 @@ class IterationWork:
     """By kind of launch."""
     upload: float
     channels: Array
-    """Of each batch norm; next, its bytes."""
+    """Channels of each batch norm; next, its bytes."""
     channel_bytes: Array
     sizes: Array
     """Bytes of each pointwise operation or copy; next, how often it runs and its column."""
@@ -187,7 +187,7 @@ class IterationWork:
     slower: Array
     """One row per product: weighted FLOPs, weighted bytes, unit, column and how often it runs."""
     op_flops: Array
-    """Of each operation, for the roofline: FLOPs; next, bytes, launches and unit."""
+    """FLOPs of each operation, for the roofline; next, its bytes, launches and unit."""
     op_bytes: Array
     op_counts: Array
     op_units: NDArray[np.int64]
@@ -251,7 +251,7 @@ class _WorkSum:
 
 
 def _uses_row_norms(operations: Iterable[Operation]) -> bool:
-    """Whether layer or group norms are a tenth of the pointwise traffic: such a network keeps its sum of residuals in
+    """True if layer or group norms are a tenth of the pointwise traffic: such a network keeps its sum of residuals in
     float32 under autocast."""
     rows = pointwise = 0.0
     for operation in operations:
@@ -498,7 +498,7 @@ class GpuRates:
     unit: Array
     """FLOPs by unit."""
     tensor: NDArray[np.bool_]
-    """Whether the unit is a tensor core."""
+    """True if the unit is a tensor core."""
     cache: Array
     multiprocessors: Array
 

@@ -117,7 +117,7 @@ class GpuEfficiency:
     ordinary: float = 1.0
     launch_seconds: float
     factor_known_family: float | None = None
-    """As in PhysicsFit, from the rows of this GPU alone."""
+    """The same as in PhysicsFit, from the rows of this GPU alone."""
     factor_new_program: float | None = None
     residuals: ResidualKernel = ResidualKernel()
     """Residuals of programs that were measured on this GPU after the fit, in addition to those of the fit."""

@@ -326,7 +326,7 @@ class _HeldOutErrors:
     errors: Array
     """log y/t, with the ρ of the other programs."""
     similar: NDArray[np.bool_]
-    """Whether another program is similar to it."""
+    """True for each program that another program is similar to."""
 
 
 def _fit_residuals(table: _IterationRows, errors: Array) -> tuple[ResidualKernel, _HeldOutErrors, _HeldOutErrors]:

@@ -50,7 +50,7 @@ GENERATIONS = {
     "Blackwell Ultra": 7,
 }
 FIRST_YEAR, YEARS_EACH = 2012, 2
-"""Of Kepler; an architecture that is not listed gets its generation from its year."""
+"""The generation of Kepler; an architecture that is not listed gets its generation from its year."""
 
 TYPICAL_WATTS = 300.0
 DTYPES = ("float32", "tf32", "float16", "bfloat16")

@@ -64,7 +64,7 @@ class ClusterStep:
     single_gpu_seconds: float
     seconds: float
     gradient_bytes: float | None = None
-    """None where it is not known, or where `seconds` are not those of a complete step."""
+    """The value is None if it is not known, or if `seconds` are not those of a complete step."""
     network_gb_per_second: float | None = None
     machine: str | None = None
     """Distinguishes machines with the same GPU; by default the name of the GPU."""

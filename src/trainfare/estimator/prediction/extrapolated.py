@@ -12,7 +12,7 @@ from trainfare.model.interval import Interval
 from trainfare.model.machine import Gpu
 
 OTHER_FRAMEWORK_FACTOR = 1.5
-"""How much faster or slower other frameworks may be than the PyTorch kernels that were measured; an assumption."""
+"""The factor by which other frameworks may be faster or slower than the PyTorch kernels that were measured; an assumption."""
 
 
 def predict_from_operations(

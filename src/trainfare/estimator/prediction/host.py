@@ -3,7 +3,7 @@
 A host that was not measured is assumed to do the same work in the same time, within HOST_FACTOR.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from trainfare.estimator.prediction.iteration import PredictedIteration
 from trainfare.estimator.step.measured import StepTimes
@@ -11,7 +11,7 @@ from trainfare.model.interval import Interval
 from trainfare.model.prediction import IterationPart
 
 HOST_FACTOR = 2.0
-"""How much faster or slower another host may be at the host's work; an assumption until hosts are modelled."""
+"""The factor by which another host may be faster or slower at the host's work; an assumption until hosts are modelled."""
 
 
 def with_data_wait(iteration: PredictedIteration, wait: float) -> PredictedIteration:
@@ -27,12 +27,30 @@ def with_data_wait(iteration: PredictedIteration, wait: float) -> PredictedItera
     )
 
 
-def times_on_other_host(measured: StepTimes, later: Interval, *, validation_ratio: float) -> StepTimes:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostTimes:
+    """The host's part of a profile, as it is expected on another host."""
+
+    initialisation: Interval
+    first_iteration_extra: Interval
+    """The time of the first iteration in excess of a later one."""
+
+
+def host_times(measured: StepTimes) -> HostTimes:
+    """The measured times of the host's work, within HOST_FACTOR."""
+    extra = max(0.0, measured.first.value - measured.later.value)
+    return HostTimes(
+        initialisation=Interval.within_factor(measured.init.value, HOST_FACTOR),
+        first_iteration_extra=Interval.within_factor(extra, HOST_FACTOR),
+    )
+
+
+def times_on_other_host(measured: StepTimes, host: HostTimes, later: Interval, *, validation_ratio: float) -> StepTimes:
     """The times of a training on a machine that was not measured, from those of a profile and a predicted iteration.
 
-        init  = init₀                        within HOST_FACTOR
-        first = later + max(0, first₀ − later₀)    the extra time within HOST_FACTOR
-        val   = val₀ · validation_ratio      with the relative error of `later`
+        init  = init₀                             within HOST_FACTOR
+        first = later + max(0, first₀ − later₀)   the extra time within HOST_FACTOR
+        val   = val₀ · validation_ratio           with the relative error of `later`
 
     `validation_ratio` is the time of the profiled iteration on that machine over its measured time: a validation is
     iterations without a backward pass, on one GPU, at the batch size it had.
@@ -44,10 +62,9 @@ def times_on_other_host(measured: StepTimes, later: Interval, *, validation_rati
         value = validation.value * validation_ratio
         return Interval(value=value, low=value * later.low / later.value, high=value * later.high / later.value)
 
-    extra = max(0.0, measured.first.value - measured.later.value)
     return StepTimes(
-        init=Interval.within_factor(measured.init.value, HOST_FACTOR),
-        first=later + Interval.within_factor(extra, HOST_FACTOR),
+        init=host.initialisation,
+        first=later + host.first_iteration_extra,
         later=later,
         first_validation=scaled(measured.first_validation),
         later_validation=scaled(measured.later_validation),

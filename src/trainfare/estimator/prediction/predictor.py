@@ -89,10 +89,13 @@ class StepTimePredictor:
 
     def _iteration(self, vm_type: VmType, nodes: int, gpus: int, batch_size: int | None) -> PredictedIteration | None:
         workers = nodes * gpus
-        runs = [p for p in self._index.on_machine(vm_type) if p.world_size == workers and nodes == 1]
-        exact = [p for p in runs if batch_size is None or p.effective_batch_size == batch_size]
-        if exact:
-            return predict_from_runs(exact)
+        runs = [
+            p
+            for p in self._index.on_machine(vm_type)
+            if nodes == 1 and p.world_size == workers and (batch_size is None or p.effective_batch_size == batch_size)
+        ]
+        if runs:
+            return predict_from_runs(runs)
         # The number of accumulated passes stays as profiled: what changes is how many samples each has.
         passes = self._index.leading.accumulation_steps
         per_pass = None if batch_size is None else max(1, round(batch_size / passes))
@@ -158,14 +161,14 @@ class StepTimePredictor:
         if iteration.basis == "measured":
             repeats = [p for p in on_machine if same_setting(p, profile)]
             return measured_times(profile, *repeats[1:])
-        cores = index.slice_cores.get(vm_type.key)
-        if vm_type.gpu is None and cores and not on_machine:
+        if vm_type.gpu is None and not on_machine and (cores := index.slice_cores.get(vm_type.key)):
             repeats = [p for p in index.profiles if same_setting(p, profile)]
             return predict_step_times(CpuSlice.of_cores(cores), slice_measurements(repeats, index.slice_cores))
         measured = index.times[profile.id]
-        if any(p.world_size == 1 and same_setting(p, profile) for p in on_machine):
+        if on_machine and any(p.world_size == 1 and same_setting(p, profile) for p in on_machine):
             ratio = 1.0
         else:
             as_profiled = self._on_single_gpu(vm_type, profile.micro_batch_size) or iteration
             ratio = as_profiled.seconds.value / measured.later.value
-        return times_on_other_host(measured, iteration.seconds, validation_ratio=ratio)
+        host = index.host_times[profile.id]
+        return times_on_other_host(measured, host, iteration.seconds, validation_ratio=ratio)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from trainfare.estimator.prediction.host import HostTimes, host_times
 from trainfare.estimator.step.measured import StepTimes, measured_times
 from trainfare.model.interval import Interval
 from trainfare.model.machine import Gpu, VmType
@@ -30,11 +31,13 @@ class GpuMeasurement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileIndex:
-    """What the profiles of one program offer as evidence; the leading profile comes first."""
+    """The evidence that the profiles of one program offer; the leading profile comes first."""
 
     profiles: tuple[Profile, ...]
     times: Mapping[str, StepTimes]
     """By profile id, for every profile with steady iterations."""
+    host_times: Mapping[str, HostTimes]
+    """The host's part of them."""
     by_machine: Mapping[str, tuple[Profile, ...]]
     """By the key of the machine type; only profiles with steady iterations."""
     on_gpus: tuple[GpuMeasurement, ...]
@@ -57,6 +60,7 @@ class ProfileIndex:
         return cls(
             profiles=tuple(profiles),
             times=times,
+            host_times={name: host_times(measured) for name, measured in times.items()},
             by_machine=by_machine,
             on_gpus=tuple(
                 GpuMeasurement(

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from trainfare.estimator.parallel.links import ClusterPredictor
 from trainfare.estimator.parallel.ring import GpuPlacement, MeasuredStep, RingFit, fit_ring
@@ -34,14 +33,15 @@ def predict_several_gpus(
     step = cluster.seconds(alone.value, ring)
     down = math.hypot(log_ratio(alone.value, alone.low), log_ratio(step.seconds, step.low))
     up = math.hypot(log_ratio(alone.high, alone.value), log_ratio(step.high, step.seconds))
-    return replace(
-        single,
+    return PredictedIteration(
         seconds=Interval(
             value=alone.value * (step.seconds / alone.value),
             low=step.seconds * math.exp(-down),
             high=step.seconds * math.exp(up),
         ),
         basis="scaled" if single.basis == "measured" else single.basis,
+        profile=single.profile,
+        runs=single.runs,
         limited_by=single.limited_by if step.limited_by == "computing" else "network",
         parts=(
             *single.parts,

@@ -25,7 +25,7 @@ def certainty(context: ChoiceContext) -> Iterator[Reason]:
 
 
 def basis(estimate: Estimate, profile: Profile, *, suggest_profile: bool = True) -> Reason:
-    """What the time of an iteration is based on; `suggest_profile` adds that a profile taken there would be certain."""
+    """The basis of the iteration time; `suggest_profile` adds that a profile taken there would be certain."""
     vm_type = estimate.candidate.offer.vm_type
     if estimate.basis == "measured":
         return reason("certainty", "basis_measured", profile=estimate.profile_id)

@@ -111,7 +111,7 @@ def _budget(context: ChoiceContext) -> Iterator[Reason]:
 
 
 def _is_worthwhile(context: ChoiceContext, estimate: Rankable) -> bool:
-    """True if the score is enough lower that somebody would accept another limit for it."""
+    """True if the score is so much lower that a user might accept another limit for it."""
     w = weight_of_time(context.goal)
     before = score(context.chosen_for_all_epochs, w, context.ideal)
     return not context.accepted or score(estimate, w, context.ideal) <= MAX_LOOSER_SCORE * before

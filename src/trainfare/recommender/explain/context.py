@@ -63,7 +63,7 @@ class ChoiceContext:
     planned_iterations: int | None = None
     """The number of iterations, if the program counts in iterations."""
     interruptions: Interruptions | None = None
-    """How often the chosen machine is interrupted on spot."""
+    """The interruption rate of the chosen machine on spot."""
     front: Sequence[Rankable] = ()
     """The Pareto front of the eligible candidates, the fastest first."""
     knee: Rankable | None = None

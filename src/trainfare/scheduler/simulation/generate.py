@@ -70,7 +70,7 @@ class QueueSetting:
 
     nodes: int
     jobs: int | None = None
-    """None: 10 per node."""
+    """The number of jobs; None means 10 per node."""
     load: float = 1.0
     """The least fraction of all nodes that is needed while jobs are submitted; it determines the mean gap."""
     mean_gap_seconds: float | None = None

@@ -25,7 +25,7 @@ BOTTLENECKS = {
     "network": "adding up gradients between GPUs",
     "data": "waiting for data, not by the GPU: a faster GPU gains little",
 }
-"""What limits the time of an iteration, in words."""
+"""The bottleneck of an iteration, in words."""
 
 SAME_RATIO = 0.001
 """A ratio within this distance of 1 is called the same."""
