@@ -77,5 +77,6 @@ from trainfare.scheduler.simulation.report import SimulationReport as Simulation
 from trainfare.scheduler.simulation.trace_import import TraceImport as TraceImport
 from trainfare.settings import Settings as Settings
 from trainfare.settings import read_settings as read_settings
+from trainfare.views.reasons import sentence as sentence
 
 __version__: str

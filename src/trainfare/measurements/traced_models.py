@@ -284,7 +284,8 @@ class _TracedNetwork:
 
 
 def _launched(traced: Mapping[str, Any]) -> dict[str, Counter[Pair]]:
-    """The number of launches of each operator: the public tables have a pair for each launch, ours a pair and its count."""
+    """The number of launches of each operator: the public tables have a pair for each launch, ours a pair and its
+    count."""
     if "launched" in traced:
         return {name: Counter({(f, b): n for f, b, n in rows}) for name, rows in traced["launched"].items()}
     return {

@@ -101,7 +101,8 @@ class Segment:
     last_epoch: int
     estimate: Estimate
     delta: float | None = None
-    """Sanghvi's Δ of one epoch on this machine, relative to the machine with the cheapest epochs: speed-up / cost ratio.
+    """Sanghvi's Δ of one epoch on this machine, relative to the machine with the cheapest epochs: speed-up / cost
+    ratio.
     """
     progress: Progress | None = None
 

@@ -84,7 +84,8 @@ def corrected_remaining_seconds(state: State, *, quantile: float = 0.0) -> "NDAr
 
 
 def _error_factor(done: float, expected_done: float) -> float | None:
-    """The correction factor; None while too little is done, or if nothing was expected to be done on this kind of GPU."""
+    """The correction factor; None while too little is done, or if nothing was expected to be done on this kind of
+    GPU."""
     return expected_done / done if done >= MIN_OBSERVED_FRACTION and expected_done > 0 else None
 
 

@@ -39,6 +39,16 @@ def version_1() -> dict[str, Any]:
     for gpu in document["programs"]["gpus"].values():
         gpu["place"] = gpu.pop("coordinates")
     document["transfer"]["beyond_facts"] = document["transfer"].pop("gpu_offsets")
+    links = document["links"]
+    for old_name, name in (
+        ("usual_gradient", "typical_gradient"),
+        ("at_half", "half_factor"),
+        ("of_gpu", "gpu_factors"),
+    ):
+        links[old_name] = links.pop(name)
+    for part in ("one_node", "several_nodes"):
+        links[part]["calm"] = links[part].pop("base_width")
+        links[part]["unrest"] = links[part].pop("relative_errors")
     document["corrections"]["doubt"] = document["corrections"].pop("remaining_deviation")
     return document
 
@@ -51,7 +61,7 @@ def test_document_of_version_1_is_upgraded() -> None:
     assert found.corrections.remaining_deviation == {"L4": 0.4}
 
 
-@pytest.mark.parametrize("part", ["physics", "programs", "transfer", "corrections"])
+@pytest.mark.parametrize("part", ["physics", "links", "programs", "transfer", "corrections"])
 def test_damaged_document_of_version_1_is_refused(part: str) -> None:
     with pytest.raises(ValueError, match="cannot be read"):
         from_json(json.dumps(version_1() | {part: 3}).encode())

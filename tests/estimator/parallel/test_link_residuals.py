@@ -101,7 +101,7 @@ def test_penalty_is_chosen_for_each_machine_by_its_own_programs() -> None:
 
 def test_step_that_computes_has_a_narrower_interval_than_one_that_sends() -> None:
     fit = fit_residuals(make_residuals(noise=0.1))
-    assert fit.log_spread("m", 0.0) < fit.log_spread("m", 1.0) == pytest.approx(fit.spread * fit.unrest["m"])
+    assert fit.log_spread("m", 0.0) < fit.log_spread("m", 1.0) == pytest.approx(fit.spread * fit.relative_errors["m"])
 
 
 def test_residual_of_a_ring_and_its_prediction_without_corrections() -> None:

@@ -31,8 +31,8 @@ FIT = ScalingFit(
     crowding={"NVLink": 0.005, "PCIe": 0.02},
     efficiency={"NVLink": 0.2, "PCIe": 0.1, "network": 0.3},
     latency_seconds={"NVLink": 2e-5, "PCIe": 1e-4, "network": 3e-4},
-    usual_gradient=1.0,
-    at_half=2.0,
+    typical_gradient=1.0,
+    half_factor=2.0,
 )
 
 alone = st.floats(1e-3, 10)

@@ -138,7 +138,8 @@ def reject_implausible_runs(
 
 
 def _rejection_reason(run: ObservedRun, log_ratios: Sequence[float]) -> str | None:
-    """The reason to exclude a run, or None if it is plausible; `log_ratios` are those of all plausible runs on its GPU."""
+    """The reason to exclude a run, or None if it is plausible; `log_ratios` are those of all plausible runs on its
+    GPU."""
     if abs(run.log_ratio) > math.log(IMPLAUSIBLE_FACTOR):
         return (
             f"An iteration took {format_ratio(run.ratio)} the predicted time, and predictions are never off by more "

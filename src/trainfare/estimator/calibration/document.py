@@ -39,7 +39,8 @@ def _upgrade(document: Document) -> Document:
 
 
 def _from_version_1(document: Document) -> Document:
-    """Version 2 renames three fields and the features of layer-norm networks."""
+    """Version 2 renames fields of the links, the programs, the transfer and the corrections, and the features of
+    layer-norm networks."""
 
     def renamed(name: str) -> str:
         return name.replace("beside layer norms", "in layer-norm networks")
@@ -61,16 +62,25 @@ def _from_version_1(document: Document) -> Document:
     )
     programs = _changed(
         document.get("programs"),
-        {"gpus": lambda gpus: {name: _with_key(gpu, "place", "coordinates") for name, gpu in _dict(gpus).items()}},
+        {"gpus": lambda gpus: {name: _with_keys(gpu, {"place": "coordinates"}) for name, gpu in _dict(gpus).items()}},
+    )
+    links = _with_keys(
+        _changed(document.get("links"), {"one_node": _rename_residuals, "several_nodes": _rename_residuals}),
+        {"usual_gradient": "typical_gradient", "at_half": "half_factor", "of_gpu": "gpu_factors"},
     )
     return {
         **document,
         "version": 2,
         "physics": physics,
+        "links": links,
         "programs": programs,
-        "transfer": _with_key(document.get("transfer"), "beyond_facts", "gpu_offsets"),
-        "corrections": _with_key(document.get("corrections", {}), "doubt", "remaining_deviation"),
+        "transfer": _with_keys(document.get("transfer"), {"beyond_facts": "gpu_offsets"}),
+        "corrections": _with_keys(document.get("corrections", {}), {"doubt": "remaining_deviation"}),
     }
+
+
+def _rename_residuals(residuals: object) -> object:
+    return _with_keys(residuals, {"calm": "base_width", "unrest": "relative_errors"})
 
 
 _UPGRADES: Mapping[int, Callable[[Document], Document]] = {1: _from_version_1}
@@ -84,10 +94,11 @@ def _changed(part: object, changes: Mapping[str, Callable[[object], object]]) ->
     return {key: changes[key](value) if key in changes else value for key, value in part.items()}
 
 
-def _with_key(part: object, old: str, new: str) -> object:
+def _with_keys(part: object, names: Mapping[str, str]) -> object:
+    """The part with some of its keys renamed."""
     if not isinstance(part, dict):
         return part
-    return {new if key == old else key: value for key, value in part.items()}
+    return {names.get(key, key): value for key, value in part.items()}
 
 
 def _dict(value: object) -> Document:

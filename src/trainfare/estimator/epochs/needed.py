@@ -39,8 +39,9 @@ OVERFIT_SHARE = 0.25
 up to 0.1 before a drop that did bring more."""
 
 EARLIER_FACTOR, LATER_FACTOR = 2.0, 1.25
-"""The factor by which a curve settles earlier or later than a smooth schedule says, if its forms agree with it. Nine in ten of 13
-public curves lie within 1.25 on both sides; small programs whose schedule is too long settle in half of it."""
+"""The factor by which a curve settles earlier or later than a smooth schedule says, if its forms agree with it. Nine
+in ten of 13 public curves lie within 1.25 on both sides; small programs whose schedule is too long settle in half of
+it."""
 
 MIN_EPOCHS_TO_SETTLE = 10
 """Epochs before which a curve is not regarded as settled."""

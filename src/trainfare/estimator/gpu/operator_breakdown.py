@@ -18,9 +18,10 @@ HOST = (COPY, "loss", IDLE)
 MIN_IDLE_SHARE = 0.01
 """A share of the step: less cannot be distinguished from the noise of two clocks."""
 KEPLER_EFFICIENCY = 0.55
-"""The share of its nominal figures that a Kepler chip reaches, relative to newer chips: 192 cores of an SM share four schedulers that feed 128 at once
-(NVIDIA, Kepler GK110/210 white paper). Convolutions of 20 GFLOP and more on a K40 reach 0.53 (forward) and 0.62
-(training) of the share of peak that they reach on M60, P100, V100 and 1080 Ti (CDECatapult/ml-performance-prediction).
+"""The share of its nominal figures that a Kepler chip reaches, relative to newer chips: 192 cores of an SM share four
+schedulers that feed 128 at once (NVIDIA, Kepler GK110/210 white paper). Convolutions of 20 GFLOP and more on a K40
+reach 0.53 (forward) and 0.62 (training) of the share of peak that they reach on M60, P100, V100 and 1080 Ti
+(CDECatapult/ml-performance-prediction).
 """
 
 

@@ -13,7 +13,7 @@ same, with a ridge penalty. The penalty is chosen by leaving families out, for e
 enough steps. A machine or a placement without other programs keeps the formula. Where the gradient of some program on a
 machine is not known, b is 0 for all of them: an unknown gradient is not a zero gradient.
 
-The interval covers 90% of families that were left out (`typical_factor`). Its width is proportional to `calm + w` (a
+The interval covers 90% of families that were left out (`typical_factor`). Its width is proportional to `base_width + w` (a
 step that computes is more certain than one that sends) and to the relative error of the machine's other programs.
 """
 
@@ -77,10 +77,10 @@ class ResidualFit:
 
     machines: Mapping[str, tuple[LinkCorrection, ...]]
     spread: float = 0.7
-    """Half width of the 90% interval, in logs, of a step that only sends; calm/(1 + calm) of it for one that only
+    """Half width of the 90% interval, in logs, of a step that only sends; base_width/(1 + base_width) of it for one that only
     computes."""
-    calm: float = 0.3
-    unrest: Mapping[str, float] = field(default_factory=dict)
+    base_width: float = 0.3
+    relative_errors: Mapping[str, float] = field(default_factory=dict)
     """By machine, the error of its programs relative to those of all machines; 1 for a machine that is not known."""
 
     def log_correction(self, machine: str, placement: GpuPlacement, sync_share: float, gradient_share: float) -> float:
@@ -94,7 +94,12 @@ class ResidualFit:
         return min(max(correction, -_MAX_CORRECTION), _MAX_CORRECTION)
 
     def log_spread(self, machine: str, sync_share: float) -> float:
-        return self.spread * self.unrest.get(machine, 1.0) * (self.calm + sync_share) / (self.calm + 1)
+        return (
+            self.spread
+            * self.relative_errors.get(machine, 1.0)
+            * (self.base_width + sync_share)
+            / (self.base_width + 1)
+        )
 
 
 NO_CORRECTIONS = ResidualFit(machines={})
@@ -171,7 +176,7 @@ def ring_residuals(
 
 
 def fit_residuals(
-    residuals: Sequence[Residual], *, penalties: Sequence[float] = PENALTIES, calm: float = 0.3
+    residuals: Sequence[Residual], *, penalties: Sequence[float] = PENALTIES, base_width: float = 0.3
 ) -> ResidualFit:
     """Corrections with the penalties that predict left-out families best, and the interval of those families.
 
@@ -184,14 +189,14 @@ def fit_residuals(
     chosen = _choose_penalties(tried) if tried else {}
     corrected = [pair for penalty, errors in tried.items() for pair in errors if chosen[pair[1].machine] == penalty]
     pairs = corrected if tried else [(residual.log_residual, residual) for residual in residuals]
-    scaled = [(error * (1 + calm) / (calm + residual.sync_share), residual) for error, residual in pairs]
+    scaled = [(error * (1 + base_width) / (base_width + residual.sync_share), residual) for error, residual in pairs]
     without = {family: _relative_errors([pair for pair in scaled if pair[1].family != family]) for family in families}
     normalised = [error / without[residual.family].get(residual.machine, 1.0) for error, residual in scaled]
     return ResidualFit(
         machines=_corrections(residuals, chosen) if tried else {},
         spread=math.log(typical_factor(normalised, [residual.family for _, residual in scaled])),
-        calm=calm,
-        unrest=_relative_errors(scaled),
+        base_width=base_width,
+        relative_errors=_relative_errors(scaled),
     )
 
 

@@ -93,11 +93,11 @@ class ScalingFit:
     """Share of the nominal bandwidth that is reached."""
     latency_seconds: Mapping[str, float]
     """Latency of one hop."""
-    usual_gradient: float = 1.5
+    typical_gradient: float = 1.5
     """S over t₁ in GB/s in float32, for a gradient that is not known; it includes latencies."""
-    at_half: float = 3.0
+    half_factor: float = 3.0
     """The factor on it in half precision."""
-    of_gpu: Mapping[str, float] = field(default_factory=dict)
+    gpu_factors: Mapping[str, float] = field(default_factory=dict)
     """A factor on the efficiency of GPUs that were measured, by a key such as `PCIe/T4`."""
     one_node: ResidualFit = NO_CORRECTIONS
     several_nodes: ResidualFit = NO_CORRECTIONS
@@ -279,9 +279,9 @@ class _ClusterFacts(NamedTuple):
     def _transfer(self, link: Link, gb_per_second: float, single_gpu_seconds: float) -> tuple[float, float]:
         """S/(e·B) and the latency of a hop."""
         fit = self.fit
-        reached = fit.efficiency[link] * fit.of_gpu.get(f"{link}/{self.gpu.name}", 1.0) * gb_per_second
+        reached = fit.efficiency[link] * fit.gpu_factors.get(f"{link}/{self.gpu.name}", 1.0) * gb_per_second
         if self.gradient_bytes is None:
-            typical = fit.usual_gradient * (fit.at_half if self.half else 1.0)
+            typical = fit.typical_gradient * (fit.half_factor if self.half else 1.0)
             return typical * single_gpu_seconds / reached, 0.0
         return self.gradient_bytes / (reached * 1e9), fit.latency_seconds[link]
 
@@ -400,8 +400,8 @@ def _unbounded(name: str, value: float) -> float:
     return math.log(value - 1 if name.startswith("gamma") else value)
 
 
-_CALM = 4.0
-"""`ResidualFit.calm`: the interval of a step that only computes is 80% as wide, in logs, as that of one that only
+_BASE_WIDTH = 4.0
+"""`ResidualFit.base_width`: the interval of a step that only computes is 80% as wide, in logs, as that of one that only
 sends."""
 
 _NONE = "none"
@@ -421,9 +421,9 @@ def _as_fit(values: Mapping[str, float]) -> ScalingFit:
         crowding=by_link("crowding", _INSIDE),
         efficiency=by_link("efficiency", _LINKS),
         latency_seconds=by_link("latency", _LINKS),
-        usual_gradient=values["usual gradient"],
-        at_half=values["at half"],
-        of_gpu={name: value for name, value in values.items() if "/" in name},
+        typical_gradient=values["usual gradient"],
+        half_factor=values["at half"],
+        gpu_factors={name: value for name, value in values.items() if "/" in name},
     )
 
 
@@ -523,8 +523,8 @@ def _with_residuals(fit: ScalingFit, steps: Sequence[ClusterStep], folds: int) -
     several_nodes = [residual for residual in residuals if residual.placement.nodes > 1]
     return replace(
         fit,
-        one_node=fit_residuals(one_node, penalties=(), calm=_CALM),
-        several_nodes=fit_residuals(several_nodes, penalties=(), calm=_CALM),
+        one_node=fit_residuals(one_node, penalties=(), base_width=_BASE_WIDTH),
+        several_nodes=fit_residuals(several_nodes, penalties=(), base_width=_BASE_WIDTH),
     )
 
 

@@ -12,7 +12,8 @@ from trainfare.model.interval import Interval
 from trainfare.model.machine import Gpu
 
 OTHER_FRAMEWORK_FACTOR = 1.5
-"""The factor by which other frameworks may be faster or slower than the PyTorch kernels that were measured; an assumption."""
+"""The factor by which other frameworks may be faster or slower than the PyTorch kernels that were measured; an
+assumption."""
 
 
 def predict_from_operations(

@@ -11,7 +11,8 @@ from trainfare.model.interval import Interval
 from trainfare.model.prediction import IterationPart
 
 HOST_FACTOR = 2.0
-"""The factor by which another host may be faster or slower at the host's work; an assumption until hosts are modelled."""
+"""The factor by which another host may be faster or slower at the host's work; an assumption until hosts are
+modelled."""
 
 
 def with_data_wait(iteration: PredictedIteration, wait: float) -> PredictedIteration:

@@ -99,8 +99,8 @@ def simulate_epochs(
 ) -> dict[MachineKey, tuple[Interval, ...]]:
     """Seconds on each machine for each number of epochs.
 
-    `relative.relative_to_best` turns them into the columns of the document; `recommender/crossovers.py` finds the numbers of
-    epochs at which another machine becomes the best.
+    `relative.relative_to_best` turns them into the columns of the document; `recommender/crossovers.py` finds the
+    numbers of epochs at which another machine becomes the best.
     """
     return {
         machine: tuple(training_seconds(times, iterations_per_epoch=iterations_per_epoch, epochs=n) for n in epochs)
