@@ -30,6 +30,7 @@ from trainfare.app.recommending.workload import TrainingLength, Workload, build_
 from trainfare.clouds.local import LocalDoor
 from trainfare.estimator.cost.checkpoints import checkpoints_of
 from trainfare.estimator.cost.migration import MigrationEnd, migration_between
+from trainfare.estimator.cost.timing import PROGRAM_STARTUP_PHASES
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 from trainfare.model.offer import Candidate
@@ -43,7 +44,6 @@ FILES = ("pytorch_cnn.py", "pytorch_resume.py")
 SLICES = {"one": (1.0, 0.045), "half": (0.5, 0.020)}
 """CPUs and invented hourly prices."""
 BATCH_SIZE = 64
-START_PHASES = ("initialisation", "first iteration")
 
 _EPOCH = re.compile(rb"epoch (\d+): loss ([\d.]+), .*, at ([\d.]+)")
 _RESTORED = re.compile(rb"restored epoch (\d+) in ([\d.]+) s")
@@ -190,7 +190,7 @@ def _rows(
     starting = ends[0] - second.started - epoch_seconds - restored
     done = first.epochs[after][1]
     transfer = second.started - done
-    start = _phases(segments[1], START_PHASES)
+    start = _phases(segments[1], PROGRAM_STARTUP_PHASES)
     iteration = segments[1].iteration_seconds  # a later epoch has an ordinary iteration in place of the first one
     return [
         Row(part=f"{after} epochs on one CPU", predicted=segments[0].seconds, measured=done - first.started),

@@ -41,10 +41,15 @@ def test_what_is_public_is_documented() -> None:
             assert (getattr(import_module(module), name).__doc__ or "").strip(), f"{module}.{name}"
 
 
-def test_stubs_hold_nothing_but_imports() -> None:
+def test_stubs_hold_imports_and_export_all_of_them() -> None:
+    """A type checker exports a name under another one only if `__all__` lists it."""
     for stub in Path(trainfare.__file__).parent.rglob("*.pyi"):
         body = ast.parse(stub.read_text()).body
-        assert all(isinstance(node, ast.ImportFrom | ast.Expr | ast.AnnAssign) for node in body), stub
+        assert all(isinstance(node, ast.ImportFrom | ast.Expr | ast.AnnAssign | ast.Assign) for node in body), stub
+        aliases = [alias for node in body if isinstance(node, ast.ImportFrom) for alias in node.names]
+        exported = [ast.literal_eval(node.value) for node in body if isinstance(node, ast.Assign)]
+        if any(alias.asname != alias.name for alias in aliases):
+            assert exported == [sorted(alias.asname or alias.name for alias in aliases)], stub
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:

@@ -1,1 +1,1 @@
-"""How well epochs are foretold, on public curves and on small programs that train here."""
+"""The accuracy of predicted epochs, on public curves and on small programs that train here."""

@@ -351,8 +351,8 @@ def _predictions(
             if there == index:
                 continue
             one, deviation = _on_other_gpu(single, here, machine, own_batch(index), own_batch(there), dtype, by_times)
-            whole, more = on_all_gpus(one, machine)
-            seconds[there] = whole / (own_batch(there) * machine.gpus)
+            step_seconds, more = on_all_gpus(one, machine)
+            seconds[there] = step_seconds / (own_batch(there) * machine.gpus)
             epochs = BATCH_DEVIATION * abs(math.log(batches[there] / batches[index])) if shared else 0.0
             deviations[there] = math.hypot(deviation, more, epochs, NOISE)
         return seconds, deviations

@@ -5,3 +5,11 @@ from trainfare.app.profiling.profiles import list_profiles as all
 from trainfare.app.profiling.profiles import remove_profiles as remove
 from trainfare.app.profiling.profiles import show_log as log
 from trainfare.app.profiling.profiles import show_profile as show
+
+__all__ = [
+    "all",
+    "load",
+    "log",
+    "remove",
+    "show",
+]

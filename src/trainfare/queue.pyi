@@ -12,3 +12,18 @@ from trainfare.app.queue.simulate import generate_instance as generate
 from trainfare.app.queue.simulate import simulate_queue as simulate
 from trainfare.app.queue.submit import submit_job as submit
 from trainfare.app.queue.trace import import_trace as import_trace
+
+__all__ = [
+    "bound",
+    "compare_policies",
+    "draw_comparison",
+    "draw_plan",
+    "draw_simulation",
+    "generate",
+    "import_trace",
+    "jobs",
+    "plan",
+    "simulate",
+    "submit",
+    "withdraw",
+]

@@ -40,7 +40,7 @@ def test_a_network_is_as_large_as_its_authors_say(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "giga_multiply_adds"), [("ResNet-18", 0.556), ("ResNet-50", 4.09)])
 def test_backward_costs_twice_the_forward_pass(name: str, giga_multiply_adds: float) -> None:
-    """But for the gradient of the images, which nobody wants."""
+    """Except for the gradient of the images, which is not computed."""
     batch = BATCHES[name][0]
     forward = 2e9 * giga_multiply_adds * batch
     assert 2.9 * forward < flops(traced_programs()[name, float(batch)].operations) <= 3.0 * forward * 1.005

@@ -90,7 +90,7 @@ def test_python_does_the_same_as_the_command(profile: dict[str, Any], store: str
     import trainfare as api
 
     settings = api.Settings(store=store)
-    assert api.show_profile(profile["id"], settings=settings).parameters == profile["parameters"]
+    assert api.profiles.show(profile["id"], settings=settings).parameters == profile["parameters"]
     found = api.recommend([profile["id"]], epochs=30, settings=settings)
     assert found.plan.chosen.usd.value == min(
         e.usd.value for e in found.estimates if e.fits and e.candidate.offer.market != "spot"

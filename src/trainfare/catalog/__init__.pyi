@@ -6,3 +6,12 @@ from trainfare.app.catalog.offers import list_gpus as gpus
 from trainfare.app.catalog.offers import list_offers as offers
 from trainfare.app.catalog.offers import show_gpu as gpu
 from trainfare.app.catalog.offers import show_machine as machine
+
+__all__ = [
+    "commitments",
+    "gpu",
+    "gpus",
+    "import_prices",
+    "machine",
+    "offers",
+]

@@ -87,13 +87,13 @@ def _lines(
     """The lines of the chosen machine, of the winners, then of the others."""
     found = {one.candidate: (one, two) for one, two in zip(once, twice, strict=True)}
     first = [candidate for candidate in (chosen, *(each.estimate.candidate for each in won)) if candidate in found]
-    kept = list(dict.fromkeys(first))
-    gpus = {_gpu(candidate) for candidate in kept}
+    drawn = list(dict.fromkeys(first))
+    gpus = {_gpu(candidate) for candidate in drawn}
     for candidate in found:  # only the best machine of each GPU: the lines of the others would overlap
         if _gpu(candidate) not in gpus:
             gpus.add(_gpu(candidate))
-            kept.append(candidate)
-    pairs = [found[candidate] for candidate in kept[:MAX_LINES]]
+            drawn.append(candidate)
+    pairs = [found[candidate] for candidate in drawn[:MAX_LINES]]
     return [
         _EpochsLine(
             candidate=one.candidate,

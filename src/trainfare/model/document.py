@@ -102,6 +102,7 @@ def to_document(noun: Noun) -> Document:
 
 
 def to_json(noun: Noun) -> str:
+    """The document of a noun as JSON text."""
     return msgspec.json.encode(to_document(noun)).decode()
 
 

@@ -121,6 +121,9 @@ class Candidate:
     """The GPUs of each node that share the work; None means one on a single node, and all on several nodes."""
 
     def __post_init__(self) -> None:
+        size, used = self.batch_size, self.gpus_used
+        if self.nodes > 0 and (size is None or size > 0) and (used is None or 0 < used <= self.offer.vm_type.gpus):
+            return  # thousands are made for one table: say what is wrong only if something is
         require_positive(nodes=self.nodes, batch_size=self.batch_size, gpus_used=self.gpus_used)
         if self.gpus_used is not None and self.gpus_used > self.offer.vm_type.gpus:
             raise ValueError(f"{self.offer.vm_type.key} has {self.offer.vm_type.gpus} GPUs, not {self.gpus_used}")

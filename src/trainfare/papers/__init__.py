@@ -31,8 +31,7 @@ def reproduce(tables: Iterable[str] = ()) -> tuple[Row, ...]:
 
     An unknown table raises NotFoundError with the nearest known one.
     """
-    wanted = select_tables(tables)
-    found: dict[str, list[Row]] = {name: [] for name in wanted}
+    found: dict[str, list[Row]] = {name: [] for name in select_tables(tables)}
     for document, names in DOCUMENTS.items():
         if any(name in found for name in names):
             for row in import_module(f"{__name__}.{document}").rows():
@@ -52,13 +51,13 @@ def select_tables(tables: Iterable[str]) -> tuple[str, ...]:
     """The full names of tables, in the order of `DOCUMENTS`, each once."""
     every = [name for names in DOCUMENTS.values() for name in names]
     spelled = {name.lower(): name for name in every}
-    wanted: set[str] = set()
-    for asked in tables:
-        name = asked.strip().lower()
+    selected: set[str] = set()
+    for requested in tables:
+        name = requested.strip().lower()
         if name in DOCUMENTS:
-            wanted.update(DOCUMENTS[name])
+            selected.update(DOCUMENTS[name])
         elif name in spelled:
-            wanted.add(spelled[name])
+            selected.add(spelled[name])
         else:
-            raise NotFoundError("table", asked, [*DOCUMENTS, *every], listed_by=LISTED_BY, field="tables")
-    return tuple(name for name in every if not wanted or name in wanted)
+            raise NotFoundError("table", requested, [*DOCUMENTS, *every], listed_by=LISTED_BY, field="tables")
+    return tuple(name for name in every if not selected or name in selected)

@@ -21,6 +21,7 @@ import math
 from dataclasses import dataclass
 from statistics import NormalDist
 
+from trainfare.estimator.shared_error import shares_error
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 from trainfare.model.plan import Goal
@@ -41,7 +42,7 @@ def ranking_confidence(a: Estimate, b: Estimate, goal: Goal, *, ideal: IdealPoin
     better, other = sorted((_objective(e, goal, ideal, independent) for e in (a, b)), key=lambda one: one.value)
     d = math.log(other.value / better.value)
     rise, fall = better.up, other.down
-    if _prediction(a) == _prediction(b):
+    if shares_error(a, b):
         k = max(0.0, better.shared_up - other.shared_up, other.shared_down - better.shared_down)
         rise, fall = better.own_up, other.own_down
     else:
@@ -120,17 +121,3 @@ def _down(interval: Interval) -> float:
     if not interval.low:
         return math.inf
     return math.log(interval.value / interval.low) / quantile(interval.confidence)
-
-
-def _prediction(estimate: Estimate) -> tuple[object, ...]:
-    """A key that is equal for estimates that use one prediction of the time of an iteration."""
-    candidate, vm_type = estimate.candidate, estimate.candidate.offer.vm_type
-    measured = estimate.basis == "measured" or vm_type.gpu is None
-    return (
-        estimate.basis,
-        estimate.profile_id,
-        vm_type.key if measured or vm_type.gpu is None else vm_type.gpu.name,
-        candidate.batch_size,
-        candidate.nodes,
-        candidate.working_gpus_per_node,
-    )

@@ -44,6 +44,7 @@ def context(
     ordered = ordered or (CHEAP, FAST)
     eligible = eligible or ordered
     goal = goal or Goal(kind="cheapest")
+    accepted, rejections = reject_beyond_limits(eligible, goal)
     plain = ChoiceContext(
         goal=goal,
         profile=make_profile(),
@@ -52,7 +53,8 @@ def context(
         compared={e.candidate: e for e in (*eligible, *estimates)},
         eligible=eligible,
         ideal=ideal_point(eligible),
-        rejections=reject_beyond_limits(eligible, goal)[1],
+        accepted=accepted,
+        rejections=rejections,
         winning_ranges=(WinningRange(first=1, last=None, estimate=ordered[0]),),
         today=NOON.date(),
     )
@@ -114,7 +116,8 @@ def test_nodes_batch_sizes_limits_and_rejections_are_counted() -> None:
 def test_candidates_that_miss_the_early_target_are_counted_and_no_alternatives() -> None:
     better = make_estimate(candidate=replace(CHEAP.candidate, nodes=2), usd=Interval.within_factor(0.5, 2))
     found = context(CHEAP, FAST, goal=Goal(budget_usd=9.0), eligible=(better, CHEAP, FAST))
-    found = replace(found, rejections={**found.rejections, better.candidate: "too_late_for_early_target"})
+    rejections = {**found.rejections, better.candidate: "too_late_for_early_target"}
+    found = replace(found, accepted=(CHEAP, FAST), rejections=rejections)
     assert values(found, "best_candidate")["too_late_for_early_target"] == 1
     assert values(found, "best_candidate")["candidates"] == 2
     assert "looser_budget" not in codes(found)

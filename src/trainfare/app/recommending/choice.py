@@ -47,6 +47,8 @@ class Choice:
     eligible: tuple[Totals, ...]
     """The candidates that fit in memory on an allowed market, within the limits or not, best first. Under a deadline,
     spot candidates only if they were accepted."""
+    accepted: tuple[Totals, ...]
+    """The eligible candidates that are within the limits and not rejected for another reason, best first."""
     ordered: tuple[Totals, ...]
     """The accepted candidates, one per machine, best first; empty if only a split plan is within the limits."""
     front: tuple[Totals, ...]
@@ -79,13 +81,17 @@ def choose(found: SearchResult, question: Question) -> Choice:
         unaccepted = [e for e in within if is_spot(e.candidate) and e.candidate not in accepted]
         beyond |= {e.candidate: spot.rejections.get(e.candidate, "spot_not_checked") for e in unaccepted}
         eligible = tuple(e for e in eligible if not is_spot(e.candidate) or e.candidate in accepted)
+        within = not_rejected(within, beyond)
     rejections |= beyond
     if question.early is not None and ordered:
-        rejections |= _too_late(not_rejected(within, rejections), ordered[0], goal, ideal)
+        too_late = _too_late(within, ordered[0], goal, ideal)
+        rejections |= too_late
+        within = not_rejected(within, too_late)
     return Choice(
         ideal=ideal,
         totals=totals,
         eligible=eligible,
+        accepted=within,
         ordered=ordered,
         front=front(eligible),
         rejections=rejections,

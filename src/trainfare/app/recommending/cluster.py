@@ -93,21 +93,21 @@ def recommend_cluster(
     ]
     server = widest_server(possible)
     profiles = _profiles(profile_ids, settings)
-    wanted = dict(workers) or _machines_of(profiles)
-    if not wanted:
+    prices_by_worker = dict(workers) or _machines_of(profiles)
+    if not prices_by_worker:
         raise UsageError(
             "at least one type of worker is needed.",
             field="workers",
             remedies=[Remedy({"workers": "aws/g4dn.xlarge"}), Remedy({"workers": "mine=0.40"})],
         )
-    _require_known_workers(worker_mbps or {}, wanted)
+    _require_known_workers(worker_mbps or {}, prices_by_worker)
     limit = _limit(usd_per_hour, max_workers)
-    vm_types = {name: vm_type for name in wanted if (vm_type := _vm_type(catalog, name))}
+    vm_types = {name: vm_type for name in prices_by_worker if (vm_type := _vm_type(catalog, name))}
     prediction = _predict(profiles, vm_types, epochs, iterations_per_epoch, settings)
     traffic = _WorkerTraffic(worker_mbps or {}, profiles, vm_types, prediction.forecast, server)
     types = [
         Worker(name=name, usd_per_hour=prices.find("workers", name, usd), mbps=traffic.mbps(name))
-        for name, usd in wanted.items()
+        for name, usd in prices_by_worker.items()
     ]
     cluster = _solve(algorithm, server, types, limit, fill)
     forecast = prediction.forecast
@@ -382,10 +382,10 @@ def _remarks(prediction: _Prediction, rated: Sequence[RatedCluster], types: Sequ
         yield prediction.length_reason
 
 
-def _require_known_workers(stated: Mapping[str, float], wanted: Mapping[str, float | None]) -> None:
+def _require_known_workers(stated: Mapping[str, float], prices_by_worker: Mapping[str, float | None]) -> None:
     for name, mbps in stated.items():
-        if name not in wanted:
-            raise NotFoundError("worker", name, wanted, field="worker_mbps")
+        if name not in prices_by_worker:
+            raise NotFoundError("worker", name, prices_by_worker, field="worker_mbps")
         if mbps <= 0:
             raise UsageError(f"the traffic of one {name} must be positive, got {mbps:g} Mbit/s.", field="worker_mbps")
 

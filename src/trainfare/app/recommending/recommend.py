@@ -248,6 +248,7 @@ def _context(found: SearchResult, question: Question, choice: Choice, chosen: Es
         ordered=ordered,
         compared=found.totals,
         eligible=choice.eligible,
+        accepted=choice.accepted,
         ideal=ideal,
         rejections=choice.rejections,
         winning_ranges=_winning_ranges(workload, choice, chosen, goal),

@@ -100,8 +100,8 @@ class _OperationGrowth:
     def bytes_at(self, batch_size: int) -> float:
         moved = self.operation.bytes + self.bytes * (batch_size - self.batch)
         if self.table is not None:
-            whole, written = self.table
-            moved += min(whole, written * batch_size / self.batch) - min(whole, written)
+            size, written = self.table
+            moved += min(size, written * batch_size / self.batch) - min(size, written)
         return max(0.0, moved)
 
     def at(self, batch_size: int) -> Operation:

@@ -1,6 +1,6 @@
 """The number of epochs that a profiled program needs and trains, by every rule.
 
-Two numbers are kept apart: the epochs *needed* until the model converges, and the epochs that the program *trains*,
+Two numbers are distinguished: the epochs *needed* until the model converges, and the epochs that the program *trains*,
 because it declares them or because its early stopping ends the run. A bill counts the second; the first shows how many
 could be saved.
 """
@@ -137,7 +137,7 @@ def profile_epochs(
     if declared is None and (end := planned_end(plan)) is not None and end >= len(values):
         # The program does not declare the length of its run, but its learning rate ends there.
         declared, plan = end, plan[:end]
-    whole = declared is not None and len(plan) == declared
+    complete = declared is not None and len(plan) == declared
     needed = _refused_if_diverged(profile, seen, epochs_needed(values, higher=higher, run_epochs=declared, plan=plan))
     batch_size = profile.effective_batch_size
     needed = replace(needed, batch_size=batch_size)
@@ -155,7 +155,7 @@ def profile_epochs(
         declared=declared,
         trains=_trained_epochs(profile, epochs, needed),
         needed=needed,
-        by_schedule=epochs_by_schedule(plan, complete=whole, values=values, higher=higher),
+        by_schedule=epochs_by_schedule(plan, complete=complete, values=values, higher=higher),
         by_curve=epochs_by_curve(values, higher=higher, run_epochs=declared),
         shape=classify_schedule(plan).shape,
         curve=curve,

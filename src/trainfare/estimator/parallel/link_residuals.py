@@ -13,8 +13,8 @@ same, with a ridge penalty. The penalty is chosen by leaving families out, for e
 enough steps. A machine or a placement without other programs keeps the formula. Where the gradient of some program on a
 machine is not known, b is 0 for all of them: an unknown gradient is not a zero gradient.
 
-The interval covers 90% of families that were left out (`typical_factor`). Its width is proportional to `base_width + w` (a
-step that computes is more certain than one that sends) and to the relative error of the machine's other programs.
+The interval covers 90% of families that were left out (`typical_factor`). Its width is proportional to `base_width + w`
+(a step that computes is more certain than one that sends) and to the relative error of the machine's other programs.
 """
 
 import math
@@ -77,8 +77,8 @@ class ResidualFit:
 
     machines: Mapping[str, tuple[LinkCorrection, ...]]
     spread: float = 0.7
-    """Half width of the 90% interval, in logs, of a step that only sends; base_width/(1 + base_width) of it for one that only
-    computes."""
+    """Half width of the 90% interval, in logs, of a step that only sends. That of a step that only computes is
+    base_width/(1 + base_width) of it."""
     base_width: float = 0.3
     relative_errors: Mapping[str, float] = field(default_factory=dict)
     """By machine, the error of its programs relative to those of all machines; 1 for a machine that is not known."""

@@ -11,7 +11,7 @@ that is reached. The GPUs of one node share the network link of their host; the 
 The parameters that all programs share (γ, crowding, straggling, e of each kind of link, latencies, pressing) are fitted
 to programs whose steps were measured on one GPU and on several. A GPU among them has its own factor on e, regularised
 to 1, because servers with the same GPU are wired in the same way. Where S is not known it is the typical one for a step
-of that length, S = usual · t₁, and more in half precision, which computes faster and sends as much.
+of that length, S = typical · t₁, and more in half precision, which computes faster and sends as much.
 
 One process that drives several GPUs (`DataParallel`) has the same form with other constants and needs its own fit.
 
@@ -346,8 +346,8 @@ _PRIOR = {
     "latency NVLink": 3e-5,
     "latency PCIe": 1e-4,
     "latency network": 5e-4,
-    "usual gradient": 1.0,
-    "at half": 2.0,
+    "typical gradient": 1.0,
+    "half factor": 2.0,
 }
 """Orders of magnitude, to which the fit is weakly regularised."""
 
@@ -421,8 +421,8 @@ def _as_fit(values: Mapping[str, float]) -> ScalingFit:
         crowding=by_link("crowding", _INSIDE),
         efficiency=by_link("efficiency", _LINKS),
         latency_seconds=by_link("latency", _LINKS),
-        typical_gradient=values["usual gradient"],
-        half_factor=values["at half"],
+        typical_gradient=values["typical gradient"],
+        half_factor=values["half factor"],
         gpu_factors={name: value for name, value in values.items() if "/" in name},
     )
 
@@ -491,7 +491,7 @@ class _StepColumns:
         c = dict(zip(self.names, coefficients, strict=True))
         of = {role: coefficients[places] for role, places in self.places.items()}
         known, q, n = self.gradient > 0, self.q, self.n
-        typical = c["usual gradient"] * 1e9 * np.where(self.half, c["at half"], 1.0) * self.on_one_gpu
+        typical = c["typical gradient"] * 1e9 * np.where(self.half, c["half factor"], 1.0) * self.on_one_gpu
         sent = np.where(known, self.gradient, typical)
         t_in = sent / (of["efficiency"] * of["own"] * self.b_in)
         t_out = sent / (c["efficiency network"] * of["own network"] * self.b_out)

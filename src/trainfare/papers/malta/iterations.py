@@ -237,11 +237,11 @@ def misprints() -> Misprints:
         )
     for size in (256, 512, 2048):
         row = f"without validation, {size}"
-        whole = estimate("malta-5.9", row, samples=MNIST_TRAINING_IMAGES)
+        complete = estimate("malta-5.9", row, samples=MNIST_TRAINING_IMAGES)
         known["malta-5.9", cell_name(row, "estimate (s)")] = Misprint(
-            why=f"With all {MNIST_TRAINING_IMAGES:,} training images of MNIST it is {whole.value:.1f} s and agrees; "
+            why=f"With all {MNIST_TRAINING_IMAGES:,} training images of MNIST it is {complete.value:.1f} s and agrees; "
             f"table 5.1 and the text have {MNIST_SAMPLES:,}",
-            recomputed=PrintedNumber.from_interval(whole),
+            recomputed=PrintedNumber.from_interval(complete),
         )
     known["malta-5.14", cell_name("p2.16xlarge", "method 2 ($)")] = Misprint(
         why=f"Only the initialisations were counted: they alone cost ${_initialisations_usd().value:.2f}",

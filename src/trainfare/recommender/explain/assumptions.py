@@ -43,11 +43,10 @@ def _large_batch(profile: Profile) -> Iterator[Reason]:
 
 def _epochs_by_batch_size(context: ChoiceContext) -> Iterator[Reason]:
     """The number of epochs at each batch size, if several were compared."""
-    epochs = {
-        candidate.batch_size: compared.epochs
-        for candidate, compared in context.compared.items()
-        if candidate.batch_size is not None
-    }
+    epochs: dict[int, int] = {}
+    for candidate, compared in context.compared.items():
+        if candidate.batch_size is not None and candidate.batch_size not in epochs:
+            epochs[candidate.batch_size] = compared.epochs
     if len(epochs) < 2:
         return
     size, sizes = context.chosen.candidate.batch_size, sorted(epochs)

@@ -14,7 +14,7 @@ from trainfare.model.offer import Candidate
 from trainfare.model.plan import Goal
 from trainfare.model.profile import Profile
 from trainfare.model.reason import Reason, Scalar
-from trainfare.recommender.choose import IdealPoint, Rankable, RankableWithFit, Rejection, not_rejected
+from trainfare.recommender.choose import IdealPoint, Rankable, RankableWithFit, Rejection
 from trainfare.recommender.crossovers import WinningRange
 from trainfare.recommender.explain.codes import describe
 
@@ -46,6 +46,8 @@ class ChoiceContext:
     eligible: Sequence[ComparedCandidate]
     """The candidates that fit in memory on an allowed market, within the limits or not. Under a deadline, spot
     candidates are eligible only if their risk was checked and accepted."""
+    accepted: Sequence[ComparedCandidate]
+    """The eligible candidates that are within the limits and not rejected for another reason."""
     ideal: IdealPoint
     """The ideal point of the eligible candidates."""
     rejections: Mapping[Candidate, Rejection] = field(default_factory=dict)
@@ -79,16 +81,11 @@ class ChoiceContext:
     """The assumptions about the number of epochs."""
 
     @cached_property
-    def accepted(self) -> tuple[ComparedCandidate, ...]:
-        """The eligible candidates that are within the limits and not rejected for another reason."""
-        return not_rejected(self.eligible, self.rejections)
-
-    @cached_property
-    def alternatives(self) -> tuple[ComparedCandidate, ...]:
-        """The accepted candidates, and those that other limits would include."""
-        return tuple(
-            e for e in self.eligible if self.rejections.get(e.candidate) in (None, "beyond_deadline", "beyond_budget")
-        )
+    def alternatives(self) -> Sequence[ComparedCandidate]:
+        """The eligible candidates that other limits would include."""
+        if not self.rejected["too_late_for_early_target"]:
+            return self.eligible
+        return [e for e in self.eligible if self.rejections.get(e.candidate) != "too_late_for_early_target"]
 
     @cached_property
     def rejected(self) -> Counter[Rejection]:

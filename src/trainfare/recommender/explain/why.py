@@ -55,7 +55,7 @@ def _best_candidate(context: ChoiceContext) -> Reason:
         "best_candidate",
         goal=context.goal.kind,
         candidates=len(accepted),
-        machine_types=len({e.candidate.offer.vm_type.key for e in accepted}),
+        machine_types=len({(m.provider, m.name) for m in (e.candidate.offer.vm_type for e in accepted)}),
         max_nodes=max(e.candidate.nodes for e in accepted),
         batch_sizes=len({e.candidate.batch_size for e in accepted}),
         beyond_limits=rejected["beyond_deadline"] + rejected["beyond_budget"],
@@ -98,11 +98,18 @@ def _limited_by(chosen: Estimate) -> Iterator[Reason]:
 def _extremes(context: ChoiceContext) -> Iterator[Reason]:
     """The fastest and the cheapest accepted candidate, unless it is what the goal asks for."""
     for kind in EXTREMES:
-        best = best_of(context.accepted, Goal(kind=kind))
-        if kind != context.goal.kind and best is not None and not _is_same_machine(best, context.chosen):
+        best = None if kind == context.goal.kind else _extreme(context, kind)
+        if best is not None and not _is_same_machine(best, context.chosen):
             yield reason(
                 "why", "other_extreme", kind=kind, machine=context.describe(best), **_ratios(context.chosen, best)
             )
+
+
+def _extreme(context: ChoiceContext, kind: GoalKind) -> Rankable | None:
+    """The fastest or the cheapest accepted candidate: an end of the Pareto front, if all are accepted."""
+    if context.front and len(context.accepted) == len(context.eligible):
+        return context.front[0] if kind == "fastest" else context.front[-1]
+    return best_of(context.accepted, Goal(kind=kind))
 
 
 def _runners_up(context: ChoiceContext) -> Iterator[Reason]:

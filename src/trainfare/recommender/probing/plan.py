@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from statistics import NormalDist
 
+from trainfare.estimator.cost.timing import MACHINE_STARTUP_PHASES, PROGRAM_STARTUP_PHASES
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 from trainfare.model.plan import Goal
@@ -34,8 +35,6 @@ MAX_PROBES = 6
 MEASURED_SECONDS = 60.0
 """The longest time for which iterations are measured, as in a profile."""
 MEASURED_ITERATIONS = 30
-START_PHASES = ("boot", "setup")
-PROGRAM_START_PHASES = ("initialisation", "first iteration")
 NINETY = NormalDist().inv_cdf(0.95)
 """Half the width of a 90 % interval, in deviations."""
 DEVIATION_STEPS = tuple(step / 4 for step in range(-8, 9))
@@ -46,7 +45,7 @@ ProbeSeconds = Callable[[Estimate], float]
 
 def probe_seconds(estimate: Estimate) -> float:
     """The time of a measurement on a machine that is up: start of the program, then thirty iterations or a minute."""
-    before = sum(phase.seconds.value for phase in estimate.phases if phase.name in PROGRAM_START_PHASES)
+    before = sum(phase.seconds.value for phase in estimate.phases if phase.name in PROGRAM_STARTUP_PHASES)
     return before + min(MEASURED_SECONDS, MEASURED_ITERATIONS * estimate.iteration_seconds.value)
 
 
@@ -184,7 +183,7 @@ def _option(estimate: Estimate, seconds_of_probe: ProbeSeconds) -> ProbeOption:
         gpus=max(1, candidate.nodes * gpus),
         nodes=candidate.nodes,
         usd_per_second=price,
-        start_seconds=sum(phase.seconds.value for phase in estimate.phases if phase.name in START_PHASES),
+        start_seconds=sum(phase.seconds.value for phase in estimate.phases if phase.name in MACHINE_STARTUP_PHASES),
         probe_seconds=seconds_of_probe(estimate),
         fixed_usd=max(0.0, estimate.usd.value - price * estimate.seconds.value),
         measured=estimate.basis == "measured",
@@ -193,7 +192,7 @@ def _option(estimate: Estimate, seconds_of_probe: ProbeSeconds) -> ProbeOption:
 
 def _working_seconds(estimate: Estimate) -> Interval:
     """All phases but boot and setup; they err together."""
-    parts = [phase.seconds for phase in estimate.phases if phase.name not in START_PHASES]
+    parts = [phase.seconds for phase in estimate.phases if phase.name not in MACHINE_STARTUP_PHASES]
     return sum(parts[1:], start=parts[0])
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from trainfare.estimator.cost.timing import STARTUP_PHASES
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Goal
 from trainfare.model.reason import Reason, Scalar
@@ -9,7 +10,6 @@ from trainfare.model.split import Migration, Segment, SplitPlan
 from trainfare.recommender.explain.codes import limit_values
 from trainfare.recommender.names import candidate_name
 from trainfare.recommender.split.search import MachineCost, Split
-from trainfare.recommender.split.shortlist import STARTUP_PHASES
 
 
 def split_reasons(plan: SplitPlan, goal: Goal, *, writes_checkpoints: bool) -> tuple[Reason, ...]:

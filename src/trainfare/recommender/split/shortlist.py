@@ -3,14 +3,12 @@
 import math
 from collections.abc import Sequence
 
+from trainfare.estimator.cost.timing import STARTUP_PHASES
 from trainfare.model.estimate import Estimate
 from trainfare.recommender.split.search import EpochLine
 
 SHORTLIST = 40
 """Machines that are paired with one another: 1,560 ordered pairs."""
-
-STARTUP_PHASES = ("boot", "setup", "initialisation", "first iteration")
-"""Phases that do not grow with the number of epochs."""
 
 
 def shortlist(estimates: Sequence[Estimate], *, early_epochs: int | None = None) -> tuple[Estimate, ...]:
