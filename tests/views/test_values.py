@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
+from trainfare.model.reason import Value
 from trainfare.views import values as read
 
-VALUES = {
+VALUES: dict[str, Value] = {
     "count": 3,
     "share": 0.5,
     "name": "aws a",

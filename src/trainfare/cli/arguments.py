@@ -29,7 +29,13 @@ FLAGS = {
     "usd_per_hour": "--budget-per-hour",
 }
 """Arguments whose flag is not simply their name."""
-POSITIONAL = {"profile_id": "PROFILE", "profile_ids": "PROFILE", "command": "COMMAND", "path": "PATH"}
+POSITIONAL = {
+    "profile_id": "PROFILE",
+    "profile_ids": "PROFILE",
+    "command": "COMMAND",
+    "path": "PATH",
+    "tables": "TABLE",
+}
 """Arguments that have no flag, by what the help calls them."""
 
 

@@ -83,8 +83,8 @@ class Operation:
     """True if an autocast keeps it in float32 while it runs others in a smaller dtype."""
 
     def __post_init__(self) -> None:
-        numbers = (self.flops, self.bytes, self.count - 1, 0 if self.row is None else self.row - 1)
-        if min(numbers) >= 0 and max(numbers) < math.inf and self.dtype.isascii() and self.dtype.strip():
+        work_is_valid = 0 <= self.flops < math.inf and 0 <= self.bytes < math.inf and 0 < self.count < math.inf
+        if work_is_valid and (self.row or 1) > 0 and self.row != 0 and self.dtype.isascii() and self.dtype.strip():
             return  # thousands are made for one prediction: say what is wrong only if something is
         require_text(dtype=self.dtype)
         require_not_negative(flops=self.flops, bytes=self.bytes)

@@ -120,7 +120,7 @@ def _fit_tables(
             measurements,
             catalog.gpus,
             made_at=now,
-            command=f"trainfare calibrate --data {data.name}",
+            command=f"trainfare calibrate, on {data.name}",
             fingerprint=fingerprint(data),
             before=before,
             on_progress=on_progress,

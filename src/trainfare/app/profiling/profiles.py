@@ -35,11 +35,13 @@ class ImportedProfile:
 
 
 def list_profiles(*, settings: Settings | None = None) -> StoredProfiles:
+    """The stored profiles, the newest first."""
     with open_history((settings or read_settings()).store) as history:
         return StoredProfiles(profiles=history.profiles.all(), damaged=history.damaged)
 
 
 def show_profile(profile_id: str, *, settings: Settings | None = None) -> Profile:
+    """The stored profile of this id."""
     with open_history((settings or read_settings()).store) as history:
         return history.profiles.get(profile_id)
 

@@ -76,7 +76,7 @@ class Recommendation:
 
     @cached_property
     def machines(self) -> tuple[Estimate, ...]:
-        """The best estimate of each machine and market, best first, also of those that are not eligible."""
+        """The best estimate of each machine and market, best first, eligible or not."""
         return self._estimates(best_per_machine(self.totals))
 
     def _estimates(self, totals: Sequence[Totals]) -> tuple[Estimate, ...]:

@@ -17,7 +17,7 @@ from trainfare.units import format_number, plural
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """All candidates in a scope, and time and cost of those that the profiles say anything about."""
+    """All candidates in a scope, with time and cost where the profiles allow an estimate."""
 
     workload: Workload
     scope: Scope
