@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from trainfare.cli.arguments import spell_error
 from trainfare.cli.console import out
-from trainfare.cli.main import app
+from trainfare.cli.main import app, options_of
 from trainfare.errors import TrainfareError
 from trainfare.model.profile import Profile
 from trainfare.settings import read_settings
@@ -55,7 +55,7 @@ def error_of(*words: object) -> TrainfareError:
 
 def complaint(*words: object) -> str:
     """The paragraph that the command prints for its error."""
-    return spell_error(error_of(*words))
+    return spell_error(error_of(*words), [str(word) for word in words], options_of)
 
 
 @contextmanager

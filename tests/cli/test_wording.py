@@ -28,7 +28,7 @@ from tests.profiler.past_runs.samples import SAMPLES
 from tests.scheduler.makers import random_instance
 from trainfare.cli.arguments import spell_error
 from trainfare.cli.console import err, out
-from trainfare.cli.main import COMMANDS, app
+from trainfare.cli.main import COMMANDS, app, options_of
 from trainfare.errors import TrainfareError
 from trainfare.measurements.instances import write_instance
 from trainfare.model.document import to_json
@@ -216,7 +216,7 @@ def printed(command: str) -> str:
     text = result.output
     code = result.exit_code
     if isinstance(result.exception, TrainfareError):
-        text += f"trainfare: {spell_error(result.exception)}\n"
+        text += f"trainfare: {spell_error(result.exception, shlex.split(command), options_of)}\n"
         code = result.exception.exit_code
     elif result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception

@@ -1,6 +1,5 @@
 """`trainfare import KIND PATH`: a past run becomes a profile, without a rerun."""
 
-import shlex
 from enum import StrEnum
 from typing import Annotated
 
@@ -135,7 +134,5 @@ def _print_next(profile: Profile) -> None:
 
 
 def _spell_remedy(remedy: Remedy) -> str:
-    """The flags of this command, whose names are those of the arguments, or another command."""
-    if remedy.command is not None:
-        return spell_remedy(remedy)
-    return " ".join(f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in remedy.arguments.items())
+    """A remedy as a person types it; the options of this command have the names of the arguments."""
+    return spell_remedy(remedy, {f"--{name.replace('_', '-')}" for name in remedy.arguments})

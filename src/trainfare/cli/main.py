@@ -6,6 +6,7 @@ their top what they need.
 
 import os
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -111,6 +112,18 @@ def main(
     pass
 
 
+def options_of(words: Sequence[str]) -> frozenset[str]:
+    """The options of the command that these words run: those of `schedule plan` for `schedule plan --nodes 2`."""
+    command: Any = typer.main.get_command(app)
+    context = typer.Context(command)
+    for word in words:
+        found = command.get_command(context, word) if isinstance(command, TyperGroup) else None
+        if found is None:
+            break
+        command = found
+    return frozenset(option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts))
+
+
 def run() -> None:
     """Run the command: an error the user can act on becomes one paragraph and an exit code, never a traceback."""
     try:
@@ -118,7 +131,7 @@ def run() -> None:
     except TrainfareError as error:
         from trainfare.cli.console import print_error  # loads rich, which a command that succeeds may not need
 
-        print_error(spell_error(error))
+        print_error(spell_error(error, sys.argv[1:], options_of))
         sys.exit(error.exit_code)
     except BrokenPipeError:
         # The reader of our stdout has gone (`trainfare catalog list | head`): nothing more to say.

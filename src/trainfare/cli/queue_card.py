@@ -1,6 +1,6 @@
 """Prints the queue, and its plan: what to run now first, then every job, then the reasons."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from rich.table import Table
@@ -8,6 +8,7 @@ from rich.text import Text
 
 from trainfare.cli.arguments import spell_arguments
 from trainfare.cli.console import new_table, out, print_note, print_topics
+from trainfare.model.reason import Scalar
 from trainfare.model.schedule import ScheduleOutcome
 from trainfare.model.submission import Submission, SubmissionResult
 from trainfare.scheduler.queue_plan import PlannedJob, QueuePlan
@@ -161,7 +162,12 @@ def _reasons(plan: QueuePlan) -> Iterator[tuple[str, str]]:
             yield "deadlines", "in brackets: the probability of meeting the deadline, given the uncertain prediction"
         yield "assumed", _assumptions(plan)
     for remark in plan.table.remarks:
-        yield "assumed", remark_sentence(remark, spell_arguments)
+        yield "assumed", remark_sentence(remark, _spell_for_submit)
+
+
+def _spell_for_submit(arguments: Mapping[str, Scalar]) -> str:
+    """Arguments of a job are set when it is submitted."""
+    return f"{spell_arguments(arguments)} to trainfare schedule submit"
 
 
 def _machines(plan: QueuePlan) -> str:

@@ -1,4 +1,4 @@
-"""Thousands of candidates are estimated in brief, and the few that are read in full: both must say the same."""
+"""Estimates without bills, of which there are thousands, agree with complete ones, and their intervals add up."""
 
 import math
 from dataclasses import replace
@@ -23,8 +23,8 @@ T4 = make_gpu()
 A100 = make_gpu(name="A100", fp32_tflops=19.5, memory_gb_per_second=1555.0, memory_gib=40.0)
 MARKETS: tuple[Market, ...] = ("own", "on_demand", "spot", "reserved")
 ITERATIONS = 23
-APART = ("boot", "setup", "spot rework")
-"""Phases that err by themselves."""
+INDEPENDENT = ("boot", "setup", "spot rework")
+"""Phases with independent errors."""
 
 
 def terms(offer: Offer) -> Terms:
@@ -84,13 +84,13 @@ def trainings(draw: st.DrawFn) -> tuple[list[Profile], list[Candidate], dict[str
         batch_size=st.sampled_from([32, 64, 256]),
     )
     overheads = draw(st.sampled_from([Overheads(), Overheads(boot_seconds=20, setup_seconds=0, results_gib=30)]))
-    asked = {
+    options = {
         "iterations_per_epoch": draw(st.sampled_from([ITERATIONS, 22.5])),
         "epochs": epochs,
         "epochs_interval": interval,
         "charges": Charges(terms=terms, interruptions=interruptions, overheads=overheads),
     }
-    return measured, draw(st.lists(shapes, min_size=1, max_size=12)), asked
+    return measured, draw(st.lists(shapes, min_size=1, max_size=12)), options
 
 
 def predictor(measured: list[Profile]) -> StepTimePredictor:
@@ -103,81 +103,83 @@ def same(a: Interval | None, b: Interval | None) -> bool:
     return all(math.isclose(getattr(a, end), getattr(b, end), rel_tol=1e-9) for end in ("value", "low", "high"))
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(trainings())
-def test_in_brief_is_what_it_is_in_full_without_the_words(
+def test_unbilled_estimate_equals_the_complete_one(
     training: tuple[list[Profile], list[Candidate], dict[str, Any]],
 ) -> None:
-    measured, candidates, asked = training
-    in_full = estimate_all(predictor(measured), candidates, **asked)
-    totals = estimate_unbilled(predictor(measured), candidates, **asked)
-    assert len(in_full) == len(totals) == len(candidates)
-    for full, brief in zip(in_full, totals, strict=True):
-        assert brief.candidate is full.candidate
-        assert same(brief.seconds, full.seconds)
-        assert same(brief.usd, full.usd)
-        assert same(brief.interruptions, full.interruptions)
-        assert [phase.name for phase in brief.phases] == [phase.name for phase in full.phases]
-        assert all(same(b.seconds, f.seconds) for b, f in zip(brief.phases, full.phases, strict=True))
+    measured, candidates, options = training
+    complete = estimate_all(predictor(measured), candidates, **options)
+    unbilled = estimate_unbilled(predictor(measured), candidates, **options)
+    assert len(complete) == len(unbilled) == len(candidates)
+    for full, short in zip(complete, unbilled, strict=True):
+        assert short.candidate is full.candidate
+        assert same(short.seconds, full.seconds)
+        assert same(short.usd, full.usd)
+        assert same(short.interruptions, full.interruptions)
+        assert [phase.name for phase in short.phases] == [phase.name for phase in full.phases]
+        assert all(same(b.seconds, f.seconds) for b, f in zip(short.phases, full.phases, strict=True))
         for field in ("memory", "basis", "limited_by", "profile_id", "iteration_seconds", "checkpoint_every_seconds"):
-            assert getattr(brief, field) == getattr(full, field)
-        assert brief.bill is None
+            assert getattr(short, field) == getattr(full, field)
+        assert short.bill is None
         assert full.bill is not None
         assert all(phase.how for phase in full.phases)
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(trainings())
-def test_one_candidate_is_told_the_same_alone_and_among_others(
+def test_candidate_has_the_same_estimate_alone_and_among_others(
     training: tuple[list[Profile], list[Candidate], dict[str, Any]],
 ) -> None:
-    """What candidates share is worked out once: nothing may be shared by those that differ."""
-    measured, candidates, asked = training
-    together = estimate_unbilled(predictor(measured), candidates, **asked)
+    """Shared parts are computed once; candidates that differ must not share them."""
+    measured, candidates, options = training
+    together = estimate_unbilled(predictor(measured), candidates, **options)
     for candidate, found in zip(candidates, together, strict=True):
-        (alone,) = estimate_unbilled(predictor(measured), [candidate], **asked)
+        (alone,) = estimate_unbilled(predictor(measured), [candidate], **options)
         assert same(alone.seconds, found.seconds)
         assert same(alone.usd, found.usd)
         assert alone.memory == found.memory
         assert [phase.name for phase in alone.phases] == [phase.name for phase in found.phases]
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(trainings())
-def test_errors_of_what_is_apart_add_up_as_squares(
+def test_independent_errors_add_up_in_quadrature(
     training: tuple[list[Profile], list[Candidate], dict[str, Any]],
 ) -> None:
-    measured, candidates, asked = training
-    for found in estimate_unbilled(predictor(measured), candidates, **(asked | {"epochs_interval": None})):
+    measured, candidates, options = training
+    for found in estimate_unbilled(predictor(measured), candidates, **(options | {"epochs_interval": None})):
         for end, sign in (("low", -1), ("high", 1)):
             widths = [(p.name, abs(getattr(p.seconds, end) - p.seconds.value)) for p in found.phases]
-            program = sum(width for name, width in widths if name not in APART)
-            by_hand = found.seconds.value + sign * math.hypot(program, *(w for name, w in widths if name in APART))
+            program = sum(width for name, width in widths if name not in INDEPENDENT)
+            by_hand = found.seconds.value + sign * math.hypot(
+                program, *(w for name, w in widths if name in INDEPENDENT)
+            )
             assert getattr(found.seconds, end) == pytest.approx(max(0.0, by_hand), rel=1e-9, abs=1e-9)
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(trainings())
-def test_epochs_in_doubt_widen_by_what_fewer_and_more_would_take(
+def test_uncertain_epochs_widen_the_interval_by_the_times_at_their_bounds(
     training: tuple[list[Profile], list[Candidate], dict[str, Any]],
 ) -> None:
     """T₋ = T·exp(−√(ln²(T/t₋) + ln²(T/T(N₋)))), on every market, from estimates of exactly N, N₋ and N₊ epochs."""
-    measured, candidates, asked = training
-    between = asked["epochs_interval"]
+    measured, candidates, options = training
+    between = options["epochs_interval"]
     if between is None:
         return
-    believed = predictor(measured)
+    shared_predictor = predictor(measured)
 
     def exactly(epochs: float) -> tuple[Estimate, ...]:
         changed = {"epochs": round(epochs), "epochs_interval": None}
-        return estimate_unbilled(believed, candidates, **(asked | changed))
+        return estimate_unbilled(shared_predictor, candidates, **(options | changed))
 
-    in_doubt = estimate_unbilled(believed, candidates, **asked)
-    rows = zip(in_doubt, exactly(between.value), exactly(between.low), exactly(between.high), strict=True)
-    for found, sure, few, many in rows:
-        t = sure.seconds.value
-        down = math.hypot(log(t, sure.seconds.low), log(t, few.seconds.value))
-        up = math.hypot(log(sure.seconds.high, t), log(many.seconds.value, t))
+    uncertain = estimate_unbilled(shared_predictor, candidates, **options)
+    rows = zip(uncertain, exactly(between.value), exactly(between.low), exactly(between.high), strict=True)
+    for found, exact, few, many in rows:
+        t = exact.seconds.value
+        down = math.hypot(log(t, exact.seconds.low), log(t, few.seconds.value))
+        up = math.hypot(log(exact.seconds.high, t), log(many.seconds.value, t))
         assert found.seconds.value == t
         assert found.seconds.low == pytest.approx(t * math.exp(-down), rel=1e-9)
         assert found.seconds.high == pytest.approx(t * math.exp(up), rel=1e-9)
