@@ -47,7 +47,7 @@ def test_the_plot_shows_the_measured_epochs_the_form_and_the_interval(profile: P
 
 
 def test_far_from_the_profiled_batch_size_only_a_range_is_printed(profile: Profile) -> None:
-    first, *_ = text("p1", "--batch-size", "512").splitlines()
+    first, *_ = text("p1", "--batch", "512").splitlines()
     assert first.startswith("Between ")
     assert "no single number" in first
 

@@ -1,4 +1,4 @@
-"""The command as a person or a script runs it."""
+"""`trainfare profile` on real programs."""
 
 import json
 import os
@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.makers import make_profile
+from trainfare.cli import main
 from trainfare.cli.profile import stability_line
 from trainfare.cli.profile_screen import file_lines, progress_line
 from trainfare.model.profile import Epoch
@@ -33,13 +34,13 @@ def test_card_goes_to_stdout_and_the_program_to_stderr() -> None:
     result = run("--iterations", "12", "--", *PLAIN)
     assert result.returncode == 0, result.stderr
     assert "batch 10" in result.stdout
-    assert "11 iterations an epoch (107 samples)" in result.stdout
+    assert "11 iterations per epoch (107 samples)" in result.stdout
     assert '"iteration_seconds"' not in result.stdout
     assert '{"iteration_seconds"' in result.stderr
     assert "next: trainfare recommend p" in result.stderr
 
 
-def test_json_is_all_that_stands_on_stdout_and_quiet_shows_no_output() -> None:
+def test_stdout_has_only_the_json_and_quiet_shows_no_output() -> None:
     result = run("--quiet", "--json", "-n", "5", "--no-operations", *PLAIN)
     assert result.returncode == 0, result.stderr
     record = json.loads(result.stdout)
@@ -48,28 +49,28 @@ def test_json_is_all_that_stands_on_stdout_and_quiet_shows_no_output() -> None:
     assert '"iteration_seconds"' not in result.stderr
 
 
-def test_ending_before_the_wanted_iterations_is_an_error_when_they_were_asked_for() -> None:
+def test_a_program_that_ends_before_the_requested_iterations_is_an_error() -> None:
     result = run("-n", "30", *PLAIN, "--epochs", "1")
     assert result.returncode == 1
-    assert "ended after 11 of the 30 iterations that were asked for" in result.stderr
+    assert "ended after 11 of the 30 iterations requested" in result.stderr
     assert "batch 10" in result.stdout
 
 
-def test_ending_before_anything_was_asked_for_is_a_note() -> None:
+def test_a_program_that_ends_by_itself_is_a_note() -> None:
     result = run(*PLAIN, "--epochs", "1")
     assert result.returncode == 0
     assert "it ended by itself after 10 iterations" in result.stderr  # and one that was traced
     assert "operations traced" in result.stdout
 
 
-def test_ending_before_the_wanted_epochs_is_an_error() -> None:
+def test_a_program_that_ends_before_the_requested_epochs_is_an_error() -> None:
     result = run("--epochs", "5", *PLAIN, "--epochs", "2")
     assert result.returncode == 1
-    assert "ended after 2 of the 5 epochs that were asked for" in result.stderr
+    assert "ended after 2 of the 5 epochs requested" in result.stderr
     assert "epochs, with validation: " in result.stderr
 
 
-def test_until_stable_says_which_metric_and_where_it_is_stable() -> None:
+def test_until_stable_prints_the_metric_and_the_epoch() -> None:
     command = ("--until-stable", "--patience", "3", "--json", sys.executable, str(PROGRAMS / "settles.py"))
     result = run(*command)
     assert result.returncode == 0, result.stderr
@@ -106,20 +107,20 @@ def test_batch_sizes_as_json_are_a_list() -> None:
     assert [trial["profile"] and trial["profile"]["batch_size"] for trial in trials] == [8, None, 16]
 
 
-def test_files_go_with_the_copy_or_are_kept(tmp_path: Path) -> None:
+def test_files_are_deleted_with_the_copy_unless_run_in_place(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text((PROGRAMS / "plain.py").read_text())
     command = ("-n", "5", "--no-operations", "--", sys.executable, "train.py", "--sleep", "0", "--touch", "out.txt")
     result = run(*command, cwd=tmp_path)
-    assert "it ran in a copy of your folder and wrote nothing there" in result.stderr
+    assert "the program ran in a copy of your folder and wrote nothing there" in result.stderr
     result = run("--epochs", "1", *command[2:], cwd=tmp_path)
-    assert "the 1 file (0B) that it wrote there are gone" in result.stderr
+    assert "1 file (0B) that it wrote was deleted" in result.stderr
     assert not (tmp_path / "out.txt").exists()
     result = run("--in-place", "--epochs", "1", *command[2:], cwd=tmp_path)
     assert "copy" not in result.stderr
     assert (tmp_path / "out.txt").exists()
 
 
-def test_crash_shows_the_programs_own_traceback() -> None:
+def test_a_crash_shows_the_traceback_of_the_program() -> None:
     result = run(*PLAIN, "--crash-at", "3")
     assert result.returncode == 1
     assert "RuntimeError: the data is corrupt" in result.stderr
@@ -127,7 +128,7 @@ def test_crash_shows_the_programs_own_traceback() -> None:
     assert "Traceback" not in result.stderr.partition("the data is corrupt")[2]
 
 
-def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:
+def test_ctrl_c_stores_the_measured_iterations(tmp_path: Path) -> None:
     trained = tmp_path / "trained"
     command = [*TRAINFARE, "--json", "-n", "100000", *PLAIN, "--epochs", "100000", "--touch", str(trained)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -157,60 +158,71 @@ def test_ctrl_c_before_anything_was_measured() -> None:
         process.send_signal(signal.SIGINT)
         _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "interrupted before its first iteration; nothing was kept" in stderr
+    assert "interrupted before its first iteration" in stderr
     assert "Traceback" not in stderr
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         ((), 2, "there is no command to profile"),
         (("--",), 2, "there is no command to profile"),
-        (("--iterations", "0", "--", "true"), 2, "must be a whole number of at least 2"),
+        (("--iterations", "0", "--", "true"), 2, "--iterations: "),
         (("--iterations", "many", "--", "true"), 2, "--iterations"),
-        (("--stall", "soon", "--", "true"), 2, "is not a duration"),
+        (("--stall", "soon", "--", "true"), 2, "--stall: 'soon' is invalid: 'soon' is not a duration"),
         (("--on", "p3", "--", "true"), 2, "there is no machine p3"),
         (("--", "no-such-command"), 2, "there is no command no-such-command"),
-        (("--", "./script"), 2, "may not be executed"),
-        (("--", "./broken"), 2, "could not be started"),
-        (("--", sys.executable, "-I", "train.py"), 2, "Drop -I from the command"),
-        (("--", sys.executable, "-E", "train.py"), 2, "Drop -E from the command"),
-        (("--", sys.executable, "-S", "train.py"), 2, "Drop -S from the command"),
-        (("--", sys.executable, "-c", "print(1)"), 1, "without one training iteration"),
+        (("--", "./script"), 2, "./script"),
+        (("--", "./broken"), 2, "./broken"),
+        (("--", sys.executable, "-I", "train.py"), 2, "-I"),
+        (("--", sys.executable, "-E", "train.py"), 2, "-E"),
+        (("--", sys.executable, "-S", "train.py"), 2, "-S"),
+        (("--", sys.executable, "-c", "print(1)"), 1, "iteration"),
         (("--", sys.executable, "nowhere.py"), 1, "failed before its first iteration with exit code 2"),
-        (("--stall", "1s", "--", "sleep", "100"), 1, "showed no iteration for 1 s"),
+        (("--stall", "1s", "--", "sleep", "100"), 1, "1 s"),
         (("--store", "/dev/null/history.db", "--", "true"), 4, "history"),
-        (("--epochs", "2", "--iterations", "5", "--", "true"), 2, "Give one of them"),
-        (("--epochs", "2", "--until-stable", "--", "true"), 2, "--epochs and --until-stable each say when to stop"),
-        (("--epochs", "0", "--", "true"), 2, "--epochs must be a whole number of at least 1"),
+        (("--epochs", "2", "--iterations", "5", "--", "true"), 2, "Give only one of them"),
+        (("--epochs", "2", "--until-stable", "--", "true"), 2, "--until-stable: "),
+        (("--epochs", "0", "--", "true"), 2, "--epochs: must be an integer of at least 1"),
         (("--epochs", "two", "--", "true"), 2, "--epochs"),
-        (("--patience", "3", "--", "true"), 2, "it needs --until-stable"),
-        (("--until-stable", "--patience", "0", "--", "true"), 2, "--patience must be"),
-        (("--max-time", "soon", "--", "true"), 2, "is not a duration"),
-        (("--max-time", "1min", "-n", "5", "--", "true"), 2, "--max-time cannot go with it"),
-        (("--batch-sizes", "8,abc", "--batch-flag", "-b {}", "--", "true"), 2, "must be whole numbers"),
-        (("--batch-sizes", "0,8", "--batch-flag", "-b {}", "--", "true"), 2, "must be whole numbers of at least 1"),
-        (("--batch-sizes", "", "--batch-flag", "-b {}", "--", "true"), 2, "must be whole numbers"),
-        (("--batch-sizes", "8", "--", "true"), 2, "--batch-flag '--batch-size {}'"),
-        (("--batch-sizes", "8", "--batch-flag", "-b", "--", "true"), 2, "must be an option with one {}"),
+        (("--patience", "3", "--", "true"), 2, "--patience: "),
+        (("--until-stable", "--patience", "0", "--", "true"), 2, "--patience: must be an integer of at least 1"),
+        (("--max-time", "soon", "--", "true"), 2, "--max-time: 'soon' is not a duration"),
+        (("--max-time", "1min", "-n", "5", "--", "true"), 2, "--max-time: "),
+        (("--batch-sizes", "8,abc", "--batch-flag", "-b {}", "--", "true"), 2, "--batch-sizes: takes whole numbers"),
+        (("--batch-sizes", "0,8", "--batch-flag", "-b {}", "--", "true"), 2, "whole numbers of at least 1"),
+        (("--batch-sizes", "", "--batch-flag", "-b {}", "--", "true"), 2, "--batch-sizes: takes whole numbers"),
+        (("--batch-sizes", "8", "--", "true"), 2, "`--batch-flag '--batch-size {}'`"),
+        (("--batch-sizes", "8", "--batch-flag", "-b", "--", "true"), 2, "--batch-flag: must be an option with one {}"),
         (("--batch-sizes", "8", "--batch-flag", "-b {}", "--"), 2, "there is no command to profile"),
-        (("--batch-flag", "-b {}", "--", "true"), 2, "it needs --batch-sizes"),
-        (("--repeat", "0", "--", "true"), 2, "--repeat must be"),
-        (("--in-place", "--keep-files", "--", "true"), 2, "--keep-files"),
+        (("--batch-flag", "-b {}", "--", "true"), 2, "`--batch-sizes 64,128`"),
+        (("--repeat", "0", "--", "true"), 2, "--repeat: must be an integer of at least 1"),
+        (("--in-place", "--keep-files", "--", "true"), 2, "--keep-files: "),
     ],
 )
-def test_wrong_input_gets_a_paragraph(arguments: tuple[str, ...], code: int, said: str, tmp_path: Path) -> None:
+def test_a_wrong_argument_is_explained(
+    arguments: tuple[str, ...],
+    code: int,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     (tmp_path / "script").write_text("print(1)")
     (tmp_path / "broken").write_bytes(b"\x00\x01")
     (tmp_path / "broken").chmod(0o755)
-    result = run(*arguments, cwd=tmp_path)
-    assert result.returncode == code, result.stderr
-    assert said in result.stderr
-    assert "Traceback" not in result.stderr
-    assert result.stdout == ""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["trainfare", "profile", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main.run()
+    stdout, stderr = capfd.readouterr()
+    assert ended.value.code == code, stderr
+    assert message in stderr
+    assert "Traceback" not in stderr
+    assert stdout == ""
 
 
-def test_a_folder_that_vanishes_is_said(tmp_path: Path) -> None:
+def test_a_folder_that_was_removed_is_an_error(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     script = f"cd {gone} && rmdir {gone} && exec {' '.join(TRAINFARE)} -- true"
@@ -236,11 +248,11 @@ def make_progress(count: int = 12, **changes: object) -> MeasurementProgress:
     return MeasurementProgress(**(fields | changes))  # type: ignore[arg-type]  # the test names its fields
 
 
-def test_progress_says_what_is_still_unknown() -> None:
-    assert progress_line(make_progress()) == "12 of 50 iterations · 214 ms ± 0 %"
-    assert progress_line(make_progress(target_iterations=None)) == "12 iterations · 214 ms ± 0 % (2 % wanted)"
-    unknown = progress_line(make_progress(facts={"validation_seconds": (), "batch_size": None}))
-    assert unknown.endswith("not seen yet: batch size, validation")
+def test_progress_names_what_is_still_unknown() -> None:
+    assert progress_line(make_progress()) == "12 of 50 iterations · 214 ms ± 0%"
+    assert progress_line(make_progress(target_iterations=None)) == "12 iterations · 214 ms ± 0% (2% needed)"
+    unknown = progress_line(make_progress(facts={"validation_seconds": (), "micro_batch_size": None}))
+    assert unknown.endswith("not measured yet: batch size, validation")
     assert progress_line(make_progress(profile=None)) == "waiting for the first iteration · 8 s"
     assert progress_line(make_progress(profile=None, framework=None)) == "starting · 8 s"
     assert "enough" in progress_line(make_progress(stopping=True))
@@ -253,24 +265,23 @@ def test_progress_of_epochs() -> None:
     stable = make_progress(target_iterations=None, stopping_rule=UntilStable(), facts={"curve": curve})
     assert progress_line(stable).startswith("epoch 2 · training loss 2.5, best 2.5 at epoch 2 · 214 ms")
     nothing = make_progress(target_iterations=None, stopping_rule=UntilStable(), facts={"iterations_per_epoch": None})
-    assert progress_line(nothing).endswith("not seen yet: the length of an epoch")
+    assert progress_line(nothing).endswith("not measured yet: the length of an epoch")
 
 
-def test_what_became_of_the_files_is_said() -> None:
+def test_the_files_of_the_program_are_described() -> None:
     place = Workspace(directory=Path("/tmp/x/home/ada"), is_copy=True)
-    assert file_lines(place) == ["it ran in a copy of your folder and wrote nothing there"]
+    assert file_lines(place) == ["the program ran in a copy of your folder and wrote nothing there"]
     place.changes = Changes(written=("a", "b"), written_bytes=12_000_000, linked_changed=("data.bin",))
-    gone, overwrote = file_lines(place)
-    assert (
-        gone
-        == "it ran in a copy of your folder; the 2 files (12 MB) that it wrote there are gone (--keep-files keeps them)"
+    deleted, overwrote = file_lines(place)
+    assert deleted == (
+        "the program ran in a copy of your folder; 2 files (12MB) that it wrote were deleted (--keep-files keeps them)"
     )
-    assert overwrote == "but it overwrote files that are too large to copy: data.bin"
+    assert overwrote == "it overwrote files that are too large to copy: data.bin"
     place.saved = True
-    assert file_lines(place)[0].endswith("kept with the 2 files (12 MB) that it wrote: /tmp/x/home/ada")
+    assert file_lines(place)[0].endswith("saved with 2 files (12MB) that it wrote: /tmp/x/home/ada")
 
 
-def test_a_training_that_may_still_get_better_is_not_called_stable() -> None:
+def test_a_training_that_may_still_improve_is_not_called_stable() -> None:
     known = Stability(
         metric="val_loss",
         last=0.3,
@@ -281,5 +292,5 @@ def test_a_training_that_may_still_get_better_is_not_called_stable() -> None:
         stable_from_iteration=None,
     )
     assert stability_line(known) == (
-        "val_loss was best at epoch 4 (0.25) · stable from epoch 3 on, but it may still get better"
+        "val_loss was best at epoch 4 (0.25) · stable from epoch 3 on, but it may still improve"
     )

@@ -56,7 +56,7 @@ SESSIONS = {
     "estimate_explained": ["estimate pt4 --on g4dn.xlarge --epochs 90 --spot --explain"],
     "predict": ["predict pt4 --on H100 --batch 128", "predict pt4 --on g4dn.12xlarge --server-mbps 5000"],
     "compare": ["compare pt4", "profiles import elsewhere.json", "compare pt4 pv100 --epochs 5,50"],
-    "epochs": ["epochs pt4 --epochs 20", "epochs pcpu", "epochs pt4 --batch-size 256"],
+    "epochs": ["epochs pt4 --epochs 20", "epochs pcpu", "epochs pt4 --batch 256"],
     "probe_plan": [
         "probe pcpu --plan --epochs 3000 --only provider=aws",
         "probe pcpu --plan --epochs 300000 --only provider=aws --only provider=gcp",

@@ -25,7 +25,7 @@ def epochs(
     ] = None,
     batch_size: Annotated[
         int | None,
-        typer.Option(min=1, metavar="B", help="Answer for another batch size.", show_default=False),
+        typer.Option("--batch", min=1, metavar="B", help="Answer for another batch size.", show_default=False),
     ] = None,
     epochs: Annotated[
         int | None,

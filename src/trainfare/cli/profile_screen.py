@@ -102,10 +102,11 @@ def file_lines(place: Workspace) -> list[str]:
     changes = place.changes
     count = len(changes.written)
     wrote = f"{plural(count, 'file')} ({format_large(changes.written_bytes)}B) that it wrote"
+    were = "was" if count == 1 else "were"
     if place.saved:
         lines = [f"the program ran in a copy of your folder, saved with {wrote}: {place.directory}"]
     elif count:
-        lines = [f"the program ran in a copy of your folder; {wrote} were deleted (--keep-files keeps them)"]
+        lines = [f"the program ran in a copy of your folder; {wrote} {were} deleted (--keep-files keeps them)"]
     else:
         lines = ["the program ran in a copy of your folder and wrote nothing there"]
     if changes.linked_changed:
