@@ -32,7 +32,7 @@ ONLY_IN_PYTHON = {"directory", "kind", "tables", "trace"}
         ("batch_sizes", ["recommend", "p7k2"], "--batch"),
         ("batch_size", ["estimate", "--on", "T4"], "--batch"),
         ("batch_size", ["import", "csv", "log.csv"], "--batch-size"),
-        ("batch_size", ["epochs"], "--batch-size"),
+        ("batch_size", ["epochs"], "--batch"),
         ("command", ["import", "csv", "log.csv"], "--command"),
         ("command", ["profile"], None),
         ("max_seconds", ["profile"], "--max-time"),
@@ -64,10 +64,10 @@ def test_an_error_names_the_flag_and_what_to_type() -> None:
     error = UsageError(
         "There are no sizes.",
         field="batch_sizes",
-        remedies=[Remedy({"batch_sizes": "64,128"}), Remedy({"batch_size": 64}, command="epochs")],
+        remedies=[Remedy({"batch_sizes": "64,128"}), Remedy({"batch_size": 64}, command="import csv")],
     )
     assert spell_error(error, ["profile", "--", "true"], options_of) == (
-        "--batch-sizes: there are no sizes. Try `--batch-sizes 64,128` or `trainfare epochs --batch-size 64`."
+        "--batch-sizes: there are no sizes. Try `--batch-sizes 64,128` or `trainfare import csv --batch-size 64`."
     )
 
 

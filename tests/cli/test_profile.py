@@ -193,7 +193,11 @@ def test_ctrl_c_before_anything_was_measured() -> None:
         (("--batch-sizes", "0,8", "--batch-flag", "-b {}", "--", "true"), 2, "whole numbers of at least 1"),
         (("--batch-sizes", "", "--batch-flag", "-b {}", "--", "true"), 2, "--batch-sizes: takes whole numbers"),
         (("--batch-sizes", "8", "--", "true"), 2, "`--batch-flag '--batch-size {}'`"),
-        (("--batch-sizes", "8", "--batch-flag", "-b", "--", "true"), 2, "--batch-flag: must be an option with one {}"),
+        (
+            ("--batch-sizes", "8", "--batch-flag", "-b", "--", "true"),
+            2,
+            "--batch-flag: '-b' must be an option with one {}",
+        ),
         (("--batch-sizes", "8", "--batch-flag", "-b {}", "--"), 2, "there is no command to profile"),
         (("--batch-flag", "-b {}", "--", "true"), 2, "`--batch-sizes 64,128`"),
         (("--repeat", "0", "--", "true"), 2, "--repeat: must be an integer of at least 1"),

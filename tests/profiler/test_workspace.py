@@ -108,7 +108,7 @@ def test_folder_with_too_many_files_is_not_copied(project: Path, monkeypatch: py
     monkeypatch.setattr(module, "MAX_COPIED_FILES", 3)
     with workspace(project) as place:
         assert (place.directory, place.is_copy) == (project, False)
-        assert place.reason_in_place == "it holds more than 3 files"
+        assert place.reason_in_place == "it contains more than 3 files"
 
 
 def test_folder_with_too_many_bytes_is_not_copied(project: Path) -> None:
@@ -116,7 +116,7 @@ def test_folder_with_too_many_bytes_is_not_copied(project: Path) -> None:
         file.truncate(module.MAX_COPIED_BYTES + 1)
     with workspace(project) as place:
         assert not place.is_copy
-        assert place.reason_in_place == "it holds more than 200 MB of files that it might overwrite"
+        assert place.reason_in_place == "it contains more than 200 MB of files that it might overwrite"
 
 
 def test_unreadable_files_sockets_and_pipes_are_ignored(project: Path) -> None:

@@ -19,6 +19,7 @@ from trainfare.estimator.cost.timing import (
     STARTUP_PHASES,
     MachineStart,
     ProgramTime,
+    SpotProgram,
     Timing,
     program_time,
     with_interruptions,
@@ -148,18 +149,24 @@ class CandidateEstimator:
         timings = self._timings.get(work)
         if timings is None:
             timings = self._timings[work] = _Timings(work)
-        predict, timing_of = self._predictor.predict, timings.timing
+        predict = self._predictor.predict
+        predicted: list[tuple[Candidate, StepTimePrediction, Rental]] = []
         for candidate in candidates:
-            offer, nodes = candidate.offer, candidate.nodes
+            offer = candidate.offer
             prediction = predict(
-                offer.vm_type, nodes=nodes, gpus=candidate.working_gpus_per_node, batch_size=candidate.batch_size
+                offer.vm_type,
+                nodes=candidate.nodes,
+                gpus=candidate.working_gpus_per_node,
+                batch_size=candidate.batch_size,
             )
-            if prediction is None:
-                continue
-            rental = self._rentals.get(id(offer)) or self._resolve(offer)
-            timing = timing_of(prediction, rental, nodes)
-            profile = prediction.iteration.profile
-            rate = self._rates.get((id(offer), nodes, id(profile))) or self._rate(candidate, rental.terms, profile)
+            if prediction is not None:
+                predicted.append((candidate, prediction, self._rentals.get(id(offer)) or self._resolve(offer)))
+        timings.compute_spot((prediction, rental, candidate.nodes) for candidate, prediction, rental in predicted)
+        for candidate, prediction, rental in predicted:
+            nodes, profile = candidate.nodes, prediction.iteration.profile
+            timing = timings.timing(prediction, rental, nodes)
+            key = (id(candidate.offer), nodes, id(profile))
+            rate = self._rates.get(key) or self._rate(candidate, rental.terms, profile)
             memory = self._memory_fit(prediction, candidate)
             seconds = timing.seconds
             yield Totals(candidate, seconds, rate.charge(seconds), memory, work, prediction, rental, timing)
@@ -290,6 +297,10 @@ def _calculated_phases(totals: Totals) -> tuple[Phase, ...]:
     )
 
 
+_TimingKey = tuple[int, int, float | None, int]
+"""The identities of prediction and start, the rate of interruptions, and the nodes."""
+
+
 class _Timings:
     """The times of one training by prediction, start, rate of interruptions and nodes."""
 
@@ -297,21 +308,33 @@ class _Timings:
         self._work = work
         self._checkpoints: dict[int, Checkpoints] = {}
         self._programs: dict[int, ProgramTime] = {}
-        self._timings: dict[tuple[int, int, float | None, int], Timing] = {}
+        self._timings: dict[_TimingKey, Timing] = {}
+
+    def compute_spot(self, candidates: Iterable[tuple[StepTimePrediction, Rental, int]]) -> None:
+        """Compute the times of all spot candidates that are not known yet: together they are much faster."""
+        missing: dict[_TimingKey, SpotProgram] = {}
+        for prediction, rental, nodes in candidates:
+            per_hour = rental.interruptions_per_hour
+            if per_hour is not None:
+                key = (id(prediction), id(rental.start), per_hour.value, nodes)
+                if key not in self._timings and key not in missing:
+                    missing[key] = SpotProgram(rental.start, self._program(prediction), per_hour, nodes)
+        if missing:
+            self._timings.update(zip(missing, with_interruptions(list(missing.values())), strict=True))
 
     def timing(self, prediction: StepTimePrediction, rental: Rental, nodes: int) -> Timing:
+        """The time of a candidate; on spot, it was computed before."""
         start, per_hour = rental.start, rental.interruptions_per_hour
         key = (id(prediction), id(start), None if per_hour is None else per_hour.value, nodes)
         found = self._timings.get(key)
         if found is None:
-            program = self._programs.get(id(prediction))
-            if program is None:
-                program = self._programs[id(prediction)] = self._program_time(prediction)
-            if per_hour is None:
-                found = without_interruptions(start, program)
-            else:
-                found = with_interruptions(start, program, per_hour=per_hour, nodes=nodes)
-            self._timings[key] = found
+            found = self._timings[key] = without_interruptions(start, self._program(prediction))
+        return found
+
+    def _program(self, prediction: StepTimePrediction) -> ProgramTime:
+        found = self._programs.get(id(prediction))
+        if found is None:
+            found = self._programs[id(prediction)] = self._program_time(prediction)
         return found
 
     def _program_time(self, prediction: StepTimePrediction) -> ProgramTime:

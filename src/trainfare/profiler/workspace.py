@@ -20,6 +20,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from trainfare.units import plural
+
 MAX_COPIED_BYTES = 200_000_000
 MAX_COPIED_FILES = 5_000
 """Copying this much takes a second or two."""
@@ -121,9 +123,11 @@ def _plan_copy(directory: Path) -> _CopyPlan:
                     if _classify(plan, entry, path):
                         waiting.append(f"{path}/")
         if len(plan.copied) + len(plan.folders) + len(plan.links) > MAX_COPIED_FILES:
-            raise _TooLargeError(f"it holds more than {MAX_COPIED_FILES} files")
+            raise _TooLargeError(f"it contains more than {plural(MAX_COPIED_FILES, 'file')}")
         if plan.copied_bytes > MAX_COPIED_BYTES:
-            raise _TooLargeError(f"it holds more than {MAX_COPIED_BYTES // 10**6} MB of files that it might overwrite")
+            raise _TooLargeError(
+                f"it contains more than {MAX_COPIED_BYTES // 10**6} MB of files that it might overwrite"
+            )
     if plan.copied_bytes > shutil.disk_usage(tempfile.gettempdir()).free / 2:
         raise _TooLargeError(f"{tempfile.gettempdir()} has no space for a copy")
     return plan

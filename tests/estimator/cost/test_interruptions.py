@@ -4,13 +4,15 @@ import random
 from math import exp, inf, log1p
 from statistics import fmean, stdev
 
+import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from trainfare.estimator.cost.checkpoints import Checkpoints, daly_interval
+from trainfare.estimator.cost.checkpoints import daly_interval
 from trainfare.estimator.cost.interruptions import (
     CheckpointPlan,
+    ValueRange,
     count_quantile,
     expected_rework,
     expected_seconds,
@@ -114,13 +116,31 @@ def test_daly_interval_is_better_than_twice_or_half_of_it() -> None:
 
 
 def test_own_checkpoints_of_the_program_are_used() -> None:
-    own = Checkpoints(seconds=Interval.exactly(3.0), per_epoch=2.0)
-    assert plan_checkpoints(1000.0, own, epochs=5, per_second=1e-4) == CheckpointPlan(
+    assert plan_checkpoints(1000.0, checkpoint=3.0, own=10, per_second=1e-4) == CheckpointPlan(
         pieces=10, checkpoint=3.0, last_checkpoint=3.0
     )
-    none = Checkpoints(seconds=Interval.exactly(3.0), per_epoch=0.0)
-    assert plan_checkpoints(1000.0, none, epochs=5, per_second=0.0).pieces == 1
-    assert plan_checkpoints(1e5, none, epochs=5, per_second=1e-4).pieces == round(1e5 / (2 * 3 / 1e-4) ** 0.5 + 0.5)
+    assert plan_checkpoints(1000.0, checkpoint=3.0, own=0, per_second=0.0).pieces == 1
+    by_daly = plan_checkpoints(1e5, checkpoint=3.0, own=0, per_second=1e-4)
+    assert by_daly.pieces == round(1e5 / (2 * 3 / 1e-4) ** 0.5 + 0.5)
+
+
+def test_arrays_give_what_each_of_their_elements_gives() -> None:
+    work, start, rates = np.array([36_000.0, 3600.0, 1e5]), np.array([500.0, 400.0, 60.0]), np.array([0.3, 0.0, 2.0])
+    own, nodes = np.array([0, 3, 40]), np.array([1, 2, 8])
+    plan = plan_checkpoints(work, checkpoint=5.0, own=own, per_second=nodes * rates / HOUR)
+    per_hour = ValueRange(rates, rates / 3, rates * 3)
+    together = expected_rework(work, start=start, plan=plan, per_hour=per_hour, nodes=nodes)
+    for i in range(3):
+        single = plan_checkpoints(work[i], checkpoint=5.0, own=own[i], per_second=nodes[i] * rates[i] / HOUR)
+        alone = expected_rework(
+            work[i],
+            start=start[i],
+            plan=single,
+            per_hour=ValueRange(rates[i], rates[i] / 3, rates[i] * 3),
+            nodes=nodes[i],
+        )
+        for many, one in ((together.seconds, alone.seconds), (together.interruptions, alone.interruptions)):
+            assert [float(end[i]) for end in many] == pytest.approx([float(end) for end in one], rel=1e-12)
 
 
 def test_expected_time_of_a_hopeless_training_is_finite() -> None:

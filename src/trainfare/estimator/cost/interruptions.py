@@ -12,17 +12,23 @@ e^{λR} adds the starts, which may be interrupted too. λE interruptions are exp
 Limits: the wait for another machine is not included, since it is not charged (`spot/deadline_risk.py` includes it, for
 deadlines); nor is the warning of half a minute to two minutes that providers give, in which a program may save its
 state.
+
+All functions take numbers or arrays of them: thousands of spot candidates are computed at once.
 """
 
 import math
-from dataclasses import dataclass
 from functools import cache
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
-from trainfare.estimator.cost.checkpoints import Checkpoints, daly_interval
-from trainfare.model.interval import Interval
 from trainfare.units import SECONDS_PER_HOUR
+
+if TYPE_CHECKING:
+    from numpy import float64
+    from numpy.typing import NDArray
+
+    Floats = NDArray[float64]
+    Numbers = float | Floats
 
 SQRT_12 = math.sqrt(12)
 MAX_EXPONENT = 80.0
@@ -32,120 +38,147 @@ GAUSSIAN_ABOVE = 200.0
 MAX_COUNT = 100_000
 """The sum of the probabilities of smaller counts is 1 but for rounding."""
 
+N = TypeVar("N")
 
-@dataclass(frozen=True, slots=True)
-class CheckpointPlan:
+
+class CheckpointPlan(NamedTuple):
     """The division of the work into k pieces, with the seconds of the checkpoint after each and after the last."""
 
-    pieces: int
-    checkpoint: float
-    last_checkpoint: float
+    pieces: "Numbers"
+    checkpoint: "Numbers"
+    last_checkpoint: "Numbers"
 
     @property
-    def written_seconds(self) -> float:
+    def written_seconds(self) -> "Numbers":
         return (self.pieces - 1) * self.checkpoint + self.last_checkpoint
 
 
-class ValueRange(NamedTuple):
+class ValueRange(NamedTuple, Generic[N]):
     """A value and its bounds, before they become an Interval: tens of thousands of them are computed."""
 
-    value: float
-    low: float
-    high: float
+    value: N
+    low: N
+    high: N
 
 
-class Rework(NamedTuple):
+class Rework(NamedTuple, Generic[N]):
     """The time that interruptions add to a training, and their number."""
 
-    seconds: ValueRange
-    interruptions: ValueRange
+    seconds: ValueRange[N]
+    interruptions: ValueRange[N]
 
 
-def plan_checkpoints(work: float, checkpoints: Checkpoints, *, epochs: int, per_second: float) -> CheckpointPlan:
+class Rate(Protocol):
+    """A rate of interruptions and its bounds: an Interval, or a ValueRange of arrays."""
+
+    @property
+    def value(self) -> "Numbers": ...
+    @property
+    def low(self) -> "Numbers": ...
+    @property
+    def high(self) -> "Numbers": ...
+
+
+def plan_checkpoints(
+    work: "Numbers", *, checkpoint: "Numbers", own: "Numbers", per_second: "Numbers"
+) -> CheckpointPlan:
     """The program's own checkpoints, the last at its end; without any, checkpoints by Young and Daly."""
-    written = round(checkpoints.per_epoch * epochs)
-    delta = checkpoints.seconds.value
-    if written:
-        return CheckpointPlan(written, delta, delta)
-    every = max(daly_interval(delta, per_second=per_second), delta)
-    pieces = max(1, math.ceil(work / every)) if 0 < every < math.inf else 1
-    return CheckpointPlan(pieces, delta, 0.0)
+    import numpy as np
+
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        daly = np.where(np.asarray(per_second) > 0, np.sqrt(2 * np.asarray(checkpoint) / per_second), np.inf)
+        every = np.maximum(daly, checkpoint)
+        pieces = np.where((every > 0) & (every < np.inf), np.maximum(1, np.ceil(work / every)), 1)
+    writes = np.asarray(own) > 0
+    return CheckpointPlan(np.where(writes, own, pieces), checkpoint, np.where(writes, checkpoint, 0.0))
 
 
-def expected_seconds(work: float, *, start: float, plan: CheckpointPlan, per_second: float) -> float:
+def expected_seconds(work: "Numbers", *, start: "Numbers", plan: CheckpointPlan, per_second: "Numbers") -> "Floats":
     """E of the formula, including the start."""
-    if per_second <= 0:
-        return start + work + plan.written_seconds
+    import numpy as np
+
+    interrupted = np.asarray(per_second) > 0
+    rate = np.where(interrupted, per_second, 1.0)
+
+    def g(seconds: "Numbers") -> "Floats":
+        return np.asarray(np.expm1(np.minimum(MAX_EXPONENT, rate * seconds)) / rate)
+
     piece = work / plan.pieces
-    others = (plan.pieces - 1) * _mean_time_to_finish(piece + plan.checkpoint, per_second)
-    last = _mean_time_to_finish(piece + plan.last_checkpoint, per_second)
-    starts = math.exp(min(MAX_EXPONENT, per_second * start))
-    return _mean_time_to_finish(start, per_second) + starts * (others + last)
+    others = (plan.pieces - 1) * g(piece + plan.checkpoint)
+    last = g(piece + plan.last_checkpoint)
+    starts = np.exp(np.minimum(MAX_EXPONENT, rate * start))
+    return np.where(interrupted, g(start) + starts * (others + last), start + work + plan.written_seconds)
 
 
-def expected_rework(work: float, *, start: float, plan: CheckpointPlan, per_hour: Interval, nodes: int = 1) -> Rework:
+def expected_rework(
+    work: "Numbers", *, start: "Numbers", plan: CheckpointPlan, per_hour: Rate, nodes: "Numbers" = 1
+) -> "Rework[Floats]":
     """The expected rework, with bounds for few and for many interruptions.
 
     The bounds combine both uncertainties: the rate at its low and high end, and there the 5% and 95% quantiles of the
     number of interruptions. Each interruption costs the mean at that rate.
     """
+    import numpy as np
+
     uninterrupted = start + work + plan.written_seconds
     piece = work / plan.pieces + plan.checkpoint
     # An interruption falls uniformly within its piece: a standard deviation of piece/√12 each.
     spread = 1.645 * piece / SQRT_12
 
-    def at(rate: float) -> tuple[float, float, float]:
-        """λ, E, and the expected number of interruptions."""
-        per_second = nodes * rate / SECONDS_PER_HOUR
+    def at(rate: "Numbers") -> "tuple[Floats, Floats, Floats, Floats]":
+        """The added time, the mean number of interruptions, its variance, and the added time of one."""
+        per_second = nodes * np.asarray(rate) / SECONDS_PER_HOUR
         expected = expected_seconds(work, start=start, plan=plan, per_second=per_second)
-        return per_second, expected, per_second * expected
-
-    def quantile(per_second: float, mean: float, share: float) -> float:
+        mean = per_second * expected
         variance = _count_variance(start=start, piece=piece, pieces=plan.pieces, per_second=per_second)
-        return count_quantile(mean, variance, share)
-
-    _, expected, count = at(per_hour.value)
-    value = max(0.0, expected - uninterrupted)
-    low = fewest = high = most = 0.0
-    per_second, expected, mean = at(per_hour.low)
-    if mean > 0:
-        fewest = quantile(per_second, mean, 0.05)
-        low = max(0.0, fewest * ((expected - uninterrupted) / mean) - spread * math.sqrt(fewest))
-    per_second, expected, mean = at(per_hour.high)
-    if mean > 0:
-        most = quantile(per_second, mean, 0.95)
         added = expected - uninterrupted
-        high = added + math.hypot((most - mean) * (added / mean), spread * math.sqrt(mean))
+        return added, mean, variance, added / np.where(mean > 0, mean, 1.0)
+
+    added, count, _, _ = at(per_hour.value)
+    value = np.maximum(0.0, added)
+    _, mean, variance, each = at(per_hour.low)
+    fewest = np.where(mean > 0, count_quantile(mean, variance, 0.05), 0.0)
+    low = np.maximum(0.0, fewest * each - spread * np.sqrt(fewest))
+    added, mean, variance, each = at(per_hour.high)
+    most = np.where(mean > 0, count_quantile(mean, variance, 0.95), 0.0)
+    high = np.where(mean > 0, added + np.hypot((most - mean) * each, spread * np.sqrt(mean)), 0.0)
     return Rework(
-        seconds=ValueRange(value, min(low, value), max(high, value)),
-        interruptions=ValueRange(count, min(fewest, count), max(most, count)),
+        seconds=ValueRange(value, np.minimum(low, value), np.maximum(high, value)),
+        interruptions=ValueRange(count, np.minimum(fewest, count), np.maximum(most, count)),
     )
 
 
-def count_quantile(mean: float, variance: float, share: float) -> float:
+def count_quantile(mean: "Numbers", variance: "Numbers", share: float) -> "Floats":
     """The `share` quantile of a negative binomial number; of a Poisson number if the variance is at most the mean.
 
     The probabilities of 0, 1, 2, … are added up until they reach the share. SciPy has the inverse, but importing
     `scipy.special` takes longer than all quantiles of a recommendation.
     """
-    if mean > GAUSSIAN_ABOVE:
-        return max(0.0, math.floor(mean + _normal_quantile(share) * math.sqrt(max(mean, variance)) + 0.5))
-    count = 0
-    if variance > mean * (1 + 1e-6):
-        r = mean**2 / (variance - mean)
-        q = mean / (r + mean)
-        probability = total = math.exp(r * math.log(r / (r + mean)))
-        while total < share and count < MAX_COUNT:
-            probability *= (count + r) / (count + 1) * q
-            count += 1
-            total += probability
-    else:
-        probability = total = math.exp(-mean)
-        while total < share and count < MAX_COUNT:
-            count += 1
-            probability *= mean / count
-            total += probability
-    return float(count)
+    import numpy as np
+
+    m, v = np.broadcast_arrays(np.asarray(mean, dtype=np.float64), np.asarray(variance, dtype=np.float64))
+    shape = m.shape
+    m, v = m.ravel(), v.ravel()
+    overdispersed = v > m * (1 + 1e-6)
+    r = np.where(overdispersed, m**2 / np.where(overdispersed, v - m, 1.0), 1.0)
+    q = m / (r + m)
+    probability = np.where(overdispersed, np.exp(r * np.log(r / (r + m))), np.exp(-m))
+    count = np.where(
+        m > GAUSSIAN_ABOVE,
+        np.maximum(0.0, np.floor(m + _normal_quantile(share) * np.sqrt(np.maximum(m, v)) + 0.5)),
+        0.0,
+    )
+    total = probability.copy()
+    open_ = np.flatnonzero((m <= GAUSSIAN_ABOVE) & (total < share))
+    for k in range(MAX_COUNT):
+        if not len(open_):
+            break
+        growth = np.where(overdispersed[open_], (k + r[open_]) / (k + 1) * q[open_], m[open_] / (k + 1))
+        probability[open_] *= growth
+        total[open_] += probability[open_]
+        count[open_] = k + 1
+        open_ = open_[total[open_] < share]
+    return np.asarray(count.reshape(shape))
 
 
 @cache
@@ -153,19 +186,16 @@ def _normal_quantile(share: float) -> float:
     return NormalDist().inv_cdf(share)
 
 
-def _count_variance(*, start: float, piece: float, pieces: int, per_second: float) -> float:
+def _count_variance(*, start: "Numbers", piece: "Numbers", pieces: "Numbers", per_second: "Numbers") -> "Floats":
     """The variance of the number of interruptions.
 
     A start is repeated a geometric number of times until it succeeds, and so is a piece; each loss of a piece is
     followed by a start.
     """
-    m_start = math.expm1(min(MAX_EXPONENT, per_second * start))
+    import numpy as np
+
+    m_start = np.expm1(np.minimum(MAX_EXPONENT, per_second * start))
     v_start = m_start * (1 + m_start)
-    m_piece = math.expm1(min(MAX_EXPONENT, per_second * piece))
+    m_piece = np.expm1(np.minimum(MAX_EXPONENT, per_second * piece))
     v_piece = m_piece * (1 + m_piece)
-    return v_start + pieces * (m_piece * v_start + v_piece * (1 + m_start) * (1 + m_start))
-
-
-def _mean_time_to_finish(seconds: float, per_second: float) -> float:
-    """g of the formula."""
-    return math.expm1(min(MAX_EXPONENT, per_second * seconds)) / per_second
+    return np.asarray(v_start + pieces * (m_piece * v_start + v_piece * (1 + m_start) * (1 + m_start)))

@@ -20,12 +20,13 @@ an Interval is made only of results.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from trainfare.estimator.cost.checkpoints import Checkpoints
 from trainfare.estimator.cost.interruptions import (
+    CheckpointPlan,
     Rework,
     ValueRange,
     expected_rework,
@@ -36,6 +37,11 @@ from trainfare.estimator.step.measured import StepTimes
 from trainfare.model.estimate import Phase
 from trainfare.model.interval import Interval
 from trainfare.units import SECONDS_PER_HOUR
+
+if TYPE_CHECKING:
+    from trainfare.estimator.cost.interruptions import Floats
+
+R = TypeVar("R")
 
 MACHINE_STARTUP_PHASES = ("boot", "setup")
 PROGRAM_STARTUP_PHASES = ("initialisation", "first iteration")
@@ -50,7 +56,7 @@ class Timing(NamedTuple):
     start: "MachineStart"
     program: "ProgramTime"
     checkpoints_written: int
-    rework: Rework | None
+    rework: Rework[float] | None
     """The interruptions; None if the machine is not on spot."""
     checkpoint_every_seconds: float | None
     uncertainty: "_EpochsUncertainty | None"
@@ -112,9 +118,9 @@ class ProgramTime(NamedTuple):
     """The time of the program on a machine, which does not depend on the offer and the market."""
 
     times: StepTimes
-    steady: ValueRange
+    steady: ValueRange[float]
     """The steady iterations of exactly N epochs."""
-    validation: ValueRange | None
+    validation: ValueRange[float] | None
     """The validations of exactly N epochs; None if there are none."""
     below: float
     """p of the formula below the value, for exactly N epochs and without checkpoints."""
@@ -180,42 +186,77 @@ def _epochs_time(epochs: int, times: StepTimes, checkpoints: Checkpoints, iterat
 
 def without_interruptions(start: MachineStart, program: ProgramTime) -> Timing:
     """The time on a machine that is not taken back."""
-    each, startup = (
-        program.checkpoints.seconds.value,
-        start.seconds + program.times.init.value + program.times.first.value,
-    )
-
-    def additions(epochs: EpochsTime) -> _Additions:
-        return _Additions(epochs.written * each, 0.0, 0.0)
-
-    uncertainty = _epochs_uncertainty(program, startup, additions)
+    startup, few, many = _startup_seconds(start, program), None, None
+    if program.bounds is not None:
+        each = program.checkpoints.seconds.value
+        few, many = (_Additions(epochs.written * each, 0.0, 0.0) for epochs in program.bounds)
+    uncertainty = _epochs_uncertainty(program, startup, few, many)
     return _timing(start, program, startup, written=program.expected.written, uncertainty=uncertainty)
 
 
-def with_interruptions(start: MachineStart, program: ProgramTime, *, per_hour: Interval, nodes: int) -> Timing:
-    """The time on spot machines; the program writes its own checkpoints, or those that lose least time."""
-    checkpoints, startup = program.checkpoints, _startup_seconds(start, program)
-    per_second = nodes * per_hour.value / SECONDS_PER_HOUR
+class SpotProgram(NamedTuple):
+    """A program on spot machines: `nodes` of them, each with this rate of interruptions."""
 
-    def additions(epochs: EpochsTime) -> _Additions:
-        work = epochs.work
-        plan = plan_checkpoints(work, checkpoints, epochs=epochs.epochs, per_second=per_second)
+    start: MachineStart
+    program: ProgramTime
+    per_hour: Interval
+    nodes: int
+
+
+def with_interruptions(trainings: Sequence[SpotProgram]) -> list[Timing]:
+    """The times on spot machines; each program writes its own checkpoints, or those that lose least time.
+
+    The number of epochs is uncertain for all of the trainings or for none.
+    """
+    import numpy as np
+
+    def column(values: Iterable[float]) -> "Floats":
+        return np.fromiter(values, dtype=np.float64, count=len(trainings))
+
+    startup = column(_startup_seconds(t.start, t.program) for t in trainings)
+    checkpoint = column(t.program.checkpoints.seconds.value for t in trainings)
+    nodes = column(t.nodes for t in trainings)
+    rates = ValueRange(*(column(getattr(t.per_hour, end) for t in trainings) for end in ("value", "low", "high")))
+    per_second = nodes * rates.value / SECONDS_PER_HOUR
+
+    def planned(times: Sequence[EpochsTime]) -> "tuple[Floats, CheckpointPlan, Floats]":
+        """The work, its checkpoints, and how many of them are written."""
+        work, own = column(time.work for time in times), column(time.written for time in times)
+        plan = plan_checkpoints(work, checkpoint=checkpoint, own=own, per_second=per_second)
+        return work, plan, np.where(own > 0, own, plan.pieces - 1)
+
+    def additions(times: Sequence[EpochsTime]) -> list[_Additions]:
+        work, plan, written = planned(times)
         expected = expected_seconds(work, start=startup, plan=plan, per_second=per_second)
-        written = epochs.written or plan.pieces - 1
-        rework = max(0.0, expected - startup - work - plan.written_seconds)
-        return _Additions(written * checkpoints.seconds.value, rework, per_second * expected)
+        rework = np.maximum(0.0, expected - startup - work - plan.written_seconds)
+        return _rows(_Additions, written * checkpoint, rework, per_second * expected)
 
-    own, work = program.expected.written, program.expected.work
-    plan = plan_checkpoints(work, checkpoints, epochs=program.expected.epochs, per_second=per_second)
-    return _timing(
-        start,
-        program,
-        startup,
-        written=own or plan.pieces - 1,
-        rework=expected_rework(work, start=startup, plan=plan, per_hour=per_hour, nodes=nodes),
-        every=work / plan.pieces if work and (own or plan.pieces > 1) else None,
-        uncertainty=_epochs_uncertainty(program, startup, additions),
-    )
+    work, plan, written = planned([t.program.expected for t in trainings])
+    found = expected_rework(work, start=startup, plan=plan, per_hour=rates, nodes=nodes)
+    rework = map(Rework, _rows(ValueRange, *found.seconds), _rows(ValueRange, *found.interruptions))
+    every = np.where((work > 0) & (written > 0), work / plan.pieces, 0.0).tolist()
+    bounds = [t.program.bounds for t in trainings if t.program.bounds is not None]
+    at_few = additions([few for few, _ in bounds]) if bounds else [None] * len(trainings)
+    at_many = additions([many for _, many in bounds]) if bounds else [None] * len(trainings)
+    return [
+        _timing(
+            training.start,
+            training.program,
+            seconds,
+            written=int(checkpoints),
+            rework=lost,
+            every=between or None,
+            uncertainty=_epochs_uncertainty(training.program, seconds, few, many),
+        )
+        for training, seconds, checkpoints, lost, between, few, many in zip(
+            trainings, startup.tolist(), written.tolist(), rework, every, at_few, at_many, strict=True
+        )
+    ]
+
+
+def _rows(make: Callable[[float, float, float], R], a: "Floats", b: "Floats", c: "Floats") -> list[R]:
+    """One object for each row of three columns."""
+    return list(map(make, a.tolist(), b.tolist(), c.tolist()))
 
 
 def _startup_seconds(start: MachineStart, program: ProgramTime) -> float:
@@ -244,12 +285,12 @@ class _EpochsUncertainty(NamedTuple):
 
 
 def _epochs_uncertainty(
-    program: ProgramTime, startup: float, additions: Callable[[EpochsTime], _Additions]
+    program: ProgramTime, startup: float, at_few: _Additions | None, at_many: _Additions | None
 ) -> _EpochsUncertainty | None:
-    if program.bounds is None:
+    """The values at N₋ and N₊ epochs; None if the number of epochs is certain."""
+    if program.bounds is None or at_few is None or at_many is None:
         return None
     few, many = program.bounds
-    at_few, at_many = additions(few), additions(many)
     return _EpochsUncertainty(
         (at_few.checkpoint_seconds, at_many.checkpoint_seconds),
         (at_few.rework_seconds, at_many.rework_seconds),
@@ -267,7 +308,7 @@ def _timing(
     startup: float,
     *,
     written: int,
-    rework: Rework | None = None,
+    rework: Rework[float] | None = None,
     every: float | None = None,
     uncertainty: _EpochsUncertainty | None,
 ) -> Timing:
@@ -291,12 +332,12 @@ def _timing(
     return Timing(Interval(value=value, low=low, high=high), start, program, written, rework, every, uncertainty)
 
 
-def _checkpoint_seconds(program: ProgramTime, written: int) -> ValueRange:
+def _checkpoint_seconds(program: ProgramTime, written: int) -> ValueRange[float]:
     each = program.checkpoints.seconds
     return ValueRange(each.value * written, each.low * written, each.high * written)
 
 
-def _with_epochs_uncertainty(exact: ValueRange, bounds: _Bounds | None) -> Interval:
+def _with_epochs_uncertainty(exact: ValueRange[float], bounds: _Bounds | None) -> Interval:
     """The interval for exactly N epochs, widened by the values at fewer and at more epochs."""
     value, low, high = exact
     if bounds is not None:
