@@ -1,13 +1,14 @@
-"""Whether two machines can be told apart as often as is said: predicted order against measured order.
+"""Calibration of the ranking confidence: how often the better-looking of two machines was measured to be better.
 
     python -m benchmarks.ranking_confidence --data DIR [--json]
 
 DIR holds the table of ten CNNs on K80, M60, T4 and V100 (`cnn_on_ec2`). Each step, profiled on one machine type, is
-predicted for the three others with its whole family left out of the fit (as `benchmarks.accuracy other_vm` does), and
-each two of these are held against each other: by time, and by cost at the prices of the bundled catalog.
+predicted for the three others with its family left out of the fit (as `benchmarks.accuracy other_vm` does), and each
+two of these predictions are ranked: by time, and by cost at the prices of the bundled catalog.
 
-P            what `recommender/ranking_confidence.py` says of the order; right: how often it was the measured one
-overlap      the rule that it stands in for: in doubt where the two 90 % intervals overlap
+P            the ranking confidence of `recommender/ranking_confidence.py`; right: the share of rankings that the
+             measurements confirm
+overlap      the rule that it replaces: a ranking is uncertain if the two 90% intervals overlap
 """
 
 import argparse
@@ -31,27 +32,29 @@ from trainfare.recommender.choose import ideal_point
 from trainfare.recommender.ranking_confidence import ranking_confidence
 
 STEPS = 100_000
-"""Iterations of a training: a cost in dollars, not in millionths; no ratio depends on it."""
+"""Iterations of a training, so that costs are dollars instead of millionths; no ratio depends on it."""
 BINS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.97, 1.0)
 KINDS: tuple[GoalKind, ...] = ("fastest", "cheapest")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
+    """The ranking of two predictions by one goal, and whether the measurements confirm it."""
+
     goal: GoalKind
-    sureness: float
+    confidence: float
     overlap: bool
     right: bool
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--data", type=Path, required=True)
-    options.add_argument("--json", action="store_true")
-    asked = options.parse_args()
-    rows, answers = predicted_rows(asked.data, None, "family")
-    table = [*summed(list(pairs(rows, answers)))]
-    if asked.json:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    rows, answers = predicted_rows(arguments.data, None, "family")
+    table = [*summarise(list(pairs(rows, answers)))]
+    if arguments.json:
         print(json.dumps({"correlation": correlation(rows, answers), "rows": table}, indent=1))
         return
     print(f"errors of one step on two machines correlate by {correlation(rows, answers):.2f}\n")
@@ -68,35 +71,35 @@ def pairs(rows: Sequence[TransferRow], answers: Sequence[Interval]) -> Iterator[
         both = [(_estimate(row, answer, offers[row.to]), _truth(row, offers[row.to])) for row, answer in group]
         for (a, a_truth), (b, b_truth) in combinations(both, 2):
             for kind in KINDS:
-                mine, its = (e.usd if kind == "cheapest" else e.seconds for e in (a, b))
+                first_interval, second_interval = (e.usd if kind == "cheapest" else e.seconds for e in (a, b))
                 first, second = (truth[kind] for truth in (a_truth, b_truth))
                 yield Pair(
                     goal=kind,
-                    sureness=ranking_confidence(a, b, Goal(kind=kind), ideal=ideal_point([a, b])),
-                    overlap=mine.overlaps(its),
-                    right=(mine.value < its.value) == (first < second),
+                    confidence=ranking_confidence(a, b, Goal(kind=kind), ideal=ideal_point([a, b])),
+                    overlap=first_interval.overlaps(second_interval),
+                    right=(first_interval.value < second_interval.value) == (first < second),
                 )
 
 
-def summed(found: Sequence[Pair]) -> Iterator[dict[str, object]]:
+def summarise(found: Sequence[Pair]) -> Iterator[dict[str, object]]:
     for kind in KINDS:
-        of_it = [pair for pair in found if pair.goal == kind]
+        by_goal = [pair for pair in found if pair.goal == kind]
         for low, high in pairwise(BINS):
-            part = [p for p in of_it if low <= p.sureness < high or p.sureness == high == 1]
+            part = [p for p in by_goal if low <= p.confidence < high or p.confidence == high == 1]
             yield _row(kind, f"P {low} – {high}", part)
-        yield _row(kind, "in doubt at 90 % (P < 0.9)", [p for p in of_it if p.sureness < 0.9])
-        yield _row(kind, "in doubt by overlap", [p for p in of_it if p.overlap])
+        yield _row(kind, "uncertain at 90% (P < 0.9)", [p for p in by_goal if p.confidence < 0.9])
+        yield _row(kind, "uncertain by overlap", [p for p in by_goal if p.overlap])
 
 
 def _row(kind: str, what: str, part: Sequence[Pair]) -> dict[str, object]:
     n = len(part)
-    mean = sum(p.sureness for p in part) / n if n else math.nan
+    mean = sum(p.confidence for p in part) / n if n else math.nan
     right = sum(p.right for p in part) / n if n else math.nan
     return {"goal": kind, "what": what, "pairs": n, "P": mean, "right": right}
 
 
 def correlation(rows: Sequence[TransferRow], answers: Sequence[Interval]) -> float:
-    """Of the errors on two machines of one step, each in its own deviations."""
+    """The correlation of the errors of one step on two machines, each in units of its own deviation."""
     both: list[tuple[float, float]] = []
     for group in _by_step(rows, answers).values():
         errors = [
@@ -122,7 +125,7 @@ def _by_step(
 
 
 def _cheapest_offers() -> dict[str, Offer]:
-    """On demand, of each type of EC2."""
+    """The cheapest offer on demand of each EC2 type."""
     found: dict[str, Offer] = {}
     for offer in sorted(load_offers(), key=lambda offer: offer.usd_per_hour):
         if offer.vm_type.provider == "aws" and offer.market == "on_demand":

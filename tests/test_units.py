@@ -164,7 +164,7 @@ def test_an_expected_count_below_ten_keeps_a_digit(count: float, text: str) -> N
     ("number", "text"),
     [
         (950, "950"),
-        (9999, "9999"),
+        (9999, "9,999"),
         (9999.7, "10k"),
         (52_000, "52k"),
         (999_600, "1M"),

@@ -78,9 +78,10 @@ def format_usd(usd: float) -> str:
 
 
 def format_usd_per_hour(usd: float) -> str:
-    """A price as providers list it, with up to four decimals: $0.526/h, $1.006/h, $142.42/h."""
-    whole, _, decimals = f"{usd:,.4f}".partition(".")
-    return f"${whole}.{decimals.rstrip('0').ljust(2, '0')}/h"
+    """A price with four significant digits, and cents at least: $0.90/h, $0.526/h, $1.006/h, $142.42/h."""
+    decimals = max(2, 3 - math.floor(math.log10(usd))) if usd > 0 else 2
+    whole, _, fraction = f"{usd:,.{decimals}f}".partition(".")
+    return f"${whole}.{fraction.rstrip('0').ljust(2, '0')}/h"
 
 
 def format_count(count: float) -> str:

@@ -9,6 +9,7 @@ import os
 import random
 import re
 import shlex
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -206,7 +207,9 @@ def folder(fixed: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path
     write_instance(Path("queue"), random_instance(7, jobs=6, load=4))
     write_skypilot(tmp_path, "aws", SKYPILOT_AWS)
     for name in ("lightning", "hf"):
-        Path(name).symlink_to(SAMPLES / name)
+        shutil.copytree(SAMPLES / name, name)
+    for path in Path("hf").rglob("*"):
+        os.utime(path, (NOON.timestamp(), NOON.timestamp()))
     return tmp_path
 
 

@@ -259,7 +259,7 @@ EXAMPLES: dict[Code, tuple[Topic, dict[str, Value], dict[str, Scalar], str]] = {
         "changes",
         {"machine": G4DN, "usd_per_hour": 0.526, "break_even_usd_per_hour": 1.578, "other": A2},
         {},
-        "if the price of aws g4dn.xlarge rises above $1.58/h (now $0.526/h): 2 × aws a2 at batch size 256",
+        "if the price of aws g4dn.xlarge rises above $1.578/h (now $0.526/h): 2 × aws a2 at batch size 256",
     ),
     "long_start": (
         "charges",

@@ -48,9 +48,10 @@ def simulated(
             pass
 
     begin()
-    for number in range(plan.pieces):
-        written = plan.checkpoint if number < plan.pieces - 1 else plan.last_checkpoint
-        while not uninterrupted(work / plan.pieces + written):
+    pieces = int(plan.pieces)
+    for number in range(pieces):
+        written = float(plan.checkpoint if number < pieces - 1 else plan.last_checkpoint)
+        while not uninterrupted(work / pieces + written):
             begin()
     return seconds, interruptions
 
@@ -81,7 +82,7 @@ counts = st.integers(1, 200)
 def test_without_interruptions_there_is_no_rework(work: float, start: float, count: int, checkpoint: float) -> None:
     plan = CheckpointPlan(pieces=count, checkpoint=checkpoint, last_checkpoint=0.0)
     found = expected_rework(work, start=start, plan=plan, per_hour=Interval.exactly(0.0))
-    assert (found.seconds.value, found.seconds.high, found.interruptions.high) == (0, 0, 0)
+    assert [float(each) for each in (*found.seconds, *found.interruptions)] == [0.0] * 6
 
 
 @given(times, st.floats(1, 1e4), counts, st.floats(1e-4, 3), st.floats(1, 4), st.integers(1, 8))

@@ -145,7 +145,7 @@ class Workload:
         for candidate in candidates:
             by_size.setdefault(candidate.batch_size, []).append(candidate)
         with gc_paused():
-            return tuple(estimate for size, alike in by_size.items() for estimate in estimates(alike, work(size)))
+            return tuple(estimate for size, group in by_size.items() for estimate in estimates(group, work(size)))
 
 
 @contextmanager
