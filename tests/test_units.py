@@ -148,8 +148,11 @@ def test_dollars_are_shown_to_the_cent_or_with_two_digits(usd: float) -> None:
     assert usd_shown(format_usd(-usd)) == -shown
 
 
-@pytest.mark.parametrize(("usd", "text"), [(32.7726, "$32.77/h"), (0.526, "$0.526/h"), (0.12047, "$0.1205/h")])
-def test_a_price_has_four_digits_below_a_dollar(usd: float, text: str) -> None:
+@pytest.mark.parametrize(
+    ("usd", "text"),
+    [(32.7726, "$32.77/h"), (0.526, "$0.526/h"), (0.12047, "$0.1205/h"), (1.006, "$1.006/h"), (2.0, "$2.00/h")],
+)
+def test_a_price_has_four_digits_and_cents_at_least(usd: float, text: str) -> None:
     assert format_usd_per_hour(usd) == text
 
 

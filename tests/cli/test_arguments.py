@@ -91,10 +91,10 @@ def named_arguments() -> Iterator[tuple[str, str | None, str]]:
                 yield field.value, None, place
             if isinstance(node.func, ast.Name) and node.func.id == "Remedy":
                 command = keywords.get("command")
-                of = command.value if isinstance(command, ast.Constant) else None
+                of = str(command.value) if isinstance(command, ast.Constant) else None
                 for mapping in (*node.args, *filter(None, [keywords.get("arguments")])):
                     keys = mapping.keys if isinstance(mapping, ast.Dict) else []
-                    yield from ((key.value, of, place) for key in keys if isinstance(key, ast.Constant))
+                    yield from ((str(key.value), of, place) for key in keys if isinstance(key, ast.Constant))
 
 
 def test_every_argument_that_an_error_names_is_an_option() -> None:

@@ -43,8 +43,7 @@ def test_json_has_the_submission_the_queue_and_the_plan() -> None:
     assert (added["kind"], added["program"], added["most_gpus"], added["user"]) == ("submission", "train.py", 2, "ada")
     (listed,) = read_json("schedule", "queue")
     assert listed == {field: value for field, value in added.items() if field != "remarks"}
-    options = ("--machine", T4X4, "--nodes", 1, "--policy", "greedy", "--boot", "7min")
-    plan = read_json("schedule", "plan", *options)
+    plan = read_json("schedule", "plan", "--machine", T4X4, "--nodes", 1, "--policy", "greedy", "--boot", "7min")
     assert (plan["policy"], plan["nodes"], plan["boot_s"]) == ("greedy", 1, 420.0)
     assert [machine["machine"] for machine in plan["machines"]] == [T4X4]
     (planned,) = plan["jobs"]
