@@ -22,6 +22,7 @@ from trainfare.app.recommending.estimate import estimate as estimate
 from trainfare.app.recommending.predict import predict as predict
 from trainfare.app.recommending.probe import plan_probes as plan_probes
 from trainfare.app.recommending.probe import run_probes as run_probes
+from trainfare.app.recommending.question import Question as Question
 from trainfare.app.recommending.recommend import Recommendation as Recommendation
 from trainfare.app.recommending.recommend import recommend as recommend
 from trainfare.errors import TrainfareError as TrainfareError
@@ -58,6 +59,7 @@ from trainfare.model.program import Program as Program
 from trainfare.model.queue import Instance as Instance
 from trainfare.model.queue import Job as Job
 from trainfare.model.queue import NodeType as NodeType
+from trainfare.model.reason import Reason as Reason
 from trainfare.model.schedule import Schedule as Schedule
 from trainfare.model.schedule import ScheduleOutcome as ScheduleOutcome
 from trainfare.model.scope import Quota as Quota
