@@ -122,20 +122,20 @@ def _parse(name: str, value: object, source: str) -> object:
                 return 0.0 if str(value).strip() in ("0", "0.0", "0s") else parse_duration(str(value))
             case "goal":
                 if value not in ("cheapest", "fastest"):
-                    raise ValueError("it must be cheapest or fastest")
+                    raise ValueError(f"must be cheapest or fastest, not {value!r}")
                 return value
             case _:
                 if not isinstance(value, str):
-                    raise ValueError("it must be text")
+                    raise ValueError(f"must be text, not {value!r}")
                 return value
     except ValueError as error:
         if source == "flag":
-            raise UsageError(f"{value!r} is invalid: {error}", field=name) from error
-        raise UsageError(f"the setting {name} = {value!r} from {source} is invalid: {error}") from error
+            raise UsageError(f"{error}.", field=name) from error
+        raise UsageError(f"the setting {name} from {source} is invalid: {error}.") from error
 
 
 def _parse_iterations(value: object) -> int:
     text = "" if isinstance(value, bool | float) else str(value).strip()
     if not text.isdecimal() or int(text) < 2:
-        raise ValueError("it must be a whole number of at least 2")
+        raise ValueError(f"must be a whole number of at least 2, not {value!r}")
     return int(text)

@@ -71,6 +71,11 @@ def test_an_error_names_the_flag_and_what_to_type() -> None:
     )
 
 
+def test_a_message_ends_with_a_full_stop() -> None:
+    assert spell_error(UsageError("the table is empty")) == "the table is empty."
+    assert spell_error(UsageError("is it empty?")) == "is it empty?"
+
+
 def test_the_first_word_of_a_message_is_lower_case_unless_it_is_a_name() -> None:
     assert spell_error(InfeasibleError("None would.")) == "none would."
     assert spell_error(InfeasibleError("A GPU is needed.")) == "a GPU is needed."

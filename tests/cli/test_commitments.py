@@ -86,7 +86,7 @@ def test_a_wrong_argument_is_explained(arguments: list[str], message: str) -> No
 
 def test_commitments_are_listed_held_ones_first() -> None:
     held, to_buy = (line.split() for line in succeed("catalog", "commitments").stdout.splitlines()[1:])
-    assert held == ["aws/g5.xlarge", "us-west-2", "36", "$4,000.00", "$0.1822/h", "$1.01/h", "132", "h", "held"]
+    assert held == ["aws/g5.xlarge", "us-west-2", "36", "$4,000.00", "$0.1822/h", "$1.006/h", "132", "h", "held"]
     assert to_buy[:5] == ["aws/g4dn.xlarge", "us-east-1", "12", "–", "$0.0526/h"]
     rows = read_json("catalog", "commitments")
     assert [row["already_paid"] for row in rows] == [True, False]

@@ -169,7 +169,7 @@ def test_ctrl_c_before_anything_was_measured() -> None:
         (("--",), 2, "there is no command to profile"),
         (("--iterations", "0", "--", "true"), 2, "--iterations: "),
         (("--iterations", "many", "--", "true"), 2, "--iterations"),
-        (("--stall", "soon", "--", "true"), 2, "--stall: 'soon' is invalid: 'soon' is not a duration"),
+        (("--stall", "soon", "--", "true"), 2, "--stall: 'soon' is not a duration"),
         (("--on", "p3", "--", "true"), 2, "there is no machine p3"),
         (("--", "no-such-command"), 2, "there is no command no-such-command"),
         (("--", "./script"), 2, "./script"),

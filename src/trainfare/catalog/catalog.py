@@ -32,8 +32,11 @@ class Catalog:
         """The offers without machines that are retired by then, and without the prices of papers."""
         return tuple(offer for offer in self.offers if offer.rentable_on(day))
 
-    def find(self, name: str) -> tuple[Offer, ...]:
-        """All offers, past ones too, of `aws/p3.2xlarge`, or of `p3.2xlarge` if only one provider has it."""
+    def find(self, name: str, *, field: str | None = None) -> tuple[Offer, ...]:
+        """All offers, past ones too, of `aws/p3.2xlarge`, or of `p3.2xlarge` if only one provider has it.
+
+        `field` is the argument that an error names.
+        """
         lowered = name.strip().lower()
         by_key: dict[str, list[Offer]] = {}
         for offer in self.offers:
@@ -41,10 +44,12 @@ class Catalog:
             if key.lower() == lowered:
                 by_key.setdefault(offer.vm_type.key, []).append(offer)
         if len(by_key) > 1:
-            raise UsageError(f"{name} is a machine of more than one provider: write {' or '.join(by_key)}")
+            raise UsageError(
+                f"{name} is a machine of more than one provider. Write {' or '.join(by_key)}.", field=field
+            )
         if not by_key:
             known = {o.vm_type.key if "/" in lowered else o.vm_type.name for o in self.offers}
-            raise NotFoundError("machine", name, sorted(known), listed_by=LIST_COMMAND)
+            raise NotFoundError("machine", name, sorted(known), listed_by=LIST_COMMAND, field=field)
         return tuple(*by_key.values())
 
     def commitments_to(self, machine: str) -> tuple[Offer, ...]:

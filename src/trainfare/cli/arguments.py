@@ -10,6 +10,7 @@ FindOptions = Callable[[Sequence[str]], Collection[str]]
 """Returns the options of the command that these words run."""
 
 FLAGS = {
+    "scope": "--only",
     "batch_size": "--batch",
     "batch_sizes": "--batch",
     "max_seconds": "--max-time",
@@ -85,6 +86,7 @@ def spell_error(error: TrainfareError, words: Sequence[str] = (), find_options: 
     at_fault = flag(error.field, options) if error.field else None
     where = f"{at_fault}: " if at_fault else ""
     message = re.sub(r"^[A-Z](?=[a-z]* )", lambda first: first[0].lower(), error.message)
+    message += "" if message.endswith((".", "!", "?", "…")) else "."
     remedies = [
         spell_remedy(each, options if each.command is None else find_options(each.command.split()))
         for each in error.remedies

@@ -1,5 +1,6 @@
 """`trainfare cluster`: how many workers behind a parameter server, and of which type."""
 
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 import typer
@@ -10,6 +11,7 @@ from trainfare.app.recommending.cluster import recommend_cluster
 from trainfare.cli.arguments import spell_arguments
 from trainfare.cli.console import new_table, out, print_json, print_points
 from trainfare.cli.options import IterationsPerEpoch, Json, Store
+from trainfare.cli.parsing import require_positive
 from trainfare.errors import NotFoundError, UsageError
 from trainfare.model.cluster import ALGORITHMS, Algorithm, ClusterAdvice, RatedCluster
 from trainfare.settings import read_settings
@@ -85,15 +87,15 @@ def cluster(
 ) -> None:
     """Choose the workers of a parameter server: how many, of which type."""
 
-    workers = _prices(worker or ())
+    workers = _prices("workers", worker or ())
     advice = recommend_cluster(
         workers,
-        _prices(server or ()),
-        _numbers("--server-mbps", server_mbps or ()),
+        _prices("servers", server or ()),
+        _numbers("server_mbps", server_mbps or ()),
         algorithm=_algorithm(algorithm),
         usd_per_hour=budget_per_hour,
         max_workers=max_workers,
-        worker_mbps=_of_each("--mbps-per-worker", mbps_per_worker or (), workers),
+        worker_mbps=_of_each(mbps_per_worker or (), workers),
         profile_ids=profile or (),
         epochs=epochs,
         iterations_per_epoch=iterations_per_epoch,
@@ -110,36 +112,35 @@ def _algorithm(name: str) -> Algorithm:
     for known in ALGORITHMS:
         if known == name.lower():
             return known
-    raise NotFoundError("algorithm", name, ALGORITHMS, listed_by="trainfare cluster --help")
+    raise NotFoundError("algorithm", name, ALGORITHMS, listed_by="trainfare cluster --help", field="algorithm")
 
 
-def _prices(flags: "list[str] | tuple[()]") -> dict[str, float | None]:
+def _prices(field: str, words: Sequence[str]) -> dict[str, float | None]:
+    """The hourly price of each machine, or None where the catalog is to have it."""
     found: dict[str, float | None] = {}
-    for flag in flags:
-        name, equals, price = flag.rpartition("=")
-        found[name if equals else flag] = _number("the price in", flag, price) if equals else None
+    for word in words:
+        name, equals, price = word.rpartition("=")
+        found[name if equals else word] = _number(field, price) if equals else None
     return found
 
 
-def _numbers(option: str, flags: "list[str] | tuple[()]") -> dict[str, float]:
+def _numbers(field: str, words: Sequence[str]) -> dict[str, float]:
     """Numbers by machine; the key "" holds the one given without a machine, which applies to all."""
-    return {name: _number(option, flag, number) for flag in flags for name, _, number in [flag.rpartition("=")]}
+    return {name: _number(field, number) for word in words for name, _, number in [word.rpartition("=")]}
 
 
-def _of_each(option: str, flags: "list[str] | tuple[()]", workers: dict[str, float | None]) -> dict[str, float]:
-    numbers = _numbers(option, flags)
+def _of_each(words: Sequence[str], workers: Iterable[str]) -> dict[str, float]:
+    """The traffic of each worker; a number without a machine is that of all workers."""
+    numbers = _numbers("worker_mbps", words)
     for_all = numbers.pop("", None)
     return ({} if for_all is None else dict.fromkeys(workers, for_all)) | numbers
 
 
-def _number(what: str, flag: str, text: str) -> float:
+def _number(field: str, text: str) -> float:
     try:
-        number = float(text)
+        return require_positive(field, float(text))
     except ValueError:
-        number = 0.0
-    if not 0 < number < float("inf"):
-        raise UsageError(f"{what} {flag!r} must be a positive number.")
-    return number
+        raise UsageError(f"takes a positive number, not {text!r}.", field=field) from None
 
 
 def _print(advice: ClusterAdvice) -> None:

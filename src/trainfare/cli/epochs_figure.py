@@ -6,7 +6,7 @@ from pathlib import Path
 
 from trainfare.app.figures import Figure, require_drawable
 from trainfare.cli.epochs_card import nearest_fit, range_words, run_length
-from trainfare.errors import UsageError
+from trainfare.errors import Remedy, UsageError
 from trainfare.estimator.epochs.profile_epochs import EpochsReport, ProfileEpochs
 from trainfare.figures.chart import Chart, Series, chart_figure
 from trainfare.figures.look import NARROW
@@ -22,8 +22,8 @@ def draw(report: EpochsReport, path: Path) -> None:
     leading = report.profiles[0]
     if leading.curve is None:
         raise UsageError(
-            f"there is nothing to draw: profile {leading.profile_id} has no complete epoch with a loss or a metric. "
-            "Measure some: trainfare profile --epochs 5 -- …"
+            f"there is nothing to draw: profile {leading.profile_id} has no complete epoch with a loss or a metric.",
+            remedies=[Remedy({"epochs": 5}, command="profile", program="python train.py")],
         )
     if report.answer.rule == "target":
         leading = replace(leading, needed=report.answer)

@@ -38,6 +38,8 @@ def reproduce(
 ) -> None:
     """Recompute the published tables, number by number."""
 
+    if figures is not None:
+        _make_folder(figures)
     rows = papers.reproduce(table or ())
     if json:
         print_json({"rows": [row_record(row) for row in rows]})
@@ -96,13 +98,16 @@ def _print_rows(rows: Sequence[Row]) -> None:
         out().print(shown)
 
 
-def _draw(folder: Path) -> None:
+def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(
             f"the folder {folder} cannot be written: {error.strerror}. Name another.", field="figures"
         ) from error
+
+
+def _draw(folder: Path) -> None:
     for figure in papers.figures():
         if figure.drawable:
             written = save_paper_figure(figure, folder)

@@ -330,7 +330,7 @@ def test_existing_queue_is_only_replaced_with_force(tmp_path: Path) -> None:
         ({"users": 2, "quota_gpus": 0}, "quota_gpus", "give 1 or more"),
         ({"jobs": 0}, "jobs", "at least one job"),
         ({"nodes": 10**9}, "nodes", "at most 100,000 nodes"),
-        ({"nodes": 0}, None, "nodes must be positive"),
+        ({"nodes": 0}, None, "at least one node, got 0"),
         ({"load": 0.0}, None, "load must be positive"),
         ({"seed": -1}, "seed", "0 or larger"),
         ({"error": 1e3}, "error", "from 0 to 2"),

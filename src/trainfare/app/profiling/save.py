@@ -23,7 +23,7 @@ MIN_ITERATIONS = 2
 
 def find_machine(name: str, settings: Settings) -> VmType:
     """The machine of the catalog with this name; a NotFoundError if there is none."""
-    return open_catalog(settings).find(name)[0].vm_type
+    return open_catalog(settings).find(name, field="on")[0].vm_type
 
 
 def this_machine(on: str | None, settings: Settings) -> VmType | None:

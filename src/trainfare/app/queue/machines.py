@@ -27,7 +27,7 @@ def named_offers(catalog: Catalog, names: Sequence[str], *, spot: bool, today: d
     """Each machine in its cheapest region, and with `spot` on the spot market too."""
     found: dict[tuple[str, Market], Offer] = {}
     for name in names:
-        offers = catalog.find(name)
+        offers = catalog.find(name, field="machines")
         key = offers[0].vm_type.key
         rentable = [offer for offer in offers if offer.rentable_on(today)]
         if not rentable:

@@ -154,6 +154,10 @@ def generate_instance(
         )
     if jobs is not None and jobs < 1:
         raise UsageError(f"a queue needs at least one job, got {jobs}.", field="jobs")
+    if nodes < 1:
+        raise UsageError(f"a queue needs at least one node, got {nodes}.", field="nodes")
+    if load is not None and not load > 0:
+        raise UsageError(f"must be a positive number, got {load:g}.", field="load")
     if nodes > MAX_NODES or (jobs or 0) > MAX_JOBS:
         raise UsageError(
             f"a generated queue has at most {format_count(MAX_NODES)} nodes and {format_count(MAX_JOBS)} jobs.",

@@ -16,7 +16,7 @@ from trainfare.app.recommending.workload import (
     select_profiles,
 )
 from trainfare.catalog.terms import find_terms
-from trainfare.errors import TrainfareError, UsageError
+from trainfare.errors import Remedy, TrainfareError, UsageError
 from trainfare.estimator.cost.bill import SETUP_SECONDS
 from trainfare.estimator.cost.checkpoints import checkpoints_of, daly_interval
 from trainfare.model.bill import Overheads
@@ -99,7 +99,10 @@ def instance_from_now(table: QueueTable) -> Instance:
         if table.unplanned:
             sentences = "; ".join(unplanned_sentence(each) for each in table.unplanned)
             raise UsageError(f"no job of the stored queue can be planned: {sentences}.")
-        raise UsageError("the stored queue is empty: submit a training first, or name the folder of a queue.")
+        raise UsageError(
+            "the stored queue is empty: submit a training first, or name the folder of a queue.",
+            remedies=[Remedy(command="schedule submit"), Remedy({"instance": "DIR"})],
+        )
     return table.instance.relative_to((table.now - table.origin_at).total_seconds())
 
 

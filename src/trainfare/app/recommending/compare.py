@@ -91,7 +91,7 @@ def _with_prices(
     if not priced:
         raise UsageError(
             f"no machine with a known price was profiled in {', '.join(left_out) or 'these profiles'}. Profile with "
-            "the name of the machine type; prices of your own machines belong into machines.toml.",
+            "the name of the machine type; prices of your own machines belong in machines.toml.",
             remedies=[Remedy({"on": "MACHINE"}, command="profile", program="python train.py")],
         )
     if not left_out:

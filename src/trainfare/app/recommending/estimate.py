@@ -71,7 +71,7 @@ def estimate(
         overheads=overheads,
         settings=settings,
     )
-    listed = workload.catalog.find(on)
+    listed = workload.catalog.find(on, field="on")
     offers = (*listed, *workload.catalog.commitments_to(listed[0].vm_type.key))
     offer = _offer(offers, region=region, spot=spot, reserved=reserved, today=today)
     size = profiled_size if batch_size is None else batch_size

@@ -82,7 +82,13 @@ def no_prediction_error(profile: Profile, vm_type: VmType) -> InfeasibleError:
         why = "it has no operations, so it only applies to the machine type that it was taken on"
     return InfeasibleError(
         f"Profile {profile.id} says nothing about {vm_type.key}: {why}. Profile the program there.",
-        remedies=[Remedy({"on": vm_type.key}, command="profile", program=profile.program.command_line)],
+        remedies=[
+            Remedy(
+                {"on": "MACHINE" if vm_type.provider == ANY_PROVIDER else vm_type.key},
+                command="profile",
+                program=profile.program.command_line,
+            )
+        ],
     )
 
 
@@ -104,11 +110,14 @@ def resolve_gpus(vm_type: VmType, requested: int | None, nodes: int, batch_size:
 def _find_machine(catalog: Catalog, name: str) -> VmType:
     """The machine type with that name; or a machine with one GPU of that name."""
     try:
-        return catalog.find(name)[0].vm_type
+        return catalog.find(name, field="on")[0].vm_type
     except NotFoundError as error:
         gpu = catalog.find_gpu(name)
-        if gpu is None:
+        if gpu is None and "/" in name:
             raise error from None
+        if gpu is None:
+            known = (*catalog.gpus, *sorted({offer.vm_type.name for offer in catalog.offers}))
+            raise NotFoundError("machine or GPU", name, known, listed_by="trainfare catalog list", field="on") from None
         return VmType(provider=ANY_PROVIDER, name=gpu.name, gpu=gpu, gpus=1, vcpus=None, memory_gib=None)
 
 

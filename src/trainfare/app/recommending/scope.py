@@ -22,12 +22,13 @@ def in_catalog(scope: Scope, catalog: Catalog) -> Scope:
 
     def known_gpu(name: str) -> str:
         found = catalog.find_gpu(name)
-        return found.name if found is not None and found.name in gpus else _known("GPU", name, gpus)
+        return found.name if found is not None and found.name in gpus else _known("GPU", name, gpus, "scope")
 
     def known_quota(quota: Quota) -> Quota:
         if catalog.find_gpu(quota.name) is not None:
             return replace(quota, name=known_gpu(quota.name))
-        return replace(quota, name=_known("machine, GPU or provider", quota.name, {*machines, *providers, *gpus}))
+        names = {*machines, *providers, *gpus}
+        return replace(quota, name=_known("machine, GPU or provider", quota.name, names, "quota"))
 
     return replace(
         scope,
@@ -41,12 +42,12 @@ def in_catalog(scope: Scope, catalog: Catalog) -> Scope:
 
 
 def _all_known(kind: str, names: Sequence[str], known: Iterable[str]) -> tuple[str, ...]:
-    return tuple(_known(kind, name, known) for name in names)
+    return tuple(_known(kind, name, known, "scope") for name in names)
 
 
-def _known(kind: str, name: str, known: Iterable[str]) -> str:
+def _known(kind: str, name: str, known: Iterable[str], field: str) -> str:
     names = {one.lower(): one for one in known}
     found = names.get(name.lower())
     if found is None:
-        raise NotFoundError(kind, name, sorted(names.values()), listed_by="trainfare catalog list")
+        raise NotFoundError(kind, name, sorted(names.values()), listed_by="trainfare catalog list", field=field)
     return found

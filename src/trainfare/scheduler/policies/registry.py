@@ -33,7 +33,7 @@ def canonical_policy_name(name: str) -> str:
     for known in POLICIES:
         if _normalize(known) == normalized:
             return known
-    raise NotFoundError("policy", name, POLICIES, listed_by="trainfare schedule compare", field="policy")
+    raise NotFoundError("policy", name, POLICIES, listed_by="trainfare schedule compare -h", field="policy")
 
 
 def load_policy(name: str) -> Policy:
