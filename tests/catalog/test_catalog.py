@@ -35,7 +35,7 @@ def test_an_unknown_machine_names_the_nearest(catalog: Catalog) -> None:
 def test_a_name_that_two_providers_use_needs_its_provider() -> None:
     offers = tuple(make_offer(vm_type=make_vm_type(provider=p, name="box")) for p in ("aws", "own"))
     catalog = Catalog(offers=offers, gpus={})
-    with pytest.raises(UsageError, match="write aws/box or own/box"):
+    with pytest.raises(UsageError, match="Write aws/box or own/box"):
         catalog.find("box")
     assert catalog.find("own/box") == (offers[1],)
 
