@@ -145,7 +145,7 @@ def test_tables_that_cannot_be_used_are_an_error(tmp_path: Path, operations: byt
     assert message in error.message
 
 
-@pytest.mark.skipif(not TABLES.is_dir(), reason="the public tables of measurements are not beside this folder")
+@pytest.mark.skipif(not TABLES.is_dir(), reason="the public tables of measurements are not next to this folder")
 def test_the_shipped_coefficients_are_those_that_the_tables_give(tmp_path: Path) -> None:
     """Fits only the tables with operations, so that it is quick; the other coefficients stay as they are."""
     for table in ("vision_models_rtx3090", "torchvision_models_six_gpus"):

@@ -3,15 +3,11 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
+from tests.cli.commands import complaint, error_of, store, succeed
 from tests.makers import make_profile
-from trainfare.cli.arguments import spell_error
-from trainfare.cli.main import app
 from trainfare.errors import InfeasibleError, NotFoundError, TrainfareError, UsageError
 from trainfare.model.machine import Host
-from trainfare.settings import read_settings
-from trainfare.store.open import open_history
 
 SERVER = ("--server", "m4.large=0.125", "--server-mbps", "450")
 WORKERS = ("--worker", "m4.xlarge=0.25", "--worker", "t2.xlarge=0.2336", "--worker", "c4.xlarge=0.231")
@@ -26,10 +22,7 @@ MBPS = (
 
 
 def run(*flags: str) -> str:
-    result = CliRunner().invoke(app, ["cluster", *flags])
-    if result.exception:
-        raise result.exception
-    return result.stdout
+    return succeed("cluster", *flags).stdout
 
 
 def found(*flags: str) -> tuple[str, int]:
@@ -75,14 +68,13 @@ def test_the_server_with_the_fastest_network_is_chosen() -> None:
     assert shown.startswith("Take  10 × w  behind  large:")
 
 
-def keep(**changes: object) -> None:
-    with open_history(read_settings().store) as history:
-        history.profiles.add(make_profile(host=Host(name="there", vm_type="aws/g4dn.xlarge"), **changes))
+def store_t4_profile(**changes: object) -> None:
+    store(make_profile(host=Host(name="rented", vm_type="aws/g4dn.xlarge"), **changes))
 
 
 def test_the_traffic_of_a_worker_is_read_from_its_profile() -> None:
     """1.25 MB each 0.1 s are 100 Mbps: four fit in 0.95 × 450."""
-    keep(world_size=2, sent_bytes=1_250_000, received_bytes=1_000_000)
+    store_t4_profile(world_size=2, sent_bytes=1_250_000, received_bytes=1_000_000)
     record = json.loads(run(*SERVER, "--profile", "p7k2", "--max-workers", "9", "--json"))
     assert record["worker"] == "aws/g4dn.xlarge"
     assert record["worker_mbps"] == pytest.approx(100)
@@ -91,7 +83,7 @@ def test_the_traffic_of_a_worker_is_read_from_its_profile() -> None:
 
 def test_a_profile_without_a_server_sends_its_gradient_once_per_iteration() -> None:
     """400 kB each 0.1 s + 2 × 400 kB at 450 Mbps."""
-    keep()
+    store_t4_profile()
     record = json.loads(run(*SERVER, "--profile", "p7k2", "--max-workers", "9", "--json"))
     assert record["worker_mbps"] == pytest.approx(8 * 0.4 / (0.1 + 2 * 0.4 * 8 / 450))
 
@@ -125,14 +117,12 @@ def test_a_profile_without_a_server_sends_its_gradient_once_per_iteration() -> N
 def test_a_wrong_argument_is_an_error_that_says_what_to_do(
     flags: tuple[str, ...], error: type[TrainfareError], words: str
 ) -> None:
-    with pytest.raises(error) as caught:
-        run(*flags)
-    assert words in spell_error(caught.value)
+    assert isinstance(error_of("cluster", *flags), error)
+    assert words in complaint("cluster", *flags)
 
 
 def test_a_profile_without_a_machine_type_is_no_worker() -> None:
-    with open_history(read_settings().store) as history:
-        history.profiles.add(make_profile())
+    store(make_profile())
     with pytest.raises(UsageError, match="machine type of profile p7k2 is not known"):
         run(*SERVER, "--profile", "p7k2", "--max-workers", "6")
 
@@ -146,7 +136,7 @@ def compared(*flags: str) -> dict[str, dict[str, object]]:
 
 
 def test_with_a_profile_the_choices_of_fc2_are_compared_with_ours() -> None:
-    keep()
+    store_t4_profile()
     found = compared("--worker", "g4dn.xlarge", "--worker", "g5.xlarge")
     assert list(found)[:4] == ["cost-opt", "time-opt", "scala-opt", "scala-opt-m"]
     ours = next(each for name, each in found.items() if name.startswith("ours, cheapest"))
@@ -158,14 +148,13 @@ def test_with_a_profile_the_choices_of_fc2_are_compared_with_ours() -> None:
 
 
 def test_the_traffic_of_types_without_a_profile_is_predicted() -> None:
-    keep()
+    store_t4_profile()
     record = json.loads(run(*BIG, "--profile", "p7k2", "--worker", "g5.xlarge", "--max-workers", "6", "--json"))
     assert record["worker_mbps"] > 0
 
 
 def test_a_profile_of_any_machine_predicts_for_workers_that_are_named() -> None:
-    with open_history(read_settings().store) as history:
-        history.profiles.add(make_profile())
+    store(make_profile())
     shown = run(*BIG, "--profile", "p7k2", "--worker", "g5.xlarge", "--max-workers", "6", "--epochs", "20")
     assert "By predicted time and cost of 20 epochs" in shown
     assert "ours, cheapest" in shown
@@ -173,7 +162,7 @@ def test_a_profile_of_any_machine_predicts_for_workers_that_are_named() -> None:
 
 
 def test_a_type_without_a_prediction_is_named() -> None:
-    keep()
+    store_t4_profile()
     shown = run(
         *(*BIG, "--profile", "p7k2", "--worker", "g5.xlarge", "--worker", "mine=0.4", "--mbps-per-worker", "90"),
         *("--max-workers", "6", "--epochs", "20"),
@@ -182,7 +171,7 @@ def test_a_type_without_a_prediction_is_named() -> None:
 
 
 def test_without_the_length_of_an_epoch_only_fc2_answers() -> None:
-    keep(iterations_per_epoch=None, samples=None)
+    store_t4_profile(iterations_per_epoch=None, samples=None)
     shown = run(*BIG, "--profile", "p7k2", "--max-workers", "6")
     assert shown.startswith("Take  6 × aws/g4dn.xlarge")
     assert "times are not predicted" in shown

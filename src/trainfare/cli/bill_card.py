@@ -8,7 +8,7 @@ from rich.text import Text
 from trainfare.cli.console import new_table, out, print_points
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
-from trainfare.units import format_duration, format_usd
+from trainfare.units import format_count, format_duration, format_usd
 
 UNSEEN_USD = 1e-4
 """A smaller rounding is in the sum, but has no line of its own."""
@@ -86,6 +86,9 @@ def _total_explanation(estimate: Estimate) -> str:
     if bill is None:
         return ""
     epochs = estimate.epochs_interval
-    allowed = f"; {epochs.low:.0f} – {epochs.high:.0f} epochs are in the interval" if epochs else ""
+    allowed = ""
+    if epochs is not None:
+        limits = f"{format_count(round(epochs.low))} – {format_count(round(epochs.high))}"
+        allowed = f"; {limits} epochs are in the interval"
     charged = f"{format_duration(bill.billed_seconds)} charged, {bill.billing.description}"
     return f"{charged}, at prices of {bill.prices_seen_on}{allowed}"

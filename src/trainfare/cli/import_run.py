@@ -14,7 +14,7 @@ from trainfare.cli.profile_card import print_card
 from trainfare.errors import Remedy
 from trainfare.model.profile import Profile
 from trainfare.settings import read_settings
-from trainfare.units import format_duration
+from trainfare.units import format_duration, plural
 from trainfare.views.profile import profile_record
 
 
@@ -104,7 +104,7 @@ def _print_past(profile: Profile) -> None:
 
     facts = []
     if profile.run_seconds:
-        within = f" for {profile.run_iterations:,} iterations" if profile.run_iterations else ""
+        within = f" for {plural(profile.run_iterations, 'iteration')}" if profile.run_iterations else ""
         facts.append(f"the run took {format_duration(profile.run_seconds)}{within}")
     if profile.curve:
         first, last = profile.curve[0], profile.curve[-1]

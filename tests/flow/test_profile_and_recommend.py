@@ -1,4 +1,4 @@
-"""The whole path on a real program: profile it, recommend a machine, and the same again from Python."""
+"""From a real program to a recommendation: profile it, recommend a machine, on the command line and in Python."""
 
 import json
 import os
@@ -21,7 +21,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def profile(store: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The example, alone in a folder of its own."""
+    """The profile of the example, copied to its own folder."""
     folder = tmp_path_factory.mktemp("program")
     shutil.copy(ROOT / "examples" / "pytorch_cnn.py", folder / "train.py")
     command = ["profile", "--iterations", "30", "--json", "--", sys.executable, "train.py", "--batch-size", "128"]
@@ -38,7 +38,7 @@ def trainfare(*arguments: str, store: str, cwd: Path = ROOT) -> subprocess.Compl
     )
 
 
-def test_the_profile_tells_what_the_program_is(profile: dict[str, Any]) -> None:
+def test_the_profile_describes_the_program(profile: dict[str, Any]) -> None:
     assert profile["framework"] == "pytorch"
     assert (profile["batch_size"], profile["samples"], profile["iterations_per_epoch"]) == (128, 1437, 12)
     assert profile["parameters"] == 310698
@@ -50,7 +50,7 @@ def test_the_profile_tells_what_the_program_is(profile: dict[str, Any]) -> None:
     assert sum(o["flops"] * o["count"] for o in profile["operations"]) > 1e9
 
 
-def test_the_newest_profile_gets_a_machine_with_time_cost_and_certainty(profile: dict[str, Any], store: str) -> None:
+def test_the_newest_profile_gets_a_recommendation(profile: dict[str, Any], store: str) -> None:
     found = json.loads(trainfare("recommend", "--epochs", "30", "--batch", "128", "--json", store=store).stdout)
     chosen = found["chosen"]
     assert found["profiles"] == [profile["id"]]
@@ -61,15 +61,13 @@ def test_the_newest_profile_gets_a_machine_with_time_cost_and_certainty(profile:
     assert (chosen["nodes"], chosen["gpus"], chosen["batch_size"], chosen["epochs"]) == (1, 1, 128, 30)
 
 
-def test_a_profile_measured_elsewhere_and_brought_home_is_used(
-    profile: dict[str, Any], store: str, tmp_path: Path
-) -> None:
-    """Malta's equation 5.3 on what was measured there."""
-    there = profile | {"id": "pthere", "host": profile["host"] | {"vm_type": "aws/g4dn.xlarge"}}
-    there |= {"init_seconds": 1.0, "iteration_seconds": [0.5, 0.001, 0.001], "data_wait_seconds": [], "loss": []}
-    there |= {"validation_seconds": [0.02, 0.01]}
-    file = tmp_path / "there.json"
-    file.write_text(json.dumps(there))
+def test_an_imported_profile_is_used(profile: dict[str, Any], store: str, tmp_path: Path) -> None:
+    """The estimate follows Malta's equation 5.3 with the imported measurements."""
+    elsewhere = profile | {"id": "pelsewhere", "host": profile["host"] | {"vm_type": "aws/g4dn.xlarge"}}
+    elsewhere |= {"init_seconds": 1.0, "iteration_seconds": [0.5, 0.001, 0.001], "data_wait_seconds": [], "loss": []}
+    elsewhere |= {"validation_seconds": [0.02, 0.01]}
+    file = tmp_path / "elsewhere.json"
+    file.write_text(json.dumps(elsewhere))
     trainfare("profiles", "import", str(file), store=store)
     found = json.loads(trainfare("recommend", profile["id"], "--epochs", "10", "--json", store=store).stdout)
     measured = [e for e in found["estimates"] if e["basis"] == "measured"]
@@ -81,12 +79,12 @@ def test_a_profile_measured_elsewhere_and_brought_home_is_used(
         assert training == pytest.approx(1.0 + 0.5 + 0.001 * (12 * 10 - 1) + 0.02 + 9 * 0.01)
         lines = {line["name"]: line["usd"] for line in estimate["bill"]["lines"]}
         assert estimate["usd"] == pytest.approx(sum(lines.values()))
-        beside = lines.get("storage", 0.0) + lines.get("egress", 0.0)
+        other = lines.get("storage", 0.0) + lines.get("egress", 0.0)
         billed = estimate["bill"]["billed_seconds"]
-        assert estimate["usd"] == pytest.approx(estimate["usd_per_hour"] * billed / 3600 + beside)
+        assert estimate["usd"] == pytest.approx(estimate["usd_per_hour"] * billed / 3600 + other)
 
 
-def test_python_does_the_same_as_the_command(profile: dict[str, Any], store: str) -> None:
+def test_python_gives_the_same_result_as_the_command(profile: dict[str, Any], store: str) -> None:
     import trainfare as api
 
     settings = api.Settings(store=store)
