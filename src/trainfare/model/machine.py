@@ -72,6 +72,49 @@ class Gpu:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Cpu:
+    """One model of CPU, with its nominal figures.
+
+        fp32_gflops_per_core = 2 · simd_bits / 32 · fma_units · clock_ghz
+    """
+
+    name: str
+    vendor: Literal["intel", "amd", "arm", "apple"]
+    """The maker of the instruction set's cores; `arm` for all of Arm's designs, whoever builds the chip."""
+    architecture: str
+    launch_year: int
+    cores: int
+    """The physical cores of one socket."""
+    threads_per_core: int = 2
+    """The vCPUs that providers make of one core: 2 with hyper-threading, else 1."""
+    simd_bits: int
+    """The width of its widest vector registers: 128, 256 or 512."""
+    fma_units: int
+    """Fused multiply-add units of that width in one core."""
+    clock_ghz: float
+    """The clock that all cores sustain together."""
+    memory_gb_per_second: float
+    """The bandwidth of the memory of one socket."""
+    bf16_matrix_unit: bool = False
+    """True if it multiplies bfloat16 matrices in hardware, as AMX does."""
+
+    def __post_init__(self) -> None:
+        require_text(name=self.name, architecture=self.architecture)
+        require_positive(
+            cores=self.cores,
+            threads_per_core=self.threads_per_core,
+            simd_bits=self.simd_bits,
+            fma_units=self.fma_units,
+            clock_ghz=self.clock_ghz,
+            memory_gb_per_second=self.memory_gb_per_second,
+        )
+
+    @property
+    def fp32_gflops_per_core(self) -> float:
+        return 2 * self.simd_bits / 32 * self.fma_units * self.clock_ghz
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VmType:
     """A type of machine that can be rented, or a machine of the user."""
 
@@ -83,6 +126,8 @@ class VmType:
     memory_gib: float | None
     network_gb_per_second: float | None = None
     """The bandwidth to other machines, in gigabytes per second; None if unknown."""
+    cpu: Cpu | None = None
+    """The model of its CPU; None if unknown."""
 
     def __post_init__(self) -> None:
         require_text(provider=self.provider, name=self.name)

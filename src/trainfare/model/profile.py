@@ -21,6 +21,7 @@ OperationKind = Literal[
     "rnn",
     "optimizer",
     "copy",
+    "communication",
 ]
 
 Ending = Literal["enough", "finished", "interrupted", "failed", "stalled"]
