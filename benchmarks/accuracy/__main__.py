@@ -28,6 +28,7 @@ TASKS = (
     "unseen_gpu",
     "layers",
     "more_gpus",
+    "language_models",
     "epochs_other_batch",
     "epochs_from_curve",
     "choice",

@@ -24,6 +24,7 @@ AIMS = {
     "more_gpus/data_parallel_t4/one_node": Aim(aim=8, factor=0.7, against="linear scaling"),
     "more_gpus/data_parallel_t4/from_one": Aim(aim=8, factor=0.7, against="linear scaling"),
     "more_gpus": Aim(aim=8, factor=0.7, against="linear scaling"),
+    "language_models": Aim(aim=15, factor=0.7, against="40% of peak"),
     "epochs_other_batch/data_parallel_t4/2x": Aim(aim=7, factor=0.75, against="constant epochs"),
     "epochs_other_batch/data_parallel_t4/4x": Aim(aim=10, factor=0.75, against="constant epochs"),
     "epochs_other_batch/epochs_to_target/2x": Aim(aim=7, factor=0.75, against="constant epochs"),
