@@ -2,6 +2,7 @@
 
 from collections import Counter
 from datetime import date
+from statistics import median
 
 import pytest
 
@@ -18,8 +19,26 @@ COMPLETE = [gpu for name, gpu in GPUS.items() if "/" not in name]
 
 def test_there_are_enough_machines_of_every_provider() -> None:
     with_gpu = {offer.vm_type.key for offer in load_offers() if offer.vm_type.gpu}
-    assert len(with_gpu) >= 150
-    assert {offer.vm_type.provider for offer in load_offers()} == {"aws", "azure", "gcp", "lambda", "nebius"}
+    assert len(with_gpu) >= 480
+    without = {offer.vm_type for offer in load_offers() if offer.vm_type.gpu is None}
+    assert len(without) >= 250
+    assert {vm_type.provider for vm_type in without} == {"aws", "azure", "gcp"}
+    assert {offer.vm_type.provider for offer in load_offers()} == {
+        *("aws", "azure", "gcp", "lambda", "nebius", "oci", "runpod", "vast", "shadeform", "verda", "hyperstack"),
+        *("digitalocean", "cudo", "yotta", "scaleway", "ovhcloud"),
+    }
+
+
+def test_a_machine_without_a_gpu_has_a_known_cpu_and_no_credits() -> None:
+    """Burstable machines slow down when their credits are used up, and GCP gives an e2 any CPU it has."""
+    without = {offer.vm_type.key: offer.vm_type for offer in load_offers() if offer.vm_type.gpu is None}
+    assert [key for key, vm_type in without.items() if vm_type.cpu is None] == []
+    assert [key for key in without if key.startswith(("aws/t", "gcp/e2", "azure/Standard_B"))] == []
+    for vm_type in without.values():
+        assert vm_type.cpu is not None
+        assert vm_type.vcpus is not None
+        sockets = vm_type.vcpus / vm_type.cpu.threads_per_core / vm_type.cpu.cores
+        assert sockets <= 2, f"{vm_type.key} has more cores than two sockets"
 
 
 def test_a_machine_has_one_price_in_a_region_and_market() -> None:
@@ -45,7 +64,38 @@ def test_spot_is_cheaper_than_on_demand() -> None:
 
 def test_prices_are_plausible() -> None:
     for offer in (*load_offers(), *load_historical_offers()):
-        assert 0.01 < offer.usd_per_hour < 200, offer.key
+        assert 0.005 < offer.usd_per_hour < 200, offer.key
+        if offer.vm_type.gpu is None:
+            assert 0.003 < offer.usd_per_hour / (offer.vm_type.vcpus or 1) < 0.15, offer.key
+
+
+def test_no_gpu_costs_ten_times_the_median_of_its_kind() -> None:
+    prices: dict[str, list[tuple[float, str]]] = {}
+    for offer in load_offers():
+        if offer.vm_type.gpu and offer.market == "on_demand" and offer.rentable_on(BUILT_ON):
+            per_gpu = offer.usd_per_hour / offer.vm_type.gpus
+            prices.setdefault(offer.vm_type.gpu.name, []).append((per_gpu, offer.vm_type.key))
+    for gpu, found in prices.items():
+        middle = median(price for price, _ in found)
+        assert [f for f in found if not middle / 20 < f[0] < middle * 10] == [], (gpu, middle)
+
+
+def test_marketplace_prices_are_marked_in_the_table() -> None:
+    marked = {offer.vm_type.provider for offer in load_offers() if "marketplace" in offer.source}
+    assert (
+        marked == {offer.vm_type.provider for offer in load_offers() if offer.is_marketplace} == {"vast", "shadeform"}
+    )
+
+
+def test_a_machine_has_no_more_memory_than_its_number_of_gpus_allows() -> None:
+    """Tables of RunPod multiply the memory of a machine twice by the number of its GPUs."""
+    per_gpu: dict[tuple[str, str], set[float]] = {}
+    for offer in load_offers():
+        vm_type = offer.vm_type
+        if vm_type.provider == "runpod" and vm_type.gpu and vm_type.memory_gib:
+            kind = vm_type.name.partition("_")[2]
+            per_gpu.setdefault((kind, vm_type.gpu.name), set()).add(vm_type.memory_gib / vm_type.gpus)
+    assert [kind for kind, found in per_gpu.items() if len(found) > 1] == []
 
 
 def test_no_day_is_in_the_future() -> None:
@@ -81,6 +131,22 @@ def test_historical_and_retired_offers_cannot_be_rented() -> None:
         ("lambda/gpu_1x_h100_pcie", "H100-PCIe", 1),
         ("lambda/gpu_1x_rtx6000", "Quadro RTX 6000", 1),
         ("nebius/gpu-rtx6000_1gpu-24vcpu-218gb", "RTX PRO 6000", 1),
+        ("runpod/1x_A100-80GB_SECURE", "A100-80GB-PCIe", 1),
+        ("runpod/2x_A100-80GB-SXM_SECURE", "A100-80GB", 2),
+        ("runpod/1x_H100_SECURE", "H100-PCIe", 1),
+        ("runpod/8x_MI300X_SECURE", "MI300X", 8),
+        ("runpod/1x_PRO-6000-MIG-24GB_SECURE", "RTX PRO 6000/4", 1),
+        ("vast/1x-RTX_3060_Ti-32-65536", "RTX 3060 Ti", 1),
+        ("vast/4x-RTX_4070S_Ti-32-65536", "RTX 4070 Ti SUPER", 4),
+        ("vast/1x-H100_NVL-32-65536", "H100-NVL", 1),
+        ("shadeform/crusoe_A100-80GB", "A100-80GB-PCIe", 1),
+        ("shadeform/denvr_A100-sxm4-80GBx8", "A100-80GB", 8),
+        ("shadeform/digitalocean_H100-sxm5", "H100", 1),
+        ("shadeform/vultr_A16x4", "A16", 4),
+        ("oci/BM.GPU4.8", "A100", 8),
+        ("hyperstack/n3-H100-SXM5x8", "H100", 8),
+        ("scaleway/H100-1-80G", "H100-PCIe", 1),
+        ("ovhcloud/t2-45", "V100S", 1),
     ],
 )
 def test_a_machine_has_the_right_gpu_board(machine: str, gpu: str, count: int) -> None:
@@ -92,7 +158,7 @@ def test_a_machine_has_the_right_gpu_board(machine: str, gpu: str, count: int) -
 def test_every_source_is_described_and_used() -> None:
     used = {fact.source.key for facts in load_gpu_facts().values() for fact in facts}
     used |= {term.source.key for terms in load_term_facts().values() for term in terms}
-    used |= {row["source"] for row in bundled_rows("networks.csv")}
+    used |= {row["source"] for table in ("networks.csv", "cpus.csv", "cpu_machines.csv") for row in bundled_rows(table)}
     assert used == set(load_sources())
     assert all(source.title and source.publisher and source.date for source in load_sources().values())
 
@@ -131,9 +197,11 @@ def test_gpu_figures_are_plausible(gpu: Gpu) -> None:
     assert (gpu.fp16_tensor_tflops or 0) <= 34 * gpu.fp32_tflops
 
 
-@pytest.mark.parametrize("parts", [2, 4, 8])
-def test_a_share_of_a_gpu_has_that_share_of_its_figures(parts: int) -> None:
-    full, share = GPUS["L4"], GPUS[f"L4/{parts}"]
+@pytest.mark.parametrize(
+    ("board", "parts"), [("L4", 2), ("L4", 4), ("L4", 8), ("RTX PRO 6000", 2), ("RTX PRO 6000", 4)]
+)
+def test_a_share_of_a_gpu_has_that_share_of_its_figures(board: str, parts: int) -> None:
+    full, share = GPUS[board], GPUS[f"{board}/{parts}"]
     assert share.memory_gib * parts == full.memory_gib
     assert share.memory_gb_per_second * parts == pytest.approx(full.memory_gb_per_second)
     assert share.fp32_tflops * parts == pytest.approx(full.fp32_tflops)

@@ -108,7 +108,7 @@ def test_a_missing_file_gives_no_machines(tmp_path: Path) -> None:
         ("[bench\n", "cannot be read"),
         ("bench = 3\n", "bench must be a section"),
         ("[bench]\n", "usd_per_hour is missing"),
-        ("[bench]\nusd_per_hour = 0\n", "usd_per_hour must be positive, got 0"),
+        ("[bench]\nusd_per_hour = -1\n", "usd_per_hour must be positive, got -1"),
         ("[bench]\nusd_per_hour = -1.5\n", "usd_per_hour must be positive, got -1.5"),
         ("[bench]\nusd_per_hour = inf\n", "usd_per_hour must be positive, got inf"),
         ("[bench]\nusd_per_hour = true\n", "usd_per_hour must be a number, got True"),

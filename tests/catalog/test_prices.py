@@ -4,11 +4,14 @@ from pathlib import Path
 import pytest
 
 from tests.makers import make_offer, make_vm_type
+from trainfare.catalog.cpu_facts import cpu_of_machine
 from trainfare.catalog.gpu_facts import load_gpus
 from trainfare.catalog.prices import read_prices, save_prices
 from trainfare.errors import ExternalError, UsageError
 
-T4 = make_vm_type(gpu=load_gpus()["T4"], network_gb_per_second=0.625)
+T4 = make_vm_type(
+    gpu=load_gpus()["T4"], network_gb_per_second=0.625, cpu=cpu_of_machine(provider="aws", machine="g4dn.xlarge")
+)
 OFFERS = (
     make_offer(vm_type=T4, seen_on=date(2026, 11, 1)),
     make_offer(vm_type=T4, seen_on=date(2026, 11, 1), market="spot", usd_per_hour=0.1234567),

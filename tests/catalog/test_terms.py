@@ -40,7 +40,7 @@ def test_an_own_machine_has_no_charges() -> None:
 
 
 def test_an_unknown_provider_gets_cautious_terms() -> None:
-    terms = find_terms(make_offer(vm_type=make_vm_type(provider="runpod", name="x")))
+    terms = find_terms(make_offer(vm_type=make_vm_type(provider="nowhere", name="x")))
     assert terms.assumed
     assert terms.egress_usd_per_gib == max(known.egress_usd_per_gib for known in load_terms().values())
 

@@ -9,8 +9,9 @@ from trainfare.model.offer import Offer
 
 @cache
 def load_offers() -> tuple[Offer, ...]:
-    """The machines of providers, retired ones included, at the last price seen."""
-    return tuple(parse_offers(bundled_rows("offers.csv"), load_gpus()))
+    """The machines of providers, retired ones included, at the last price seen: those with GPUs, then the others."""
+    tables = ("offers.csv", "cpu_offers.csv")
+    return tuple(offer for name in tables for offer in parse_offers(bundled_rows(name), load_gpus()))
 
 
 @cache

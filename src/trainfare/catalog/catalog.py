@@ -12,7 +12,7 @@ from trainfare.catalog.own_commitments import read_commitments
 from trainfare.catalog.own_machines import read_machines
 from trainfare.catalog.prices import read_prices
 from trainfare.errors import NotFoundError, UsageError
-from trainfare.model.machine import Gpu
+from trainfare.model.machine import HERE_NAME, Gpu
 from trainfare.model.offer import Offer
 
 LIST_COMMAND = "trainfare catalog list"
@@ -27,6 +27,15 @@ class Catalog:
     commitments: tuple[Offer, ...] = ()
     """The commitments that the user has entered, on the market "reserved". They are not in `offers`, because the price
     of a machine is the one at which everyone can rent it."""
+    here: Offer | None = None
+    """The machine at hand; None if the catalog was loaded without it."""
+    slices: tuple[Offer, ...] = ()
+    """The slices of the machine at hand that exist without a file."""
+
+    @property
+    def at_hand(self) -> tuple[Offer, ...]:
+        """The machine at hand and its slices."""
+        return self.slices if self.here is None else (self.here, *self.slices)
 
     def rentable_on(self, day: date) -> tuple[Offer, ...]:
         """The offers without machines that are retired by then, and without the prices of papers."""
@@ -39,7 +48,9 @@ class Catalog:
         """
         lowered = name.strip().lower()
         by_key: dict[str, list[Offer]] = {}
-        for offer in self.offers:
+        if lowered == HERE_NAME and self.here is not None:
+            return (self.here,)
+        for offer in (*self.at_hand, *self.offers):
             key = offer.vm_type.key if "/" in lowered else offer.vm_type.name
             if key.lower() == lowered:
                 by_key.setdefault(offer.vm_type.key, []).append(offer)
@@ -48,7 +59,7 @@ class Catalog:
                 f"{name} is a machine of more than one provider. Write {' or '.join(by_key)}.", field=field
             )
         if not by_key:
-            known = {o.vm_type.key if "/" in lowered else o.vm_type.name for o in self.offers}
+            known = {o.vm_type.key if "/" in lowered else o.vm_type.name for o in (*self.at_hand, *self.offers)}
             raise NotFoundError("machine", name, sorted(known), listed_by=LIST_COMMAND, field=field)
         return tuple(*by_key.values())
 
@@ -80,7 +91,9 @@ def merge_newest(bundled: Iterable[Offer], imported: Iterable[Offer]) -> tuple[O
     It decides for all markets there: a table that has no spot price for a machine says that none is offered.
     A retired machine stays retired, because price tables go on listing machines that can no longer be rented.
     """
-    bundled = tuple(bundled)
+    bundled, imported = tuple(bundled), tuple(imported)
+    if not imported:
+        return bundled
     retired = {offer.vm_type.key: offer.retired_on for offer in bundled if offer.retired_on}
     groups: dict[tuple[str, str], list[Offer]] = {}
     for offer in (*bundled, *(replace(o, retired_on=retired.get(o.vm_type.key)) for o in imported)):

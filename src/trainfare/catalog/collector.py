@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import date
 
+from trainfare.catalog.cpu_facts import cpu_of_machine
 from trainfare.catalog.gpu_boards import find_board
 from trainfare.catalog.networks import network_gb_per_second
 from trainfare.model.catalog import ImportedTable
@@ -20,13 +21,30 @@ _ROUNDING = 0.9999
 class OfferCollector:
     """Collects the cheapest offer of each machine, region and market, and counts the rows that are left out."""
 
-    def __init__(self, *, gpus: Mapping[str, Gpu], seen_on: date, source: str) -> None:
+    def __init__(
+        self,
+        *,
+        gpus: Mapping[str, Gpu],
+        seen_on: date,
+        source: str,
+        cpu_machines: Mapping[tuple[str, str], VmType] | None = None,
+    ) -> None:
+        """`cpu_machines` are the machines without a GPU whose prices are of interest, by machine and region: providers
+        list tens of thousands of others."""
         self.without_gpu = 0
         self.without_price = 0
         self.without_host = 0
         self._unknown_gpus: Counter[str] = Counter()
         self._offers: dict[tuple[str, str, Market], Offer] = {}
         self._gpus, self._seen_on, self._source = gpus, seen_on, source
+        self._cpu_machines = cpu_machines or {}
+
+    def cpu_machine(self, *, provider: str, name: str, region: str) -> VmType | None:
+        """The machine of a row without a GPU. None, and counted, if it is not of interest."""
+        found = self._cpu_machines.get((f"{provider}/{name}", region))
+        if found is None:
+            self.without_gpu += 1
+        return found
 
     def vm_type(
         self,
@@ -41,6 +59,8 @@ class OfferCollector:
     ) -> VmType | None:
         """The machine of a row. None, and counted, if its GPU, or the share of a GPU that it has, is unknown."""
         board = find_board(provider=provider, machine=name, accelerator=accelerator, memory_gib=gpu_memory_gib)
+        if board is None and accelerator in self._gpus:
+            board = accelerator
         is_share = board is not None and "/" in board
         # Tables give a share as 0 GPUs or as a fraction of one: software sees one small GPU.
         gpus = 1.0 if is_share else count or 0.0
@@ -55,6 +75,7 @@ class OfferCollector:
             vcpus=vcpus,
             memory_gib=memory_gib,
             network_gb_per_second=network_gb_per_second(provider, name),
+            cpu=cpu_of_machine(provider, name),
         )
 
     def add(self, vm_type: VmType, region: str, market: Market, usd_per_hour: float | None) -> None:

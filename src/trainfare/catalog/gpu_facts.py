@@ -14,7 +14,9 @@ from trainfare.model.machine import Gpu
 def bundled_rows(name: str) -> Iterator[dict[str, str]]:
     """The rows of a table that is shipped in `data/`."""
     text = files("trainfare.catalog").joinpath("data", name).read_text(encoding="utf-8")
-    yield from csv.DictReader(text.splitlines())
+    lines = csv.reader(text.splitlines())
+    header = next(lines)
+    yield from (dict(zip(header, cells, strict=True)) for cells in lines)
 
 
 @cache
@@ -36,8 +38,8 @@ def load_gpu_facts() -> Mapping[str, tuple[GpuFact, ...]]:
 
 @cache
 def load_gpus() -> Mapping[str, Gpu]:
-    """Every GPU, by name. Unknown figures are None."""
-    return {
-        name: msgspec.convert({"name": name} | {fact.fact: fact.value for fact in facts}, Gpu, strict=False)
-        for name, facts in load_gpu_facts().items()
-    }
+    """Every GPU, by name. Unknown figures are None. The sources are not read: most commands do not show them."""
+    figures: dict[str, dict[str, str]] = {}
+    for row in bundled_rows("gpus.csv"):
+        figures.setdefault(row["gpu"], {"name": row["gpu"]})[row["fact"]] = row["value"]
+    return {name: msgspec.convert(facts, Gpu, strict=False) for name, facts in figures.items()}

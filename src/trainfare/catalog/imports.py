@@ -9,7 +9,7 @@ from trainfare.catalog import gpuhunt, skypilot
 from trainfare.catalog.collector import OfferCollector, Row
 from trainfare.errors import UsageError
 from trainfare.model.catalog import ImportedTable, TableFormat
-from trainfare.model.machine import Gpu
+from trainfare.model.machine import Gpu, VmType
 
 _COLUMNS: Mapping[TableFormat, frozenset[str]] = {"skypilot": skypilot.COLUMNS, "gpuhunt": gpuhunt.COLUMNS}
 
@@ -22,35 +22,68 @@ def read_price_table(
     seen_on: date,
     provider: str | None = None,
     format_: TableFormat | None = None,
+    cpu_machines: Mapping[tuple[str, str], VmType] | None = None,
 ) -> tuple[TableFormat, ImportedTable]:
-    """The format and the contents of a price table; a file that is not one is a `UsageError`."""
-    columns, rows = _read_rows(path)
+    """The format and the contents of a price table; a file that is not one is a `UsageError`.
+
+    `cpu_machines` are the machines without a GPU, by machine and region, whose prices are of interest.
+    """
+    return parse_price_table(
+        _read_bytes(path),
+        path=path,
+        gpus=gpus,
+        known_providers=known_providers,
+        seen_on=seen_on,
+        provider=provider,
+        format_=format_,
+        cpu_machines=cpu_machines,
+    )
+
+
+def parse_price_table(
+    content: bytes,
+    *,
+    path: Path,
+    gpus: Mapping[str, Gpu],
+    known_providers: Iterable[str],
+    seen_on: date,
+    provider: str | None = None,
+    format_: TableFormat | None = None,
+    cpu_machines: Mapping[tuple[str, str], VmType] | None = None,
+) -> tuple[TableFormat, ImportedTable]:
+    """The same for the bytes of a table; `path` is its name, which errors mention and which may tell the provider."""
+    columns, rows = _parse_rows(path, content)
     known = frozenset(known_providers)
     table_format = _detect_format(path, columns, format_)
+    source = skypilot.SOURCE if table_format == "skypilot" else gpuhunt.SOURCE
+    collector = OfferCollector(gpus=gpus, seen_on=seen_on, source=source, cpu_machines=cpu_machines)
     if table_format == "skypilot":
-        collector = OfferCollector(gpus=gpus, seen_on=seen_on, source=skypilot.SOURCE)
         skypilot.read_skypilot(rows, collector, provider or skypilot.provider_from_path(path, known))
     else:
-        collector = OfferCollector(gpus=gpus, seen_on=seen_on, source=gpuhunt.SOURCE)
         gpuhunt.read_gpuhunt(rows, collector, provider or gpuhunt.provider_from_path(path, columns, known))
     return table_format, collector.table(len(rows))
 
 
-def _read_rows(path: Path) -> tuple[frozenset[str], list[Row]]:
+def _read_bytes(path: Path) -> bytes:
     if path.is_dir():
         raise UsageError(f"{path} is a directory: name the price table in it, a CSV file")
     try:
-        content = path.read_bytes().decode("utf-8-sig")
+        return path.read_bytes()
     except OSError as error:
         raise UsageError(f"the price table {path} cannot be read: {error.strerror}") from error
+
+
+def _parse_rows(path: Path, content: bytes) -> tuple[frozenset[str], list[Row]]:
+    try:
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not a price table: it is not text") from error
-    if not content.strip():
+    if not text.strip():
         raise UsageError(f"{path} is not a price table: it is empty")
-    if "\0" in content:
+    if "\0" in text:
         raise UsageError(f"{path} is not a price table: it is not text")
     try:
-        reader = csv.DictReader(content.splitlines(keepends=True))
+        reader = csv.DictReader(text.splitlines(keepends=True))
         return frozenset(reader.fieldnames or ()), list(reader)
     except csv.Error as error:
         raise UsageError(f"{path} is not a price table: {error}") from error

@@ -1,7 +1,7 @@
 """The user's own machines: `machines.toml` → offers on the market "own", at the price that the user states.
 
 [bench]                          becomes own/bench, in the region "here"
-usd_per_hour = 0.35
+usd_per_hour = 0.35              0: it costs nothing
 gpu = "RTX 3090"                 absent: a machine without a GPU
 gpus = 1
 vcpus = 16
@@ -13,6 +13,9 @@ slice = true
 usd_per_hour = 0.02
 vcpus = 0.5                      one CPU for half of the time
 memory_gib = 4                   absent: no limit
+
+[here]                           this machine, local/here: only its price is needed
+usd_per_hour = 0.05
 
 [gpus."My GPU"]                  a GPU that the catalog does not know; the fields of Gpu
 
@@ -29,11 +32,11 @@ import msgspec
 from trainfare.catalog.gpu_boards import normalise_name
 from trainfare.catalog.machines_file import COMMITMENTS, GPUS, FileSection, read_machines_file, suggest
 from trainfare.errors import UsageError
-from trainfare.model.machine import Gpu, VmType
+from trainfare.model.machine import HERE_NAME, HERE_PROVIDER, Gpu, VmType
 from trainfare.model.offer import Offer
 
 PROVIDER = "own"
-SLICES = "local"
+SLICES = HERE_PROVIDER
 """The provider of slices of this machine."""
 REGION = "here"
 SOURCE = "your machines.toml"
@@ -66,7 +69,7 @@ def read_machines(path: Path, known: Mapping[str, Gpu]) -> tuple[tuple[Offer, ..
 
 def _offer(name: str, section: FileSection, gpus: Mapping[str, Gpu], changed_on: date) -> Offer:
     section.require_known(_MACHINE_KEYS)
-    usd_per_hour = section.positive_number("usd_per_hour")
+    usd_per_hour = section.number("usd_per_hour")
     if usd_per_hour is None:
         raise section.error("usd_per_hour is missing: what does an hour of it cost you?")
     gpu = _named_gpu(section, gpus)
@@ -74,13 +77,15 @@ def _offer(name: str, section: FileSection, gpus: Mapping[str, Gpu], changed_on:
     if gpu is None and count is not None:
         raise section.error("gpus is given without gpu: add the name of the GPU, or leave gpus out")
     is_slice = section.flag("slice")
+    if is_slice and name == HERE_NAME:
+        raise section.error("[here] is this whole machine: leave slice out, or give the slice another name")
     if is_slice and gpu is not None:
         raise section.error("a slice has no GPU of its own: leave gpu out, or slice")
     if is_slice and section.positive_number("vcpus") is None:
         raise section.error("a slice must state its number of CPUs of this machine: add vcpus")
     try:
         vm_type = VmType(
-            provider=SLICES if is_slice else PROVIDER,
+            provider=SLICES if is_slice or name == HERE_NAME else PROVIDER,
             name=name,
             gpu=gpu,
             gpus=(count or 1) if gpu else 0,

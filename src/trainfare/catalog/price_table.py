@@ -4,7 +4,10 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
+from functools import cache
+from operator import itemgetter
 
+from trainfare.catalog.cpu_facts import cpu_of_machine
 from trainfare.catalog.networks import network_gb_per_second
 from trainfare.model.machine import Gpu, VmType
 from trainfare.model.offer import Market, Offer
@@ -24,6 +27,9 @@ COLUMNS = (
     "source",
 )
 
+_MACHINE = itemgetter(*COLUMNS[:6])
+"""The cells that describe the machine: most machines have several rows."""
+
 IN_HOUSE = "in-house"
 """The provider of servers that the author of a paper owned: their price is the cost to their owner."""
 
@@ -33,7 +39,7 @@ def parse_offers(rows: Iterable[Mapping[str, str]], gpus: Mapping[str, Gpu]) -> 
     vm_types: dict[tuple[str, ...], VmType] = {}
     for line, row in enumerate(rows, start=2):
         try:
-            key = tuple(row[name] for name in COLUMNS[:6])
+            key = _MACHINE(row)
             vm_type = vm_types.get(key) or vm_types.setdefault(key, _vm_type(row, gpus))
             yield from _row_offers(row, vm_type)
         except (ValueError, KeyError, TypeError) as error:
@@ -63,6 +69,7 @@ def _vm_type(row: Mapping[str, str], gpus: Mapping[str, Gpu]) -> VmType:
         vcpus=float(row["vcpus"]) if row["vcpus"] else None,
         memory_gib=float(row["memory_gib"]) if row["memory_gib"] else None,
         network_gb_per_second=network_gb_per_second(row["provider"], row["machine"]),
+        cpu=cpu_of_machine(row["provider"], row["machine"]),
     )
 
 
@@ -79,10 +86,15 @@ def _row_offers(row: Mapping[str, str], vm_type: VmType) -> Iterator[Offer]:
                 region=row["region"],
                 market=market,
                 usd_per_hour=float(price),
-                seen_on=date.fromisoformat(row["seen_on"]),
+                seen_on=_day(row["seen_on"]),
                 source=row["source"],
-                retired_on=date.fromisoformat(row["retired_on"]) if row["retired_on"] else None,
+                retired_on=_day(row["retired_on"]) if row["retired_on"] else None,
             )
+
+
+@cache
+def _day(text: str) -> date:
+    return date.fromisoformat(text)
 
 
 def _row_without_price(offer: Offer) -> dict[str, str]:

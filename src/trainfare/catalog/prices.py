@@ -39,6 +39,8 @@ def save_prices(directory: Path, provider: str, offers: Iterable[Offer]) -> Path
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
                 file.write(format_price_table(offers))
+                file.flush()
+                os.fsync(file.fileno())  # a table that replaces another is on the disk, even if the power fails
             unfinished.replace(path)
         except BaseException:  # Ctrl-C too: no partial table stays
             unfinished.unlink(missing_ok=True)

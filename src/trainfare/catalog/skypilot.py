@@ -47,13 +47,22 @@ def read_skypilot(rows: Iterable[Row], collector: OfferCollector, provider: str)
     for row in rows:
         if not cell_text(row, "AcceleratorName"):
             hosts[cell_text(row, "InstanceType"), _zone(row)] = row
-            collector.without_gpu += 1
+            _read_host(row, collector, provider)
         elif cell_text(row, "InstanceType"):
             _read_machine(row, collector, provider)
         else:
             gpus.append(row)
     for row in gpus:
         _read_gpu(row, hosts, collector, provider)
+
+
+def _read_host(row: Row, collector: OfferCollector, provider: str) -> None:
+    """Add a machine without a GPU, if its price is of interest."""
+    region = cell_text(row, "Region")
+    vm_type = collector.cpu_machine(provider=provider, name=cell_text(row, "InstanceType"), region=region)
+    if vm_type:
+        collector.add(vm_type, region, "on_demand", cell_number(row, "Price"))
+        collector.add(vm_type, region, "spot", cell_number(row, "SpotPrice"))
 
 
 def _read_machine(row: Row, collector: OfferCollector, provider: str) -> None:

@@ -134,6 +134,6 @@ def _assumed_interruptions(gpus: int) -> Interruptions:
         per_hour=Interval(
             value=ASSUMED_PER_HOUR * growth, low=ASSUMED_LOW, high=max(ASSUMED_HIGH, ASSUMED_HIGH / 2 * growth)
         ),
-        source="an assumption: there is no trace of this GPU, so those of V100 and K80 on AWS in 2022 and 2023 are "
-        "used",
+        source=f"an assumption: there is no trace of this {'GPU' if gpus else 'machine'}, so those of V100 and K80 on "
+        "AWS in 2022 and 2023 are used",
     )

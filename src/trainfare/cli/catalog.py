@@ -10,23 +10,37 @@ from rich.table import Table
 from rich.text import Text
 
 from trainfare.app.catalog.commitments import list_commitments
-from trainfare.app.catalog.offers import import_prices, list_gpus, list_offers, show_gpu, show_machine
+from trainfare.app.catalog.import_prices import import_prices
+from trainfare.app.catalog.offers import list_gpus, list_offers, show_gpu, show_machine
+from trainfare.app.catalog.update_prices import TIMEOUT_SECONDS, Outcome, update_prices
 from trainfare.cli.console import new_table, out, print_json, print_note
 from trainfare.cli.options import Json
 from trainfare.cli.parsing import parse_day
-from trainfare.model.catalog import GpuDetails, OfferListing, OfferRow, PriceChange, PriceImport
+from trainfare.model.catalog import GpuDetails, OfferListing, OfferRow, PriceChange, PriceImport, UpdatedTable
 from trainfare.model.machine import Gpu, VmType
 from trainfare.model.offer import Commitment, Offer
 from trainfare.units import format_age, format_change, format_count, format_usd, format_usd_per_hour, plural
-from trainfare.views.catalog import commitment_record, gpu_record, offer_row_record, price_import_record
+from trainfare.views.catalog import (
+    age_mark,
+    age_sentence,
+    commitment_record,
+    failed_sentence,
+    gpu_record,
+    marketplace_sentence,
+    offer_row_record,
+    price_import_record,
+    price_update_record,
+    updated_sentence,
+)
 
 CHECKED = {"read": "read", "quoted": "quoted by others", "not opened": "not checked"}
 """Words for how a fact was checked against its source."""
 
-app = typer.Typer(help="Machines and GPUs: list, show, import prices.", no_args_is_help=True)
+app = typer.Typer(help="Machines and GPUs: list, show, update prices.", no_args_is_help=True)
 
 CHANGES_SHOWN = 5
 NAMES_SHOWN = 6
+MARK_WIDTH = 2
 WIDE = 100
 """Columns of a terminal that has room for the age of every price."""
 
@@ -38,6 +52,10 @@ def list_command(
     ] = None,
     gpu: Annotated[
         str | None, typer.Option(metavar="NAME", help="A100 is any A100, A100-80GB one variant.", show_default=False)
+    ] = None,
+    kind: Annotated[
+        Literal["gpu", "cpu"] | None,
+        typer.Option(help="Only machines with a GPU, or only those without.", show_default=False),
     ] = None,
     region: Annotated[
         str | None, typer.Option(metavar="NAME", help="As the provider names it.", show_default=False)
@@ -58,6 +76,7 @@ def list_command(
     listing = list_offers(
         provider=provider,
         gpu=gpu,
+        kind=kind,
         region=region,
         spot=spot,
         past=history,
@@ -77,6 +96,8 @@ def list_command(
     out().print(_prices_table(listing.rows, listing.today, machine=True, spot=spot, source=history))
     if _is_narrow():
         print_note(_ages(listing))
+    if not history:
+        _print_marks(listing.rows, listing.today)
     print_note(_summary(listing, history=history))
 
 
@@ -105,6 +126,7 @@ def show_command(
     if now:
         out().print("")
         out().print(_prices_table(now, found.today, machine=False))
+        _print_marks(now, found.today)
     if committed:
         out().print("")
         out().print(_commitments_table(committed, machine=False))
@@ -182,6 +204,58 @@ def import_command(
         _print_imported(imported)
 
 
+@app.command("update")
+def update_command(
+    source: Annotated[
+        str | None,
+        typer.Option("--from", metavar="URL|FILE", help="Another source than gpuhunt's catalog.", show_default=False),
+    ] = None,
+    provider: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only this provider (repeatable).", show_default=False)
+    ] = None,
+    seen_on: Annotated[
+        str | None, typer.Option(metavar="DAY", help="Day of the prices; by default of the table.", show_default=False)
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0.1, help="How long a server may be silent.")
+    ] = TIMEOUT_SECONDS,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change; save nothing.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Renew the prices of all providers, and show what changed."""
+
+    update = update_prices(
+        source=source,
+        providers=provider or (),
+        seen_on=None if seen_on is None else parse_day("seen_on", seen_on),
+        dry_run=dry_run,
+        timeout_seconds=timeout,
+        progress=None if as_json else _print_outcome,
+    )
+    if as_json:
+        print_json(price_update_record(update))
+        return
+    if update.dry_run:
+        print_note("dry run: nothing was saved")
+    else:
+        print_note("Other providers, machines and regions keep their last price. Undo: remove the file of a provider.")
+        print_note(f"saved in {' '.join(path for done in update.updated for path in done.imported.saved)}")
+
+
+def _print_outcome(outcome: Outcome) -> None:
+    """Print a provider as soon as it is done: a slow server is seen to work."""
+    if isinstance(outcome, UpdatedTable):
+        out().print(Text(updated_sentence(outcome)))
+    else:
+        print_note(failed_sentence(outcome))
+
+
+def _print_marks(rows: Sequence[OfferRow], today: date) -> None:
+    for sentence in (age_sentence(rows, today), marketplace_sentence(rows)):
+        if sentence:
+            print_note(sentence)
+
+
 def _prices_table(
     rows: Iterable[OfferRow], today: date, *, machine: bool, spot: bool | None = None, source: bool = False
 ) -> Table:
@@ -201,10 +275,11 @@ def _prices_table(
         table.add_column("source", overflow="fold")
     for line in rows:
         cells = ((line.usd_per_hour, with_price), (line.spot_usd_per_hour, with_spot))
+        mark = None if source else age_mark(line, today)
         table.add_row(
             *([Text(line.vm_type.key), Text(_gpus(line.vm_type))] if machine else []),
             Text(line.region),
-            *(format_usd_per_hour(usd) if usd else "–" for usd, is_shown in cells if is_shown),
+            *(_price(usd, mark) for usd, is_shown in cells if is_shown),
             *([format_age(line.seen_on, today)] if with_age else []),
             *([Text(line.source)] if source else []),
         )
@@ -274,9 +349,15 @@ def _past_title(past: Sequence[OfferRow]) -> str:
     return f"retired on {max(ends)}; past prices:" if ends else "past prices:"
 
 
+def _price(usd: float | None, mark: str | None) -> str:
+    """A price or a dash, with room for a mark of its age, so that all digits stand below each other; None: no room."""
+    text = "–" if usd is None else format_usd_per_hour(usd)
+    return text if mark is None else text + (mark if usd is not None else "").ljust(MARK_WIDTH)
+
+
 def _gpus(vm_type: VmType) -> str:
     if vm_type.gpu is None:
-        return "–"
+        return f"– ({vm_type.cpu.name})" if vm_type.cpu else "–"
     return vm_type.gpu.name if vm_type.gpus == 1 else f"{vm_type.gpus} × {vm_type.gpu.name}"
 
 
@@ -286,6 +367,8 @@ def _hardware(vm_type: VmType) -> str:
         parts.append(f"{vm_type.vcpus:g} vCPUs")
     if vm_type.memory_gib is not None:
         parts.append(f"{vm_type.memory_gib:g} GiB")
+    if vm_type.cpu is not None:
+        parts.append(vm_type.cpu.name)
     return " · ".join(parts)
 
 
@@ -387,7 +470,7 @@ def _changes_table(changes: Iterable[PriceChange]) -> Table:
 def _left_out(imported: PriceImport) -> Iterable[str]:
     table = imported.table
     if table.without_gpu:
-        yield f"left out: {plural(table.without_gpu, 'row')} without a GPU"
+        yield f"left out: {plural(table.without_gpu, 'row')} without a GPU, of machines that the catalog does not list"
     if table.without_price:
         yield f"left out: {plural(table.without_price, 'row')} whose price is blank, zero or not a number"
     if table.without_host:

@@ -1,13 +1,16 @@
-"""JSON records of the catalog: rows of the price list, commitments, GPUs and imports."""
+"""JSON records and sentences of the catalog: rows of the price list, commitments, GPUs, imports and updates."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, fields
 from datetime import date
 from typing import Any
 
-from trainfare.model.catalog import GpuFact, OfferRow, PriceImport
+from trainfare.model.catalog import GpuFact, OfferRow, PriceImport, PriceUpdate, UpdatedTable, UpdateFailure
 from trainfare.model.machine import Gpu
-from trainfare.model.offer import Offer
+from trainfare.model.offer import OLD_PRICE_DAYS, Offer
+from trainfare.units import format_count, plural
+
+_YEAR_DAYS = 365
 
 
 def offer_row_record(row: OfferRow, today: date) -> dict[str, Any]:
@@ -20,15 +23,74 @@ def offer_row_record(row: OfferRow, today: date) -> dict[str, Any]:
         "gpu": gpu.name if gpu else None,
         "gpus": vm_type.gpus,
         "gpu_memory_gib": gpu.memory_gib if gpu else None,
+        "cpu": vm_type.cpu.name if vm_type.cpu else None,
         "vcpus": vm_type.vcpus,
         "memory_gib": vm_type.memory_gib,
         "region": row.region,
         "usd_per_hour": row.usd_per_hour,
         "spot_usd_per_hour": row.spot_usd_per_hour,
         "seen_on": row.seen_on.isoformat(),
-        "age_days": (today - row.seen_on).days,
+        "age_days": row.age_days(today),
+        "is_old": row.age_days(today) > OLD_PRICE_DAYS,
+        "is_marketplace": row.is_marketplace,
         "retired_on": row.retired_on.isoformat() if row.retired_on else None,
         "source": row.source,
+    }
+
+
+def age_mark(row: OfferRow, today: date) -> str:
+    """One mark for a price that is older than 30 days, two for one that is older than a year."""
+    days = row.age_days(today)
+    return "**" if days > _YEAR_DAYS else "*" if days > OLD_PRICE_DAYS else ""
+
+
+def age_sentence(rows: Iterable[OfferRow], today: date) -> str | None:
+    """The meaning of the marks in a list; None if there are none."""
+    marks = {age_mark(row, today) for row in rows}
+    meanings = {"*": f"* seen more than {OLD_PRICE_DAYS} days ago", "**": "** more than a year ago"}
+    found = [meaning for mark, meaning in meanings.items() if mark in marks]
+    return f"{', '.join(found)}: `trainfare catalog update` renews prices" if found else None
+
+
+def marketplace_sentence(rows: Iterable[OfferRow]) -> str | None:
+    """The prices in a list that change by the hour; None if none do."""
+    providers = sorted({row.vm_type.provider for row in rows if row.is_marketplace})
+    return f"{', '.join(providers)}: prices of a marketplace, which change by the hour" if providers else None
+
+
+def updated_sentence(done: UpdatedTable) -> str:
+    """One line about a provider whose prices were renewed."""
+    imported = done.imported
+    machines = len({offer.vm_type.key for offer in imported.table.offers})
+    counts = [
+        f"{format_count(len(changes))} {name}"
+        for name, changes in (
+            ("new", imported.new),
+            ("cheaper", imported.cheaper),
+            ("more expensive", imported.more_expensive),
+        )
+        if changes
+    ]
+    changed = ", ".join(counts) or "nothing changed"
+    prices = plural(len(imported.table.offers), "price")
+    return f"{done.name}: {prices} of {plural(machines, 'machine')}, seen on {imported.seen_on}: {changed}"
+
+
+def failed_sentence(failure: UpdateFailure) -> str:
+    """One line about a provider whose prices stay as they were."""
+    return f"{failure.name}: not renewed: {failure.problem.removeprefix(f'{failure.name}: ')}"
+
+
+def price_update_record(update: PriceUpdate) -> dict[str, Any]:
+    """The result of an update: for each table its checksum and counts, and what failed."""
+    return {
+        "source": update.source,
+        "dry_run": update.dry_run,
+        "updated": [
+            {"name": done.name, "version": done.version, "sha256": done.sha256} | price_import_record(done.imported)
+            for done in update.updated
+        ],
+        "failed": [asdict(failure) for failure in update.failed],
     }
 
 

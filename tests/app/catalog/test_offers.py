@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.catalog.samples import GPUHUNT, SKYPILOT_AWS, SKYPILOT_GCP, write_skypilot
+from trainfare.app.catalog.import_prices import import_prices
 from trainfare.app.catalog.offers import (
     Sort,
-    import_prices,
     list_gpus,
     list_offers,
     open_catalog,
@@ -70,7 +70,8 @@ def test_the_name_of_a_gpu_means_its_family_but_not_other_gpus_with_that_prefix(
     assert names("a100") == {"A100", "A100-80GB", "A100-PCIe", "A100-80GB-PCIe"}
     assert names("A100-80GB") == {"A100-80GB", "A100-80GB-PCIe"}
     assert names("A10") == {"A10"}
-    assert names("RTX 3090") == set()
+    assert names("RTX 3090") == {"RTX 3090"}
+    assert names("RTX 2080 Ti") == set(), "known, and not offered"
 
 
 def test_spot_only_and_on_demand_only(settings: Settings) -> None:
@@ -199,7 +200,9 @@ def test_a_table_from_the_future_or_without_a_price_is_refused(settings: Setting
     path = write_skypilot(tmp_path, "aws", SKYPILOT_AWS)
     with pytest.raises(UsageError, match="in the future"):
         import_prices(path, settings=settings, today=TODAY, seen_on=date(2026, 11, 17))
-    empty = write_skypilot(tmp_path, "aws", "\n".join(SKYPILOT_AWS.splitlines()[:2]))
-    with pytest.raises(UsageError, match="no GPU machine with a price in 1 row:"):
+    header, *rows = SKYPILOT_AWS.splitlines()
+    free = next(row for row in rows if row.startswith("g5.xlarge"))
+    empty = write_skypilot(tmp_path, "aws", f"{header}\n{free}\n")
+    with pytest.raises(UsageError, match="no machine with a price in 1 row:"):
         import_prices(empty, settings=settings, today=TODAY, seen_on=TODAY)
     assert saved_files(settings) == {}

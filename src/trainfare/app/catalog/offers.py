@@ -1,43 +1,35 @@
-"""The catalog: list offers, show a machine or a GPU, and import price tables."""
+"""The catalog: list offers, show a machine or a GPU."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from trainfare.catalog.bundled import load_offers
-from trainfare.catalog.catalog import LIST_COMMAND, Catalog, load_catalog, merge_newest
+from trainfare.app.catalog.this_machine import with_this_machine
+from trainfare.catalog.catalog import LIST_COMMAND, Catalog, load_catalog
 from trainfare.catalog.gpu_facts import load_gpu_facts
-from trainfare.catalog.imports import read_price_table
-from trainfare.catalog.prices import price_file, read_prices, save_prices
-from trainfare.errors import NotFoundError, UsageError
-from trainfare.model.catalog import (
-    GpuDetails,
-    MachineDetails,
-    OfferListing,
-    OfferRow,
-    PriceChange,
-    PriceImport,
-    TableFormat,
-)
+from trainfare.errors import NotFoundError
+from trainfare.model.catalog import GpuDetails, MachineDetails, OfferListing, OfferRow
 from trainfare.model.machine import Gpu
 from trainfare.model.offer import Offer
 from trainfare.settings import Settings, read_settings
-from trainfare.units import plural
 
 Sort = Literal["price", "gpu-price", "gpu-memory", "age", "name"]
+Kind = Literal["gpu", "cpu"]
+"""Machines with and without a GPU."""
 
 
 def open_catalog(settings: Settings | None) -> Catalog:
-    """The catalog with the user's own machines and imported prices."""
+    """The catalog with the user's own machines, imported prices and the machine at hand."""
     settings = settings or read_settings()
-    return load_catalog(Path(settings.machines), Path(settings.prices))
+    return with_this_machine(load_catalog(Path(settings.machines), Path(settings.prices)))
 
 
 def list_offers(
     *,
     provider: str | None = None,
     gpu: str | None = None,
+    kind: Kind | None = None,
     region: str | None = None,
     spot: bool | None = None,
     past: bool = False,
@@ -57,6 +49,8 @@ def list_offers(
     offers = _filter_by(offers, "provider", provider, lambda o: o.vm_type.provider)
     offers = _filter_by(offers, "region", region, lambda o: o.region)
     offers = _filter_by_gpu(offers, gpu, catalog)
+    if kind is not None:
+        offers = [offer for offer in offers if (offer.vm_type.gpu is None) == (kind == "cpu")]
     if spot is not None:
         offers = [offer for offer in offers if (offer.market == "spot") == spot]
     rows = sorted(_rows(offers), key=_SORT_KEYS[sort])
@@ -89,57 +83,6 @@ def show_gpu(name: str, *, settings: Settings | None = None) -> GpuDetails:
     if gpu is None:
         raise NotFoundError("GPU", name, catalog.gpus, listed_by="trainfare catalog gpus")
     return GpuDetails(gpu=gpu, facts=load_gpu_facts().get(gpu.name, ()))
-
-
-def import_prices(
-    path: Path,
-    *,
-    provider: str | None = None,
-    format_: TableFormat | None = None,
-    seen_on: date | None = None,
-    dry_run: bool = False,
-    today: date | None = None,
-    settings: Settings | None = None,
-) -> PriceImport:
-    """Read a price table of SkyPilot or gpuhunt, and save it unless this is a dry run."""
-    settings = settings or read_settings()
-    today = today or _today()
-    directory = Path(settings.prices)
-    if provider is not None:
-        price_file(directory, provider)
-    seen_on = seen_on or _changed_on(path, today)
-    if seen_on > today:
-        raise UsageError(f"{path} cannot have been seen on {seen_on}: that day is in the future", field="seen_on")
-    catalog = open_catalog(settings)
-    table_format, table = read_price_table(
-        path,
-        gpus=catalog.gpus,
-        known_providers={offer.vm_type.provider for offer in catalog.offers},
-        seen_on=seen_on,
-        provider=provider,
-        format_=format_,
-    )
-    if not table.offers:
-        raise UsageError(f"{path} has no GPU machine with a price in {plural(table.rows, 'row')}: nothing was saved")
-    by_provider: dict[str, list[Offer]] = {}
-    for offer in table.offers:
-        by_provider.setdefault(offer.vm_type.provider, []).append(offer)
-    for name in by_provider:
-        _require_newest(directory, name, catalog.gpus, seen_on)
-    changes = _changes(catalog, table.offers, today)
-    saved = () if dry_run else tuple(str(save_prices(directory, name, some)) for name, some in by_provider.items())
-    return PriceImport(
-        format=table_format,
-        seen_on=seen_on,
-        table=table,
-        providers=tuple(by_provider),
-        new=tuple(c for c in changes if c.before is None),
-        cheaper=tuple(c for c in changes if c.ratio < 1),
-        more_expensive=tuple(c for c in changes if c.ratio > 1),
-        gone=tuple(c for c in changes if c.after is None),
-        unchanged=sum(1 for c in changes if c.before and c.after and c.ratio == 1),
-        saved=saved,
-    )
 
 
 def _today() -> date:
@@ -214,36 +157,3 @@ def _filter_by_gpu(offers: list[Offer], name: str | None, catalog: Catalog) -> l
 
 def _words(name: str) -> list[str]:
     return name.lower().replace("-", " ").replace("/", " ").split()
-
-
-def _changed_on(path: Path, today: date) -> date:
-    try:
-        return datetime.fromtimestamp(path.stat().st_mtime, tz=UTC).date()
-    except OSError:
-        return today
-
-
-def _require_newest(directory: Path, provider: str, gpus: Mapping[str, Gpu], seen_on: date) -> None:
-    """Refuse a table that is older than the one that was imported before."""
-    path = price_file(directory, provider)
-    saved = read_prices(directory, gpus) if path.exists() else ()
-    last = max((offer.seen_on for offer in saved if offer.vm_type.provider == provider), default=seen_on)
-    if last > seen_on:
-        raise UsageError(
-            f"this table was seen on {seen_on}, but the saved one of {provider} on {last}: nothing was saved."
-            " If it is newer than the date of its file, state the day on which it was seen.",
-            field="seen_on",
-        )
-
-
-def _changes(catalog: Catalog, table: Iterable[Offer], today: date) -> list[PriceChange]:
-    """The prices of these providers before and after the import."""
-    table = tuple(table)
-    providers = {offer.vm_type.provider for offer in table}
-    before = {o.key: o.usd_per_hour for o in catalog.rentable_on(today) if o.vm_type.provider in providers}
-    merged = {o.key: o for o in merge_newest(load_offers(), table) if o.rentable_on(today)}
-    after = {o.key: merged[o.key].usd_per_hour for o in table if o.key in merged}
-    return [
-        PriceChange(machine=key[0], region=key[1], market=key[2], before=before.get(key), after=after.get(key))
-        for key in sorted(before.keys() | after.keys())
-    ]
