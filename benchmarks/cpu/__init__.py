@@ -1,0 +1,1 @@
+"""How well a profile on one CPU predicts other CPU machines: slices of this machine, and published runs."""
