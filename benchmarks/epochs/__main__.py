@@ -11,13 +11,24 @@ mean absolute percentages; "all" is the mean over programs.
 import argparse
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf, isfinite
 from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
-from benchmarks.epochs import from_curve, other_batch
-from benchmarks.epochs.data import BySize, Run, by_program, public_runs, reference_points, small_runs, to_target
+from benchmarks.epochs import from_curve, other_batch, to_target
+from benchmarks.epochs.data import (
+    BySize,
+    Run,
+    by_program,
+    known_to_target,
+    public_runs,
+    reference_points,
+    small_runs,
+    with_fewer_steps,
+    with_long_epochs,
+)
 from trainfare.estimator.epochs.convergence import FORMS
 from trainfare.estimator.epochs.stabilisation import patience_epoch
 from trainfare.model.epochs import EpochsAnswer
@@ -47,13 +58,20 @@ def main() -> None:
         f"epochs_from_curve, error in %; published: {PUBLISHED}": curves(runs),
         "epochs_other_batch, error in %": batches(sets, public),
         "epochs_other_batch on reference points of MLPerf, error in %": batches(references, public),
+        "epochs_other_batch with 20 times the samples in an epoch": batches(
+            {name: with_long_epochs(of) for name, of in sets.items()}, public
+        ),
+        "epochs_other_batch with a fiftieth of the steps": batches(
+            {name: with_fewer_steps(of) for name, of in sets.items()}, public
+        ),
+        "epochs to a target value of the metric, curves cut at 10 to 90%": targets([*runs, *schedules]),
     }
     if small:
         tables["epochs_from_curve on small programs, constants from the public ones"] = curves(schedules, runs)
         tables["epochs_other_batch on small programs, learning rate scaled with the batch, epochs to a target"] = (
             batches(
                 {
-                    name: to_target([run for run in small if run.program == name])
+                    name: known_to_target([run for run in small if run.program == name])
                     for name in dict.fromkeys(r.program for r in small if " " in r.program)
                 },
                 public,
@@ -111,6 +129,34 @@ def _of_curves(rows: Sequence[from_curve.Row]) -> dict[str, Any]:
         "ours inside": _mean(_inside(row.ours, row.truth) for row in answered),
         "high/low": _mean((row.ours.high or 1) / (row.ours.low or 1) for row in answered),
         "refused": len(rows) - len(answered),
+    }
+
+
+def targets(runs: Sequence[Run]) -> Table:
+    found = list(to_target.rows(runs))
+    table = []
+    for name, of in (("known", lambda row: row.answer), ("unknown", lambda row: row.of_unknown_length)):
+        part = [
+            {"length": name, "program": program, **_of_targets([row for row in found if row.program == program], of)}
+            for program in dict.fromkeys(row.program for row in found)
+        ]
+        table += [*part, {"length": name, **_all(part, skip=("length", "n"))}]
+    return table
+
+
+def _of_targets(rows: Sequence[to_target.Row], of: Callable[[to_target.Row], EpochsAnswer]) -> dict[str, Any]:
+    """Of targets that the run reached, and of those that it never did: there a refusal is right, or a range that does
+    not end before the run."""
+    reached = [row for row in rows if isfinite(row.truth)]
+    answered = [row for row in reached if not of(row).refused]
+    never = [row for row in rows if not isfinite(row.truth)]
+    return {
+        "n": len(reached),
+        "refused %": 100 * (1 - len(answered) / len(reached)) if reached else None,
+        "error": _mean(_error(of(row).value, row.truth) for row in answered),
+        "inside": _mean(_inside(of(row), row.truth) for row in answered),
+        "high/low": _mean((of(row).high or 1) / (of(row).low or 1) for row in answered),
+        "never reached, inside": _mean(float((of(row).high or inf) >= row.run_epochs) for row in never),
     }
 
 

@@ -4,7 +4,7 @@ import csv
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import cos, isfinite, pi
 from pathlib import Path
@@ -161,7 +161,7 @@ def small_runs(path: Path) -> Iterator[Run]:
         )
 
 
-def to_target(runs: Sequence[Run]) -> BySize:
+def known_to_target(runs: Sequence[Run]) -> BySize:
     """Epochs to a quality that every run reached: the best of the worst run, minus 5% of its gain.
 
     With a constant learning rate the settled epoch depends on noise; a target does not.
@@ -178,6 +178,20 @@ def to_target(runs: Sequence[Run]) -> BySize:
         for run, middle in zip(runs, middles, strict=True)
     ]
     return BySize(known=tuple(known))
+
+
+def with_long_epochs(of: BySize, factor: int = 20) -> BySize:
+    """The same program with `factor` times the samples in an epoch, counted in whole epochs, so that it needs few of
+    them. The number of steps is the same, so the predictions should be the same but for their unit."""
+    return BySize(
+        known=tuple(replace(k, epochs=k.epochs / factor, resolution=1.0) for k in of.known),
+        samples=of.samples and of.samples * factor,
+    )
+
+
+def with_fewer_steps(of: BySize, factor: int = 50) -> BySize:
+    """A program that does with fewer steps than those from which the prior is learned, as fine-tuning does."""
+    return BySize(known=of.known, samples=of.samples and max(1, of.samples // factor))
 
 
 def reference_points(path: Path) -> dict[str, BySize]:

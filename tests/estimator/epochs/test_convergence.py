@@ -12,8 +12,10 @@ from trainfare.estimator.epochs.convergence import (
     epochs_if_settled,
     epochs_to_reach,
     fit_form,
+    still_improves,
     unusable_reason,
 )
+from trainfare.estimator.epochs.needed import epochs_needed
 
 FALLING = [1 / (0.3 * k + 0.5) + 0.2 for k in range(1, 21)]
 
@@ -152,10 +154,77 @@ def test_accuracy_rises_to_its_target() -> None:
     assert answer.value == 5
 
 
-def test_target_that_no_form_reaches_is_refused() -> None:
+def test_target_that_the_curve_does_not_show_is_refused_without_a_claim_that_it_is_never_reached() -> None:
     answer = epochs_to_reach([optimus(k) for k in range(1, 30)], 0.01, higher=False, run_epochs=100)
     assert answer.refused
-    assert "no form of the curve reaches 0.01" in answer.why
+    assert "do not show when it reaches 0.01" in answer.why
+    assert "Profile more epochs" in answer.why
+
+
+def test_loss_that_falls_exponentially_reaches_its_target_within_the_range_or_the_answer_is_a_refusal() -> None:
+    """Epoch 30 is the first below 0.05, nine epochs after those that were seen."""
+    curve = [0.7 * math.exp(-k / 11.2) + 0.002 * math.sin(5 * k) for k in range(1, 60)]
+    truth = next(k for k, value in enumerate(curve, start=1) if value <= 0.05)
+    answer = epochs_to_reach(curve[: truth - 9], 0.05, higher=False, run_epochs=40)
+    assert answer.low is not None
+    assert answer.high is not None
+    assert answer.low <= truth <= answer.high
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.sampled_from(["exponential", "power", "logarithm"]), st.integers(8, 40), st.floats(1.1, 2.5), st.floats(0.3, 3.0)
+)
+def test_target_passed_later_lies_in_the_range_of_every_cut(kind: str, seen: int, ahead: float, rate: float) -> None:
+    def loss(k: int) -> float:
+        if kind == "exponential":
+            return math.exp(-rate * k / 20)
+        return float(k**-rate) if kind == "power" else 5 - rate * math.log(k)
+
+    truth = math.ceil(seen * ahead)
+    answer = epochs_to_reach([loss(k) for k in range(1, seen + 1)], loss(truth), higher=False)
+    assert answer.low is not None
+    assert answer.high is not None
+    assert answer.low <= truth <= answer.high
+
+
+def test_drop_of_the_learning_rate_ahead_is_within_the_range() -> None:
+    values = [0.3 + 0.5 * k**-0.5 for k in range(1, 21)]
+    answer = epochs_to_reach(values, 0.38, higher=False, drops=(30,))
+    assert answer.low is not None
+    assert answer.low <= 31
+
+
+def test_refusal_names_a_drop_of_the_learning_rate_that_may_reach_the_target() -> None:
+    answer = epochs_to_reach([0.3 + 0.5 / k for k in range(1, 21)], 0.1, higher=False, drops=(30,))
+    assert answer.refused
+    assert "after epoch 30" in answer.why
+
+
+HALVING = [2.3 * 0.75**k for k in range(20)]
+"""A loss that falls by a quarter in each epoch: after the 14th it is within 2% of its total gain, and still halves."""
+
+
+@pytest.mark.parametrize("run", [None, 20, 60])
+def test_no_number_of_epochs_is_enough_within_those_seen_while_the_loss_still_falls(run: int | None) -> None:
+    for answer in (
+        epochs_by_curve(HALVING, higher=False, run_epochs=run),
+        epochs_needed(HALVING, higher=False, run_epochs=run),
+    ):
+        assert answer.refused or answer.value is None or answer.value > len(HALVING)
+
+
+def test_complete_run_that_still_improves_is_refused_with_that_reason() -> None:
+    answer = epochs_needed(HALVING, higher=False, run_epochs=20)
+    assert answer.refused
+    assert "still improved" in answer.why
+
+
+def test_settled_curve_does_not_still_improve() -> None:
+    assert still_improves(HALVING, higher=False)
+    assert not still_improves([*HALVING, *[HALVING[-1]] * 20], higher=False)
+    assert not still_improves([0.5 + 0.4 * 0.7**k + 0.01 * (-1) ** k for k in range(40)], higher=False)
+    assert not still_improves([1.0, 0.9, 0.8], higher=False)
 
 
 def test_diverging_curve_reaches_no_target() -> None:

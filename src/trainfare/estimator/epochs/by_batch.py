@@ -5,13 +5,20 @@
 Up to the critical batch size B_c a larger batch needs few additional epochs; above it epochs grow with B, because no
 program can do with fewer steps than S_min. B_c is unknown and has a prior (`EpochsPrior`), on a grid of 61 points:
 
-    log S_min ~ N(7.5, 1.05)      S_min is less than the known number of steps; left out where N is unknown
-    log(B_c/B) ~ t₃(2.0, 1.45)    people choose efficient batch sizes B; B is the geometric mean of the known ones
+    log S_min ~ N(7.4, 1.2·n)     S_min is less than the known number of steps. The deviation grows with the number n of
+                                  known batch sizes, which show B_c by themselves. Left out where N is unknown, and for
+                                  programs of fewer than 1,000 steps, such as fine-tuning
+    log(B_c/B) ~ t₃(2.1, 1.55)    people choose efficient batch sizes B; B is the geometric mean of the known ones
     E(B) = A                      for one program in four, at every batch size that is tried
 
-A known E differs from the law in its logarithm by σ = s·√(0.036² + 0.062²/r) if it is the mean of r runs, and by half
-an epoch if it was counted in integers. Some programs vary less than others: s is 0.35, 1 or 2.8, with weights 1 : 4 : 1
-that the known values update. A has a flat prior.
+A known E differs from the law in its logarithm by σ = s·√(0.036² + 0.062²/r) if it is the mean of r runs. Some programs
+vary less than others: s is 0.2, 0.5, 1, 2 or 4, with weights 1 : 2 : 2 : 2 : 1 that the known values update. That an
+epoch was counted in integers widens the interval and does not weaken the known values: with it in their weights, a
+program of two epochs was predicted by the prior alone. A has a flat prior.
+
+Without evidence the number of epochs stays as it is, and is marked as a guess: with one known batch size and no
+gradient noise nothing shows how it changes, and a number that was only stated is the choice of someone. The bounds are
+those of the law. A measured number that took at least 1,000 steps follows the law, and is a guess too.
 
 Where the gradient noise scale φ = variance / squared mean was measured at a batch size B0, it gives B_c:
 
@@ -43,10 +50,10 @@ class EpochsPrior:
     The default values are those of eight public programs (`fit_epochs_prior`).
     """
 
-    steps_mean: float = 7.5
-    steps_deviation: float = 1.05
-    room_mean: float = 2.0
-    room_deviation: float = 1.45
+    steps_mean: float = 7.4
+    steps_deviation: float = 1.2
+    room_mean: float = 2.1
+    room_deviation: float = 1.55
     flat: float = 0.25
 
     def __post_init__(self) -> None:
@@ -64,15 +71,19 @@ class EpochsPrior:
 DEFAULT_EPOCHS_PRIOR = EpochsPrior()
 NOISE_DEVIATION = 0.7
 LAW_NOISE, RUN_NOISE = 0.036, 0.062
-"""Standard deviations of the log error of the law, and of one run. NOISE_SCALES has the values of s and their weights,
-the Gauss–Hermite points of a log standard deviation of 0.6. They were chosen so that the 90% interval covers about 90%,
-both on four programs with one run per batch size and on four benchmarks with the mean of ten to a hundred runs
-(`python -m benchmarks.accuracy --task epochs_other_batch`)."""
-NOISE_SCALES = ((0.354, 1 / 6), (1.0, 2 / 3), (2.83, 1 / 6))
+"""Standard deviations of the log error of the law, and of one run. NOISE_SCALES has the values of s and their weights.
+They were chosen so that the 90% interval covers about 90%, both on four programs with one run per batch size and on
+four benchmarks with the mean of ten to a hundred runs (`python -m benchmarks.accuracy --task epochs_other_batch`)."""
+NOISE_SCALES = ((0.2, 1 / 8), (0.5, 1 / 4), (1.0, 1 / 4), (2.0, 1 / 4), (4.0, 1 / 8))
 GRID_POINTS = 61
 MIN_ROOM, MAX_ROOM = -4.0, 10.0
 """Ends of the grid of log(B_c/B)."""
 NEGLIGIBLE_WEIGHT = 1e-6
+MIN_STEPS = 1000.0
+"""Steps below which a program is not one of those from which the prior of S_min was learned: they need 1,600 or more,
+fine-tuning of a trained model often a few hundred."""
+MEASURED_RULES: tuple[EpochsRule, ...] = ("settled", "early stopping", "target")
+"""Rules by which a run showed how many epochs it needs."""
 MAX_BATCH_RATIO = 4.0
 """Largest ratio to the nearest known batch size for which a value is given."""
 
@@ -115,8 +126,18 @@ class KnownEpochs:
         return cls(batch_size=batch_size, epochs=answer.value, gradient_noise=noise, resolution=1.0, answer=answer)
 
     def variance(self, scale: float) -> float:
-        """The variance of log E around the law for a noise scale s, with the rounding error of half a unit."""
-        return scale**2 * (LAW_NOISE**2 + RUN_NOISE**2 / self.runs) + (self.resolution / 2 / self.epochs) ** 2
+        """The variance of log E around the law for a noise scale s."""
+        return scale**2 * (LAW_NOISE**2 + RUN_NOISE**2 / self.runs)
+
+    @property
+    def rounding_variance(self) -> float:
+        """The variance of log E because E was counted in units: that of a uniform distribution of one unit."""
+        return (self.resolution / self.epochs) ** 2 / 12
+
+    @property
+    def is_measured(self) -> bool:
+        """True if a run showed that this many epochs are needed; a number that was stated is the choice of someone."""
+        return self.answer is None or self.answer.rule in MEASURED_RULES
 
 
 def epochs_at_batches(
@@ -136,7 +157,8 @@ def epochs_at_batches(
     """
     sizes = sorted(set(batch_sizes))
     require_positive(**{f"batch size {size}": size for size in sizes})
-    posterior = _posterior(known, samples, prior) if known else None
+    stays = bool(known) and not _shows_growth(known, samples)
+    posterior = _posterior(known, None if stays else samples, prior) if known else None
     answered = {k.batch_size: k.answer for k in reversed(known) if k.answer is not None and k.answer.value is not None}
     monotone = _pooled({size: _bounds(answer) for size, answer in answered.items()})
     answers: dict[int, EpochsAnswer] = {}
@@ -148,9 +170,41 @@ def epochs_at_batches(
             low, value, high = monotone[size]
             answers[size] = replace(answered[size], low=low, value=value, high=high, batch_size=size)
         else:
-            bounds = _widened(posterior.bounds(size), known)
-            answers[size] = _answer(size, known, _between_neighbours(size, bounds, monotone), max_ratio)
+            bounds = posterior.bounds(size)
+            bounds = _widened(_unchanged(bounds, known) if stays else bounds, known)
+            found = _answer(size, known, _between_neighbours(size, bounds, monotone), max_ratio)
+            answers[size] = replace(found, why=_unchanged_why(known)) if stays and found.value is not None else found
     return answers
+
+
+def is_evidence(known: Sequence[KnownEpochs]) -> bool:
+    """True if these known epochs show how the number changes with the batch size: the gradient noise was measured, or
+    the epochs at two batch sizes, or someone states different numbers at two of them."""
+    if any(k.gradient_noise for k in known):
+        return True
+    measured = {k.batch_size for k in known if k.is_measured}
+    return len(measured) > 1 or (len({k.batch_size for k in known}) > 1 and len({k.epochs for k in known}) > 1)
+
+
+def _shows_growth(known: Sequence[KnownEpochs], samples: int | None) -> bool:
+    """True if the law applies: there is evidence, or at least one measured number of epochs that took many steps, as
+    the programs had from which the prior was learned. Otherwise the number of epochs stays as it is: a number that was
+    only stated is the choice of someone, and fine-tuning needs few steps whatever the batch size."""
+    return is_evidence(known) or (all(k.is_measured for k in known) and _steps_tell(known, samples))
+
+
+def _unchanged(bounds: Bounds, known: Sequence[KnownEpochs]) -> Bounds:
+    """The known number of epochs, with the bounds of the law."""
+    value = math.exp(math.fsum(math.log(k.epochs) for k in known) / len(known))
+    return min(bounds[0], value), value, max(bounds[2], value)
+
+
+def _unchanged_why(known: Sequence[KnownEpochs]) -> str:
+    sizes = sorted({k.batch_size for k in known})
+    return (
+        f"epochs are known at batch size{'s' if len(sizes) > 1 else ''} {_listed(sizes)}, and nothing measured shows "
+        "how many another size needs: the same number is a guess"
+    )
 
 
 def _answer(batch_size: int, known: Sequence[KnownEpochs], bounds: Bounds, max_ratio: float) -> EpochsAnswer:
@@ -158,6 +212,7 @@ def _answer(batch_size: int, known: Sequence[KnownEpochs], bounds: Bounds, max_r
     low, value, high = bounds
     ratio = min(max(batch_size / k.batch_size, k.batch_size / batch_size) for k in known)
     sizes = sorted({k.batch_size for k in known})
+    is_guess = not is_evidence(known)
     warnings = (ACCURACY_WARNING,) if batch_size > sizes[-1] else ()
     at = f"at batch size{'s' if len(sizes) > 1 else ''} {_listed(sizes)}"
     if ratio > max_ratio:
@@ -169,6 +224,7 @@ def _answer(batch_size: int, known: Sequence[KnownEpochs], bounds: Bounds, max_r
             why=f"epochs are known {at}; {batch_size} differs from the nearest by a factor of {ratio:.3g}, and above "
             f"{max_ratio:g} only a range can be estimated. Profile at a batch size between them",
             warnings=warnings,
+            is_guess=is_guess,
         )
     return EpochsAnswer(
         rule=rule,
@@ -177,8 +233,10 @@ def _answer(batch_size: int, known: Sequence[KnownEpochs], bounds: Bounds, max_r
         high=high,
         batch_size=batch_size,
         why=f"epochs are known {at}, and grow with the batch as 1 + B/B_c"
+        + (", with the B_c of other programs, which is a guess" if is_guess else "")
         + (", with B_c from the measured gradient noise" if rule == "gradient noise" else ""),
         warnings=warnings,
+        is_guess=is_guess,
     )
 
 
@@ -274,12 +332,13 @@ def _posterior(known: Sequence[KnownEpochs], samples: int | None, prior: EpochsP
     measured = [k for k in known if k.gradient_noise]
     grid = _noise_grid(measured) if measured else _critical_batch_grid(known, samples, prior)
     log_as = [[math.log(k.epochs) - curve(k.batch_size) for k in known] for _, curve in grid]
+    rounding = math.fsum(k.rounding_variance for k in known) / len(known)
     parts: list[tuple[float, _PosteriorPart]] = []
     for scale, share in NOISE_SCALES:
         precisions = [1 / k.variance(scale) for k in known]
         total = math.fsum(precisions)
-        # A prediction has the noise of the known values, and that of their mean in A.
-        deviation = math.sqrt(math.fsum(1 / w for w in precisions) / len(known) + 1 / total)
+        # A prediction has the noise of the known values, that of their mean in A, and the rounding of a count.
+        deviation = math.sqrt(math.fsum(1 / w for w in precisions) / len(known) + 1 / total + rounding)
         evidence = math.log(share) + (math.fsum(map(math.log, precisions)) - math.log(total)) / 2
         for index, (log_weight, _) in enumerate(grid):
             log_a = math.fsum(w * x for w, x in zip(precisions, log_as[index], strict=True)) / total
@@ -317,6 +376,9 @@ def _critical_batch_grid(
     rooms = [_room(index) for index in range(GRID_POINTS)]
     curves = [_critical_batch_curve(math.exp(centre + room)) for room in rooms]
     logs = []
+    samples = samples if _steps_tell(known, samples) else None
+    # Several known batch sizes show B_c by themselves, and S_min counts less.
+    prior = replace(prior, steps_deviation=prior.steps_deviation * len({k.batch_size for k in known}))
     for room, curve in zip(rooms, curves, strict=True):
         log_a = math.fsum(math.log(k.epochs) - curve(k.batch_size) for k in known) / len(known)
         steps = None if samples is None else log_a + math.log(samples) - centre - room
@@ -325,8 +387,14 @@ def _critical_batch_grid(
     return [*zip(growing, curves, strict=True), (math.log(prior.flat + 1e-300), _flat_curve)]
 
 
+def _steps_tell(known: Sequence[KnownEpochs], samples: int | None) -> bool:
+    """True if the number of steps tells something about B_c: of a program that needs at least `MIN_STEPS`."""
+    return samples is not None and all(k.epochs * samples / k.batch_size >= MIN_STEPS for k in known)
+
+
 def posterior_means(known: Sequence[KnownEpochs], samples: int, prior: EpochsPrior) -> tuple[float, float, float]:
     """The posterior of one program: the probability of flat, and the means of log B_c and log S_min otherwise."""
+    prior = replace(prior, steps_deviation=prior.steps_deviation / len({k.batch_size for k in known}))
     posterior = _posterior([replace(k, gradient_noise=()) for k in known], samples, prior)
     growing = [part for part in posterior.parts if part.curve < GRID_POINTS]
     centre = math.fsum(math.log(k.batch_size) for k in known) / len(known)

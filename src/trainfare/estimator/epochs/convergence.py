@@ -16,9 +16,9 @@ getting worse. Multiplying all values by a number changes no epoch.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from statistics import median
+from statistics import fmean, median
 from typing import Literal
 
 from trainfare.estimator.epochs.learning_rates import TYPICAL_SHARE
@@ -42,6 +42,12 @@ CURVE_FACTOR = 2.0
 
 SETTLED_FACTOR = 1.5
 """The same around the epoch in which a curve has settled."""
+
+IMPROVING_SHARE, CLEAR_GAIN, NEGLIGIBLE_GAIN = 0.75, 0.05, 0.0025
+"""Share of the last epochs that improve a metric that still improves, and their least gain: of what is left, and of the
+total gain. None of 76 complete curves of `benchmarks/epochs` still improves by this rule at its end."""
+
+STILL_IMPROVES = "the metric still improved in the last of the {epochs} epochs seen, so more than these are needed"
 
 MAX_INVERSE = 1e12
 """Largest 1/(L − β2), with L divided by its largest value: above it, least squares lose all precision."""
@@ -77,9 +83,10 @@ def epochs_by_curve(
         return EpochsAnswer(rule="curve", why=reason)
     fits = _fits(values, higher, run_epochs)
     if run_epochs is None:
-        return _of_unknown_length(fits, len(values))
+        unknown = _of_unknown_length(fits, len(values))
+        return beyond_seen(unknown, values, higher=higher, run_epochs=None)
     guess = blend_with_forms(max(typical_share * run_epochs, 1.0), [fit.epoch for fit in fits], run_epochs=run_epochs)
-    return EpochsAnswer(
+    answer = EpochsAnswer(
         rule="curve",
         value=guess,
         low=max(1.0, guess / CURVE_FACTOR),
@@ -88,44 +95,103 @@ def epochs_by_curve(
         f"of their epochs, here {run_epochs}, and the forms of the curve predict {_spread(fits)}",
         warnings=(SCHEDULE_WARNING,),
     )
+    return beyond_seen(answer, values, higher=higher, run_epochs=run_epochs)
 
 
 def epochs_to_reach(
-    values: Sequence[float], target: float, *, higher: bool, run_epochs: int | None = None
+    values: Sequence[float],
+    target: float,
+    *,
+    higher: bool,
+    run_epochs: int | None = None,
+    drops: Sequence[int] = (),
 ) -> EpochsAnswer:
     """The first epoch in which the metric reaches the target: as it was seen, else as the forms predict.
 
-    The range is that of the forms, a factor of `CURVE_FACTOR` wider; it was not tested on held-out programs.
+    Forms are near up to `MAX_EXTRAPOLATION` times the epochs that were seen. Where no near form reaches the target, the
+    trend of the last half decides, the metric as a line in ln k, and then the forms up to the end of the run. The range
+    is that of the forms, a factor of `CURVE_FACTOR` wider, and a later drop of the learning rate (`drops`) may end it
+    earlier. Where nothing reaches the target, the answer is a refusal: a curve does not show that it never will.
     """
-
-    def reaches(value: float) -> bool:
-        return value >= target if higher else value <= target
-
-    seen = next((k for k, value in enumerate(values, start=1) if reaches(value)), None)
+    count = len(values)
+    seen = next((k for k, value in enumerate(values, start=1) if _reaches(value, target, higher)), None)
     if seen is not None:
         why = f"epoch {seen} was the first to reach {target:g}"
         return EpochsAnswer(rule="target", value=seen, low=seen, high=seen, why=why)
     reason = unusable_reason(values, higher=higher)
     if reason:
         return EpochsAnswer(rule="target", why=reason)
-    fits = _fits(values, higher, run_epochs)
-    reached = [
-        k for fit in fits for k in [next((k for k, v in enumerate(fit.values, start=1) if reaches(v)), None)] if k
-    ]
-    if not reached:
-        ends = [max(fit.values) if higher else min(fit.values) for fit in fits]
-        best = f": the best predicted value is {max(ends) if higher else min(ends):.4g}" if ends else ""
-        return EpochsAnswer(rule="target", why=f"no form of the curve reaches {target:g}{best}")
-    value = math.exp(math.fsum(map(math.log, reached)) / len(reached))
+    last = math.ceil(max(MAX_EXTRAPOLATION * count, run_epochs or 0))
+    later = [drop for drop in drops if drop >= count]
+    found = _predicted_passage(values, target, higher, last)
+    if found is None:
+        return EpochsAnswer(rule="target", why=_not_shown(count, last, target, later))
+    value = math.exp(math.fsum(map(math.log, found.epochs)) / len(found.epochs))
+    low = max(count + 1.0, min(found.epochs) / CURVE_FACTOR)
     return EpochsAnswer(
         rule="target",
         value=value,
-        low=min(value, max(len(values) + 1.0, min(reached) / CURVE_FACTOR)),
-        high=max(reached) * CURVE_FACTOR,
-        why=f"{len(reached)} of {len(fits)} forms of the curve reach {target:g}, in epoch "
-        + " and ".join(map(str, sorted(set(reached)))),
-        warnings=("the accuracy of a curve up to a target was not tested on other programs",),
+        low=min([value, low, *(drop + 1.0 for drop in later[:1])]),
+        high=max(found.latest, value),
+        why=f"{found.how} {target:g} in epoch " + " and ".join(str(round(k)) for k in sorted(set(found.epochs))),
+        warnings=(SCHEDULE_WARNING,),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Passage:
+    """Epochs in which a target is expected to be reached, the latest that is plausible, and by what they are expected:
+    the beginning of a sentence."""
+
+    epochs: Sequence[float]
+    latest: float
+    how: str
+
+
+def _predicted_passage(values: Sequence[float], target: float, higher: bool, last: int) -> _Passage | None:
+    """By the forms that reach the target near the epochs seen, else the trend of the last half, else forms far ahead.
+
+    A form that reaches it later, or not up to the `last` epoch, does not move the value but the high end.
+    """
+    count, fits = len(values), _fits(values, higher, last)
+    firsts = [next((k for k, v in enumerate(f.values, start=1) if _reaches(v, target, higher)), None) for f in fits]
+    every = [float(max(k, count + 1)) for k in firsts if k is not None]
+    near = [k for k in every if k <= MAX_EXTRAPOLATION * count]
+    trend = None if near else _trend_epoch(values, target, higher)
+    if trend is not None and trend <= MAX_EXTRAPOLATION * count:
+        epochs, how = [max(trend, count + 1.0)], "the last half of the curve, continued at its pace, reaches"
+    elif every:
+        epochs, how = near or every, f"{len(near or every)} of {len(fits)} forms of the curve reach"
+    else:
+        return None
+    beyond = 0.0 if len(every) == len(fits) else float(last)
+    return _Passage(epochs=epochs, latest=max(CURVE_FACTOR * max([*epochs, *every]), beyond), how=how)
+
+
+def _not_shown(count: int, last: int, target: float, drops: Sequence[int]) -> str:
+    drop = f"; the drop of the learning rate after epoch {drops[0]} may bring it" if drops else ""
+    return (
+        f"the {count} epochs seen do not show when it reaches {target:g}: at their pace not within {last} epochs, and "
+        f"beyond that a curve tells nothing{drop}. Profile more epochs"
+    )
+
+
+def _reaches(value: float, target: float, higher: bool) -> bool:
+    return value >= target if higher else value <= target
+
+
+def _trend_epoch(values: Sequence[float], target: float, higher: bool) -> float | None:
+    """The epoch in which the trend of the last half, a line in ln k, reaches the target; None if it gets worse."""
+    half = max(MIN_POINTS, math.ceil(len(values) / 2))
+    logs = [math.log(k) for k in range(len(values) - half + 1, len(values) + 1)]
+    upward = [value if higher else -value for value in values[-half:]]
+    middle, level = fmean(logs), fmean(upward)
+    slope = math.fsum((x - middle) * (y - level) for x, y in zip(logs, upward, strict=True)) / math.fsum(
+        (x - middle) ** 2 for x in logs
+    )
+    if not slope > 0:
+        return None
+    return math.exp(min(middle + ((target if higher else -target) - level) / slope, 100.0))
 
 
 def form_epochs(values: Sequence[float], *, higher: bool, run_epochs: int) -> tuple[int, ...]:
@@ -164,7 +230,7 @@ def epochs_if_settled(values: Sequence[float], *, higher: bool, run_epochs: int 
         return None
     upward = running_median([value if higher else -value for value in values], median_window(run_epochs or count))
     best, before = max(upward), max(upward[: count - late])
-    if best - before > SETTLED_WITHIN * (best - upward[0]):
+    if best - before > SETTLED_WITHIN * (best - upward[0]) or still_improves(values, higher=higher):
         return None
     epoch = settled_epoch(values, higher=higher, run_epochs=run_epochs)
     return EpochsAnswer(
@@ -174,6 +240,48 @@ def epochs_if_settled(values: Sequence[float], *, higher: bool, run_epochs: int 
         high=max(float(epoch), min(float(run_epochs or count), epoch * SETTLED_FACTOR)),
         why=f"the curve has settled: epoch {epoch} is within 2% of the total gain, "
         f"and the last {late} epochs brought no more",
+    )
+
+
+def still_improves(values: Sequence[float], *, higher: bool) -> bool:
+    """True if the metric clearly improves at the end: in three of four of its last epochs, to its best value, and by
+    more than 2% of the total gain, or by 5% of what is left up to its bound if that is more than 0.25% of the gain.
+
+    The last epochs are a quarter of those seen, at least four. A loss that fell from 2.3 to 0.09 and then to 0.05 has
+    its last 2% of the gain before it, and nearly halves all the same.
+    """
+    late = max(4, math.ceil(len(values) / 4))
+    if len(values) < late + 2 or not all(map(math.isfinite, values)):
+        return False
+    upward = [value if higher else -value for value in values]
+    rises = sum(later > earlier for earlier, later in pairwise(upward[-late - 1 :]))
+    gain = upward[-1] - upward[-late - 1]
+    if rises < IMPROVING_SHARE * late or gain <= 0 or upward[-1] < max(upward):
+        return False
+    before = values[-late - 1]
+    left = _bound(values) - before if higher else before if min(values) >= 0 else math.inf
+    total = upward[-1] - upward[0]
+    return gain > SETTLED_WITHIN * total or gain > max(CLEAR_GAIN * left, NEGLIGIBLE_GAIN * total)
+
+
+def beyond_seen(answer: EpochsAnswer, values: Sequence[float], *, higher: bool, run_epochs: int | None) -> EpochsAnswer:
+    """The answer; while the metric still improves, not below the epochs seen. If it lies within them, more are needed,
+    and how many is a guess, up to the end of the run or `MAX_EXTRAPOLATION` times as many."""
+    seen = float(len(values))
+    if answer.value is None or answer.low is None or not still_improves(values, higher=higher):
+        return answer
+    if answer.value > seen:
+        return replace(answer, low=max(answer.low, seen))
+    if run_epochs is not None and run_epochs <= seen:
+        return EpochsAnswer(rule=answer.rule, why=STILL_IMPROVES.format(epochs=len(values)))
+    high = float(run_epochs or MAX_EXTRAPOLATION * seen)
+    return replace(
+        answer,
+        value=math.sqrt(seen * high),
+        low=seen,
+        high=high,
+        why=STILL_IMPROVES.format(epochs=len(values)),
+        is_guess=True,
     )
 
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from trainfare.estimator.epochs.convergence import (
+    beyond_seen,
     blend_with_forms,
     epochs_by_curve,
     epochs_if_settled,
@@ -62,7 +63,8 @@ def epochs_needed(
     their learning rates.
     """
     if run_epochs is not None and len(values) >= run_epochs and unusable_reason(values, higher=higher) is None:
-        return _of_complete_run(settled_epoch(values, higher=higher), len(values))
+        complete_run = _of_complete_run(settled_epoch(values, higher=higher), len(values))
+        return beyond_seen(complete_run, values, higher=higher, run_epochs=run_epochs)
     planned = plan[:run_epochs] if run_epochs else plan
     complete = run_epochs is not None and len(planned) == run_epochs
     settled = epochs_if_settled(values, higher=higher, run_epochs=run_epochs)
@@ -75,7 +77,8 @@ def epochs_needed(
     if settled is not None:
         return settled
     if not by_plan.refused:
-        return _adjusted_by_curve(by_plan, values, higher, planned)
+        adjusted = _adjusted_by_curve(by_plan, values, higher, planned)
+        return beyond_seen(adjusted, values, higher=higher, run_epochs=run_epochs)
     by_curve = epochs_by_curve(values, higher=higher, run_epochs=run_epochs, typical_share=typical_share)
     if by_curve.refused and plan:
         return replace(by_curve, why=f"{by_curve.why}; {by_plan.why}")

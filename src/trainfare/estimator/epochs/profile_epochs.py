@@ -32,7 +32,7 @@ from trainfare.model.stability import (
     higher_is_better,
     stabilisation_point,
 )
-from trainfare.units import plural
+from trainfare.units import format_epochs, plural
 
 TRAINING_LOSS = "training loss"
 """The name that `convergence_metric` gives to the mean loss of each epoch; users may also call it `loss`."""
@@ -81,6 +81,8 @@ class ProfileEpochs:
     curve: MetricCurve | None
     fits: tuple[CurveFit, ...]
     converged: ConvergedEpochs | None
+    drops: tuple[int, ...] = ()
+    """The last epoch before each planned drop of the learning rate, if it falls in steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +140,7 @@ def profile_epochs(
         # The program does not declare the length of its run, but its learning rate ends there.
         declared, plan = end, plan[:end]
     complete = declared is not None and len(plan) == declared
+    schedule = classify_schedule(plan)
     needed = _refused_if_diverged(profile, seen, epochs_needed(values, higher=higher, run_epochs=declared, plan=plan))
     batch_size = profile.effective_batch_size
     needed = replace(needed, batch_size=batch_size)
@@ -157,7 +160,8 @@ def profile_epochs(
         needed=needed,
         by_schedule=epochs_by_schedule(plan, complete=complete, values=values, higher=higher),
         by_curve=epochs_by_curve(values, higher=higher, run_epochs=declared),
-        shape=classify_schedule(plan).shape,
+        shape=schedule.shape,
+        drops=schedule.drops,
         curve=curve,
         fits=fits,
         converged=_converged(curve, declared),
@@ -167,7 +171,7 @@ def profile_epochs(
 def declared_epochs(profile: Profile) -> int | None:
     """The number of epochs that the program declares, in epochs or in iterations."""
     if profile.epochs:
-        return profile.epochs
+        return math.ceil(profile.epochs)
     length = profile.iterations_per_epoch
     return math.ceil(profile.planned_iterations / length) if profile.planned_iterations and length else None
 
@@ -198,7 +202,8 @@ def _epochs_to_target(leading: ProfileEpochs, target: float, batch_size: int | N
     if leading.curve is None:
         return EpochsAnswer(rule="target", why="no complete epoch with a loss or a metric was profiled")
     curve = leading.curve
-    answer = epochs_to_reach(curve.values, target, higher=curve.higher, run_epochs=leading.declared)
+    run, drops = leading.declared, leading.drops
+    answer = epochs_to_reach(curve.values, target, higher=curve.higher, run_epochs=run, drops=drops)
     return replace(answer, why=f"{curve.metric}: {answer.why}", batch_size=leading.batch_size)
 
 
@@ -241,7 +246,7 @@ def _trained_epochs(profile: Profile, stated: int | None, needed: EpochsAnswer) 
         )
     if declared is None:
         return EpochsAnswer(rule="program", why="the program does not declare a number of epochs")
-    length = plural(declared, "epoch") if profile.epochs else plural(profile.planned_iterations or 0, "iteration")
+    length = format_epochs(profile.epochs) if profile.epochs else plural(profile.planned_iterations or 0, "iteration")
     if stopping is None:
         return _exactly(declared, "program", f"the program declares {length}")
     return EpochsAnswer(
