@@ -1,5 +1,6 @@
 """The history that each location opens, and what opening it does not load."""
 
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -8,18 +9,62 @@ from pathlib import Path
 import pytest
 
 from tests.makers import make_profile
-from trainfare.errors import UsageError
+from trainfare.errors import StoreError, UsageError
+from trainfare.settings import Settings
 from trainfare.store.memory import MemoryHistory
 from trainfare.store.open import open_history
 
 
-def test_a_path_is_a_file_and_its_folders_are_created(tmp_path: Path) -> None:
-    path = tmp_path / "not" / "there yet" / "100% of history?.db"
+def test_a_path_is_a_file_that_is_created(tmp_path: Path) -> None:
+    path = tmp_path / "100% of history?.db"
     with open_history(str(path)) as history:
         history.profiles.add(make_profile())
     with open_history(str(path)) as history:
         assert history.profiles.all() == (make_profile(),)
     assert path.is_file()
+
+
+def test_a_mistyped_folder_is_an_error_that_names_the_nearest(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    with pytest.raises(UsageError, match="there is no folder") as caught:
+        open_history(str(tmp_path / "projcet" / "runs" / "history.db"))
+    assert caught.value.field == "store"
+    assert str(tmp_path / "project" / "runs" / "history.db") in str(caught.value)
+    assert sorted(tmp_path.iterdir()) == [tmp_path / "project"]
+
+
+def test_the_folder_of_the_default_store_is_created(home: Path) -> None:
+    location = Settings().store
+    assert not Path(location).parent.exists()
+    open_history(location).close()
+    assert Path(location).is_file()
+
+
+def test_a_folder_is_not_a_store(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is a folder") as caught:
+        open_history(str(tmp_path))
+    assert str(tmp_path / "history.db") in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("size", [100, 5000])
+def test_a_text_file_is_not_a_store_and_stays_as_it_is(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("x" * size)
+    with pytest.raises(StoreError, match="is not a history"):
+        open_history(str(path))
+    assert path.read_text() == "x" * size
+
+
+def test_the_database_of_another_program_is_not_a_store_and_stays_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "mlflow.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE runs (id INTEGER)")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="database of another program"):
+        open_history(str(path))
+    assert path.read_bytes() == before
 
 
 def test_only_the_owner_can_read_a_history(tmp_path: Path) -> None:

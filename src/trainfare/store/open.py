@@ -1,9 +1,13 @@
 """Opens a history by its location: the path of a file, the URL of a database, or `memory:`."""
 
+import difflib
+import os
 import sqlite3
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import platformdirs
 
 from trainfare.errors import StoreError, UsageError
 from trainfare.store.history import History
@@ -21,7 +25,10 @@ _SMALLEST_FILE = 512
 
 
 def open_history(location: str, *, wait_seconds: float = WAIT_SECONDS) -> History:
-    """The history at a path or a URL, created if there is none and upgraded if it is old."""
+    """The history at a path or a URL, created if there is none and upgraded if it is old.
+
+    The folder of a file must exist, so that a mistyped path is an error; only our own data folder is created.
+    """
     if location == "memory:":
         from trainfare.store.memory import MemoryHistory
 
@@ -49,7 +56,11 @@ def _open_sqlite(name: str, wait_seconds: float) -> History:
         raise UsageError("the path is empty. Use the path of a file, such as history.db.", field="store")
     path = Path(name).expanduser().absolute()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            raise UsageError(
+                f"{path} is a folder. Give the path of a file in it, such as {path / 'history.db'}.", field="store"
+            )
+        _require_folder(path)
         if not path.exists():
             # Command lines can hold keys: only the owner may read the file.
             path.touch(mode=0o600)
@@ -65,6 +76,26 @@ def _open_sqlite(name: str, wait_seconds: float) -> History:
             "unchanged. Restore a backup, or use another store."
         )
     return _open_database(_sqlite_engine(path, wait_seconds), StoreLocation(str(path), path), wait_seconds)
+
+
+def _require_folder(path: Path) -> None:
+    """Create the folder of the default store; raise UsageError for any other that does not exist."""
+    folder = path.parent
+    if folder == platformdirs.user_data_path("trainfare"):
+        folder.mkdir(parents=True, exist_ok=True)
+        return
+    existing = next(parent for parent in path.parents if parent.exists())
+    if existing == folder or not existing.is_dir():
+        return  # creating the file reports that it is no folder
+    missing = path.relative_to(existing).parts
+    names = [entry.name for entry in existing.iterdir() if entry.is_dir()] if os.access(existing, os.R_OK) else []
+    near = difflib.get_close_matches(missing[0], names, n=1)
+    guess = f" Did you mean {existing.joinpath(near[0], *missing[1:])}?" if near else ""
+    raise UsageError(
+        f"there is no folder {folder}, so {path} cannot be a store.{guess} Correct the path, or create the folder "
+        "first.",
+        field="store",
+    )
 
 
 def _open_postgres(location: str) -> History:
