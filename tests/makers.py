@@ -99,7 +99,7 @@ def make_profile(**changes: Any) -> Profile:
         "validation_seconds": (0.30, 0.20),
         "loss": (2.3, 2.2, 2.1, 2.0, 1.9),
         "operations": (
-            Operation(kind="convolution", dtype="float32", flops=3e9, bytes=2e7, count=4),
+            Operation(kind="convolution", dtype="tf32", flops=3e9, bytes=2e7, count=4),
             Operation(kind="pointwise", dtype="float32", flops=0, bytes=1e7, count=30),
         ),
     }

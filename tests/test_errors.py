@@ -5,6 +5,7 @@ import pytest
 from trainfare.errors import (
     ExternalError,
     InfeasibleError,
+    NotFiniteError,
     NotFoundError,
     ProgramError,
     Remedy,
@@ -29,6 +30,7 @@ def test_exit_codes_are_those_of_the_manual() -> None:
     }
     assert codes == {ProgramError: 1, UsageError: 2, NotFoundError: 2, InfeasibleError: 3, ExternalError: 4}
     assert StoreError.exit_code == 4
+    assert NotFiniteError.exit_code == 5
     assert all(issubclass(error, TrainfareError) for error in codes)
 
 

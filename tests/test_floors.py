@@ -103,7 +103,7 @@ INSIDE = {
         ("phase_calculations",),
         ("prediction",),
         ("calibration",),
-        ("cost", "gpu"),
+        ("cost", "cpu", "gpu"),
         ("batch", "epochs", "parallel"),
         ("step",),
         ("fitting", "memory"),
@@ -111,7 +111,7 @@ INSIDE = {
     "recommender": (
         ("probing", "split", "clusters", "comparison"),
         ("explain",),
-        ("spot", "ranking_confidence", "pareto"),
+        ("spot", "ranking_confidence", "pareto", "here"),
         ("limits", "crossovers", "candidates"),
         ("choose",),
         ("names",),
@@ -128,7 +128,7 @@ INSIDE = {
         ("queue",),
         ("recommending",),
         ("profiling",),
-        ("catalog", "figures", "ids"),
+        ("catalog", "figures", "ids", "stated"),
     ),
 }
 """The floors inside the large rooms: each folder or file imports only what stands below it."""

@@ -95,7 +95,18 @@ relative to the best baseline.
 models were chosen with knowledge of these tables, so expect somewhat larger errors on other data;
 [experiments](experiments/README.md) 0080 to 0087, 0096, 0097, 0099 and 0104 to 0107 say which, and give the errors on
 second folders (made by `python -m benchmarks.accuracy.split`). Every row counts the same, so a program with many rows
-has much weight."""
+has much weight.
+
+**Where predictions fall short.**
+
+- Deep networks of small kernels, moved from a slow GPU to a much faster one by their operator times: how long the host
+  needs is hidden while the slow GPU is busy. With ResNets or Inception left out, steps on a V100 are predicted 10 to
+  20% too short; the interval is wider there.
+- GPUs newer than the H100 are in none of the tables. What their memory reaches is a physical assumption
+  ([decision 0063](decisions/0063-bandwidth-reached-per-multiprocessor.md)).
+- `choice/…/deadline/surely` is careful by design: the upper end of a 90% interval is exceeded by one training in
+  twenty. On `cnn_on_ec2` it never chose a machine that was late; its regret comes from cheaper machines that would have
+  been in time."""
 
 DESCRIPTIONS = {
     "other_vm": "Given operator times and step time on one EC2 type; predicted: the step time on three others.",

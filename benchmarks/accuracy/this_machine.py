@@ -69,7 +69,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="profiles of each program and slice")
-    parser.add_argument("--seconds", type=float, default=3.0, metavar="S", help="longest training time per profile")
+    parser.add_argument("--seconds", type=float, default=30.0, metavar="S", help="longest time of one profile")
     parser.add_argument(
         "--within", type=float, default=200.0, metavar="S", help="start no further profile after this time"
     )

@@ -11,6 +11,7 @@ from trainfare.app.profiling.callbacks import KerasCallback as KerasCallback
 from trainfare.app.profiling.callbacks import LightningCallback as LightningCallback
 from trainfare.app.profiling.callbacks import TransformersCallback as TransformersCallback
 from trainfare.app.profiling.import_run import import_run as import_run
+from trainfare.app.profiling.options import ProfileOptions as ProfileOptions
 from trainfare.app.profiling.profile import profile as profile
 from trainfare.app.profiling.series import profile_series as profile_series
 from trainfare.app.queue.question import QueueQuestion as QueueQuestion

@@ -5,8 +5,9 @@
     │   └── NotFoundError    … names something that does not exist, with the nearest match
     ├── ProgramError         the author of the training program                             exit 1
     ├── InfeasibleError      no one: no machine satisfies the request                       exit 3
-    └── ExternalError        the operator: a provider, the network or the store             exit 4
-        └── StoreError       … the history cannot be read or written
+    ├── ExternalError        the operator: a provider, the network or the store             exit 4
+    │   └── StoreError       … the history cannot be read or written
+    └── NotFiniteError       the authors of Trainfare: an estimate is not a number           exit 5
 
 A message says what happened, to which thing, and what to do next. It names no command-line flag: `field` names the
 argument at fault and `remedies` the arguments that would help, so that Python, the command line and a page can each
@@ -23,16 +24,20 @@ from dataclasses import dataclass, field
 class Remedy:
     """Arguments that would help: of the call that failed, or of another command.
 
-    `Remedy({"deadline": "2h12m"})` is `--deadline 2h12m` on the command line and `deadline='2h12m'` in Python.
+    `Remedy({"epochs": 30})` is `--epochs 30` on the command line and `epochs=30` in Python; `python` is the code where
+    Python takes the arguments in another form, such as `goal=Goal(deadline_seconds=7920)`.
     `command` is the words of a command as in `profiles list`; `program` is the training command that follows it.
     """
 
     arguments: Mapping[str, object] = field(default_factory=dict)
     command: str | None = None
     program: str | None = None
+    python: str | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         """The remedy as Python code."""
+        if self.python is not None:
+            return self.python
         keywords = ", ".join(f"{name}={value!r}" for name, value in self.arguments.items())
         if self.command is None:
             return keywords
@@ -91,3 +96,16 @@ class ExternalError(TrainfareError):
 
 class StoreError(ExternalError):
     pass
+
+
+class NotFiniteError(TrainfareError, ValueError):
+    """An estimate came out infinite or not a number: a fault in the models, raised where the number arises."""
+
+    exit_code = 5
+
+    def __init__(self, what: str, value: float) -> None:
+        super().__init__(
+            f"{what} came out as {value:g}, which is not a number that can be used. That is a fault in Trainfare, not "
+            "in the program or the profile. Please report it with the profile, which `trainfare profiles show` "
+            "prints; a profile without operations can still be used on the machine that it was taken on."
+        )

@@ -139,6 +139,11 @@ def plural(count: int, noun: str, several: str | None = None) -> str:
     return f"{format_count(count)} {noun if count == 1 else several or noun + 's'}"
 
 
+def format_epochs(epochs: float) -> str:
+    """A number of epochs, of which the last may be incomplete: 1 epoch, 1,200 epochs, 1.5 epochs."""
+    return plural(int(epochs), "epoch") if epochs == int(epochs) else f"{format_number(epochs)} epochs"
+
+
 def format_age(seen_on: date, today: date) -> str:
     """The age in the unit that a person would use: 6 days old, 2 months old."""
     days = (today - seen_on).days

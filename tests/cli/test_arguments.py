@@ -15,7 +15,7 @@ GROUPS = {
     "schedule": ("submit", "queue", "withdraw", "plan", "simulate", "compare", "generate", "import", "bound"),
     "profiles": ("list", "show", "rm", "import"),
     "plans": ("list", "show"),
-    "catalog": ("list", "show", "commitments", "gpus", "import"),
+    "catalog": ("list", "show", "commitments", "gpus", "import", "update"),
 }
 EVERY_COMMAND = [
     *([name] for name in COMMANDS if name not in GROUPS),

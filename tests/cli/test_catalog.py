@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.catalog.published_server import publishing
 from tests.catalog.samples import SKYPILOT_AWS, write_skypilot
 from trainfare.cli.main import run
 
@@ -60,11 +61,72 @@ def test_a_list_in_json_has_one_row_per_machine(catalog: Command) -> None:
     assert len(catalog("list", "--json", "--all").json) > len(rows)
 
 
+def test_a_list_of_one_kind_has_machines_with_or_without_a_gpu(catalog: Command) -> None:
+    assert {row["gpus"] > 0 for row in catalog("list", "--kind", "gpu", "--json").json} == {True}
+    without = catalog("list", "--kind", "cpu", "--provider", "aws", "--json").json
+    assert {row["gpu"] for row in without} == {None}
+    assert {row["machine"]: row["cpu"] for row in without}["aws/c8g.large"] == "Graviton4"
+    assert "– (Graviton4)" in catalog("list", "--kind", "cpu", "--provider", "aws").out
+
+
+def test_old_prices_and_marketplaces_are_marked_in_the_list(catalog: Command) -> None:
+    ended = catalog("list", "--gpu", "H100")
+    marks = {
+        line.split()[0]: next(word for word in line.split() if word.startswith("$"))
+        for line in ended.out.splitlines()[1:]
+    }
+    assert marks["aws/p5.4xlarge"].endswith("/h*"), "87 days"
+    assert marks["azure/Standard_ND96isr_H100_v5"].endswith("/h**"), "14 months"
+    assert "* seen more than 30 days ago, ** more than a year ago: `trainfare catalog update` renews" in ended.err
+    assert "vast: prices of a marketplace, which change by the hour" in ended.err
+    rows = {row["machine"]: row for row in catalog("list", "--gpu", "H100", "--json").json}
+    assert rows["vast/1x-H100_SXM-32-65536"]["is_marketplace"]
+    assert rows["aws/p5.4xlarge"]["is_old"]
+
+
+def test_a_price_of_today_is_not_marked(catalog: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machines = tmp_path / "machines.toml"
+    machines.write_text('[bench]\nusd_per_hour = 0.35\ngpu = "RTX 3090"\n')
+    monkeypatch.setenv("TRAINFARE_MACHINES", str(machines))
+    ended = catalog("list", "--provider", "own")
+    assert "$0.35/h " in ended.out
+    assert "*" not in ended.out + ended.err
+
+
+@pytest.mark.loopback
+def test_an_update_reports_each_provider_and_what_it_saved(catalog: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with publishing() as server:
+        ended = catalog("update", "--from", server.url)
+        again = catalog("update", "--from", server.url, "--provider", "lambda", "--json").json
+    assert ended.code == 0
+    assert "aws: 6 prices of 4 machines, seen on 2026-11-15: " in ended.out
+    assert "lambda: 1 price of 1 machine, seen on 2026-11-15: 1 cheaper" in ended.out
+    assert "azure: not renewed: http://127.0.0.1" in ended.err
+    assert "404" in ended.err
+    assert "lambda.csv" in ended.err
+    assert [(table["name"], table["version"], table["rows"]) for table in again["updated"]] == [
+        ("lambda", "20261115-7", 1)
+    ]
+    assert again["failed"] == []
+
+
+@pytest.mark.loopback
+def test_an_update_without_a_server_says_what_to_do(catalog: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with publishing() as server:
+        pass
+    ended = catalog("update", "--from", server.url)
+    assert (ended.code, ended.out) == (4, "")
+    assert "The prices stay as they were" in ended.err
+    assert "Try `--from aws.csv`" in ended.err
+
+
 def test_a_list_without_a_match_prints_a_note_and_is_empty_in_json(catalog: Command) -> None:
-    ended = catalog("list", "--gpu", "RTX 3090")
+    ended = catalog("list", "--gpu", "RTX 2080 Ti")
     assert (ended.code, ended.out) == (0, "")
     assert "No machine that can be rented matches" in ended.err
-    assert catalog("list", "--gpu", "RTX 3090", "--json").json == []
+    assert catalog("list", "--gpu", "RTX 2080 Ti", "--json").json == []
 
 
 def test_history_lists_machines_of_the_past(catalog: Command) -> None:
@@ -107,7 +169,7 @@ def test_the_machines_and_gpus_of_the_user_are_listed(
     monkeypatch.setenv("TRAINFARE_MACHINES", str(machines))
     (row,) = catalog("list", "--provider", "own", "--json").json
     assert (row["machine"], row["usd_per_hour"], row["age_days"]) == ("own/bench", 0.35, 0)
-    machines.write_text('[bench]\nusd_per_hour = 0\ngpu = "RTX 3090"\n')
+    machines.write_text('[bench]\nusd_per_hour = -1\ngpu = "RTX 3090"\n')
     ended = catalog("list")
     assert ended.code == 2
     assert "machines.toml, [bench]: usd_per_hour must be positive" in ended.err
@@ -117,7 +179,7 @@ def test_an_import_prints_the_changes_and_the_rows_left_out(catalog: Command, tm
     path = write_skypilot(tmp_path, "aws", SKYPILOT_AWS)
     ended = catalog("import", str(path), "--dry-run")
     assert ended.code == 0
-    assert "aws: 9 prices of 5 machines" in ended.out
+    assert "aws: 11 prices of 6 machines" in ended.out
     assert "1 new" in ended.out
     assert "Gaudi HL-205 (1)" in ended.err
     assert "nothing was saved" in ended.err

@@ -98,7 +98,7 @@ def test_a_profile_without_a_server_sends_its_gradient_once_per_iteration() -> N
         (("--algorithm", "scala"), NotFoundError, "Did you mean scala-opt"),
         (("--server", "ps=0.1", *WORKERS, *MBPS, "--max-workers", "6"), UsageError, "--server-mbps ps=N"),
         ((*SERVER, "--worker", "g4dn.xlrge", "--max-workers", "6"), UsageError, "Did you mean g4dn.xlarge"),
-        ((*SERVER, "--worker", "c4.xlarge", "--max-workers", "6"), UsageError, "--worker c4.xlarge=0.231"),
+        ((*SERVER, "--worker", "t2.xlarge", "--max-workers", "6"), UsageError, "--worker t2.xlarge=0.2336"),
         ((*SERVER, "--worker", "w=cheap", "--max-workers", "6"), UsageError, "takes a positive number, not 'cheap'"),
         (
             (*SERVER, *WORKERS, *MBPS, "--mbps-per-worker", "t3.xlarge=9", "--max-workers", "6"),

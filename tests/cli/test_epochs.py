@@ -103,4 +103,4 @@ def test_a_profile_without_a_curve_has_nothing_to_draw(tmp_path: Path) -> None:
 
 
 def test_zero_epochs_are_refused(profile: Profile) -> None:
-    assert run("p1", "--epochs", "0").exit_code == 2
+    assert isinstance(run("p1", "--epochs", "0").exception, UsageError)

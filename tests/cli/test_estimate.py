@@ -12,7 +12,7 @@ import trainfare
 from tests.cli import commands
 from tests.cli.commands import store
 from tests.makers import make_estimate, make_plan, make_profile
-from trainfare.app.catalog.offers import show_machine
+from trainfare.app.catalog.offers import list_offers, show_machine
 from trainfare.errors import InfeasibleError, NotFoundError, UsageError
 from trainfare.model.machine import Host
 from trainfare.model.profile import EarlyStopping
@@ -128,9 +128,27 @@ def test_a_retired_machine_is_estimated_with_a_remark() -> None:
     assert any("can no longer be rented" in remark for remark in run_json("--on", "p2.xlarge")["remarks"])
 
 
+def test_a_gpu_is_the_cheapest_machine_with_one_of_them() -> None:
+    store(make_profile())
+    found = run_json("--on", "h100")
+    prices = [row.usd_per_hour for row in list_offers(gpu="H100", spot=False).rows if row.vm_type.gpus == 1]
+    assert (found["gpu"], found["usd_per_hour"]) == ("H100", min(price for price in prices if price))
+    assert any("is the cheapest of" in remark and "machines with 1 H100" in remark for remark in found["remarks"])
+
+
+def test_a_gpu_with_a_number_is_the_cheapest_machine_with_that_many() -> None:
+    store(make_profile())
+    found = run_json("--on", "H100", "--gpus", "8")
+    assert found["gpus"] == 8
+    assert any("machines with 8 H100" in remark for remark in found["remarks"])
+
+
 @pytest.mark.parametrize(
     ("arguments", "kind", "message"),
     [
+        (["--on", "H10"], NotFoundError, "Did you mean H100"),
+        (["--on", "H100", "--gpus", "64"], UsageError, "no machine of the catalog has 64 H100; the largest has 8."),
+        (["--on", "H100", "--region", "nowhere"], NotFoundError, "no price of a machine with 1 H100 in nowhere"),
         (["--on", "g4dn.xlrge"], NotFoundError, "Did you mean g4dn.xlarge"),
         (["--on", "g4dn.xlarge", "--region", "us-est-1"], NotFoundError, "Did you mean us-east-1"),
         (["p7kk2", "--on", "g4dn.xlarge"], NotFoundError, "Did you mean p7k2"),

@@ -110,8 +110,8 @@ def test_other_batch_sizes_are_considered_with_their_own_epochs() -> None:
     assert {e["batch_size"] for e in plan["estimates"]} == {16, 32, 64, 128, 256}
     epochs = {e["batch_size"]: (e["epochs"], e["epochs_low"], e["epochs_high"]) for e in plan["estimates"]}
     assert epochs[64] == (300, 300, 300)
-    assert epochs[256][0] > 300
-    assert epochs[256][1] < epochs[256][0] < epochs[256][2]
+    assert epochs[256][0] == 300, "without evidence the epochs stay"
+    assert epochs[256][1] <= 300 < epochs[256][2]
     assert epochs[16][0] == 300, "fewer may be enough, but 300 were requested"
     assert epochs[16][1] < 300
     assert {e["batch_size"] for e in found("--batch", "64", "--all")["estimates"]} == {64}

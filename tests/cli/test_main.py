@@ -90,10 +90,17 @@ def test_a_mistyped_command_is_named_with_the_nearest() -> None:
 
 
 def test_a_store_that_cannot_be_reached_is_exit_code_4() -> None:
-    result = run("recommend", TRAINFARE_STORE="/proc/nowhere/history.db")
+    result = run("recommend", TRAINFARE_STORE="/proc/history.db")
     assert result.returncode == 4
-    assert "/proc/nowhere" in result.stderr
+    assert "/proc/history.db" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_a_store_in_a_folder_that_does_not_exist_is_exit_code_2() -> None:
+    result = run("recommend", TRAINFARE_STORE="/tmp/nowhere/at/all/history.db")
+    assert result.returncode == 2
+    assert "there is no folder /tmp/nowhere/at/all" in result.stderr
+    assert not Path("/tmp/nowhere").exists()
 
 
 def test_there_are_no_colours_with_no_color_or_in_a_pipe() -> None:

@@ -86,6 +86,7 @@ def test_a_batch_that_does_not_fit_has_a_remark_with_a_remedy() -> None:
     remarks = " ".join(found["remarks"])
     assert "does not fit" in remarks
     assert "accumul" in remarks
+    assert "it would also fit with: activation checkpointing (about " in remarks
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def here(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: 
 
 
 def run(*arguments: str) -> Any:
-    return CliRunner().invoke(app, [*arguments, "--only", f"provider={LOCAL.providers[0]}"])
+    return CliRunner().invoke(app, [*arguments, "--only", f"provider={LOCAL.providers[0]}", "--exclude", "here"])
 
 
 def test_the_plan_names_the_first_machine_and_when_to_stop(probed: list[str]) -> None:  # noqa: F811

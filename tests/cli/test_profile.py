@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from tests.makers import make_profile
+from tests.model.test_startup import make_memory, make_model
 from trainfare.cli import main
 from trainfare.cli.profile import stability_line
-from trainfare.cli.profile_screen import file_lines, progress_line
+from trainfare.cli.profile_screen import Screen, file_lines, progress_line
 from trainfare.model.profile import Epoch
 from trainfare.model.stability import Stability
+from trainfare.model.startup import MemoryReading, StartUp
 from trainfare.profiler.measure import MeasurementProgress
 from trainfare.profiler.stopping import STEADY, UntilEpochs, UntilStable
 from trainfare.profiler.workspace import Changes, Workspace
@@ -92,7 +94,7 @@ def test_batch_sizes_make_a_table_and_a_failure_is_an_exit_code() -> None:
     assert lines[2][1] == "failed"
     assert "batch size 512: " in result.stderr
     assert "CUDA out of memory" in result.stderr
-    assert f"next: trainfare recommend {lines[1][1]} {lines[3][1]} --epochs N" in result.stderr
+    assert f"next: trainfare recommend {lines[1][1]} {lines[3][1]} --epochs 100" in result.stderr
 
 
 def test_batch_sizes_as_json_are_a_list() -> None:
@@ -260,6 +262,31 @@ def test_progress_names_what_is_still_unknown() -> None:
     assert progress_line(make_progress(profile=None)) == "waiting for the first iteration · 8 s"
     assert progress_line(make_progress(profile=None, framework=None)) == "starting · 8 s"
     assert "enough" in progress_line(make_progress(stopping=True))
+
+
+def waiting(seconds: float, memory: MemoryReading) -> MeasurementProgress:
+    model = make_model()
+    startup = StartUp(seconds=seconds, frameworks=("torch",), model=model, memory=memory)
+    return make_progress(profile=None, seconds=seconds, startup=startup)
+
+
+def test_a_wait_for_the_first_iteration_is_explained_within_a_minute(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Screen(quiet=False)
+    plenty = make_memory(total=64, available=40)
+    for seconds in (5, 29, 31, 60, 119, 121):
+        screen.progress(waiting(seconds, plenty))
+    shown = capsys.readouterr().err
+    assert shown.count("No iteration after") == 2
+    assert "No iteration after 31 s. It has made 1.07G parameters, which need weights 4 GiB + gradients 4 GiB" in shown
+    assert "so memory is not short" in shown
+
+
+def test_a_lack_of_memory_is_said_sooner_and_with_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Screen(quiet=False)
+    screen.progress(waiting(9, make_memory(total=64, available=8)))
+    assert capsys.readouterr().err == ""
+    screen.progress(waiting(11, make_memory(total=64, available=8)))
+    assert "It will swap or be killed. Profile it with a smaller model or batch" in capsys.readouterr().err
 
 
 def test_progress_of_epochs() -> None:

@@ -32,6 +32,19 @@ def printed(*arguments: str, stdin: str | None = None) -> str:
     return succeed("profiles", *arguments, stdin=stdin).stdout
 
 
+def test_list_names_notebooks_and_tells_programs_of_one_name_apart(store: str) -> None:
+    kernel = ("python", "-m", "ipykernel_launcher", "-f", "/run/kernel-1.json")
+    with open_history(store) as history:
+        history.profiles.add(make_profile(id="pa", program=make_program(directory="/home/ada/gpt")))
+        history.profiles.add(make_profile(id="pb", program=make_program(command=kernel)))
+        history.profiles.add(make_profile(id="pc", program=make_program(command=("jupyter", "execute", "lab.ipynb"))))
+    shown = {line.split()[0]: line for line in printed("list").splitlines()}
+    assert "  project/train.py  " in shown["p7k2"]
+    assert "  gpt/train.py  " in shown["pa"]
+    assert "  a notebook  " in shown["pb"]
+    assert "  lab.ipynb  " in shown["pc"]
+
+
 @pytest.mark.usefixtures("store")
 def test_list_is_a_table_the_newest_first() -> None:
     header, first, second = printed("list").splitlines()
@@ -123,6 +136,16 @@ def test_the_card_shows_a_trend_of_iterations() -> None:
     growing = tuple(0.1 + 0.01 * n for n in range(20))
     assert "getting slower" in card_lines(make_profile(iteration_seconds=growing), width=160)[1]
     assert "getting faster" in card_lines(make_profile(iteration_seconds=growing[::-1]), width=160)[1]
+
+
+def test_the_card_shows_trained_and_all_parameters_and_the_memory_of_a_large_model() -> None:
+    adapted = make_profile(
+        parameters=4_194_304, frozen_parameters=1_640_000_000, weight_bytes=3 * 2**30, gradient_bytes=16 * 2**20,
+        optimizer_bytes=32 * 2**20, activation_bytes=2**30,
+    )  # fmt: skip
+    first, *_, last = card_lines(adapted, width=400)
+    assert "4.19M of 1.64G parameters are trained" in first
+    assert "weights 3.0 GiB, gradients 16 MiB, optimizer state 32 MiB, activations 1.0 GiB" in last
 
 
 def test_the_card_names_what_is_unknown() -> None:

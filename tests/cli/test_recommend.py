@@ -1,5 +1,6 @@
 """`trainfare recommend` on stored profiles; tests/flow measures a program first."""
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,12 @@ from tests.makers import make_profile
 from trainfare.app.catalog.offers import list_offers
 from trainfare.errors import InfeasibleError, NotFoundError, UsageError
 from trainfare.model.machine import Host
+from trainfare.model.offer import MARKETPLACES
 from trainfare.model.profile import EarlyStopping
+from trainfare.profiler.host import this_host_name
 from trainfare.settings import read_settings
 from trainfare.store.open import open_history
+from trainfare.units import format_age
 
 MEASURED = {"activation_bytes": 50_000_000}
 
@@ -59,6 +63,7 @@ def test_every_offer_is_estimated_and_one_is_chosen() -> None:
         for line in list_offers().rows
         for market, price in (("on_demand", line.usd_per_hour), ("spot", line.spot_usd_per_hour))
         if price is not None and line.vm_type.gpu is not None and line.vm_type.gpu.vendor in ("nvidia", "amd")
+        if line.vm_type.provider not in MARKETPLACES  # their old prices are left out
     }
     assert {(f"{e['provider']}/{e['machine']}", e["market"]) for e in found["estimates"]} == rentable
     for estimate in (found["chosen"], *found["estimates"]):
@@ -132,7 +137,7 @@ def test_the_plan_is_stored() -> None:
 
 def test_the_answer_the_reasons_and_the_table_are_printed() -> None:
     store(make_profile(**MEASURED))
-    result = commands.succeed("recommend", "--epochs", 10)
+    result = commands.succeed("recommend", "--epochs", 10, "--explain")
     first = result.stdout.splitlines()[0]
     assert first.startswith("Train on  ")
     assert " $" in first
@@ -141,6 +146,80 @@ def test_the_answer_the_reasons_and_the_table_are_printed() -> None:
     assert any(reason.startswith("extrapolated: ") for reason in reasons)
     assert "more: --all" in result.stdout
     assert len(run("--all").stdout.splitlines()) > 100
+
+
+def here_profile(iteration: float, **changes: Any) -> None:
+    """A profile of this machine, with 1,000 iterations of so many seconds in an epoch."""
+    host = Host(name=this_host_name(), cores=2, memory_gib=8.0)
+    times = {
+        "iteration_seconds": (3 * iteration, iteration, iteration),
+        "iterations_per_epoch": 1000,
+        "samples": 64_000,
+    }
+    store(make_profile(**(MEASURED | times | {"host": host, "init_seconds": 0.0, "validation_seconds": ()} | changes)))
+
+
+def test_the_answer_is_here_for_a_training_of_seconds() -> None:
+    here_profile(0.001)
+    shown = commands.succeed("recommend", "--epochs", "16").stdout
+    assert shown.startswith("Train here:  16 s,  $0  (90%: ")
+    found = run_json("--epochs", "16")
+    assert found["chosen_is_here"]
+    assert (found["chosen"]["provider"], found["chosen"]["machine"]) == ("local", "here")
+    assert (found["chosen"]["usd"], found["chosen"]["basis"]) == (0, "measured")
+    rented = run_json("--epochs", "16", "--exclude", "here")
+    assert rented["here"] is None
+    assert rented["chosen"]["usd"] > 0
+    assert run_json("--epochs", "16", "--only", "machine=here")["chosen"]["machine"] == "here"
+
+
+def test_by_default_each_question_has_one_line() -> None:
+    here_profile(3.6)
+    shown = commands.succeed("recommend", "--epochs", "10").stdout
+    found = run_json("--epochs", "10")
+    headings = [line.split("·")[0].strip() for line in shown.splitlines() if "  · " in line]
+    assert headings[:3] == ["why", "how sure", "what if"]
+    assert len(headings) == len(found["summary"]) <= 5
+    assert "sooner than training here, for $" in " ".join(shown.split())
+    assert all(each["sentence"] in " ".join(shown.split()) for each in found["summary"] if each["topic"] != "what if")
+    assert "all reasons: --explain" in shown
+    assert len(found["reasons"]) > len(found["summary"])
+
+
+def test_the_row_of_an_old_price_has_its_age() -> None:
+    here_profile(3.6)
+    found = run_json("--epochs", "10", "--only", "provider=azure", "--only", "machine=Standard_NC24ads_A100_v4")
+    age = format_age(date.fromisoformat(found["chosen"]["price_seen_on"]), date.fromisoformat(found["made_at"][:10]))
+    shown = commands.succeed("recommend", "--epochs", "10", "--only", "machine=Standard_NC24ads_A100_v4").stdout
+    if (date.fromisoformat(found["made_at"][:10]) - date.fromisoformat(found["chosen"]["price_seen_on"])).days > 30:
+        assert f"/h ({age})" in shown
+        assert "`trainfare catalog update` renews them" in " ".join(shown.split())
+
+
+def test_the_value_of_time_is_dollars_an_hour() -> None:
+    here_profile(3.6)
+    found = run_json("--epochs", "10", "--value-of-time", "30/h")
+    assert found["value_of_time_usd_per_hour"] == 30
+    assert found["goal"] == "cheapest"
+    assert "with your time at $30.00 an hour" in found["reasons"][0]
+    for arguments in (("--value-of-time", "much"), ("--value-of-time", "30", "--goal", "fastest")):
+        assert commands.complaint("recommend", *arguments).startswith("--value-of-time: ")
+
+
+def test_the_table_has_no_machine_at_500_times_the_cost() -> None:
+    here_profile(3.6)
+    found = run_json("--epochs", "10")
+    usd = {(e["provider"], e["machine"]): e["usd"] for e in found["estimates"]}
+    shown = commands.succeed("recommend", "--epochs", "10").stdout.splitlines()
+    rows = [line for line in shown if line[:1] in "✔●◆·"]
+    named = [name for name in usd if any(f" {name[0]} {name[1]} " in row for row in rows)]
+    assert named
+    assert all(usd[name] <= 10 * found["chosen"]["usd"] * 1.001 for name in named if name != ("local", "here"))
+
+
+def test_an_excluded_name_must_exist() -> None:
+    here_profile(3.6)
+    assert "Did you mean aws/g4dn.xlarge?" in commands.complaint("recommend", "--exclude", "aws/g4dn.xlarg")
 
 
 def test_an_assumed_number_of_epochs_is_a_reason_with_the_flag() -> None:
@@ -217,7 +296,13 @@ def test_a_program_that_fits_in_no_memory_is_infeasible() -> None:
     assert error.exit_code == 3
 
 
-@pytest.mark.parametrize("arguments", [("--epochs", "0"), ("--epochs", "ten"), ("--goal", "best"), ("--epoch", "3")])
+def test_a_training_has_at_least_some_epochs() -> None:
+    store(make_profile(**MEASURED))
+    assert isinstance(run("--epochs", "0").exception, UsageError)
+    assert "--epochs" in commands.complaint("recommend", "--epochs", "0")
+
+
+@pytest.mark.parametrize("arguments", [("--epochs", "ten"), ("--goal", "best"), ("--epoch", "3")])
 def test_a_wrong_argument_is_refused(arguments: tuple[str, ...]) -> None:
     result = run(*arguments)
     assert result.exit_code == 2

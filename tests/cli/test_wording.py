@@ -67,7 +67,7 @@ SESSIONS = {
         "--mbps-per-worker 300 --budget-per-hour 9",
         "cluster --profile pt4 --worker g4dn.xlarge --worker g5.xlarge --server c5.4xlarge=0.68 --server-mbps 5000 "
         "--max-workers 6 --epochs 50",
-        "cluster --worker g4dn.xlarge --server c5.4xlarge --server-mbps 5000 --mbps-per-worker 300 --max-workers 4",
+        "cluster --worker g4dn.xlarge --server c9.4xlarge --server-mbps 5000 --mbps-per-worker 300 --max-workers 4",
     ],
     "profiles": [
         "profiles list",
@@ -82,7 +82,9 @@ SESSIONS = {
     "catalog": [
         "catalog list --provider aws --gpu T4",
         "catalog list --history --gpu K80 --provider aws",
-        "catalog list --gpu 'RTX 3090'",
+        "catalog list --gpu 'RTX 2080 Ti'",
+        "catalog show c7a.4xlarge",
+        "catalog list --gpu MI300X",
         "catalog show g4dn.xlarge",
         "catalog show p3.2xlarge",
         "catalog gpus T4",
@@ -124,7 +126,7 @@ SESSIONS = {
         for command in (
             *(name for name in COMMANDS if name not in ("schedule", "profiles", "plans", "catalog")),
             *(f"schedule {name}" for name in ("submit", "queue", "plan", "simulate", "compare", "generate", "import")),
-            *(f"catalog {name}" for name in ("list", "import")),
+            *(f"catalog {name}" for name in ("list", "import", "update")),
         )
     },
 }

@@ -111,6 +111,16 @@ def test_memory_that_is_needed_grows_with_activations() -> None:
     assert large.verdict == "does not fit"
 
 
+def test_a_run_that_happened_fits_there_and_not_on_another_machine_of_that_size() -> None:
+    there, elsewhere = on("T4"), on("T4", name="other-T4")
+    ran = make_profile(
+        activation_bytes=40 * 10**9, device=None, origin="csv", host=Host(name="h", vm_type=there.offer.vm_type.key)
+    )
+    here, other = estimates([ran], there, elsewhere)
+    assert (here.basis, here.fits) == ("measured", True)
+    assert other.fits is False
+
+
 @given(
     epochs=st.integers(1, 200),
     price=st.floats(0.01, 100),

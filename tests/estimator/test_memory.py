@@ -13,8 +13,10 @@ from trainfare.estimator.memory import (
     largest_batch,
     memory_fit,
     memory_need,
+    ways_to_fit,
 )
-from trainfare.model.profile import Profile
+from trainfare.model.machine import Host
+from trainfare.model.profile import MemoryMoment, Operation, Profile
 
 GIB = 2**30
 
@@ -189,6 +191,146 @@ def test_model_that_never_fits_has_no_accumulation() -> None:
     assert largest.fits == 0
 
 
+# ---- what occupies memory
+
+
+def adapted(**changes: Any) -> Profile:
+    """3 GiB of frozen weights, and adapters of 10 MiB."""
+    fields = {
+        "parameters": 2_621_440,
+        "frozen_parameters": 1_640_000_000,
+        "weight_bytes": 3 * GIB,
+        "gradient_bytes": 10 * 2**20,
+        "optimizer_bytes": 20 * 2**20,
+    }
+    return profiled(**(fields | changes))
+
+
+def test_frozen_weights_need_memory_and_have_neither_gradients_nor_state() -> None:
+    need = memory_need(adapted())
+    assert need is not None
+    assert need.weights_gib == 3
+    assert need.gradients_gib < 0.02
+    assert need.needed_gib.low > 3
+
+
+def test_what_needs_more_than_there_is_does_not_fit() -> None:
+    """With about 5 GiB needed, 4.5 GiB are too little, even where the low end of the interval is less."""
+    need = memory_need(adapted())
+    assert need is not None
+    for gib, verdict in ((2.9, "does not fit"), (need.needed_gib.value - 0.01, "does not fit"),
+                         (need.needed_gib.value, "tight"), (need.needed_gib.high, "fits")):  # fmt: skip
+        fit = memory_fit(adapted(), make_vm_type(gpu=make_gpu(memory_gib=gib)))
+        assert fit is not None
+        assert fit.verdict == verdict
+
+
+@given(st.floats(0.1, 100), st.floats(0.1, 100))
+def test_a_gpu_smaller_than_the_weights_never_fits(weights_gib: float, share: float) -> None:
+    profile = adapted(weight_bytes=int(weights_gib * GIB), activation_bytes=0)
+    gib = weights_gib * min(1.0, share / 100) + 1e-6
+    fit = memory_fit(profile, make_vm_type(gpu=make_gpu(memory_gib=gib)))
+    assert fit is not None
+    assert fit.verdict == "does not fit"
+
+
+def test_a_run_that_happened_fits_where_it_ran() -> None:
+    """A program that took 15.9 GiB on a GPU with 15 GiB of nominal memory ran there: smaller batches fit too."""
+    vm_type = make_vm_type(gpu=make_gpu(memory_gib=15.0))
+    ran = profiled(peak_device_bytes=int(15.9 * GIB), device="cuda", host=Host(name="there", vm_type=vm_type.key))
+    for batch_size, fits in ((64, True), (32, True), (65, False)):
+        fit = memory_fit(ran, vm_type, batch_size=batch_size)
+        assert fit is not None
+        assert (fit.verdict == "fits") is fits
+    elsewhere = memory_fit(ran, make_vm_type(name="p3.8xlarge", gpu=make_gpu(memory_gib=15.0)))
+    assert elsewhere is not None
+    assert elsewhere.verdict == "does not fit"
+
+
+def test_a_run_on_a_cpu_does_not_show_that_it_fits_on_a_gpu() -> None:
+    vm_type = make_vm_type(gpu=make_gpu(memory_gib=1.0))
+    on_cpu = profiled(device="cpu", host=Host(name="there", vm_type=vm_type.key))
+    fit = memory_fit(on_cpu, vm_type)
+    assert fit is not None
+    assert fit.verdict == "does not fit"
+
+
+def test_host_needs_the_tensors_of_a_profile_from_a_gpu() -> None:
+    host = make_vm_type(gpu=None, gpus=0, memory_gib=64.0)
+    on_gpu = memory_fit(profiled(peak_host_bytes=4 * GIB, device="cuda"), host)
+    need = memory_need(profiled(device="cuda"))
+    assert on_gpu is not None
+    assert need is not None
+    assert on_gpu.needed_gib.value == pytest.approx(4 + need.tensors_gib)
+
+
+def test_the_peak_is_at_the_moment_that_is_largest_at_that_batch_size() -> None:
+    """0.1 GiB of gradients and 0.2 growing, or none and 0.5: the second is the peak from 16 samples on."""
+    moments = (
+        MemoryMoment(fixed_bytes=GIB // 10, growing_bytes=GIB // 5),
+        MemoryMoment(fixed_bytes=0, growing_bytes=GIB // 2),
+    )
+    profile = profiled(optimizer_bytes=0, activation_bytes=GIB // 4, memory_moments=moments)
+    for batch_size, gib in ((8, 0.1 + 0.1 + 0.2 / 8), (64, 0.1 + 0.5), (128, 0.1 + 1.0)):
+        need = memory_need(profile, micro_batch_size=batch_size)
+        assert need is not None
+        assert need.tensors_gib == pytest.approx(gib, rel=1e-6)
+
+
+def test_a_fused_step_makes_no_copies() -> None:
+    """AdamW in bfloat16 needs 10 bytes a parameter in its step, and 8 where it is fused."""
+    fields = {"parameters": 10**9, "weight_bytes": 2 * 10**9, "gradient_bytes": 2 * 10**9}
+    for foreach, size in ((True, 10), (None, 10), (False, 8)):
+        need = memory_need(profiled(**fields, optimizer_bytes=4 * 10**9, activation_bytes=0, optimizer_foreach=foreach))
+        assert need is not None
+        assert need.tensors_gib * GIB == pytest.approx(size * 10**9)
+
+
+def test_sharded_state_is_divided_over_the_gpus() -> None:
+    """Stage 3 divides weights, gradients and state, stage 1 only the state; two gathered units come on top."""
+    units = tuple(Operation(kind="communication", dtype="float32", flops=0.0, bytes=size) for size in (300.0, 150.0))
+    fields = {"weight_bytes": 16 * GIB, "gradient_bytes": 16 * GIB, "optimizer_bytes": 32 * GIB, "world_size": 2}
+    whole = profiled(**fields, operations=units, zero_stage=3)
+    need, state_only = memory_need(whole, gpus=8), memory_need(profiled(**fields, zero_stage=1), gpus=8)
+    assert need is not None
+    assert state_only is not None
+    assert (need.weights_gib, need.optimizer_gib) == (2, 4)
+    assert need.gradients_gib == pytest.approx(2 + 300 / GIB)
+    assert (state_only.weights_gib, state_only.optimizer_gib) == (16, 4)
+
+
+# ---- what would make it fit
+
+
+def ways(profile: Profile, gib: float, **options: Any) -> dict[str, Any]:
+    return {way.way: way for way in ways_to_fit([profile], make_vm_type(gpu=make_gpu(memory_gib=gib)), **options)}
+
+
+def test_a_smaller_batch_or_accumulation_makes_activations_fit() -> None:
+    found = ways(profiled(activation_bytes=40 * GIB), 16.0)
+    assert list(found)[:2] == ["smaller batch", "accumulation"]
+    passes = found["accumulation"]
+    assert passes.micro_batch_size * passes.steps >= 64
+    assert found["checkpointing"].needed_gib < 16
+    assert found["larger gpu"].needed_gib > 40
+
+
+def test_adapters_or_sharding_make_a_large_model_fit() -> None:
+    """7 B parameters in bfloat16 with AdamW: 67 GiB do not fit in 24, the weights alone do."""
+    n = 7 * 10**9
+    large = profiled(parameters=n, weight_bytes=2 * n, gradient_bytes=2 * n, optimizer_bytes=4 * n)
+    found = ways(large, 24.0)
+    assert "smaller batch" not in found
+    assert found["adapters"].needed_gib < 24
+    assert found["sharding"].gpus == 4
+    assert "adapters" not in ways(adapted(), 3.0)
+    assert "adapters" not in ways(large, 12.0)
+
+
+def test_no_way_is_known_without_a_trace() -> None:
+    assert ways(make_profile(), 1.0) == {}
+
+
 # ---- compared with PyTorch's memory tracker
 
 
@@ -219,11 +361,14 @@ def tracked(make: Any, batch_size: int) -> tuple[float, Profile]:
     counting.backward_started()
     loss.backward()
     counting.backward_ended()
-    kept = counting.leave()["activation_bytes"]
+    counting.step_started(gradients=[p.grad for p in model.parameters()])
+    facts = counting.leave()
+    moments = [MemoryMoment(fixed_bytes=fixed, growing_bytes=growing) for fixed, growing in facts["moments"]]
     parameters = sum(p.numel() for p in model.parameters())
     profile = profiled(
         micro_batch_size=batch_size,
-        activation_bytes=kept,
+        activation_bytes=facts["activation_bytes"],
+        memory_moments=tuple(moments),
         parameters=parameters,
         gradient_bytes=4 * parameters,
         optimizer_bytes=8 * parameters,
@@ -248,9 +393,10 @@ def deep_cnn(torch: Any, b: int) -> Any:
     return model, torch.randn(b, 3, 16, 16), torch.randint(0, 10, (b,))
 
 
-@pytest.mark.parametrize("make", [wide_mlp, deep_cnn])
-def test_predicted_peak_is_near_that_of_pytorchs_tracker(make: Any) -> None:
+@pytest.mark.parametrize(("make", "within"), [(wide_mlp, 0.12), (deep_cnn, 0.03)])
+def test_predicted_peak_is_near_that_of_pytorchs_tracker(make: Any, within: float) -> None:
+    """The perceptron's peak is in Adam's step, which takes one tensor after the other in the tracker."""
     peak, profile = tracked(make, 32)
     need = memory_need(profile)
     assert need is not None
-    assert need.tensors_gib == pytest.approx(peak / GIB, rel=0.15)
+    assert need.tensors_gib == pytest.approx(peak / GIB, rel=within)

@@ -51,7 +51,8 @@ def test_the_profile_describes_the_program(profile: dict[str, Any]) -> None:
 
 
 def test_the_newest_profile_gets_a_recommendation(profile: dict[str, Any], store: str) -> None:
-    found = json.loads(trainfare("recommend", "--epochs", "30", "--batch", "128", "--json", store=store).stdout)
+    words = ("recommend", "--epochs", "30", "--batch", "128", "--only", "gpu=T4", "--json")
+    found = json.loads(trainfare(*words, store=store).stdout)
     chosen = found["chosen"]
     assert found["profiles"] == [profile["id"]]
     assert chosen["basis"] == "extrapolated"
@@ -69,7 +70,8 @@ def test_an_imported_profile_is_used(profile: dict[str, Any], store: str, tmp_pa
     file = tmp_path / "elsewhere.json"
     file.write_text(json.dumps(elsewhere))
     trainfare("profiles", "import", str(file), store=store)
-    found = json.loads(trainfare("recommend", profile["id"], "--epochs", "10", "--json", store=store).stdout)
+    words = ("recommend", profile["id"], "--epochs", "10", "--only", "machine=g4dn.xlarge", "--json")
+    found = json.loads(trainfare(*words, store=store).stdout)
     measured = [e for e in found["estimates"] if e["basis"] == "measured"]
     assert {e["machine"] for e in measured} == {"g4dn.xlarge"}
     for estimate in (e for e in measured if e["market"] == "on_demand"):
@@ -89,13 +91,16 @@ def test_python_gives_the_same_result_as_the_command(profile: dict[str, Any], st
 
     settings = api.Settings(store=store)
     assert api.profiles.show(profile["id"], settings=settings).parameters == profile["parameters"]
-    found = api.recommend([profile["id"]], epochs=30, settings=settings)
+    found = api.recommend([profile["id"]], epochs=30, scope=api.Scope(exclude=("here",)), settings=settings)
     assert found.plan.chosen.usd.value == min(
         e.usd.value for e in found.estimates if e.fits and e.candidate.offer.market != "spot"
     )
 
 
 def test_the_terminal_shows_the_chosen_machine_first(profile: dict[str, Any], store: str) -> None:
-    shown = trainfare("recommend", profile["id"], "--epochs", "30", store=store).stdout
+    shown = trainfare("recommend", profile["id"], "--epochs", "30", "--exclude", "here", store=store).stdout
     assert shown.startswith("Train on  ")
     assert "✔" in shown
+    here = trainfare("recommend", profile["id"], "--epochs", "2", store=store).stdout
+    assert here.startswith("Train here:  ")
+    assert ",  $0  (90%: " in here

@@ -54,7 +54,7 @@ def test_counts_are_exact(step: ProfiledRun) -> None:
     assert step.profile.parameters == step.own["parameters"]
     assert step.profile.gradient_bytes == step.own["parameters"] * 4
     assert (step.profile.micro_batch_size, step.profile.effective_batch_size) == (10, 10)
-    assert (step.profile.samples, step.profile.iterations_per_epoch) == (None, None)
+    assert (step.profile.samples, step.profile.iterations_per_epoch) == (None, 11)
     assert step.profile.data_wait_seconds == ()
 
 

@@ -55,6 +55,8 @@ def test_validation_times_agree_with_the_program(fit: ProfiledRun) -> None:
 def test_counts_are_exact(fit: ProfiledRun) -> None:
     for name in ("samples", "validation_samples", "parameters"):
         assert getattr(fit.profile, name) == fit.own[name]
+    assert fit.profile.frozen_parameters is not None
+    assert fit.profile.weight_bytes == pytest.approx(4 * (fit.profile.total_parameters or 0), rel=0.01)
     assert fit.profile.micro_batch_size == fit.own["batch_size"]
     assert fit.profile.effective_batch_size == 10
     assert fit.profile.iterations_per_epoch == 11
@@ -174,7 +176,7 @@ def test_loop_over_single_batches() -> None:
     assert_close(*within_epochs(found), seconds=3e-4)
     assert len(found.profile.iteration_seconds) == 25
     assert_close(found.profile.validation_seconds, found.own["validations"], seconds=3e-4)
-    assert (found.profile.micro_batch_size, found.profile.iterations_per_epoch) == (10, None)
+    assert (found.profile.micro_batch_size, found.profile.iterations_per_epoch) == (10, 10)
     assert found.profile.optimizer == "SGD"
 
 
@@ -183,6 +185,6 @@ def test_loop_of_fits_over_a_data_set_of_unknown_batch_size() -> None:
     found = run_profiled("keras_stream.py", backend="torch")
     assert len(found.profile.iteration_seconds) == 25
     assert (found.profile.micro_batch_size, found.profile.iterations_per_epoch) == (10, 11)
-    assert (found.profile.samples, found.profile.epochs) == (None, None)
+    assert (found.profile.samples, found.profile.epochs) == (None, 4)
     assert [epoch.number for epoch in found.profile.curve] == [1, 2]
     assert None not in found.profile.loss

@@ -92,6 +92,26 @@ def test_the_batch_size_of_a_profile_of_version_1_is_split_into_its_factors(
     assert profile == expected
 
 
+@pytest.mark.parametrize(
+    ("framework", "device", "kind", "dtype"),
+    [
+        ("pytorch", "cpu", "convolution", "tf32"),
+        ("pytorch", "cpu", "matmul", "float32"),
+        ("pytorch", "cuda", "convolution", "float32"),  # was recorded there: the program does not allow it
+        ("tensorflow", "cpu", "matmul", "tf32"),
+        ("jax", "cuda", "matmul", "tf32"),
+        ("jax", "cpu", "pointwise", "float32"),
+    ],
+)
+def test_products_of_a_profile_of_version_2_get_the_precision_that_is_default(
+    framework: str, device: str, kind: str, dtype: str
+) -> None:
+    operation = {"kind": kind, "dtype": "float32", "flops": 1.0, "bytes": 1.0}
+    old = to_document(make_profile()) | {"version": 2, "framework": framework, "device": device}
+    (found,) = from_document(Profile, old | {"operations": [operation]}).operations
+    assert found.dtype == dtype
+
+
 def test_a_profile_of_version_1_without_batch_fields_is_read() -> None:
     old = profile_of_version_1()
     for name in ("batch_size", "global_batch_size", "world_size"):

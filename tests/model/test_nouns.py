@@ -29,6 +29,13 @@ def test_a_price_is_positive(usd_per_hour: float) -> None:
         make_offer(usd_per_hour=usd_per_hour)
 
 
+@pytest.mark.parametrize("usd_per_hour", BAD)
+def test_only_a_machine_of_the_user_can_cost_nothing(usd_per_hour: float) -> None:
+    assert make_offer(market="own", usd_per_hour=0.0).usd_per_hour == 0
+    with pytest.raises(ValueError, match="usd_per_hour"):
+        make_offer(market="own", usd_per_hour=usd_per_hour)
+
+
 def test_an_offer_is_not_rentable_from_the_day_it_retires() -> None:
     offer = make_offer(retired_on=date(2026, 9, 30))
     assert offer.rentable_on(date(2026, 9, 29))
@@ -75,7 +82,6 @@ def test_an_offer_is_not_rentable_from_the_day_it_retires() -> None:
         (make_profile, {"measured_at": NAIVE}),
         (make_estimate, {"epochs": 0}),
         (make_estimate, {"epochs_interval": Interval.within_factor(11, 2)}),
-        (make_estimate, {"usd": Interval.exactly(0)}),
         (make_estimate, {"phases": ()}),
         (makers.make_plan, {"reasons": ()}),
         (makers.make_plan, {"runners_up": (make_estimate(),)}),
@@ -100,7 +106,7 @@ def test_a_past_run_may_have_no_iteration_times() -> None:
 
 @pytest.mark.parametrize(("value", "low", "high"), [(1, 2, 3), (4, 2, 3), (math.nan, 0, 1), (1, 0, math.inf)])
 def test_an_interval_contains_its_value(value: float, low: float, high: float) -> None:
-    with pytest.raises(ValueError, match=r"between|negative"):
+    with pytest.raises(ValueError, match=r"between|negative|not a number"):
         Interval(value=value, low=low, high=high)
 
 

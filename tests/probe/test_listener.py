@@ -1,7 +1,9 @@
 """The parts that the listeners of Keras, TensorFlow and JAX share, without these frameworks."""
 
+import multiprocessing
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 
 from trainfare.probe.clocks import ReadyClock
 from trainfare.probe.keras_hooks import _RunningMean
-from trainfare.probe.listener import evenly_spaced_ends, find_loss
+from trainfare.probe.listener import evenly_spaced_ends, find_loss, queued_seconds, worker_seconds
 
 
 class Result:
@@ -88,3 +90,34 @@ def test_loss_of_a_batch_follows_from_two_running_means() -> None:
 )
 def test_loss_is_a_scalar_float_in_the_result_of_a_step(result: Any, found: bool) -> None:
     assert (find_loss(result) is not None) == found
+
+
+def _use_cpu(seconds: float, ready: Any, done: Any) -> None:
+    begun = time.process_time()
+    while time.process_time() - begun < seconds:
+        pass
+    ready.set()
+    done.wait(60)
+
+
+def test_cpu_time_of_workers_is_read_while_they_run() -> None:
+    context = multiprocessing.get_context("fork")
+    ready, done = context.Event(), context.Event()
+    worker = context.Process(target=_use_cpu, args=(0.2, ready, done))
+    worker.start()
+    ready.wait(60)
+    running = worker_seconds()["workers"]
+    done.set()
+    worker.join()
+    assert running >= 0.15
+
+
+def test_a_program_without_workers_has_no_cpu_time_of_workers() -> None:
+    for child in multiprocessing.active_children():
+        child.join(1)
+    assert worker_seconds() == {}
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the kernel does not count it")
+def test_time_without_a_cpu_grows() -> None:
+    assert queued_seconds()["queued"] >= 0

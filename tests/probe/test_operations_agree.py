@@ -139,6 +139,33 @@ def test_flops_of_an_mlp_equal_the_closed_form(framework: str) -> None:
     assert {row["kind"] for row in facts["operations"] if row["part"] == "optimizer"} == {"optimizer"}
 
 
+def product_dtypes(facts: Facts) -> set[str]:
+    return {row["dtype"] for row in facts["operations"] if row["kind"] in ("matmul", "convolution")}
+
+
+@pytest.mark.parametrize("framework", ["jax", "tensorflow", "tensorflow, XLA"])
+@pytest.mark.parametrize("name", ["cnn", "mlp"])
+def test_jax_and_tensorflow_let_every_product_use_tf32(framework: str, name: str) -> None:
+    facts = STEPS[framework](name)
+    assert product_dtypes(facts) == {"tf32"}
+    assert {row["dtype"] for row in facts["operations"] if row["kind"] == "optimizer"} == {"float32"}
+
+
+def test_jax_program_that_asks_for_float32_gets_it() -> None:
+    jax = pytest.importorskip("jax")
+    with jax.default_matmul_precision("float32"):
+        assert product_dtypes(jax_step("cnn")) == {"float32"}
+
+
+def test_tensorflow_program_that_asks_for_float32_gets_it() -> None:
+    tf = pytest.importorskip("tensorflow")
+    tf.config.experimental.enable_tensor_float_32_execution(False)
+    try:
+        assert product_dtypes(tensorflow_step("cnn")) == {"float32"}
+    finally:
+        tf.config.experimental.enable_tensor_float_32_execution(True)
+
+
 def test_each_weight_is_updated_by_one_kernel_where_xla_compiles() -> None:
     """It reads weight, moment and gradient and writes weight and moment."""
     updates = [row for row in tensorflow_step("mlp", compiled=True)["operations"] if row["kind"] == "optimizer"]

@@ -13,11 +13,13 @@ from trainfare.profiler.events import (
     build_profile,
     bytes_per_iteration,
     computing_dtype,
+    cpu_queue_share,
     cpu_use,
     iteration_seconds,
     iterations_between_validations,
     iterations_per_pass,
     leading_process_events,
+    loader_cpu_seconds,
     merge_spans,
     parse_events,
     read_operations,
@@ -97,6 +99,27 @@ def test_cpu_use_is_the_average_number_of_cores() -> None:
     assert cpu_use(events[:1]) is None
 
 
+def test_share_of_the_time_without_a_cpu() -> None:
+    events = [event("cpu", seconds=1.0, queued=q) | {"time": t} for t, q in ((10.0, 3.0), (12.0, 3.5))]
+    assert cpu_queue_share(events) == 0.25
+    assert cpu_queue_share(events[:1]) is None
+    assert cpu_queue_share([event("cpu", seconds=1.0) | {"time": 10.0}] * 2) is None
+
+
+def test_cpu_time_of_loader_workers_is_counted_from_the_first_iteration() -> None:
+    readings = [event("cpu", seconds=1.0, n=n, workers=w) | {"time": 1.0} for n, w in ((0, 0.0), (1, 9.0), (11, 11.0))]
+    assert loader_cpu_seconds([event("loader", workers=2), *readings]) == 0.2
+    assert loader_cpu_seconds([event("loader", workers=0), *readings]) is None
+    assert loader_cpu_seconds([event("loader", workers=2), *readings[:2]]) is None
+
+
+def test_threads_and_workers_are_facts_of_the_profile() -> None:
+    found = profile_from(
+        [iteration(1, 10, 11), iteration(2, 11, 12), event("model", threads=4), event("loader", workers=3)]
+    )
+    assert (found.threads, found.loader_workers, found.loader_cpu_seconds) == (4, 3, None)
+
+
 def test_missing_losses_are_none() -> None:
     found = profile_from([iteration(1, 10, 11), iteration(2, 11, 12), event("losses", first=1, values=[0.5, None])])
     assert found.loss == (0.5, None)
@@ -115,6 +138,12 @@ def test_dtype_is_that_with_most_flops() -> None:
     ]
     assert computing_dtype(operations) == "bfloat16"
     assert computing_dtype(operations[2:]) is None
+
+
+def test_tf32_is_float32_where_there_is_no_gpu() -> None:
+    operations = [Operation(kind="matmul", dtype="tf32", flops=100, bytes=1)]
+    assert computing_dtype(operations, "cpu") == "float32"
+    assert computing_dtype(operations, "cuda") == "tf32"
 
 
 def test_version_has_no_build_suffix() -> None:

@@ -14,15 +14,17 @@ loader = DataLoader(TensorDataset(torch.randn(120, 16), torch.randn(120, 1)), ba
 model = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 1))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
 scaler = torch.amp.GradScaler("cpu")
-losses = []
+losses, whole = [], 0.0
 try:
     for _ in range(4):
         for number, (inputs, targets) in enumerate(loader, start=1):
             with torch.autocast("cpu", dtype=torch.bfloat16):
                 loss = nn.functional.mse_loss(model(inputs), targets) / 4
             scaler.scale(loss).backward()
+            whole += loss.item()
             if number % 4 == 0:
-                losses.append(loss.item())
+                losses.append(whole)
+                whole = 0.0
                 scaler.step(optimizer)
                 scaler.update()
                 optimizer.zero_grad()

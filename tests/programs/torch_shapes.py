@@ -252,12 +252,14 @@ def persistent_workers() -> None:
 def accumulated() -> None:
     """Two batches for each step."""
     optimizer = torch.optim.SGD(parameters, lr=0.01)
+    whole = 0.0
     for _ in range(EPOCHS * 2):
         for number, batch in enumerate(DataLoader(data, batch_size=BATCH // 2), start=1):
             loss = loss_of(batch) / 2
             back(loss)
+            whole = loss.item() + (whole if number % 2 == 0 else 0.0)
             if number % 2 == 0:
-                losses.append(loss.item())
+                losses.append(whole)
                 step(optimizer)
                 optimizer.zero_grad()
 

@@ -89,6 +89,25 @@ def test_a_program_that_used_several_gpus_gets_clusters() -> None:
     assert shapes(found(four, scope=Scope(nodes=1), world_size=2)) == [(1, 1), (1, 4)]
 
 
+def test_an_old_price_of_a_marketplace_is_a_candidate_only_if_it_is_asked_for() -> None:
+    """It changes by the hour: the lowest of last year would win against every price that still holds."""
+    machine = make_vm_type(provider="vast", name="box")
+    old, fresh = make_offer(vm_type=machine, seen_on=date(2025, 10, 27)), make_offer(vm_type=machine, seen_on=TODAY)
+    assert (found(old).candidates, found(old).old_marketplace, found(old).outside) == ((), 1, 0)
+    assert len(found(fresh).candidates) == 1
+    for scope in (Scope(providers=("vast",)), Scope(machines=("box",)), Scope(machines=("vast/box",))):
+        assert len(found(old, scope=scope).candidates) == 1
+    ordinary = make_offer(seen_on=date(2025, 9, 11))
+    assert len(found(ordinary).candidates) == 1, "a price list of a provider still says something"
+
+
+@pytest.mark.parametrize("provider", ["vast", "shadeform", "runpod", "yotta"])
+def test_machines_without_a_network_between_them_are_not_joined_to_a_cluster(provider: str) -> None:
+    """They stand with different hosts, or are single containers."""
+    four = make_offer(vm_type=make_vm_type(provider=provider, gpus=4), seen_on=TODAY)
+    assert shapes(found(four, scope=Scope(nodes=3), micro_batch_size=64)) == [(1, 1), (1, 4)]
+
+
 def test_a_quota_limits_the_number_of_nodes() -> None:
     four = make_offer(vm_type=make_vm_type(gpu=make_gpu(name="T4"), gpus=4))
     scope = Scope(nodes=8, quota=(Quota(name="T4", limit=11),))

@@ -32,6 +32,7 @@ def test_a_row_of_the_price_list() -> None:
         "gpu": "T4",
         "gpus": 4,
         "gpu_memory_gib": 15.0,
+        "cpu": None,
         "vcpus": 4.0,
         "memory_gib": 16.0,
         "region": "us-east-1",
@@ -39,6 +40,8 @@ def test_a_row_of_the_price_list() -> None:
         "spot_usd_per_hour": None,
         "seen_on": "2026-11-01",
         "age_days": 15,
+        "is_old": False,
+        "is_marketplace": False,
         "retired_on": None,
         "source": "a table",
     }

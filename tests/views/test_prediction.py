@@ -5,10 +5,12 @@ import pytest
 from tests.makers import make_vm_type
 from trainfare.model.estimate import MemoryFit
 from trainfare.model.evidence import (
+    DataWait,
     Evidence,
     GradientSync,
     MeasuredAtOtherBatchSizes,
     MeasuredOnMachine,
+    MeasuredOnOtherCpu,
     MeasuredOnOtherGpus,
     MeasuredOnSlices,
     OperationsAlone,
@@ -49,6 +51,42 @@ def make_prediction(*evidence: Evidence, memory: MemoryFit | None = None) -> Pre
         (
             MeasuredOnSlices(slices=(None, "local/half"), cores=0.5),
             "measured on the same machine (the whole machine, local/half), scaled to 0.5 of its cores",
+        ),
+        (
+            MeasuredOnOtherCpu(
+                profile_ids=("p1",),
+                cpu="Xeon 8375C",
+                cores=2,
+                target_cpu="Graviton3",
+                target_cores=16,
+                by_operations=True,
+            ),
+            "profile p1 on 2 cores of Xeon 8375C, scaled to 16 cores of Graviton3 by the times predicted from its "
+            "operations",
+        ),
+        (
+            MeasuredOnOtherCpu(
+                profile_ids=("p1", "p2"),
+                cpu="Xeon 8375C",
+                cores=2,
+                target_cpu="a CPU of unknown type",
+                target_cores=1,
+                by_operations=False,
+                busy_share=0.4,
+            ),
+            "profiles p1, p2 on 2 cores of Xeon 8375C, scaled to 1 core of a CPU of unknown type by the speed of their "
+            "cores alone; the profiled machine was busy with other work (the program waited for a CPU 40% of the "
+            "time), so a profile on an idle machine would be more certain",
+        ),
+        (
+            DataWait(profile_id="p1", share=0.42, workers=4, cores=2.6),
+            "waiting for data, 42% of the iteration, is the least certain part: it is the work of 4 workers of the "
+            "loader on 2.6 cores, as in profile p1",
+        ),
+        (
+            DataWait(profile_id="p1", share=0.42, workers=0, cores=2.6),
+            "waiting for data, 42% of the iteration, is the least certain part: it is the work of one thread of the "
+            "program, which more cores do not speed up, as in profile p1",
         ),
         (
             MeasuredOnOtherGpus(profiles=(("p1", "T4"),), method="operations"),

@@ -70,6 +70,78 @@ EXAMPLES: dict[Code, tuple[Topic, dict[str, Value], dict[str, Scalar], str]] = {
         {},
         "an iteration takes 100 ms on 8 GPUs, limited by launching kernels, not by the GPU: a faster GPU gains little",
     ),
+    "train_here": (
+        "why",
+        {
+            "rule": "soon",
+            "goal": "cheapest",
+            "usd": 0.0,
+            "soon_seconds": 900.0,
+            "rentals": 9,
+            "rental": G4DN | {"seconds": 320.0, "usd": 0.017},
+        },
+        {},
+        "it ends within 15 min here, at no cost; renting aws g4dn.xlarge would take 5 min 20 s and cost $0.017",
+    ),
+    "renting_compared_with_here": (
+        "why",
+        {
+            "machine": G4DN,
+            "chosen_is_here": False,
+            "here_seconds": 28_800.0,
+            "here_usd": 0.0,
+            "saved_seconds": 22_200.0,
+            "more_usd": 1.2,
+            "usd_per_hour_saved": 0.1946,
+        },
+        {},
+        "renting ends 6 h 10 min sooner than training here, for $1.20 ($0.19 an hour saved)",
+    ),
+    "last_bit_of_speed": (
+        "why",
+        {
+            "machine": G4DN,
+            "seconds": 600.0,
+            "usd": 0.5,
+            "saved_seconds": 60.0,
+            "more_usd": 4.5,
+            "usd_per_hour_saved": 270.0,
+        },
+        {},
+        "aws g4dn.xlarge takes 10 min and costs $0.50: the last 1 min cost $4.50 ($270.00 an hour saved)",
+    ),
+    "rent_anyway": (
+        "changes",
+        {"machine": G4DN, "seconds": 320.0, "usd": 0.017},
+        {"exclude": "here"},
+        "with scope=Scope(exclude=('here',)): aws g4dn.xlarge (5 min 20 s, $0.017)",
+    ),
+    "rent_from_epochs": (
+        "changes",
+        {"epochs": 3400, "machine": G4DN},
+        {},
+        "with 3,400 epochs or more: rent aws g4dn.xlarge",
+    ),
+    "here_up_to_epochs": ("changes", {"epochs": 29}, {}, "with 29 epochs or fewer: train here"),
+    "other_batch_size": (
+        "changes",
+        {"batch_size": 256, "epochs": 10, "machine": A2, "seconds": 1800.0, "usd": 3.0},
+        {"batch_sizes": 256},
+        "with scope=Scope(batch_sizes=(256,)): 2 × aws a2 at batch size 256 (30 min, $3.00), if 10 epochs are enough "
+        "at that batch size too, which is a guess: so it is not chosen unasked",
+    ),
+    "price_is_old": (
+        "assumptions",
+        {"days": 87, "seen_on": "2026-08-22", "today": "2026-11-17"},
+        {},
+        "prices are 87 days old: `trainfare catalog update` renews them",
+    ),
+    "here_is_free": (
+        "assumptions",
+        {},
+        {},
+        "this machine is counted as free; a price of its hours can be stated in machines.toml, in a section [here]",
+    ),
     "other_extreme": (
         "why",
         {"kind": "fastest", "machine": A2, **RATIOS},
@@ -113,14 +185,15 @@ EXAMPLES: dict[Code, tuple[Topic, dict[str, Value], dict[str, Scalar], str]] = {
         {"machine": G4DN | {"market": "spot"}, "usd": 0.2, "interruptions": 1.62},
         {"spot": True},
         "aws g4dn.xlarge spot would cost $0.20, including 1.6 expected interruptions; it can be taken away at any "
-        "moment, so spot is considered only with spot=True",
+        "moment, so spot is considered only with scope=Scope(spot=True)",
     ),
     "commitment_would_be_better": (
         "why",
         {"machine": G4DN | {"market": "reserved"}, "usd": 0.5, **COMMITMENT},
         {"reserved": True},
         "with a commitment of 12 months, aws g4dn.xlarge reserved would cost $0.50; it pays off above 460 hours a "
-        "month (63% of the time) compared with on demand at $1.00/h, so it is considered only with reserved=True",
+        "month (63% of the time) compared with on demand at $1.00/h, so it is considered only with "
+        "scope=Scope(reserved=True)",
     ),
     "held_machine_is_idle": (
         "why",
@@ -182,6 +255,34 @@ EXAMPLES: dict[Code, tuple[Topic, dict[str, Value], dict[str, Scalar], str]] = {
         "scaled: profile p1 was taken on local/one, and scaled to this slice by the work of an iteration and the cores "
         "it used",
     ),
+    "basis_scaled_from_cpu": (
+        "certainty",
+        {
+            "profile": "p1",
+            "from_cpu": "Xeon 8375C",
+            "from_cores": 2,
+            "to_cpu": "EPYC 9R14",
+            "vcpus": 8.0,
+            "threads_per_core": 2,
+        },
+        {},
+        "scaled: profile p1 was taken on 2 cores of Xeon 8375C, and scaled to 8 vCPUs (4 cores) of EPYC 9R14 by what "
+        "its operations would take on each",
+    ),
+    "busy_profile": (
+        "certainty",
+        {"profile": "p1", "share": 0.4},
+        {},
+        "the machine was busy with other work during profile p1: the program waited for a CPU 40% of the time; a "
+        "profile on an idle machine would be more certain",
+    ),
+    "data_wait_uncertain": (
+        "certainty",
+        {"profile": "p1", "workers": 2},
+        {},
+        "most of an iteration waits for data, prepared by 2 workers of the loader: it is scaled from the host of "
+        "profile p1 and is the least certain part",
+    ),
     "basis_scaled_from_gpu": (
         "certainty",
         {"profile": "p1", "from_gpu": "V100", "to_gpu": "T4"},
@@ -235,25 +336,26 @@ EXAMPLES: dict[Code, tuple[Topic, dict[str, Value], dict[str, Scalar], str]] = {
         "changes",
         TOTALS,
         {"deadline": "2h"},
-        "with deadline='2h': 2 × aws a2 at batch size 256 (30 min, $3.00)",
+        "with goal=Goal(deadline_seconds=7200): 2 × aws a2 at batch size 256 (30 min, $3.00)",
     ),
     "tighter_deadline": (
         "changes",
         {**TOTALS, "below": 7200.0},
         {"deadline": "1h"},
-        "with a deadline below 2 h: 2 × aws a2 at batch size 256 (30 min, $3.00), down to deadline='1h'",
+        "with a deadline below 2 h: 2 × aws a2 at batch size 256 (30 min, $3.00), down to "
+        "goal=Goal(deadline_seconds=3600)",
     ),
     "looser_budget": (
         "changes",
         {**TOTALS, "machine": G4DN | {"market": "spot"}},
         {"budget": 6.0},
-        "with budget=6.0: aws g4dn.xlarge spot (30 min, $3.00, unless interruptions delay it)",
+        "with goal=Goal(budget_usd=6.0): aws g4dn.xlarge spot (30 min, $3.00, unless interruptions delay it)",
     ),
     "tighter_budget": (
         "changes",
         {**TOTALS, "below": 6.0},
         {"budget": 2.0},
-        "with a budget below $6.00: 2 × aws a2 at batch size 256 (30 min, $3.00), down to budget=2.0",
+        "with a budget below $6.00: 2 × aws a2 at batch size 256 (30 min, $3.00), down to goal=Goal(budget_usd=2.0)",
     ),
     "price_rise": (
         "changes",
@@ -266,7 +368,7 @@ EXAMPLES: dict[Code, tuple[Topic, dict[str, Value], dict[str, Scalar], str]] = {
         {"starting_seconds": 1200.0, "seconds": 3600.0},
         {"boot": "TIME", "setup": "TIME"},
         "starting the machine (boot, setup, copying the data) takes 20 min of the 1 h; if yours starts faster, pass "
-        "boot=TIME, setup=TIME",
+        "overheads=Overheads(boot_seconds=TIME, setup_seconds=TIME)",
     ),
     "unused_time": (
         "charges",
@@ -330,13 +432,19 @@ EXAMPLES: dict[Code, tuple[Topic, dict[str, Value], dict[str, Scalar], str]] = {
         "assumptions",
         {"iterations": 100_000, "epochs": 14_285.7},
         {},
-        "the program counts in iterations: 100,000 iterations are 14,286 epochs",
+        "the length is counted in iterations: 100,000 iterations are 14,286 epochs",
     ),
     "batch_larger_than_data_set": (
         "assumptions",
         {"batch_size": 64, "samples": 50},
         {},
         "a batch of 64 is larger than the data set of 50 samples: an epoch is one iteration",
+    ),
+    "cheapest_with_gpu": (
+        "assumptions",
+        {"provider": "aws", "machine": "p5.4xlarge", "gpu": "H100", "gpus": 1, "machines": 7},
+        {},
+        "aws/p5.4xlarge is the cheapest of 7 machines with 1 H100",
     ),
     "epochs_assumed": (
         "assumptions",
@@ -364,7 +472,8 @@ EXAMPLES: dict[Code, tuple[Topic, dict[str, Value], dict[str, Scalar], str]] = {
         },
         {"batch_sizes": 64},
         "at batch size 256 instead of 64, 94 epochs instead of 90 are expected (90%: 80 – 120) with a learning rate "
-        "adapted to it; larger batches can lose accuracy; to keep the profiled batch size, pass batch_sizes=64",
+        "adapted to it; larger batches can lose accuracy; to keep the profiled batch size, pass "
+        "scope=Scope(batch_sizes=(64,))",
     ),
     "same_epochs_at_batch_sizes": (
         "assumptions",
@@ -409,6 +518,13 @@ EXAMPLES: dict[Code, tuple[Topic, dict[str, Value], dict[str, Scalar], str]] = {
         {"offers": 9},
         {},
         "9 offers of TPUs and Trainium are left out, because the program would have to be changed for them",
+    ),
+    "old_marketplace_offers": (
+        "assumptions",
+        {"offers": 9},
+        {},
+        "9 offers of marketplaces are left out, because their prices change by the hour and were seen long ago; they "
+        "are considered if their provider is named",
     ),
     "price_seen": (
         "assumptions",
@@ -477,9 +593,59 @@ def test_arguments_are_spelled_by_the_caller() -> None:
 
 
 def test_python_arguments_show_placeholders_without_quotes() -> None:
-    assert (
-        python_arguments({"spot": True, "deadline": "4h10m", "epochs": "N"}) == "spot=True, deadline='4h10m', epochs=N"
-    )
+    spelled = python_arguments({"spot": True, "deadline": "4h10m", "epochs": "N"})
+    assert spelled == "scope=Scope(spot=True), goal=Goal(deadline_seconds=15000), epochs=N"
+
+
+def test_python_arguments_are_code_that_runs() -> None:
+    from trainfare import Goal, Overheads, Scope
+
+    arguments = {
+        "spot": True,
+        "reserved": False,
+        "batch_sizes": 64,
+        "exclude": "here",
+        "deadline": "2h",
+        "budget": 3.5,
+        "confidence": 0.8,
+        "boot": "90s",
+        "epochs": 3,
+    }
+    nouns = {"Goal": Goal, "Scope": Scope, "Overheads": Overheads}
+    found = eval(f"dict({python_arguments(arguments)})", nouns)  # noqa: S307 the code is ours
+    assert found == {
+        "scope": Scope(spot=True, reserved=False, batch_sizes=(64,), exclude=("here",)),
+        "goal": Goal(deadline_seconds=7200.0, budget_usd=3.5, confidence=0.8),
+        "overheads": Overheads(boot_seconds=90.0),
+        "epochs": 3,
+    }
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ("no_sooner", "no machine to rent would end sooner than here, at no cost: the fastest, aws g4dn.xlarge would"),
+        (
+            "in_time",
+            "here it would end within 12 h with 90% confidence, at no cost; renting aws g4dn.xlarge would take",
+        ),
+        ("best", "fastest of 10 candidates, at no cost; renting aws g4dn.xlarge would take 5 min"),
+        ("only", "no machine to rent would end within 12 h with 90% confidence; here it would, at no cost"),
+    ],
+)
+def test_the_rule_by_which_here_is_the_answer_is_said(rule: str, expected: str) -> None:
+    values: dict[str, Value] = {
+        "rule": rule,
+        "goal": "fastest",
+        "usd": 0.0,
+        "soon_seconds": 900.0,
+        "rentals": 9,
+        "rental": G4DN | {"seconds": 300.0, "usd": 0.017},
+        "deadline_seconds": 43_200.0,
+        "budget_usd": None,
+        "confidence": 0.9,
+    }
+    assert sentence(Reason(topic="why", code="train_here", values=values)).startswith(expected)
 
 
 def test_an_old_reason_is_its_own_sentence() -> None:
@@ -521,7 +687,7 @@ def test_an_uncertain_ranking_without_alternatives_is_short() -> None:
 
 @pytest.mark.parametrize(
     ("iterations", "epochs", "expected"),
-    [(1, 1.0, "1 iteration is 1 epoch"), (150, 1.5, "150 iterations are 1.5 epochs")],
+    [(2_000, 1.0, "2,000 in all"), (1, 0.5, "1 iteration is 0.5 epochs"), (150, 1.5, "150 iterations are 1.5 epochs")],
 )
 def test_iterations_are_spelled_as_epochs(iterations: int, epochs: float, expected: str) -> None:
     said = sentence(reason("assumptions", "iterations_planned", iterations=iterations, epochs=epochs))

@@ -12,10 +12,12 @@ FindOptions = Callable[[Sequence[str]], Collection[str]]
 FLAGS = {
     "scope": "--only",
     "batch_size": "--batch",
+    "profiled_batch_size": "--batch-size",
     "batch_sizes": "--batch",
     "max_seconds": "--max-time",
     "deadline_seconds": "--deadline",
     "budget_usd": "--budget",
+    "value_of_time_usd_per_hour": "--value-of-time",
     "boot_seconds": "--boot",
     "setup_seconds": "--setup",
     "stall_seconds": "--stall",
@@ -26,6 +28,8 @@ FLAGS = {
     "mean_arrival_seconds": "--mean-arrival",
     "quota_gpus": "--quota",
     "quotas": "--quota",
+    "source": "--from",
+    "providers": "--provider",
     "machines": "--machine",
     "policies": "--policy",
     "profile_ids": "--profile",
@@ -47,7 +51,7 @@ def flag(name: str, options: Collection[str] = ()) -> str | None:
     plain = f"--{name.replace('_', '-')}"
     other = FLAGS.get(name)
     if options:
-        return next((each for each in (plain, other) if each in options), None)
+        return next((each for each in (other, plain) if each in options), None)
     return None if name in POSITIONAL else other or plain
 
 

@@ -33,6 +33,9 @@ def machines(estimate: Estimate) -> list[str | tuple[str, str]]:
     candidate, offer = estimate.candidate, estimate.candidate.offer
     vm_type, gpu = offer.vm_type, offer.vm_type.gpu
     hardware = f"{vm_type.gpus} × {gpu.name}" if gpu else "no GPU"
+    if offer.is_here:
+        batch = f", batch {candidate.batch_size}" if candidate.batch_size else ""
+        return [("here", "bold green"), f"  ({hardware}{batch}, this machine)"]
     several = f"{candidate.nodes} × " if candidate.nodes > 1 else ""
     batch = f", batch {candidate.batch_size}" if candidate.batch_size else ""
     return [
@@ -44,9 +47,13 @@ def machines(estimate: Estimate) -> list[str | tuple[str, str]]:
 def spread(seconds: Interval, usd: Interval) -> list[str | tuple[str, str]]:
     return [
         (f"{format_duration(seconds.value)},  {format_usd(usd.value)}", "bold"),
-        f"  (90%: {format_duration(seconds.low)} – {format_duration(seconds.high)}, "
-        f"{format_usd(usd.low)} – {format_usd(usd.high)})",
+        f"  (90%: {format_duration(seconds.low)} – {format_duration(seconds.high)}{_usd_range(usd)})",
     ]
+
+
+def _usd_range(usd: Interval) -> str:
+    """The interval of the cost; nothing if it is free."""
+    return f", {format_usd(usd.low)} – {format_usd(usd.high)}" if usd.high else ""
 
 
 def bill_table(estimate: Estimate, *, explain: bool) -> Table:

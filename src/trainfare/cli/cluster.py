@@ -10,7 +10,9 @@ from rich.text import Text
 from trainfare.app.recommending.cluster import recommend_cluster
 from trainfare.cli.arguments import spell_arguments
 from trainfare.cli.console import new_table, out, print_json, print_points
-from trainfare.cli.options import IterationsPerEpoch, Json, Store
+from trainfare.cli.length_options import LengthOptions
+from trainfare.cli.option_groups import expand_options
+from trainfare.cli.options import Json, Store
 from trainfare.cli.parsing import require_positive
 from trainfare.errors import NotFoundError, UsageError
 from trainfare.model.cluster import ALGORITHMS, Algorithm, ClusterAdvice, RatedCluster
@@ -25,7 +27,9 @@ WIDE = 130
 WORD = 12
 
 
+@expand_options
 def cluster(
+    *,
     algorithm: Annotated[
         str,
         typer.Option(
@@ -70,10 +74,7 @@ def cluster(
             show_default=False,
         ),
     ] = None,
-    epochs: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Number of epochs, with --profile.", show_default=False)
-    ] = None,
-    iterations_per_epoch: IterationsPerEpoch = None,
+    length: LengthOptions,
     budget_per_hour: Annotated[
         float | None,
         typer.Option(metavar="USD", help="Hourly budget for the server and all workers.", show_default=False),
@@ -97,8 +98,7 @@ def cluster(
         max_workers=max_workers,
         worker_mbps=_of_each(mbps_per_worker or (), workers),
         profile_ids=profile or (),
-        epochs=epochs,
-        iterations_per_epoch=iterations_per_epoch,
+        **length.keywords,
         fill=fill,
         settings=read_settings({"store": store}),
     )

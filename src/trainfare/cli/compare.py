@@ -128,7 +128,7 @@ def _simulated(found: Comparison) -> Table:
                 f"{standing.relative_seconds.value:.2f}",
                 format_usd(standing.estimate.usd.value),
                 f"{standing.relative_usd.value:.2f}",
-                f"{standing.delta:.2f}",
+                "–" if standing.delta is None else f"{standing.delta:.2f}",
             ]
         table.add_row(*cells)
     return table

@@ -9,6 +9,7 @@ from trainfare.app.recommending.epochs import epochs as ask
 from trainfare.cli.console import print_json
 from trainfare.cli.epochs_card import print_epochs
 from trainfare.cli.epochs_figure import draw, require_format
+from trainfare.cli.length_options import ProfiledBatch, parse_whole_amount, whole
 from trainfare.cli.options import Json, Store
 from trainfare.settings import read_settings
 from trainfare.views.epochs import epochs_record
@@ -28,9 +29,13 @@ def epochs(
         typer.Option("--batch", min=1, metavar="B", help="Answer for another batch size.", show_default=False),
     ] = None,
     epochs: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Length of the run, where the program does not say.", show_default=False),
+        float | None,
+        typer.Option(metavar="N", help="Length of the run, where the program does not say.", show_default=False),
     ] = None,
+    steps: Annotated[
+        str | None, typer.Option(metavar="N", help="Length of the run in iterations.", show_default=False)
+    ] = None,
+    profiled_batch_size: ProfiledBatch = None,
     metric: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="The metric to use.", show_default="that of validation"),
@@ -60,7 +65,9 @@ def epochs(
     report = ask(
         profile or (),
         batch_size=batch_size,
-        epochs=epochs,
+        epochs=whole(epochs),
+        steps=parse_whole_amount("steps", steps),
+        profiled_batch_size=profiled_batch_size,
         metric=metric,
         target=target,
         seen=seen,

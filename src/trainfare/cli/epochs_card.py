@@ -52,6 +52,8 @@ def _headline(leading: ProfileEpochs, answer: EpochsAnswer) -> list[str | tuple[
     bounds = range_words(answer)
     if answer.value is None:
         return [("Between " + bounds.replace("–", "and") + " epochs", "bold yellow"), f"  {where}, no single number"]
+    if answer.is_guess:
+        return [(f"Perhaps {_epochs(answer)}", "bold yellow"), f"  (90%: {bounds})  {where}, a guess"]
     enough = f"{_epochs(answer)} {'are' if answer.rounded != 1 else 'is'} enough"
     return [(enough, "bold green"), f"  (90%: {bounds})  {where}, {_RULES[answer.rule]}"]
 

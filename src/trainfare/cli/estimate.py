@@ -8,13 +8,14 @@ from trainfare.app.recommending import estimate as app
 from trainfare.cli.arguments import spell_arguments
 from trainfare.cli.bill_card import print_estimate
 from trainfare.cli.console import print_json
+from trainfare.cli.length_options import LengthOptions
+from trainfare.cli.option_groups import expand_options
 from trainfare.cli.options import (
     Batch,
     Boot,
     DataGib,
     DiskGib,
     Gpus,
-    IterationsPerEpoch,
     Json,
     Nodes,
     ResultsGib,
@@ -27,8 +28,12 @@ from trainfare.views.reasons import sentence
 from trainfare.views.recommendation import estimation_record
 
 
+@expand_options
 def estimate(
-    on: Annotated[str, typer.Option(metavar="MACHINE", help="A machine type of the catalog.")],
+    *,
+    on: Annotated[
+        str, typer.Option(metavar="MACHINE", help="A machine type, or a GPU (the cheapest machine with one).")
+    ],
     profile: Annotated[
         str | None,
         typer.Argument(metavar="PROFILE", help="By default the newest.", show_default=False),
@@ -45,13 +50,10 @@ def estimate(
             show_default="one you hold",
         ),
     ] = None,
-    epochs: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Number of epochs to train.", show_default=False)
-    ] = None,
+    length: LengthOptions,
     batch: Batch = None,
     gpus: Gpus = None,
     nodes: Nodes = 1,
-    iterations_per_epoch: IterationsPerEpoch = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show every line with its formula and numbers.")] = False,
     boot: Boot = None,
     setup: Setup = None,
@@ -72,8 +74,7 @@ def estimate(
         nodes=nodes,
         gpus=gpus,
         batch_size=batch,
-        epochs=epochs,
-        iterations_per_epoch=iterations_per_epoch,
+        **length.keywords,
         overheads=Overheads(disk_gib=disk_gib, data_gib=data_gib, results_gib=results_gib),
         settings=read_settings({"store": store, "boot_seconds": boot, "setup_seconds": setup}),
     )

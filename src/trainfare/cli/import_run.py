@@ -9,6 +9,7 @@ from rich.text import Text
 from trainfare.app.profiling.import_run import import_run, missing_facts
 from trainfare.cli.arguments import spell_remedy
 from trainfare.cli.console import out, print_json, print_note
+from trainfare.cli.length_options import parse_whole_amount
 from trainfare.cli.options import Json, Store
 from trainfare.cli.profile_card import print_card
 from trainfare.errors import Remedy
@@ -43,6 +44,7 @@ def import_(
     batch_size: Annotated[int | None, typer.Option(metavar="N", help="Batch size.")] = None,
     samples: Annotated[int | None, typer.Option(metavar="N", help="Samples in the data set.")] = None,
     epochs: Annotated[int | None, typer.Option(metavar="N", help="Number of epochs the program trains.")] = None,
+    steps: Annotated[str | None, typer.Option(metavar="N", help="Iterations the program trains in all.")] = None,
     iterations_per_epoch: Annotated[int | None, typer.Option(metavar="N", help="Iterations in an epoch.")] = None,
     command: Annotated[
         str | None, typer.Option(metavar="COMMAND", help='The command: "python train.py --lr 0.1".')
@@ -77,6 +79,7 @@ def import_(
         batch_size=batch_size,
         samples=samples,
         epochs=epochs,
+        steps=parse_whole_amount("steps", steps),
         iterations_per_epoch=iterations_per_epoch,
         command=command,
         on=on,

@@ -23,12 +23,19 @@ WeightTime = Annotated[
 ]
 Deadline = Annotated[str | None, typer.Option(metavar="TIME", help="Maximum time: 3h, 90min, 2d.", show_default=False)]
 Budget = Annotated[float | None, typer.Option(metavar="USD", help="Maximum cost.", show_default=False)]
-Epochs = Annotated[int | None, typer.Option(min=1, metavar="N", help="Number of epochs to train.", show_default=False)]
 Only = Annotated[
     list[str] | None,
     typer.Option(
         metavar="WHAT=NAME",
         help="Only this provider, region, machine, gpu or gpu-gib; or `yours` (repeatable).",
+        show_default=False,
+    ),
+]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="Leave out a machine, provider, GPU or region; `here` (repeatable).",
         show_default=False,
     ),
 ]

@@ -21,6 +21,7 @@ def parse_goal(
     budget: float | None,
     confidence: float,
     target: str | None,
+    value_of_time: str | None = None,
 ) -> Goal:
     """The goal that the options state; with a budget and no deadline the fastest, unless `kind` says otherwise."""
     if kind is not None and weight_time is not None:
@@ -29,15 +30,30 @@ def parse_goal(
         raise UsageError(f"must lie between 0 (cheapest) and 1 (fastest), got {weight_time:g}.", field="weight_time")
     if not 0 < confidence < 1:
         raise UsageError(f"must lie between 0 and 1, got {confidence:g}.", field="confidence")
+    hour = None if value_of_time is None else parse_value_of_time(value_of_time)
+    if hour is not None and (kind == "fastest" or weight_time is not None):
+        other = "the fastest goal" if weight_time is None else "a weight of time"
+        raise UsageError(f"adds the price of your time to the cost, so it excludes {other}.", field="value_of_time")
     by_limit = "fastest" if budget is not None and deadline is None else default
+    by_limit = "cheapest" if hour is not None else by_limit
     return Goal(
         kind="weighted" if weight_time is not None else kind or by_limit,
         weight_time=weight_time,
         deadline_seconds=None if deadline is None else parse_seconds("deadline", deadline),
         budget_usd=None if budget is None else require_positive("budget", budget),
         confidence=confidence,
+        value_of_time_usd_per_hour=hour,
         target=None if target is None else parse_target(target),
     )
+
+
+def parse_value_of_time(text: str) -> float:
+    """The dollars of an hour: `30/h`, `$30/h` or `30`."""
+    number = text.strip().lower().removesuffix("/h").removeprefix("$").removesuffix("$")
+    try:
+        return require_positive("value_of_time", float(number))
+    except ValueError:
+        raise UsageError(f"takes dollars an hour, such as 30/h, not {text!r}.", field="value_of_time") from None
 
 
 def parse_scope(
@@ -45,6 +61,7 @@ def parse_scope(
     quota: Sequence[str],
     batch: Sequence[str],
     *,
+    exclude: Sequence[str] = (),
     nodes: int | None,
     spot: bool,
     reserved: bool | None,
@@ -66,6 +83,7 @@ def parse_scope(
         regions=tuple(names["region"]),
         machines=tuple(names["machine"]),
         gpus=tuple(names["gpu"]),
+        exclude=tuple(exclude),
         min_gpu_gib=max((_gib(text) for text in names["gpu-gib"]), default=None),
         yours="yours" in only,
         quota=tuple(_quota(word) for word in quota),
@@ -144,6 +162,20 @@ def parse_whole_numbers(field: str, text: str, example: str) -> list[int]:
     if not numbers or min(numbers) < 1:
         raise UsageError(f"takes whole numbers of at least 1, such as {example}, not {text!r}.", field=field)
     return list(dict.fromkeys(numbers))
+
+
+AMOUNTS = {"k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
+"""Letters after a number: 300B tokens, 600k steps."""
+
+
+def parse_amount(field: str, text: str) -> float:
+    """A positive number, as digits, as 3e11 or with a letter for the thousands: 300B."""
+    word = text.strip().lower().replace(",", "").replace("_", "")
+    factor = AMOUNTS.get(word[-1:], 1.0)
+    try:
+        return require_positive(field, float(word[:-1] if word[-1:] in AMOUNTS else word) * factor)
+    except ValueError:
+        raise UsageError(f"takes a number, such as 20000, 600k or 300B, not {text!r}.", field=field) from None
 
 
 def parse_target(text: str) -> Target:

@@ -9,12 +9,14 @@ from trainfare.cli.arguments import spell_arguments
 from trainfare.cli.bill_card import answer, machines, spread
 from trainfare.cli.console import new_table, out, print_topics
 from trainfare.model.estimate import Estimate
+from trainfare.model.offer import OLD_PRICE_DAYS
 from trainfare.model.plan import Plan
 from trainfare.model.reason import Topic
 from trainfare.recommender.names import machine_name
 from trainfare.units import format_age, format_duration, format_usd, format_usd_per_hour
 from trainfare.views.reasons import sentence
 from trainfare.views.split import segment_epochs
+from trainfare.views.summary import plan_summary
 
 TOPICS: dict[Topic, str] = {
     "why": "why",
@@ -25,36 +27,43 @@ TOPICS: dict[Topic, str] = {
 }
 """The heading of each topic of reasons."""
 WIDE = 130
-"""Columns of a terminal that has room for memory, region and price."""
-OPTIONAL = ("seen", "memory", "basis", "90% interval", "region", "price", "GPU", "nodes", "batch")
+"""Columns of a terminal that has room for memory and region."""
+OPTIONAL = ("memory", "region", "basis", "90% interval", "GPU", "price", "nodes", "batch")
 """Columns that a narrow terminal leaves out, in this order; machine, time and cost always stay."""
 NUMBERS = ("nodes", "batch", "time", "cost", "90% interval")
-FOR_WHOLE_NAMES = ("seen", "memory")
+FOR_WHOLE_NAMES = ("memory", "region", "basis", "90% interval")
 """Columns that are left out before a machine's name is folded below `WHOLE_NAME`; the others, below `LEAST_NAME`."""
-WHOLE_NAME = 26
+WHOLE_NAME = 34
 LEAST_NAME = 12
 GAP = 2
 
 
-def print_plan(plan: Plan, lines: Sequence[Estimate], *, notes: Sequence[str] = ()) -> None:
-    """`lines` are the estimates to show in the table, `notes` what to say under it."""
+def print_plan(plan: Plan, lines: Sequence[Estimate], *, explain: bool = True, notes: Sequence[str] = ()) -> None:
+    """`lines` are the estimates to show in the table, `notes` what to say under it. Without `explain` the reasons are
+    one line each for why, how sure and what would change it."""
 
     for line in _answer(plan):
         out().print(Text.assemble(*line), soft_wrap=False)
     out().print()
-    print_topics(
-        [TOPICS[reason.topic] for reason in plan.reasons],
-        [sentence(reason, spell_arguments) for reason in plan.reasons],
-    )
+    if explain:
+        said = [(TOPICS[reason.topic], sentence(reason, spell_arguments)) for reason in plan.reasons]
+    else:
+        said = plan_summary(plan, spell_arguments)
+    print_topics([heading for heading, _ in said], [line for _, line in said])
     out().print()
     out().print(_table(plan, lines))
     marks = ["✔ chosen", *(["● on the Pareto front"] if any(_mark(plan, e) == "●" for e in lines) else [])]
     if plan.knee is not None and plan.knee in lines:
         marks.append("◆ its knee")
-    out().print(" · ".join((*marks, _prices_seen(plan, lines), *notes)), style="dim", soft_wrap=False)
+    if plan.other_batch_size is not None and plan.other_batch_size in lines:
+        marks.append("? its epochs are a guess")
+    out().print(" · ".join((*marks, *notes)), style="dim", soft_wrap=False)
 
 
 def _answer(plan: Plan) -> Iterator[list[str | tuple[str, str]]]:
+    if plan.chosen.candidate.offer.is_here:
+        yield [("Train here", "bold green"), *_at_batch(plan), ":  ", *spread(plan.chosen.seconds, plan.chosen.usd)]
+        return
     if plan.split is None:
         yield ["Train on  ", *answer(plan.chosen)]
         if plan.spot_risk is not None:
@@ -68,6 +77,13 @@ def _answer(plan: Plan) -> Iterator[list[str | tuple[str, str]]]:
     yield [f"Train  {segment_epochs(first)} on  ", *machines(first.estimate)]
     yield [f"then   {segment_epochs(second)} on  ", *machines(second.estimate)]
     yield ["total  ", *spread(plan.split.seconds, plan.split.usd)]
+
+
+def _at_batch(plan: Plan) -> list[str | tuple[str, str]]:
+    """The batch size of the machine at hand, if other sizes are listed too."""
+    size = plan.chosen.candidate.batch_size
+    others = {each.candidate.batch_size for each in plan.runners_up}
+    return [f" at batch size {size}"] if size and others - {size} else []
 
 
 def _table(plan: Plan, lines: Sequence[Estimate]) -> Table:
@@ -95,14 +111,15 @@ def _columns(plan: Plan, lines: Sequence[Estimate], *, wide: bool) -> dict[str, 
         "batch": [str(e.candidate.batch_size or "–") for e in lines],
         "time": [format_duration(e.seconds.value) for e in lines],
         "cost": [format_usd(e.usd.value) for e in lines],
-        "90% interval": [f"{format_usd(e.usd.low)} – {format_usd(e.usd.high)}" for e in lines],
+        "90% interval": [f"{format_usd(e.usd.low)} – {format_usd(e.usd.high)}" if e.usd.high else "–" for e in lines],
         "basis": [e.basis for e in lines],
+        "price": [_price(plan, e) for e in lines],
     }
     if not any(e.candidate.nodes > 1 for e in lines):
         del columns["nodes"]
     if len(set(columns["batch"])) < 2:
         del columns["batch"]
-    return columns | (_wide_columns(plan, lines) if wide else {})
+    return columns | (_wide_columns(lines) if wide else {})
 
 
 def _width(columns: Mapping[str, Sequence[str]], *, names: int) -> int:
@@ -116,6 +133,8 @@ def _mark(plan: Plan, estimate: Estimate) -> str:
         return "✔"
     if estimate.fits is False:
         return "✘"
+    if estimate == plan.other_batch_size:
+        return "?"
     if estimate == plan.knee:
         return "◆"
     return "●" if estimate in plan.front else "·"
@@ -130,17 +149,20 @@ def _gpus(estimate: Estimate) -> str:
     return f"{used}{vm_type.gpus} × {vm_type.gpu.name}"
 
 
-def _wide_columns(plan: Plan, lines: Sequence[Estimate]) -> dict[str, list[str]]:
+def _wide_columns(lines: Sequence[Estimate]) -> dict[str, list[str]]:
     fits = [e.memory for e in lines]
     return {
         "memory": [f"{m.needed_gib.value:.2g} of {m.available_gib:.3g} GiB" if m else "not known" for m in fits],
         "region": [e.candidate.offer.region for e in lines],
-        "price": [format_usd_per_hour(e.candidate.usd_per_hour) for e in lines],
-        "seen": [format_age(e.candidate.offer.seen_on, plan.made_at.date()) for e in lines],
     }
 
 
-def _prices_seen(plan: Plan, lines: Sequence[Estimate]) -> str:
-    days = sorted({estimate.candidate.offer.seen_on for estimate in lines})
-    ends = dict.fromkeys((days[0], days[-1]))
-    return "prices seen " + " to ".join(f"{day} ({format_age(day, plan.made_at.date())})" for day in ends)
+def _price(plan: Plan, estimate: Estimate) -> str:
+    """The price of an hour of all nodes, with its age if it is so old that it may have changed."""
+    offer, today = estimate.candidate.offer, plan.made_at.date()
+    if not offer.usd_per_hour:
+        return "–"
+    price = format_usd_per_hour(estimate.candidate.usd_per_hour)
+    if offer.market == "own" or offer.age_days(today) <= OLD_PRICE_DAYS:
+        return price
+    return f"{price} ({format_age(offer.seen_on, today)})"

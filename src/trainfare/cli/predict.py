@@ -6,6 +6,7 @@ import typer
 
 from trainfare.app.recommending import predict as app
 from trainfare.cli.console import print_json
+from trainfare.cli.length_options import ProfiledBatch
 from trainfare.cli.options import Batch, Gpus, Json, Nodes, Store
 from trainfare.cli.prediction_card import print_prediction
 from trainfare.settings import read_settings
@@ -19,6 +20,7 @@ def predict(
         typer.Argument(metavar="PROFILE", help="By default the newest.", show_default=False),
     ] = None,
     batch: Batch = None,
+    batch_size: ProfiledBatch = None,
     gpus: Gpus = None,
     nodes: Nodes = 1,
     server_mbps: Annotated[
@@ -34,6 +36,7 @@ def predict(
         profile or [],
         on=on,
         batch_size=batch,
+        profiled_batch_size=batch_size,
         gpus=gpus,
         nodes=nodes,
         server_mbps=server_mbps,

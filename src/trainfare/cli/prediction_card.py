@@ -30,13 +30,14 @@ def answer(prediction: Prediction) -> list[str | tuple[str, str]]:
     several = f"{prediction.nodes} × " if prediction.nodes > 1 else ""
     hardware = f"{prediction.gpus} × {vm_type.gpu.name}" if vm_type.gpu else "no GPU"
     batch = f", batch {prediction.batch_size}" if prediction.batch_size else ""
-    rate = prediction.samples_per_second
+    rate, tokens = prediction.samples_per_second, prediction.tokens_per_second
     return [
         (f"{several}{vm_type.provider} {vm_type.name}", "bold green"),
         f"  ({hardware}{batch}):  ",
         (f"{format_duration(seconds.value)} per iteration", "bold"),
         f"  (90%: {format_duration(seconds.low)} – {format_duration(seconds.high)})"
-        + (f",  {_rate(rate.value)} samples/s" if rate else ""),
+        + (f",  {_rate(rate.value)} samples/s" if rate else "")
+        + (f",  {_rate(tokens)} tokens/s" if tokens else ""),
     ]
 
 
@@ -77,19 +78,21 @@ def batches_table(found: PredictionReport) -> Table | None:
 def batch_sentences(found: PredictionReport) -> list[str]:
     """Sentences about the batch size from which a larger one gains little, and the largest that fits."""
     words = []
+    on_gpu = found.prediction.gpus > 0
+    per_gpu, memory = (" per GPU", "one GPU's memory") if on_gpu else ("", "its memory")
     most = found.profiles[0].samples or math.inf
-    if found.saturation_batch and found.saturation_batch <= most:
+    if found.saturation_batch and 1 <= found.saturation_batch <= most:
         words.append(
-            f"above {format_count(round(found.saturation_batch))} samples per GPU, a larger batch gains less than 10%"
+            f"above {format_count(round(found.saturation_batch))} samples{per_gpu}, a larger batch gains less than 10%"
         )
-    elif found.saturation_batch:
+    elif found.saturation_batch and found.saturation_batch > most:
         words.append("a larger batch is faster per sample, up to the size of the data set")
     largest = found.largest_batch
     if largest is not None and largest.fits >= most:
-        words.append("every batch that the data set allows fits in one GPU's memory")
+        words.append(f"every batch that the data set allows fits in {memory}")
     elif largest is not None and largest.fits:
         perhaps = f", perhaps {format_count(largest.at_most)}" if largest.at_most > largest.fits else ""
-        words.append(f"the largest batch that fits in one GPU's memory is {format_count(largest.fits)}{perhaps}")
+        words.append(f"the largest batch that fits in {memory} is {format_count(largest.fits)}{perhaps}")
     return words
 
 

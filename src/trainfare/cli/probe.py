@@ -1,17 +1,20 @@
 """`trainfare probe`: what to measure next, and measure it."""
 
-from typing import Annotated, TypedDict
+from typing import Annotated
 
 import typer
 
+from trainfare.app.profiling.options import ProfileOptions
 from trainfare.app.recommending.probe import plan_probes, run_probes
+from trainfare.app.stated import LengthKeywords
 from trainfare.cli.console import print_json, print_note
+from trainfare.cli.length_options import LengthOptions
+from trainfare.cli.option_groups import expand_options
 from trainfare.cli.options import (
     Budget,
     Deadline,
-    Epochs,
+    Exclude,
     GoalKind,
-    IterationsPerEpoch,
     Json,
     Only,
     Profiles,
@@ -30,31 +33,31 @@ from trainfare.settings import Settings, read_settings
 from trainfare.views.probing import probing_plan_record, probing_result_record
 
 
-class ProbingQuestion(TypedDict):
+class ProbingQuestion(LengthKeywords):
     """The arguments that planning and measuring share."""
 
     goal: Goal
     scope: Scope
-    epochs: int | None
-    iterations_per_epoch: int | None
     settings: Settings
 
 
+@expand_options
 def probe(
+    *,
     profile: Profiles = None,
     plan: Annotated[bool, typer.Option("--plan", help="Only show what would be measured, and why.")] = False,
     goal: GoalKind = None,
     weight_time: WeightTime = None,
     deadline: Deadline = None,
     budget: Budget = None,
-    epochs: Epochs = None,
+    length: LengthOptions,
     only: Only = None,
+    exclude: Exclude = None,
     spot: Spot = False,
     most: Annotated[int, typer.Option(min=1, metavar="N", help="Maximum number of probes.")] = 8,
     max_time: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Maximum training time of one probe (1min).", show_default=False)
+        str | None, typer.Option(metavar="TIME", help="Maximum time of one probe, start included.", show_default=False)
     ] = None,
-    iterations_per_epoch: IterationsPerEpoch = None,
     quiet: Quiet = False,
     json: Json = False,
     store: Store = None,
@@ -76,9 +79,8 @@ def probe(
             confidence=0.9,
             target=None,
         ),
-        "scope": parse_scope(only or (), (), (), nodes=None, spot=spot, reserved=None),
-        "epochs": epochs,
-        "iterations_per_epoch": iterations_per_epoch,
+        "scope": parse_scope(only or (), (), (), exclude=exclude or (), nodes=None, spot=spot, reserved=None),
+        **length.keywords,
         "settings": settings,
     }
     if plan:
@@ -115,12 +117,12 @@ def _measure(
         most=most,
         on_probe=lambda following: print_note(beginning_line(following)),
         on_step=done,
-        profiling={
-            "max_seconds": None if max_time is None else parse_seconds("max_time", max_time),
-            "on_workspace": screen.workspace,
-            "on_progress": screen.progress,
-            "on_output": None if quiet else screen.output,
-        },
+        profiling=ProfileOptions(
+            max_seconds=None if max_time is None else parse_seconds("max_time", max_time),
+            on_workspace=screen.workspace,
+            on_progress=screen.progress,
+            on_output=None if quiet else screen.output,
+        ),
         **question,
     )
     if as_json:

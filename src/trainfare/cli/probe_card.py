@@ -23,7 +23,8 @@ def print_plan(found: ProbingPlan) -> None:
         )
     else:
         summary = ":  no probe pays off"
-    out().print(Text.assemble("Start on  ", (where, "bold"), summary))
+    start = "Start  " if found.plan.start.candidate.offer.is_here else "Start on  "
+    out().print(Text.assemble(start, (where, "bold"), summary))
     out().print()
     print_points([*plan_sentences(plan), *_unprobed(found), *_unreached(found.unreachable)])
     if plan.probes:

@@ -6,20 +6,23 @@ from typing import Annotated
 
 import typer
 
+from trainfare.app.profiling.failures import ProfilingError
 from trainfare.app.profiling.options import ProfileOptions
-from trainfare.app.profiling.profile import ProfilingError, profile_command
+from trainfare.app.profiling.profile import profile_command
 from trainfare.app.profiling.series import Trial, run_trials
+from trainfare.cli.arguments import spell_arguments
 from trainfare.cli.console import new_table, out, print_error, print_json, print_note
+from trainfare.cli.length_options import ProfiledBatch, Samples, Steps, Tokens, parse_whole_amount
 from trainfare.cli.options import Json, Quiet, Store
-from trainfare.cli.parsing import parse_seconds, parse_whole_numbers
+from trainfare.cli.parsing import parse_amount, parse_seconds, parse_whole_numbers
 from trainfare.cli.profile_card import print_card
 from trainfare.cli.profile_screen import Screen, uncertainty_of
 from trainfare.errors import ProgramError, UsageError
 from trainfare.model.profile import Profile
 from trainfare.model.stability import PATIENCE, Stability, complete_epochs, stability_of, steady_interval
 from trainfare.settings import read_settings
-from trainfare.units import format_duration, format_large
-from trainfare.views.profile import profile_record, trial_record
+from trainfare.units import format_duration, format_large, plural
+from trainfare.views.profile import length_arguments, profile_record, trial_record
 
 
 def profile(
@@ -33,13 +36,19 @@ def profile(
         ),
     ] = None,
     epochs: Annotated[int | None, typer.Option(metavar="N", help="Measure N epochs, with validation.")] = None,
+    steps: Steps = None,
+    tokens: Tokens = None,
+    samples: Samples = None,
+    batch_size: ProfiledBatch = None,
     until_stable: Annotated[
         bool, typer.Option("--until-stable", help="Measure until the metric stops improving.")
     ] = False,
     patience: Annotated[
         int | None, typer.Option(metavar="N", help="Epochs without improvement that count as stable (5).")
     ] = None,
-    max_time: Annotated[str | None, typer.Option(metavar="TIME", help="Stop after this much training.")] = None,
+    max_time: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Stop after this much time, start included.")
+    ] = None,
     batch_sizes: Annotated[
         str | None, typer.Option(metavar="64,128,…", help="Measure each of these batch sizes.")
     ] = None,
@@ -85,6 +94,10 @@ def profile(
         settings=settings,
         iterations=iterations,
         epochs=epochs,
+        steps=parse_whole_amount("steps", steps),
+        tokens=None if tokens is None else parse_amount("tokens", tokens),
+        samples=parse_whole_amount("samples", samples),
+        batch_size=batch_size,
         until_stable=until_stable,
         patience=patience,
         max_seconds=None if max_time is None else parse_seconds("max_time", max_time),
@@ -184,7 +197,7 @@ def _several(
         _print_table(trials)
     stored = [trial.profile for trial in trials if trial.profile is not None]
     if stored:
-        print_note(f"next: trainfare recommend {' '.join(one.id for one in stored)} --epochs {stored[0].epochs or 'N'}")
+        print_note(f"next: trainfare recommend {' '.join(one.id for one in stored)} {_length(stored[0])}")
     if any(one.ending == "interrupted" for one in stored) or len(trials) < max(1, len(set(sizes))) * repeat:
         raise typer.Exit(130)
     if any(trial.failure is not None for trial in trials) or any(requested.shortfall(one) for one in stored):
@@ -227,7 +240,11 @@ def _print_notes(profile: Profile, requested: RequestedLength) -> None:
 
 
 def _print_next(profile: Profile) -> None:
-    print_note(f"next: trainfare recommend {profile.id} --epochs {profile.epochs or 'N'}")
+    print_note(f"next: trainfare recommend {profile.id} {_length(profile)}")
+
+
+def _length(profile: Profile) -> str:
+    return spell_arguments(length_arguments(profile))
 
 
 def stability_line(stability: Stability) -> str:
@@ -242,9 +259,12 @@ def stability_line(stability: Stability) -> str:
 
 def _ending(profile: Profile, requested: RequestedLength) -> str:
     count = len(profile.iteration_seconds)
-    seen = f"{count} iterations" if requested.iterations is None else f"{count} of {requested.iterations} iterations"
+    seen = plural(count, "iteration")
+    if requested.iterations is not None:
+        seen = f"{count} of {requested.iterations} iterations"
     return {
         "enough": "the program was stopped after enough iterations",
+        "time_limit": f"the time was up after {seen}",
         "finished": f"it ended by itself after {seen}",
         "interrupted": f"interrupted after {seen}",
         "failed": f"it failed after {seen}",

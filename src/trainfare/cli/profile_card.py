@@ -1,6 +1,6 @@
 """Prints a profile: three lines of what was measured."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from statistics import median, quantiles
 
@@ -8,7 +8,17 @@ from rich.text import Text
 
 from trainfare.cli.console import out
 from trainfare.model.profile import Profile
-from trainfare.units import BYTES_PER_GIB, format_count, format_duration, format_large, format_percent, plural
+from trainfare.units import (
+    BYTES_PER_GIB,
+    format_count,
+    format_duration,
+    format_epochs,
+    format_large,
+    format_number,
+    format_percent,
+    plural,
+)
+from trainfare.views.profile import busy_sentence, per_second, source_sentences
 
 _FRAMEWORKS = {
     "pytorch": "PyTorch",
@@ -25,6 +35,8 @@ _DROPS = 4
 """Number of drops of the learning rate that are listed."""
 _BARS = "▁▂▃▄▅▆▇█"
 _BAR_COUNT = 18
+_LARGE_BYTES = 100 * 2**20
+"""From this size of the weights on, the card shows what the tensors of the training need."""
 _STEADY_WITHIN = 0.05
 """Largest relative difference between the halves of a steady run: about that of two runs on a quiet host."""
 
@@ -37,7 +49,14 @@ def print_card(profile: Profile) -> None:
 
 
 def card_lines(profile: Profile, *, width: int) -> tuple[str, ...]:
-    groups = (_program_facts(profile), _time_facts(profile), _other_facts(profile))
+    busy = busy_sentence(profile)
+    groups = (
+        _program_facts(profile),
+        source_sentences(profile),
+        _time_facts(profile),
+        [busy] if busy else [],
+        _other_facts(profile),
+    )
     return tuple(line for facts in groups for line in _packed(facts, width))
 
 
@@ -58,18 +77,45 @@ def _program_facts(profile: Profile) -> list[str]:
     if profile.device:
         facts.append(f"on {_device(profile)}")
     if profile.parameters:
-        facts.append(f"{format_large(profile.parameters)} parameters")
-    facts.append(f"batch {profile.effective_batch_size}" if profile.effective_batch_size else "batch size unknown")
+        facts.append(_parameters(profile))
+    size = profile.effective_batch_size
+    tokens = f" × {plural(profile.tokens_per_sample, 'token')}" if profile.tokens_per_sample else ""
+    facts.append(f"batch {size}{tokens}" if size else "batch size unknown")
+    return [*facts, *_length_facts(profile)]
+
+
+def _length_facts(profile: Profile) -> Iterator[str]:
+    """The length of an epoch and of the whole training, as far as they are known."""
+    planned = profile.planned_iterations
     if profile.iterations_per_epoch:
         samples = f" ({format_count(profile.samples)} samples)" if profile.samples else ""
-        facts.append(f"{plural(profile.iterations_per_epoch, 'iteration')} per epoch{samples}")
+        yield f"{plural(profile.iterations_per_epoch, 'iteration')} per epoch{samples}"
+    elif not planned:
+        yield "length of an epoch unknown"
+    in_epochs = profile.epochs and (not planned or profile.epochs != int(profile.epochs))
+    if in_epochs:
+        yield format_epochs(profile.epochs or 0)
+    elif planned:
+        yield f"{plural(planned, 'iteration')} in all"
     else:
-        facts.append("length of an epoch unknown")
-    if profile.epochs:
-        facts.append(plural(profile.epochs, "epoch"))
-    else:
-        facts.append("number of epochs unknown")
-    return facts
+        yield "number of epochs unknown"
+
+
+def _parameters(profile: Profile) -> str:
+    """`124M parameters`, or `4.19M of 1.24G parameters are trained`."""
+    trained, total = format_large(profile.parameters or 0), format_large(profile.total_parameters or 0)
+    return f"{trained} of {total} parameters are trained" if profile.frozen_parameters else f"{trained} parameters"
+
+
+def _tensors(profile: Profile) -> str:
+    """`weights 3.1 GiB, gradients 16 MiB, optimizer state 32 MiB, activations 1.1 GiB`."""
+    parts = {
+        "weights": profile.weight_bytes,
+        "gradients": profile.gradient_bytes,
+        "optimizer state": profile.optimizer_bytes,
+        "activations": profile.activation_bytes,
+    }
+    return ", ".join(f"{name} {_gib(size)}" for name, size in parts.items() if size)
 
 
 def _device(profile: Profile) -> str:
@@ -94,6 +140,9 @@ def _time_facts(profile: Profile) -> list[str]:
         return facts
     seen = f"{plural(len(steady), 'iteration')}{_verdict(steady)}"
     facts.append(f"then {iteration_time(profile)}  {_bars(steady)} {seen}")
+    for amount, name in ((profile.effective_batch_size, "samples"), (profile.tokens_per_iteration, "tokens")):
+        if (rate := per_second(profile, amount)) is not None:
+            facts.append(f"{format_number(rate)} {name}/s")
     if profile.data_wait_seconds and (share := sum(profile.data_wait_seconds[1:]) / sum(steady)) >= 0.05:
         facts.append(f"{format_percent(round(share, 2))} of it waits for data")
     return facts
@@ -108,6 +157,8 @@ def _other_facts(profile: Profile) -> list[str]:
         facts.append(f"peak memory {_gib(profile.peak_device_bytes)} on the GPU")
     elif profile.peak_host_bytes:
         facts.append(f"peak memory {_gib(profile.peak_host_bytes)}")
+    if profile.weight_bytes and profile.weight_bytes >= _LARGE_BYTES:
+        facts.append(_tensors(profile))
     losses = [value for value in profile.loss if value is not None]
     if losses:
         facts.append(f"loss {losses[0]:.3g} → {losses[-1]:.3g}" if len(losses) > 1 else f"loss {losses[0]:.3g}")

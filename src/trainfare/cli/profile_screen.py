@@ -9,14 +9,21 @@ from trainfare.cli.console import print_note
 from trainfare.model.interval import Interval
 from trainfare.model.profile import Profile
 from trainfare.model.stability import complete_epochs, relative_uncertainty, stability_of, steady_interval
+from trainfare.model.startup import StartUp
 from trainfare.profiler.measure import MeasurementProgress
 from trainfare.profiler.stopping import UntilEpochs, UntilStable, UntilSteady
 from trainfare.profiler.workspace import Changes, Workspace
 from trainfare.units import format_duration, format_large, format_percent, plural
+from trainfare.views.startup import model_phrase, waiting_sentences
 
 _PLAIN_SECONDS = 10.0
 """Seconds between two lines of progress where they are not replaced in place."""
 
+
+_WAITING_SECONDS = (30.0, 120.0, 300.0)
+"""Seconds without an iteration after which the state of the program is shown; from the last on, every so often."""
+_SHORT_OF_MEMORY_SECONDS = 10.0
+"""The same for the first time, if memory is short."""
 
 _FEWEST_KNOWN = 5
 """Fewest iterations whose smallest and largest value bound a 90% interval."""
@@ -38,10 +45,12 @@ class Screen:
         self._printed = ""
         self._printed_at = time.monotonic()
         self._place: Workspace | None = None
+        self._waiting_shown = 0
 
     def workspace(self, place: Workspace) -> None:
         """Remember the folder the program runs in; called before it starts."""
 
+        self._waiting_shown = 0
         self._place = place
         if place.reason_in_place is not None:
             print_note(
@@ -68,6 +77,12 @@ class Screen:
         if self._quiet:
             return
         with self._lock:
+            if progress.startup is not None and self._waiting_is_due(progress.startup):
+                self._erase()
+                start = "" if self._at_line_start else "\n"
+                sys.stderr.write(f"{start}trainfare: {waiting_sentences(progress.startup)}\n")
+                sys.stderr.flush()
+                self._at_line_start = True
             if self._live and self._at_line_start:
                 self._erase()
                 sys.stderr.write(f"\x1b[2m{progress_line(progress)[: _columns() - 1]}\x1b[0m")
@@ -75,6 +90,18 @@ class Screen:
                 self._shown = True
             elif not self._live:
                 self._print_occasionally(progress_line(progress))
+
+    def _waiting_is_due(self, startup: StartUp) -> bool:
+        """True once per moment at which the state of a program without an iteration is shown."""
+        shown = self._waiting_shown
+        last = _WAITING_SECONDS[-1]
+        due = _WAITING_SECONDS[shown] if shown < len(_WAITING_SECONDS) else last * (shown - len(_WAITING_SECONDS) + 2)
+        if not shown and startup.probably_too_large:
+            due = _SHORT_OF_MEMORY_SECONDS
+        if startup.seconds < due:
+            return False
+        self._waiting_shown += 1
+        return True
 
     def clear(self) -> None:
         """The output ends here; what follows starts on a line of its own."""
@@ -121,7 +148,10 @@ def progress_line(progress: MeasurementProgress) -> str:
     seen = progress.profile
     if seen is None:
         waiting = "waiting for the first iteration" if progress.framework else "starting"
-        return f"{waiting} · {format_duration(progress.seconds)}"
+        parts = [waiting, format_duration(progress.seconds)]
+        if progress.startup is not None and progress.startup.model is not None:
+            parts.append(model_phrase(progress.startup.model))
+        return " · ".join(parts)
     parts = [_how_far(progress, seen)]
     if progress.stopping:
         return f"{parts[0]} · enough, the program is ending"

@@ -16,6 +16,7 @@ from trainfare.model.profile import Profile
 from trainfare.settings import read_settings
 from trainfare.units import format_ago
 from trainfare.views.profile import profile_record
+from trainfare.views.programs import distinct_names
 
 app = typer.Typer(help="Stored profiles: list, show, remove, import.", no_args_is_help=True)
 
@@ -114,10 +115,11 @@ def _print_table(profiles: tuple[Profile, ...]) -> None:
     table.add_column("machine", overflow="fold")
     table.add_column("measured", no_wrap=True)
     now = datetime.now(UTC)
-    for profile in profiles:
+    names = distinct_names([profile.program for profile in profiles])
+    for profile, name in zip(profiles, names, strict=True):
         table.add_row(
             Text(profile.id, style="bold"),
-            Text(profile.program.name),
+            Text(name),
             str(profile.effective_batch_size or "–"),
             iteration_time(profile),
             Text(machine_of(profile)),
@@ -135,6 +137,7 @@ def _print_profile(profile: Profile) -> None:
 
 _ENDINGS = {
     "enough": "",
+    "time_limit": "; the time was up",
     "finished": "; the program ended by itself",
     "interrupted": "; it was interrupted",
     "failed": "; the program failed",

@@ -12,7 +12,9 @@ from trainfare.app.queue.question import QueueQuestion
 from trainfare.app.queue.submit import submit_job
 from trainfare.cli.arguments import spell_arguments
 from trainfare.cli.console import print_json, print_note
-from trainfare.cli.options import Boot, IterationsPerEpoch, Json, Plot, Profiles, Setup, Spot, Store
+from trainfare.cli.length_options import LengthOptions
+from trainfare.cli.option_groups import expand_options
+from trainfare.cli.options import Boot, Json, Plot, Profiles, Setup, Spot, Store
 from trainfare.cli.parsing import parse_deadline, parse_user_quota
 from trainfare.cli.queue_card import print_queue, print_queue_plan, print_submission
 from trainfare.settings import read_settings
@@ -31,11 +33,11 @@ def add_to(app: typer.Typer) -> None:
     app.command("plan")(plan_command)
 
 
+@expand_options
 def submit_command(
+    *,
     profiles: Profiles = None,
-    epochs: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Number of epochs.", show_default="from the program")
-    ] = None,
+    length: LengthOptions,
     deadline: Annotated[
         str | None, typer.Option(metavar="WHEN", help="6h, 2d, or 2026-11-18T09:00.", show_default="none")
     ] = None,
@@ -48,7 +50,6 @@ def submit_command(
         typer.Option(min=1, metavar="N", help="Most GPUs of a machine it can use.", show_default="as profiled"),
     ] = None,
     user: Annotated[str | None, typer.Option(metavar="NAME", help="Owner of the job.", show_default="you")] = None,
-    iterations_per_epoch: IterationsPerEpoch = None,
     json: Json = False,
     store: Store = None,
 ) -> None:
@@ -56,8 +57,7 @@ def submit_command(
 
     found = submit_job(
         profiles or (),
-        epochs=epochs,
-        iterations_per_epoch=iterations_per_epoch,
+        **length.keywords,
         gpus=gpus,
         deadline=None if deadline is None else parse_deadline(deadline),
         late_usd_per_hour=late_usd_per_hour,

@@ -14,8 +14,9 @@ from trainfare.model.submission import Submission, SubmissionResult
 from trainfare.scheduler.queue_plan import PlannedJob, QueuePlan
 from trainfare.units import (
     format_ago,
-    format_count,
     format_duration,
+    format_epochs,
+    format_large,
     format_percent,
     format_usd,
     format_usd_per_hour,
@@ -41,12 +42,21 @@ JOBS_NAMED = 8
 
 def print_submission(result: SubmissionResult) -> None:
     submission = result.submission
-    epochs = "epochs as the program says" if submission.epochs is None else plural(submission.epochs, "epoch")
+    epochs = _length(submission) or "epochs as the program says"
     deadline = "no deadline" if submission.deadline_at is None else f"deadline {_moment(submission.deadline_at)}"
     out().print(Text.assemble((submission.id, "bold"), f"  {submission.program}, {epochs}, {deadline}"))
     for remark in result.remarks:
         print_note(f"note: {sentence(remark, spell_arguments)}")
     print_note("next: trainfare schedule plan")
+
+
+def _length(submission: Submission) -> str:
+    """The stated length: `90 epochs`, `2,000 steps`, `300G tokens`; empty if none is stated."""
+    if submission.steps is not None:
+        return plural(submission.steps, "step")
+    if submission.tokens is not None:
+        return f"{format_large(submission.tokens)} tokens"
+    return "" if submission.epochs is None else format_epochs(submission.epochs)
 
 
 def print_queue(submissions: Sequence[Submission]) -> None:
@@ -56,7 +66,7 @@ def print_queue(submissions: Sequence[Submission]) -> None:
         "program": [Text(each.program) for each in submissions],
         "profile": [Text(", ".join(each.profile_ids)) for each in submissions],
         "user": [Text(each.user or "–") for each in submissions],
-        "epochs": [Text("by program" if each.epochs is None else format_count(each.epochs)) for each in submissions],
+        "epochs": [Text(_length(each).removesuffix(" epochs") or "by program") for each in submissions],
         "submitted": [Text(format_ago(each.submitted_at, now)) for each in submissions],
         "deadline": [Text("–" if each.deadline_at is None else _moment(each.deadline_at)) for each in submissions],
         "lateness": [

@@ -9,15 +9,16 @@ from trainfare.app.recommending import recommend as app
 from trainfare.app.recommending.recommend import Recommendation
 from trainfare.cli.arguments import spell_arguments
 from trainfare.cli.console import print_json
+from trainfare.cli.length_options import LengthOptions
+from trainfare.cli.option_groups import expand_options
 from trainfare.cli.options import (
     Boot,
     Budget,
     DataGib,
     Deadline,
     DiskGib,
-    Epochs,
+    Exclude,
     GoalKind,
-    IterationsPerEpoch,
     Json,
     Only,
     Plot,
@@ -34,21 +35,29 @@ from trainfare.errors import UsageError
 from trainfare.model.bill import Overheads
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Plan
+from trainfare.recommender.pareto import MAX_COST_RATIO, fastest_within
 from trainfare.settings import read_settings
+from trainfare.units import format_count
 from trainfare.views.recommendation import recommendation_record
 
 SHOWN = 8
 """Lines of the table without --all."""
 
 
+@expand_options
 def recommend(
+    *,
     profile: Profiles = None,
     goal: GoalKind = None,
     weight_time: WeightTime = None,
     deadline: Deadline = None,
     budget: Budget = None,
+    value_of_time: Annotated[
+        str | None,
+        typer.Option(metavar="USD/h", help="Cheapest with your time at this price: 30/h.", show_default=False),
+    ] = None,
     confidence: Annotated[float, typer.Option(metavar="P", help="Confidence of these limits.")] = 0.9,
-    epochs: Epochs = None,
+    length: LengthOptions,
     target: Annotated[
         str | None,
         typer.Option(metavar="METRIC=VALUE", help="Train until reached: accuracy=0.9.", show_default=False),
@@ -66,6 +75,7 @@ def recommend(
         typer.Option(metavar="N", help="Maximum number of machines (1; 8 for DDP).", show_default=False),
     ] = None,
     only: Only = None,
+    exclude: Exclude = None,
     quota: Annotated[
         list[str] | None,
         typer.Option(
@@ -96,12 +106,12 @@ def recommend(
         Literal["fare", "epochs", "batches", "all"],
         typer.Option(metavar="VIEW", help="fare, epochs, batches or all."),
     ] = "fare",
-    iterations_per_epoch: IterationsPerEpoch = None,
     boot: Boot = None,
     setup: Setup = None,
     disk_gib: DiskGib = None,
     data_gib: DataGib = None,
     results_gib: ResultsGib = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Say all reasons, charges and assumptions.")] = False,
     show_all: Annotated[bool, typer.Option("--all", help="Show every machine, or candidate (--json).")] = False,
     json: Json = False,
     store: Store = None,
@@ -120,15 +130,17 @@ def recommend(
             weight_time=weight_time,
             deadline=deadline,
             budget=budget,
+            value_of_time=value_of_time,
             confidence=confidence,
             target=target,
         ),
-        scope=parse_scope(only or (), quota or (), batch or (), nodes=nodes, spot=spot, reserved=reserved),
-        epochs=epochs,
+        scope=parse_scope(
+            only or (), quota or (), batch or (), exclude=exclude or (), nodes=nodes, spot=spot, reserved=reserved
+        ),
+        **length.keywords,
         split=split,
         early=None if early is None else parse_early_target(early),
         baseline=baseline,
-        iterations_per_epoch=iterations_per_epoch,
         overheads=Overheads(disk_gib=disk_gib, data_gib=data_gib, results_gib=results_gib),
         settings=settings,
     )
@@ -149,15 +161,22 @@ def recommend(
 
     every = _every_line(found)
     lines = every if show_all else _notable(found.plan)
-    more = [f"{len(every) - len(lines)} more: --all"] if len(every) > len(lines) else []
-    print_plan(found.plan, lines, notes=[f"plan {found.plan.id} stored", *more, *(f"drawn: {path}" for path in files)])
+    more = [f"{format_count(len(every) - len(lines))} more: --all"] if len(every) > len(lines) else []
+    more += [] if explain else ["all reasons: --explain"]
+    notes = [f"plan {found.plan.id} stored", *more, *(f"drawn: {path}" for path in files)]
+    print_plan(found.plan, lines, explain=explain, notes=notes)
 
 
 def _notable(plan: Plan) -> tuple[Estimate, ...]:
-    """The chosen estimate and its runners-up, with the knee and the fastest of the Pareto front."""
-    near = (plan.chosen, *plan.runners_up)[:SHOWN]
-    far = [e for e in (plan.knee, *plan.front[:1]) if e is not None and e not in near]
-    return (*near[: SHOWN - len(far)], *dict.fromkeys(far))
+    """The chosen estimate, the machine at hand and the runners-up, with the knee of the Pareto front, its fastest point
+    that is not out of all proportion, and another batch size that may be better."""
+    first = (plan.chosen, *((plan.here,) if plan.here and plan.here != plan.chosen else ()))
+    near = dict.fromkeys((*first, *plan.runners_up))
+    cheapest = next((e.usd.value for e in near if e.usd.value), 0.0)
+    fastest = fastest_within(plan.front, MAX_COST_RATIO * (plan.chosen.usd.value or cheapest))
+    shown = tuple(near)[:SHOWN]
+    far = [e for e in dict.fromkeys((plan.knee, fastest, plan.other_batch_size)) if e is not None and e not in shown]
+    return (*shown[: SHOWN - len(far)], *far)
 
 
 def _every_line(found: Recommendation) -> tuple[Estimate, ...]:

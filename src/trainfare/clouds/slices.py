@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from trainfare.clouds.cgroups import ControlGroup, find_group, make_group
 from trainfare.errors import UsageError
-from trainfare.model.machine import VmType
+from trainfare.model.machine import HERE, HERE_PROVIDER, VmType
 from trainfare.units import BYTES_PER_GIB
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "NPROC")
@@ -69,8 +69,8 @@ def remove_slice(name: str) -> None:
 
 
 def is_slice(vm_type: VmType) -> bool:
-    """True if the machine is a slice of this machine."""
-    return vm_type.provider == "local"
+    """True if the machine is a slice of this machine, and not all of it."""
+    return vm_type.provider == HERE_PROVIDER and vm_type.key != HERE
 
 
 def _cpus(vm_type: VmType) -> float:

@@ -55,6 +55,10 @@ class TrainingWork:
     epochs: int
     epochs_interval: Interval | None = None
 
+    @property
+    def iterations(self) -> int:
+        return round(self.iterations_per_epoch * self.epochs)
+
     def __post_init__(self) -> None:
         require_positive(epochs=self.epochs)
         if not self.iterations_per_epoch >= 1:
@@ -236,11 +240,14 @@ class CandidateEstimator:
             profile = prediction.profile
             workers = max(1, candidate.nodes * candidate.working_gpus_per_node)
             size = candidate.batch_size if profile.effective_batch_size is not None else None
-            needed = (id(profile), size, workers, vm_type.gpu is None, gib)
+            others = self._predictor.profiles
+            ran_there = any(one.host.vm_type == vm_type.key for one in others)
+            needed = (id(profile), size, workers, vm_type.gpu is None, gib, vm_type.key if ran_there else None)
             if needed not in self._memory:
-                others = self._predictor.profiles
                 self._memory[needed] = memory_fit(profile, vm_type, batch_size=size, gpus=workers, others=others)
-            self._memory_by_prediction[key] = self._memory[needed]
+            fit = self._memory[needed]
+            ran = prediction.iteration.basis == "measured"
+            self._memory_by_prediction[key] = fit.of_a_run() if ran and fit is not None else fit
         return self._memory_by_prediction[key]
 
     def _results(self, profile: Profile) -> float | None:
@@ -279,6 +286,8 @@ def _estimate(totals: Totals) -> Estimate:
         interruptions=timing.interruptions,
         checkpoint_every_seconds=timing.checkpoint_every_seconds,
         epochs_interval=work.epochs_interval,
+        iterations=work.iterations,
+        tokens_per_sample=iteration.profile.tokens_per_sample,
     )
 
 

@@ -1,30 +1,35 @@
 """The memory that one iteration needs on one GPU, at this batch size and at others.
 
-At the peak of an iteration with B samples in a forward pass these are in memory at once:
+An iteration with B samples in a forward pass has two moments that may be its peak:
 
-    P(B) = W + O + G + A(B) + R(B),    R(B) = max(0, T·A(B) − G, S − A(B))
+    P(B) = W + O + max(max_m (F_m + A_m(B)) + N, G + S + N)
 
-W, G   weights and their gradients, of equal size; over several GPUs each has both, and a second copy of the gradients
-       from which it sends
-O      the optimizer's state
-A(B)   activations that the forward pass saves for the backward pass: proportional to B from one profile, affine from
-       several
-R(B)   temporary memory: the gradients of activations (a share T) in the backward pass before those of the weights
-       exist, or the temporary tensors of an optimizer with two moments (S = W, as in PyTorch's foreach implementation:
-       "~ sizeof(params) more peak memory")
+W      all weights and buffers as they are stored, frozen and quantised ones too
+O      the optimizer's state, as it was after a step
+F_m    what a moment m of the forward and backward pass has whatever the batch: gradients of weights that exist by then,
+       and the copies of weights that autocast keeps
+A_m(B) what grows with the batch there: activations, logits, their gradients and temporary tensors. Proportional to B
+       from one profile; with profiles at several sizes it grows as their activations do
+G, S   in the optimizer's step: all gradients, and the temporary tensors of an optimizer with two moments that takes all
+       parameters at once (S = G, as in PyTorch's foreach implementation: "~ sizeof(params) more peak memory")
+N      over several GPUs, the copy of the gradients from which each sends
+
+Where no moments were traced there are two: (F, A) is (G, A) at the end of the forward pass and (0, 1.2·A) before the
+gradients of weights exist, with the activations A. Where the program divides its state over n processes (FSDP), each
+has 1/n of what is divided and the buffers of the two largest units that are gathered.
 
 The GPU needs C + m·P(B), with C for the CUDA context and m for fragmentation and workspace. Where the peak was measured
-at some batch size, it is P there. Gradient accumulation needs the memory of one forward pass, whatever the number of
-passes.
+on a GPU it is P there. Gradient accumulation needs the memory of one forward pass, whatever the number of passes.
 
-Limits: frozen weights are not counted; a measured peak does not show another algorithm at another batch size; C and m
-are typical figures, and the verdict between their bounds is "tight". `docs/memory.md` compares P with measurements.
+Limits: a measured peak does not show another algorithm at another batch size; a CPU may run other attention kernels
+than a GPU. `docs/memory.md` compares P with measurements.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Literal
 
 from trainfare.model.checks import require_positive
 from trainfare.model.estimate import MemoryFit
@@ -36,15 +41,18 @@ from trainfare.units import BYTES_PER_GIB
 
 CONTEXT_GIB = 0.5
 """Memory of CUDA and its libraries before the first tensor: 0.3 to 0.8 GiB is typical."""
-ALLOCATOR_FACTORS = (0.9, 1.15, 1.5)
-"""Low, middle and high m: tensors never pack without gaps, and kernels need workspace, up to half as much again. P
-itself was within 13% of PyTorch's memory tracker, so m may also be below one."""
+ALLOCATOR_FACTORS = (0.9, 1.1, 1.4)
+"""Low, middle and high m: tensors never pack without gaps, and kernels need workspace. P itself was within 15% of
+PyTorch's memory tracker, so m may also be below one."""
 MEASURED_FACTORS = (1.0, 1.08, 1.3)
 """m where the peak was measured on a GPU."""
 GRADIENT_SHARE = 0.2
-"""T: 6 to 33% of the activations on the networks of `docs/memory.md`, more for networks with fewer layers."""
+"""Gradients of activations over activations, where no moments were traced: 6 to 33% on the networks of
+`docs/memory.md`."""
 TWO_MOMENTS = 1.5
-"""Optimizer state over weights above which the optimizer has two moments, like Adam."""
+"""Optimizer state over gradients above which the optimizer has two moments, like Adam."""
+CHECKPOINTED_SHARE = 0.25
+"""Activations that checkpointing every layer leaves, at most; a transformer keeps 2 of some 30 values a token."""
 HOST_FACTOR = 1.15
 MAX_BATCH_SIZE = 2**30
 
@@ -101,16 +109,70 @@ def memory_fit(
     """The memory of one GPU at an effective batch size of `batch_size` over `gpus`; None where it is not known.
 
     Without a batch size each GPU has the profiled one. On a machine without a GPU it is the memory of the host.
-    `others` are profiles of the same program at other batch sizes.
+    `others` are profiles of the same program at other batch sizes. What ran on this machine type fits there.
     """
     micro = None if batch_size is None else math.ceil(batch_size / (gpus * profile.accumulation_steps))
     if vm_type.gpu is None:
-        needed = _host_gib(profile, micro, others)
-        if needed is None or vm_type.memory_gib is None:
-            return None
-        return MemoryFit(needed_gib=needed, available_gib=vm_type.memory_gib)
-    need = memory_need(profile, micro_batch_size=micro, gpus=gpus, others=others)
-    return None if need is None else MemoryFit(needed_gib=need.needed_gib, available_gib=vm_type.gpu.memory_gib)
+        needed, available = _host_gib(profile, micro, others), vm_type.memory_gib
+    else:
+        need = memory_need(profile, micro_batch_size=micro, gpus=gpus, others=others)
+        needed, available = (None if need is None else need.needed_gib), vm_type.gpu.memory_gib
+    if needed is None or available is None:
+        return None
+    fit = MemoryFit(needed_gib=needed, available_gib=available)
+    size = micro or profile.micro_batch_size
+    return fit.of_a_run() if any(_ran_there(one, vm_type, size, gpus) for one in (profile, *others)) else fit
+
+
+def _ran_there(profile: Profile, vm_type: VmType, micro_batch_size: int | None, gpus: int) -> bool:
+    """The profile was taken on this machine type, with at least as many samples on each of at most as many GPUs."""
+    other_device = (profile.device == "cpu") if vm_type.gpu is not None else profile.device not in ("cpu", None)
+    if profile.host.vm_type != vm_type.key or other_device or profile.world_size > gpus:
+        return False
+    if gpus > 1 and profile.world_size == 1:
+        return False  # several GPUs have a second copy of the gradients
+    size = profile.micro_batch_size
+    return micro_batch_size == size or (None not in (micro_batch_size, size) and (micro_batch_size or 0) < (size or 0))
+
+
+@dataclass(frozen=True, slots=True)
+class _States:
+    """Bytes that one GPU holds, whatever the batch size."""
+
+    weights: float
+    gradients: float
+    optimizer: float
+    sending: float
+    """A copy of the gradients to send from, or the gathered units of a sharded model."""
+
+    @classmethod
+    def of(cls, profile: Profile, gpus: int) -> "_States":
+        gradients = float(profile.gradient_bytes or 4 * (profile.parameters or 0))
+        weights = float(profile.weight_bytes or gradients)
+        state = float(profile.optimizer_bytes or 0)
+        if gpus == 1:
+            return cls(weights, gradients, state, 0.0)
+        stage = profile.zero_stage
+        shares = [1 / gpus if stage >= needed else 1.0 for needed in (3, 2, 1)]
+        gathered = _gathered(profile, weights) if stage >= 3 else 0.0
+        sending = gathered if stage else gradients
+        return cls(weights * shares[0], gradients * shares[1], state * shares[2], sending)
+
+    @property
+    def sum(self) -> float:
+        return self.weights + self.gradients + self.optimizer + self.sending
+
+
+def _gathered(profile: Profile, weights: float) -> float:
+    """The two largest units of a sharded model, which are gathered at once: the outermost one and a layer, or two
+    layers. At most all weights.
+
+    The collective of a unit reads or writes all of it, and the share of one process besides.
+    """
+    moved = sorted({op.bytes for op in profile.operations if op.kind == "communication"}, reverse=True)
+    if not moved:
+        return weights
+    return min(weights, (moved[0] + moved[min(1, len(moved) - 1)]) * profile.world_size / (profile.world_size + 1))
 
 
 def memory_need(
@@ -121,33 +183,66 @@ def memory_need(
     None where neither a peak was measured nor the operations traced.
     """
     here = profile.micro_batch_size if micro_batch_size is None else micro_batch_size
+    states = _States.of(profile, gpus)
     measured = bool(profile.peak_device_bytes)
-    w = float(profile.gradient_bytes or 4 * (profile.parameters or 0))
-    g = w * (2 if gpus > 1 else 1)
-    o = float(profile.optimizer_bytes or 0)
     if measured:
-        a = _bytes_at("peak_device_bytes", profile, here, others, fixed=w + w + o)
-        a = None if a is None else a - w - w - o
+        peak_states = _States.of(profile, profile.world_size).sum
+        peak = _bytes_at("peak_device_bytes", profile, here, others, fixed=peak_states)
+        if peak is None:
+            return None
         # Where the peak is less than the sum, gradients were freed before it.
-        g, a, r = (g + min(0.0, a), max(0.0, a), 0.0) if a is not None else (g, a, 0.0)
+        tensors, temporary = max(0.0, peak - peak_states), 0.0
+        gradients = states.gradients + min(0.0, peak - peak_states)
     else:
-        a = None if profile.parameters is None else _bytes_at("activation_bytes", profile, here, others, fixed=0.0)
-        r = 0.0 if a is None else max(0.0, GRADIENT_SHARE * a - g, (w if o >= TWO_MOMENTS * w else 0.0) - a)
-    if a is None:
-        return None
+        activations = None if profile.parameters is None else _activations(profile, here, others)
+        if activations is None:
+            return None
+        tensors = activations
+        gradients, temporary = _traced_peak(profile, states, activations)
     low, middle, high = MEASURED_FACTORS if measured else ALLOCATOR_FACTORS
-    p = (w + g + o + a + r) / BYTES_PER_GIB
+    p = (states.weights + states.optimizer + states.sending + gradients + tensors + temporary) / BYTES_PER_GIB
     return MemoryNeed(
         micro_batch_size=here,
-        weights_gib=w / BYTES_PER_GIB,
-        gradients_gib=g / BYTES_PER_GIB,
-        optimizer_gib=o / BYTES_PER_GIB,
-        activations_gib=a / BYTES_PER_GIB,
-        temporary_gib=r / BYTES_PER_GIB,
+        weights_gib=states.weights / BYTES_PER_GIB,
+        gradients_gib=(gradients + states.sending) / BYTES_PER_GIB,
+        optimizer_gib=states.optimizer / BYTES_PER_GIB,
+        activations_gib=tensors / BYTES_PER_GIB,
+        temporary_gib=temporary / BYTES_PER_GIB,
         context_gib=CONTEXT_GIB,
         margin_gib=(middle - 1) * p,
         needed_gib=Interval(value=CONTEXT_GIB + middle * p, low=low * p, high=2 * CONTEXT_GIB + high * p),
     )
+
+
+def _activations(profile: Profile, micro_batch_size: int | None, others: Sequence[Profile]) -> float | None:
+    """Activations at the end of the forward pass, without the copies of weights that autocast keeps."""
+    copies = float(profile.weight_copy_bytes or 0)
+    found = _bytes_at("activation_bytes", profile, micro_batch_size, others, fixed=copies)
+    return None if found is None else max(0.0, found - copies)
+
+
+def _traced_peak(profile: Profile, states: _States, activations: float) -> tuple[float, float]:
+    """The gradients at the peak, and what else is there besides weights, state and `activations`.
+
+    The peak is the largest of the moments of the forward and backward pass, and of the optimizer's step.
+    """
+    held = max(0.0, float(profile.activation_bytes or 0) - (profile.weight_copy_bytes or 0))
+    growth = activations / held if held else 1.0
+    passes = max(fixed + growing * growth for fixed, growing in _moments(profile, states))
+    two_moments = (profile.optimizer_bytes or 0) >= TWO_MOMENTS * (profile.gradient_bytes or math.inf)
+    temporary = states.gradients if two_moments and profile.optimizer_foreach is not False else 0.0
+    peak = max(passes, states.gradients + temporary)
+    return min(states.gradients, max(0.0, peak - activations)), max(0.0, peak - activations - states.gradients)
+
+
+def _moments(profile: Profile, states: _States) -> list[tuple[float, float]]:
+    """Fixed and growing bytes at the moments that may be the peak, at the profiled batch size."""
+    copies = float(profile.weight_copy_bytes or 0)
+    if profile.memory_moments:
+        share = states.gradients / profile.gradient_bytes if profile.gradient_bytes else 1.0
+        return [(share * m.fixed_bytes, float(m.growing_bytes)) for m in profile.memory_moments]
+    held = max(0.0, float(profile.activation_bytes or 0) - copies)
+    return [(copies + states.gradients, held), (copies, (1 + GRADIENT_SHARE) * held)]
 
 
 def largest_batch(profiles: Sequence[Profile], vm_type: VmType, *, gpus: int = 1) -> LargestBatch | None:
@@ -186,6 +281,71 @@ def accumulation(
     fewest = math.ceil(batch_size * profiles[0].accumulation_steps / largest.fits)
     even = next((s for s in range(fewest, 2 * fewest + 1) if batch_size % (s * gpus) == 0), fewest)
     return Accumulation(micro_batch_size=math.ceil(batch_size / (even * gpus)), steps=even, gpus=gpus)
+
+
+WayName = Literal["smaller batch", "accumulation", "checkpointing", "adapters", "sharding", "larger gpu"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WayToFit:
+    """A change of the program, or of the machine, after which it would fit."""
+
+    way: WayName
+    needed_gib: float | None = None
+    """The memory that one GPU then needs; None where that is not known."""
+    micro_batch_size: int | None = None
+    steps: int | None = None
+    gpus: int | None = None
+
+
+def ways_to_fit(
+    profiles: Sequence[Profile], vm_type: VmType, *, batch_size: int | None = None, gpus: int = 1
+) -> tuple[WayToFit, ...]:
+    """The changes after which the training would fit on this machine type, the least first; empty where not known.
+
+    Without gradients and state of the weights, as with LoRA, the weights and the activations remain. Checkpointing
+    keeps at most a quarter of the activations. A larger GPU is always a way.
+    """
+    profile, others = profiles[0], profiles[1:]
+    size = batch_size or profile.effective_batch_size
+    gpu = vm_type.gpu
+    micro = None if size is None else math.ceil(size / (gpus * profile.accumulation_steps))
+    need = memory_need(profile, micro_batch_size=micro, gpus=gpus, others=others)
+    if gpu is None or need is None:
+        return ()
+    ways = []
+    fewer = accumulation(profiles, vm_type, size, gpus=gpus) if size else None
+    if fewer is not None and fewer.steps > profile.accumulation_steps:
+        passes = {"micro_batch_size": fewer.micro_batch_size, "steps": fewer.steps, "gpus": gpus}
+        ways += [WayToFit(way="smaller batch", **passes), WayToFit(way="accumulation", **passes)]
+
+    def needed(tensors_gib: float) -> float:
+        return CONTEXT_GIB + ALLOCATOR_FACTORS[1] * tensors_gib
+
+    growing = _growing_gib(profile, need)
+    # In the optimizer's step the temporary tensors are as large as the gradients, and the activations are gone.
+    states = need.weights_gib + need.gradients_gib + need.optimizer_gib + max(0.0, need.temporary_gib - growing)
+    changes: list[tuple[WayName, float, int | None]] = [("checkpointing", states + CHECKPOINTED_SHARE * growing, None)]
+    if not profile.frozen_parameters:
+        changes.append(("adapters", need.weights_gib + growing, None))
+    shards = next((n for n in (2, 4, 8, 16, 32, 64) if needed(growing + states / n) <= gpu.memory_gib), None)
+    if shards is not None and gpus == 1:
+        changes.append(("sharding", growing + states / shards, shards))
+    ways += [
+        WayToFit(way=way, needed_gib=needed(tensors), gpus=count)
+        for way, tensors, count in changes
+        if needed(tensors) <= gpu.memory_gib
+    ]
+    return (*ways, WayToFit(way="larger gpu", needed_gib=need.needed_gib.value))
+
+
+def _growing_gib(profile: Profile, need: MemoryNeed) -> float:
+    """The memory that grows with the batch, at the moment where it is largest, at the batch size of `need`."""
+    held = float(profile.activation_bytes or 0) - (profile.weight_copy_bytes or 0)
+    most = max((float(m.growing_bytes) for m in profile.memory_moments), default=(1 + GRADIENT_SHARE) * held)
+    if profile.peak_device_bytes or held <= 0:
+        return need.activations_gib
+    return need.activations_gib * most / held
 
 
 def _largest(fits: Callable[[int], bool]) -> int:
@@ -230,15 +390,19 @@ def _bytes_at(
 
 
 def _host_gib(profile: Profile, batch_size: int | None, others: Sequence[Profile]) -> Interval | None:
-    """The measured peak of the process, plus the activations of additional samples."""
+    """The measured peak of the process, plus the activations of additional samples; and plus all tensors, where they
+    were on a GPU."""
     if profile.peak_host_bytes is None:
         return None
-    if batch_size is None or batch_size == profile.micro_batch_size:
-        return Interval.within_factor(profile.peak_host_bytes / BYTES_PER_GIB, HOST_FACTOR)
-    now = profile.activation_bytes
-    then = _bytes_at("activation_bytes", profile, batch_size, others, fixed=0.0)
-    if now is None or then is None:
+    if profile.device not in ("cpu", None):
+        need = memory_need(profile, micro_batch_size=batch_size, others=others)
+        added = None if need is None else need.tensors_gib * BYTES_PER_GIB
+    elif batch_size is None or batch_size == profile.micro_batch_size:
+        added = 0.0
+    else:
+        now, then = profile.activation_bytes, _bytes_at("activation_bytes", profile, batch_size, others, fixed=0.0)
+        # A process does not return memory: with fewer samples it may or may not need less.
+        added = None if now is None or then is None else (1 + GRADIENT_SHARE) * max(0.0, then - now)
+    if added is None:
         return None
-    # A process does not return memory: with fewer samples it may or may not need less.
-    added = (1 + GRADIENT_SHARE) * max(0.0, then - now)
     return Interval.within_factor((profile.peak_host_bytes + added) / BYTES_PER_GIB, HOST_FACTOR)

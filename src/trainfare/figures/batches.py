@@ -74,6 +74,8 @@ def _panel(
     logarithmic: bool,
 ) -> Chart:
     sizes = sorted({_size(estimate) for group in machines for estimate in group})
+    paid = [group for group in machines if any(read(estimate).value for estimate in group)]
+    logarithmic = logarithmic and bool(paid)  # a logarithmic axis has no place for what is free
     return Chart(
         name=f"batches-{title}",
         title=f"{title.capitalize()} by batch size",
@@ -84,7 +86,11 @@ def _panel(
         log_x=True,
         log_y=logarithmic,
         x_ticks=tuple(sizes),
-        series=tuple(series for group in machines for series in _series(group, read, chosen, confidence)),
+        series=tuple(
+            series
+            for group in (paid if logarithmic else machines)
+            for series in _series(group, read, chosen, confidence)
+        ),
         marks=((_size(chosen), "chosen"),),
         ranges=_ranges_too_large(machines[0], sizes) if _machine(machines[0][0]) == _machine(chosen) else (),
     )

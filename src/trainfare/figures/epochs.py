@@ -134,6 +134,7 @@ def _chart(
 ) -> Chart:
     names = {line.candidate: line.label for line in lines}
     samples = _sampled_epochs(end, logarithmic=logarithmic)
+    drawn = [line for line in lines if any(panel.read(line))]  # a logarithmic axis has no place for what is free
     changes = [each for each in panel.won[1:] if each.first <= end and each.estimate.candidate in names]
     return Chart(
         name=f"epochs-{panel.title}",
@@ -144,8 +145,11 @@ def _chart(
         y=panel.title,
         y_quantity=panel.quantity,
         log_x=logarithmic,
-        log_y=logarithmic,
-        series=tuple(_series(line, panel, samples, end, chosen=line.candidate == chosen) for line in lines),
+        log_y=logarithmic and bool(drawn),
+        series=tuple(
+            _series(line, panel, samples, end, chosen=line.candidate == chosen)
+            for line in (drawn if logarithmic and drawn else lines)
+        ),
         marks=(
             (float(epochs), plural(epochs, "epoch")),
             *(

@@ -23,6 +23,7 @@ from trainfare.figures.look import (
 from trainfare.figures.marks import label_layers, shade_layers, text_layers
 from trainfare.figures.place import Box, LabelRequest, LineSegment, PlacedLabel, box_around, overlap, place_labels
 from trainfare.model.estimate import Estimate
+from trainfare.model.interval import Interval
 from trainfare.model.plan import Goal
 from trainfare.recommender.names import machine_name
 from trainfare.units import format_duration, format_percent, format_usd, plural
@@ -58,6 +59,8 @@ class _MachinePoint:
     role: str
     """`chosen`, `knee`, `front` or `other`."""
     has_bars: bool
+    usd: Interval
+    """The cost at which it is drawn: its own, or the foot of a logarithmic axis if it costs nothing."""
 
     @property
     def radius(self) -> float:
@@ -80,9 +83,9 @@ class _TimeCostField:
     x: Axis
     y: Axis
 
-    def at(self, estimate: Estimate) -> tuple[float, float]:
+    def at(self, point: _MachinePoint) -> tuple[float, float]:
         """The pixels of a point, from the upper left."""
-        return self.x.pixel(estimate.seconds.value), self.y.length - self.y.pixel(estimate.usd.value)
+        return self.x.pixel(point.estimate.seconds.value), self.y.length - self.y.pixel(point.usd.value)
 
     @property
     def box(self) -> Box:
@@ -103,7 +106,8 @@ def time_cost_figure(
     """The figure, `width` pixels wide. `estimates` are the alternatives, best first, one per machine and market; the
     chosen one and the front are drawn even if they are not among them.
 
-    Both axes start at zero, or both are logarithmic if one quantity differs by more than a factor of eight.
+    Both axes start at zero, or both are logarithmic if one quantity differs by more than a factor of eight. A machine
+    that costs nothing is then drawn at the foot of the axis.
     """
     goal = goal or Goal()
     points = _points(estimates, chosen, knee, front)
@@ -119,7 +123,7 @@ def time_cost_figure(
         "layer": [
             *(layer for limit in limits for layer in shade_layers(limit.channel, limit.value, _end(limit, field))),
             *_bars(points, goal),
-            *_front_line(front),
+            *_front_line(points, front),
             _dots(points, goal, field),
             *_limit_labels(limits),
             *label_layers(labels),
@@ -143,32 +147,43 @@ def _points(
             roles.setdefault(estimate.candidate, ("other", estimate))
     found = list(roles.values())
     labels = machine_labels([estimate for _, estimate in found])
+    foot = _foot([estimate for _, estimate in found])
     return tuple(
         _MachinePoint(
             estimate=estimate,
             label=label,
             role=role,
             has_bars=len(found) <= MAX_BARRED_POINTS or role != "other",
+            usd=estimate.usd if estimate.usd.value else Interval.exactly(foot),
         )
         for (role, estimate), label in zip(found, labels, strict=True)
     )
+
+
+def _foot(estimates: Sequence[Estimate]) -> float:
+    """The cost at which free machines are drawn: zero, or half of the least cost on a logarithmic axis."""
+    if not _is_logarithmic(estimates):
+        return 0.0
+    return min((e.usd.value for e in estimates if e.usd.value), default=1.0) / 2
+
+
+def _is_logarithmic(estimates: Sequence[Estimate]) -> bool:
+    quantities = ([e.seconds.value for e in estimates], [e.usd.value for e in estimates])
+    return any(needs_log_scale(values) for values in quantities) and any(quantities[1])
 
 
 def _field(points: Sequence[_MachinePoint], goal: Goal, width: int) -> _TimeCostField:
     """Axes that hold every point, every bar that is drawn, and the limits that are near."""
     seconds, usd = [], []
     for point in points:
-        ends = [point.estimate.seconds, point.estimate.usd]
+        ends = [point.estimate.seconds, point.usd]
         if point.has_bars:
             ends = [end.at_confidence(goal.confidence) for end in ends]
             seconds += [ends[0].low, ends[0].high]
             usd += [ends[1].low, ends[1].high]
         seconds.append(ends[0].value)
         usd.append(ends[1].value)
-    logarithmic = any(
-        needs_log_scale(values)
-        for values in ([p.estimate.seconds.value for p in points], [p.estimate.usd.value for p in points])
-    )
+    logarithmic = _is_logarithmic([point.estimate for point in points])
     for limit, values in ((goal.deadline_seconds, seconds), (goal.budget_usd, usd)):
         if limit is not None and limit <= MAX_LIMIT_RATIO * max(values):
             values.append(1.08 * limit)
@@ -182,7 +197,7 @@ def _limits(
     goal: Goal, field: _TimeCostField, points: Sequence[_MachinePoint], labels: Sequence[PlacedLabel]
 ) -> Iterator[_LimitLine]:
     """The limits inside the field; their labels are where they cover the fewest points and no other label."""
-    dots = [(box_around(*field.at(p.estimate), p.radius), 1 if p.role == "other" else 20) for p in points]
+    dots = [(box_around(*field.at(p), p.radius), 1 if p.role == "other" else 20) for p in points]
     occupied = [label.box for label in labels]
     width, height, line_height = field.x.length, field.y.length, LABEL_SIZE + 3
     if goal.deadline_seconds is not None and field.x.low < goal.deadline_seconds < field.x.high:
@@ -234,14 +249,14 @@ def _labels(
     """The labels of some points, placed clear of all points."""
     requests = []
     for point in labelled:
-        x, y = field.at(point.estimate)
+        x, y = field.at(point)
         chosen = point.role == "chosen"
         lines, required = _label_lines(point, field), chosen or point.role == "knee"
         requests.append(LabelRequest(lines=lines, x=x, y=y, radius=point.radius, bold=chosen, required=required))
     return place_labels(
         requests,
         field=field.box,
-        points=[box_around(*field.at(point.estimate), point.radius) for point in points],
+        points=[box_around(*field.at(point), point.radius) for point in points],
         occupied=[limit.box for limit in limits if limit.box],
         placed=placed,
         lines=[*_front_segments(points, field), *_bar_segments(points, field)],
@@ -257,7 +272,7 @@ def _label_lines(point: _MachinePoint, field: _TimeCostField) -> tuple[str, ...]
     if point.role == "knee":
         return shorten(label, MAX_LETTERS), "knee of the front"
     if offer.vm_type.gpu is None:
-        return (shorten(label, MAX_LETTERS),)
+        return (f"{shorten(label, MAX_LETTERS)}{'' if point.estimate.usd.value else ', $0'}",)
     return _with_gpu(shorten(label, MAX_LETTERS), gpu_name(offer))
 
 
@@ -267,7 +282,7 @@ def _with_gpu(machine: str, gpu: str) -> tuple[str, ...]:
 
 def _front_segments(points: Sequence[_MachinePoint], field: _TimeCostField) -> list[LineSegment]:
     """The approximate line of the front; the chosen machine may be off it, which does not matter here."""
-    front = sorted(field.at(point.estimate) for point in points if point.role != "other")
+    front = sorted(field.at(point) for point in points if point.role != "other")
     return [(*one, *other) for one, other in pairwise(front)]
 
 
@@ -275,8 +290,8 @@ def _bar_segments(points: Sequence[_MachinePoint], field: _TimeCostField) -> lis
     segments = []
     for point in points:
         if point.role != "other":
-            x, y = field.at(point.estimate)
-            seconds, usd = point.estimate.seconds, point.estimate.usd
+            x, y = field.at(point)
+            seconds, usd = point.estimate.seconds, point.usd
             segments += [
                 (field.x.pixel(seconds.low), y, field.x.pixel(seconds.high), y),
                 (x, field.y.length - field.y.pixel(usd.low), x, field.y.length - field.y.pixel(usd.high)),
@@ -288,7 +303,7 @@ def _bars(points: Sequence[_MachinePoint], goal: Goal) -> list[Spec]:
     """The bars of the intervals: thin, those of the chosen machine thicker."""
     rows = []
     for point in reversed([point for point in points if point.has_bars]):
-        seconds, usd = (end.at_confidence(goal.confidence) for end in (point.estimate.seconds, point.estimate.usd))
+        seconds, usd = (end.at_confidence(goal.confidence) for end in (point.estimate.seconds, point.usd))
         rows.append(
             {
                 "seconds": seconds.value,
@@ -315,10 +330,11 @@ def _bars(points: Sequence[_MachinePoint], goal: Goal) -> list[Spec]:
     ]
 
 
-def _front_line(front: Sequence[Estimate]) -> list[Spec]:
+def _front_line(points: Sequence[_MachinePoint], front: Sequence[Estimate]) -> list[Spec]:
     if len(front) < 2:
         return []
-    rows = [{"seconds": e.seconds.value, "usd": e.usd.value} for e in front]
+    drawn = {point.estimate.candidate: point for point in points}
+    rows = [{"seconds": e.seconds.value, "usd": drawn[e.candidate].usd.value} for e in front]
     return [
         {
             "data": {"values": rows},
@@ -333,7 +349,7 @@ def _dots(points: Sequence[_MachinePoint], goal: Goal, field: _TimeCostField) ->
     rows = [
         {
             "seconds": point.estimate.seconds.value,
-            "usd": point.estimate.usd.value,
+            "usd": point.usd.value,
             "role": point.role,
             **tooltip(point.estimate, goal.confidence),
         }
@@ -379,6 +395,8 @@ def _subtitle(points: Sequence[_MachinePoint], goal: Goal, field: _TimeCostField
     if sum(point.role in ("chosen", "knee", "front") for point in points) > 1:
         parts.append("the line is the Pareto front")
     parts.append(f"bars are {format_percent(goal.confidence)} intervals")
+    if field.y.logarithmic and any(not point.estimate.usd.value for point in points):
+        parts.append("what costs nothing is at the foot")
     parts += [f"shaded: outside the {limit.label}" for limit in limits if limit.box is None]
     if goal.deadline_seconds is not None and goal.deadline_seconds >= field.x.high:
         parts.append(f"the deadline of {format_duration(goal.deadline_seconds)} is to the right of the figure")

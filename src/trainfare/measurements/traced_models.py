@@ -274,12 +274,14 @@ class _TracedNetwork:
 
     def _convolutions(self, name: str) -> Iterator[Operation]:
         forward, backward = self.classes.get(f"{name}_f", Counter()), self.classes.get(f"{name}_b", Counter())
+        # The programs keep PyTorch's defaults: float32 convolutions may use TF32, matrix products may not.
+        dtype = "tf32" if self.dtype == "float32" else self.dtype
         for one, other, count, shape in _paired(forward, backward, self.batch, _itemsize(self.dtype), name):
             for part, pair in (("forward", one), ("backward", other)):
                 if pair is not None:
                     operator = "aten.convolution" if part == "forward" else "aten.convolution_backward"
                     yield _operation(
-                        "convolution", self.dtype, *pair, count, name=operator, part=part, convolution=shape  # type: ignore[arg-type] # one of two
+                        "convolution", dtype, *pair, count, name=operator, part=part, convolution=shape  # type: ignore[arg-type] # one of two
                     )  # fmt: skip
 
 

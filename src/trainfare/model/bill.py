@@ -121,7 +121,8 @@ class Bill:
     prices_seen_on: date
 
     def __post_init__(self) -> None:
-        require_positive(usd_per_hour=self.usd_per_hour, billed_seconds=self.billed_seconds)
+        require_positive(billed_seconds=self.billed_seconds)
+        require_not_negative(usd_per_hour=self.usd_per_hour)
         total = sum(line.usd.value for line in self.lines)
         if not math.isclose(total, self.usd.value, rel_tol=1e-6, abs_tol=1e-12):
             raise ValueError(f"the lines add up to {total} usd, not to {self.usd.value} usd")

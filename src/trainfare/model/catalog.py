@@ -6,7 +6,7 @@ from datetime import date
 from typing import Literal
 
 from trainfare.model.machine import Gpu, VmType
-from trainfare.model.offer import Market, Offer
+from trainfare.model.offer import MARKETPLACES, Market, Offer
 
 TableFormat = Literal["skypilot", "gpuhunt"]
 """The formats of price tables that can be imported."""
@@ -29,6 +29,15 @@ class OfferRow:
     def leading_usd_per_hour(self) -> float:
         """The price by which a list is ordered: the price on demand, or the spot price if there is no other."""
         return self.usd_per_hour or self.spot_usd_per_hour or 0.0
+
+    @property
+    def is_marketplace(self) -> bool:
+        """True if its price changes by the hour."""
+        return self.vm_type.provider in MARKETPLACES
+
+    def age_days(self, today: date) -> int:
+        """The days since the price was seen."""
+        return max(0, (today - self.seen_on).days)
 
     def is_past(self, today: date) -> bool:
         """True if it can no longer be rented at this price."""
@@ -137,3 +146,34 @@ class PriceImport:
     unchanged: int
     saved: tuple[str, ...]
     """The files that were written; empty for a dry run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdatedTable:
+    """One table of an update, checked and saved."""
+
+    name: str
+    """Its provider, or its providers."""
+    version: str | None
+    """The version that its publisher gave it; None if it has none."""
+    sha256: str
+    """The checksum of the table as it was received."""
+    imported: PriceImport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateFailure:
+    """A provider or table whose prices stay as they were, and why."""
+
+    name: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceUpdate:
+    """The result of renewing the prices of several providers."""
+
+    source: str
+    updated: tuple[UpdatedTable, ...]
+    failed: tuple[UpdateFailure, ...]
+    dry_run: bool

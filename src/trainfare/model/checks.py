@@ -9,7 +9,8 @@ def require_text(**fields: str) -> None:
     for name, value in fields.items():
         if not value.strip():
             raise ValueError(f"{name} must not be empty")
-        require_unicode(**{name: value})
+        if not value.isascii():
+            require_unicode(**{name: value})
 
 
 def require_unicode(**fields: str) -> None:

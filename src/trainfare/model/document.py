@@ -1,4 +1,4 @@
-"""Nouns as JSON documents and back: `{"kind": "profile", "version": 2, …fields}`.
+"""Nouns as JSON documents and back: `{"kind": "profile", "version": 3, …fields}`.
 
 A reader ignores fields that it does not know, so fields may be added within a version. A change that an old reader
 would misread raises the version, and adds a step to `_UPGRADES` that upgrades older documents.
@@ -16,7 +16,7 @@ from trainfare.model.profile import Profile
 from trainfare.model.run import Observation, Run
 from trainfare.model.submission import Submission
 
-VERSION = 2
+VERSION = 3
 
 Document = dict[str, Any]
 Noun = Profile | Offer | Estimate | Plan | Run | Observation | Submission
@@ -40,6 +40,28 @@ def _profile_with_micro_batch_size(document: Document) -> Document:
     if all(isinstance(number, int) and number > 0 for number in (micro, effective, processes)):
         upgraded["accumulation_steps"] = max(1, round(effective / (micro * processes)))
     return upgraded
+
+
+_TF32_BY_DEFAULT = {"pytorch": ("convolution", "rnn")}
+"""The kinds of float32 products that a framework runs in TF32 by default; of other frameworks, all."""
+
+
+def _profile_with_tf32(document: Document) -> Document:
+    """Version 3 of a profile: a product that the program allows to run in TF32 has the dtype `tf32` on every device.
+    Before, only PyTorch's on GPUs had; for others the default of the framework is assumed."""
+    operations, framework = document.get("operations"), str(document.get("framework"))
+    if not isinstance(operations, list) or (framework == "pytorch" and document.get("device") == "cuda"):
+        return document
+    kinds = _TF32_BY_DEFAULT.get(framework, ("matmul", "convolution", "rnn"))
+    return {
+        **document,
+        "operations": [
+            {**row, "dtype": "tf32"}
+            if isinstance(row, dict) and row.get("dtype") == "float32" and row.get("kind") in kinds
+            else row
+            for row in operations
+        ],
+    }
 
 
 MIGRATION_PARTS = ("checkpoint", "upload", "download", "restore")
@@ -89,9 +111,10 @@ def _split_with_segments(split: Document) -> Document:
 
 
 _UPGRADES: dict[tuple[str, int], Callable[[Document], Document]] = {
-    **{(kind, 1): _unchanged for kind in KINDS},
+    **{(kind, version): _unchanged for kind in KINDS for version in (1, 2)},
     ("profile", 1): _profile_with_micro_batch_size,
     ("plan", 1): _plan_with_reason_data,
+    ("profile", 2): _profile_with_tf32,
 }
 """(kind, version) → the same document one version later."""
 

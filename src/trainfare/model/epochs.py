@@ -35,6 +35,9 @@ class EpochsAnswer:
     high: float | None = None
     batch_size: int | None = None
     warnings: tuple[str, ...] = ()
+    is_guess: bool = False
+    """True if nothing that was measured or stated supports the number: epochs are known at one other batch size only,
+    and are assumed to stay the same."""
 
     def __post_init__(self) -> None:
         require_text(why=self.why)

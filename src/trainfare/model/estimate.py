@@ -49,12 +49,19 @@ class MemoryFit:
     def __post_init__(self) -> None:
         require_positive(available_gib=self.available_gib)
 
+    def of_a_run(self) -> "MemoryFit":
+        """The same for a program that ran there: it needs no more than there is."""
+        low, value, high = (
+            min(gib, self.available_gib) for gib in (self.needed_gib.low, self.needed_gib.value, self.needed_gib.high)
+        )
+        return MemoryFit(needed_gib=Interval(value=value, low=low, high=high), available_gib=self.available_gib)
+
     @property
     def verdict(self) -> Literal["fits", "tight", "does not fit"]:
-        """Tight means that the interval of the needed memory contains the available memory."""
+        """A need above the available memory does not fit. Tight: it fits, but the high end of the need does not."""
         if self.needed_gib.high <= self.available_gib:
             return "fits"
-        return "tight" if self.needed_gib.low <= self.available_gib else "does not fit"
+        return "tight" if self.needed_gib.value <= self.available_gib else "does not fit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +88,10 @@ class Estimate:
     epochs_interval: Interval | None = None
     """The uncertainty of the number of epochs, which `seconds` and `usd` include. None if the number was given, and in
     plans that were stored before this field existed."""
+    iterations: int | None = None
+    """Iterations in all; the last of the epochs may be incomplete. None in plans stored before this field existed."""
+    tokens_per_sample: int | None = None
+    """The length of the sequences of a language model."""
 
     def __post_init__(self) -> None:
         if not self._has_valid_fields():  # thousands are made for one table: messages are built only if needed
@@ -88,7 +99,6 @@ class Estimate:
             require_positive(
                 epochs=self.epochs,
                 seconds=self.seconds.value,
-                usd=self.usd.value,
                 checkpoint_every_seconds=self.checkpoint_every_seconds,
             )
         names, total = set(), 0.0
@@ -113,9 +123,20 @@ class Estimate:
             and self.profile_id != ""
             and 0 < self.epochs < math.inf
             and self.seconds.value > 0
-            and self.usd.value > 0
             and (every is None or 0 < every < math.inf)
         )
+
+    @property
+    def samples_per_second(self) -> float | None:
+        """Samples of steady iterations by the time of one; None if the batch size is unknown."""
+        size = self.candidate.batch_size
+        return None if size is None else size / self.iteration_seconds.value
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Tokens of steady iterations by the time of one; None if it is no language model."""
+        rate = self.samples_per_second
+        return None if rate is None or self.tokens_per_sample is None else rate * self.tokens_per_sample
 
     @property
     def fits(self) -> bool | None:

@@ -34,6 +34,37 @@ class MeasuredOnSlices:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredOnOtherCpu:
+    """Profiles taken on one CPU, scaled to other cores, or to those of another model."""
+
+    profile_ids: tuple[str, ...]
+    cpu: str
+    cores: float
+    """Physical cores of the machine of the first profile."""
+    target_cpu: str
+    target_cores: float
+    by_operations: bool
+    """Scaled by times predicted from the operations; otherwise by the speed and the number of the cores alone."""
+    busy_share: float = 0.0
+    """The share of the time in which the profiled program had to wait for a CPU that others used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataWait:
+    """The wait for data in a profile, scaled to the host of another machine."""
+
+    profile_id: str
+    share: float
+    """The share of the predicted iteration."""
+    workers: int | None
+    """The processes of the loader; None if unknown."""
+    cores: float | None
+    """The cores that they have on the machine; None if unknown."""
+    busy_share: float = 0.0
+    """The share of the time in which the profiled program had to wait for a CPU that others used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredOnOtherGpus:
     """Profiles taken on known GPUs, scaled to another GPU or to the same GPU in another machine."""
 
@@ -41,6 +72,8 @@ class MeasuredOnOtherGpus:
     """Profile id and GPU name of each."""
     method: Literal["operations", "operations and other programs", "other programs"]
     """Scaled by times predicted from the operations, by how other programs speed up between the GPUs, or by both."""
+    dtype_known: bool = True
+    """False if the profile does not tell in which dtype the program computes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +118,8 @@ Evidence = (
     MeasuredOnMachine
     | MeasuredAtOtherBatchSizes
     | MeasuredOnSlices
+    | MeasuredOnOtherCpu
+    | DataWait
     | MeasuredOnOtherGpus
     | OperatorTimes
     | OperationsAlone

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, median
 
+from trainfare.errors import NotFiniteError
 from trainfare.model.checks import require_not_negative
 
 
@@ -23,6 +24,9 @@ class Interval:
     def __post_init__(self) -> None:
         if 0 <= self.low <= self.value <= self.high < math.inf and 0 < self.confidence < 1:
             return  # tens of thousands are made for one table: messages are built only if something is wrong
+        for name, number in (("An estimate", self.value), ("The low end", self.low), ("The high end", self.high)):
+            if not math.isfinite(number):
+                raise NotFiniteError(name, number)
         require_not_negative(value=self.value, low=self.low, high=self.high)
         if not self.low <= self.value <= self.high:
             raise ValueError(f"{self.value} is not between {self.low} and {self.high}")

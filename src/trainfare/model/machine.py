@@ -5,6 +5,10 @@ from typing import Literal
 
 from trainfare.model.checks import require_not_negative, require_positive, require_text
 
+HERE_PROVIDER, HERE_NAME = "local", "here"
+HERE = f"{HERE_PROVIDER}/{HERE_NAME}"
+"""The key of the machine at hand: the one on which this process runs."""
+
 Dtype = Literal["float64", "float32", "tf32", "float16", "bfloat16", "float8", "int8"]
 
 
@@ -59,11 +63,12 @@ class Gpu:
     def peak_flops_per_second(self, dtype: str) -> float:
         """The peak of the fastest unit that computes in `dtype`; a dtype that the chip lacks runs as float32.
 
-        float32 does not include TF32: frameworks use TF32 only on request, and then report the dtype `tf32`.
+        float32 does not include TF32: products that may use TF32 have the dtype `tf32`. On AMD's GPUs that is float32:
+        PyTorch for ROCm does not use their TF32 units unless an environment variable of its libraries says so.
         """
         tflops = {
             "float64": self.fp64_tflops,
-            "tf32": self.tf32_tensor_tflops,
+            "tf32": None if self.vendor == "amd" else self.tf32_tensor_tflops,
             "float16": self.fp16_tensor_tflops or self.fp16_tflops,
             "bfloat16": self.bf16_tensor_tflops,
             "float8": self.fp8_tensor_tflops or self.fp16_tensor_tflops,
@@ -75,7 +80,7 @@ class Gpu:
 class Cpu:
     """One model of CPU, with its nominal figures.
 
-        fp32_gflops_per_core = 2 · simd_bits / 32 · fma_units · clock_ghz
+    fp32_gflops_per_core = 2 · simd_bits / 32 · fma_units · clock_ghz
     """
 
     name: str
@@ -149,6 +154,13 @@ class Host:
     name: str
     cpu: str | None = None
     cores: int | None = None
+    """The logical CPUs that a program may use."""
+    physical_cores: int | None = None
+    """The physical cores behind them; None if the machine does not tell."""
+    simd_bits: int | None = None
+    """The width of its widest vector registers; None if unknown."""
+    clock_ghz: float | None = None
+    """The clock that the machine states; None if unknown."""
     memory_gib: float | None = None
     gpu: str | None = None
     gpus: int = 0
@@ -157,7 +169,13 @@ class Host:
 
     def __post_init__(self) -> None:
         require_text(name=self.name)
-        require_positive(cores=self.cores, memory_gib=self.memory_gib)
+        require_positive(
+            cores=self.cores,
+            physical_cores=self.physical_cores,
+            simd_bits=self.simd_bits,
+            clock_ghz=self.clock_ghz,
+            memory_gib=self.memory_gib,
+        )
         require_not_negative(gpus=self.gpus)
         if self.vm_type is not None and not all(self.vm_type.partition("/")[::2]):
             raise ValueError(f"vm_type must be provider/name, got {self.vm_type}")

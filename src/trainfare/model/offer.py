@@ -6,10 +6,17 @@ from datetime import date
 from typing import Literal
 
 from trainfare.model.checks import require_not_negative, require_positive, require_text
-from trainfare.model.machine import VmType
+from trainfare.model.machine import HERE, VmType
 
 Market = Literal["on_demand", "spot", "reserved", "own"]
 
+MARKETPLACES = frozenset({"vast", "shadeform"})
+"""Providers that list the machines of others, at prices that change by the hour."""
+UNCONNECTED = MARKETPLACES | {"runpod", "yotta"}
+"""Providers whose machines share no fast network: they stand with different hosts, or are containers that were not
+rented as a cluster."""
+OLD_PRICE_DAYS = 30
+"""A price that was seen longer ago than this is marked as old."""
 HOURS_PER_MONTH = 730.0
 """A twelfth of 365 days, the month that providers charge."""
 
@@ -70,7 +77,8 @@ class Offer:
     region: str
     market: Market
     usd_per_hour: float
-    """The price of an hour; for a commitment, with its upfront payment spread over the term."""
+    """The price of an hour; for a commitment, with its upfront payment spread over the term. Only a machine of the
+    user can cost nothing."""
     seen_on: date
     source: str
     retired_on: date | None = None
@@ -80,7 +88,10 @@ class Offer:
 
     def __post_init__(self) -> None:
         require_text(region=self.region, source=self.source)
-        require_positive(usd_per_hour=self.usd_per_hour)
+        if self.market == "own":
+            require_not_negative(usd_per_hour=self.usd_per_hour)
+        elif not 0 < self.usd_per_hour < math.inf:
+            require_positive(usd_per_hour=self.usd_per_hour)
         if self.commitment is None:
             return
         if self.market != "reserved":
@@ -96,6 +107,11 @@ class Offer:
         return self.vm_type.key, self.region, self.market
 
     @property
+    def is_here(self) -> bool:
+        """True if it is the machine at hand."""
+        return self.vm_type.key == HERE
+
+    @property
     def held(self) -> bool:
         """True if it is a commitment that is already paid for, used or not."""
         return self.commitment is not None and self.commitment.held
@@ -105,9 +121,18 @@ class Offer:
         """True if its price requires committing to months of it first."""
         return self.market == "reserved" and not self.held
 
+    @property
+    def is_marketplace(self) -> bool:
+        """True if its price changes by the hour."""
+        return self.vm_type.provider in MARKETPLACES
+
     def rentable_on(self, day: date) -> bool:
         """True if it can still be rented on that day."""
         return self.retired_on is None or day < self.retired_on
+
+    def age_days(self, today: date) -> int:
+        """The days since the price was seen; 0 for a price that is dated later than today."""
+        return max(0, (today - self.seen_on).days)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,11 +37,20 @@ class Goal:
     deadline_seconds: float | None = None
     budget_usd: float | None = None
     confidence: float = 0.9
+    value_of_time_usd_per_hour: float | None = None
+    """The cost of an hour of waiting to the user: the cheapest candidate is then the one with the least cost + time · this
+    value. A weighted goal with it has the weights that follow from it."""
     target: Target | None = None
     """Train until this value is reached, instead of for a number of epochs."""
 
     def __post_init__(self) -> None:
-        require_positive(deadline_seconds=self.deadline_seconds, budget_usd=self.budget_usd)
+        require_positive(
+            deadline_seconds=self.deadline_seconds,
+            budget_usd=self.budget_usd,
+            value_of_time_usd_per_hour=self.value_of_time_usd_per_hour,
+        )
+        if self.kind == "fastest" and self.value_of_time_usd_per_hour is not None:
+            raise ValueError("value_of_time_usd_per_hour must be given for the goal cheapest, not for the fastest")
         if (self.kind == "weighted") != (self.weight_time is not None):
             raise ValueError("weight_time must be given for the goal weighted, and for no other")
         if self.weight_time is not None and not 0 <= self.weight_time <= 1:
@@ -71,6 +80,11 @@ class Plan:
     machine, or the machine of the first segment if no single machine is within the limits."""
     spot_risk: SpotRisk | None = None
     """The risk of missing the deadline, if the chosen machine is on spot and there is a deadline."""
+    here: Estimate | None = None
+    """The machine at hand, chosen or not; None if the profiles say nothing about it or the scope leaves it out."""
+    other_batch_size: Estimate | None = None
+    """The best candidate at a batch size whose number of epochs is a guess, if it would be better than the chosen one:
+    it is offered and never chosen."""
 
     def __post_init__(self) -> None:
         require_text(id=self.id)

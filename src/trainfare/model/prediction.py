@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from trainfare.errors import NotFiniteError
 from trainfare.model.checks import require_not_negative, require_positive, require_text
 from trainfare.model.estimate import Basis, Bottleneck, MemoryFit
 from trainfare.model.evidence import Evidence
@@ -23,6 +24,8 @@ class IterationPart:
         if self.name.isascii() and self.name.strip() and 0 <= self.seconds < math.inf:
             return  # thousands are made for one table
         require_text(name=self.name)
+        if not math.isfinite(self.seconds):
+            raise NotFiniteError(f"The part `{self.name}` of an iteration", self.seconds)
         require_not_negative(seconds=self.seconds)
 
 
@@ -43,10 +46,23 @@ class Prediction:
     evidence: tuple[Evidence, ...]
     """The measurements behind the prediction."""
     memory: MemoryFit | None = None
+    tokens_per_sample: int | None = None
+    """The length of the sequences of a language model."""
 
     def __post_init__(self) -> None:
-        require_positive(nodes=self.nodes, batch_size=self.batch_size, seconds=self.iteration_seconds.value)
+        require_positive(
+            nodes=self.nodes,
+            batch_size=self.batch_size,
+            seconds=self.iteration_seconds.value,
+            tokens_per_sample=self.tokens_per_sample,
+        )
         require_not_negative(gpus=self.gpus)
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Throughput of a language model; None if it is none, or if the batch size is unknown."""
+        rate = self.samples_per_second
+        return None if rate is None or self.tokens_per_sample is None else rate.value * self.tokens_per_sample
 
     @property
     def samples_per_second(self) -> Interval | None:

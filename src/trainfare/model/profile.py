@@ -24,9 +24,9 @@ OperationKind = Literal[
     "communication",
 ]
 
-Ending = Literal["enough", "finished", "interrupted", "failed", "stalled"]
-"""The reason why measuring ended: enough iterations were measured, or the program finished, was interrupted, failed or
-stalled."""
+Ending = Literal["enough", "time_limit", "finished", "interrupted", "failed", "stalled"]
+"""The reason why measuring ended: enough iterations were measured, the time limit was reached, or the program finished,
+was interrupted, failed or stalled."""
 
 Origin = Literal["probe", "code", "tensorboard", "hf", "keras-csv", "mlflow", "wandb", "csv"]
 """Measured by the probe, by our callback in the program's code, or read from the logs of a past run."""
@@ -122,6 +122,19 @@ class EarlyStopping:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryMoment:
+    """Bytes of the tensors that an iteration has made, at one moment; weights and optimizer state come on top."""
+
+    fixed_bytes: int
+    """Gradients of weights and copies of weights, whatever the batch size."""
+    growing_bytes: int
+    """Activations, their gradients and temporary tensors, in proportion to the batch size."""
+
+    def __post_init__(self) -> None:
+        require_not_negative(fixed_bytes=self.fixed_bytes, growing_bytes=self.growing_bytes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """Measurements of one short run, or of a past one. None and empty mean unknown."""
 
@@ -147,16 +160,33 @@ class Profile:
     samples: int | None = None
     validation_samples: int | None = None
     iterations_per_epoch: int | None = None
-    epochs: int | None = None
-    """The number of epochs that the program says it will train; None if it does not say."""
+    tokens_per_sample: int | None = None
+    """The tokens of one sample of a language model: the length of its sequences."""
+    epochs: int | float | None = None  # a stored whole number stays one
+    """The number of epochs that the program says it will train, 1.5 for one and a half; None if it does not say."""
     planned_iterations: int | None = None
     """The number of iterations that the program says it will train, if it counts in iterations."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """The origin of the fields above, by the name of the field: a data loader, a loop, an argument, the user."""
     early_stopping: EarlyStopping | None = None
 
     parameters: int | None = None
+    """Parameters that are trained."""
+    frozen_parameters: int | None = None
+    """Parameters that are in memory but are not trained, such as those under LoRA."""
+    weight_bytes: int | None = None
+    """All parameters and buffers as they are stored, quantised ones too; of the whole model where it is sharded."""
+    weight_copy_bytes: int | None = None
+    """Copies of weights in a smaller dtype, which autocast keeps through an iteration."""
     gradient_bytes: int | None = None
+    """Gradients of the trained parameters; of the whole model where it is sharded."""
     optimizer: str | None = None
     optimizer_bytes: int | None = None
+    """The state that the optimizer has after a step; of the whole model where it is sharded."""
+    optimizer_foreach: bool | None = None
+    """True if a step on a GPU takes all parameters at once, with temporary tensors as large as they are."""
+    zero_stage: int = 0
+    """The stage of ZeRO: the processes divide 1 the optimizer state, 2 gradients too, 3 weights too (FSDP)."""
     learning_rate_schedule: str | None = None
     """The name of the learning-rate scheduler."""
     learning_rate_plan: tuple[float, ...] = ()
@@ -166,6 +196,8 @@ class Profile:
     """The variance of the gradient of one batch divided by the square of its mean, at this batch size."""
     activation_bytes: int | None = None
     """The memory that the forward pass retains for the backward pass, at this batch size."""
+    memory_moments: tuple[MemoryMoment, ...] = ()
+    """Moments of the forward and backward pass that could be its peak at some batch size; empty if not traced."""
     peak_host_bytes: int | None = None
     peak_device_bytes: int | None = None
     sent_bytes: int | None = None
@@ -173,7 +205,16 @@ class Profile:
     received_bytes: int | None = None
     """Bytes that this process receives from the network in a steady iteration."""
     cpu_use: float | None = None
-    """The mean number of busy cores over the measured iterations."""
+    """The mean number of busy cores over the measured iterations, without the workers of loaders."""
+    cpu_queue_share: float | None = None
+    """The share of the measured time in which the program's main thread was ready to run and had to wait for a CPU that
+    others used; None if unknown."""
+    threads: int | None = None
+    """The threads that the framework computes with on the CPU; None if unknown."""
+    loader_workers: int | None = None
+    """The processes of the loader that prepare batches; 0 if the program prepares them itself."""
+    loader_cpu_seconds: float | None = None
+    """The CPU time that these processes use for one iteration; None if unknown."""
     gpu_use: float | None = None
     """The share of the measured time in which the GPU computed."""
     compile_seconds: float | None = None
@@ -217,13 +258,18 @@ class Profile:
             iterations_per_epoch=self.iterations_per_epoch,
             validation_samples=self.validation_samples,
             epochs=self.epochs,
+            tokens_per_sample=self.tokens_per_sample,
             planned_iterations=self.planned_iterations,
             parameters=self.parameters,
             run_seconds=self.run_seconds,
             run_iterations=self.run_iterations,
+            threads=self.threads,
         )
         require_not_negative(
             init_seconds=self.init_seconds,
+            frozen_parameters=self.frozen_parameters,
+            weight_bytes=self.weight_bytes,
+            weight_copy_bytes=self.weight_copy_bytes,
             gradient_bytes=self.gradient_bytes,
             optimizer_bytes=self.optimizer_bytes,
             activation_bytes=self.activation_bytes,
@@ -232,10 +278,15 @@ class Profile:
             sent_bytes=self.sent_bytes,
             received_bytes=self.received_bytes,
             cpu_use=self.cpu_use,
+            cpu_queue_share=self.cpu_queue_share,
+            loader_workers=self.loader_workers,
+            loader_cpu_seconds=self.loader_cpu_seconds,
             gpu_use=self.gpu_use,
             compile_seconds=self.compile_seconds,
             gradient_noise=self.gradient_noise,
         )
+        if self.zero_stage not in range(4):
+            raise ValueError(f"zero_stage must be from 0 to 3, got {self.zero_stage}")
         if not self.iteration_seconds and self.origin in ("probe", "code"):
             raise ValueError("iteration_seconds must hold at least the first iteration")
         for seconds in self.iteration_seconds:
@@ -264,6 +315,17 @@ class Profile:
         if self.micro_batch_size is None:
             return None
         return self.micro_batch_size * self.accumulation_steps * self.world_size
+
+    @property
+    def tokens_per_iteration(self) -> int | None:
+        """Tokens of one iteration of a language model; None if it is none, or if the batch size is unknown."""
+        size = self.effective_batch_size
+        return None if size is None or self.tokens_per_sample is None else size * self.tokens_per_sample
+
+    @property
+    def total_parameters(self) -> int | None:
+        """Trained and frozen parameters; None if the trained ones are unknown."""
+        return None if self.parameters is None else self.parameters + (self.frozen_parameters or 0)
 
     @property
     def first_iteration_seconds(self) -> float | None:

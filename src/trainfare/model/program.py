@@ -6,6 +6,9 @@ from pathlib import PurePath
 
 from trainfare.model.checks import require_text, require_unicode
 
+KERNELS = ("ipykernel_launcher", "ipykernel", "colab_kernel_launcher")
+"""Modules that run the cells of a notebook, whose name their command does not contain."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
@@ -22,13 +25,25 @@ class Program:
 
     @property
     def name(self) -> str:
-        """The name that a person would use: the script, the module, or else the executable."""
-        for word, following in zip(self.command, (*self.command[1:], ""), strict=True):
+        """The name that a person would use: the script, the notebook, the module, or else the executable."""
+        return PurePath(self.path).name
+
+    @property
+    def path(self) -> str:
+        """The path of the script or notebook that is run; of a module or another executable, its name in the folder."""
+        words = self.command if self._notebook is None else (self._notebook,)
+        for word, following in zip(words, (*words[1:], ""), strict=True):
             if word == "-m" and following:
-                return following
-            if word.endswith((".py", ".sh")):
-                return PurePath(word).name
-        return PurePath(self.command[0]).name
+                return str(PurePath(self.directory, "a notebook" if following in KERNELS else following))
+            if word.endswith((".py", ".sh", ".ipynb")):
+                script = PurePath(self.directory, word)
+                return str(script.with_name("a notebook") if script.stem in KERNELS else script)
+        return str(PurePath(self.directory, PurePath(self.command[0]).name))
+
+    @property
+    def _notebook(self) -> str | None:
+        """The notebook that the command runs through another program, such as `jupyter` or `papermill`."""
+        return next((word for word in self.command if word.endswith(".ipynb")), None)
 
     @property
     def command_line(self) -> str:

@@ -37,7 +37,9 @@ class Scope:
     regions: tuple[str, ...] = ()
     gpus: tuple[str, ...] = ()
     machines: tuple[str, ...] = ()
-    """Machines by key or by name."""
+    """Machines by key or by name; `here` is the machine at hand."""
+    exclude: tuple[str, ...] = ()
+    """Machines, providers, GPUs or regions that are left out; `here` is the machine at hand."""
     min_gpu_gib: float | None = None
     """The minimum memory of one GPU."""
     yours: bool = False

@@ -21,10 +21,18 @@ class Submission:
     program: str
     """The name of the program for people."""
     submitted_at: datetime
-    epochs: int | None = None
+    epochs: int | float | None = None
     """The number of epochs; None takes the number that its program and its profile give."""
+    steps: int | None = None
+    """The number of iterations in all, instead of epochs."""
+    tokens: float | None = None
+    """The number of tokens in all, instead of epochs."""
+    samples: int | None = None
+    """The samples of an epoch, and"""
+    profiled_batch_size: int | None = None
+    """the batch size of the profile, and"""
     iterations_per_epoch: int | None = None
-    """Stated by the user where the profile does not know it."""
+    """the iterations of an epoch: stated by the user where the profile does not know them."""
     most_gpus: int | None = None
     """The most GPUs of one machine that it can use. None: one, or all if a profile has run on several."""
     deadline_at: datetime | None = None
@@ -41,7 +49,15 @@ class Submission:
             raise ValueError(f"profile_ids must not name a profile twice, got {', '.join(self.profile_ids)}")
         require_unicode(user=self.user)
         require_aware(submitted_at=self.submitted_at)
-        require_positive(epochs=self.epochs, iterations_per_epoch=self.iterations_per_epoch, most_gpus=self.most_gpus)
+        require_positive(
+            epochs=self.epochs,
+            steps=self.steps,
+            tokens=self.tokens,
+            samples=self.samples,
+            profiled_batch_size=self.profiled_batch_size,
+            iterations_per_epoch=self.iterations_per_epoch,
+            most_gpus=self.most_gpus,
+        )
         require_not_negative(late_usd_per_hour=self.late_usd_per_hour)
         if self.deadline_at is None:
             if self.late_usd_per_hour:

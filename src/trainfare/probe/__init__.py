@@ -9,8 +9,13 @@ fast_path.py            collects ordinary iterations cheaply and hands them to t
 clocks.py               the moments at which work was done, also on a device that runs asynchronously
 stop.py                 decides when measuring ends, and ends the program
 listener.py             base class of the listeners of all frameworks
+loop_bounds.py          how far the program's own loops go
+arguments.py            numbers in the program's arguments, configurations and variables
 torch_hooks.py          the hooks into PyTorch; another framework is another file and a line in boot.py
 torch_facts.py          facts read from PyTorch's models, optimizers, schedulers and loaders
+torch_construction.py   the parameters and optimizers made before the first iteration
+torch_inputs.py         the shape of what a PyTorch model is given
+torch_memory.py         the memory of an iteration by the lifetime of its tensors, and of all weights
 torch_schedule.py       the learning rates of epochs to come
 torch_gradient_noise.py, torch_operator_times.py   optional measurements after the others
 operations.py           kinds of operators, a tally of equal operators, kernels of a compiler's graph

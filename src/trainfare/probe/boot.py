@@ -93,8 +93,24 @@ def install_hooks(
                 recorder.close()
 
     sibling("import_hooks").after_import((*LISTENERS, *UNSUPPORTED_FRAMEWORKS), imported)
+    watch_arguments(recorder)
     os.register_at_fork(after_in_child=recorder.forget)
     return imported
+
+
+def watch_arguments(recorder: Recorder) -> None:
+    """Note the arguments that the program parses with argparse, now or once it is imported."""
+
+    def watch(argparse: ModuleType) -> None:
+        try:
+            sibling("arguments").watch_argparse(argparse)
+        except Exception:  # noqa: BLE001 # as above
+            recorder.trouble("watching arguments")
+
+    if "argparse" in sys.modules:
+        watch(sys.modules["argparse"])
+    else:
+        sibling("import_hooks").after_import(("argparse",), watch)
 
 
 def note_import(recorder: Recorder, module: ModuleType) -> None:

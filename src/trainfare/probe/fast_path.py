@@ -27,7 +27,7 @@ class FastPath:
 
     __slots__ = (
         "active", "batches", "batches_given", "data_pass", "deadline", "in_backward", "iterations_left", "loss",
-        "optimizer_ref", "rows", "start", "unscaled_loss", "waited",
+        "optimizer_ref", "rows", "start", "sum_losses", "unscaled_loss", "waited",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -47,6 +47,8 @@ class FastPath:
         self.unscaled_loss: Any = None
         """The loss before it is divided for accumulation or multiplied for half precision; also used outside the fast
         path."""
+        self.sum_losses = False
+        """Each loss of an iteration is a part of it."""
         self.in_backward = False
         """A backward pass is running."""
         self.batches_given = 0
@@ -60,6 +62,7 @@ class FastPath:
             return
         self.data_pass = passes[0] if passes else None
         self.start = loop.start
+        self.sum_losses = loop.sum_losses
         self.optimizer_ref, self.deadline = optimizer_ref, deadline
         self.iterations_left, self.active = iterations_left, True
 

@@ -45,6 +45,9 @@ parameters itself. A smaller number would misjudge a program that accumulates gr
 MAX_LOWERING_SECONDS = 20.0
 """The operations are not read if tracing and lowering took longer than this: the step might be traced again."""
 
+MIN_TOKENS = 4
+"""A row of fewer integers is not taken for a text."""
+
 MAX_SCHEDULED_STEPS = 1000
 """The learning rate of a schedule is computed for at most this many steps."""
 
@@ -135,6 +138,7 @@ class JaxListener(Listener):
         self._step: tuple[CompiledFunction, Any, Any] | None = None
         self._keras_step: tuple[CompiledFunction, Any, Any] | None = None
         self._found_batch_size: int | None = None
+        self._found_tokens: tuple[int, ...] | None = None
         self._pass: DataPass | None = None
         self._other_functions: dict[int, _OtherFunction] = {}
         self._last_mark: Any = None
@@ -294,7 +298,9 @@ class JaxListener(Listener):
         self._loss = self._last_loss = loss
         if self._step is None or self._step[0].role < function.role:
             self._step = (function, *_abstract_arguments(self.module, (args, options)))
-            self._found_batch_size = _batch_size(self.module, args, options, result, function.steps)
+            data = _data_shapes(self.module, args, options, result, function.steps)
+            self._found_batch_size = _common_size(data)
+            self._found_tokens = _tokens_shape(data)
         if function.role == UPDATE or not self._updates:
             self._end_iteration(function.steps, small_result, _step_losses(self.module, result, function.steps))
 
@@ -331,9 +337,9 @@ class JaxListener(Listener):
         if not self._updates:
             self._updates = True
             if self.loop.count:  # gradients were counted as iterations, and nothing is recorded yet
-                state = self.first_start, self._last_loss, self._step, self._found_batch_size
+                state = self.first_start, self._last_loss, self._step, self._found_batch_size, self._found_tokens
                 self.begin()
-                self._iteration_start, self._loss, self._step, self._found_batch_size = state
+                self._iteration_start, self._loss, self._step, self._found_batch_size, self._found_tokens = state
         if self.calling:
             self._traced_role = UPDATE
             self._traced_steps = None if None in self._loop_lengths else math.prod(self._loop_lengths)  # type: ignore[arg-type] # no None
@@ -402,6 +408,8 @@ class JaxListener(Listener):
         )
         if self._found_batch_size is not None:
             self.recorder.add("loader", batch_size=self._found_batch_size, samples=None, length=None, waits=False)
+        if self._found_tokens is not None:
+            self.recorder.add("input", shape=list(self._found_tokens), tokens=True)
         self.recorder.add("versions", versions=imported_versions("jaxlib", "optax", "flax", "equinox", "numpy"))
 
     def write(self) -> None:
@@ -561,19 +569,30 @@ def _abstract_arguments(jax: Any, arguments: Any) -> Any:
     return jax.tree_util.tree_map(shape_of, arguments)
 
 
-def _batch_size(jax: Any, args: Any, options: Any, result: Any, steps: int) -> int | None:
-    """The first dimension that all data have in common. Data are the arguments of a step that it does not return."""
+def _data_shapes(jax: Any, args: Any, options: Any, result: Any, steps: int) -> list[tuple[tuple[int, ...], str]]:
+    """Shapes and types of the data of one step: the arguments that it does not return."""
     returned = [_shapes_of(jax, part) for part in _result_parts(result)]
     given: list[tuple[tuple[int, ...], str]] = []
     for argument in (*args, *options.values()):
         shapes = _shapes_of(jax, argument)
         if shapes and shapes not in returned:
             given += shapes
-    data = [shape for shape, dtype in given if shape and not (dtype.startswith("key") or shape == (2,))]
+    data = [(shape, dtype) for shape, dtype in given if shape and not (dtype.startswith("key") or shape == (2,))]
     if steps > 1:
-        data = [shape[1:] for shape in data if shape[0] == steps and len(shape) > 1]
-    sizes = {shape[0] for shape in data if shape}
+        data = [(shape[1:], dtype) for shape, dtype in data if shape[0] == steps and len(shape) > 1]
+    return [(shape, dtype) for shape, dtype in data if shape]
+
+
+def _common_size(data: list[tuple[tuple[int, ...], str]]) -> int | None:
+    """The first dimension that all data have in common."""
+    sizes = {shape[0] for shape, _ in data}
     return sizes.pop() if len(sizes) == 1 else None
+
+
+def _tokens_shape(data: list[tuple[tuple[int, ...], str]]) -> tuple[int, ...] | None:
+    """The shape of the tokens of a language model, which is given integers only, in rows."""
+    integers = bool(data) and all("int" in dtype for _, dtype in data)
+    return next((shape for shape, _ in data if len(shape) == 2 and shape[1] >= MIN_TOKENS), None) if integers else None
 
 
 def _result_parts(result: Any) -> list[Any]:

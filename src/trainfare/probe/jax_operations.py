@@ -48,6 +48,9 @@ else:
 _VIEWS = {"reshape", "squeeze", "expand_dims", "transpose", "copy", "copy_p", "stop_gradient", "optimization_barrier"}
 _COPIES = {"gather", "dynamic_slice", "dynamic_update_slice", "concatenate", "pad", "slice", "rev", "split"}
 _NEVER_FUSED = {"scatter", "scatter-add", "sort", "top_k", "cumsum", "cumlogsumexp", "cumprod", "cummax", "fft"}
+_COLLECTIVES = {
+    "psum", "psum2", "psum_invariant", "pmax", "pmin", "ppermute", "all_gather", "all_to_all", "reduce_scatter",
+}  # fmt: skip
 _POOLS = ("reduce_window", "select_and_scatter", "select_and_gather")
 
 
@@ -157,10 +160,12 @@ class _JaxprReader:
         if name == "dot_general":
             (contracted, _), _ = equation.params["dimension_numbers"]
             depth = math.prod(equation.invars[0].aval.shape[axis] for axis in contracted)
-            return MATMUL, 2.0 * math.prod(outputs[0].shape) * depth, {}
+            return MATMUL, 2.0 * math.prod(outputs[0].shape) * depth, {"tf32": _allows_tf32(equation)}
         if name == "conv_general_dilated":
             flops, shape = self._convolution(equation, part)
-            return CONVOLUTION, flops, {"convolution": shape}
+            return CONVOLUTION, flops, {"convolution": shape, "tf32": _allows_tf32(equation)}
+        if name in _COLLECTIVES:
+            return operations.COMMUNICATION, 0.0, {}
         if name.startswith(("reduce_", "arg", *_POOLS)) and name != "reduce_precision":
             return REDUCTION, 0.0, {}
         return (COPY if name in _COPIES or name in _NEVER_FUSED else POINTWISE), 0.0, {}
@@ -200,6 +205,13 @@ class _JaxprReader:
         for other in ((image, *sorted([weight, out])), (weight, *sorted([image, out]))):
             self._convolutions[other] = (flops, shape)
         return flops, shape
+
+
+def _allows_tf32(equation: Any) -> bool:
+    """True if a GPU may compute a float32 product in TF32, as by default; the precision is a pair, or one algorithm."""
+    precision = equation.params.get("precision")
+    names = [getattr(one, "name", "") for one in (precision if isinstance(precision, tuple) else (precision,))]
+    return not any(name == "HIGHEST" or name.startswith(("F32", "F64")) for name in names)
 
 
 def _bodies(equation: Any) -> list[Any]:

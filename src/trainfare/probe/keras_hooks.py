@@ -377,6 +377,7 @@ class KerasListener(Listener):
             "plan",
             # A program that calls `fit` repeatedly has an epoch loop of its own around it.
             epochs=fit.epochs if self._fits == 1 else None,
+            source="argument epochs of fit",
             early_stopping=None
             if stopping is None
             else {"metric": stopping.monitor, "patience": int(stopping.patience)},
@@ -580,6 +581,7 @@ class KerasListener(Listener):
     def write_facts(self) -> None:
         model, backend = self._model, self.backend
         variables = [(math.prod(v.shape), _itemsize(v.dtype)) for v in model.trainable_variables]
+        frozen = [(math.prod(v.shape), _itemsize(v.dtype)) for v in model.non_trainable_weights]
         optimizer = _inner(model.optimizer)
         states = optimizer.variables() if callable(optimizer.variables) else optimizer.variables
         device = _device_facts(backend)
@@ -589,6 +591,8 @@ class KerasListener(Listener):
             framework="keras",
             framework_version=str(self.module.__version__),
             parameters=sum(size for size, _ in variables),
+            frozen_parameters=sum(size for size, _ in frozen),
+            weight_bytes=sum(size * width for size, width in (*variables, *frozen)),
             dtype=str(model.compute_dtype),
             optimizer=type(optimizer).__name__,
             schedule=self._schedule,
@@ -599,6 +603,9 @@ class KerasListener(Listener):
         if self._data is not None and self._data_facts.get("batch_size") is None:
             self._data_facts["batch_size"] = self.first_batch_size()
         self.recorder.add("loader", **self._data_facts)
+        tokens = _tokens_per_sample(model)
+        if tokens is not None:
+            self.recorder.add("input", shape=[self._data_facts.get("batch_size") or 1, tokens], tokens=True)
         self._operations.set_model(model, self._data_facts.get("batch_size"))
         self.recorder.add("versions", versions=imported_versions(backend, "numpy"))
 
@@ -742,6 +749,15 @@ def _device_facts(backend: str) -> dict[str, Any]:
     cuda = device == "cuda"
     gpu = torch.cuda.get_device_name() if cuda else None
     return {"device": device, "gpu": gpu, "gpus": torch.cuda.device_count() if cuda else 0}
+
+
+def _tokens_per_sample(model: Any) -> int | None:
+    """The length of the sequences that a model with an embedding is given; None if it is none, or of any length."""
+    inputs = getattr(model, "inputs", None) or []
+    shape = tuple(inputs[0].shape) if isinstance(inputs, (list, tuple)) and inputs else ()
+    layers = getattr(model, "layers", None) or []
+    embeds = any("Embedding" in type(layer).__name__ for layer in layers)
+    return int(shape[1]) if embeds and len(shape) == 2 and shape[1] else None
 
 
 def _device_bytes(backend: str) -> int | None:

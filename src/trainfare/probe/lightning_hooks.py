@@ -30,6 +30,7 @@ def listen(
     if listener is None:
         return
     calls: Any = importlib.import_module(trainer.__name__.rpartition(".")[0] + ".call")
+    divided = listener.guarded(listener.losses_divided_by)
     watched = {"on_train_start": listener.guarded(_write_plan), "on_train_epoch_end": listener.guarded(_write_epoch)}
     call_all = calls._call_callback_hooks  # noqa: SLF001 # there is no public place that sees every hook
 
@@ -39,6 +40,8 @@ def listen(
         # The end of an epoch is called twice, the second time when all metrics are complete.
         if hook_name in watched and options.get("monitoring_callbacks") is not False:
             watched[hook_name](recorder, trainer)
+            if hook_name == "on_train_start":
+                divided(trainer.accumulate_grad_batches)
         return result
 
     calls._call_callback_hooks = call_and_record  # noqa: SLF001 # as above
@@ -52,6 +55,7 @@ def _write_plan(recorder: Recorder, trainer: Any) -> None:
         "plan",
         epochs=_limit(trainer.max_epochs),
         iterations=_limit(trainer.max_steps),
+        source="arguments max_epochs and max_steps of the Trainer",
         early_stopping=None if stopping is None else {"metric": stopping.monitor, "patience": stopping.patience},
     )
 

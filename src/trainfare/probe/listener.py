@@ -27,6 +27,9 @@ else:
 MEMORY_SECONDS = 2.0
 """Time between two readings of the peak memory, each of which takes about 0.15 ms."""
 
+LOOPS_SECONDS = 1.0
+"""Time between two readings of the program's loops, each of which takes about 0.1 ms once their source is parsed."""
+
 
 def read_number(result: Any) -> float | None:
     """The value of a result of any framework if it is one number, else None. Waits until the result is ready."""
@@ -52,6 +55,7 @@ class Listener(abc.ABC):
         self.recorder = recorder
         self.trace = trace
         self._new_stop = new_stop
+        self._loop_reader: Any = None
         self._loop_module: Any = importlib.import_module(f"{__package__}.loop")
         self.begin()
         atexit.register(self.finish)
@@ -63,7 +67,9 @@ class Listener(abc.ABC):
         self.loop: Loop = self._loop_module.Loop(self.recorder, self.clock, self.loss_value)
         self.stop = self._new_stop()
         self._finished = self._facts_written = False
-        self._memory_written_at = 0.0
+        self._memory_written_at = self._loops_read_at = 0.0
+        self.loop_readings = 0
+        """The number of times that the loops of the program were read: two show what each of them counts."""
         self.first_start: float | None = None
         self._steps_per_call = 1
         self._first_call: tuple[float, float, int, Any] | None = None
@@ -122,15 +128,16 @@ class Listener(abc.ABC):
         if not self._open_saves and not self.muted:
             self.loop.checkpoint_saved(self._save_start)
 
-    def guarded_always(self, hook: Callable[..., Any]) -> Callable[..., None]:
+    def guarded_always(self, hook: Callable[..., Any]) -> Callable[..., Any]:
         """The hook, called also while nothing is measured: for facts that must be known once measuring begins."""
 
         @functools.wraps(hook)
-        def guarded_always(*args: Any) -> None:
+        def guarded_always(*args: Any) -> Any:
             try:
-                hook(*args)
+                return hook(*args)
             except Exception:  # noqa: BLE001 # as above
                 self.recorder.trouble(f"{self.framework}: {hook.__name__}")
+                return None
 
         return guarded_always
 
@@ -201,7 +208,7 @@ class Listener(abc.ABC):
             # Only once: otherwise steps that queue up behind a slow first one would seem to take no time.
             self.clock.synchronize()
             self.guarded(self.write_facts)()
-        if loop.count <= 2 or self.recorder.due:
+        if loop.count <= 3 or self.recorder.due:
             self.write()
             if self.idle:
                 loop.restart_clock()
@@ -273,8 +280,25 @@ class Listener(abc.ABC):
             self.loop.write_losses()
         if self.loop.count <= 2 or time.monotonic() - self._memory_written_at >= MEMORY_SECONDS:
             self._write_memory()
-        self.recorder.add("cpu", seconds=time.process_time())
+        # Not in the first iteration, whose time is measured once only.
+        due = self.loop_readings < 2 or time.monotonic() - self._loops_read_at >= LOOPS_SECONDS
+        if due and self.loop.count > 1:
+            self.guarded(self._write_length)()
+        self.recorder.add("cpu", seconds=time.process_time(), n=self.loop.count, **queued_seconds(), **worker_seconds())
         self.recorder.flush()
+
+    def _write_length(self) -> None:
+        """Record how long the program means to train, as its loops and its arguments say."""
+        self._loops_read_at = time.monotonic()
+        self.loop_readings += 1
+        if self._loop_reader is None:
+            self._loop_reader = importlib.import_module(f"{__package__}.loop_bounds").LoopReader()
+        loops = self._loop_reader.read()
+        if loops:
+            self.recorder.add("loops", n=self.loop.count, loops=loops)
+        if self.loop_readings == 1:
+            values = importlib.import_module(f"{__package__}.arguments").read_arguments()
+            self.recorder.add("arguments", values=values)
 
     def finish(self) -> None:
         """Write everything: at the stop, or when the program ends by itself."""
@@ -338,6 +362,35 @@ def peak_resident_bytes() -> int | None:
     import resource
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def queued_seconds() -> dict[str, float]:
+    """The time in which the main thread was ready to run and another had the CPU; empty where it cannot be read."""
+    try:
+        with open("/proc/self/schedstat", encoding="ascii") as stat:  # noqa: PTH123 # see sitecustomize
+            return {"queued": int(stat.read().split()[1]) / 1e9}
+    except (OSError, ValueError, IndexError):
+        return {}
+
+
+def worker_seconds() -> dict[str, float]:
+    """The CPU time of the child processes, such as the workers of a loader, those that have ended included; empty where
+    it cannot be read."""
+    multiprocessing = sys.modules.get("multiprocessing.process")
+    children = list(getattr(multiprocessing, "_children", ()))
+    if not children or not hasattr(os, "sysconf"):
+        return {}
+    try:
+        ended = os.times()
+        ticks = os.sysconf("SC_CLK_TCK")
+        seconds = ended.children_user + ended.children_system
+        for child in children:
+            with open(f"/proc/{child.pid}/stat", encoding="ascii", errors="replace") as stat:  # noqa: PTH123 # see sitecustomize
+                after_name = stat.read().rpartition(")")[2].split()
+            seconds += (int(after_name[11]) + int(after_name[12])) / ticks
+    except (OSError, ValueError, IndexError):  # a worker has just ended
+        return {}
+    return {"workers": seconds}
 
 
 def _imported_version(name: str) -> str | None:

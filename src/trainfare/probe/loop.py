@@ -88,6 +88,8 @@ class Loop:
         self._start: Any = None
         self._first_zero_grad: Any = None
         self._loss: Any = None
+        self.sum_losses = False
+        """Each loss of an iteration is a part of it, divided for accumulation, so they are added up."""
         self._losses: list[Any] = []
         self._losses_written = 0
         self._passes_since_step: list[DataPass] = []
@@ -193,7 +195,7 @@ class Loop:
     def backward_started(self, loss: Any) -> None:
         """Confirms that this is training; without a loss the previous one is kept."""
         if loss is not None:
-            self._loss = loss
+            self._loss = self._loss + loss if self.sum_losses and self._loss is not None else loss
         if self._undecided:
             self._confirm_training()
 

@@ -7,6 +7,7 @@ A row is an Operation of `model/profile.py` as a dictionary with only the known 
 from __future__ import annotations
 
 import math
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,13 +21,18 @@ MAX_ROWS = 3000
 
 CONVOLUTION, MATMUL, ATTENTION, NORM = "convolution", "matmul", "attention", "norm"
 POINTWISE, REDUCTION, EMBEDDING, RNN = "pointwise", "reduction", "embedding", "rnn"
-OPTIMIZER, COPY = "optimizer", "copy"
+OPTIMIZER, COPY, COMMUNICATION = "optimizer", "copy", "communication"
 
 FORWARD, BACKWARD = "forward", "backward"
 
 HALF_PRECISION = ("float16", "bfloat16", "float8")
 
 Shape = tuple[int, ...]
+
+
+def tf32_switched_off() -> bool:
+    """True if the environment keeps NVIDIA's libraries from using TF32, whatever the program allows."""
+    return os.environ.get("NVIDIA_TF32_OVERRIDE") == "0"
 
 
 class Tally:
@@ -276,12 +282,14 @@ def _add_kernel(tally: Tally, kernel: list[OperatorNode], read: list[Value], wri
     bytes_moved = float(sum(value.bytes for value in (*read, *written)))
     is_single = len(kernel) == 1
     kind = last.kind if is_single else REDUCTION if any(node.kind == REDUCTION for node in kernel) else POINTWISE
-    kind = OPTIMIZER if last.part == OPTIMIZER else kind
+    kind = OPTIMIZER if last.part == OPTIMIZER and kind != COMMUNICATION else kind
     computing = [value for value in (*read, *written) if "float" in value.dtype] or [*read, *written]
     widest = max(computing, key=lambda value: value.bytes)
     computing_value = widest if last.flops == 0 else computing[0]
     details = dict(last.details) if is_single else {}
+    in_tf32 = details.pop("tf32", False) and computing_value.dtype == "float32" and not tf32_switched_off()
+    dtype = "tf32" if in_tf32 else computing_value.dtype
     shapes = {"inputs": [v.shape for v in read], "outputs": [v.shape for v in written]}
     details.update({name: found for name, found in shapes.items() if len(found) <= 4 and -1 not in sum(found, ())})
     name = last.name if is_single else "fusion"
-    tally.add(kind, computing_value.dtype, last.flops, bytes_moved, count=count, name=name, part=last.part, **details)
+    tally.add(kind, dtype, last.flops, bytes_moved, count=count, name=name, part=last.part, **details)

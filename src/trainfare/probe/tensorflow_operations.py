@@ -474,16 +474,24 @@ def _work(op: Any, inputs: list[Value], outputs: list[Value], part: str) -> tupl
         kind, flops, details = product(op, inputs, outputs, part)
         if flops < 0 or any(-1 in value.shape for value in (*inputs, *outputs) if value.itemsize):
             raise UnknownSizeError(f"{name} {op.name}")
-        return kind, flops, details
+        return kind, flops, {**details, "tf32": _allows_tf32()}
     if name.startswith("FusedBatchNorm"):
         image, last = inputs[0].shape, op.node_def.attr["data_format"].s in (b"NHWC", b"NDHWC", b"")
         return NORM, 0.0, {"norm": "batch", "row": max(1, math.prod(image) // max(1, image[-1 if last else 1]))}
+    if name.startswith(("Collective", "Nccl")):
+        return operations.COMMUNICATION, 0.0, {}
     if name in ("ResourceGather", "ResourceGatherNd"):
         return EMBEDDING, 0.0, {}
     if name in _REDUCTIONS or "Pool" in name:
         softmax = "oftmax" in name and inputs[0].shape
         return REDUCTION, 0.0, {"row": max(1, inputs[0].shape[-1])} if softmax else {}
     return COPY if name in _COPIES else POINTWISE, 0.0, {}
+
+
+def _allows_tf32() -> bool:
+    """True if a GPU may compute float32 products in TF32, as by default."""
+    config = sys.modules["tensorflow"].config.experimental
+    return bool(getattr(config, "tensor_float_32_execution_enabled", lambda: True)())
 
 
 Work = tuple[str, float, dict[str, Any]]

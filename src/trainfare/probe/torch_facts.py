@@ -38,6 +38,7 @@ def model_facts(
         "optimizer_bytes": sum(map(bytes_of, unique_tensors(states))),
         "world_size": torch.distributed.get_world_size() if distributed else 1,
         "rank": torch.distributed.get_rank() if distributed else 0,
+        "threads": torch.get_num_threads(),
     }
 
 
@@ -63,6 +64,20 @@ def learning_rate_of(optimizer: Any) -> float | None:
     """The learning rate of the first parameter group; None if it is a tensor, because reading one may wait."""
     rate = None if optimizer is None else optimizer.param_groups[0].get("lr")
     return rate if isinstance(rate, (int, float)) else None
+
+
+def divisor_of(loss: Any) -> int | None:
+    """The whole number by which the loss was divided last, as for gradient accumulation; None if there is none."""
+    step = loss.grad_fn
+    name = "" if step is None else step.name()
+    if name not in ("DivBackward0", "MulBackward0"):
+        return None
+    other = getattr(step, "_saved_other", None)
+    if other is None or other.numel() != 1 or other.device.type != "cpu":
+        return None
+    value = float(other)
+    divisor = value if name == "DivBackward0" else 1 / value if value else 0.0
+    return round(divisor) if divisor > 1 and abs(divisor - round(divisor)) < 1e-6 * divisor else None
 
 
 def scheduler_of(optimizer: Any, schedulers: Iterable[Any]) -> Any:

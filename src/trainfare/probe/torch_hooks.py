@@ -6,6 +6,7 @@ batches, waits, data set               `_BaseDataLoaderIter`, patched rather tha
 validation                             a pass that does not train; `Module.train` and `eval`
 checkpoints                            `torch.save`
 learning-rate schedule                 the constructors of the schedulers
+parameters before the first iteration  the registration of parameters, `Optimizer.add_param_group`
 compilation, bytes sent                read at the end: `torch._dynamo` counts, the kernel counts
 
 The functions that read facts from the objects passed to the hooks are in `torch_facts.py`.
@@ -42,7 +43,9 @@ if TYPE_CHECKING:
     from trainfare.probe.loop import DataPass, Loop
     from trainfare.probe.recorder import Recorder
     from trainfare.probe.stop import Stop
+    from trainfare.probe.torch_construction import Construction
     from trainfare.probe.torch_gradient_noise import GradientNoise
+    from trainfare.probe.torch_inputs import ModelInput
     from trainfare.probe.torch_operations import Tracer
     from trainfare.probe.torch_operator_times import OperatorTimer
     from trainfare.probe.torch_schedule import SchedulerReplay
@@ -82,6 +85,8 @@ def listen(torch: ModuleType, recorder: Recorder, *, new_stop: Callable[[], Stop
         listener.watch_modes,
         listener.watch_saves,
         listener.watch_schedules,
+        listener.watch_construction,
+        listener.watch_inputs,
     )
     return listener
 
@@ -97,6 +102,10 @@ class TorchListener(Listener):
         self._fast_path = FastPath()
         self._optimizer_made = False
         self._schedulers: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._construction: Construction | None = None
+        self._module_references: list[Any] = []
+        """Weak references to the modules with parameters that were made before the first iteration."""
+        self._input: ModelInput | None = None
         super().__init__(module, recorder, new_stop=new_stop, trace=trace)
 
     def begin(self) -> None:
@@ -114,6 +123,8 @@ class TorchListener(Listener):
         self._stepped_in_backward: Any = None
         self._stepping = self._step_has_loss = False
         self._loss_leaves: list[Any] = []
+        self._backwards = self._backwards_per_step = 0
+        self._loss_divisor: int | None = None
         self._noise: GradientNoise | None = None
         self._noise_pending = self.stop.gradient_noise
         self._operator_times: OperatorTimer | None = None
@@ -145,7 +156,7 @@ class TorchListener(Listener):
 
     def assume_started(self) -> None:
         """The program runs already and may have made its optimizers before the hooks were installed."""
-        self._optimizer_made = True
+        self._first_optimizer_made()
 
     # Installing the hooks.
 
@@ -206,7 +217,8 @@ class TorchListener(Listener):
             if fast.active and not fast.in_backward and type(tensors) is tensor and tensors.numel() == 1:
                 unscaled, fast.unscaled_loss = fast.unscaled_loss, None
                 # On a CPU the number is ready, and reading it takes less time than keeping the tensor.
-                fast.loss = (tensors if unscaled is None else unscaled).item()
+                loss = (tensors if unscaled is None else unscaled).item()
+                fast.loss = loss + fast.loss if fast.sum_losses and fast.loss is not None else loss
                 fast.in_backward = True
             else:
                 backward_started(tensors)
@@ -294,6 +306,15 @@ class TorchListener(Listener):
             if scheduler is not None:
                 scheduler.__init__ = _calling_after(scheduler.__init__, made)
 
+    def watch_construction(self) -> None:
+        module = importlib.import_module(f"{__package__}.torch_construction")
+        self._construction = module.Construction(self.recorder, self.guarded)
+
+    def watch_inputs(self) -> None:
+        module = importlib.import_module(f"{__package__}.torch_inputs")
+        self._input = module.ModelInput(self.module, self.guarded_always)
+        self._input.watch_compile()
+
     # What the hooks call.
 
     def _gradients_cleared(self) -> None:
@@ -301,6 +322,8 @@ class TorchListener(Listener):
 
     def _first_optimizer_made(self) -> None:
         self._optimizer_made = True
+        if self._input is not None:
+            self._input.start()
         if 0 < self.loop.count < CONFIRMING_BACKWARDS:
             self.begin()  # earlier backward passes were not training, or are not recorded yet
 
@@ -337,6 +360,8 @@ class TorchListener(Listener):
     def _mode_changed(self, training: bool) -> None:
         if training and self._fast_path.active:
             return  # only training takes the fast path
+        if training and self._input is not None and not self._loop.count:
+            self._input.start()
         self.loop.mode_changed(training=training)
 
     def loss_scaled(self, outputs: Any) -> None:
@@ -357,15 +382,26 @@ class TorchListener(Listener):
         # A backward pass inside another one belongs to a checkpointed part of the model and does not start at the loss.
         if loss is not None and (self._backward_depth > 1 or loss.numel() != 1):
             loss = None
+        if self._backward_depth == 1 and not self._stepping:
+            self._backwards += 1
+        if not loop.count and loss is not None and not loop.sum_losses:
+            self.losses_divided_by(torch_facts.divisor_of(loss))
         if not self._optimizer_made and not self._loss_leaves and loss is not None:
             self._loss_leaves = torch_facts.leaves_of(loss)
         # A closure may be called several times inside one step: its first loss is that of the iteration.
         if self._stepping and self._step_has_loss:
             loss = None
         self._step_has_loss = self._stepping
-        loop.backward_started(None if loss is None else loss.detach())
+        if loss is not None:
+            loss = loss.item() if loop.sum_losses and loss.device.type == "cpu" else loss.detach()
+        loop.backward_started(loss)
         if self._tracer is not None:
             self._tracer.backward_started()
+
+    def losses_divided_by(self, divisor: int | None) -> None:
+        """Add up the losses of an iteration from now on: each was divided by the number of passes that accumulate."""
+        if divisor is not None and divisor > 1:
+            self.loop.sum_losses, self._loss_divisor = True, divisor
 
     def _backward_ended(self) -> None:
         self._backward_depth -= 1
@@ -389,7 +425,9 @@ class TorchListener(Listener):
             self._noise.hide_gradients(optimizer)
         if self._tracer is not None:
             closure = options.get("closure") or (args[1] if len(args) > 1 else None)
-            self._tracer.step_started(closure=closure is not None)
+            parameters = torch_facts.parameters_of([optimizer])
+            gradients = [p.grad for p in parameters if p.grad is not None]
+            self._tracer.step_started(closure=closure is not None, gradients=gradients)
 
     def _step_ended(self, optimizer: Any, _args: Any, _options: Any) -> None:
         self._stepping = False
@@ -448,7 +486,7 @@ class TorchListener(Listener):
     def _enter_fast_path(self) -> None:
         """Take the fast path on the CPU, once the facts of the first iterations are recorded."""
         waiting_to_trace = self.stop.open_ended and self._trace_pending
-        started = self._facts_written and self.loop.count > 1
+        started = self._facts_written and self.loop.count > 1 and self.loop_readings > 1
         if started and self._boundary_optimizer() is not None and self._device == "cpu" and not waiting_to_trace:
             moment, count = self.stop.not_before
             self._other_steps = 0
@@ -467,10 +505,15 @@ class TorchListener(Listener):
     def _record_iteration(self, optimizer: Any) -> None:
         loop = self.loop
         if not loop.count:
+            if self._construction is not None:
+                self._module_references = self._construction.end()
+            if self._input is not None:
+                self._input.stop()
             self._device = next((str(p.device.type) for p in self._parameters()), "cpu")
             if self._device == "cuda":
                 self.clock = loop.clock = CudaClock(self.module)
         loop.step_ended(torch_facts.learning_rate_of(optimizer))
+        self._backwards_per_step, self._backwards = self._backwards, 0
         if not self._optimizer_made and loop.count < CONFIRMING_BACKWARDS:
             return
         if not self._facts_written:
@@ -479,7 +522,8 @@ class TorchListener(Listener):
             self.write_facts()
         elif loop.count == 2:
             self._write_model()  # once more: some optimizers of a round step only now
-        elif not self.recorder.due:
+            self._write_input()
+        elif not self.recorder.due and self.loop_readings > 1:
             return
         self.write()
         loop.restart_clock()
@@ -571,9 +615,12 @@ class TorchListener(Listener):
         self.guarded(self._copy_scheduler)()
         for data_pass in self.loop.training_passes:
             self.recorder.add("loader", **data_pass.facts)
+        self._write_input()
         self.recorder.add("versions", versions=torch_facts.versions(self.module))
 
     def write_final_facts(self) -> None:
+        if self.loop.count == 1:
+            self._write_model()
         self._write_network()
         compilation = torch_facts.compilation_facts()
         if compilation is not None:
@@ -587,7 +634,31 @@ class TorchListener(Listener):
             name = None if optimizer is None else type(optimizer).__name__
             scheduler = torch_facts.scheduler_of(optimizer, self._schedulers)
             schedule = None if scheduler is None else type(scheduler).__name__
+            if self.loop.count > 1 or self._finished:  # not in the first iteration, whose time is measured once only
+                facts.update(self.guarded(self._weight_facts)(facts) or {})
             self.recorder.add("model", optimizer=name, schedule=schedule, **facts)
+
+    def _write_input(self) -> None:
+        """Record what the model is given and how often it is called in an iteration."""
+        passes = self._backwards_per_step if len(self._optimizers) == 1 else 1
+        facts = {} if self._input is None else self._input.facts
+        self.recorder.add("input", **facts, passes=max(1, passes), loss_divisor=self._loss_divisor)
+
+    def _weight_facts(self, facts: dict[str, Any]) -> dict[str, Any]:
+        """All weights, frozen ones too; where they are divided over processes, the figures of the whole model."""
+        memory = importlib.import_module(f"{__package__}.torch_memory")
+        found: dict[str, Any] = memory.weight_facts(self._modules(memory), self._parameters(), device=self._device)
+        shards = found.pop("shards")
+        found["foreach"] = memory.steps_all_at_once(self._boundary_optimizer())
+        return {**found, **{name: round(shards * facts[name]) for name in ("gradient_bytes", "optimizer_bytes")}}
+
+    def _modules(self, memory: Any) -> list[Any]:
+        """The modules that were seen while they were made, and those inside the model that is called; all modules of
+        the program if none was seen."""
+        model = None if self._input is None else self._input.module()
+        made = [module for reference in self._module_references if (module := reference()) is not None]
+        seen = [*made, *(() if model is None else model.modules())]
+        return seen or list(memory.all_modules(self.module))
 
     def _copy_scheduler(self) -> None:
         """Copy the scheduler before the program steps it for the first time."""
@@ -601,7 +672,7 @@ class TorchListener(Listener):
         if schedule is None or scheduler() is None:
             return
         loop, plan = self.loop, self.recorder.plan
-        length, epochs = loop.length, plan.get("epochs")
+        length, epochs = loop.length, math.ceil(plan.get("epochs") or 0) or None
         if plan.get("iterations") and length:
             epochs = min(epochs or math.inf, math.ceil(plan["iterations"] / length))
         rates = schedule.rates(

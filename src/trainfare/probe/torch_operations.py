@@ -26,9 +26,12 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from trainfare.probe import operations
+    from trainfare.probe import torch_memory as memory
+    from trainfare.probe import torch_precision as precision
     from trainfare.probe.operations import (
         ATTENTION,
         BACKWARD,
+        COMMUNICATION,
         CONVOLUTION,
         COPY,
         EMBEDDING,
@@ -44,6 +47,8 @@ if TYPE_CHECKING:
     )
 else:
     operations = importlib.import_module(f"{__package__}.operations")
+    memory = importlib.import_module(f"{__package__}.torch_memory")
+    precision = importlib.import_module(f"{__package__}.torch_precision")
     ATTENTION, BACKWARD, CONVOLUTION, COPY = (
         operations.ATTENTION,
         operations.BACKWARD,
@@ -53,6 +58,7 @@ else:
     EMBEDDING, FORWARD, MATMUL, NORM = operations.EMBEDDING, operations.FORWARD, operations.MATMUL, operations.NORM
     OPTIMIZER, POINTWISE, REDUCTION = operations.OPTIMIZER, operations.POINTWISE, operations.REDUCTION
     RNN, HALF_PRECISION, Tally = operations.RNN, operations.HALF_PRECISION, operations.Tally
+    COMMUNICATION = operations.COMMUNICATION
 
 MAX_LIST_LENGTH = 4
 """A longer list of tensors, such as all parameters in an optimizer, is recorded without shapes."""
@@ -74,6 +80,8 @@ _NO_TRAFFIC = {
     "resize_", "set_", "record_stream", "_has_same_storage_numel", "is_same_size", "equal", "_assert_async",
     "_nested_tensor_size", "_unsafe_view", "sym_size", "sym_stride", "sym_numel",
 }  # fmt: skip
+_COMMUNICATING = {"c10d", "_c10d_functional", "c10d_functional", "_c10d_functional_autograd", "fsdp", "symm_mem"}
+"""Name spaces of collectives, and of the copies into and out of their buffers."""
 _WRITE_ONLY = {"copy_", "fill_", "zero_", "_foreach_copy_", "_foreach_zero_", "normal_", "uniform_", "bernoulli_"}
 """Operators in place that do not read the previous content."""
 
@@ -231,6 +239,7 @@ class Tracer:
         self._schemas: dict[Any, _OperatorSchema | None] = {}
         self._live_storages: dict[int, tuple[Any, int]] = {}
         self._activation_bytes = 0
+        self._storage_log = memory.StorageLog()
         self._in_step = self._in_backward = self._step_has_closure = self._had_backward = False
         self._autocast_lowered = False
         """Autocast ran at least one operator in less than float32."""
@@ -261,11 +270,13 @@ class Tracer:
         if not self._autocast_lowered:
             for row in rows:
                 row.pop("autocast", None)
-        return {"operations": rows, "activation_bytes": self._activation_bytes, "seconds": self._seconds}
+        facts = {"activation_bytes": self._activation_bytes, **self._storage_log.facts()}
+        return {"operations": rows, **facts, "seconds": self._seconds}
 
-    def step_started(self, *, closure: bool = False) -> None:
+    def step_started(self, *, closure: bool = False, gradients: Iterable[Any] = ()) -> None:
         """A step begins; with a closure the forward and the backward pass run inside it, with gradients enabled."""
         self._in_step, self._step_has_closure = True, closure
+        self._storage_log.note_gradients(memory.storages_of(gradients))
 
     def step_ended(self) -> None:
         self._in_step = False
@@ -310,9 +321,11 @@ class Tracer:
         schema = self._schemas.get(func)
         if schema is None:
             schema = self._schemas[func] = _OperatorSchema(func)
+        outputs = list(_tensors(out))
+        if not schema.returns_view:
+            self._note_memory(schema, args, kwargs, outputs)
         if schema.moves_no_bytes:
             return
-        outputs = list(_tensors(out))
         read, written = schema.traffic(args, kwargs, outputs)
         tensors = [*read, *written]
         if not tensors:
@@ -320,9 +333,9 @@ class Tracer:
         flops = flops_of(schema.name, args, outputs[0] if outputs else None)
         node = self._current_node()
         part = self._part(node, flops)
-        if part == FORWARD:
+        if part == FORWARD and schema.kind != COMMUNICATION:
             self._note_live_storages(outputs)
-        kind = OPTIMIZER if part == OPTIMIZER else schema.kind
+        kind = OPTIMIZER if part == OPTIMIZER and schema.kind != COMMUNICATION else schema.kind
         bytes_moved = float(sum(map(_bytes, read)) + sum(map(_bytes, written)))
         if schema.name == "embedding":
             # Only the selected rows of the table are read: as many bytes as the output has.
@@ -330,7 +343,7 @@ class Tracer:
         # The first floating-point tensor: indices and masks do not determine the dtype of the computation.
         first = next((t for t in tensors if t.is_floating_point()), tensors[0])
         dtype = self._dtype(first, kind)
-        if part != OPTIMIZER and self._recurrent.claims(node, dtype, flops, bytes_moved):
+        if part != OPTIMIZER and self._recurrent.claims(node, self._dtype(first, RNN), flops, bytes_moved):
             return
         norm, row = norm_of(schema.name, args) or (None, softmax_row(schema.name, args))
         self._tally.add(
@@ -363,6 +376,21 @@ class Tracer:
         self._autocast_lowered = self._autocast_lowered or dtype.startswith(HALF_PRECISION)
         return is_float32
 
+    def _note_memory(self, schema: _OperatorSchema, args: Any, kwargs: dict[str, Any], outputs: list[Any]) -> None:
+        """Note the storages that the operator made. A step of the optimizer runs other operators on a GPU than here."""
+        if self._in_step and not self._step_has_closure:
+            return
+        log = self._storage_log
+        made = memory.storages_of(outputs)
+        given = memory.storages_of(_tensors((args, *kwargs.values()))) if schema.writes else ()
+        log.note(made, given)
+        if schema.kind == COMMUNICATION:
+            if any(word in schema.name for word in ("allgather", "all_gather", "reduce_scatter")):
+                log.note_divided()
+            log.note_sent([*made, *memory.storages_of(_tensors((args, *kwargs.values())))])
+        elif schema.name == "_to_copy" and isinstance(args[0], self._torch.nn.Parameter):
+            log.note_copies(made)
+
     def _note_live_storages(self, outputs: list[Any]) -> None:
         reference: Any = importlib.import_module("torch.multiprocessing.reductions").StorageWeakRef
         for tensor in outputs:
@@ -371,12 +399,9 @@ class Tracer:
                 self._live_storages[storage._cdata] = (reference(storage), storage.nbytes())
 
     def _dtype(self, tensor: Any, kind: str) -> str:
+        """The dtype in which a GPU would compute; `tf32` where the program allows that for float32."""
         name = str(tensor.dtype).replace("torch.", "")
-        if name == "float32" and tensor.is_cuda and kind in (CONVOLUTION, MATMUL):
-            backends = self._torch.backends
-            allowed = backends.cudnn if kind == CONVOLUTION else backends.cuda.matmul
-            return "tf32" if allowed.allow_tf32 else name
-        return name
+        return "tf32" if name == "float32" and precision.allows_tf32(self._torch, kind) else name
 
 
 class _RecurrentCalls:
@@ -441,10 +466,12 @@ class _OperatorSchema:
         schema = func._schema
         self.name = schema.name.rpartition("::")[2]
         self.full_name = schema.name.replace("::", ".")
-        self.kind = kind_of(self.name)
-        returns_view = any(r.alias_info is not None and not r.alias_info.is_write for r in schema.returns)
-        self.moves_no_bytes = returns_view or self.name in _NO_TRAFFIC
+        communicates = schema.name.partition("::")[0] in _COMMUNICATING
+        self.kind = COMMUNICATION if communicates else kind_of(self.name)
+        self.returns_view = any(r.alias_info is not None and not r.alias_info.is_write for r in schema.returns)
+        self.moves_no_bytes = self.returns_view or self.name in _NO_TRAFFIC
         writes = [argument.alias_info is not None and argument.alias_info.is_write for argument in schema.arguments]
+        self.writes = any(writes)
         self._names = [argument.name for argument in schema.arguments]
         self._writes = dict(zip(self._names, writes))  # noqa: B905 # `strict` is newer than the user's Python may be
         self._overwrites = {

@@ -41,6 +41,8 @@ def listen(
         result = call_all(handler, event, args, state, control, **facts)
         if event == "on_train_begin":  # last, because TransformersCallback may begin a measurement in it
             plan(recorder, args, handler.callbacks)
+            listener.guarded(_note_tf32)(args)
+            listener.guarded(listener.losses_divided_by)(args.gradient_accumulation_steps)
         return result
 
     handler.call_event = call_and_record
@@ -52,13 +54,25 @@ def _write_plan(recorder: Recorder, args: Any, callbacks: list[Any]) -> None:
     by_steps = args.max_steps > 0
     recorder.add(
         "plan",
-        epochs=None if by_steps else math.ceil(args.num_train_epochs),
+        epochs=None if by_steps else _plain(args.num_train_epochs),
         iterations=args.max_steps if by_steps else None,
+        source=f"argument {'max_steps' if by_steps else 'num_train_epochs'} of the Trainer",
         early_stopping=None
         if stopping is None
         else {"metric": args.metric_for_best_model, "patience": stopping.early_stopping_patience},
         schedule=str(getattr(args.lr_scheduler_type, "value", args.lr_scheduler_type)),
     )
+
+
+def _note_tf32(args: Any) -> None:
+    """With `torch_compile` the Trainer allows TF32 on a GPU that has it, unless the arguments say something else."""
+    if args.torch_compile and ((args.tf32 is None and not args.fp16) or args.bf16):
+        importlib.import_module(f"{__package__}.torch_precision").allow_on_gpus()
+
+
+def _plain(number: float) -> float:
+    """A whole number of epochs as an integer."""
+    return int(number) if number == int(number) else float(number)
 
 
 def _write_epoch(recorder: Recorder, state: Any, metrics: dict[str, Any] | None) -> None:

@@ -20,8 +20,9 @@ from typing import Any
 import msgspec
 
 from trainfare.model.machine import Host
-from trainfare.model.profile import EarlyStopping, Ending, Epoch, Operation, Profile
+from trainfare.model.profile import EarlyStopping, Ending, Epoch, MemoryMoment, Operation, Profile
 from trainfare.model.program import Program
+from trainfare.profiler.length import read_length, settle_length
 
 Event = dict[str, Any]
 Span = tuple[float, float]
@@ -141,13 +142,14 @@ def build_profile(
     operator_times = _last_event(events, "operator_times")
     batches = [int(event["batches"]) for event in iterations]
     operations = read_operations(traced)
-    epoch = _epoch_facts(_last_event(events, "loader"), batches)
-    epoch["iterations_per_epoch"] = (
-        epoch["iterations_per_epoch"] or iterations_per_pass(events, spans) or iterations_between_validations(events)
-    )
-    losses = _losses(events, len(iterations))
+    finished = ending == "finished"
+    epoch, sources = read_length(events, batches, len(iterations), finished=finished)
+    if not epoch.get("iterations_per_epoch"):
+        _add_observed_length(events, spans, epoch, sources)
+    losses = _losses(events, len(iterations), epoch.get("accumulation_steps") or 1)
     waits = _last_event(events, "loader").get("waits", True)
-    length, finished = epoch["iterations_per_epoch"], ending == "finished"
+    settle_length(epoch, len(iterations), finished=finished)
+    length = epoch.get("iterations_per_epoch")
     return Profile(
         id=id,
         program=program,
@@ -156,16 +158,24 @@ def build_profile(
         ending=ending,
         **_framework(model, imports),
         device=model["device"] if model.get("device") in _DEVICES else None,
-        dtype=computing_dtype(operations) or model.get("dtype"),
+        dtype=computing_dtype(operations, model.get("device")) or model.get("dtype"),
         world_size=model.get("world_size") or 1,
         **epoch,
         validation_samples=_last_event(events, "validation").get("samples") or None,
         parameters=model.get("parameters") or None,
+        frozen_parameters=model.get("frozen_parameters"),
+        weight_bytes=model.get("weight_bytes"),
+        weight_copy_bytes=traced.get("weight_copy_bytes"),
         gradient_bytes=model.get("gradient_bytes"),
         optimizer=model.get("optimizer"),
         optimizer_bytes=model.get("optimizer_bytes"),
+        optimizer_foreach=model.get("foreach"),
+        zero_stage=model.get("zero_stage") or 0,
         gradient_noise=_last_event(events, "gradient_noise").get("value"),
         activation_bytes=traced.get("activation_bytes"),
+        memory_moments=tuple(
+            MemoryMoment(fixed_bytes=fixed, growing_bytes=growing) for fixed, growing in traced.get("moments") or ()
+        ),
         peak_host_bytes=memory.get("host_bytes"),
         peak_device_bytes=memory.get("device_bytes"),
         init_seconds=max(0.0, spans[0][0] - started),
@@ -176,10 +186,15 @@ def build_profile(
         loss=_select(untraced, losses) if losses else (),
         learning_rate=_select(untraced, learning_rates(events, iterations)),
         cpu_use=cpu_use(events),
+        cpu_queue_share=cpu_queue_share(events),
+        threads=model.get("threads") or None,
+        loader_workers=_last_event(events, "loader").get("workers"),
+        loader_cpu_seconds=loader_cpu_seconds(events),
         curve=add_reported_metrics(
             count_epochs(spans, interruptions, losses, length, traces=traces, program_finished=finished), events
         ),
-        **_plan(events, length, finished=finished),
+        **_schedule(events, epoch.get("epochs")),
+        sources=sources,
         **bytes_per_iteration(events),
         versions=_last_event(events, "versions").get("versions") or {},
         compile_seconds=_last_event(events, "compilation").get("seconds"),
@@ -335,11 +350,15 @@ def read_operations(traced: Event) -> tuple[Operation, ...]:
     return msgspec.convert(traced.get("operations", ()), tuple[Operation, ...])
 
 
-def computing_dtype(operations: Iterable[Operation]) -> str | None:
-    """The dtype with most FLOPs, which under autocast is not that of the parameters."""
+def computing_dtype(operations: Iterable[Operation], device: str | None = "cuda") -> str | None:
+    """The dtype with most FLOPs, which under autocast is not that of the parameters.
+
+    TF32 exists on GPUs only: on other devices what the program allows to run in TF32 ran in float32.
+    """
     flops: Counter[str] = Counter()
     for operation in operations:
-        flops[operation.dtype] += int(operation.flops * operation.count)
+        dtype = "float32" if operation.dtype == "tf32" and device != "cuda" else operation.dtype
+        flops[dtype] += int(operation.flops * operation.count)
     return max(flops, key=lambda dtype: flops[dtype]) if any(flops.values()) else None
 
 
@@ -351,41 +370,51 @@ def cpu_use(events: Iterable[Event]) -> float | None:
     return float((readings[-1][1] - readings[0][1]) / (readings[-1][0] - readings[0][0]))
 
 
-def _epoch_facts(loader: Event, batches: Sequence[int]) -> dict[str, Any]:
-    """Batch size, samples and iterations of an epoch. A step may use several batches (gradient accumulation); if steps
-    use less than one, the length of an epoch is unknown."""
-    batches_per_step = median(batches) if batches else 0
-    size, length = loader.get("batch_size"), loader.get("length")
-    if not loader or batches_per_step < 1:
-        return {"micro_batch_size": size, "samples": loader.get("samples") or None, "iterations_per_epoch": None}
-    accumulated = round(batches_per_step)
-    return {
-        "micro_batch_size": size,
-        "accumulation_steps": accumulated,
-        "samples": loader.get("samples") or None,
-        "iterations_per_epoch": -(-length // accumulated) if length else None,
-    }
+def cpu_queue_share(events: Iterable[Event]) -> float | None:
+    """The share of the time in which the main thread waited for a CPU; None if it was not measured."""
+    readings = [(event["time"], event["queued"]) for event in events if event["event"] == "cpu" and "queued" in event]
+    if len(readings) < 2 or readings[-1][0] <= readings[0][0]:
+        return None
+    share = float((readings[-1][1] - readings[0][1]) / (readings[-1][0] - readings[0][0]))
+    return min(1.0, max(0.0, share))
 
 
-def _plan(events: Sequence[Event], iterations_per_epoch: int | None, *, finished: bool) -> dict[str, Any]:
-    """The epochs and iterations that the program means to train. If it finished without a plan, its passes over the
-    data are the epochs."""
+def loader_cpu_seconds(events: Iterable[Event]) -> float | None:
+    """The CPU time of the workers of loaders for one iteration; None if there are none, or if it was not measured."""
+    events = list(events)
+    if not _last_event(events, "loader").get("workers"):
+        return None
+    readings = [event for event in events if event["event"] == "cpu" and "workers" in event and "n" in event]
+    # Workers prepare some batches before the first iteration: the first reading is after it.
+    readings = [event for event in readings if event["n"] >= 1]
+    if len(readings) < 2 or readings[-1]["n"] <= readings[0]["n"]:
+        return None
+    used = readings[-1]["workers"] - readings[0]["workers"]
+    return max(0.0, float(used / (readings[-1]["n"] - readings[0]["n"])))
+
+
+def _add_observed_length(
+    events: Sequence[Event], spans: Sequence[Span], epoch: dict[str, Any], sources: dict[str, str]
+) -> None:
+    """Add the length of an epoch as the course of the run shows it."""
+    for value, source in (
+        (iterations_per_pass(events, spans), "the first pass over the data"),
+        (iterations_between_validations(events), "the iterations between validations"),
+    ):
+        if value:
+            epoch["iterations_per_epoch"], sources["iterations_per_epoch"] = value, source
+            return
+
+
+def _schedule(events: Sequence[Event], epochs: float | None) -> dict[str, Any]:
+    """Early stopping and the learning-rate schedule that the program has planned."""
     plan = _last_event(events, "plan")
-    epochs, iterations = plan.get("epochs"), plan.get("iterations")
-    if iterations and iterations_per_epoch:
-        if epochs and epochs * iterations_per_epoch <= iterations:
-            iterations = None  # the epochs end first
-        else:
-            epochs = -(-iterations // iterations_per_epoch)
-    if epochs is None and finished:
-        epochs = sum(event["event"] == "pass_end" for event in events) or None
     stopping = plan.get("early_stopping")
+    planned = None if epochs is None else math.ceil(epochs)
     return {
-        "epochs": epochs,
-        "planned_iterations": iterations,
         "early_stopping": None if stopping is None else EarlyStopping(**stopping),
         "learning_rate_schedule": plan.get("schedule") or _last_event(events, "model").get("schedule"),
-        "learning_rate_plan": tuple(_last_event(events, "learning_rate_plan").get("values") or ())[:epochs],
+        "learning_rate_plan": tuple(_last_event(events, "learning_rate_plan").get("values") or ())[:planned],
     }
 
 
@@ -415,13 +444,17 @@ def learning_rates(events: Iterable[Event], iterations: Sequence[Event]) -> list
     return rates
 
 
-def _losses(events: Iterable[Event], count: int) -> tuple[float | None, ...]:
+def _losses(events: Sequence[Event], count: int, accumulation_steps: int) -> tuple[float | None, ...]:
+    """The loss of each iteration. Where it was divided, the probe adds up the losses of its passes: if not by their
+    number, the sum is not the loss of the iteration, and their mean is used."""
+    divisor = _last_event(events, "input").get("loss_divisor") or 1
+    passes = 1 if divisor in (1, accumulation_steps) else accumulation_steps
     values: list[float | None] = [None] * count
     for event in events:
         if event["event"] == "losses":
             for number, value in enumerate(event["values"], start=event["first"]):
                 if number <= count:
-                    values[number - 1] = value
+                    values[number - 1] = value if value is None or passes == 1 else value / passes
     return tuple(values) if any(value is not None for value in values) else ()
 
 

@@ -4,7 +4,9 @@ The hooks are installed at the first measurement and stay. Between two measureme
 recorder is closed.
 """
 
+import math
 import sys
+import time
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NoReturn
@@ -19,14 +21,32 @@ class MeasuringEndedError(Exception):
 
 
 class SilentStop(Stop):
-    """Ends the measuring of a program that goes on."""
+    """Ends the measuring of a program that goes on, at the first end of an iteration after the deadline too."""
 
     ends_program = False
 
-    def __init__(self, recorder: Recorder, path: str, iterations: int | None, on_end: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        path: str,
+        iterations: int | None,
+        on_end: Callable[[], None],
+        deadline: float = math.inf,
+    ) -> None:
         super().__init__(path, iterations)
+        self._deadline = deadline
         self._recorder = recorder
         self._on_end = on_end
+
+    def due(self, iterations: int) -> bool:
+        if iterations > 1 and time.monotonic() >= self._deadline:  # a profile needs two iterations
+            self._due = True
+        return super().due(iterations)
+
+    @property
+    def not_before(self) -> tuple[float, float]:
+        moment, count = super().not_before
+        return min(moment, self._deadline), count
 
     def end(self) -> NoReturn:
         self._recorder.close()
@@ -42,6 +62,7 @@ class InProcessProbe:
         self._recorder.close()
         self._path = ""
         self._iterations: int | None = None
+        self._deadline = math.inf
         self._on_end: Callable[[], None] = lambda: None
         self._listeners: list[Any] = []
         self._installed = False
@@ -58,9 +79,15 @@ class InProcessProbe:
             for module in _imported_frameworks():
                 imported(module)
 
-    def begin(self, path: str, iterations: int, on_end: Callable[[], None]) -> None:
-        """Write events to `path`; `on_end` is called after that many iterations, from the hook that saw the last."""
+    def begin(
+        self, path: str, iterations: int, on_end: Callable[[], None], *, max_seconds: float | None = None
+    ) -> None:
+        """Write events to `path`; `on_end` is called after that many iterations, from the hook that saw the last.
+
+        `max_seconds` ends it after fewer, with the iteration in which the time is up: the program is never interrupted.
+        """
         self.install()
+        self._deadline = math.inf if max_seconds is None else time.monotonic() + max_seconds
         self.busy, self._path, self._iterations, self._on_end = True, path, iterations, on_end
         self._recorder.open(path)
         for listener in self._listeners:
@@ -83,7 +110,7 @@ class InProcessProbe:
             listener.assume_started()
 
     def _new_stop(self) -> Stop:
-        return SilentStop(self._recorder, self._path, self._iterations, self._on_end)
+        return SilentStop(self._recorder, self._path, self._iterations, self._on_end, self._deadline)
 
 
 def _imported_frameworks() -> list[ModuleType]:

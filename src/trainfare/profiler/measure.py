@@ -4,7 +4,8 @@ The program runs in a session of its own, in the given directory (`workspace.py`
 callback and into a bounded log. When measuring ends, every process that it started is ended.
 
 The probe itself stops after a number of iterations. Any other stopping rule is evaluated here on the events so far, and
-a file tells every process to stop.
+a file tells every process to stop. A time limit holds in the middle of an iteration too: shortly before it the
+same file stops the processes at the end of an iteration, and when it has passed they are ended by signals.
 """
 
 import math
@@ -21,18 +22,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 from types import FrameType
 
 from trainfare.errors import Remedy, UsageError
 from trainfare.model.machine import Host
 from trainfare.model.profile import Ending, Profile
 from trainfare.model.program import Program
+from trainfare.model.startup import MemoryReading, StartUp
 from trainfare.probe import boot
 from trainfare.probe.stop import STOP_FILE_SUFFIX
 from trainfare.profiler.command import probe_blocking_flag
 from trainfare.profiler.events import Event, build_profile, parse_events
+from trainfare.profiler.memory import MemoryWatch
 from trainfare.profiler.output import Log, Pump
 from trainfare.profiler.processes import end_all, is_running, pause_shell
+from trainfare.profiler.startup import StartUpWatch
 from trainfare.profiler.stopping import STEADY, StoppingRule, UntilStable
 
 PROBE_SITE = Path(boot.__file__).parent / "site"
@@ -44,6 +49,7 @@ _SHUTDOWN_SECONDS = 10.0
 _LAUNCHER_SECONDS = 3.0
 """Time for a launcher (`torchrun`) to notice that the processes it launched have ended."""
 _INTERRUPT_SECONDS = 3.0
+"""Time for a program to end after an interrupt, and again after a request to terminate; then it is killed."""
 _STOP_DELAY_SECONDS = 0.5
 """Bound on the delay of a stop: the probe writes every 0.2 s and checks for the stop file every 0.1 s."""
 
@@ -61,6 +67,8 @@ class MeasurementProgress:
     """Time since the program was started."""
     framework: str | None
     stopping: bool
+    startup: StartUp | None = None
+    """The state of the program before the end of its first iteration; None after it."""
 
     @property
     def iterations(self) -> int:
@@ -78,6 +86,12 @@ class MeasuredRun:
     exit_code: int | None
     """The exit code; None if the profiler ended the program."""
     log: Log
+    startup: StartUp | None = None
+    """The last state before the first iteration, if none has ended."""
+    memory: MemoryReading | None = None
+    """The last reading while the program ran, with the peak of its processes."""
+    oom_killed: bool = False
+    """The kernel killed a process of this machine for lack of memory during the run."""
 
 
 def measure(
@@ -85,6 +99,7 @@ def measure(
     *,
     iterations: int | None = None,
     stopping_rule: StoppingRule = STEADY,
+    max_seconds: float | None = None,
     directory: Path | None = None,
     prefix: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
@@ -98,6 +113,7 @@ def measure(
     """Run the program until `iterations` are measured or, without a number, until `stopping_rule` is met; or until the
     program ends, stalls or is interrupted.
 
+    `max_seconds` is a limit from the start of the program on, which also ends it in the middle of an iteration.
     `directory` is where it runs, by default its own. `prefix` precedes its command and `environment` is added to ours;
     they confine it to a part of this machine.
     """
@@ -127,21 +143,39 @@ def measure(
         assert process.stdout is not None  # noqa: S101 # it is a pipe
         pump = Pump(process.stdout.fileno(), log, on_output)
         pump.start()
-        watch = _EventWatcher(path, program, started, iterations, stopping_rule)
+        watch = _EventWatcher(
+            path,
+            program,
+            started,
+            iterations,
+            stopping_rule,
+            StartUpWatch(MemoryWatch(process.pid)),
+            deadline=math.inf if max_seconds is None else started + max_seconds,
+            trace_operations=trace_operations,
+        )
         ending: Ending = "interrupted"
         try:
             ending = _wait(process, watch, stall_seconds, on_progress, interrupted)
         finally:
             exit_code = process.poll()
             # An interrupt makes Python print a traceback and the probe write its events.
-            ask = signal.SIGTERM if ending == "enough" else signal.SIGINT
-            end_all(process, str(path), ask=ask, wait_seconds=_INTERRUPT_SECONDS)
+            asks = [signal.SIGTERM] if ending == "enough" else [signal.SIGINT, signal.SIGTERM]
+            end_all(process, str(path), asks=asks, wait_seconds=_INTERRUPT_SECONDS)
             pump.join(_INTERRUPT_SECONDS)
             process.stdout.close()
         watch.read()
     if watch.stopped or (watch.stop_requested and ending == "finished"):
-        ending = "enough"
-    return MeasuredRun(events=tuple(watch.events), started=started, ending=ending, exit_code=exit_code, log=log)
+        ending = "time_limit" if watch.time_limited else "enough"
+    return MeasuredRun(
+        events=tuple(watch.events),
+        started=started,
+        ending=ending,
+        exit_code=exit_code,
+        log=log,
+        startup=watch.startup(),
+        memory=watch.startup_watch.memory,
+        oom_killed=watch.startup_watch.memory_watch.oom_killed,
+    )
 
 
 def _temporary_folder() -> "tempfile.TemporaryDirectory[str]":
@@ -191,6 +225,12 @@ def _start(
             remedies=[Remedy(command="profile", program="python train.py")],
         ) from error
     except PermissionError as error:
+        if Path(directory, program.command[0]).is_dir():
+            raise UsageError(
+                f"{program.command[0]} is a folder, not a command.",
+                field="command",
+                remedies=[Remedy(command="profile", program="python train.py")],
+            ) from error
         raise UsageError(
             f"{program.command[0]} is not executable. Make it executable with chmod +x, or name the interpreter.",
             field="command",
@@ -213,9 +253,15 @@ class _EventWatcher:
     started: float
     iterations: int | None
     stopping_rule: StoppingRule
+    startup_watch: StartUpWatch
+    deadline: float
+    """The moment at which the program is ended, whatever it does."""
+    trace_operations: bool
     events: list[Event] = field(default_factory=list)
     last_event_at: float = 0.0
     stop_requested: bool = False
+    time_limited: bool = False
+    """The stop was requested because the time limit was near."""
     _offset: int = 0
     _event_kinds: set[str] = field(default_factory=set)
     _iteration_counts: Counter[int] = field(default_factory=Counter)
@@ -249,7 +295,14 @@ class _EventWatcher:
         """Every process that trained has ended."""
         return not any(map(is_running, self._iteration_counts))
 
+    def startup(self) -> StartUp | None:
+        """The state of a program without an iteration; None once one has ended."""
+        if self._iteration_counts:
+            return None
+        return self.startup_watch.state(self.events, time.monotonic() - self.started)
+
     def progress(self) -> MeasurementProgress:
+        self.startup_watch.read_memory(training=bool(self._iteration_counts))
         return MeasurementProgress(
             profile=self._profile_so_far() if self._iteration_counts else None,
             target_iterations=self.iterations,
@@ -257,21 +310,39 @@ class _EventWatcher:
             seconds=time.monotonic() - self.started,
             framework=self._framework,
             stopping=self.stopped or self.stop_requested,
+            startup=self.startup(),
         )
 
     def request_stop_if_met(self, profile: Profile | None) -> None:
-        """Tell the program to stop, once, when the stopping rule is met."""
+        """Tell the program to stop, once, when the stopping rule is met or the time limit is near."""
         if self.iterations is not None or self.stop_requested or self.stopped or profile is None:
             return
+        now = time.monotonic()
         first_ended = self.started + (profile.init_seconds or 0.0) + profile.iteration_seconds[0]
-        if self.stopping_rule.is_met(profile, time.monotonic() - first_ended):
+        self.time_limited = len(profile.iteration_seconds) > 1 and now + self._stop_seconds(profile) >= self.deadline
+        if self.time_limited or self.stopping_rule.is_met(profile, now - first_ended):
             self.stop_requested = True
-            # Processes that train together wait for each other, so they must all stop after the same iteration.
-            margin = math.ceil(_STOP_DELAY_SECONDS / profile.iteration_seconds[-1]) + 1
-            content = str(max(self._iteration_counts.values()) + margin) if len(self._iteration_counts) > 1 else ""
+            last = max(self._iteration_counts.values()) + self._stop_margin(profile)
             temporary = self.path.with_suffix(".telling")
-            temporary.write_text(content)
+            temporary.write_text(str(last) if self._several_train else "")
             temporary.replace(f"{self.path}{STOP_FILE_SUFFIX}")
+
+    @property
+    def _several_train(self) -> bool:
+        return len(self._iteration_counts) > 1
+
+    def _stop_margin(self, profile: Profile) -> int:
+        """Iterations that end before the stop: processes that train together wait for each other, so they must all
+        stop after the same iteration."""
+        return math.ceil(_STOP_DELAY_SECONDS / profile.iteration_seconds[-1]) + 1 if self._several_train else 1
+
+    def _stop_seconds(self, profile: Profile) -> float:
+        """Seconds that the program needs to stop by itself: the iterations before the stop and, if none was traced yet,
+        a traced one, which may take twice as long as others."""
+        iterations = self._stop_margin(profile)
+        if self.trace_operations and "operations" not in self._event_kinds:
+            iterations += 2
+        return _STOP_DELAY_SECONDS + iterations * median(profile.iteration_seconds[1:])
 
     def _profile_so_far(self) -> Profile:
         return build_profile(
@@ -285,6 +356,26 @@ class _EventWatcher:
         )
 
 
+@dataclass(slots=True)
+class _Shutdown:
+    """The end of a program that the probe has stopped."""
+
+    pid: int
+    _stopped_at: float | None = None
+    _ended_at: float | None = None
+    _shell_paused: bool = False
+
+    def is_over(self, watch: _EventWatcher, now: float) -> bool:
+        """True once the processes that trained have ended, or have had enough time to."""
+        if self._stopped_at is None:
+            self._stopped_at, self._shell_paused = now, pause_shell(self.pid)
+        if self._ended_at is None and watch.training_processes_ended:
+            self._ended_at = now
+        if self._ended_at is not None and (self._shell_paused or now - self._ended_at > _LAUNCHER_SECONDS):
+            return True
+        return now - self._stopped_at > _SHUTDOWN_SECONDS
+
+
 def _wait(
     process: "subprocess.Popen[bytes]",
     watch: _EventWatcher,
@@ -294,7 +385,7 @@ def _wait(
 ) -> Ending:
     """Wait until the program ends or must be ended."""
     watch.last_event_at = time.monotonic()
-    next_progress_at, stopped_at, ended_at, shell_paused = 0.0, None, None, False
+    next_progress_at, shutdown, hopeless = 0.0, _Shutdown(process.pid), False
     while True:
         ended = process.poll() is not None
         watch.read()
@@ -303,21 +394,20 @@ def _wait(
             progress = watch.progress()
             on_progress(progress)
             watch.request_stop_if_met(progress.profile)
+            hopeless = progress.startup is not None and progress.startup.certainly_too_large
             # After 100 000 iterations this takes 0.7 s, so it is done less often to not slow the program.
             next_progress_at = now + max(_PROGRESS_SECONDS, 20 * (time.monotonic() - now))
         if ended:
             return "finished" if process.returncode == 0 else "failed"
         if interrupted():
             return "interrupted"
-        if stopped_at is None and watch.stopped:
-            stopped_at, shell_paused = now, pause_shell(process.pid)
-        if stopped_at is not None:
-            if ended_at is None and watch.training_processes_ended:
-                ended_at = now
-            if ended_at is not None and (shell_paused or now - ended_at > _LAUNCHER_SECONDS):
+        if now >= watch.deadline:
+            return "time_limit"
+        if watch.stopped:
+            if shutdown.is_over(watch, now):
                 return "enough"
-            if now - stopped_at > _SHUTDOWN_SECONDS:
-                return "enough"
+        elif hopeless:
+            return "failed"
         elif now - watch.last_event_at > stall_seconds:
             return "stalled"
         time.sleep(_POLL_SECONDS)

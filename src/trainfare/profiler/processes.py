@@ -5,21 +5,29 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
+_KILL_SECONDS = 10.0
+"""The longest wait for a killed process: one that waits for a disk, as when it swaps, ends only after that."""
 
-def end_all(process: "subprocess.Popen[bytes]", marker: str, *, ask: signal.Signals, wait_seconds: float) -> None:
+
+def end_all(
+    process: "subprocess.Popen[bytes]", marker: str, *, asks: Sequence[signal.Signals], wait_seconds: float
+) -> None:
     """End the process, its group, and every process that left the group but has `marker` in its environment.
 
-    The group first gets the signal `ask` and some time to end by itself.
+    The group first gets each of the signals `asks` and each time `wait_seconds` to end by itself; then it is killed.
     """
-    if process.poll() is None:
-        _signal_group(process.pid, ask)
-        _signal_group(process.pid, signal.SIGCONT)  # a paused shell handles no other signal
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(wait_seconds)
+    for ask in asks:
+        if process.poll() is None:
+            _signal_group(process.pid, ask)
+            _signal_group(process.pid, signal.SIGCONT)  # a paused shell handles no other signal
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(wait_seconds)
     _signal_group(process.pid, signal.SIGKILL)
-    process.wait()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_KILL_SECONDS)
     for _ in range(5):  # a process that is just forking may be missed in one round
         remaining = _processes_marked(marker)
         if not remaining:

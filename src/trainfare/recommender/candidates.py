@@ -5,19 +5,19 @@ long and cost more; on spot, the cheapest of those with the same rate of interru
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
 from trainfare.model.machine import VmType
-from trainfare.model.offer import Candidate, Offer
+from trainfare.model.offer import OLD_PRICE_DAYS, UNCONNECTED, Candidate, Offer
 from trainfare.model.profile import Profile
 from trainfare.model.program import Program
 from trainfare.model.scope import Scope
 
-RUNS_ON = {"pytorch": ("nvidia", "amd")}
+RUNS_ON = {"pytorch": ("nvidia", "amd"), "unknown": ("nvidia", "amd")}
 """The vendors of accelerators on which an unmodified program of a framework starts. For TPUs and Trainium, PyTorch
-needs another build and the program needs changes."""
+needs another build and the program needs changes. A log need not tell the framework: then it is `unknown`."""
 MOST_NODES = 8
 """Nodes of a program that used several GPUs in its profile, unless the user says how many."""
 BATCH_POWERS = (-2, -1, 0, 1, 2)
@@ -35,6 +35,8 @@ class Candidates:
     """Offers that were left out because the program would not run on their accelerator."""
     outside: int
     """Offers that were left out because the scope or a quota excludes them."""
+    old_marketplace: int = 0
+    """Offers of marketplaces that were left out because their price, which changes by the hour, is old."""
     offers: int
     """Offers that were considered, in all regions."""
 
@@ -46,15 +48,18 @@ def candidates(
     today: date,
     scope: Scope,
     batch_sizes: Sequence[int | None],
+    guessed_sizes: Collection[int | None] = (),
     interruptions_per_hour: Callable[[Offer], float] = lambda _: 0.0,
 ) -> Candidates:
     """The candidates from the offers that can be rented today, could run the program and are in scope.
 
-    `interruptions_per_hour` returns the rate of an offer on spot.
+    `interruptions_per_hour` returns the rate of an offer on spot. `guessed_sizes` are batch sizes whose number of
+    epochs is a guess: they are offered and not chosen, and only on GPUs: a larger batch hardly speeds up a CPU.
     """
     rentable = [offer for offer in offers if offer.rentable_on(today)]
     compatible = [offer for offer in rentable if _is_compatible(profiles[0].framework, offer.vm_type)]
-    in_scope = [offer for offer in compatible if _is_in_scope(offer, scope)]
+    wanted = [offer for offer in compatible if _is_in_scope(offer, scope)]
+    in_scope = [offer for offer in wanted if not _is_guesswork(offer, scope, today)]
     several = uses_several_gpus(profiles) or (scope.nodes or 1) > 1
     return Candidates(
         candidates=tuple(
@@ -62,10 +67,12 @@ def candidates(
             for offer in _cheapest_regions(in_scope, interruptions_per_hour)
             for nodes, gpus in _shapes(offer.vm_type, scope, several=several)
             for size in batch_sizes
-            if size is None or nodes * (gpus or 1) <= size
+            if (size is None or nodes * (gpus or 1) <= size)
+            and (offer.vm_type.gpu is not None or size not in guessed_sizes)
         ),
         incompatible=len(rentable) - len(compatible),
-        outside=len(compatible) - len(in_scope),
+        outside=len(compatible) - len(wanted),
+        old_marketplace=len(wanted) - len(in_scope),
         offers=len(in_scope),
     )
 
@@ -120,8 +127,24 @@ def _is_in_scope(offer: Offer, scope: Scope) -> bool:
         and (not scope.gpus or (gpu is not None and gpu.name in scope.gpus))
         and (scope.min_gpu_gib is None or (gpu is not None and gpu.memory_gib >= scope.min_gpu_gib))
         and (not scope.yours or offer.market == "own" or offer.held)
+        and not (scope.exclude and _is_excluded(offer, scope))
         and scope.max_nodes(vm_type) != 0
     )
+
+
+def _is_guesswork(offer: Offer, scope: Scope, today: date) -> bool:
+    """True for a price of a marketplace that is old, unless the scope names the provider or the machine: such prices
+    change by the hour, and the lowest of months ago would win against every price that still holds."""
+    vm_type = offer.vm_type
+    is_named = vm_type.provider in scope.providers or vm_type.key in scope.machines or vm_type.name in scope.machines
+    return offer.is_marketplace and offer.age_days(today) > OLD_PRICE_DAYS and not is_named
+
+
+def _is_excluded(offer: Offer, scope: Scope) -> bool:
+    """True if the scope leaves out the machine, its provider, its GPU or its region."""
+    vm_type = offer.vm_type
+    names = (vm_type.key, vm_type.name, vm_type.provider, vm_type.gpu.name if vm_type.gpu else None, offer.region)
+    return any(name in scope.exclude for name in names)
 
 
 def _cheapest_regions(offers: Iterable[Offer], interruptions_per_hour: Callable[[Offer], float]) -> Iterator[Offer]:
@@ -136,13 +159,16 @@ def _cheapest_regions(offers: Iterable[Offer], interruptions_per_hour: Callable[
 
 
 def _shapes(vm_type: VmType, scope: Scope, *, several: bool) -> Iterator[tuple[int, int | None]]:
-    """The numbers of nodes and of GPUs used in each: one GPU, all GPUs of a node, and two, four, … nodes with all."""
+    """The numbers of nodes and of GPUs used in each: one GPU, all GPUs of a node, and two, four, … nodes with all.
+
+    Machines of a provider that does not connect them are not joined.
+    """
     if not several or vm_type.gpu is None:
         yield 1, None
         return
     if vm_type.gpus > 1:
         yield 1, 1
-    left = scope.max_nodes(vm_type)
+    left = 1 if vm_type.provider in UNCONNECTED else scope.max_nodes(vm_type)
     most = min(n for n in (scope.nodes or MOST_NODES, left) if n is not None)
     nodes = 1
     while nodes < most:

@@ -16,7 +16,7 @@ neither property.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 from typing import Literal, Protocol, TypeVar
@@ -25,6 +25,7 @@ from trainfare.model.checks import require_positive
 from trainfare.model.interval import Interval
 from trainfare.model.offer import Candidate, Market, Offer
 from trainfare.model.plan import Goal
+from trainfare.units import SECONDS_PER_HOUR
 
 UNINTERRUPTED_MARKETS: frozenset[Market] = frozenset({"on_demand", "own", "reserved"})
 """Markets that do not take a machine away before the training ends."""
@@ -37,9 +38,12 @@ Rejection = Literal[
     "spot_too_risky",
     "spot_not_checked",
     "too_late_for_early_target",
+    "slower_than_here",
+    "epochs_guessed",
 ]
 """Why a candidate was not considered any further. Spot candidates under a deadline are `spot_not_checked` if better
-ones were checked first, or if the same machine has no price on demand to fall back to."""
+ones were checked first, or if the same machine has no price on demand to fall back to. `epochs_guessed` candidates have
+a batch size that was not asked for and whose number of epochs nothing supports."""
 
 
 class Rankable(Protocol):
@@ -76,8 +80,25 @@ class IdealPoint:
 
 
 def ideal_point(estimates: Sequence[Rankable]) -> IdealPoint:
-    """The least time and the least cost, usually of two different candidates."""
-    return IdealPoint(seconds=min(e.seconds.value for e in estimates), usd=min(e.usd.value for e in estimates))
+    """The least time and the least cost above zero, usually of two different candidates; a dollar if all are free."""
+    return IdealPoint(
+        seconds=min(e.seconds.value for e in estimates),
+        usd=min((e.usd.value for e in estimates if e.usd.value > 0), default=1.0),
+    )
+
+
+def with_value_of_time(goal: Goal, ideal: IdealPoint) -> Goal:
+    """The goal with the weights that order candidates by cost + v·time, if it has a value of time v:
+
+        w/(1 − w) = v · least time / least cost
+
+    Any other goal is returned as it is.
+    """
+    v = goal.value_of_time_usd_per_hour
+    if v is None or goal.kind != "cheapest":
+        return goal
+    odds = v / SECONDS_PER_HOUR * ideal.seconds / ideal.usd
+    return replace(goal, kind="weighted", weight_time=odds / (1 + odds))
 
 
 def weight_of_time(goal: Goal) -> float:

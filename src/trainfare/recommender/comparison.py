@@ -36,8 +36,8 @@ class ComparedMachine:
     estimate: Estimate
     relative_seconds: Interval
     relative_usd: Interval
-    delta: float
-    """Sanghvi's Δ: speed-up divided by cost ratio, relative to the baseline."""
+    delta: float | None
+    """Sanghvi's Δ: speed-up divided by cost ratio, relative to the baseline; None if one of the two costs nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +78,16 @@ def compare_estimates(estimates: Sequence[Estimate], baseline: str) -> tuple[Com
             estimate=estimate,
             relative_seconds=seconds[index],
             relative_usd=usd[index],
-            delta=delta(_time_and_cost(estimate), _time_and_cost(base)),
+            delta=_delta(estimate, base),
         )
         for index, estimate in enumerate(estimates)
     )
+
+
+def _delta(estimate: Estimate, base: Estimate) -> float | None:
+    if not estimate.usd.value or not base.usd.value:
+        return None
+    return delta(_time_and_cost(estimate), _time_and_cost(base))
 
 
 def _time_and_cost(estimate: Estimate) -> TimeAndCost:
@@ -122,11 +128,13 @@ def _cost_benefit(
     points: Mapping[str, Stability],
     usd_per_hour: Mapping[str, float],
 ) -> tuple[CostBenefit, ...]:
-    """Empty if a batch size has no stabilisation point, or if runs until stable were on several machines."""
+    """Empty if a batch size has no stabilisation point, if runs until stable were on several machines, or if one costs
+    nothing."""
     first = {p.effective_batch_size or 0: points[p.id] for p in stable}
     epochs = {size: point.stable_from_epoch for size, point in first.items() if point.stable_from_epoch}
     machines = {p.host.vm_type for p in stable}
-    if len(epochs) < len(first) or len(machines) != 1:
+    free = any(not usd_per_hour[p.host.vm_type or ""] for p in (*stable, *short))
+    if len(epochs) < len(first) or len(machines) != 1 or free:
         return ()
     runs = [
         StableRun(

@@ -1,14 +1,20 @@
 """The names of machines and candidates in reasons, sentences and tables."""
 
+from trainfare.model.machine import HERE, HERE_NAME
 from trainfare.model.offer import Candidate, Offer
+
+
+def short_name(provider: str, machine: str) -> str:
+    """`aws g4dn.xlarge`; `here` for the machine at hand."""
+    return HERE_NAME if f"{provider}/{machine}" == HERE else f"{provider} {machine}"
 
 
 def machine_name(offer: Offer) -> str:
     """`aws g4dn.xlarge`, with the market unless it is on demand or owned."""
-    vm_type = offer.vm_type
+    name = short_name(offer.vm_type.provider, offer.vm_type.name)
     if offer.held:
-        return f"{vm_type.provider} {vm_type.name} (yours)"
-    return f"{vm_type.provider} {vm_type.name}" + (f" {offer.market}" if offer.market in ("spot", "reserved") else "")
+        return f"{name} (yours)"
+    return name + (f" {offer.market}" if offer.market in ("spot", "reserved") else "")
 
 
 def candidate_name(candidate: Candidate, *, with_batch_size: bool = False) -> str:

@@ -11,6 +11,9 @@ from trainfare.recommender.choose import Rankable, T, best_of
 Item = TypeVar("Item")
 Point = tuple[float, float]
 
+MAX_COST_RATIO = 10.0
+"""The fastest alternative is shown up to this many times the cost of the chosen candidate: eight of the newest GPUs at
+500 times the cost are no alternative."""
 MIN_DEPTH = 1e-9
 """A point less deep than this lies on the chord, but for the rounding of floats."""
 
@@ -42,6 +45,11 @@ def front(estimates: Iterable[T]) -> tuple[T, ...]:
     return tuple(found)
 
 
+def fastest_within(estimates: Iterable[T], usd: float) -> T | None:
+    """The fastest estimate that costs at most this much; None if there is none."""
+    return best_of((e for e in estimates if e.usd.value <= usd), Goal(kind="fastest"))
+
+
 def knee(front: Sequence[T]) -> T | None:
     """The point of the front that lies deepest below its chord: beyond it, more speed costs much more.
 
@@ -49,8 +57,10 @@ def knee(front: Sequence[T]) -> T | None:
 
     with the fastest (t₀, c₀) and the cheapest (t₁, c₁): both axes go from 0 to 1, and the chord is x + y = 1.
     Logarithms are used because twice the speed for twice the money is the same trade anywhere on the front; the ends
-    only set the exchange rate. None if the front has fewer than three points or none lies below the chord.
+    only set the exchange rate. Candidates that cost nothing are left out. None if fewer than three points are left or
+    none lies below the chord.
     """
+    front = [estimate for estimate in front if estimate.usd.value > 0]
     if len(front) < 3:
         return None
     fastest, cheapest = front[0], front[-1]
@@ -73,7 +83,8 @@ class Difference:
     seconds: float
     usd: float
     time_ratio: float
-    cost_ratio: float
+    cost_ratio: float | None
+    """The ratio of the costs; None if the base costs nothing."""
 
 
 def difference(base: Rankable, other: Rankable) -> Difference:
@@ -82,5 +93,5 @@ def difference(base: Rankable, other: Rankable) -> Difference:
         seconds=other.seconds.value - base.seconds.value,
         usd=other.usd.value - base.usd.value,
         time_ratio=other.seconds.value / base.seconds.value,
-        cost_ratio=other.usd.value / base.usd.value,
+        cost_ratio=other.usd.value / base.usd.value if base.usd.value else None,
     )

@@ -38,6 +38,8 @@ def is_ranking_certain(
 
 def ranking_confidence(a: Estimate, b: Estimate, goal: Goal, *, ideal: IdealPoint) -> float:
     """P: from 0.5, if nothing distinguishes the two, to 1. The order of a and b does not matter."""
+    if not all(score(e, weight_of_time(goal), ideal) for e in (a, b)):
+        return 0.5 if a.usd.value == b.usd.value else 1.0  # what is free is cheaper than what is not, for certain
     independent = _independent_phases(a, b)
     better, other = sorted((_objective(e, goal, ideal, independent) for e in (a, b)), key=lambda one: one.value)
     d = math.log(other.value / better.value)
@@ -114,10 +116,14 @@ def _program_share(half_widths: list[tuple[bool, float]]) -> float:
 
 
 def _up(interval: Interval) -> float:
+    if not interval.value:
+        return 0.0
     return math.log(interval.high / interval.value) / quantile(interval.confidence)
 
 
 def _down(interval: Interval) -> float:
+    if not interval.value:
+        return 0.0
     if not interval.low:
         return math.inf
     return math.log(interval.value / interval.low) / quantile(interval.confidence)

@@ -28,6 +28,8 @@ Z_90 = 1.645
 """90 % of a normal distribution lie between -z and z."""
 LONGEST_TRAINING_SECONDS = 3653 * 86400.0
 """Ten years, as for deadlines: slots on which a training takes longer are not used."""
+FREE_USD_PER_HOUR = 1e-4
+"""The price of a machine that costs nothing: policies compare costs as ratios, and its hours are worth saving too."""
 SAME_TIME_TOLERANCE = 1e-9
 """Times whose relative difference is smaller are equal."""
 SPOT = " spot"
@@ -227,7 +229,7 @@ def _node_types(table: EstimateTable, trainings: Sequence[SubmittedTraining]) ->
                 name=name,
                 gpu=label,
                 gpus=machine.gpus,
-                usd_per_hour=offer.usd_per_hour,
+                usd_per_hour=offer.usd_per_hour or FREE_USD_PER_HOUR,
                 reclaims_per_hour=machine.reclaims_per_hour if offer.market == "spot" else 0.0,
                 max_nodes=1 if offer.market == "own" else None,
             )

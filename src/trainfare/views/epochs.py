@@ -27,6 +27,7 @@ def _answer_record(answer: EpochsAnswer) -> dict[str, Any]:
         "rule": answer.rule,
         "why": answer.why,
         "batch_size": answer.batch_size,
+        "guess": answer.is_guess,
         "warnings": list(answer.warnings),
     }
 

@@ -1,6 +1,6 @@
 """The error that no candidate is within the limits, with the nearest alternatives in words and as remedies."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from trainfare.errors import InfeasibleError, Remedy
 from trainfare.recommender.choose import Rankable
@@ -8,6 +8,12 @@ from trainfare.recommender.limits import LimitConflict, rounded_up_seconds
 from trainfare.recommender.names import candidate_name
 from trainfare.units import format_duration, format_percent, format_usd, plural
 from trainfare.views.names import goal_limits
+from trainfare.views.reasons import python_arguments
+
+
+def question_remedy(arguments: Mapping[str, object]) -> Remedy:
+    """A remedy with arguments of a recommendation, some of which are fields of its goal and its scope in Python."""
+    return Remedy(arguments, python=python_arguments(arguments))
 
 
 def infeasible_error(conflict: LimitConflict) -> InfeasibleError:
@@ -46,7 +52,7 @@ def _alternatives(conflict: LimitConflict) -> Iterator[tuple[str, Remedy]]:
         expected = format_duration(found.estimate.seconds.value)
         yield (
             f"The fastest{which}, {name(found.estimate)}, needs {_up_to(found.seconds)} ({expected} expected).",
-            Remedy({"deadline": found.deadline}),
+            question_remedy({"deadline": found.deadline}),
         )
     if (nearest := conflict.by_cost) is not None:
         which = " within the deadline" if nearest.within_deadline else ""
@@ -54,20 +60,20 @@ def _alternatives(conflict: LimitConflict) -> Iterator[tuple[str, Remedy]]:
         yield (
             f"The cheapest{which}, {name(nearest.estimate)}, needs {format_usd(float(nearest.budget))} "
             f"({expected} expected).",
-            Remedy({"budget": float(nearest.budget)}),
+            question_remedy({"budget": float(nearest.budget)}),
         )
     if (both := conflict.by_both) is not None:
         yield (
             f"The nearest, {name(both.estimate)}, needs {_up_to(both.seconds)} and {format_usd(float(both.budget))}.",
-            Remedy({"deadline": both.deadline, "budget": float(both.budget)}),
+            question_remedy({"deadline": both.deadline, "budget": float(both.budget)}),
         )
     if (less := conflict.by_confidence) is not None:
         yield (
             f"With {format_percent(less.confidence)} confidence, {name(less.estimate)} would.",
-            Remedy({"confidence": less.confidence}),
+            question_remedy({"confidence": less.confidence}),
         )
     for market, estimate in conflict.on_other_markets.items():
-        yield f"On the {market} market, {name(estimate)} would.", Remedy({market: True})
+        yield f"On the {market} market, {name(estimate)} would.", question_remedy({market: True})
 
 
 def _up_to(seconds: float) -> str:

@@ -2,6 +2,7 @@
 
 from trainfare.model.plan import Goal
 from trainfare.recommender.explain.codes import limit_values
+from trainfare.recommender.names import short_name
 from trainfare.units import format_duration, format_percent, format_usd
 from trainfare.views.values import Values, flag, integer, number, optional_number, record, text
 
@@ -22,7 +23,7 @@ def described_machine(described: Values) -> str:
     return "".join(
         (
             "" if nodes == 1 else f"{nodes} × ",
-            f"{text(described, 'provider')} {text(described, 'machine')}",
+            short_name(text(described, "provider"), text(described, "machine")),
             " (yours)" if flag(described, "held") else f" {market}" if market in ("spot", "reserved") else "",
             "" if size is None else f" at batch size {size:.0f}",
         )

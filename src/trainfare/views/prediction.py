@@ -5,10 +5,12 @@ from dataclasses import asdict
 from typing import Any
 
 from trainfare.model.evidence import (
+    DataWait,
     Evidence,
     GradientSync,
     MeasuredAtOtherBatchSizes,
     MeasuredOnMachine,
+    MeasuredOnOtherCpu,
     MeasuredOnOtherGpus,
     MeasuredOnSlices,
     OperationsAlone,
@@ -55,6 +57,7 @@ def prediction_record(prediction: Prediction) -> dict[str, Any]:
         **spread("iteration_seconds", prediction.iteration_seconds),
         "confidence": prediction.iteration_seconds.confidence,
         "samples_per_second": rate.value if rate else None,
+        "tokens_per_second": prediction.tokens_per_second,
         "basis": prediction.basis,
         "limited_by": prediction.limited_by,
         "parts": [asdict(part) for part in prediction.parts],
@@ -90,8 +93,13 @@ def evidence_sentence(evidence: Evidence) -> str:
         case MeasuredOnSlices(slices=slices, cores=cores):
             names = ", ".join(name or "the whole machine" for name in slices)
             return f"measured on the same machine ({names}), scaled to {format_number(cores)} of its cores"
-        case MeasuredOnOtherGpus(profiles=profiles, method=method):
-            return f"{_profiles([f'{name} on {gpu}' for name, gpu in profiles])}, {_METHODS[method]}"
+        case MeasuredOnOtherCpu():
+            return _other_cpu(evidence)
+        case DataWait():
+            return _data_wait(evidence)
+        case MeasuredOnOtherGpus(profiles=profiles, method=method, dtype_known=dtype_known):
+            unknown = "" if dtype_known else "; its dtype is unknown, so the interval is wider"
+            return f"{_profiles([f'{name} on {gpu}' for name, gpu in profiles])}, {_METHODS[method]}{unknown}"
         case OperatorTimes(profile_id=name, gpu=gpu):
             return f"the time of each operator in profile {name} on {gpu}, scaled operator by operator"
         case OperationsAlone(gpu=gpu, gpu_measured=measured, corrected=corrected):
@@ -107,6 +115,39 @@ def evidence_sentence(evidence: Evidence) -> str:
                 f"on {where} each iteration of {plural(samples, 'sample')} per GPU also synchronises gradients, "
                 f"predicted from {_sync_source(evidence)}"
             )
+
+
+def _other_cpu(evidence: MeasuredOnOtherCpu) -> str:
+    method = "the times predicted from its operations" if evidence.by_operations else "the speed of their cores alone"
+    return (
+        f"{_profiles(evidence.profile_ids)} on {_cores(evidence.cores)} of {evidence.cpu}, scaled to "
+        f"{_cores(evidence.target_cores)} of {evidence.target_cpu} by {method}{_busy(evidence.busy_share)}"
+    )
+
+
+def _data_wait(evidence: DataWait) -> str:
+    if evidence.workers:
+        where = "" if evidence.cores is None else f" on {_cores(evidence.cores)}"
+        how = f"{plural(evidence.workers, 'worker')} of the loader{where}"
+    else:
+        how = "one thread of the program, which more cores do not speed up"
+    return (
+        f"waiting for data, {format_percent(round(evidence.share, 2))} of the iteration, is the least certain part: it "
+        f"is the work of {how}, as in profile {evidence.profile_id}{_busy(evidence.busy_share)}"
+    )
+
+
+def _busy(share: float) -> str:
+    if not share:
+        return ""
+    return (
+        f"; the profiled machine was busy with other work (the program waited for a CPU "
+        f"{format_percent(round(share, 2))} of the time), so a profile on an idle machine would be more certain"
+    )
+
+
+def _cores(cores: float) -> str:
+    return f"{format_number(cores)} {'core' if cores == 1 else 'cores'}"
 
 
 def _sync_source(evidence: GradientSync) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from trainfare.model.machine import HERE_NAME
 from trainfare.model.probing import Probe, ProbePlan, ProbingPlan, ProbingResult
 from trainfare.model.reason import Reason
 from trainfare.recommender.names import machine_name
@@ -52,10 +53,11 @@ def _probe_line(probe: Probe, plan: ProbePlan) -> str:
 def _probe_start(values: Values) -> str:
     machine = text(values, "machine")
     cost = f"{format_usd(number(values, 'usd'))}, {format_duration(number(values, 'seconds'))}"
+    where = machine if machine == HERE_NAME else f"on {machine}"
     if values["measured"]:
-        return f"start the training on {machine}, which is measured ({cost})"
+        return f"start the training {where}, which is measured ({cost})"
     return (
-        f"start the training on {machine}, which is expected to be best ({cost}); its first iterations, "
+        f"start the training {where}, which is expected to be best ({cost}); its first iterations, "
         f"{format_duration(number(values, 'probe_seconds'))} from now, are a free measurement"
     )
 

@@ -12,6 +12,7 @@ from trainfare.views.estimates import estimate_record
 from trainfare.views.reasons import python_arguments, sentence
 from trainfare.views.sentences import SpellArguments
 from trainfare.views.split import split_record
+from trainfare.views.summary import plan_summary
 
 
 def recommendation_record(
@@ -38,6 +39,7 @@ def plan_record(plan: Plan, spell: SpellArguments = python_arguments) -> dict[st
         "weight_time": plan.goal.weight_time,
         "deadline_seconds": plan.goal.deadline_seconds,
         "budget_usd": plan.goal.budget_usd,
+        "value_of_time_usd_per_hour": plan.goal.value_of_time_usd_per_hour,
         "confidence": plan.goal.confidence,
         "target": None if plan.goal.target is None else asdict(plan.goal.target),
         "epochs": plan.chosen.epochs,
@@ -45,6 +47,10 @@ def plan_record(plan: Plan, spell: SpellArguments = python_arguments) -> dict[st
         "chosen": estimate_record(plan.chosen),
         "reasons": [sentence(reason, spell) for reason in plan.reasons],
         "reason_data": [reason_record(reason) for reason in plan.reasons],
+        "summary": [{"topic": topic, "sentence": line} for topic, line in plan_summary(plan, spell)],
+        "here": None if plan.here is None else estimate_record(plan.here),
+        "chosen_is_here": plan.chosen == plan.here,
+        "other_batch_size": None if plan.other_batch_size is None else estimate_record(plan.other_batch_size),
         "front": [estimate_record(estimate) for estimate in plan.front],
         "knee": None if plan.knee is None else estimate_record(plan.knee),
         "legs": None if plan.split is None else split_record(plan.split),

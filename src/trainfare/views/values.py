@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from trainfare.model.reason import Scalar, Value
+from trainfare.units import plural
 
 Values = Mapping[str, Value] | Mapping[str, Scalar]
 
@@ -76,6 +77,12 @@ def records(values: Values, name: str) -> tuple[Mapping[str, Scalar], ...]:
             raise TypeError(f"{name} must be a list of records, got {each!r} in it")
         found.append(each)
     return tuple(found)
+
+
+def length(values: Values) -> str:
+    """A number of epochs, in steps where the training is counted in them: `90 epochs`, `26,000 steps`."""
+    epochs, steps = integer(values, "epochs"), optional_number(values, "iterations_per_epoch")
+    return plural(epochs, "epoch") if steps is None else plural(round(epochs * steps), "step")
 
 
 def listed(words: Sequence[str]) -> str:

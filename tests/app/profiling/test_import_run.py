@@ -41,12 +41,24 @@ def test_returned_profile_is_the_stored_one(kind: Kind, settings: Settings) -> N
     assert show_profile(profile.id, settings=settings) == profile
 
 
-def test_recommendation_from_an_import_is_measured(settings: Settings) -> None:
+def test_recommendation_from_an_import_is_measured_there_and_scaled_to_other_gpus(settings: Settings) -> None:
     profile = import_run("tensorboard", SOURCES["tensorboard"], on="aws/g4dn.xlarge", epochs=20, settings=settings)
     assert not any(fact.is_required for fact in missing_facts(profile))
-    chosen = recommend([profile.id], settings=settings).plan.chosen
-    assert chosen.candidate.offer.vm_type.key == "aws/g4dn.xlarge"
-    assert chosen.basis == "measured"
+    estimates = recommend([profile.id], settings=settings).estimates
+    basis = {estimate.candidate.offer.vm_type.key: estimate.basis for estimate in estimates}
+    assert basis.pop("aws/g4dn.xlarge") == "measured"
+    assert len(basis) > 10
+    assert set(basis.values()) == {"scaled"}
+
+
+def test_run_on_a_machine_with_one_gpu_used_it(settings: Settings) -> None:
+    profile = import_run("csv", SOURCES["csv"], on="aws/g4dn.xlarge", steps_are="epochs", settings=settings)
+    assert (profile.device, profile.host.gpu) == ("cuda", "T4")
+
+
+def test_run_on_a_machine_with_several_gpus_may_have_used_any_number(settings: Settings) -> None:
+    profile = import_run("csv", SOURCES["csv"], on="aws/g4dn.12xlarge", steps_are="epochs", settings=settings)
+    assert (profile.device, profile.host.gpu) == (None, None)
 
 
 def test_missing_facts_have_the_arguments_that_add_them(settings: Settings) -> None:

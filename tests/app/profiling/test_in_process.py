@@ -104,6 +104,28 @@ def test_one_iteration_is_too_few(tmp_path: Path) -> None:
         profile(settings=Settings(store=str(tmp_path / "history.db")), iterations=1)
 
 
+def test_a_time_limit_ends_the_measurement_and_not_the_training(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(LIMITED)
+    own = run(str(tmp_path / "train.py"), tmp_path / "history.db")
+    assert own["steps"] == 40
+    assert 2 <= own["iterations"] < 39
+
+
+LIMITED = """
+import json, time, torch, trainfare
+weight = torch.nn.Parameter(torch.ones(4))
+optimizer = torch.optim.SGD([weight], lr=0.01)
+steps = 0
+with trainfare.profile(iterations=1000, max_seconds=0.2) as measured:
+    for _ in range(40):
+        time.sleep(0.05)
+        (weight**2).sum().backward()
+        optimizer.step()
+        steps += 1
+print(json.dumps({"steps": steps, "iterations": len(measured.profile.iteration_seconds)}))
+"""
+
+
 def test_options_of_a_command_are_refused_without_one() -> None:
     with pytest.raises(TypeError, match="epochs"):
         profile(epochs=2)  # type: ignore[call-overload]  # on purpose

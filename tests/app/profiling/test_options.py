@@ -10,6 +10,11 @@ from trainfare.errors import UsageError
 from trainfare.profiler.stopping import STEADY, UntilEpochs, UntilStable, UntilSteady
 
 
+def test_a_length_that_contradicts_itself_is_refused_before_the_program_runs() -> None:
+    with pytest.raises(UsageError, match="both set the length"):
+        ProfileOptions(steps=100, tokens=1e9)
+
+
 def test_keywords_are_the_fields_of_the_options() -> None:
     assert get_type_hints(ProfileKeywords) == get_type_hints(ProfileOptions)
     assert set(get_type_hints(ProfileKeywords)) == {field.name for field in fields(ProfileOptions)}

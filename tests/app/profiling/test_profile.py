@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from trainfare.app.profiling.profile import ProfilingError, profile
+from trainfare.app.profiling.failures import ProfilingError
+from trainfare.app.profiling.profile import profile
 from trainfare.errors import NotFoundError, StoreError, UsageError
 from trainfare.settings import Settings
 from trainfare.store.open import open_history
@@ -162,9 +163,9 @@ def test_training_goes_on_until_the_loss_stops_improving(settings: Settings) -> 
 
 
 def test_time_limit_ends_a_training_that_is_never_stable(settings: Settings) -> None:
-    command = (sys.executable, "plain.py", "--epochs", "100000")
+    command = (sys.executable, "ticks.py", "--obedient")
     found = profile(command, settings=settings, directory=PROGRAMS, until_stable=True, patience=10_000, max_seconds=2.0)
-    assert found.ending == "enough"
+    assert found.ending == "time_limit"
     assert sum(found.iteration_seconds) < 30
 
 
@@ -254,3 +255,29 @@ def test_program_on_a_slice_has_only_the_cores_of_the_slice(settings: Settings, 
     )
     assert b"".join(printed).startswith(b"1\n")
     assert (found.host.vm_type, found.host.cores) == ("local/one", 1)
+
+
+def test_what_the_user_states_is_stored_with_what_was_measured(settings: Settings) -> None:
+    found = profile(
+        (sys.executable, "batches.py"),
+        settings=settings,
+        directory=PROGRAMS,
+        iterations=4,
+        trace_operations=False,
+        steps=600,
+        samples=4096,
+        batch_size=8,
+    )
+    assert (found.planned_iterations, found.samples, found.iterations_per_epoch) == (600, 4096, 512)
+    assert found.sources["planned_iterations"] == found.sources["samples"] == "you"
+    with pytest.raises(UsageError, match="What was measured is stored as p"):
+        profile(
+            (sys.executable, "batches.py"),
+            settings=settings,
+            directory=PROGRAMS,
+            iterations=4,
+            trace_operations=False,
+            tokens=1e9,
+        )
+    with open_history(settings.store) as history:
+        assert len(history.profiles.all()) == 2

@@ -54,6 +54,11 @@ def test_ignored_batch_size_is_remarked(settings: Settings) -> None:
         ({"batch_sizes": [0], "batch_flag": "-b {}"}, "batch_sizes", "at least 1, got 0"),
         ({"batch_sizes": [4], "batch_flag": "-b"}, "batch_flag", "must be an option with one {}"),
         ({"batch_flag": "-b {}"}, "batch_flag", "only used with batch sizes"),
+        (
+            {"batch_sizes": [4], "batch_flag": "-b {}", "batch_size": 4},
+            "profiled_batch_size",
+            "where several are measured",
+        ),
         ({"repeat": 0}, "repeat", "at least 1, got 0"),
         ({"repeat": 2, "epochs": 0}, "epochs", "at least 1, got 0"),
     ],

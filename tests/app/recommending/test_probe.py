@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tests.makers import make_profile, make_program
+from trainfare.app.profiling.failures import ProfilingError, ProfilingInterruptedError
 from trainfare.app.profiling.options import ProfileOptions
-from trainfare.app.profiling.profile import ProfilingError, ProfilingInterruptedError, profile
+from trainfare.app.profiling.profile import profile
 from trainfare.app.recommending import probe as probing
 from trainfare.app.recommending.probe import plan_probes, run_probes
 from trainfare.errors import UsageError
@@ -36,7 +37,7 @@ slice = true
 usd_per_hour = 0.45
 vcpus = 4
 """
-LOCAL = Scope(providers=("local",))
+LOCAL = Scope(providers=("local",), exclude=("here",))
 
 
 @pytest.fixture
@@ -158,7 +159,7 @@ def test_a_real_program_is_probed_on_a_real_slice(settings: Settings, tmp_path: 
     )
     command = (sys.executable, "plain.py", "--epochs", "40", "--sleep", "0")
     first = profile(command, settings=settings, directory=PROGRAMS, on="local/one", iterations=10)
-    found = run_probes(epochs=5_000, scope=LOCAL, settings=settings, most=1, profiling={"iterations": 10})
+    found = run_probes(epochs=5_000, scope=LOCAL, settings=settings, most=1, profiling=ProfileOptions(iterations=10))
     assert [step.profile.host.vm_type for step in found.steps if step.profile] == ["local/two"]
     measured = found.steps[0].profile
     assert measured is not None

@@ -8,6 +8,7 @@ from tests.makers import make_profile, make_program
 from trainfare.app.recommending.plans import list_plans, show_plan
 from trainfare.app.recommending.question import Question
 from trainfare.app.recommending.recommend import Recommendation, answer, recommend
+from trainfare.app.stated import StatedLength
 from trainfare.errors import InfeasibleError, NotFoundError, Remedy, UsageError
 from trainfare.model.plan import Goal, Target
 from trainfare.model.profile import Epoch
@@ -64,10 +65,11 @@ def test_alternatives_are_eligible() -> None:
 
 def test_candidates_and_rejections_add_up_to_all_that_were_considered() -> None:
     free = recommend(epochs=300, scope=Scope(spot=True))
-    assert count(free, "candidates") + count(free, "does_not_fit") == free.plan.considered
-    slowest = max(each.seconds.high for each in free.totals)
+    left_out = count(free, "does_not_fit") + count(free, "epochs_guessed")
+    assert count(free, "candidates") + left_out == free.plan.considered
+    slowest = max(each.seconds.high for each in free.alternatives)
     limited = recommend(epochs=300, goal=Goal(deadline_seconds=0.9 * slowest), scope=Scope(spot=True))
-    rejected = ("beyond_limits", "spot_too_risky", "spot_not_checked", "does_not_fit")
+    rejected = ("beyond_limits", "spot_too_risky", "spot_not_checked", "does_not_fit", "epochs_guessed")
     assert count(limited, "beyond_limits") > 0
     assert count(limited, "spot_not_checked") > 0
     assert count(limited, "candidates") + sum(count(limited, name) for name in rejected) == limited.plan.considered
@@ -107,7 +109,7 @@ def test_a_scope_without_candidates_is_infeasible() -> None:
 
 def test_an_answer_is_not_stored_and_a_recommendation_is() -> None:
     settings = read_settings()
-    answer(Question(goal=Goal(), epochs=300), settings=settings)
+    answer(Question(goal=Goal(), length=StatedLength(epochs=300)), settings=settings)
     assert list_plans().plans == ()
     plan = recommend(epochs=300).plan
     assert list_plans().plans == (plan,)
@@ -116,14 +118,14 @@ def test_an_answer_is_not_stored_and_a_recommendation_is() -> None:
 
 def test_epochs_and_a_target_contradict_each_other() -> None:
     with pytest.raises(UsageError) as raised:
-        Question(goal=Goal(target=Target(metric="loss", value=0.5)), epochs=3)
+        Question(goal=Goal(target=Target(metric="loss", value=0.5)), length=StatedLength(epochs=3))
     assert raised.value.field == "epochs"
 
 
 @pytest.mark.parametrize("epochs", [0, -3])
 def test_fewer_than_one_epoch_are_refused(epochs: int) -> None:
     with pytest.raises(UsageError) as raised:
-        Question(goal=Goal(), epochs=epochs)
+        Question(goal=Goal(), length=StatedLength(epochs=epochs))
     assert raised.value.field == "epochs"
 
 
@@ -147,3 +149,17 @@ def test_batch_sizes_need_a_profiled_batch_size() -> None:
     with pytest.raises(UsageError) as raised:
         recommend(["other"], epochs=300, iterations_per_epoch=100, scope=Scope(batch_sizes=(32,)))
     assert raised.value.field == "batch_sizes"
+
+
+def test_what_fits_nowhere_is_said_with_what_would_make_it_fit() -> None:
+    """70 B parameters in bfloat16 with AdamW: the weights alone are 130 GiB, so that two GPUs or more must share them."""
+    n = 70 * 10**9
+    add_profile(
+        id="plarge", device="cuda", parameters=n, weight_bytes=2 * n, gradient_bytes=2 * n, optimizer_bytes=4 * n
+    )
+    with pytest.raises(InfeasibleError) as caught:
+        recommend(["plarge"], epochs=3)
+    message = caught.value.message
+    assert message.startswith("It does not fit on any machine: an iteration needs about ")
+    assert "There it would fit with: " in message
+    assert "divided over 4 GPUs, as FSDP does (about " in message

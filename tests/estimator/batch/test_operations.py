@@ -91,6 +91,14 @@ def test_optimizer_work_does_not_depend_on_the_batch_size() -> None:
     assert before in operations_at([traced(64)], 4096)
 
 
+@pytest.mark.parametrize("shapes", [{"inputs": ((64, 100),), "outputs": ((64, 100),)}, {"bytes": 1e6}])
+def test_communication_does_not_depend_on_the_batch_size(shapes: dict[str, Any]) -> None:
+    """Weights and gradients are sent, whatever their shapes look like."""
+    collective = op("communication", name="c10d._allgather_base_", **shapes)
+    profile = make_profile(micro_batch_size=64, operations=(*network(64), collective))
+    assert collective in operations_at([profile], 4096)
+
+
 def test_embedding_table_is_read_at_most_once() -> None:
     def looked_up(b: int) -> Operation:
         read = min(1000 * 64, b * 32 * 64)

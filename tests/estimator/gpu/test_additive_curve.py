@@ -50,3 +50,10 @@ def test_heavier_row_pulls_more() -> None:
         for w in (1.0, 10.0)
     )
     assert uneven > even
+
+
+def test_curve_ignores_features_that_are_newer_than_it() -> None:
+    curve = fitted(X[:, 0])
+    assert curve_value(curve, [0.5, 7.0]) == curve_value(curve, [0.5])
+    with pytest.raises(ValueError, match="only 0"):
+        curve_value(curve, [])

@@ -1,10 +1,20 @@
 """Features of kernels: seconds at a GPU's nominal figures."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from trainfare.catalog.gpu_facts import load_gpus
-from trainfare.estimator.gpu.kernels import FEATURES, PRIORS, GpuRates, features, iteration_work, roofline
+from trainfare.estimator.gpu.kernels import (
+    FEATURES,
+    PRIORS,
+    GpuRates,
+    features,
+    iteration_work,
+    reached_bandwidth,
+    roofline,
+)
 from trainfare.model.profile import Convolution, Operation
 
 GPUS = load_gpus()
@@ -43,7 +53,46 @@ def convolution(**changes: int) -> Operation:
 
 def test_arithmetic_takes_peak_and_bytes_take_bandwidth() -> None:
     assert column(product(), "matmul") == pytest.approx(1e-3)
-    assert column(product(), "matmul bytes") == pytest.approx(1e-3)
+    assert column(product(), "matmul bytes") == pytest.approx(3.2e8 / reached_bandwidth(T4))
+
+
+def test_bandwidth_reached_falls_behind_the_nominal_as_it_grows() -> None:
+    shares = [reached_bandwidth(GPUS[n]) / (GPUS[n].memory_gb_per_second * 1e9) for n in ("T4", "A100", "H100", "B200")]
+    assert shares == sorted(shares, reverse=True)
+    assert shares[0] > 0.95
+    assert shares[-1] < 0.65
+
+
+def test_more_nominal_bandwidth_is_never_slower() -> None:
+    speeds = [
+        reached_bandwidth(replace(GPUS["H100"], memory_gb_per_second=float(gb))) for gb in range(500, 20_000, 500)
+    ]
+    assert speeds == sorted(speeds)
+
+
+def test_gpu_without_its_number_of_multiprocessors_resembles_one_of_equal_arithmetic() -> None:
+    h100 = GPUS["H100"]
+    assert reached_bandwidth(replace(h100, multiprocessors=None)) == pytest.approx(reached_bandwidth(h100), rel=0.05)
+
+
+def test_accelerator_that_is_no_gpu_reaches_its_nominal_bandwidth() -> None:
+    assert reached_bandwidth(GPUS["TPUv3"]) == GPUS["TPUv3"].memory_gb_per_second * 1e9
+
+
+@pytest.mark.parametrize(("gpu", "name"), [("A100", "matmul"), ("V100", "matmul on ordinary cores")])
+def test_tf32_uses_its_units_where_a_gpu_has_them(gpu: str, name: str) -> None:
+    assert column(product(dtype="tf32"), name, gpu) == pytest.approx(
+        65e9 / (GPUS[gpu].tf32_tensor_tflops or GPUS[gpu].fp32_tflops) / 1e12
+    )
+
+
+def test_float32_does_not_use_tf32_units() -> None:
+    assert column(product(dtype="float32"), "matmul", "A100") == 0
+    assert column(replace(convolution(), dtype="float32"), "convolution", "A100") == 0
+
+
+def test_tf32_is_float32_on_amd() -> None:
+    assert column(product(dtype="tf32"), "matmul", "MI300X") == 0
 
 
 def test_half_precision_without_tensor_cores_runs_on_ordinary_cores() -> None:
@@ -89,3 +138,21 @@ def test_features_are_finite_for_every_kind_of_operation_and_for_none() -> None:
         x = features(iteration_work(some), GpuRates.of(list(GPUS.values())))
         assert np.isfinite(x @ PRIORS).all()
         assert np.isfinite(roofline(iteration_work(some), GpuRates.of(list(GPUS.values())))).all()
+
+
+def test_traffic_that_stays_in_the_cache_never_rounds_to_less_than_nothing() -> None:
+    """Sums in different orders differ by rounding: their difference had a negative share of time, and its root is not a
+    number."""
+    for seed in range(20):
+        sizes = np.random.default_rng(seed).uniform(1, 1e5, 60)
+        some = [product(kind="pointwise", flops=0.0, bytes=float(size)) for size in sizes]
+        x = features(iteration_work(some), GpuRates.of(list(GPUS.values())))
+        assert (x >= 0).all()
+
+
+def test_communication_is_no_work_of_the_gpu() -> None:
+    alone = [product()]
+    with_collective = [*alone, product(kind="communication", flops=0.0, bytes=1e12, name="c10d._allgather_base_")]
+    rates = GpuRates.of(list(GPUS.values()))
+    assert (features(iteration_work(alone), rates) == features(iteration_work(with_collective), rates)).all()
+    assert (roofline(iteration_work(alone), rates) == roofline(iteration_work(with_collective), rates)).all()

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainfare.catalog.gpu_facts import load_gpus
+from trainfare.errors import NotFiniteError, TrainfareError
 from trainfare.estimator.gpu.kernels import FEATURES, HOST
 from trainfare.estimator.gpu.physics import (
     GpuEfficiency,
@@ -213,3 +214,11 @@ def test_gpu_with_few_programs_uses_the_interval_of_all() -> None:
     assert fit.gpus["T4"].factor_new_program is None
     (step,) = step_seconds(network(3000, 8), [GPUS["T4"]], fit)
     assert interval_factor(step, "T4", fit) == pytest.approx(fit.factor_new_program)
+
+
+def test_time_that_is_not_finite_is_an_error_that_names_the_gpu() -> None:
+    broken = replace(AT_PRIOR, launch_seconds=math.inf)
+    with pytest.raises(NotFiniteError, match="The time of an iteration on T4 came out as inf") as caught:
+        step_seconds(network(8, 1), [GPUS["T4"]], broken)
+    assert isinstance(caught.value, TrainfareError)
+    assert caught.value.exit_code == 5

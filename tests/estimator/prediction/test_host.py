@@ -20,19 +20,19 @@ MEASURED = StepTimes(
 
 
 def test_no_wait_changes_nothing() -> None:
-    assert with_data_wait(ITERATION, 0.0) is ITERATION
+    assert with_data_wait(ITERATION, Interval.exactly(0.0)) is ITERATION
 
 
-def test_wait_is_added_within_the_host_factor() -> None:
-    found = with_data_wait(ITERATION, 0.04)
+def test_wait_is_added_with_its_interval() -> None:
+    found = with_data_wait(ITERATION, Interval(value=0.04, low=0.01, high=0.1))
     assert found.seconds.value == pytest.approx(0.24)
-    assert found.seconds.low == pytest.approx(0.1 + 0.04 / HOST_FACTOR)
-    assert found.seconds.high == pytest.approx(0.3 + 0.04 * HOST_FACTOR)
+    assert found.seconds.low == pytest.approx(0.11)
+    assert found.seconds.high == pytest.approx(0.4)
     assert (found.limited_by, found.parts[-1].seconds) == ("compute", 0.04)
 
 
 def test_iteration_is_limited_by_data_if_it_waits_longer_than_it_computes() -> None:
-    assert with_data_wait(ITERATION, 0.21).limited_by == "data"
+    assert with_data_wait(ITERATION, Interval.exactly(0.21)).limited_by == "data"
 
 
 def test_host_work_is_carried_over_within_the_host_factor() -> None:

@@ -1,5 +1,7 @@
 """The prediction for a machine, by which profiles there are."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -295,3 +297,32 @@ def test_other_frameworks_have_wider_intervals() -> None:
     assert theirs.times.later.value == ours.times.later.value
     assert theirs.times.later.high > ours.times.later.high
     assert theirs.iteration.evidence[-1] == OtherFramework(framework="jax")
+
+
+def without_operations(**changes: object) -> Profile:
+    """A past run on an H100 of which only the times are known."""
+    fields: dict[str, Any] = {"dtype": None, "framework": "unknown", "origin": "csv", **changes}
+    return on_gpu("H100", 0.9, operations=(), **fields)
+
+
+def test_log_of_one_gpu_is_scaled_to_every_other_gpu_with_a_wide_interval() -> None:
+    predictor = StepTimePredictor([without_operations()], gpus=GPUS, calibration=shipped_coefficients())
+    for gpu in ("T4", "A100", "L4", "B200"):
+        found = predictor.predict(machine(gpu))
+        assert found is not None
+        assert found.basis == "scaled"
+        seconds = found.iteration.seconds
+        assert seconds.high / seconds.low > 2
+        (evidence,) = found.iteration.evidence
+        assert isinstance(evidence, MeasuredOnOtherGpus)
+        assert not evidence.dtype_known
+
+
+def test_known_dtype_narrows_what_is_scaled_from_times_alone() -> None:
+    def width(dtype: str | None) -> float:
+        predictor = StepTimePredictor([without_operations(dtype=dtype)], gpus=GPUS, calibration=shipped_coefficients())
+        found = predictor.predict(machine("T4"))
+        assert found is not None
+        return found.iteration.seconds.high / found.iteration.seconds.low
+
+    assert width("float16") < width(None)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.makers import NOON, make_candidate, make_estimate, make_gpu, make_offer, make_profile, make_vm_type
+from trainfare.catalog.cpu_facts import load_cpus
 from trainfare.model.bill import Bill, Billing, BillLine, Interruptions
 from trainfare.model.estimate import Estimate, Phase
 from trainfare.model.interval import Interval
@@ -98,6 +99,8 @@ def test_nodes_batch_sizes_limits_and_rejections_are_counted() -> None:
     found = replace(found, rejections={**found.rejections, large: "does_not_fit", spot: "spot_too_risky"})
     assert values(found, "best_candidate") == {
         "goal": "cheapest",
+        "value_of_time_usd_per_hour": None,
+        "usd_with_time": None,
         "candidates": 3,
         "machine_types": 2,
         "max_nodes": 4,
@@ -107,6 +110,8 @@ def test_nodes_batch_sizes_limits_and_rejections_are_counted() -> None:
         "spot_not_checked": 0,
         "too_late_for_early_target": 0,
         "does_not_fit": 1,
+        "slower_than_here": 0,
+        "epochs_guessed": 0,
         "deadline_seconds": 43_200.0,
         "budget_usd": 20.0,
         "confidence": 0.9,
@@ -129,6 +134,7 @@ def test_the_other_extreme_is_compared() -> None:
         "machine": A2,
         "time_ratio": 0.5,
         "cost_ratio": 3.0,
+        "usd": 3.0,
     }
     assert values(context(FAST, CHEAP, goal=Goal(kind="fastest")), "other_extreme")["machine"] == G4DN
 
@@ -143,7 +149,7 @@ def test_the_bottleneck_of_an_iteration_is_named() -> None:
 
 
 def test_the_runners_up_are_compared_with_the_chosen_one() -> None:
-    second = A2 | {"time_ratio": 0.5, "cost_ratio": 3.0, "more_seconds": -1800.0, "more_usd": 2.0}
+    second = A2 | {"time_ratio": 0.5, "cost_ratio": 3.0, "usd": 3.0, "more_seconds": -1800.0, "more_usd": 2.0}
     assert values(context(), "runners_up") == {"machines": (second,)}
 
 
@@ -525,10 +531,13 @@ def test_a_batch_larger_than_the_data_set_is_mentioned() -> None:
 
 def test_missing_measurements_and_left_out_offers_are_mentioned() -> None:
     assumed = reason("assumptions", "epochs_assumed", {"epochs": "N"}, epochs=10)
-    found = context(profile=make_profile(validation_seconds=()), epochs=(assumed,), incompatible_offers=9)
+    found = context(
+        profile=make_profile(validation_seconds=()), epochs=(assumed,), incompatible_offers=9, old_marketplace_offers=4
+    )
     assert assumed in reasons(found)
     assert {"validation_not_measured", "memory_unknown"} <= set(codes(found))
     assert values(found, "incompatible_offers") == {"offers": 9}
+    assert values(found, "old_marketplace_offers") == {"offers": 4}
     assert codes(found)[-1] == "price_seen"
 
 
@@ -571,4 +580,20 @@ def test_a_plan_with_everything_to_mention_has_about_a_dozen_reasons() -> None:
         epochs=(reason("assumptions", "epochs_assumed", epochs=10),),
         incompatible_offers=12,
     )
-    assert 10 <= len(reasons(found)) <= 16
+    assert 10 <= len(reasons(found)) <= 17
+
+
+def test_a_time_scaled_from_another_cpu_names_both() -> None:
+    cpu = next(iter(load_cpus().values()))
+    rented = make_vm_type(name="c", gpu=None, gpus=0, vcpus=8, cpu=cpu)
+    scaled = replace(CHEAP, basis="scaled", candidate=make_candidate(offer=make_offer(vm_type=rented)))
+    taken = make_profile(host=Host(name="laptop", cpu="Xeon", cores=4, physical_cores=2))
+    found = values(context(scaled, profile=taken), "basis_scaled_from_cpu")
+    assert (found["from_cpu"], found["from_cores"], found["to_cpu"], found["vcpus"]) == ("Xeon", 2, cpu.name, 8)
+
+
+def test_a_busy_profile_and_a_wait_for_data_are_named() -> None:
+    waiting = replace(CHEAP, limited_by="data")
+    found = context(waiting, profile=make_profile(cpu_queue_share=0.4, loader_workers=2))
+    assert values(found, "busy_profile")["share"] == 0.4
+    assert values(found, "data_wait_uncertain")["workers"] == 2

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 from trainfare.app.ids import new_id
 from trainfare.app.profiling.save import add_to_history, find_machine
+from trainfare.app.stated import StatedLength
 from trainfare.errors import Remedy, UsageError
 from trainfare.model.profile import Profile
 from trainfare.profiler.past_runs import csv_table, hugging_face, keras_csv, mlflow, tensorboard, wandb
@@ -42,6 +43,7 @@ def import_run(
     batch_size: int | None = None,
     samples: int | None = None,
     epochs: int | None = None,
+    steps: int | None = None,
     iterations_per_epoch: int | None = None,
     command: str | None = None,
     on: str | None = None,
@@ -58,11 +60,12 @@ def import_run(
 ) -> Profile:
     """Read the log of a past run at `path`, save it as a Profile and return it; arguments override the log.
 
-    `loss` names the training loss in the log, `steps_are` the unit of its steps. The columns and `time_is` are for a
-    CSV file, `run` is the id of a run in an MLflow store. `on_note` gets sentences that say what was assumed or left
-    out.
+    The program trains `epochs`, or `steps` iterations in all. `loss` names the training loss in the log, `steps_are`
+    the unit of its steps. The columns and `time_is` are for a CSV file, `run` is the id of a run in an MLflow store.
+    `on_note` gets sentences that say what was assumed or left out.
     """
     settings = settings or read_settings()
+    stated = StatedLength(epochs=epochs, steps=steps)
     for name, number in {
         "batch_size": batch_size,
         "samples": samples,
@@ -71,6 +74,7 @@ def import_run(
     }.items():
         if number is not None and number < 1:
             raise UsageError(f"must be an integer of at least 1, got {number}.", field=name)
+    machine = None if on is None else find_machine(on, settings)
     overrides = RunOverrides(
         batch_size=batch_size,
         samples=samples,
@@ -79,7 +83,8 @@ def import_run(
         loss=loss,
         steps_are=steps_are,
         command=_command_words(command),
-        on=find_machine(on, settings).key if on is not None else None,
+        on=machine.key if machine is not None else None,
+        gpu=machine.gpu.name if machine is not None and machine.gpu is not None and machine.gpus == 1 else None,
         framework=_framework(framework),
     )
     csv_options = {
@@ -101,6 +106,7 @@ def import_run(
             log = _read(kind, path)
     try:
         profile, notes = profile_from_log(log, overrides, id=new_id("p"))
+        (profile,) = stated.apply([profile])
     except (ValueError, OverflowError) as error:
         raise UsageError(f"{log.source} cannot be imported: {error}.", field="path") from error
     profile = add_to_history(profile, settings.store)
@@ -138,7 +144,10 @@ def missing_facts(profile: Profile) -> tuple[MissingFact, ...]:
             profile.iterations_per_epoch or (profile.samples and profile.micro_batch_size),
             MissingFact(name="iterations per epoch", remedies=iterations_per_epoch, is_required=True),
         ),
-        (profile.epochs, MissingFact(name="epochs to train", remedies=(Remedy({"epochs": "N"}),))),
+        (
+            profile.epochs or profile.planned_iterations,
+            MissingFact(name="epochs to train", remedies=(Remedy({"epochs": "N"}),)),
+        ),
         (
             len(profile.program.command) > 1,
             MissingFact(name="program", remedies=(Remedy({"command": "python train.py"}),)),

@@ -2,7 +2,6 @@
 
 import atexit
 import os
-import sys
 import tempfile
 import time
 import warnings
@@ -14,10 +13,10 @@ from typing import ClassVar, Self
 from trainfare.app.profiling.save import MIN_ITERATIONS, count_iterations, save_profile, this_machine
 from trainfare.errors import TrainfareError, UsageError
 from trainfare.model.profile import Ending, Profile
-from trainfare.model.program import Program
 from trainfare.probe import boot
 from trainfare.profiler.events import Event, parse_events, rank_from_events
 from trainfare.profiler.in_process import IN_PROCESS_PROBE
+from trainfare.profiler.this_program import this_program
 from trainfare.settings import Settings, read_settings
 from trainfare.store.open import open_history
 
@@ -28,7 +27,8 @@ DEFAULT_ITERATIONS = 50
 class InProcessProfiler:
     """Measures the code inside its `with` block. `profile` is set once the iterations are measured or the block ended.
 
-    It never breaks the training: if it fails, it warns and `profile` stays None. Initialisation is the time from
+    It never breaks the training: if it fails, it warns and `profile` stays None. `max_seconds` ends the measurement
+    with the iteration in which that time is up. Initialisation is the time from
     entering the block to the first iteration. If `trainfare profile` already measures this process, the block does
     nothing. If several processes train together, only the first one saves a profile.
     """
@@ -38,12 +38,20 @@ class InProcessProfiler:
     _current: ClassVar["InProcessProfiler | None"] = None
 
     def __init__(
-        self, *, settings: Settings | None = None, iterations: int | None = None, on: str | None = None
+        self,
+        *,
+        settings: Settings | None = None,
+        iterations: int | None = None,
+        max_seconds: float | None = None,
+        on: str | None = None,
     ) -> None:
         self._settings = settings or read_settings()
         self._iterations = iterations or self._settings.iterations or DEFAULT_ITERATIONS
         if self._iterations < MIN_ITERATIONS:
             raise UsageError(f"must be an integer of at least {MIN_ITERATIONS}, got {iterations}.", field="iterations")
+        if max_seconds is not None and max_seconds <= 0:
+            raise UsageError(f"must be positive, got {max_seconds}.", field="max_seconds")
+        self._max_seconds = max_seconds
         self._machine = this_machine(on, self._settings)
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._started = 0.0
@@ -84,7 +92,7 @@ class InProcessProfiler:
         self._events.touch()
         self._started = time.monotonic()
         InProcessProfiler._current = self
-        IN_PROCESS_PROBE.begin(str(self._events), self._iterations, self._target_reached)
+        IN_PROCESS_PROBE.begin(str(self._events), self._iterations, self._target_reached, max_seconds=self._max_seconds)
 
     def end(self, error: type[BaseException] | None = None) -> None:
         """End the measurement and save the profile; does nothing before `begin` or the second time."""
@@ -125,7 +133,7 @@ class InProcessProfiler:
             return None
         return save_profile(
             events,
-            program=Program(command=tuple(sys.orig_argv) or ("python",), directory=str(Path.cwd())),
+            program=this_program(),
             machine=self._machine,
             ending=ending,
             started=self._started,

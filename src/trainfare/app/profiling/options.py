@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from trainfare.app.profiling.save import MIN_ITERATIONS
+from trainfare.app.stated import StatedLength
 from trainfare.errors import UsageError
 from trainfare.model.stability import PATIENCE
 from trainfare.profiler.measure import MeasurementProgress
@@ -21,6 +22,10 @@ class ProfileKeywords(TypedDict, total=False):
     directory: Path | None
     iterations: int | None
     epochs: int | None
+    steps: int | None
+    tokens: float | None
+    samples: int | None
+    batch_size: int | None
     until_stable: bool
     patience: int | None
     max_seconds: float | None
@@ -50,11 +55,19 @@ class ProfileOptions:
     """Measure exactly this many iterations."""
     epochs: int | None = None
     """Measure this many epochs with their validations."""
+    steps: int | None = None
+    """The program trains this many iterations in all,"""
+    tokens: float | None = None
+    """or this many tokens, if the program does not say so itself; its"""
+    samples: int | None = None
+    """training data has this many samples, and"""
+    batch_size: int | None = None
+    """its effective batch size is this, which is not changed but stated."""
     until_stable: bool = False
     """Measure until the metric has not improved for `patience` epochs."""
     patience: int | None = None
     max_seconds: float | None = None
-    """The longest time to measure, from the end of the first iteration on."""
+    """The longest time that the program may run, from its start on."""
     in_place: bool = False
     """Run in the folder itself, not in a copy."""
     keep_files: bool = False
@@ -85,6 +98,9 @@ class ProfileOptions:
         if self.max_seconds is not None and self.iterations is not None:
             message = "iterations measures an exact number of iterations, so a time limit cannot be combined with it."
             raise UsageError(message, field="max_seconds")
+        _ = self.stated_length
+        if self.max_seconds is not None and not self.max_seconds > 0:
+            raise UsageError(f"must be positive, got {self.max_seconds}.", field="max_seconds")
         for name, number, smallest in (
             ("iterations", self.iterations, MIN_ITERATIONS),
             ("epochs", self.epochs, 1),
@@ -92,6 +108,13 @@ class ProfileOptions:
         ):
             if number is not None and number < smallest:
                 raise UsageError(f"must be an integer of at least {smallest}, got {number}.", field=name)
+
+    @property
+    def stated_length(self) -> StatedLength:
+        """The length and the batch size that the user states."""
+        return StatedLength(
+            steps=self.steps, tokens=self.tokens, samples=self.samples, profiled_batch_size=self.batch_size
+        )
 
     @property
     def stopping_rule(self) -> StoppingRule:

@@ -7,8 +7,10 @@ from datetime import UTC, datetime
 
 from trainfare.app.catalog.offers import open_catalog
 from trainfare.app.ids import new_id
+from trainfare.app.stated import StatedLength
 from trainfare.clouds.slices import is_slice
-from trainfare.model.machine import Host, VmType
+from trainfare.errors import UsageError
+from trainfare.model.machine import HERE, Host, VmType
 from trainfare.model.profile import Ending, Origin, Profile
 from trainfare.model.program import Program
 from trainfare.profiler.events import Event, build_profile, gpu_from_events, leading_process_events
@@ -27,9 +29,11 @@ def find_machine(name: str, settings: Settings) -> VmType:
 
 
 def this_machine(on: str | None, settings: Settings) -> VmType | None:
-    """The machine that the user names, else the user's own machine with the name of this host, else None."""
+    """The machine that the user names, else the user's own machine with the name of this host; None if it is only
+    known as this machine, `here`."""
     if on is not None:
-        return find_machine(on, settings)
+        found = find_machine(on, settings)
+        return None if found.key == HERE else found
     own = f"own/{this_host_name()}"
     return next((offer.vm_type for offer in open_catalog(settings).offers if offer.vm_type.key == own), None)
 
@@ -48,8 +52,12 @@ def save_profile(
     started: float,
     store: str,
     origin: Origin = "probe",
+    stated: StatedLength = StatedLength(),  # noqa: B008 # it is frozen
 ) -> Profile:
-    """Build the Profile from events with at least one iteration, and save it."""
+    """Build the Profile from events with at least one iteration, and save it with what the user states about it.
+
+    What was measured is saved also if the statements do not fit it, which raises UsageError.
+    """
     gpu, gpus = gpu_from_events(leading_process_events(events))
     profile = build_profile(
         events,
@@ -60,7 +68,14 @@ def save_profile(
         ending=ending,
         started=started,
     )
-    return add_to_history(replace(profile, origin=origin), store)
+    profile = replace(profile, origin=origin)
+    try:
+        (profile,) = stated.apply([profile])
+    except UsageError as error:
+        saved = add_to_history(profile, store)
+        message = f"{error.message} What was measured is stored as {saved.id}."
+        raise UsageError(message, field=error.field, remedies=error.remedies) from error
+    return add_to_history(profile, store)
 
 
 def add_to_history(profile: Profile, store: str) -> Profile:
@@ -80,4 +95,11 @@ def _host(machine: VmType | None, gpu: str | None, gpus: int) -> Host:
     host = this_host(vm_type=machine.key if machine else None, gpu=gpu, gpus=gpus)
     if machine is None or not is_slice(machine) or machine.vcpus is None:
         return host
-    return replace(host, cores=math.ceil(machine.vcpus), memory_gib=machine.memory_gib or host.memory_gib)
+    cores = math.ceil(machine.vcpus)
+    share = (host.physical_cores or 0) / (host.cores or 1)
+    return replace(
+        host,
+        cores=cores,
+        physical_cores=math.ceil(cores * share) or None,
+        memory_gib=machine.memory_gib or host.memory_gib,
+    )

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Unpack
 
+from trainfare.app.profiling.failures import ProfilingError
 from trainfare.app.profiling.options import ProfileKeywords, ProfileOptions
-from trainfare.app.profiling.profile import ProfilingError, profile_command
+from trainfare.app.profiling.profile import profile_command
 from trainfare.errors import Remedy, UsageError
 from trainfare.model.profile import Profile
 from trainfare.profiler.command import option_words, with_option
@@ -68,6 +69,11 @@ def run_trials(
 ) -> tuple[Trial, ...]:
     """Profile the program several times with the same options; see `profile_series`."""
     commands = _commands(command, batch_sizes, batch_flag)
+    if batch_sizes and options.batch_size is not None:
+        raise UsageError(
+            "The batch size cannot be stated where several are measured. Give one of the two.",
+            field="profiled_batch_size",
+        )
     if repeat < 1:
         raise UsageError(f"must be an integer of at least 1, got {repeat}.", field="repeat")
     trials = []

@@ -4,10 +4,12 @@ import getpass
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Unpack
 
 from trainfare.app.ids import new_id
 from trainfare.app.recommending.length import decide_epochs
-from trainfare.app.recommending.workload import Workload, build_workload, require_epochs, select_profiles
+from trainfare.app.recommending.workload import Workload, build_workload, select_profiles
+from trainfare.app.stated import LengthKeywords, StatedLength
 from trainfare.errors import UsageError
 from trainfare.model.checks import require_unicode
 from trainfare.model.reason import Reason
@@ -30,37 +32,36 @@ MAX_DEADLINE = timedelta(days=3653)
 def submit_job(
     profile_ids: Sequence[str] = (),
     *,
-    epochs: int | None = None,
-    iterations_per_epoch: int | None = None,
     gpus: int | None = None,
     deadline: timedelta | datetime | None = None,
     late_usd_per_hour: float | None = None,
     user: str | None = None,
     settings: Settings | None = None,
+    **length: Unpack[LengthKeywords],
 ) -> SubmissionResult:
     """Submits the training of the named profiles, or of the newest one, to the queue.
 
-    `gpus` is the most GPUs of one machine that it can use. `deadline` is a moment (in this machine's time zone if it
-    has none) or a time from now; `late_usd_per_hour` is the cost of each hour after it. `user` is by default the user
-    of this process.
+    Its length is what the fields of a StatedLength say, or else the program. `gpus` is the most GPUs of one machine
+    that it can use. `deadline` is a moment (in this machine's time zone if it has none) or a time from now;
+    `late_usd_per_hour` is the cost of each hour after it. `user` is by default the user of this process.
     """
     settings = settings or read_settings()
     now = datetime.now(UTC)
-    require_epochs(epochs)
-    if epochs is not None and epochs > MAX_EPOCHS:
+    stated = StatedLength(**length)
+    if stated.epochs is not None and stated.epochs > MAX_EPOCHS:
         raise UsageError(
-            f"{epochs:.3g} epochs are not supported: give at most {format_count(MAX_EPOCHS)}.", field="epochs"
+            f"{stated.epochs:.3g} epochs are not supported: give at most {format_count(MAX_EPOCHS)}.", field="epochs"
         )
     deadline_at = _deadline(deadline, now)
     weight = _late_usd_per_hour(late_usd_per_hour, deadline_at)
     if gpus is not None and gpus < 1:
         raise UsageError(f"a training needs at least one GPU, got {gpus}.", field="gpus")
     with open_history(settings.store) as history:
-        profiles = select_profiles(history, profile_ids)
+        profiles = stated.apply(select_profiles(history, profile_ids))
         workload = build_workload(
             profiles,
-            decide=partial(decide_epochs, epochs),
-            iterations_per_epoch=iterations_per_epoch,
+            decide=partial(decide_epochs, stated, leading=profiles[0]),
+            iterations_per_epoch=stated.iterations_per_epoch,
             overheads=None,
             settings=settings,
         )
@@ -69,8 +70,7 @@ def submit_job(
             profile_ids=tuple(dict.fromkeys(profile_ids)) or (profiles[0].id,),
             program=profiles[0].program.name,
             submitted_at=now,
-            epochs=epochs,
-            iterations_per_epoch=iterations_per_epoch,
+            **length,
             most_gpus=gpus,
             deadline_at=deadline_at,
             late_usd_per_hour=weight,

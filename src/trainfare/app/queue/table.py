@@ -1,7 +1,7 @@
 """Builds the table of the stored queue: workloads from the store, machines from the catalog, and their estimates."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -15,6 +15,7 @@ from trainfare.app.recommending.workload import (
     interruptions_on,
     select_profiles,
 )
+from trainfare.app.stated import StatedLength
 from trainfare.catalog.terms import find_terms
 from trainfare.errors import Remedy, TrainfareError, UsageError
 from trainfare.estimator.cost.bill import SETUP_SECONDS
@@ -111,8 +112,8 @@ def _read_workloads(history: History, settings: Settings) -> tuple[list[_Trainin
     shared: dict[tuple[object, ...], Workload] = {}
     workloads, unplanned = [], []
     for submission in history.submissions.all():
-        key = (submission.profile_ids, submission.iterations_per_epoch)
         try:
+            key = (submission.profile_ids, replace(_stated_length(submission), epochs=None))
             _require_lateness_cost(submission)
             if key not in shared:
                 shared[key] = _build_workload(history, submission, settings)
@@ -139,21 +140,25 @@ def _require_lateness_cost(submission: Submission) -> None:
 
 
 def _build_workload(history: History, submission: Submission, settings: Settings) -> Workload:
+    stated = _stated_length(submission)
+    profiles = stated.apply(select_profiles(history, submission.profile_ids))
     return build_workload(
-        select_profiles(history, submission.profile_ids),
-        decide=partial(decide_epochs, submission.epochs),
+        profiles,
+        decide=partial(decide_epochs, stated, leading=profiles[0]),
         iterations_per_epoch=submission.iterations_per_epoch,
         overheads=Overheads(boot_seconds=0.0),
         settings=settings,
     )
 
 
+def _stated_length(submission: Submission) -> StatedLength:
+    return StatedLength(**{each.name: getattr(submission, each.name) for each in fields(StatedLength)})
+
+
 def _training_workload(submission: Submission, shared: Workload) -> _TrainingWorkload:
-    """The workload with the number of epochs of this submission."""
-    groups = (
-        replace(group, length=decide_epochs(submission.epochs, group.profiles[0], group.iterations_per_epoch))
-        for group in shared.groups
-    )
+    """The workload with the length of this submission."""
+    decide = partial(decide_epochs, _stated_length(submission), leading=shared.leading.profiles[0])
+    groups = (replace(each, length=decide(each.profiles[0], each.iterations_per_epoch)) for each in shared.groups)
     workload = replace(shared, groups=tuple(groups))
     profile, length = workload.leading.profiles[0], workload.leading.length
     max_gpus = submission.most_gpus

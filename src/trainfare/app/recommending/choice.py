@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from trainfare.app.recommending.question import Question
-from trainfare.app.recommending.search import SearchResult, find_eligible
+from trainfare.app.recommending.search import SearchResult, find_eligible, is_guessed
 from trainfare.app.recommending.split import plan_split
 from trainfare.app.recommending.spot import check_spot, is_spot
 from trainfare.app.recommending.workload import Workload
-from trainfare.errors import InfeasibleError, Remedy
+from trainfare.errors import InfeasibleError
 from trainfare.estimator.estimate import Totals
 from trainfare.model.offer import Candidate
 from trainfare.model.plan import Goal
@@ -16,25 +16,30 @@ from trainfare.model.spot import SpotRisk
 from trainfare.recommender.choose import (
     IdealPoint,
     Rejection,
+    best_of,
     best_per_machine,
     ideal_point,
     in_order,
     not_rejected,
     score,
     weight_of_time,
+    with_value_of_time,
 )
-from trainfare.recommender.limits import limit_conflict, reject_beyond_limits
+from trainfare.recommender.here import HereRule, rule_for_here, worth_renting
+from trainfare.recommender.limits import limit_conflict, reject_beyond_limits, within_limits
 from trainfare.recommender.names import candidate_name
 from trainfare.recommender.pareto import front
 from trainfare.recommender.split.planning import SplitAdvice
 from trainfare.recommender.split.reasons import single_machine_reason
 from trainfare.units import format_duration, format_percent
-from trainfare.views.infeasible import infeasible_error
+from trainfare.views.infeasible import infeasible_error, question_remedy
 from trainfare.views.names import goal_limits
 from trainfare.views.reasons import sentence
 
 EQUAL_SCORE = 1e-9
 """Scores that differ by a smaller share are equal but for the rounding of floats."""
+CLEARLY_BETTER = 0.9
+"""Another batch size is offered if its score is below this share of that of the chosen candidate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,40 +48,69 @@ class Choice:
 
     ideal: IdealPoint
     totals: tuple[Totals, ...]
-    """All candidates, best first, also those that are not eligible."""
+    """All candidates, best first, also those that are not eligible; those whose number of epochs is a guess last."""
     eligible: tuple[Totals, ...]
-    """The candidates that fit in memory on an allowed market, within the limits or not, best first. Under a deadline,
-    spot candidates only if they were accepted."""
+    """The candidates to rent that fit in memory on an allowed market, within the limits or not, best first. Under a
+    deadline, spot candidates only if they were accepted."""
     accepted: tuple[Totals, ...]
-    """The eligible candidates that are within the limits and not rejected for another reason, best first."""
+    """The eligible candidates to rent that are within the limits and not rejected for another reason, best first."""
     ordered: tuple[Totals, ...]
-    """The accepted candidates, one per machine, best first; empty if only a split plan is within the limits."""
+    """The accepted candidates, one per machine, best first; empty if only a split plan or the machine at hand is within
+    the limits."""
     front: tuple[Totals, ...]
-    """The Pareto front of the eligible candidates."""
+    """The Pareto front of the eligible candidates and the machine at hand."""
     rejections: Mapping[Candidate, Rejection]
     spot_risk: SpotRisk | None
     """The risk of the first candidate, if it is on spot and there is a deadline."""
     split: SplitAdvice | None
+    goal: Goal
+    """The goal by which they are in order: with weights, if the user states the value of an hour."""
+    here: Totals | None
+    """The machine at hand; None if the profiles say nothing about it or the scope leaves it out."""
+    here_rule: HereRule | None
+    """Why the machine at hand is the answer; None if it is not."""
+    other_batch_size: Totals | None
+    """A better candidate at a batch size whose number of epochs is a guess; it is offered, not chosen."""
 
 
 def choose(found: SearchResult, question: Question) -> Choice:
     """The best candidates for the goal of a question. Raises InfeasibleError if nothing is within its limits."""
-    goal = question.goal
-    eligible, rejections = find_eligible(found)
-    ideal = ideal_point(eligible)
+    every, rejections = find_eligible(found)
+    ideal = ideal_point(every)
+    goal = with_value_of_time(question.goal, ideal)
     totals = in_order(found.totals.values(), goal, ideal=ideal)
-    eligible = not_rejected(totals, rejections)
+    at_hand, rentals, guessed = _groups(not_rejected(totals, rejections), found)
+    guesses: dict[Candidate, Rejection] = {e.candidate: "epochs_guessed" for e in guessed}
+    rejections |= guesses
+    here = _here(at_hand, goal)
+    eligible = rentals
     within, beyond = reject_beyond_limits(eligible, goal)
-    spot = check_spot(best_per_machine(within), found, goal)
+    here_within = here if here is not None and within_limits((here,), goal) else None
+    worth = worth_renting(within, here_within, goal)
+    spot = check_spot(best_per_machine(worth), found, goal)
     accepted = {e.candidate for e in spot.accepted}
     split = None
     if question.split or question.early is not None or goal.deadline_seconds is not None or goal.budget_usd is not None:
-        others = (e for e in (*within, *(e for e in eligible if e.candidate in beyond)) if e.candidate not in accepted)
-        split = _split_advice(found.workload, question, spot.accepted, tuple(others))
+        others = (e for e in (*worth, *(e for e in eligible if e.candidate in beyond)) if e.candidate not in accepted)
+        split = _split_advice(found.workload, question, goal, spot.accepted, tuple(others))
     ordered = spot.accepted if question.early is None else _in_time(split, found, question)
-    if not ordered and (split is None or split.plan is None):
-        not_allowed = [found.totals[c] for c, code in rejections.items() if code == "market_not_allowed"]
-        raise _nothing_within_limits(goal, eligible, within, not_allowed)
+    rule = None
+    if here_within is not None and question.early is None:
+        rule = rule_for_here(here_within, ordered, goal, ideal, any_within_limits=bool(within))
+    if not ordered and rule is None and (split is None or split.plan is None):
+        not_allowed = [
+            found.totals[c]
+            for c, code in rejections.items()
+            if code == "market_not_allowed" and not is_guessed(found.workload, found.scope, c.batch_size)
+        ]
+        raise _nothing_within_limits(goal, (*eligible, *((here,) if here else ())), within, not_allowed)
+    if rule is not None:  # the others are alternatives to here, also those that end no sooner
+        ordered = best_per_machine(e for e in within if goal.deadline_seconds is None or not is_spot(e.candidate))
+        accepted = {e.candidate for e in ordered}
+    else:
+        sooner = {e.candidate for e in worth}
+        beyond |= {e.candidate: "slower_than_here" for e in within if e.candidate not in sooner}
+        within = worth
     if goal.deadline_seconds is not None:
         unaccepted = [e for e in within if is_spot(e.candidate) and e.candidate not in accepted]
         beyond |= {e.candidate: spot.rejections.get(e.candidate, "spot_not_checked") for e in unaccepted}
@@ -88,16 +122,54 @@ def choose(found: SearchResult, question: Question) -> Choice:
         rejections |= too_late
         within = not_rejected(within, too_late)
     return Choice(
+        goal=goal,
         ideal=ideal,
-        totals=totals,
+        totals=(*(e for e in totals if e.candidate not in guesses), *guessed),
         eligible=eligible,
         accepted=within,
         ordered=ordered,
-        front=front(eligible),
+        front=front((*eligible, *((here,) if here is not None else ()))),
         rejections=rejections,
-        spot_risk=spot.risk if ordered[:1] == spot.accepted[:1] else None,
-        split=split,
+        spot_risk=spot.risk if rule is None and ordered[:1] == spot.accepted[:1] else None,
+        split=None if rule is not None else split,
+        here=here,
+        here_rule=rule,
+        other_batch_size=None if rule is not None else _other_batch_size(guessed, ordered, goal, ideal),
     )
+
+
+def _groups(
+    eligible: Sequence[Totals], found: SearchResult
+) -> tuple[tuple[Totals, ...], tuple[Totals, ...], tuple[Totals, ...]]:
+    """The candidates on the machine at hand, the others, and those at a batch size that was not asked for and whose
+    number of epochs is a guess. These are candidates only if there is no other: the profiled size may fit nowhere."""
+    sizes = {e.candidate.batch_size for e in eligible}
+    guesses = {size for size in sizes if is_guessed(found.workload, found.scope, size)}
+    at_hand = tuple(e for e in eligible if e.candidate.offer.is_here)
+    rentals = tuple(e for e in eligible if not e.candidate.offer.is_here)
+    supported = [
+        tuple(e for e in group if e.candidate.batch_size not in guesses) or group for group in (at_hand, rentals)
+    ]
+    kept = {e.candidate for group in supported for e in group}
+    return supported[0], supported[1], tuple(e for e in eligible if e.candidate not in kept)
+
+
+def _here(at_hand: Sequence[Totals], goal: Goal) -> Totals | None:
+    """The fastest candidate on the machine at hand, of those within the limits if there are any."""
+    return best_of(within_limits(at_hand, goal) or at_hand, Goal(kind="fastest"))
+
+
+def _other_batch_size(
+    guessed: Sequence[Totals], ordered: Sequence[Totals], goal: Goal, ideal: IdealPoint
+) -> Totals | None:
+    """The best rental whose number of epochs is a guess, if it would be clearly better than the chosen one."""
+    rentals = (e for e in guessed if not e.candidate.offer.is_here)
+    steady = [e for e in rentals if goal.deadline_seconds is None or not is_spot(e.candidate)]
+    best = best_of(within_limits(steady, goal), goal, ideal=ideal)
+    if best is None or not ordered:
+        return None
+    w = weight_of_time(goal)
+    return best if score(best, w, ideal) < CLEARLY_BETTER * score(ordered[0], w, ideal) else None
 
 
 def _too_late(totals: Sequence[Totals], chosen: Totals, goal: Goal, ideal: IdealPoint) -> dict[Candidate, Rejection]:
@@ -116,19 +188,19 @@ def _nothing_within_limits(
             f"{candidate_name(within[0].candidate)} first. By how long such machines stay and stay away, they would be "
             "late too often, even with a fallback to on demand at the last moment. Choose a later deadline or a lower "
             "confidence.",
-            remedies=[Remedy({"deadline": "TIME"}), Remedy({"confidence": "P"})],
+            remedies=[question_remedy({"deadline": "TIME"}), question_remedy({"confidence": "P"})],
         )
     return infeasible_error(limit_conflict(eligible, goal, on_other_markets=on_other_markets))
 
 
 def _split_advice(
-    workload: Workload, question: Question, accepted: Sequence[Totals], others: Sequence[Totals]
+    workload: Workload, question: Question, goal: Goal, accepted: Sequence[Totals], others: Sequence[Totals]
 ) -> SplitAdvice | None:
     """Advice on a split plan. If it has a time limit, only on machines that are not interrupted: the wait for the next
-    spot machine is estimated for a single machine only."""
-    goal, early = question.goal, question.early
+    spot machine is estimated for a single machine only. Machines that cost nothing are not split with others."""
+    early = question.early
     timed = goal.deadline_seconds is not None or (early is not None and early.seconds is not None)
-    pool = (*accepted, *others)
+    pool = tuple(e for e in (*accepted, *others) if e.usd.value > 0)
     if timed and accepted and early is None and is_spot(accepted[0].candidate):
         why_not = single_machine_reason("split_not_on_spot")
         return SplitAdvice(plan=None, single_machine=None, reasons=(why_not,))

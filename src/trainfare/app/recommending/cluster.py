@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import partial
 from statistics import median
+from typing import Unpack
 
 from trainfare.app.catalog.offers import open_catalog
 from trainfare.app.recommending.length import decide_epochs
-from trainfare.app.recommending.workload import Workload, build_workload, require_epochs
+from trainfare.app.recommending.workload import Workload, build_workload
+from trainfare.app.stated import LengthKeywords, StatedLength
 from trainfare.catalog.catalog import Catalog
 from trainfare.errors import InfeasibleError, NotFoundError, Remedy, UsageError
 from trainfare.estimator.parallel.parameter_server import transfer_seconds
@@ -60,10 +62,9 @@ def recommend_cluster(
     max_workers: int | None = None,
     worker_mbps: Mapping[str, float] | None = None,
     profile_ids: Sequence[str] = (),
-    epochs: int | None = None,
-    iterations_per_epoch: int | None = None,
     fill: float = FILL,
     settings: Settings | None = None,
+    **length: Unpack[LengthKeywords],
 ) -> ClusterAdvice:
     """The cluster that the algorithm chooses, rated by predicted time and cost if there are profiles.
 
@@ -78,7 +79,7 @@ def recommend_cluster(
     if not 0 < fill <= 1:
         message = f"must be the share of the server's bandwidth that may be used, above 0 and up to 1, got {fill:g}."
         raise UsageError(message, field="fill")
-    require_epochs(epochs)
+    stated = StatedLength(**length)
     catalog = open_catalog(settings)
     prices = _Prices(catalog, datetime.now(UTC).date())
     if not servers:
@@ -93,6 +94,8 @@ def recommend_cluster(
     ]
     server = widest_server(possible)
     profiles = _profiles(profile_ids, settings)
+    if profiles:
+        profiles = stated.apply(profiles)
     prices_by_worker = dict(workers) or _machines_of(profiles)
     if not prices_by_worker:
         raise UsageError(
@@ -103,7 +106,7 @@ def recommend_cluster(
     _require_known_workers(worker_mbps or {}, prices_by_worker)
     limit = _limit(usd_per_hour, max_workers)
     vm_types = {name: vm_type for name in prices_by_worker if (vm_type := _vm_type(catalog, name))}
-    prediction = _predict(profiles, vm_types, epochs, iterations_per_epoch, settings)
+    prediction = _predict(profiles, vm_types, stated, settings)
     traffic = _WorkerTraffic(worker_mbps or {}, profiles, vm_types, prediction.forecast, server)
     types = [
         Worker(name=name, usd_per_hour=prices.find("workers", name, usd), mbps=traffic.mbps(name))
@@ -183,7 +186,14 @@ class _Prices:
                 field=field,
                 remedies=[Remedy({field: f"{name}={_last_price(offers):g}"})],
             )
-        return min(offer.usd_per_hour for offer in rentable)
+        price = min(offer.usd_per_hour for offer in rentable)
+        if not price:
+            raise UsageError(
+                f"{name} costs nothing, and clusters are compared by their prices. Give the price of an hour of it.",
+                field=field,
+                remedies=[Remedy({field: f"{name}=USD_PER_HOUR"})],
+            )
+        return price
 
 
 def _last_price(offers: Sequence[Offer]) -> float:
@@ -240,8 +250,7 @@ class _Prediction:
 def _predict(
     profiles: Sequence[Profile],
     vm_types: Mapping[str, VmType],
-    epochs: int | None,
-    iterations_per_epoch: int | None,
+    stated: StatedLength,
     settings: Settings,
 ) -> _Prediction:
     """The forecast if there are profiles. FC2 needs no number of iterations, so an unknown one is only a remark."""
@@ -250,13 +259,13 @@ def _predict(
     try:
         workload = build_workload(
             profiles,
-            decide=partial(decide_epochs, epochs),
-            iterations_per_epoch=iterations_per_epoch,
+            decide=partial(decide_epochs, stated, leading=profiles[0]),
+            iterations_per_epoch=stated.iterations_per_epoch,
             overheads=None,
             settings=settings,
         )
     except UsageError as error:
-        if epochs is not None or iterations_per_epoch is not None:
+        if stated != StatedLength():
             raise
         return _Prediction(error=error)
     leading = workload.leading

@@ -1,5 +1,6 @@
 """Use case: compare the machines that a program was measured on."""
 
+import math
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 
@@ -51,7 +52,7 @@ def compare(
     )
     candidates = list(dict.fromkeys(Candidate(offer=o, nodes=1, batch_size=p.effective_batch_size) for p, o in priced))
     once, twice = (workload.unrounded(candidates, number) for number in (1, 2))
-    baseline = min((offer for _, offer in priced), key=lambda o: o.usd_per_hour).vm_type.key
+    baseline = min((offer for _, offer in priced), key=lambda o: o.usd_per_hour or math.inf).vm_type.key
     return Comparison(
         profiles=profiles,
         baseline=baseline,
@@ -83,7 +84,7 @@ def _with_prices(
 ) -> tuple[list[tuple[Profile, Offer]], tuple[Reason, ...]]:
     """Each profile with the offer of its machine, and a remark on profiles whose machine has no known price."""
     offers: dict[str, Offer] = {}
-    for offer in sorted(catalog.offers, key=lambda o: (not o.rentable_on(today), o.usd_per_hour)):
+    for offer in sorted((*catalog.slices, *catalog.offers), key=lambda o: (not o.rentable_on(today), o.usd_per_hour)):
         if offer.market != "spot":
             offers.setdefault(offer.vm_type.key, offer)
     priced = [(p, offers[p.host.vm_type]) for p in profiles if p.host.vm_type in offers and p.steady_iteration_seconds]

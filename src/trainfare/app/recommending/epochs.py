@@ -1,7 +1,9 @@
 """Use case: how many epochs a profiled program needs, at its batch size or another."""
 
+import math
 from collections.abc import Sequence
 
+from trainfare.app.stated import StatedLength
 from trainfare.errors import Remedy, UsageError
 from trainfare.estimator.epochs.profile_epochs import EpochsReport, report_epochs
 from trainfare.model.profile import Profile
@@ -14,7 +16,9 @@ def epochs(
     profile_ids: Sequence[str] = (),
     *,
     batch_size: int | None = None,
-    epochs: int | None = None,
+    epochs: float | None = None,
+    steps: int | None = None,
+    profiled_batch_size: int | None = None,
     metric: str | None = None,
     target: float | None = None,
     seen: int | None = None,
@@ -23,16 +27,41 @@ def epochs(
     """The number of epochs that the program of these profiles needs; of the newest profile if none is named.
 
     `batch_size` asks for another batch size; profiles at several sizes are used together. `epochs` is the length of the
-    run if the program does not declare it, and `seen` uses only that many of the first epochs. With a `target`, the
+    run if the program does not declare it, or `steps` in iterations, and `profiled_batch_size` the batch size of a
+    profile that does not know its own. `seen` uses only that many of the first epochs. With a `target`, the
     answer is the number of epochs until the metric reaches it, at the batch size of the profile.
     """
-    for name, number in (("batch_size", batch_size), ("epochs", epochs), ("seen", seen)):
+    stated = StatedLength(epochs=epochs, steps=steps, profiled_batch_size=profiled_batch_size)
+    for name, number in (("batch_size", batch_size), ("seen", seen)):
         if number is not None and number < 1:
             raise UsageError(f"must be an integer of at least 1, got {number}.", field=name)
     with open_history((settings or read_settings()).store) as history:
-        profiles = _profiles(history, profile_ids)
+        profiles = stated.apply(_profiles(history, profile_ids))
     _require_one_program(profiles)
-    return report_epochs(profiles, batch_size=batch_size, epochs=epochs, metric=metric, target=target, seen=seen)
+    return report_epochs(
+        profiles,
+        batch_size=batch_size,
+        epochs=_run_length(stated, profiles[0]),
+        metric=metric,
+        target=target,
+        seen=seen,
+    )
+
+
+def _run_length(stated: StatedLength, profile: Profile) -> int | None:
+    """The stated length of the run in epochs, of which the last may be incomplete."""
+    if stated.epochs is not None:
+        return math.ceil(stated.epochs)
+    if stated.steps is None:
+        return None
+    if profile.iterations_per_epoch is None:
+        raise UsageError(
+            f"the number of iterations in an epoch of {profile.program.name} is not known, so {stated.steps} steps are "
+            "not known in epochs. State the epochs.",
+            field="steps",
+            remedies=[Remedy({"epochs": "N"})],
+        )
+    return math.ceil(stated.steps / profile.iterations_per_epoch)
 
 
 def _profiles(history: History, profile_ids: Sequence[str]) -> tuple[Profile, ...]:

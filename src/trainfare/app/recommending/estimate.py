@@ -1,25 +1,34 @@
 """Use case: time and cost on one machine, the same estimate that `recommend` makes of every machine."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import partial
+from typing import Unpack
 
 from trainfare.app.recommending.length import decide_epochs
-from trainfare.app.recommending.predict import no_prediction_error, resolve_gpus
+from trainfare.app.recommending.predict import (
+    find_machine_or_gpu,
+    no_prediction_error,
+    require_batch_size,
+    resolve_gpus,
+)
 from trainfare.app.recommending.workload import (
     Workload,
     build_workload,
     interruptions_on,
-    require_epochs,
     select_profiles,
 )
+from trainfare.app.stated import LengthKeywords, StatedLength
+from trainfare.catalog.catalog import Catalog
 from trainfare.errors import NotFoundError, Remedy, UsageError
 from trainfare.model.bill import Overheads
 from trainfare.model.estimate import Estimate
+from trainfare.model.machine import Gpu
 from trainfare.model.offer import Candidate, Offer
 from trainfare.model.profile import Profile
 from trainfare.model.reason import Reason
+from trainfare.recommender.explain.codes import reason
 from trainfare.recommender.explain.remarks import remarks
 from trainfare.settings import Settings, read_settings
 from trainfare.store.open import open_history
@@ -44,12 +53,13 @@ def estimate(
     nodes: int = 1,
     gpus: int | None = None,
     batch_size: int | None = None,
-    epochs: int | None = None,
-    iterations_per_epoch: int | None = None,
     overheads: Overheads | None = None,
     settings: Settings | None = None,
+    **length: Unpack[LengthKeywords],
 ) -> Estimation:
     """Time and cost of the whole training on the machine `on`, in its cheapest region unless `region` names one.
+
+    The name of a GPU, such as H100, stands for the cheapest machine with one of them, or with `gpus` of them.
 
     It is based on the named profile, or on the newest, and on others of the same program on that machine. `gpus` of
     each of `nodes` machines share the work; by default one on a single machine, and all on several. `batch_size` is
@@ -58,22 +68,22 @@ def estimate(
     """
     settings = settings or read_settings()
     today = datetime.now(UTC).date()
-    require_epochs(epochs)
+    stated = StatedLength(**length)
     if spot and reserved:
         raise UsageError("An offer is either on the spot market or reserved. Pass only one of them.", field="reserved")
     with open_history(settings.store) as history:
-        profiles = select_profiles(history, [profile_id] if profile_id else [])
+        profiles = stated.apply(select_profiles(history, [profile_id] if profile_id else []))
     profiled_size = profiles[0].effective_batch_size
+    require_batch_size(profiles[0], batch_size)
     workload = build_workload(
         profiles[:1] + tuple(p for p in profiles[1:] if p.effective_batch_size == profiled_size),
-        decide=partial(decide_epochs, epochs),
-        iterations_per_epoch=iterations_per_epoch,
+        decide=partial(decide_epochs, stated, leading=profiles[0]),
+        iterations_per_epoch=stated.iterations_per_epoch,
         overheads=overheads,
         settings=settings,
     )
-    listed = workload.catalog.find(on, field="on")
-    offers = (*listed, *workload.catalog.commitments_to(listed[0].vm_type.key))
-    offer = _offer(offers, region=region, spot=spot, reserved=reserved, today=today)
+    named = _named_offers(workload.catalog, on, gpus=gpus or 1)
+    offer = _offer(named, region=region, spot=spot, reserved=reserved, today=today)
     size = profiled_size if batch_size is None else batch_size
     candidate = Candidate(
         offer=offer,
@@ -87,19 +97,55 @@ def estimate(
     return Estimation(
         estimate=found[0],
         profiles=profiles,
-        remarks=_remarks(found[0], profiles, workload, today),
+        remarks=(*_choice_remark(named, offer), *_remarks(found[0], profiles, workload, today)),
     )
 
 
-def _offer(offers: Sequence[Offer], *, region: str | None, spot: bool, reserved: bool | None, today: date) -> Offer:
-    """The cheapest offer that can be rented; if the machine can no longer be rented, the last that was seen."""
-    name = offers[0].vm_type.key
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _NamedOffers:
+    """The offers of the machine that the user named, or of all machines with the GPU that the user named."""
+
+    name: str
+    gpu: Gpu | None
+    """The GPU, if it was named instead of a machine."""
+    offers: tuple[Offer, ...]
+
+
+def _named_offers(catalog: Catalog, on: str, *, gpus: int) -> _NamedOffers:
+    """The offers of a machine; or of the machines with `gpus` GPUs of a name, or with the next larger number."""
+    machine_or_gpu = find_machine_or_gpu(catalog, on)
+    if not isinstance(machine_or_gpu, Gpu):
+        key = machine_or_gpu[0].vm_type.key
+        return _NamedOffers(name=key, gpu=None, offers=(*machine_or_gpu, *catalog.commitments_to(key)))
+    gpu = machine_or_gpu
+    every = (*catalog.offers, *catalog.commitments)
+    having = [o for o in every if o.vm_type.gpu is not None and o.vm_type.gpu.name == gpu.name]
+    counts = {offer.vm_type.gpus for offer in having if offer.vm_type.gpus >= gpus}
+    if not counts:
+        most = max((offer.vm_type.gpus for offer in having), default=0)
+        largest = f"; the largest has {most}. Use more nodes for more GPUs" if most else ""
+        raise UsageError(f"No machine of the catalog has {gpus} {gpu.name}{largest}.", field="on")
+    offers = tuple(offer for offer in having if offer.vm_type.gpus == min(counts))
+    return _NamedOffers(name=f"a machine with {min(counts)} {gpu.name}", gpu=gpu, offers=offers)
+
+
+def _choice_remark(named: _NamedOffers, chosen: Offer) -> Iterator[Reason]:
+    """The machine that was taken for the name of a GPU."""
+    if named.gpu is not None:
+        machines = len({offer.vm_type.key for offer in named.offers})
+        vm_type = chosen.vm_type
+        described = {"provider": vm_type.provider, "machine": vm_type.name, "gpu": named.gpu.name}
+        yield reason("assumptions", "cheapest_with_gpu", gpus=vm_type.gpus, machines=machines, **described)
+
+
+def _offer(named: _NamedOffers, *, region: str | None, spot: bool, reserved: bool | None, today: date) -> Offer:
+    """The cheapest offer that can be rented; if none can be rented any more, the last that was seen."""
+    name, offers = named.name, named.offers
     there = [o for o in offers if region is None or o.region.lower() == region.strip().lower()]
     if not there:
         regions = sorted({offer.region for offer in offers})
-        raise NotFoundError(
-            f"price of {name} in", region or "", regions, listed_by=f"trainfare catalog show {name}", field="region"
-        )
+        listed_by = f"trainfare catalog show {name}" if named.gpu is None else "trainfare catalog list"
+        raise NotFoundError(f"price of {name} in", region or "", regions, listed_by=listed_by, field="region")
     on_market = [offer for offer in there if _is_on_market(offer, spot=spot, reserved=reserved)]
     if not on_market:
         raise _no_offer(name, there[0], region=region, spot=spot, reserved=reserved)

@@ -3,6 +3,7 @@
 import math
 
 from trainfare.app.recommending.workload import TrainingLength
+from trainfare.app.stated import StatedLength
 from trainfare.errors import InfeasibleError, Remedy
 from trainfare.estimator.epochs.profile_epochs import epochs_to_target, expected_epochs
 from trainfare.model.epochs import EpochsAnswer
@@ -17,20 +18,28 @@ OWN_NUMBER = {"epochs": "N"}
 
 
 def decide_epochs(
-    stated: int | None, profile: Profile, iterations_per_epoch: int, *, target: Target | None = None
+    stated: StatedLength,
+    profile: Profile,
+    iterations_per_epoch: int,
+    *,
+    leading: Profile | None = None,
+    target: Target | None = None,
 ) -> TrainingLength:
     """The length of the training by the first rule that applies: the user states it; until the target is reached; the
     program states it; early stopping, the learning-rate schedule or the curve of the metric imply it; an assumption.
 
-    This is the only place where it is decided.
+    This is the only place where it is decided. `leading` is the profile at whose batch size stated steps are counted,
+    by default this one.
     """
-    if stated is not None:
-        return TrainingLength(epochs=stated)
+    steps = stated.steps_of(profile, leading or profile)
+    if steps is not None:
+        return _iterations(steps, iterations_per_epoch)
+    if stated.epochs is not None:
+        return epochs_length(stated.epochs, iterations_per_epoch)
     if target is not None:
         return _until(profile, target)
     if profile.planned_iterations and profile.early_stopping is None:  # the program's epochs are the same, rounded up
-        epochs = math.ceil(profile.planned_iterations / iterations_per_epoch)
-        return TrainingLength(epochs=epochs, iterations=profile.planned_iterations)
+        return _iterations(profile.planned_iterations, iterations_per_epoch)
     expected = expected_epochs(profile)
     if expected.rounded is None:
         return TrainingLength(
@@ -40,6 +49,17 @@ def decide_epochs(
     if expected.rule == "program":
         return TrainingLength(epochs=expected.rounded)
     return _expected(expected, expected.rounded)
+
+
+def epochs_length(epochs: float, iterations_per_epoch: int) -> TrainingLength:
+    """A number of epochs, of which the last may be incomplete."""
+    if epochs == int(epochs):
+        return TrainingLength(epochs=int(epochs))
+    return _iterations(max(1, round(epochs * iterations_per_epoch)), iterations_per_epoch)
+
+
+def _iterations(iterations: int, iterations_per_epoch: int) -> TrainingLength:
+    return TrainingLength(epochs=math.ceil(iterations / iterations_per_epoch), iterations=iterations)
 
 
 def _until(profile: Profile, target: Target) -> TrainingLength:

@@ -6,19 +6,22 @@ from dataclasses import dataclass
 
 from trainfare.app.catalog.offers import open_catalog
 from trainfare.app.recommending.workload import build_predictor, select_profiles
+from trainfare.app.stated import StatedLength
 from trainfare.catalog.catalog import Catalog
 from trainfare.errors import InfeasibleError, NotFoundError, Remedy, UsageError
 from trainfare.estimator.batch.step_time import batch_line
-from trainfare.estimator.memory import accumulation, largest_batch, memory_fit
+from trainfare.estimator.memory import accumulation, largest_batch, memory_fit, ways_to_fit
 from trainfare.estimator.parallel.parameter_server import parameter_server_seconds
 from trainfare.estimator.prediction.iteration import StepTimePrediction
 from trainfare.estimator.prediction.predictor import StepTimePredictor
-from trainfare.model.machine import VmType
+from trainfare.model.machine import Gpu, VmType
+from trainfare.model.offer import Offer
 from trainfare.model.prediction import Prediction, PredictionReport, ServedWorkers
 from trainfare.model.profile import Profile
 from trainfare.settings import Settings, read_settings
 from trainfare.store.open import open_history
 from trainfare.units import plural
+from trainfare.views.memory import ways_phrases
 from trainfare.views.prediction import prediction_remarks
 
 BATCH_POWERS = range(-3, 7)
@@ -36,6 +39,7 @@ def predict(
     *,
     on: str,
     batch_size: int | None = None,
+    profiled_batch_size: int | None = None,
     gpus: int | None = None,
     nodes: int = 1,
     server_mbps: float | None = None,
@@ -44,12 +48,14 @@ def predict(
     """Predict one iteration of the named profiles, or of the newest, on the machine type or GPU `on`.
 
     `gpus` of each of `nodes` machines share the work: one by default, and all of them with several nodes. `batch_size`
-    is that of all GPUs together, by default the profiled one. `server_mbps` is the network of a parameter server in
+    is that of all GPUs together, by default the profiled one, which `profiled_batch_size` states if the profile does
+    not know it. `server_mbps` is the network of a parameter server in
     megabits per second: then workers behind it are predicted too.
     """
     settings = settings or read_settings()
     with open_history(settings.store) as history:
-        profiles = select_profiles(history, profile_ids)
+        profiles = StatedLength(profiled_batch_size=profiled_batch_size).apply(select_profiles(history, profile_ids))
+    require_batch_size(profiles[0], batch_size)
     catalog = open_catalog(settings)
     vm_type = _find_machine(catalog, on)
     size = profiles[0].effective_batch_size if batch_size is None else batch_size
@@ -72,12 +78,30 @@ def predict(
     )
 
 
+def require_batch_size(profile: Profile, batch_size: int | None) -> None:
+    """Raises UsageError if another batch size is asked for and that of the profile is unknown."""
+    if batch_size is not None and profile.effective_batch_size is None:
+        raise UsageError(
+            f"Profile {profile.id} has no batch size, so an iteration at batch size {batch_size} cannot be predicted "
+            "from it. State the batch size that it used, or profile the program again.",
+            field="batch_size",
+            remedies=[
+                Remedy({"profiled_batch_size": "B"}),
+                Remedy(command="profile", program=profile.program.command_line),
+            ],
+        )
+
+
 def no_prediction_error(profile: Profile, vm_type: VmType) -> InfeasibleError:
     """The error that the profiles say nothing about a machine, with the reason and the profile that would help."""
     if vm_type.gpu is None:
         why = f"{vm_type.key} has no GPU, and a machine without GPUs is estimated only if a profile was taken on it"
     elif len(profile.iteration_seconds) < 2:
-        why = "it has fewer than two iterations"
+        return InfeasibleError(
+            f"Profile {profile.id} contains only the first iteration, which says nothing about the following ones. "
+            "Profile more iterations.",
+            remedies=[Remedy({"iterations": 6}, command="profile", program=profile.program.command_line)],
+        )
     else:
         why = "it has no operations, so it only applies to the machine type that it was taken on"
     return InfeasibleError(
@@ -107,10 +131,10 @@ def resolve_gpus(vm_type: VmType, requested: int | None, nodes: int, batch_size:
     return gpus
 
 
-def _find_machine(catalog: Catalog, name: str) -> VmType:
-    """The machine type with that name; or a machine with one GPU of that name."""
+def find_machine_or_gpu(catalog: Catalog, name: str) -> tuple[Offer, ...] | Gpu:
+    """The offers of the machine type with that name; or the GPU of that name."""
     try:
-        return catalog.find(name, field="on")[0].vm_type
+        return catalog.find(name, field="on")
     except NotFoundError as error:
         gpu = catalog.find_gpu(name)
         if gpu is None and "/" in name:
@@ -118,7 +142,15 @@ def _find_machine(catalog: Catalog, name: str) -> VmType:
         if gpu is None:
             known = (*catalog.gpus, *sorted({offer.vm_type.name for offer in catalog.offers}))
             raise NotFoundError("machine or GPU", name, known, listed_by="trainfare catalog list", field="on") from None
-        return VmType(provider=ANY_PROVIDER, name=gpu.name, gpu=gpu, gpus=1, vcpus=None, memory_gib=None)
+        return gpu
+
+
+def _find_machine(catalog: Catalog, name: str) -> VmType:
+    """The machine type with that name; or a machine with one GPU of that name."""
+    found = find_machine_or_gpu(catalog, name)
+    if isinstance(found, Gpu):
+        return VmType(provider=ANY_PROVIDER, name=found.name, gpu=found, gpus=1, vcpus=None, memory_gib=None)
+    return found[0].vm_type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +194,7 @@ class _MachinePredictor:
             limited_by=iteration.limited_by,
             parts=iteration.parts,
             evidence=iteration.evidence,
+            tokens_per_sample=found.profile.tokens_per_sample,
             memory=memory_fit(
                 found.profile,
                 self.vm_type,
@@ -214,5 +247,9 @@ def _advice(prediction: Prediction, profiles: Sequence[Profile]) -> Iterator[str
         if advice is not None and advice.steps > 1:
             steps = f"{advice.steps} accumulated steps of {plural(advice.micro_batch_size, 'sample')} per GPU"
             yield f"{steps} make the same batch and fit"
+        ways = ways_to_fit(profiles, vm_type, batch_size=prediction.batch_size, gpus=workers)
+        other = [way for way in ways if way.way not in ("accumulation", "smaller batch", "larger gpu")]
+        if memory.verdict == "does not fit" and other:
+            yield f"it would also fit with: {'; '.join(ways_phrases(other))}"
     if prediction.basis == "extrapolated" and vm_type.provider != ANY_PROVIDER:
         yield f"a profile taken on {vm_type.key} would replace this extrapolation by a measurement"

@@ -8,11 +8,14 @@ can profile there.
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Unpack
 
-from trainfare.app.profiling.options import ProfileKeywords, ProfileOptions
-from trainfare.app.profiling.profile import ProfilingError, profile_command
+from trainfare.app.profiling.failures import ProfilingError
+from trainfare.app.profiling.options import ProfileOptions
+from trainfare.app.profiling.profile import profile_command
 from trainfare.app.recommending.question import EVERYTHING, Question
 from trainfare.app.recommending.recommend import Recommendation, answer, save_plan
+from trainfare.app.stated import LengthKeywords, StatedLength
 from trainfare.clouds.slices import is_slice
 from trainfare.errors import UsageError
 from trainfare.model.bill import Overheads
@@ -37,12 +40,11 @@ def plan_probes(
     *,
     goal: Goal | None = None,
     scope: Scope = EVERYTHING,
-    epochs: int | None = None,
     early: EarlyTarget | None = None,
     split: bool = False,
-    iterations_per_epoch: int | None = None,
     overheads: Overheads | None = None,
     settings: Settings | None = None,
+    **length: Unpack[LengthKeywords],
 ) -> ProbingPlan:
     """The machine to start on, the machines to probe, what each probe costs and saves, and when to stop.
 
@@ -52,15 +54,14 @@ def plan_probes(
     question = Question(
         goal=goal or Goal(kind=settings.goal),
         scope=scope,
-        epochs=epochs,
+        length=StatedLength(**length),
         early=early,
         split=split,
-        iterations_per_epoch=iterations_per_epoch,
         overheads=overheads,
     )
     found = answer(question, profile_ids, settings=settings)
     writes_checkpoints = any(profile.checkpoint_seconds for profile in found.profiles)
-    plan = probe_plan.plan_probes(found.alternatives, found.plan.goal, keeps_work=writes_checkpoints)
+    plan = probe_plan.plan_probes(_contenders(found), found.resolved_goal, keeps_work=writes_checkpoints)
     unmeasured = [plan.start] if plan.start.seconds else []
     return ProbingPlan(
         plan=plan,
@@ -75,21 +76,20 @@ def run_probes(
     most: int = MOST_PROBES,
     on_probe: Callable[[Probe], None] = lambda _: None,
     on_step: Callable[[ProbeResult], None] = lambda _: None,
-    profiling: ProfileKeywords | None = None,
+    profiling: ProfileOptions | None = None,
     goal: Goal | None = None,
     scope: Scope = EVERYTHING,
-    epochs: int | None = None,
     early: EarlyTarget | None = None,
     split: bool = False,
-    iterations_per_epoch: int | None = None,
     overheads: Overheads | None = None,
     settings: Settings | None = None,
+    **length: Unpack[LengthKeywords],
 ) -> ProbingResult:
     """Run the program of the leading profile on slices of this machine, as long as a probe is expected to pay.
 
-    `profiling` holds options of `profile`, the other arguments are those of `recommend`. `on_probe` is called before a
-    slice is measured and `on_step` after it. An interruption ends the probing; its profiles and the plan that follows
-    from them are saved.
+    `profiling` has the options of each measurement but its folder and machine, the other arguments are those of
+    `recommend`. `on_probe` is called before a slice is measured and `on_step` after it. An interruption ends the
+    probing; its profiles and the plan that follows from them are saved.
     """
     if most < 1:
         raise UsageError(f"must be at least 1, got {most}.", field="most")
@@ -98,10 +98,9 @@ def run_probes(
     question = Question(
         goal=goal or Goal(kind=settings.goal),
         scope=scope,
-        epochs=epochs,
+        length=StatedLength(**length),
         early=early,
         split=split,
-        iterations_per_epoch=iterations_per_epoch,
         overheads=overheads,
     )
     found = answer(question, ids, settings=settings)
@@ -114,7 +113,7 @@ def run_probes(
         if probe is None:
             break
         on_probe(probe)
-        step, interrupted = _take_probe(probe, leading, settings, profiling or {})
+        step, interrupted = _take_probe(probe, leading, settings, profiling or ProfileOptions())
         if step.profile is not None:
             if len(ids) > 1:  # with several named profiles, no other profile is used unless it is named too
                 ids.append(step.profile.id)
@@ -139,7 +138,7 @@ def _next_probe(found: Recommendation, tried: set[str]) -> Probe | None:
         candidate = estimate.candidate
         return _is_reachable(candidate, found.profiles[0]) and candidate.offer.vm_type.key not in tried
 
-    goal, alternatives = found.plan.goal, found.alternatives
+    goal, alternatives = found.resolved_goal, _contenders(found)
     start = probe_plan.plan_probes(alternatives, goal).start
     best = next(e for e in alternatives if e.candidate == start.candidate)
     if not tried and best.basis != "measured" and reachable(best):
@@ -147,17 +146,22 @@ def _next_probe(found: Recommendation, tried: set[str]) -> Probe | None:
     return probe_plan.next_probe(alternatives, goal, reachable=reachable)
 
 
+def _contenders(found: Recommendation) -> tuple[Estimate, ...]:
+    """The machines between which a measurement may decide: only the machine at hand, if that is the answer."""
+    return (found.plan.chosen,) if found.plan.chosen == found.plan.here else found.alternatives
+
+
 def _unreachable_probes(found: Recommendation) -> tuple[Probe, ...]:
     """The best probe that would pay on a machine that cannot be reached, if there is one."""
     leading = found.profiles[0]
     probe = probe_plan.next_probe(
-        found.alternatives, found.plan.goal, reachable=lambda e: not _is_reachable(e.candidate, leading)
+        _contenders(found), found.resolved_goal, reachable=lambda e: not _is_reachable(e.candidate, leading)
     )
     return () if probe is None else (probe,)
 
 
 def _take_probe(
-    probe: Probe, leading: Profile, settings: Settings, profiling: ProfileKeywords
+    probe: Probe, leading: Profile, settings: Settings, profiling: ProfileOptions
 ) -> tuple[ProbeResult, bool]:
     """The result of profiling the program there, and True if the user interrupted it."""
     directory = Path(leading.program.directory)
@@ -166,14 +170,9 @@ def _take_probe(
             f"the folder {directory}, from which {leading.program.name} was started, no longer exists. Profile the "
             "program again from its present folder."
         )
-    keywords: ProfileKeywords = {
-        **profiling,
-        "directory": directory,
-        "on": probe.candidate.offer.vm_type.key,
-        "settings": settings,
-    }
+    options = replace(profiling, directory=directory, on=probe.candidate.offer.vm_type.key, settings=settings)
     try:
-        profile = profile_command(leading.program.command, ProfileOptions(**keywords))
+        profile = profile_command(leading.program.command, options)
     except ProfilingError as error:
         result = ProbeResult(probe=probe, profile=error.profile, failure=str(error))
         return result, error.exit_code == INTERRUPTED_EXIT_CODE
@@ -181,9 +180,10 @@ def _take_probe(
 
 
 def _is_reachable(candidate: Candidate, leading: Profile) -> bool:
-    """True for slices of this machine, at the batch size of the profiled command."""
+    """True for this machine and its slices, at the batch size of the profiled command."""
     as_profiled = candidate.batch_size in (None, leading.effective_batch_size)
-    return is_slice(candidate.offer.vm_type) and candidate.nodes == 1 and as_profiled
+    at_hand = candidate.offer.is_here or is_slice(candidate.offer.vm_type)
+    return at_hand and candidate.nodes == 1 and as_profiled
 
 
 def _stop_reason(*, interrupted: bool, done: int, most: int, unreachable: Sequence[Probe]) -> Reason:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from trainfare.app.recommending.workload import require_epochs
+from trainfare.app.stated import TOTALS, StatedLength
 from trainfare.errors import UsageError
 from trainfare.model.bill import Overheads
 from trainfare.model.plan import Goal
@@ -20,20 +20,20 @@ class Question:
     goal: Goal
     scope: Scope = EVERYTHING
     """The providers, machines, clusters, batch sizes and markets to choose from."""
-    epochs: int | None = None
+    length: StatedLength = StatedLength()  # noqa: RUF009 # it is frozen
+    """The length of the training, and facts of the profile that were not measured."""
     early: EarlyTarget | None = None
     """A value of a metric that is needed before the training ends."""
     split: bool = False
     """The training may start on one machine and end on another."""
     baseline: str | None = None
     """A machine to compare the chosen one with."""
-    iterations_per_epoch: int | None = None
     overheads: Overheads | None = None
 
     def __post_init__(self) -> None:
-        require_epochs(self.epochs)
-        if self.epochs is not None and self.goal.target is not None:
+        stated = next((name for name in TOTALS if getattr(self.length, name) is not None), None)
+        if stated is not None and self.goal.target is not None:
             raise UsageError(
-                "A number of epochs and a target both set the length of the training. Pass only one of them.",
-                field="epochs",
+                f"A number of {stated} and a target both set the length of the training. Pass only one of them.",
+                field=stated,
             )

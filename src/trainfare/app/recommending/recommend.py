@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, Unpack, get_args
 
 from trainfare.app.ids import new_id
 from trainfare.app.recommending.choice import Choice, choose
@@ -20,6 +20,7 @@ from trainfare.app.recommending.workload import (
     interruptions_on,
     select_profiles,
 )
+from trainfare.app.stated import LengthKeywords, StatedLength
 from trainfare.errors import NotFoundError, UsageError
 from trainfare.estimator.cost.delta import TimeAndCost, delta
 from trainfare.estimator.estimate import Totals
@@ -37,6 +38,7 @@ from trainfare.recommender.explain.codes import reason
 from trainfare.recommender.explain.context import ChoiceContext
 from trainfare.recommender.explain.reasons import reasons
 from trainfare.recommender.explain.spot_risk import spot_risk_reasons
+from trainfare.recommender.here import Lines, rent_from_epochs
 from trainfare.recommender.pareto import knee
 from trainfare.recommender.probing.plan import suggest_probes, suggestion_reason
 from trainfare.settings import Settings, read_settings
@@ -69,6 +71,9 @@ class Recommendation:
     workload: Workload
     """The workload that the estimates were made from; it can make more of them."""
 
+    resolved_goal: Goal
+    """The goal of the plan; with weights, if the user states the value of an hour."""
+
     @cached_property
     def estimates(self) -> tuple[Estimate, ...]:
         """Estimates of all candidates, best first. Only those that are in the plan have bills."""
@@ -80,7 +85,8 @@ class Recommendation:
         return self._estimates(best_per_machine(self.totals))
 
     def _estimates(self, totals: Sequence[Totals]) -> tuple[Estimate, ...]:
-        known = {e.candidate: e for e in (*self.plan.runners_up, *self.plan.front, *self.alternatives)}
+        extra = [e for e in (self.plan.here, self.plan.other_batch_size) if e is not None]
+        known = {e.candidate: e for e in (*self.plan.runners_up, *self.plan.front, *extra, *self.alternatives)}
         if self.plan.chosen.epochs == self.workload.at(self.plan.chosen.candidate.batch_size).length.epochs:
             known[self.plan.chosen.candidate] = self.plan.chosen  # else it is only a segment
         others = self.workload.unbilled(each.candidate for each in totals if each.candidate not in known)
@@ -108,9 +114,13 @@ class Recommendation:
     def _epochs_figure(self) -> "Figure":
         from trainfare.app.figures import draw_epochs
 
-        shortlist = [estimate.candidate for estimate in self.alternatives]
-        once, twice = (self.workload.unrounded(shortlist, number) for number in (1, 2))
-        fastest, cheapest = (winning_ranges(once, twice, Goal(kind=kind)) for kind in EXTREMES)
+        rentals = [estimate.candidate for estimate in self.alternatives]
+        here = [] if self.plan.here is None else [self.plan.here.candidate]
+        once, twice = (self.workload.unrounded([*rentals, *here], number) for number in (1, 2))
+        # Here is always the cheapest where it is free, which needs no figure.
+        paid = len(once) if not rentals or (self.plan.here and self.plan.here.usd.value) else len(rentals)
+        fastest = winning_ranges(once, twice, Goal(kind="fastest"))
+        cheapest = winning_ranges(once[:paid], twice[:paid], Goal(kind="cheapest"))
         return draw_epochs(self.plan, once, twice, fastest=fastest, cheapest=cheapest)
 
     def _batches_figure(self) -> "Figure":
@@ -135,24 +145,26 @@ def recommend(
     *,
     goal: Goal | None = None,
     scope: Scope = EVERYTHING,
-    epochs: int | None = None,
     early: EarlyTarget | None = None,
     split: bool = False,
     baseline: str | None = None,
-    iterations_per_epoch: int | None = None,
     overheads: Overheads | None = None,
     settings: Settings | None = None,
+    **length: Unpack[LengthKeywords],
 ) -> Recommendation:
-    """The plan for the named profiles, or for the newest; it is stored. The arguments are the fields of a Question."""
+    """The plan for the named profiles, or for the newest; it is stored.
+
+    The arguments are the fields of a Question and of a StatedLength: `epochs`, `steps` or `tokens` to train, and facts
+    of the profile that were not measured.
+    """
     settings = settings or read_settings()
     question = Question(
         goal=goal or Goal(kind=settings.goal),
         scope=scope,
-        epochs=epochs,
+        length=StatedLength(**length),
         early=early,
         split=split,
         baseline=baseline,
-        iterations_per_epoch=iterations_per_epoch,
         overheads=overheads,
     )
     found = answer(question, profile_ids, settings=settings)
@@ -170,19 +182,20 @@ def save_plan(found: Recommendation, settings: Settings) -> None:
 def answer(question: Question, profile_ids: Sequence[str] = (), *, settings: Settings) -> Recommendation:
     """The recommendation for a question; its plan is not stored."""
     with open_history(settings.store) as history:
-        profiles = select_profiles(history, profile_ids)
+        profiles = question.length.apply(select_profiles(history, profile_ids))
     workload = build_workload(
         profiles,
-        decide=partial(decide_epochs, question.epochs, target=question.goal.target),
-        iterations_per_epoch=question.iterations_per_epoch,
+        decide=partial(decide_epochs, question.length, leading=profiles[0], target=question.goal.target),
+        iterations_per_epoch=question.length.iterations_per_epoch,
         overheads=question.overheads,
         settings=settings,
     )
     scope = in_catalog(question.scope, workload.catalog)
-    found = search(workload, profiles, scope, question.epochs, datetime.now(UTC))
+    found = search(workload, profiles, scope, question.length, datetime.now(UTC))
     choice = choose(found, question)
     listed = choice.ordered[: 1 + RUNNERS_UP]
-    in_plan = dict.fromkeys(e.candidate for e in (*listed, *choice.front))
+    others = [e for e in (choice.here, choice.other_batch_size, *choice.front) if e is not None]
+    in_plan = dict.fromkeys(e.candidate for e in (*listed, *others))
     detailed = {e.candidate: e for e in found.workload.estimate(in_plan)}
     plan = _plan(
         found,
@@ -190,6 +203,8 @@ def answer(question: Question, profile_ids: Sequence[str] = (), *, settings: Set
         choice,
         listed=tuple(detailed[e.candidate] for e in listed),
         front=tuple(detailed[e.candidate] for e in choice.front),
+        here=None if choice.here is None else detailed[choice.here.candidate],
+        other_batch_size=None if choice.other_batch_size is None else detailed[choice.other_batch_size.candidate],
     )
     alternatives = [each.candidate for each in best_per_machine(choice.eligible)]
     detailed |= {e.candidate: e for e in found.workload.unbilled(c for c in alternatives if c not in detailed)}
@@ -199,6 +214,7 @@ def answer(question: Question, profile_ids: Sequence[str] = (), *, settings: Set
         alternatives=tuple(detailed[candidate] for candidate in alternatives),
         totals=choice.totals,
         workload=found.workload,
+        resolved_goal=choice.goal,
     )
 
 
@@ -209,8 +225,12 @@ def _plan(
     *,
     listed: tuple[Estimate, ...],
     front: tuple[Estimate, ...],
+    here: Estimate | None,
+    other_batch_size: Estimate | None,
 ) -> Plan:
-    """The plan with its reasons; `listed` is the chosen estimate and its runners-up."""
+    """The plan with its reasons; `listed` is the best rental and its runners-up."""
+    if choice.here_rule is not None and here is not None:
+        listed = (here, *listed[:RUNNERS_UP])
     split = choice.split.plan if choice.split and (question.split or not listed) else None
     chosen = listed[0] if listed else _first_segment(split)
     return Plan(
@@ -225,6 +245,8 @@ def _plan(
         knee=knee(front),
         split=split,
         spot_risk=choice.spot_risk,
+        here=here,
+        other_batch_size=other_batch_size,
     )
 
 
@@ -235,12 +257,14 @@ def _first_segment(split: SplitPlan | None) -> Estimate:
 
 
 def _context(found: SearchResult, question: Question, choice: Choice, chosen: Estimate) -> ChoiceContext:
-    workload, goal, ideal = found.workload, question.goal, choice.ideal
+    workload, goal, ideal = found.workload, choice.goal, choice.ideal
     leading = workload.leading
     shortlist = [e.candidate for e in choice.ordered] or [chosen.candidate]
     ordered = in_order(workload.with_fixed_epochs(shortlist), goal, ideal=ideal)
-    baseline = None if question.baseline is None else _baseline(question.baseline, choice.eligible, goal, ideal)
-    probes = suggest_probes(ordered, goal)
+    candidates = (*choice.eligible, *((choice.here,) if choice.here else ()))
+    baseline = None if question.baseline is None else _baseline(question.baseline, candidates, goal, ideal)
+    probes = suggest_probes(ordered, goal) if choice.here_rule is None else ()
+    crossings = _crossings(workload, choice, chosen, goal)
     return ChoiceContext(
         goal=goal,
         profile=next(profile for profile in workload.predictor.profiles if profile.id == chosen.profile_id),
@@ -251,8 +275,13 @@ def _context(found: SearchResult, question: Question, choice: Choice, chosen: Es
         accepted=choice.accepted,
         ideal=ideal,
         rejections=choice.rejections,
-        winning_ranges=_winning_ranges(workload, choice, chosen, goal),
+        winning_ranges=crossings.winning_ranges,
+        here=choice.here,
+        here_rule=choice.here_rule,
+        rent_from=crossings.rent_from,
+        other_batch_size=choice.other_batch_size,
         incompatible_offers=found.candidates.incompatible,
+        old_marketplace_offers=found.candidates.old_marketplace,
         spot=found.scope.spot,
         reserved=found.scope.reserved,
         today=found.now.date(),
@@ -262,7 +291,7 @@ def _context(found: SearchResult, question: Question, choice: Choice, chosen: Es
         front=choice.front,
         knee=knee(choice.front),
         baseline=baseline,
-        delta=None if baseline is None else delta(_time_and_cost(chosen), _time_and_cost(baseline)),
+        delta=_delta(chosen, baseline),
         probe=suggestion_reason(probes) if probes else None,
         more_why=(
             *(spot_risk_reasons(choice.spot_risk, goal) if choice.spot_risk else ()),
@@ -272,12 +301,44 @@ def _context(found: SearchResult, question: Question, choice: Choice, chosen: Es
     )
 
 
-def _winning_ranges(workload: Workload, choice: Choice, chosen: Estimate, goal: Goal) -> tuple[WinningRange, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Crossings:
+    """The choices at other numbers of epochs."""
+
+    winning_ranges: tuple[WinningRange, ...] = ()
+    """The best rental by number of epochs."""
+    rent_from: tuple[int, Estimate] | None = None
+    """The number of epochs from which renting is chosen over the machine at hand, and the machine that is rented."""
+
+
+def _crossings(workload: Workload, choice: Choice, chosen: Estimate, goal: Goal) -> _Crossings:
     """The winners by number of epochs, among the best candidate of each machine at the chosen batch size."""
     size = chosen.candidate.batch_size
     same_size = best_per_machine(e for e in choice.eligible if e.candidate.batch_size == size)
-    crossing = [e.candidate for e in same_size or choice.ordered] or [chosen.candidate]
-    return winning_ranges(workload.unrounded(crossing, 1), workload.unrounded(crossing, 2), goal)
+    rentals = [e.candidate for e in same_size or choice.ordered] or [chosen.candidate]
+    here = choice.here.candidate if _is_decided_by_epochs(choice.here, goal) and choice.here is not None else None
+    crossing = [*rentals, *((here,) if here is not None else ())]
+    once, twice = (workload.unrounded(crossing, number) for number in (1, 2))
+    ranges = winning_ranges(once[: len(rentals)], twice[: len(rentals)], goal) if choice.here_rule is None else ()
+    if here is None:
+        return _Crossings(winning_ranges=ranges)
+    *others, own = (Lines.through(one, two) for one, two in zip(once, twice, strict=True))
+    found = rent_from_epochs(own, others, goal)
+    return _Crossings(winning_ranges=ranges, rent_from=None if found is None else (found[0], once[found[1]]))
+
+
+def _is_decided_by_epochs(here: Totals | None, goal: Goal) -> bool:
+    """True if the number of epochs alone decides between renting and the machine at hand: with limits, weights or a
+    price of it, other rules do."""
+    limited = goal.deadline_seconds is not None or goal.budget_usd is not None
+    return here is not None and not here.usd.value and not limited and goal.kind != "weighted"
+
+
+def _delta(chosen: Estimate, baseline: Totals | None) -> float | None:
+    """Sanghvi's Δ; None without a baseline, or if one of the two costs nothing."""
+    if baseline is None or not chosen.usd.value or not baseline.usd.value:
+        return None
+    return delta(_time_and_cost(chosen), _time_and_cost(baseline))
 
 
 def _split_reasons(question: Question, choice: Choice) -> tuple[Reason, ...]:
@@ -307,6 +368,7 @@ def _epochs_at_batch_size(workload: Workload, chosen: Estimate) -> Reason | None
         low=max(1, math.floor(expected.low)),
         high=math.ceil(expected.high),
         larger=profiled is not None and size > profiled,
+        guess=expected.is_guess,
     )
 
 

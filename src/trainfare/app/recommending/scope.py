@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from trainfare.catalog.catalog import Catalog
 from trainfare.errors import NotFoundError
+from trainfare.model.machine import HERE, HERE_NAME
 from trainfare.model.scope import Quota, Scope
 
 
@@ -13,7 +14,7 @@ def in_catalog(scope: Scope, catalog: Catalog) -> Scope:
 
     Raises NotFoundError for a name that the catalog does not have.
     """
-    offers = (*catalog.offers, *catalog.commitments)
+    offers = (*catalog.at_hand, *catalog.offers, *catalog.commitments)
     types = [offer.vm_type for offer in offers]
     providers = {vm_type.provider for vm_type in types}
     machines = {name for vm_type in types for name in (vm_type.key, vm_type.name)}
@@ -30,12 +31,20 @@ def in_catalog(scope: Scope, catalog: Catalog) -> Scope:
         names = {*machines, *providers, *gpus}
         return replace(quota, name=_known("machine, GPU or provider", quota.name, names, "quota"))
 
+    def known_exclusion(name: str) -> str:
+        if name.strip().lower() in (HERE_NAME, HERE):
+            return HERE
+        if (found := catalog.find_gpu(name)) is not None and found.name in gpus:
+            return found.name
+        return _known("machine, provider, GPU or region", name, {*machines, *providers, *gpus, *regions}, "exclude")
+
     return replace(
         scope,
         providers=_all_known("provider", scope.providers, providers),
         regions=_all_known("region", scope.regions, regions),
         machines=_all_known("machine", scope.machines, machines),
         gpus=tuple(known_gpu(name) for name in scope.gpus),
+        exclude=tuple(dict.fromkeys(known_exclusion(name) for name in scope.exclude)),
         quota=tuple(known_quota(quota) for quota in scope.quota),
         batch_sizes=tuple(dict.fromkeys(scope.batch_sizes)),
     )

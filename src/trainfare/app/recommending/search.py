@@ -4,15 +4,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from trainfare.app.catalog.this_machine import other_names
 from trainfare.app.recommending.workload import Workload, interruptions_on
+from trainfare.app.stated import StatedLength
+from trainfare.catalog.catalog import Catalog
 from trainfare.errors import InfeasibleError, Remedy, UsageError
 from trainfare.estimator.estimate import Totals
-from trainfare.model.offer import Candidate
+from trainfare.estimator.memory import ways_to_fit
+from trainfare.model.machine import HERE
+from trainfare.model.offer import Candidate, Offer
 from trainfare.model.profile import Profile
 from trainfare.model.scope import Scope
 from trainfare.recommender.candidates import Candidates, candidates, sensible_batch_sizes
 from trainfare.recommender.choose import Rejection, reject_ineligible
 from trainfare.units import format_number, plural
+from trainfare.views.infeasible import question_remedy
+from trainfare.views.memory import ways_phrases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,28 +34,30 @@ class SearchResult:
 
 
 def search(
-    workload: Workload, profiles: Sequence[Profile], scope: Scope, epochs: int | None, now: datetime
+    workload: Workload, profiles: Sequence[Profile], scope: Scope, length: StatedLength, now: datetime
 ) -> SearchResult:
     """Time and cost of every candidate in the scope. Raises InfeasibleError if there is no candidate."""
     if scope.batch_sizes and profiles[0].effective_batch_size is None:
         raise UsageError(
-            f"Profile {profiles[0].id} has no batch size, so other sizes cannot be estimated. Profile the program "
-            "again in a way that its batch size can be seen.",
+            f"Profile {profiles[0].id} has no batch size, so other sizes cannot be estimated. State the batch size "
+            "that it used.",
             field="batch_sizes",
+            remedies=[Remedy({"profiled_batch_size": "B"})],
         )
     sizes = sensible_batch_sizes(profiles, scope)
-    if not (epochs and len(sizes) == len(scope.batch_sizes) == 1):  # stated epochs belong to the only batch size
+    belongs_to_size = length.states_total and len(sizes) == len(scope.batch_sizes) == 1
+    if not belongs_to_size:
         workload = workload.with_epochs_at(sizes)
     known = [size for size in sizes if size is None or _has_epochs(workload, size)]
     if not known:
         raise _unknown_epochs(workload, sizes)
-    offers = (*workload.catalog.offers, *workload.catalog.commitments)
     found = candidates(
-        offers,
+        _offers(workload.catalog, scope),
         profiles,
         today=now.date(),
         scope=scope,
         batch_sizes=known,
+        guessed_sizes={size for size in known if is_guessed(workload, scope, size)},
         interruptions_per_hour=lambda offer: interruptions_on(offer).per_hour.value,
     )
     if not found.candidates:
@@ -64,6 +73,30 @@ def search(
     )
 
 
+def _offers(catalog: Catalog, scope: Scope) -> tuple[Offer, ...]:
+    """Everything that can be rented, the user's machines, and the machine at hand. Slices of it that are in no file are
+    considered only if they are named: the answer to where to train is not half of a laptop. The user's machine with the
+    name of this host is the machine at hand, and listed twice only if it is named."""
+    same = other_names()
+    named = {*scope.machines}
+    return (
+        *((catalog.here,) if catalog.here is not None else ()),
+        *(offer for offer in catalog.slices if named & {offer.vm_type.key, offer.vm_type.name}),
+        *(
+            offer
+            for offer in catalog.offers
+            if offer.market != "own" or offer.vm_type.key not in same or named & {offer.vm_type.key, offer.vm_type.name}
+        ),
+        *catalog.commitments,
+    )
+
+
+def is_guessed(workload: Workload, scope: Scope, batch_size: int | None) -> bool:
+    """True for a batch size that was not asked for and whose number of epochs is a guess."""
+    asked = scope.any_batch_size or batch_size in scope.batch_sizes
+    return not asked and workload.has_guessed_epochs(batch_size)
+
+
 def _has_epochs(workload: Workload, batch_size: int) -> bool:
     answer = workload.epochs_at.get(batch_size)
     return answer is None or answer.value is not None
@@ -74,7 +107,7 @@ def _unknown_epochs(workload: Workload, sizes: Sequence[int | None]) -> Infeasib
     return InfeasibleError(
         f"The number of epochs at batch size {size} cannot be predicted: {workload.epochs_at[size].why}. Profile the "
         "program at that size, or state the number for that size alone.",
-        remedies=[Remedy({"batch_sizes": (size,), "epochs": "N"})],
+        remedies=[question_remedy({"batch_sizes": (size,), "epochs": "N"})],
     )
 
 
@@ -92,9 +125,10 @@ def _totals(workload: Workload, found: Sequence[Candidate], scope: Scope) -> Ite
     if scope.spot:
         return workload.totals(found)
     steady = workload.totals([c for c in found if c.offer.market != "spot"])
+    guessed = {size for size in {c.batch_size for c in found} if is_guessed(workload, scope, size)}
     machines: dict[str, list[Totals]] = {}
     for each in steady:
-        if each.fits is not False:
+        if each.fits is not False and each.candidate.batch_size not in guessed:
             machines.setdefault(each.candidate.offer.vm_type.key, []).append(each)
     best = {
         (key, _shape(min(there, key=quantity).candidate))
@@ -138,12 +172,12 @@ def find_eligible(found: SearchResult) -> tuple[tuple[Totals, ...], dict[Candida
 def _nothing_eligible(found: SearchResult, rejections: Mapping[Candidate, Rejection]) -> InfeasibleError:
     if found.totals:
         if set(rejections.values()) == {"does_not_fit"}:
-            return _fits_nowhere(found.totals.values())
+            return _fits_nowhere(found)
         fitting = sum(code != "does_not_fit" for code in rejections.values())
         return InfeasibleError(
             f"No candidate is left: all of the {plural(fitting, 'candidate')} that would do are on spot or need a "
             "commitment, which are not allowed by default.",
-            remedies=[Remedy({"spot": True}), Remedy({"reserved": True})],
+            remedies=[question_remedy({"spot": True}), question_remedy({"reserved": True})],
         )
     profile = found.workload.leading.profiles[0]
     program = profile.program.command_line
@@ -154,6 +188,13 @@ def _nothing_eligible(found: SearchResult, rejections: Mapping[Candidate, Reject
             remedies=[Remedy({"iterations": 6}, command="profile", program=program)],
         )
     machines = [candidate.offer.vm_type for candidate in found.candidates.candidates]
+    if all(vm_type.key == HERE for vm_type in machines):
+        return InfeasibleError(
+            "Only this machine is left, and the profile was taken on another one. Profile the program here; further "
+            "machines of your own are listed in machines.toml.",
+            remedies=[Remedy(command="profile", program=program)],
+        )
+    machines = [vm_type for vm_type in machines if vm_type.key != HERE]
     if not any(vm_type.gpu for vm_type in machines):
         return InfeasibleError(
             "Only machines without a GPU are left, and their time is estimated only from a profile taken on such a "
@@ -168,11 +209,21 @@ def _nothing_eligible(found: SearchResult, rejections: Mapping[Candidate, Reject
     )
 
 
-def _fits_nowhere(totals: Iterable[Totals]) -> InfeasibleError:
-    largest = max((each.memory for each in totals if each.memory), key=lambda m: m.available_gib)
-    needed = largest.needed_gib
+def _fits_nowhere(found: SearchResult) -> InfeasibleError:
+    known = [(each.candidate, each.memory) for each in found.totals.values() if each.memory is not None]
+    candidate, largest = max(known, key=lambda pair: (pair[0].offer.vm_type.gpu is not None, pair[1].available_gib))
+    needed, vm_type = largest.needed_gib, candidate.offer.vm_type
+    has = "the largest machine" if vm_type.gpu is None else "the largest GPU"
+    ways = ways_to_fit(
+        found.workload.leading.profiles,
+        vm_type,
+        batch_size=candidate.batch_size,
+        gpus=max(1, candidate.nodes * candidate.working_gpus_per_node),
+    )
+    advice = "; ".join(ways_phrases([way for way in ways if way.way != "larger gpu"]))
     return InfeasibleError(
         f"It does not fit on any machine: an iteration needs about {format_number(needed.value)} GiB (90%: "
-        f"{format_number(needed.low)} – {format_number(needed.high)}), and the largest GPU has "
-        f"{format_number(largest.available_gib)} GiB. Profile it with a smaller batch size."
+        f"{format_number(needed.low)} – {format_number(needed.high)}), and {has} has "
+        f"{format_number(largest.available_gib)} GiB. "
+        + (f"There it would fit with: {advice}." if advice else "Profile it with a smaller batch size.")
     )

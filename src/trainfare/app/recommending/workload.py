@@ -2,7 +2,7 @@
 
 import gc
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -10,22 +10,25 @@ from typing import TypeVar
 
 from trainfare.app.catalog.calibrations import calibration_in_use
 from trainfare.app.catalog.offers import open_catalog
+from trainfare.app.catalog.this_machine import taken_here
 from trainfare.catalog.catalog import Catalog
+from trainfare.catalog.cpu_facts import cpu_for
 from trainfare.catalog.terms import find_interruptions, find_terms
 from trainfare.clouds.slices import is_slice
 from trainfare.errors import Remedy, UsageError
 from trainfare.estimator.cost.bill import Charges
-from trainfare.estimator.epochs.by_batch import KnownEpochs, epochs_at_batches
+from trainfare.estimator.epochs.by_batch import MEASURED_RULES, KnownEpochs, epochs_at_batches
 from trainfare.estimator.estimate import CandidateEstimator, Totals, TrainingWork
 from trainfare.estimator.prediction.predictor import StepTimePredictor
 from trainfare.model.bill import Interruptions, Overheads
 from trainfare.model.epochs import EpochsAnswer
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
-from trainfare.model.machine import Gpu
+from trainfare.model.machine import HERE, Gpu
 from trainfare.model.offer import Candidate, Offer
 from trainfare.model.profile import Profile
 from trainfare.model.reason import Reason
+from trainfare.profiler.host import this_host_name
 from trainfare.settings import Settings
 from trainfare.store.history import History
 
@@ -128,6 +131,12 @@ class Workload:
         samples = self.leading.profiles[0].samples
         return replace(self, epochs_at=epochs_at_batches(known, others, samples=samples) if known else {})
 
+    def has_guessed_epochs(self, batch_size: int | None) -> bool:
+        """True if the number of epochs at this batch size is a guess: it was neither profiled nor stated there, and
+        neither several batch sizes nor the gradient noise show how it changes (`EpochsAnswer.is_guess`)."""
+        answer = None if batch_size is None else self.epochs_at.get(batch_size)
+        return answer is not None and answer.is_guess
+
     def _work_at(self, batch_size: int | None) -> TrainingWork:
         return self.at(batch_size).work()
 
@@ -209,14 +218,25 @@ def build_predictor(
     """A predictor with the GPUs and slices of the catalog and the calibration in use; `targets` are the GPUs that will
     be asked about, by default those of the catalog."""
     devices = {profile.host.gpu for profile in profiles if profile.host.gpu}
-    machines = [offer.vm_type for offer in catalog.offers]
+    processors = {profile.host.cpu for profile in profiles if profile.host.cpu}
+    machines = [offer.vm_type for offer in (*catalog.at_hand, *catalog.offers)]
     return StepTimePredictor(
         profiles,
         gpus={name: gpu for name in devices if (gpu := catalog.find_gpu(name)) is not None},
-        slice_cores={vm_type.key: vm_type.vcpus for vm_type in machines if is_slice(vm_type) and vm_type.vcpus},
+        slice_cores=_slice_cores(profiles, catalog),
+        taken_here=taken_here(profiles),
+        cpus={name: cpu for name in processors if (cpu := cpu_for(name)) is not None},
         calibration=calibration_in_use(settings),
         targets=[vm_type.gpu for vm_type in machines if vm_type.gpu] if targets is None else targets,
     )
+
+
+def _slice_cores(profiles: Sequence[Profile], catalog: Catalog) -> dict[str, float]:
+    """The cores of the slices of this machine, by the key of the slice. The whole machine, and slices that are in no
+    file, are among them only if a profile was taken on this machine: those of another say nothing about its slices."""
+    at_hand = catalog.at_hand if any(profile.host.name == this_host_name() for profile in profiles) else ()
+    described = (*at_hand, *(offer for offer in catalog.offers if is_slice(offer.vm_type)))
+    return {offer.vm_type.key: offer.vm_type.vcpus for offer in described if offer.vm_type.vcpus}
 
 
 def interruptions_on(offer: Offer) -> Interruptions:
@@ -236,16 +256,22 @@ def select_profiles(history: History, profile_ids: Sequence[str]) -> tuple[Profi
             remedies=[Remedy(command="profile", program="python train.py")],
         )
     leading = history.profiles.get(profile_ids[0]) if profile_ids else every[0]
-    newest: dict[str, Profile] = {leading.host.vm_type: leading} if leading.host.vm_type else {}
+    here = taken_here(every)
+    newest: dict[str, Profile] = {machine: leading} if (machine := _machine(leading, here)) else {}
     found = [leading]
     for profile in every:
-        machine = profile.host.vm_type
+        machine = _machine(profile, here)
         if machine is None or profile.id == leading.id or _command_and_size(profile) != _command_and_size(leading):
             continue
         first = newest.setdefault(machine, profile)
         if first is profile or _is_repeat(profile, first):
             found.append(profile)
     return tuple(found)
+
+
+def _machine(profile: Profile, here: Collection[str]) -> str | None:
+    """The machine type that a profile was taken on; None if it is unknown and not the machine at hand."""
+    return HERE if profile.id in here else profile.host.vm_type
 
 
 def require_epochs(epochs: int | None) -> None:
@@ -298,8 +324,9 @@ def _known_epochs(group: BatchSizeGroup) -> KnownEpochs | None:
     if profile.effective_batch_size is None:
         return None
     interval = length.epochs_interval or Interval.exactly(length.epochs)
+    expected = length.reason.values.get("rule") if length.reason else None
     answer = EpochsAnswer(
-        rule="you",
+        rule=next((rule for rule in MEASURED_RULES if rule == expected), "you"),
         why=f"{length.epochs} epochs",
         value=length.epochs,
         low=interval.low,

@@ -14,7 +14,7 @@ embedding    reads as many rows of its table as it writes, never more than the t
 norm         all tensors but vectors
 others       a dimension that is a multiple of B, the most likely first; tensors that are broadcast over it do not grow,
              nor do tensors with the shape of a weight, if no layer reads or writes activations of that shape
-optimizer    nothing, except where gradients of an embedding table come as rows
+optimizer    nothing, except where gradients of an embedding table come as rows; communication: nothing
 
 Where the tracer recorded no shapes, products read the weights that appear in no other operation, and everything else
 grows.
@@ -160,7 +160,7 @@ def _growth_by_shapes(profile: Profile) -> list[_OperationGrowth]:
 
 
 def _has_no_shapes(operation: Operation) -> bool:
-    return operation.kind != "optimizer" and not operation.inputs and not operation.outputs
+    return operation.kind not in ("optimizer", "communication") and not operation.inputs and not operation.outputs
 
 
 def _weight_shares(profile: Profile, reader: "_ShapeReader") -> dict[tuple[str, str | None], float]:
@@ -228,7 +228,7 @@ class _ShapeReader:
 
     def _axes(self, op: Operation) -> tuple[int | None, ...]:
         shapes = _shapes(op)
-        if op.kind == "optimizer" and not self._updates_rows(op):
+        if op.kind == "communication" or (op.kind == "optimizer" and not self._updates_rows(op)):
             return (None,) * len(shapes)
         if op.kind == "convolution":
             return tuple(None if self._is_filter(op, shape) else self._axis(shape) for shape in shapes)

@@ -26,10 +26,13 @@ def ratio(above: Interval, below: Interval) -> Interval:
 
 
 def relative_to_best(values: Mapping[MachineKey, Interval]) -> dict[MachineKey, Interval]:
-    """Each value over the smallest; the smallest itself is exactly 1."""
+    """Each value over the smallest above zero; the smallest itself is exactly 1, and what is zero stays zero."""
     if not values:
         raise ValueError("at least one machine is needed")
-    best = min(values, key=lambda machine: values[machine].value)
+    positive = [machine for machine, value in values.items() if value.value > 0]
+    if not positive:
+        return dict.fromkeys(values, Interval.exactly(1.0))
+    best = min(positive, key=lambda machine: values[machine].value)
     return {
         machine: Interval.exactly(1.0) if machine == best else ratio(value, values[best])
         for machine, value in values.items()

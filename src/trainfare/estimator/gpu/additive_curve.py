@@ -53,9 +53,11 @@ class AdditiveCurve:
 
 
 def curve_value(curve: AdditiveCurve, x: Sequence[float]) -> float:
-    """y at one point; the number of features must be that of the curve."""
+    """y at one point. Features beyond those of the curve do not count: a stored curve may be older than they are."""
+    if len(x) < len(curve.lines):
+        raise ValueError(f"the curve has {len(curve.lines)} features and the point only {len(x)}")
     y = curve.constant
-    for line, value in zip(curve.lines, x, strict=True):
+    for line, value in zip(curve.lines, x, strict=False):
         clipped = min(max(value, line.low), line.high)
         y += line.slope * clipped
         for k, bump in enumerate(line.bumps):

@@ -12,7 +12,9 @@ Separating work from waiting matters most: a fast GPU waits through most of a sm
 host, is nearly as slow everywhere. Copies of the input use the host's bus and scale with it too.
 
 Limits: one GPU, the same framework and precision on both machines. Classes that were not measured on both machines
-follow facts alone; where they take more than `UNKNOWN_SHARE` of the device's time the interval is wider.
+follow facts alone; where they take more than `UNKNOWN_SHARE` of the device's time the interval is wider. How long the
+host needs for a step is hidden while the GPU is busy and decides on a faster GPU, so the interval also grows with the
+waiting (`_waiting_width`).
 """
 
 import math
@@ -40,6 +42,8 @@ _StepPair = tuple[StepBreakdown, StepBreakdown]
 UNKNOWN_SHARE = 0.1
 MIN_PROGRAMS_PER_PAIR = 4
 """With fewer on both machines, their errors say nothing about the next program."""
+WAITING_WIDTH = 3.0
+MAX_WAITING = 0.3
 DEVICE = "device"
 """The key of the offset for classes that were not measured on a machine."""
 
@@ -66,9 +70,9 @@ class TransferFit:
     gpu_offsets: Mapping[str, Mapping[str, float]]
     """e_c by GPU and class."""
     factors: Mapping[str, float] = field(default_factory=dict)
-    """For pairs on which enough programs ran."""
+    """For pairs on which enough programs ran, without waiting."""
     factor_after_one: float = 1.6
-    """For a pair on which one program ran; with more programs it approaches the widest of `factors`."""
+    """For a pair on which one program ran; with more programs it approaches the widest of `factors`, with waiting."""
     factor_by_facts: float = 2.0
     """For a pair without measurements."""
 
@@ -85,9 +89,12 @@ def transfer_step(
         raise ValueError("a transfer needs at least one profile")
     steps = [(profile.batch_size, break_down_step(profile)) for profile in profiles]
     transferred = [(batch, transferred_seconds(target, step, source, fit)) for batch, step in steps]
+    factors = [
+        _factor(step, found, source, target, fit) for (_, step), (_, found) in zip(steps, transferred, strict=True)
+    ]
     same = [seconds for batch, seconds in transferred if batch == batch_size]
     seconds = float(np.median(same)) if same else batch_line(transferred).seconds(batch_size)
-    return Interval.within_factor(seconds, max(_factor(step, source, target, fit) for _, step in steps))
+    return Interval.within_factor(seconds, max(factors))
 
 
 def transferred_seconds(target: Gpu, step: StepBreakdown, source: Gpu, fit: TransferFit) -> float:
@@ -116,7 +123,7 @@ def _offset(offsets: Offsets, gpu: Gpu, kind: str) -> float:
     return own.get(kind, 0.0 if kind in HOST else own.get(DEVICE, 0.0))
 
 
-def _factor(step: StepBreakdown, source: Gpu, target: Gpu, fit: TransferFit) -> float:
+def _factor(step: StepBreakdown, transferred: float, source: Gpu, target: Gpu, fit: TransferFit) -> float:
     name = _pair_name(source.name, target.name)
     pair = fit.pairs.get(name)
     if pair is None:
@@ -124,9 +131,24 @@ def _factor(step: StepBreakdown, source: Gpu, target: Gpu, fit: TransferFit) -> 
     unknown = sum(d for kind, d in step.by_class.items() if kind not in pair.curves) / max(step.device_seconds, 1e-12)
     # the unknown share of the step may be off by as much again as a pair without measurements
     wider = math.pow(fit.factor_by_facts, unknown) if unknown > UNKNOWN_SHARE else 1.0
-    widest = max(fit.factors.values(), default=fit.factor_after_one)
-    after_few = widest * math.pow(fit.factor_after_one / widest, 1 / pair.programs)
-    return fit.factors.get(name, after_few) * wider
+    waiting = _waiting_width(step, transferred)
+    if name in fit.factors:
+        return math.pow(fit.factors[name], waiting) * wider
+    widest = math.pow(max(fit.factors.values(), default=fit.factor_after_one), waiting)
+    return widest * math.pow(max(1.0, fit.factor_after_one / widest), 1 / pair.programs) * wider
+
+
+def _waiting_width(step: StepBreakdown, transferred: float) -> float:
+    """The factor on the width of an interval, in logarithms.
+
+        1 + WAITING_WIDTH · (1 − I/T)³ · √min(I/T', MAX_WAITING)
+
+    I is the waiting in the measured step T, and T' the step on the other machine. Where a fast GPU waits for the host,
+    errors are two to three times as large, unless the measured GPU waited most of the time too: then the time of the
+    host is known.
+    """
+    idle = step.by_class[IDLE]
+    return 1 + WAITING_WIDTH * (1 - idle / step.seconds) ** 3 * math.sqrt(min(idle / transferred, MAX_WAITING))
 
 
 # The fit
@@ -288,9 +310,9 @@ def _solve_offsets(
 def _pair_factors(rows: Sequence[StepBreakdown], gpus: Mapping[str, Gpu]) -> dict[str, float]:
     """The factor of each pair, from programs whose family was held out of the fit.
 
-    A program errs alike at all its batch sizes on one pair, and differently on another pair: program and pair are the
-    groups. Errors are in units of their pair's own spread, shrunk half way to the common one, so that pairs that
-    transfer well have narrow intervals.
+    A family errs alike in all its programs and batch sizes on one pair, and differently on another pair: family and
+    pair are the groups. Errors are relative to the width that waiting gives them (`_waiting_width`) and in units of
+    their pair's own spread, shrunk half way to the common one, so that pairs that transfer well have narrow intervals.
     """
     errors: dict[str, list[tuple[str, float]]] = defaultdict(list)
     for family in sorted({row.family for row in rows}):
@@ -298,20 +320,26 @@ def _pair_factors(rows: Sequence[StepBreakdown], gpus: Mapping[str, Gpu]) -> dic
         for (a, b), own in _setting_pairs([row for row in rows if row.family == family]).items():
             pair = fit.pairs.get(_pair_name(a, b))
             if pair is not None and pair.programs >= MIN_PROGRAMS_PER_PAIR:
-                errors[_pair_name(a, b)] += [(s.program, _log_error(s, t, gpus, fit)) for s, t in own]
+                errors[_pair_name(a, b)] += [(family, _scaled_error(s, t, gpus, fit)) for s, t in own]
     if not errors:
         return {}
     spread = {name: math.sqrt(float(np.mean([e**2 for _, e in own]))) for name, own in errors.items()}
     common = math.exp(float(np.mean([math.log(max(s, 1e-6)) for s in spread.values()])))
     unit = {name: math.sqrt(max(s, 1e-6) * common) for name, s in spread.items()}
     scores = [e / unit[name] for name, own in errors.items() for _, e in own]
-    groups = [(name, program) for name, own in errors.items() for program, _ in own]
+    groups = [(name, family) for name, own in errors.items() for family, _ in own]
     q = math.log(conformal_factor(scores, groups))
     return {name: round(math.exp(q * u), 4) for name, u in unit.items()}
 
 
 def _log_error(here: StepBreakdown, there: StepBreakdown, gpus: Mapping[str, Gpu], fit: TransferFit) -> float:
     return math.log(there.seconds / transferred_seconds(gpus[there.gpu], here, gpus[here.gpu], fit))
+
+
+def _scaled_error(here: StepBreakdown, there: StepBreakdown, gpus: Mapping[str, Gpu], fit: TransferFit) -> float:
+    """The log error divided by its `_waiting_width`."""
+    error = _log_error(here, there, gpus, fit)
+    return error / _waiting_width(here, there.seconds * math.exp(-error))
 
 
 def _unmeasured_factors(rows: Sequence[StepBreakdown], gpus: Mapping[str, Gpu]) -> tuple[float | None, float | None]:

@@ -160,6 +160,10 @@ _ORDINARY_UNITS: Final = slice(_TENSOR_UNITS.stop, len(FEATURES))
 MAX_GAPS: Final = 8000
 """At most this many launches count: with more of them, they are too small to fill the GPU anyway."""
 UPLOAD_BYTES_PER_SECOND: Final = 6e9
+MAX_LOADS: Final = 36e9
+"""Bytes per second that one multiprocessor can load in kernels that are not tuned to one GPU: some 24 KB in flight that
+take 0.65 µs to arrive. Measured programs on GPUs up to the A100 agree with 20 to 45 GB/s."""
+MULTIPROCESSOR_FLOPS: Final = 2 * 128 * 1.9e9
 ROW_BYTES: Final = 1280
 TILE, DEPTH = 64, 32
 _VIEWS: Final = {"aten._unsafe_view"}
@@ -194,8 +198,8 @@ class IterationWork:
 
 
 def iteration_work(operations: Sequence[Operation]) -> IterationWork:
-    """The sums over the operations of one iteration."""
-    return _WorkSum(operations).work()
+    """The sums over the operations of one iteration. Communication is no work of a GPU: `parallel/` models it."""
+    return _WorkSum([operation for operation in operations if operation.kind != "communication"]).work()
 
 
 class _WorkSum:
@@ -272,10 +276,8 @@ def _min_flops_share(operation: Operation) -> float:
 
 
 def _unit(operation: Operation) -> int:
-    """The index in UNITS. By default PyTorch lets float32 convolutions use TF32 units, but not matrix products."""
+    """The index in UNITS. The dtype is `tf32` where the program allows it; a GPU without such units uses float32."""
     dtype = operation.dtype
-    if dtype == "float32" and operation.kind == "convolution":
-        dtype = "tf32"
     if dtype.startswith("float8"):
         dtype = "float8"
     return UNITS.index(dtype) if dtype in UNITS else UNITS.index("float32")
@@ -493,6 +495,8 @@ class GpuRates:
 
     bandwidth: Array
     """Bytes."""
+    reached_bandwidth: Array
+    """Bytes that the kernels of frameworks reach (`reached_bandwidth`)."""
     ordinary: Array
     """FLOPs of ordinary cores in float32."""
     unit: Array
@@ -511,7 +515,7 @@ class GpuRates:
                         {
                             "float16": gpu.fp16_tensor_tflops,
                             "bfloat16": gpu.bf16_tensor_tflops,
-                            "tf32": gpu.tf32_tensor_tflops,
+                            "tf32": None if gpu.vendor == "amd" else gpu.tf32_tensor_tflops,
                             "float8": gpu.fp8_tensor_tflops,
                         }.get(unit)
                     )
@@ -526,12 +530,29 @@ class GpuRates:
         double = np.array([unit == "float64" for unit in UNITS])
         return cls(
             bandwidth=np.array([gpu.memory_gb_per_second * 1e9 for gpu in gpus]),
+            reached_bandwidth=np.array([reached_bandwidth(gpu) for gpu in gpus]),
             ordinary=ordinary,
             unit=np.where(tensor | double, peak, ordinary[:, None]),
             tensor=tensor,
             cache=np.array([(gpu.l2_mib or 4.0) * 2**20 for gpu in gpus]),
             multiprocessors=np.array([float(gpu.multiprocessors or 60) for gpu in gpus]),
         )
+
+
+def reached_bandwidth(gpu: Gpu) -> float:
+    """Bytes per second that the kernels of frameworks reach, which fall behind the nominal figure as it grows.
+
+        reached = nominal / √(1 + (nominal / (multiprocessors · MAX_LOADS))²)
+
+    A multiprocessor has a limited number of bytes in flight and each of them takes as long to arrive as ever (Little's
+    law), so the memory of a fast GPU waits for requests. Without the number of multiprocessors, that of a chip with as
+    many FP32 operations per second counts. Accelerators that are no GPUs load by other means and reach what they say.
+    """
+    nominal = gpu.memory_gb_per_second * 1e9
+    if gpu.vendor not in ("nvidia", "amd"):
+        return nominal
+    multiprocessors = gpu.multiprocessors or gpu.fp32_tflops * 1e12 / MULTIPROCESSOR_FLOPS
+    return nominal / math.hypot(1.0, nominal / (multiprocessors * MAX_LOADS))
 
 
 def features(work: IterationWork, rates: GpuRates) -> Array:
@@ -544,12 +565,12 @@ def features(work: IterationWork, rates: GpuRates) -> Array:
     for name in ("pointwise", "copy"):
         own = np.where(work.columns == _COLUMN[name], amounts, 0.0)
         traffic[:, _COLUMN[f"{name} in cache"]] = cached @ own
-        traffic[:, _COLUMN[name]] = own.sum() - cached @ own
-    x = traffic / rates.bandwidth[:, None]
+        traffic[:, _COLUMN[name]] = ~cached @ own  # not a difference, which may round to less than nothing
+    x = traffic / rates.reached_bandwidth[:, None]
     x[:, _COLUMN["between kernels"]] = 1e-6 * min(work.launches.sum(), MAX_GAPS)
     x[:, _COLUMN["upload"]] = work.upload / UPLOAD_BYTES_PER_SECOND
     flops, bytes_, unit, column, count = work.slower.T
-    slower = np.maximum(flops / rates.unit[:, unit.astype(int)], bytes_ / rates.bandwidth[:, None]) * count
+    slower = np.maximum(flops / rates.unit[:, unit.astype(int)], bytes_ / rates.reached_bandwidth[:, None]) * count
     for name in SLOWER:
         x[:, _COLUMN[name]] = slower @ (column == _COLUMN[name])
     ordinary = slice(len(MEMORY), len(MEMORY) + len(ORDINARY))

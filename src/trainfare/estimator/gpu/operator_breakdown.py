@@ -13,6 +13,7 @@ from trainfare.model.measurement import OperatorProfile
 
 IDLE = "idle"
 COMPUTE = (*CONVOLUTION, "matmul")
+NORMS = ("normalisation", "normalisation_backward")
 HOST = (COPY, "loss", IDLE)
 """Limited by the host and by launches: the loss runs kernels that are too small for a faster GPU to speed up."""
 MIN_IDLE_SHARE = 0.01
@@ -79,15 +80,17 @@ def prior_log_ratio(kind: str, source: Gpu, target: Gpu) -> float:
     """log of a class's time on `target` over that on `source`, from GPU facts.
 
     Memory-bound classes follow bandwidth. Convolutions and matrix products follow peak and bandwidth half each: their
-    layers lie on both sides of the roof. The host's work takes the same time everywhere. The backward pass of a
-    depthwise convolution gains only the root of the bandwidth: it was measured 2.3 times slower on old GPUs where the
-    forward pass is 6 to 13 times slower.
+    layers lie on both sides of the roof. The host's work takes the same time everywhere. Depthwise convolutions were
+    measured 6 to 13 times slower on GPUs with a sixth of the bandwidth of a V100, their backward pass only 2.3 times:
+    the forward pass gains a little more than the bandwidth, the backward pass its root.
     """
     if kind in HOST:
         return 0.0
     bandwidth = math.log(
         _effective(source, source.memory_gb_per_second) / _effective(target, target.memory_gb_per_second)
     )
+    if kind == "depthwise":
+        return 1.2 * bandwidth
     if kind == "depthwise_backward":
         return 0.5 * bandwidth
     if kind in COMPUTE:
@@ -105,7 +108,8 @@ def _features(by_class: Mapping[str, float]) -> dict[str, tuple[float, ...]]:
     """The features of each class, scaled so that a curve bends within half a unit.
 
     A class has its size; convolutions also how they divide into forward and backward, and waiting also the size of the
-    copies and of all work.
+    copies, of all work and of norms: a network with norms launches many more kernels for the same work, so that a fast
+    GPU waits longer for its host.
     """
     division = _convolution_division(by_class)
     features: dict[str, tuple[float, ...]] = {kind: (_log_size(seconds),) for kind, seconds in by_class.items()}
@@ -113,7 +117,13 @@ def _features(by_class: Mapping[str, float]) -> dict[str, tuple[float, ...]]:
         if kind in by_class:
             features[kind] = (_log_size(by_class[kind]), *division)
     idle, total = by_class[IDLE], sum(by_class.values())
-    features[IDLE] = (_log_size(idle), _log_size(max(by_class.get(COPY, 0.0), 1e-5)), _log_size(total - idle))
+    norms = sum(by_class.get(kind, 0.0) for kind in NORMS)
+    features[IDLE] = (
+        _log_size(idle),
+        _log_size(max(by_class.get(COPY, 0.0), 1e-5)),
+        _log_size(total - idle),
+        _log_size(max(norms, 1e-5)),
+    )
     return features
 
 

@@ -23,6 +23,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from trainfare.errors import NotFiniteError
 from trainfare.estimator.gpu.kernels import (
     FEATURES,
     HOST,
@@ -159,6 +160,7 @@ class StepModel:
 
     def __init__(self, gpus: Sequence[Gpu], fit: PhysicsFit) -> None:
         own = [fit.gpus.get(gpu.name, GpuEfficiency(launch_seconds=fit.launch_seconds)) for gpu in gpus]
+        self._names = [gpu.name for gpu in gpus]
         self._rates = GpuRates.of([effective_gpu(gpu) for gpu in gpus])
         self._efficiency = np.array([(one.memory, one.tensor, one.ordinary, 1.0) for one in own])[:, SORTS]
         self._launch_seconds = np.array([one.launch_seconds for one in own])
@@ -179,6 +181,9 @@ class StepModel:
         for i, residuals in self._own_residuals.items():
             rho[i] += residuals.evaluate(x[i : i + 1])[0][0]
         seconds = np.maximum(overlapped(device, host) * np.exp(rho), lower_bound)
+        for name, one in zip(self._names, seconds.tolist(), strict=True):
+            if not math.isfinite(one):
+                raise NotFiniteError(f"The time of an iteration on {name}", one)
         columns = (seconds.tolist(), device.tolist(), host.tolist(), similarity.tolist())
         return tuple(
             StepSeconds(

@@ -2,7 +2,6 @@
 
 import math
 
-from trainfare.estimator.prediction.host import with_data_wait
 from trainfare.estimator.prediction.iteration import PredictedIteration
 from trainfare.estimator.prediction.models import ProgramModels
 from trainfare.estimator.prediction.parts import parts_of_step
@@ -21,10 +20,10 @@ def predict_from_operations(
 ) -> PredictedIteration | None:
     """The step model of `gpu/physics.py` alone, with the corrections by the user's own profiles.
 
-        t = model(operations at B) · c_gpu · c_program + wait · B/B₀
+        t = model(operations at B) · c_gpu · c_program
 
-    The profile with operations at this batch size leads, or else the first one. None if no profile has both operations
-    and steady iterations.
+    The wait for data is not included. The profile with operations at this batch size leads, or else the first one. None
+    if no profile has both operations and steady iterations.
     """
     by_size = sorted(index.traced, key=lambda profile: profile.micro_batch_size != batch_size)
     leading = next((profile for profile in by_size if profile.steady_iteration_seconds), None)
@@ -44,15 +43,11 @@ def predict_from_operations(
         factor = math.exp(math.hypot(math.log(factor), math.log(OTHER_FRAMEWORK_FACTOR)))
         evidence += (OtherFramework(framework=leading.framework),)
     seconds = step.seconds * calibration.corrections.factor(target.name, leading.program.name)
-    growth = batch_size / leading.micro_batch_size if batch_size and leading.micro_batch_size else 1.0
-    return with_data_wait(
-        PredictedIteration(
-            seconds=Interval.within_factor(seconds, factor),
-            basis="extrapolated",
-            profile=leading,
-            limited_by=step.limited_by,
-            parts=parts_of_step(step),
-            evidence=evidence,
-        ),
-        leading.median_data_wait_seconds * growth,
+    return PredictedIteration(
+        seconds=Interval.within_factor(seconds, factor),
+        basis="extrapolated",
+        profile=leading,
+        limited_by=step.limited_by,
+        parts=parts_of_step(step),
+        evidence=evidence,
     )

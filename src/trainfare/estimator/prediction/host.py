@@ -15,16 +15,17 @@ HOST_FACTOR = 2.0
 modelled."""
 
 
-def with_data_wait(iteration: PredictedIteration, wait: float) -> PredictedIteration:
-    """The iteration with `wait` seconds for data added, within HOST_FACTOR: waiting does not overlap with the GPU."""
-    if not wait:
+def with_data_wait(iteration: PredictedIteration, wait: Interval) -> PredictedIteration:
+    """The iteration with a wait for data added, which does not overlap with computing."""
+    if not wait.high:
         return iteration
     device = iteration.seconds
+    waiting = IterationPart(name="waiting for data", seconds=wait.value, limited_by="data")
     return replace(
         iteration,
-        seconds=device + Interval.within_factor(wait, HOST_FACTOR),
-        limited_by="data" if wait > device.value else iteration.limited_by,
-        parts=(*iteration.parts, IterationPart(name="waiting for data", seconds=wait, limited_by="data")),
+        seconds=device + wait,
+        limited_by="data" if wait.value > device.value else iteration.limited_by,
+        parts=(*iteration.parts, waiting) if wait.value else iteration.parts,
     )
 
 

@@ -58,15 +58,16 @@ class ProgramModels:
         factor = self.calibration.corrections.factor(gpu.name)
         return step if factor == 1.0 else replace(step, seconds=step.seconds * factor)
 
-    def time_model(self, measured: Sequence[GpuMeasurement]) -> ProgramTimeModel:
-        """The model of how other programs speed up between GPUs, fitted to the program's own measurements."""
-        key = tuple(one.profile.id for one in measured)
+    def time_model(self, measured: Sequence[GpuMeasurement], dtype: str | None = None) -> ProgramTimeModel:
+        """The model of how other programs speed up between GPUs, fitted to the program's own measurements; `dtype` is
+        that of the profile by default."""
+        dtype = dtype or measured[0].profile.dtype or "float32"
+        key = (dtype, *(one.profile.id for one in measured))
         if key not in self._time_models:
             runs = [
                 TimedRun(gpu=one.gpu, seconds=one.device_seconds, batch_size=float(one.profile.micro_batch_size or 1))
                 for one in measured
             ]
-            dtype = measured[0].profile.dtype or "float32"
             self._time_models[key] = ProgramTimeModel(runs, dtype, self.calibration.programs)
         return self._time_models[key]
 

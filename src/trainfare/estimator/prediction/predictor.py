@@ -2,25 +2,28 @@
 
 measured      a profile was taken on that machine type, on as many GPUs, at that batch size     `measured.py`
 scaled        … there at another batch size, on another slice of the machine, or on other GPUs   `scaled.py`
+              … on another CPU, for a machine without GPUs                                       `other_cpu.py`
 extrapolated  … on no known GPU: the model of its operations alone                               `extrapolated.py`
 
-    t(B) = t_device(operations at B) + wait for data · B/B₀          on one GPU
+    t(B) = t_device(operations at B) + wait for data                 on one GPU or CPU   `data_wait.py`
     t    = cluster(t(B/K))                                           on K GPUs   `several_gpus.py`
 
-A profile that was taken on a CPU gives the operations, the start-up and the wait for data, and the times of other
-slices of the same machine; it never determines the speed of a GPU. `host.py` adds the host's part of a training.
+A profile that was taken on a CPU gives the operations, the start-up and the wait for data, and the times on other
+slices and other CPUs; it never determines the speed of a GPU. `host.py` adds the host's part of a training.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from trainfare.estimator.calibration.calibration import Calibration
 from trainfare.estimator.parallel.links import per_gpu_batch
 from trainfare.estimator.parallel.ring import RingFit
+from trainfare.estimator.prediction.data_wait import LoaderHost, ProfiledWait, add_data_wait
 from trainfare.estimator.prediction.extrapolated import predict_from_operations
 from trainfare.estimator.prediction.host import times_on_other_host
 from trainfare.estimator.prediction.iteration import PredictedIteration, StepTimePrediction
 from trainfare.estimator.prediction.measured import predict_from_runs
 from trainfare.estimator.prediction.models import ProgramModels
+from trainfare.estimator.prediction.other_cpu import OtherCpuPredictor
 from trainfare.estimator.prediction.profile_index import ProfileIndex, same_setting, samples_per_pass
 from trainfare.estimator.prediction.scaled import (
     predict_at_other_batch_size,
@@ -30,7 +33,8 @@ from trainfare.estimator.prediction.scaled import (
 from trainfare.estimator.prediction.several_gpus import fit_own_ring, predict_several_gpus
 from trainfare.estimator.step.measured import StepTimes, measured_times
 from trainfare.estimator.step.slices import CpuSlice, predict_step_times, slice_measurements
-from trainfare.model.machine import Gpu, VmType
+from trainfare.model.evidence import MeasuredOnSlices
+from trainfare.model.machine import Cpu, Gpu, VmType
 from trainfare.model.profile import Profile
 
 Key = tuple[object, ...]
@@ -40,9 +44,10 @@ class StepTimePredictor:
     """Predicts the iterations of one program on many machines; equal questions are answered once.
 
     `gpus` has the facts of the GPUs that the profiles were taken on, by the device names in the profiles, and
-    `slice_cores` the cores of each slice of the machine at hand, by the key of its machine type. Without a calibration
-    only what was measured is predicted. `targets` are the GPUs that will be asked about: the model evaluates all of
-    them at once.
+    `slice_cores` the cores of each slice of the machine at hand, by the key of its machine type; `taken_here` has the
+    ids of the profiles of the machine at hand itself; `cpus` has the facts of the CPUs of the hosts, by the names in
+    the profiles. Without a calibration nothing is predicted for GPUs that were not measured. `targets` are the GPUs
+    that will be asked about: the model evaluates all of them at once.
     """
 
     def __init__(
@@ -51,13 +56,20 @@ class StepTimePredictor:
         *,
         gpus: Mapping[str, Gpu] | None = None,
         slice_cores: Mapping[str, float] | None = None,
+        taken_here: Collection[str] = (),
+        cpus: Mapping[str, Cpu] | None = None,
         calibration: Calibration | None = None,
         targets: Iterable[Gpu] = (),
     ) -> None:
         self.profiles = tuple(profiles)
-        self._index = ProfileIndex.build(profiles, gpus=gpus or {}, slice_cores=slice_cores or {})
+        self._index = ProfileIndex.build(
+            profiles, gpus=gpus or {}, slice_cores=slice_cores or {}, taken_here=taken_here, cpus=cpus
+        )
+        self._other_cpus = OtherCpuPredictor(self._index)
         self._models = None if calibration is None else ProgramModels(self._index, calibration, targets)
+        self._waits_for_data = self._index.waits_for_data
         self._predictions: dict[Key, StepTimePrediction | None] = {}
+        self._on_gpu: dict[Key, tuple[PredictedIteration, ProfiledWait] | None] = {}
         self._single: dict[Key, PredictedIteration | None] = {}
         self._rings: dict[str, RingFit | None] = {}
 
@@ -80,12 +92,14 @@ class StepTimePredictor:
             )
         return self._predictions[key]
 
-    def _machine_key(self, vm_type: VmType) -> tuple[str | None, str | None]:
-        """Machine type and GPU. The type only counts if the program was measured on it, or if it has no GPU."""
+    def _machine_key(self, vm_type: VmType) -> Key:
+        """Machine type, GPU and host. The type only counts if the program was measured on it, or if it has no GPU; the
+        host only if the program waits for data."""
         gpu = vm_type.gpu
         if gpu is None:
-            return vm_type.key, None
-        return vm_type.key if self._index.on_machine(vm_type) else None, gpu.name
+            return vm_type.key, None, None
+        host = (vm_type.vcpus, vm_type.cpu.name if vm_type.cpu else None) if self._waits_for_data else None
+        return vm_type.key if self._index.on_machine(vm_type) else None, gpu.name, host
 
     def _iteration(self, vm_type: VmType, nodes: int, gpus: int, batch_size: int | None) -> PredictedIteration | None:
         workers = nodes * gpus
@@ -103,25 +117,53 @@ class StepTimePredictor:
             return self._on_single_gpu(vm_type, per_pass)
         return self._on_several_gpus(vm_type, nodes, gpus, per_pass)
 
-    def _on_single_gpu(self, vm_type: VmType, batch_size: int | None) -> PredictedIteration | None:
-        """One process, on one GPU or none; `batch_size` is that of one pass."""
-        key = (*self._machine_key(vm_type), batch_size)
+    def _on_single_gpu(
+        self, vm_type: VmType, batch_size: int | None, *, processes: int = 1
+    ) -> PredictedIteration | None:
+        """One process, on one GPU or none; `batch_size` is that of one pass. So many processes share the host."""
+        key = (*self._machine_key(vm_type), batch_size, processes if self._waits_for_data else 1)
         if key not in self._single:
-            self._single[key] = self._single_iteration(vm_type, batch_size)
+            self._single[key] = self._single_iteration(vm_type, batch_size, processes)
         return self._single[key]
 
-    def _single_iteration(self, vm_type: VmType, batch_size: int | None) -> PredictedIteration | None:
+    def _single_iteration(self, vm_type: VmType, batch_size: int | None, processes: int) -> PredictedIteration | None:
         index, models, gpu = self._index, self._models, vm_type.gpu
         if batch_size is not None and any(p.world_size == 1 for p in index.on_machine(vm_type)):
             return predict_at_other_batch_size(index, models, vm_type, batch_size)
         if gpu is None:
-            return predict_on_other_slice(index, vm_type, batch_size)
+            return predict_on_other_slice(index, vm_type, batch_size) or self._other_cpus.predict(vm_type, batch_size)
+        found = self._computing(gpu, batch_size)
+        if found is None or not self._waits_for_data:
+            return None if found is None else found[0]
+        computing, waiting = found
+        known = waiting.profile.micro_batch_size
+        return add_data_wait(
+            computing,
+            waiting,
+            growth=batch_size / known if batch_size and known else 1.0,
+            target=LoaderHost.of_type(vm_type, processes=processes),
+        )
+
+    def _computing(self, gpu: Gpu, batch_size: int | None) -> tuple[PredictedIteration, ProfiledWait] | None:
+        """One iteration on a GPU without the wait for data, and the wait in the profile that it starts from."""
+        key = (gpu.name, batch_size)
+        if key not in self._on_gpu:
+            self._on_gpu[key] = self._new_computing(gpu, batch_size)
+        return self._on_gpu[key]
+
+    def _new_computing(self, gpu: Gpu, batch_size: int | None) -> tuple[PredictedIteration, ProfiledWait] | None:
+        index, models = self._index, self._models
         if models is None:
             return None
         measured = index.nearest_per_gpu(gpu, batch_size)
         if measured:
-            return predict_on_other_gpu(measured, models, gpu, batch_size)
-        return predict_from_operations(index, models, gpu, batch_size)
+            found = predict_on_other_gpu(measured, models, gpu, batch_size)
+            return found, ProfiledWait.of(measured[0].profile, measured[0].wait, index)
+        computing = predict_from_operations(index, models, gpu, batch_size)
+        if computing is None:
+            return None
+        profile = computing.profile
+        return computing, ProfiledWait.of(profile, profile.median_data_wait_seconds, index)
 
     def _on_several_gpus(
         self, vm_type: VmType, nodes: int, gpus: int, batch_size: int | None
@@ -133,7 +175,7 @@ class StepTimePredictor:
             return None
         samples_per_gpu = max(1, round(per_gpu_batch(size, gpus=workers)))
         runs = [p for p in index.on_machine(vm_type) if p.world_size == 1 and p.micro_batch_size == samples_per_gpu]
-        single = predict_from_runs(runs) if runs else self._on_single_gpu(vm_type, samples_per_gpu)
+        single = predict_from_runs(runs) if runs else self._on_single_gpu(vm_type, samples_per_gpu, processes=gpus)
         if single is None:
             return None
         network = vm_type.network_gb_per_second
@@ -161,7 +203,8 @@ class StepTimePredictor:
         if iteration.basis == "measured":
             repeats = [p for p in on_machine if same_setting(p, profile)]
             return measured_times(profile, *repeats[1:])
-        if vm_type.gpu is None and not on_machine and (cores := index.slice_cores.get(vm_type.key)):
+        cores = index.slice_cores.get(vm_type.key)
+        if cores and not on_machine and isinstance(iteration.evidence[0], MeasuredOnSlices):
             repeats = [p for p in index.profiles if same_setting(p, profile)]
             return predict_step_times(CpuSlice.of_cores(cores), slice_measurements(repeats, index.slice_cores))
         measured = index.times[profile.id]

@@ -1,13 +1,13 @@
 """The profiles of one program, indexed once: by machine type, by GPU, by their operations."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from trainfare.estimator.prediction.host import HostTimes, host_times
 from trainfare.estimator.step.measured import StepTimes, measured_times
 from trainfare.model.interval import Interval
-from trainfare.model.machine import Gpu, VmType
+from trainfare.model.machine import HERE, Cpu, Gpu, VmType
 from trainfare.model.profile import Profile
 
 MAX_WAIT_SHARE = 0.9
@@ -45,18 +45,29 @@ class ProfileIndex:
     """The profiles that list the operations of an iteration."""
     slice_cores: Mapping[str, float]
     """The number of cores of each slice of the machine at hand, by the key of its machine type."""
+    cpus: Mapping[str, Cpu] = field(default_factory=dict)
+    """The facts of the CPUs of the hosts, by the names in the profiles."""
 
     @classmethod
     def build(
-        cls, profiles: Sequence[Profile], *, gpus: Mapping[str, Gpu], slice_cores: Mapping[str, float]
+        cls,
+        profiles: Sequence[Profile],
+        *,
+        gpus: Mapping[str, Gpu],
+        slice_cores: Mapping[str, float],
+        taken_here: Collection[str] = (),
+        cpus: Mapping[str, Cpu] | None = None,
     ) -> "ProfileIndex":
-        """`gpus` has the facts of the GPUs that the profiles were taken on, by the names in the profiles."""
+        """`gpus` and `cpus` have the facts of the GPUs and CPUs that the profiles were taken on, by the names in the
+        profiles; `taken_here` are the ids of the profiles that were taken on the machine at hand."""
         steady = [profile for profile in profiles if profile.steady_iteration_seconds]
         times = {profile.id: measured_times(profile) for profile in steady}
         by_machine: dict[str, tuple[Profile, ...]] = {}
         for profile in steady:
             if (machine := profile.host.vm_type) is not None:
                 by_machine[machine] = (*by_machine.get(machine, ()), profile)
+        if here := tuple(profile for profile in steady if profile.id in taken_here):
+            by_machine[HERE] = here
         return cls(
             profiles=tuple(profiles),
             times=times,
@@ -76,11 +87,21 @@ class ProfileIndex:
             ),
             traced=tuple(profile for profile in profiles if profile.operations),
             slice_cores=slice_cores,
+            cpus=cpus or {},
         )
 
     @property
     def leading(self) -> Profile:
         return self.profiles[0]
+
+    def host_cpu(self, profile: Profile) -> Cpu | None:
+        """The facts of the CPU of a profile; None if the catalog does not know its name."""
+        return self.cpus.get(profile.host.cpu or "")
+
+    @property
+    def waits_for_data(self) -> bool:
+        """True if any profile waited for data, or if its loader has workers that may become too slow."""
+        return any(profile.median_data_wait_seconds or profile.loader_cpu_seconds for profile in self.profiles)
 
     def on_machine(self, vm_type: VmType) -> tuple[Profile, ...]:
         """The profiles taken on a machine type, of any number of processes."""

@@ -55,10 +55,13 @@ def profile_from_log(log: RunLog, overrides: RunOverrides, *, id: str) -> tuple[
     log = _with_axis(log, overrides, notes)
     _note_restarts(log, notes)
     settings = log.settings
+    host = _host(log, overrides)
     profile = Profile(
         id=id,
         program=_program(log, overrides),
-        host=_host(log, overrides),
+        host=host,
+        # A run on a machine with one GPU used it; of several GPUs the log does not tell how many.
+        device="cuda" if host.gpu and host.gpus == 1 else None,
         measured_at=log.ended_at,
         origin=log.origin,
         ending=log.ending,
@@ -104,7 +107,10 @@ def _program(log: RunLog, overrides: RunOverrides) -> Program:
 
 def _host(log: RunLog, overrides: RunOverrides) -> Host:
     host = log.host or Host(name=overrides.on or "unknown")
-    return replace(host, vm_type=overrides.on) if overrides.on else host
+    if overrides.on is None:
+        return host
+    gpus = 1 if overrides.gpu else host.gpus
+    return replace(host, vm_type=overrides.on, gpu=overrides.gpu or host.gpu, gpus=gpus)
 
 
 # The unit of the steps.

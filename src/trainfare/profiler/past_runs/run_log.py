@@ -66,4 +66,6 @@ class RunOverrides:
     steps_are: Axis | None = None
     command: tuple[str, ...] = ()
     on: str | None = None
+    gpu: str | None = None
+    """The GPU of the machine `on`; None if it has none, or several, of which the run may have used any number."""
     framework: str | None = None

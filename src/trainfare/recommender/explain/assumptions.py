@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from trainfare.model.profile import Profile
 from trainfare.model.reason import Reason
-from trainfare.recommender.explain.charges import price_seen
+from trainfare.recommender.explain.charges import price_is_old, price_seen
 from trainfare.recommender.explain.codes import reason
 from trainfare.recommender.explain.context import ChoiceContext
 
@@ -22,6 +22,13 @@ def assumptions(context: ChoiceContext) -> Iterator[Reason]:
     yield from _gpus(context)
     if context.incompatible_offers:
         yield reason("assumptions", "incompatible_offers", offers=context.incompatible_offers)
+    if context.old_marketplace_offers:
+        yield reason("assumptions", "old_marketplace_offers", offers=context.old_marketplace_offers)
+    if context.chosen.candidate.offer.is_here:
+        if not context.chosen.usd.value:
+            yield reason("assumptions", "here_is_free")
+        return
+    yield from price_is_old(context.chosen, context.today)
     yield price_seen(context.chosen, context.today)
 
 
@@ -44,9 +51,10 @@ def _large_batch(profile: Profile) -> Iterator[Reason]:
 def _epochs_by_batch_size(context: ChoiceContext) -> Iterator[Reason]:
     """The number of epochs at each batch size, if several were compared."""
     epochs: dict[int, int] = {}
-    for candidate, compared in context.compared.items():
-        if candidate.batch_size is not None and candidate.batch_size not in epochs:
-            epochs[candidate.batch_size] = compared.epochs
+    for compared in context.at_known_sizes:
+        size = compared.candidate.batch_size
+        if size is not None and size not in epochs:
+            epochs[size] = compared.epochs
     if len(epochs) < 2:
         return
     size, sizes = context.chosen.candidate.batch_size, sorted(epochs)

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
+from trainfare.estimator.cpu.busy import queue_share
 from trainfare.model.estimate import Estimate
+from trainfare.model.machine import HERE_PROVIDER
 from trainfare.model.profile import Profile
 from trainfare.model.reason import Reason, Scalar
 from trainfare.recommender.choose import score, weight_of_time
@@ -19,7 +21,9 @@ BARGAIN = 0.8
 
 def certainty(context: ChoiceContext) -> Iterator[Reason]:
     yield basis(context.chosen, context.profile, suggest_profile=context.probe is None)
-    yield from _uncertain_ranking(context)
+    yield from profiled_host(context.chosen, context.profile)
+    if context.here_rule is None:
+        yield from _uncertain_ranking(context)
     if context.probe is not None:
         yield context.probe
 
@@ -28,7 +32,8 @@ def basis(estimate: Estimate, profile: Profile, *, suggest_profile: bool = True)
     """The basis of the iteration time; `suggest_profile` adds that a profile taken there would be certain."""
     vm_type = estimate.candidate.offer.vm_type
     if estimate.basis == "measured":
-        return reason("certainty", "basis_measured", profile=estimate.profile_id)
+        here = estimate.candidate.offer.is_here
+        return reason("certainty", "basis_measured", profile=estimate.profile_id, here=here)
     if estimate.basis == "extrapolated":
         return reason(
             "certainty",
@@ -37,13 +42,24 @@ def basis(estimate: Estimate, profile: Profile, *, suggest_profile: bool = True)
             wide=estimate.iteration_seconds.high > WIDE * estimate.iteration_seconds.value,
             profile_on=vm_type.key if suggest_profile else None,
         )
-    if profile.host.vm_type == vm_type.key:
+    if profile.host.vm_type == vm_type.key or (estimate.candidate.offer.is_here and profile.host.vm_type is None):
         return reason(
             "certainty",
             "basis_scaled_from_same_machine",
             profile=estimate.profile_id,
             batch_size=profile.effective_batch_size,
             gpus=profile.world_size,
+        )
+    if vm_type.gpu is None and vm_type.provider != HERE_PROVIDER:
+        return reason(
+            "certainty",
+            "basis_scaled_from_cpu",
+            profile=estimate.profile_id,
+            from_cpu=profile.host.cpu,
+            from_cores=profile.host.physical_cores or profile.host.cores,
+            to_cpu=vm_type.cpu.name if vm_type.cpu else None,
+            vcpus=vm_type.vcpus,
+            threads_per_core=vm_type.cpu.threads_per_core if vm_type.cpu else None,
         )
     if vm_type.gpu is None:
         return reason("certainty", "basis_scaled_from_slice", profile=estimate.profile_id, machine=profile.host.vm_type)
@@ -54,6 +70,14 @@ def basis(estimate: Estimate, profile: Profile, *, suggest_profile: bool = True)
         from_gpu=profile.host.gpu,
         to_gpu=vm_type.gpu.name,
     )
+
+
+def profiled_host(estimate: Estimate, profile: Profile) -> Iterator[Reason]:
+    """The host of the profile makes a time less certain by other work on it, and by waits for data."""
+    if share := queue_share(profile):
+        yield reason("certainty", "busy_profile", profile=profile.id, share=share)
+    if estimate.limited_by == "data" and estimate.basis != "measured":
+        yield reason("certainty", "data_wait_uncertain", profile=profile.id, workers=profile.loader_workers)
 
 
 def _uncertain_ranking(context: ChoiceContext) -> Iterator[Reason]:
@@ -76,11 +100,16 @@ def _uncertain_ranking(context: ChoiceContext) -> Iterator[Reason]:
         goal=goal.kind,
         machine=context.describe(uncertain[0]),
         confidence=goal.confidence,
-        ratio=score(uncertain[0], w, ideal) / score(chosen, w, ideal),
+        ratio=_ratio(score(uncertain[0], w, ideal), score(chosen, w, ideal)),
         probability=probability,
         others=len(uncertain) - 1,
         bargain=_bargain(context, uncertain),
     )
+
+
+def _ratio(score: float, other: float) -> float:
+    """Both are zero if both machines cost nothing."""
+    return score / other if other else 1.0
 
 
 def _bargain(context: ChoiceContext, uncertain: Sequence[Estimate]) -> dict[str, Scalar] | None:
@@ -93,6 +122,6 @@ def _bargain(context: ChoiceContext, uncertain: Sequence[Estimate]) -> dict[str,
     else:
         best = min(uncertain, key=lambda e: e.seconds.value)
         ratio = difference(context.chosen, best).time_ratio
-    if ratio > BARGAIN:
+    if ratio is None or ratio > BARGAIN:
         return None
     return context.describe(best) | {"ratio": ratio, "is_first": best is uncertain[0]}

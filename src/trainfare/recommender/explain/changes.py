@@ -7,6 +7,7 @@ from trainfare.model.reason import Reason, Scalar
 from trainfare.recommender.choose import Rankable, score, weight_of_time
 from trainfare.recommender.explain.codes import describe, reason
 from trainfare.recommender.explain.context import ChoiceContext
+from trainfare.recommender.explain.here import rent_anyway
 from trainfare.recommender.explain.what_if import (
     break_even_price,
     looser_budget,
@@ -27,11 +28,50 @@ MIN_PRICE_RISE = 1.001
 
 
 def changes(context: ChoiceContext) -> Iterator[Reason]:
+    if context.here_rule is not None:
+        yield from _rent_from_epochs(context)
+        yield from rent_anyway(context)
+        return
+    yield from _other_batch_size(context)
+    yield from _here_up_to_epochs(context)
     yield from _epochs(context)
     yield from _epochs_within_deadline(context)
     yield from _deadline(context)
     yield from _budget(context)
     yield from _price(context)
+
+
+def _steps(context: ChoiceContext) -> dict[str, int]:
+    """The iterations of an epoch, if the length of the training is counted in iterations."""
+    length = context.iterations_per_epoch
+    return {} if context.planned_iterations is None or length is None else {"iterations_per_epoch": length}
+
+
+def _rent_from_epochs(context: ChoiceContext) -> Iterator[Reason]:
+    """The number of epochs from which a rental is chosen over the machine at hand."""
+    if context.rent_from is not None and context.rent_from[0] > context.chosen.epochs:
+        epochs, rental = context.rent_from
+        yield reason("changes", "rent_from_epochs", epochs=epochs, machine=context.describe(rental), **_steps(context))
+
+
+def _here_up_to_epochs(context: ChoiceContext) -> Iterator[Reason]:
+    """The number of epochs up to which the machine at hand would be chosen."""
+    if context.rent_from is not None and 1 < context.rent_from[0] <= context.chosen.epochs:
+        yield reason("changes", "here_up_to_epochs", epochs=context.rent_from[0] - 1, **_steps(context))
+
+
+def _other_batch_size(context: ChoiceContext) -> Iterator[Reason]:
+    """A better candidate at another batch size, whose number of epochs is a guess."""
+    other = context.other_batch_size
+    if other is not None and other.candidate.batch_size is not None:
+        yield reason(
+            "changes",
+            "other_batch_size",
+            {"batch_sizes": other.candidate.batch_size},
+            batch_size=other.candidate.batch_size,
+            epochs=other.epochs,
+            **_totals(context, other),
+        )
 
 
 def _epochs(context: ChoiceContext) -> Iterator[Reason]:
@@ -51,14 +91,17 @@ def _epochs(context: ChoiceContext) -> Iterator[Reason]:
     batch_size = chosen.candidate.batch_size if several else None
     if len(ranges) == 1:
         yield reason("changes", "best_for_any_epochs", goal=goal.kind, batch_size=batch_size)
-    if index > 0:
+    here_wins = 0 if context.rent_from is None else context.rent_from[0] - 1
+    if index > 0 and (ranges[index - 1].last or 1) > here_wins:
         before = ranges[index - 1]
         winner = context.describe(before.estimate)
-        yield reason("changes", "fewer_epochs", epochs=before.last or 1, machine=winner, batch_size=batch_size)
+        epochs = before.last or 1
+        yield reason("changes", "fewer_epochs", epochs=epochs, machine=winner, batch_size=batch_size, **_steps(context))
     if index + 1 < len(ranges):
         after = ranges[index + 1]
         winner = context.describe(after.estimate)
-        yield reason("changes", "more_epochs", epochs=after.first, machine=winner, batch_size=batch_size)
+        epochs = after.first
+        yield reason("changes", "more_epochs", epochs=epochs, machine=winner, batch_size=batch_size, **_steps(context))
 
 
 def _epochs_within_deadline(context: ChoiceContext) -> Iterator[Reason]:
@@ -75,11 +118,12 @@ def _epochs_within_deadline(context: ChoiceContext) -> Iterator[Reason]:
         return
     epochs = math.floor(chosen.epochs * deadline / upper_end(chosen.seconds, context.goal.confidence))
     if epochs > chosen.epochs:
-        yield reason("changes", "epochs_within_deadline", epochs=epochs)
+        yield reason("changes", "epochs_within_deadline", epochs=epochs, **_steps(context))
 
 
 def _deadline(context: ChoiceContext) -> Iterator[Reason]:
     asked = context.alternatives, context.chosen_for_all_epochs, context.goal, context.ideal
+    yield from _deadline_for_here(context)
     if context.goal.deadline_seconds is not None:
         found = looser_deadline(*asked)
         if found is not None and _is_worthwhile(context, found.estimate):
@@ -94,6 +138,15 @@ def _deadline(context: ChoiceContext) -> Iterator[Reason]:
                 yield reason("changes", "tighter_deadline", {"deadline": deadline}, below=found.below, **totals)
 
 
+def _deadline_for_here(context: ChoiceContext) -> Iterator[Reason]:
+    """The deadline with which the machine at hand would be the cheapest, if it is free and ends too late now."""
+    here, goal = context.here, context.goal
+    if here is None or here.usd.value or here.fits is False or goal.kind != "cheapest" or not goal.deadline_seconds:
+        return
+    deadline = sufficient_deadline(upper_end(here.seconds, goal.confidence))
+    yield reason("changes", "looser_deadline", {"deadline": deadline}, **_totals(context, here))
+
+
 def _budget(context: ChoiceContext) -> Iterator[Reason]:
     asked = context.alternatives, context.chosen_for_all_epochs, context.goal, context.ideal
     if context.goal.budget_usd is not None:
@@ -103,7 +156,7 @@ def _budget(context: ChoiceContext) -> Iterator[Reason]:
             yield reason("changes", "looser_budget", {"budget": float(budget)}, **_totals(context, found.estimate))
     if context.goal.kind != "cheapest":
         found = tighter_budget(*asked)
-        if found is not None and found.below is not None:
+        if found is not None and found.below is not None and found.minimum > 0:
             budget = sufficient_budget(found.minimum)
             if float(budget) < MAX_TIGHTER_LIMIT * found.below:
                 totals = _totals(context, found.estimate)

@@ -5,7 +5,7 @@ from datetime import date
 
 from trainfare.model.bill import Interruptions
 from trainfare.model.estimate import Estimate
-from trainfare.model.offer import Offer
+from trainfare.model.offer import OLD_PRICE_DAYS, Offer
 from trainfare.model.profile import Profile
 from trainfare.model.reason import Reason
 from trainfare.recommender.explain.codes import reason
@@ -17,7 +17,6 @@ MIN_STARTING_SHARE = 0.25
 MIN_UNUSED_SHARE = 0.1
 """Rounding and a minimum charge are mentioned if they are more than this share of the cost, and more than a cent."""
 CENT = 0.01
-
 SPOT_DRIFT = {1: 1.02, 7: 1.10, 30: 1.36, 90: 1.93, 180: 2.55, 365: 2.70}
 """Days → the factor within which 90% of the spot prices of 17 EC2 types stayed, 2022-10 to 2024-12
 (`python -m benchmarks.spot DIR --prices FILE` recomputes it)."""
@@ -106,6 +105,13 @@ def _spot_price_age(offer: Offer, today: date) -> Iterator[Reason]:
 
 def _dates(offer: Offer, today: date) -> dict[str, str]:
     return {"seen_on": offer.seen_on.isoformat(), "today": today.isoformat()}
+
+
+def price_is_old(estimate: Estimate, today: date) -> Iterator[Reason]:
+    """A price that is so old that it may have changed; the user states those of own machines."""
+    offer = estimate.candidate.offer
+    if offer.market != "own" and not offer.held and offer.age_days(today) > OLD_PRICE_DAYS:
+        yield reason("assumptions", "price_is_old", days=offer.age_days(today), **_dates(offer, today))
 
 
 def price_seen(estimate: Estimate, today: date) -> Reason:

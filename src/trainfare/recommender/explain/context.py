@@ -17,6 +17,7 @@ from trainfare.model.reason import Reason, Scalar
 from trainfare.recommender.choose import IdealPoint, Rankable, RankableWithFit, Rejection
 from trainfare.recommender.crossovers import WinningRange
 from trainfare.recommender.explain.codes import describe
+from trainfare.recommender.here import HereRule
 
 
 class ComparedCandidate(RankableWithFit, Protocol):
@@ -56,6 +57,8 @@ class ChoiceContext:
     """The machine that wins at each number of epochs."""
     incompatible_offers: int = 0
     """Offers of accelerators that the program does not run on."""
+    old_marketplace_offers: int = 0
+    """Offers of marketplaces whose price is too old to be believed."""
     spot: bool = False
     """Spot candidates are allowed."""
     reserved: bool | None = None
@@ -79,13 +82,29 @@ class ChoiceContext:
     """The measurement that would make the choice more certain, and its cost."""
     epochs: Sequence[Reason] = ()
     """The assumptions about the number of epochs."""
+    here: ComparedCandidate | None = None
+    """The machine at hand; None if nothing is known about it or the scope leaves it out."""
+    here_rule: HereRule | None = None
+    """Why the machine at hand is chosen; None if a rental is."""
+    rent_from: tuple[int, Rankable] | None = None
+    """The number of epochs from which a rental is chosen over the machine at hand, and that rental."""
+    other_batch_size: ComparedCandidate | None = None
+    """A better candidate at a batch size whose number of epochs is a guess."""
 
     @cached_property
     def alternatives(self) -> Sequence[ComparedCandidate]:
         """The eligible candidates that other limits would include."""
-        if not self.rejected["too_late_for_early_target"]:
+        never: tuple[Rejection, ...] = ("too_late_for_early_target", "slower_than_here")
+        if not any(self.rejected[code] for code in never):
             return self.eligible
-        return [e for e in self.eligible if self.rejections.get(e.candidate) != "too_late_for_early_target"]
+        return [e for e in self.eligible if self.rejections.get(e.candidate) not in never]
+
+    @cached_property
+    def at_known_sizes(self) -> Sequence[ComparedCandidate]:
+        """The compared candidates without the batch sizes at which none is eligible, because their number of epochs is
+        a guess."""
+        sizes = {e.candidate.batch_size for e in self.eligible} | {self.chosen.candidate.batch_size}
+        return [e for e in self.compared.values() if e.candidate.batch_size in sizes]
 
     @cached_property
     def rejected(self) -> Counter[Rejection]:

@@ -8,7 +8,7 @@ from trainfare.model.estimate import Estimate
 from trainfare.model.profile import Profile
 from trainfare.model.reason import Reason
 from trainfare.recommender.explain.assumptions import iterations_planned, validation_not_measured
-from trainfare.recommender.explain.certainty import basis
+from trainfare.recommender.explain.certainty import basis, profiled_host
 from trainfare.recommender.explain.charges import charges, price_seen
 from trainfare.recommender.explain.codes import describe, reason
 
@@ -38,6 +38,7 @@ def remarks(
             available_gib=estimate.memory.available_gib,
         )
     yield basis(estimate, profile)
+    yield from profiled_host(estimate, profile)
     yield from charges(estimate, profile, interruptions, today)
     if epochs is not None:
         yield epochs
@@ -52,7 +53,10 @@ def remarks(
         yield reason(
             "charges", "no_longer_rentable", machine=describe(estimate.candidate) | {"nodes": 1}, since=retired
         )
-    yield price_seen(estimate, today)
+    if offer.is_here and not offer.usd_per_hour:
+        yield reason("assumptions", "here_is_free")
+    else:
+        yield price_seen(estimate, today)
 
 
 def _batch(estimate: Estimate, profiled: int | None) -> Iterator[Reason]:

@@ -11,19 +11,23 @@ from trainfare.model.reason import Reason, Scalar
 from trainfare.recommender.choose import Rankable, best_of, score
 from trainfare.recommender.explain.codes import describe, limit_values, reason
 from trainfare.recommender.explain.context import ChoiceContext, ComparedCandidate
+from trainfare.recommender.explain.here import compared_with_here, why_here
 from trainfare.recommender.limits import within_limits
-from trainfare.recommender.pareto import difference
+from trainfare.recommender.pareto import MAX_COST_RATIO, difference, fastest_within
 from trainfare.units import SECONDS_PER_HOUR
 
 HARDLY_SLOWER = 1.1
 """If only time counts, a candidate that takes at most this many times as long and costs less is mentioned."""
+CHEAPER_SHARES = (0.1, 0.5)
+"""If only time counts, the fastest candidate at the first of these shares of the cost for which there is one is
+mentioned."""
 RUNNERS_UP = 2
 """The number of runners-up that are mentioned in a sentence; the table has more."""
 EXTREMES: tuple[GoalKind, ...] = ("fastest", "cheapest")
 
 
 def why(context: ChoiceContext) -> Iterator[Reason]:
-    if not context.accepted:
+    if not context.accepted and context.here_rule is None:
         yield reason(
             "why",
             "no_single_machine_within_limits",
@@ -32,10 +36,17 @@ def why(context: ChoiceContext) -> Iterator[Reason]:
         )
         yield from context.more_why
         return
+    if context.here_rule is not None:
+        yield from why_here(context)
+        yield from _limited_by(context.chosen)
+        yield from context.more_why
+        return
     yield _best_candidate(context)
+    yield from compared_with_here(context)
     yield from _weights(context)
     yield from _limited_by(context.chosen)
     yield from _extremes(context)
+    yield from _last_bit_of_speed(context)
     yield from _runners_up(context)
     yield from _knee(context)
     yield from _baseline(context)
@@ -54,6 +65,8 @@ def _best_candidate(context: ChoiceContext) -> Reason:
         "why",
         "best_candidate",
         goal=context.goal.kind,
+        value_of_time_usd_per_hour=context.goal.value_of_time_usd_per_hour,
+        usd_with_time=_usd_with_time(context),
         candidates=len(accepted),
         machine_types=len({(m.provider, m.name) for m in (e.candidate.offer.vm_type for e in accepted)}),
         max_nodes=max(e.candidate.nodes for e in accepted),
@@ -63,14 +76,22 @@ def _best_candidate(context: ChoiceContext) -> Reason:
         spot_not_checked=rejected["spot_not_checked"],
         too_late_for_early_target=rejected["too_late_for_early_target"],
         does_not_fit=rejected["does_not_fit"],
+        slower_than_here=rejected["slower_than_here"],
+        epochs_guessed=rejected["epochs_guessed"],
         **limit_values(context.goal),
     )
+
+
+def _usd_with_time(context: ChoiceContext) -> float | None:
+    """The cost with the user's time, if an hour of it has a value."""
+    hour, chosen = context.goal.value_of_time_usd_per_hour, context.chosen
+    return None if hour is None else chosen.usd.value + hour * chosen.seconds.value / SECONDS_PER_HOUR
 
 
 def _weights(context: ChoiceContext) -> Iterator[Reason]:
     """The time and the cost in units of the ideal point, and the price of an hour that the weights imply:
     w/least time against (1 − w)/least cost."""
-    if context.goal.kind != "weighted":
+    if context.goal.kind != "weighted" or context.goal.value_of_time_usd_per_hour is not None:
         return
     w, ideal, chosen = context.goal.weight_time or 0.0, context.ideal, context.chosen
     yield reason(
@@ -96,7 +117,8 @@ def _limited_by(chosen: Estimate) -> Iterator[Reason]:
 
 
 def _extremes(context: ChoiceContext) -> Iterator[Reason]:
-    """The fastest and the cheapest accepted candidate, unless it is what the goal asks for."""
+    """The fastest accepted candidate within ten times the cost of the chosen one, and the cheapest, unless it is what
+    the goal asks for."""
     for kind in EXTREMES:
         best = None if kind == context.goal.kind else _extreme(context, kind)
         if best is not None and not _is_same_machine(best, context.chosen):
@@ -106,10 +128,34 @@ def _extremes(context: ChoiceContext) -> Iterator[Reason]:
 
 
 def _extreme(context: ChoiceContext, kind: GoalKind) -> Rankable | None:
-    """The fastest or the cheapest accepted candidate: an end of the Pareto front, if all are accepted."""
-    if context.front and len(context.accepted) == len(context.eligible):
-        return context.front[0] if kind == "fastest" else context.front[-1]
+    """The cheapest accepted candidate, or the fastest that is not out of all proportion."""
+    if kind == "fastest":
+        return fastest_within(context.accepted, MAX_COST_RATIO * context.chosen.usd.value)
     return best_of(context.accepted, Goal(kind=kind))
+
+
+def _last_bit_of_speed(context: ChoiceContext) -> Iterator[Reason]:
+    """If only time counts: the fastest candidate at a tenth of the cost, or at half, and what the rest of the speed
+    costs."""
+    chosen = context.chosen
+    if context.goal.kind != "fastest":
+        return
+    for share in CHEAPER_SHARES:
+        other = fastest_within(context.accepted, share * chosen.usd.value)
+        if other is not None and other.seconds.value > chosen.seconds.value:
+            saved = other.seconds.value - chosen.seconds.value
+            more = chosen.usd.value - other.usd.value
+            yield reason(
+                "why",
+                "last_bit_of_speed",
+                machine=context.describe(other),
+                seconds=other.seconds.value,
+                usd=other.usd.value,
+                saved_seconds=saved,
+                more_usd=more,
+                usd_per_hour_saved=more * SECONDS_PER_HOUR / saved,
+            )
+            return
 
 
 def _runners_up(context: ChoiceContext) -> Iterator[Reason]:
@@ -148,7 +194,7 @@ def _baseline(context: ChoiceContext) -> Iterator[Reason]:
 
 
 def _spot(context: ChoiceContext) -> Iterator[Reason]:
-    found = _better_of(context, (e for e in context.compared.values() if e.candidate.offer.market == "spot"))
+    found = _better_of(context, (e for e in context.at_known_sizes if e.candidate.offer.market == "spot"))
     if found is not None:
         yield reason(
             "why",
@@ -162,7 +208,7 @@ def _spot(context: ChoiceContext) -> Iterator[Reason]:
 
 def _commitment(context: ChoiceContext) -> Iterator[Reason]:
     """A commitment that would have to be bought."""
-    found = _better_of(context, (e for e in context.compared.values() if e.candidate.offer.requires_commitment))
+    found = _better_of(context, (e for e in context.at_known_sizes if e.candidate.offer.requires_commitment))
     commitment = found.candidate.offer.commitment if found else None
     if found is not None and commitment is not None:
         yield reason(
@@ -200,7 +246,7 @@ def _better_of(context: ChoiceContext, candidates: Iterable[ComparedCandidate]) 
 
 def _held_machine(context: ChoiceContext) -> Iterator[Reason]:
     """The cheapest commitment that is held: it is paid for and stands idle unless it is chosen."""
-    held = [e for e in context.compared.values() if e.candidate.offer.held and e.fits is not False]
+    held = [e for e in context.at_known_sizes if e.candidate.offer.held and e.fits is not False]
     best = min(held, key=lambda e: e.usd.value, default=None)
     if best is not None and not context.chosen.candidate.offer.held:
         yield reason(
@@ -214,7 +260,7 @@ def _held_machine(context: ChoiceContext) -> Iterator[Reason]:
 
 def _ratios(chosen: Rankable, other: Rankable) -> dict[str, Scalar]:
     compared = difference(chosen, other)
-    return {"time_ratio": compared.time_ratio, "cost_ratio": compared.cost_ratio}
+    return {"time_ratio": compared.time_ratio, "cost_ratio": compared.cost_ratio, "usd": other.usd.value}
 
 
 def _differences(chosen: Rankable, other: Rankable) -> dict[str, Scalar]:

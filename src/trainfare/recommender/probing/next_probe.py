@@ -215,13 +215,14 @@ def build_objective(goal: Goal, times: TimeDistribution, *, epochs_deviation: fl
     usd, seconds = _expected(times, epochs_deviation)
     weight = {"cheapest": 0.0, "fastest": 1.0}.get(goal.kind, goal.weight_time or 0.0)
     single = weight in (0.0, 1.0)
-    per_usd = float(weight == 0.0) if single else (1 - weight) / float(usd.min())
+    least_usd = float(usd[usd > 0].min()) if (usd > 0).any() else 1.0
+    per_usd = float(weight == 0.0) if single else (1 - weight) / least_usd
     per_second = float(weight == 1.0) if single else weight / float(seconds.min())
     fastest = times.options[int(seconds.argmin())].usd_per_second
     return ProbeObjective(
         per_usd=per_usd,
         per_second=per_second,
-        per_probe_usd=max(per_usd, per_second / fastest),
+        per_probe_usd=max(per_usd, per_second / fastest) if fastest else per_usd,
         deadline_seconds=goal.deadline_seconds,
         budget_usd=goal.budget_usd,
         confidence=goal.confidence,

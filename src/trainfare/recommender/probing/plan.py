@@ -40,6 +40,9 @@ NINETY = NormalDist().inv_cdf(0.95)
 DEVIATION_STEPS = tuple(step / 4 for step in range(-8, 9))
 """Possible results of the first measurement, in deviations, for which it is checked whether a probe still pays."""
 
+MIN_RATIO = 1e-9
+"""A machine that costs nothing has this ratio to any other, whose logarithm is finite."""
+
 ProbeSeconds = Callable[[Estimate], float]
 
 
@@ -266,8 +269,9 @@ def _probe_reason(found: Sequence[Estimate], times: TimeDistribution, index: int
     if index == start:
         return unmeasured_best_reason()
     best, probed = found[start], found[index]
-    cost_ratio, time_ratio = probed.usd.value / best.usd.value, probed.seconds.value / best.seconds.value
-    ratio = time_ratio if goal.kind == "fastest" else cost_ratio
+    time_ratio = probed.seconds.value / best.seconds.value
+    cost_ratio = probed.usd.value / best.usd.value if best.usd.value else 1.0
+    ratio = max(time_ratio if goal.kind == "fastest" else cost_ratio, MIN_RATIO)
     sigma = times.covariance
     spread = math.sqrt(max(sigma[index, index] + sigma[start, start] - 2 * sigma[index, start], 1e-12))
     return Reason(

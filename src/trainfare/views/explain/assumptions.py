@@ -9,11 +9,13 @@ from trainfare.views.values import Values, flag, integer, listed, number, option
 
 
 def _iterations_planned(values: Values) -> str:
-    """`the program counts in iterations: 100,000 iterations are 128 epochs`."""
+    """`the length is counted in iterations: 100,000 iterations are 128 epochs`."""
     iterations, epochs = integer(values, "iterations"), number(values, "epochs")
-    many = plural(round(epochs), "epoch") if epochs >= 100 or epochs == 1 else f"{format_number(epochs)} epochs"
+    if epochs == 1:  # an epoch of unknown length, or all of it
+        return f"the length is counted in iterations: {format_count(iterations)} in all"
+    many = plural(round(epochs), "epoch") if epochs >= 100 else f"{format_number(epochs)} epochs"
     are = "is" if iterations == 1 else "are"
-    return f"the program counts in iterations: {plural(iterations, 'iteration')} {are} {many}"
+    return f"the length is counted in iterations: {plural(iterations, 'iteration')} {are} {many}"
 
 
 def _batch_larger_than_data_set(values: Values) -> str:
@@ -51,11 +53,13 @@ def _epochs_at_batch_size(reason: Reason, spell: SpellArguments) -> str:
     size, profiled = integer(values, "batch_size"), optional_number(values, "profiled_batch_size")
     limits = f"{format_count(integer(values, 'low'))} – {format_count(integer(values, 'high'))}"
     instead = "" if profiled is None else f" instead of {profiled:.0f}"
+    guess = ", which is a guess: epochs were measured at no other batch size" if flag(values, "guess") else ""
     accuracy = "; larger batches can lose accuracy" if flag(values, "larger") else ""
     keep = f"; to keep the profiled batch size, pass {spell(reason.arguments)}" if reason.arguments else ""
     expected = _expected(integer(values, "epochs"), integer(values, "otherwise"))
     return (
-        f"at batch size {size}{instead}, {expected} (90%: {limits}) with a learning rate adapted to it{accuracy}{keep}"
+        f"at batch size {size}{instead}, {expected} (90%: {limits}) with a learning rate adapted to it{guess}{accuracy}"
+        f"{keep}"
     )
 
 
@@ -69,6 +73,15 @@ def _same_epochs_at_batch_sizes(values: Values) -> str:
 def _epochs_by_batch_size(values: Values) -> str:
     sizes, epochs = listed(texts(values, "batch_sizes")), listed(texts(values, "epochs"))
     return f"batch size {integer(values, 'batch_size')} is the best of {sizes}, for which {epochs} epochs are expected"
+
+
+def _cheapest_with_gpu(values: Values) -> str:
+    """`aws/p5.4xlarge is the cheapest of 7 machines with 1 H100`."""
+    chosen = f"{text(values, 'provider')}/{text(values, 'machine')}"
+    having, machines = f"{integer(values, 'gpus')} {text(values, 'gpu')}", integer(values, "machines")
+    if machines == 1:
+        return f"{chosen} is the only machine with {having}"
+    return f"{chosen} is the cheapest of {format_count(machines)} machines with {having}"
 
 
 def _validation_not_measured(_values: Values) -> str:
@@ -98,6 +111,13 @@ def _incompatible_offers(values: Values) -> str:
     )
 
 
+def _old_marketplace_offers(values: Values) -> str:
+    return (
+        f"{plural(integer(values, 'offers'), 'offer')} of marketplaces are left out, because their prices change by the "
+        "hour and were seen long ago; they are considered if their provider is named"
+    )
+
+
 def _batch_shared_by_gpus(values: Values) -> str:
     return (
         f"{integer(values, 'gpus')} GPUs share the batch of {format_count(integer(values, 'batch_size'))} and add up "
@@ -123,11 +143,13 @@ SENTENCES: Mapping[str, Sentence] = {
             "batch_larger_than_data_set": _batch_larger_than_data_set,
             "same_epochs_at_batch_sizes": _same_epochs_at_batch_sizes,
             "epochs_by_batch_size": _epochs_by_batch_size,
+            "cheapest_with_gpu": _cheapest_with_gpu,
             "validation_not_measured": _validation_not_measured,
             "memory_unknown": _memory_unknown,
             "several_gpus_assumed": _several_gpus_assumed,
             "idle_gpus": _idle_gpus,
             "incompatible_offers": _incompatible_offers,
+            "old_marketplace_offers": _old_marketplace_offers,
             "batch_shared_by_gpus": _batch_shared_by_gpus,
             "same_epochs_as_profiled": _same_epochs_as_profiled,
         }

@@ -12,7 +12,8 @@ OBJECTIVES = {"cheapest": ("cost", "cheaper"), "fastest": ("time", "faster"), "w
 
 
 def _basis_measured(values: Values) -> str:
-    return f"measured: profile {text(values, 'profile')} was taken on this machine type"
+    kind = "" if flag(values, "here") else " type"
+    return f"measured: profile {text(values, 'profile')} was taken on this machine{kind}"
 
 
 def _basis_scaled_from_same_machine(values: Values) -> str:
@@ -29,6 +30,41 @@ def _basis_scaled_from_slice(values: Values) -> str:
     return (
         f"scaled: profile {text(values, 'profile')} was taken on {taken}, and scaled to this slice by the work of an "
         "iteration and the cores it used"
+    )
+
+
+def _basis_scaled_from_cpu(values: Values) -> str:
+    cores, vcpus = optional_number(values, "from_cores"), optional_number(values, "vcpus")
+    taken = optional_text(values, "from_cpu") or "another CPU"
+    on = taken if cores is None else f"{plural(round(cores), 'core')} of {taken}"
+    target = optional_text(values, "to_cpu") or "an unknown CPU"
+    threads = optional_number(values, "threads_per_core") or 1
+    shared = "" if vcpus is None or threads == 1 else f" ({plural(max(1, round(vcpus / threads)), 'core')})"
+    to = target if vcpus is None else f"{format_number(vcpus)} vCPUs{shared} of {target}"
+    return (
+        f"scaled: profile {text(values, 'profile')} was taken on {on}, and scaled to {to} by what its operations would "
+        "take on each"
+    )
+
+
+def _busy_profile(values: Values) -> str:
+    return (
+        f"the machine was busy with other work during profile {text(values, 'profile')}: the program waited for a CPU "
+        f"{format_percent(round(number(values, 'share'), 2))} of the time; a profile on an idle machine would be more "
+        "certain"
+    )
+
+
+def _data_wait_uncertain(values: Values) -> str:
+    workers = optional_number(values, "workers")
+    how = (
+        f"prepared by {plural(round(workers), 'worker')} of the loader"
+        if workers
+        else "prepared by one thread of the program, which more cores do not speed up"
+    )
+    return (
+        f"most of an iteration waits for data, {how}: it is scaled from the host of profile {text(values, 'profile')} "
+        "and is the least certain part"
     )
 
 
@@ -85,6 +121,9 @@ SENTENCES: Mapping[str, Sentence] = from_values(
         "basis_measured": _basis_measured,
         "basis_scaled_from_same_machine": _basis_scaled_from_same_machine,
         "basis_scaled_from_slice": _basis_scaled_from_slice,
+        "basis_scaled_from_cpu": _basis_scaled_from_cpu,
+        "busy_profile": _busy_profile,
+        "data_wait_uncertain": _data_wait_uncertain,
         "basis_scaled_from_gpu": _basis_scaled_from_gpu,
         "basis_extrapolated": _basis_extrapolated,
         "ranking_uncertain": _ranking_uncertain,

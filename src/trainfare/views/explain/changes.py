@@ -3,26 +3,31 @@
 from collections.abc import Mapping
 
 from trainfare.model.reason import Reason
-from trainfare.units import format_count, format_duration, format_usd, format_usd_per_hour, plural
+from trainfare.units import format_duration, format_usd, format_usd_per_hour, plural
 from trainfare.views.names import machine
 from trainfare.views.sentences import Sentence, SpellArguments, from_values
-from trainfare.views.values import Values, integer, number, optional_number, record, text
+from trainfare.views.values import Values, integer, length, number, optional_number, record, text
 
 
 def _best_for_any_epochs(values: Values) -> str:
     return f"it is the {text(values, 'goal')} for any number of epochs{_at_batch_size(values)}"
 
 
-def _fewer_epochs(values: Values) -> str:
-    epochs = integer(values, "epochs")
+def _other_batch_size(reason: Reason, spell: SpellArguments) -> str:
+    values = reason.values
     return (
-        f"with {plural(epochs, 'epoch')}{' or fewer' if epochs > 1 else ''}{_at_batch_size(values)}: {machine(values)}"
+        f"with {spell(reason.arguments)}: {_totals(values)}, if {plural(integer(values, 'epochs'), 'epoch')} are "
+        "enough at that batch size too, which is a guess: so it is not chosen unasked"
     )
 
 
+def _fewer_epochs(values: Values) -> str:
+    fewer = "" if length(values) == "1 epoch" else " or fewer"
+    return f"with {length(values)}{fewer}{_at_batch_size(values)}: {machine(values)}"
+
+
 def _more_epochs(values: Values) -> str:
-    epochs = format_count(integer(values, "epochs"))
-    return f"with {epochs} epochs or more{_at_batch_size(values)}: {machine(values)}"
+    return f"with {length(values)} or more{_at_batch_size(values)}: {machine(values)}"
 
 
 def _at_batch_size(values: Values) -> str:
@@ -31,7 +36,7 @@ def _at_batch_size(values: Values) -> str:
 
 
 def _epochs_within_deadline(values: Values) -> str:
-    return f"up to {format_count(integer(values, 'epochs'))} epochs are within the deadline"
+    return f"up to {length(values)} are within the deadline"
 
 
 def _looser_limit(reason: Reason, spell: SpellArguments) -> str:
@@ -68,6 +73,7 @@ SENTENCES: Mapping[str, Sentence] = {
     "looser_budget": _looser_limit,
     "tighter_deadline": _tighter_deadline,
     "tighter_budget": _tighter_budget,
+    "other_batch_size": _other_batch_size,
     **from_values(
         {
             "best_for_any_epochs": _best_for_any_epochs,

@@ -4,11 +4,19 @@ from collections.abc import Mapping
 from datetime import date
 
 from trainfare.model.reason import Reason
-from trainfare.units import format_age, format_count, format_duration, format_ratio, format_usd, format_usd_per_hour
+from trainfare.units import (
+    format_age,
+    format_count,
+    format_duration,
+    format_ratio,
+    format_usd,
+    format_usd_per_hour,
+    plural,
+)
 from trainfare.views.explain.why import break_even, months
 from trainfare.views.names import machine
 from trainfare.views.sentences import Sentence, SpellArguments, from_values
-from trainfare.views.values import Values, number, optional_text, text
+from trainfare.views.values import Values, integer, number, optional_text, text
 
 
 def _long_start(reason: Reason, spell: SpellArguments) -> str:
@@ -92,6 +100,10 @@ def _price_seen(values: Values) -> str:
     return f"its price was seen on {text(values, 'seen_on')} ({_age(values)}){charged}"
 
 
+def _price_is_old(values: Values) -> str:
+    return f"prices are {plural(integer(values, 'days'), 'day')} old: `trainfare catalog update` renews them"
+
+
 def _billing_assumed(values: Values) -> str:
     return f"the billing rule of {text(values, 'provider')} is not known; billing by the minute is assumed"
 
@@ -115,6 +127,7 @@ SENTENCES: Mapping[str, Sentence] = {
             "assumed_checkpoints": _assumed_checkpoints,
             "spot_price_age": _spot_price_age,
             "price_seen": _price_seen,
+            "price_is_old": _price_is_old,
             "billing_assumed": _billing_assumed,
             "no_longer_rentable": _no_longer_rentable,
         }

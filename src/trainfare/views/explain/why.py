@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 from trainfare.model.offer import HOURS_PER_MONTH
 from trainfare.model.reason import Reason
+from trainfare.recommender.pareto import MAX_COST_RATIO
 from trainfare.units import (
     format_count,
     format_duration,
@@ -41,6 +42,8 @@ def _best_candidate(values: Values) -> str:
     """`cheapest of 1,312 candidates (181 machine types, up to 4 nodes, 3 batch sizes) that end within …`."""
     goal, candidates = text(values, "goal"), integer(values, "candidates")
     best = "best by these weights" if goal == "weighted" else goal
+    if (hour := optional_number(values, "value_of_time_usd_per_hour")) is not None:
+        best = cheapest_with_time(values, hour)
     within = limits(values, singular=candidates == 1)
     left_out = "".join(f"; {sentence}" for sentence in _left_out(values))
     return (
@@ -48,6 +51,13 @@ def _best_candidate(values: Values) -> str:
         + (f" that {within}" if within else "")
         + left_out
     )
+
+
+def cheapest_with_time(values: Values, usd_per_hour: float) -> str:
+    """`cheapest, with your time at $30.00 an hour ($3.22 in all),`."""
+    total = optional_number(values, "usd_with_time")
+    in_all = "" if total is None else f" ({format_usd(total)} in all)"
+    return f"cheapest, with your time at {format_usd(usd_per_hour)} an hour{in_all},"
 
 
 def _variety(values: Values) -> str:
@@ -69,6 +79,10 @@ def _left_out(values: Values) -> list[str]:
         found.append(f"{plural(risky, 'spot offer')} {are} rejected because of the risk of interruptions")
     if late := integer(values, "too_late_for_early_target"):
         found.append(f"{format_count(late)} that would be better would reach the early target too late")
+    if slower := int(optional_number(values, "slower_than_here") or 0):
+        found.append(f"{format_count(slower)} more would end no sooner than here")
+    if guessed := int(optional_number(values, "epochs_guessed") or 0):
+        found.append(f"{format_count(guessed)} at other batch sizes are not considered, as their epochs are a guess")
     if large := integer(values, "does_not_fit"):
         found.append(f"{format_count(large)} {'does' if large == 1 else 'do'} not fit in memory")
     return found
@@ -95,12 +109,23 @@ def _limited_by(values: Values) -> str:
 
 
 def _other_extreme(values: Values) -> str:
-    return f"the {text(values, 'kind')}, {machine(values)}, {_ratios(values)}"
+    """Old plans name the very fastest, whatever it costs; newer ones the fastest within ten times the cost."""
+    within = f" within {MAX_COST_RATIO:.0f}x the cost" if text(values, "kind") == "fastest" and "usd" in values else ""
+    return f"the {text(values, 'kind')}{within}, {machine(values)}, {_ratios(values)}"
 
 
 def _ratios(values: Values) -> str:
-    time, cost = number(values, "time_ratio"), number(values, "cost_ratio")
-    return f"takes {format_ratio(time)} the time and costs {format_ratio(cost)} as much"
+    time, cost = number(values, "time_ratio"), optional_number(values, "cost_ratio")
+    costs = format_usd(number(values, "usd")) if cost is None else f"{format_ratio(cost)} as much"
+    return f"takes {format_ratio(time)} the time and costs {costs}"
+
+
+def _last_bit_of_speed(values: Values) -> str:
+    return (
+        f"{machine(values)} takes {format_duration(number(values, 'seconds'))} and costs "
+        f"{format_usd(number(values, 'usd'))}: the last {format_duration(number(values, 'saved_seconds'))} cost "
+        f"{format_usd(number(values, 'more_usd'))} ({format_usd(number(values, 'usd_per_hour_saved'))} an hour saved)"
+    )
 
 
 def _runners_up(values: Values) -> str:
@@ -111,12 +136,12 @@ def _runners_up(values: Values) -> str:
 
 def _differences(values: Values) -> str:
     time = _signed(number(values, "more_seconds"), number(values, "time_ratio"), "time", format_duration)
-    cost = _signed(number(values, "more_usd"), number(values, "cost_ratio"), "cost", format_usd)
+    cost = _signed(number(values, "more_usd"), optional_number(values, "cost_ratio"), "cost", format_usd)
     return f"{time}, {cost}"
 
 
-def _signed(amount: float, ratio: float, name: str, spell: Callable[[float], str]) -> str:
-    if abs(ratio - 1) < SAME_RATIO:
+def _signed(amount: float, ratio: float | None, name: str, spell: Callable[[float], str]) -> str:
+    if not amount or (ratio is not None and abs(ratio - 1) < SAME_RATIO):
         return f"the same {name}"
     return f"+{spell(amount)}" if amount >= 0 else f"−{spell(-amount)}"
 
@@ -240,6 +265,7 @@ SENTENCES: Mapping[str, Sentence] = {
             "weights": _weights,
             "limited_by": _limited_by,
             "other_extreme": _other_extreme,
+            "last_bit_of_speed": _last_bit_of_speed,
             "runners_up": _runners_up,
             "chosen_is_knee": _chosen_is_knee,
             "knee": _knee,
