@@ -31,7 +31,7 @@ Powers = tuple[tuple[str, int], ...]
 
 # A term with a smaller share of variance that the chosen terms do not explain adds only rounding errors, and of terms
 # that explain equally much the first is taken: which is the best of them would depend on the order of a sum.
-TOLERANCE = 1e-5
+TOLERANCE = 1e-7
 EQUAL = 1 - 1e-6
 
 

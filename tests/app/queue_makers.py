@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tests.makers import make_profile, make_submission
+from tests.makers import make_profile, make_program, make_submission
 from trainfare.model.machine import Host
 from trainfare.model.profile import Profile
 from trainfare.model.submission import Submission
@@ -33,6 +33,13 @@ def t4_profile(**changes: Any) -> Profile:
         "host": Host(name="h", gpu="Tesla T4", gpus=1, vm_type=T4),
     }
     return make_profile(**(fields | changes))
+
+
+def too_large_profile(**changes: Any) -> Profile:
+    """A profile on another GPU of a program that does not fit on a T4."""
+    host = Host(name="h", gpu="NVIDIA A100-SXM4-80GB", gpus=1, vm_type="gcp/a2-ultragpu-1g")
+    program = make_program(command=("python", "huge.py"))
+    return t4_profile(**({"host": host, "program": program, "activation_bytes": 10**12} | changes))
 
 
 def store_submission(

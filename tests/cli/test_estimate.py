@@ -163,12 +163,12 @@ def test_a_wrong_argument_is_explained(arguments: list[str], kind: type, message
 
 
 @pytest.mark.parametrize("number", [0, -3])
-def test_python_refuses_fewer_than_one_epoch_or_node(number: int) -> None:
+def test_python_refuses_no_epochs_and_no_nodes(number: int) -> None:
     store(make_profile())
-    with pytest.raises(UsageError, match=f"at least 1, got {number}") as caught:
+    with pytest.raises(UsageError, match=f"greater than 0, got {number}") as caught:
         trainfare.recommend(epochs=number)
     assert caught.value.field == "epochs"
-    with pytest.raises(UsageError, match=f"at least 1, got {number}") as caught:
+    with pytest.raises(UsageError, match=f"greater than 0, got {number}") as caught:
         trainfare.estimate(on="g4dn.xlarge", epochs=number)
     assert caught.value.field == "epochs"
     with pytest.raises(UsageError, match=f"at least 1 node, got {number}") as caught:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.app.queue_makers import T4, T4X4, store, store_submission, t4_profile
+from tests.app.queue_makers import T4, T4X4, store, store_submission, t4_profile, too_large_profile
 from tests.cli.commands import complaint, error_of, in_one_line, read_json, run, succeed, terminal
 from trainfare.cli.parsing import parse_deadline, parse_user_quota
 from trainfare.errors import NotFoundError, UsageError
@@ -121,7 +121,7 @@ def test_late_jobs_are_counted_and_their_probability_is_not_zero() -> None:
 
 
 def test_a_job_that_does_not_fit_is_named_and_the_others_are_planned() -> None:
-    store(t4_profile(), t4_profile(id="huge", activation_bytes=10**12))
+    store(t4_profile(), too_large_profile(id="huge"))
     store_submission("s1")
     store_submission("s2", profile_ids=("huge",))
     plan = read_json("schedule", "plan", *ON_T4)
@@ -133,7 +133,7 @@ def test_a_job_that_does_not_fit_is_named_and_the_others_are_planned() -> None:
 
 
 def test_a_queue_of_which_nothing_can_be_planned_is_infeasible() -> None:
-    store(t4_profile(activation_bytes=10**12))
+    store(too_large_profile())
     store_submission("s1")
     result = run("schedule", "plan", "--machine", T4)
     assert result.exit_code == 3

@@ -12,7 +12,7 @@ WIDTH, RANK, LAYERS, SAMPLES, BATCH = 256, 4, 3, 64, 8
 
 
 class Adapted(nn.Module):
-    """A frozen layer with a trained product of two thin matrices beside it."""
+    """A frozen layer with a trained product of two thin matrices next to it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -22,7 +22,8 @@ class Adapted(nn.Module):
         self.register_buffer("scale", torch.ones(1))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.base(x.bfloat16()).float() + self.up(self.down(x))
+        adapted: torch.Tensor = self.base(x.bfloat16()).float() + self.up(self.down(x))
+        return adapted
 
 
 def main() -> None:
@@ -37,7 +38,8 @@ def main() -> None:
         for _ in range(4):
             for inputs, targets in DataLoader(data, batch_size=BATCH):
                 optimizer.zero_grad()
-                nn.functional.mse_loss(model(inputs), targets).backward()
+                loss = nn.functional.mse_loss(model(inputs), targets)
+                loss.backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
     finally:
         every = [*model.parameters(), *unused.parameters()]

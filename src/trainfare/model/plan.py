@@ -38,8 +38,8 @@ class Goal:
     budget_usd: float | None = None
     confidence: float = 0.9
     value_of_time_usd_per_hour: float | None = None
-    """The cost of an hour of waiting to the user: the cheapest candidate is then the one with the least cost + time · this
-    value. A weighted goal with it has the weights that follow from it."""
+    """The cost of an hour of waiting to the user: the cheapest candidate is then the one with the least
+    cost + time · this value. A weighted goal with it has the weights that follow from it."""
     target: Target | None = None
     """Train until this value is reached, instead of for a number of epochs."""
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.app.queue_makers import A10G, HOUR, T4, T4X4, store, store_submission, t4_profile
+from tests.app.queue_makers import A10G, HOUR, T4, T4X4, store, store_submission, t4_profile, too_large_profile
 from tests.makers import make_profile, make_program
 from trainfare.app.queue.question import QueueQuestion
 from trainfare.app.queue.table import instance_from_now
@@ -147,7 +147,7 @@ def test_machine_without_a_gpu_has_one_slot() -> None:
 def test_job_that_fits_in_no_memory_is_unplanned_and_the_others_are_planned() -> None:
     store(
         t4_profile(),
-        t4_profile(id="huge", activation_bytes=10**12, program=make_program(command=("python", "huge.py"))),
+        too_large_profile(id="huge"),
     )
     store_submission("s1")
     store_submission("s2", profile_ids=("huge",))

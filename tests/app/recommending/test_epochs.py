@@ -132,7 +132,7 @@ def test_profiles_of_two_programs_are_not_mixed() -> None:
 @pytest.mark.parametrize("wrong", [{"epochs": 0}, {"batch_size": 0}, {"seen": -1}])
 def test_numbers_below_one_are_refused(wrong: dict[str, Any]) -> None:
     store(make_profile(id="p1"))
-    with pytest.raises(UsageError, match="at least 1|greater than 0") as raised:
+    with pytest.raises(UsageError, match=r"at least 1|greater than 0") as raised:
         epochs(["p1"], **wrong)
     assert raised.value.field in wrong
 

@@ -152,7 +152,7 @@ def test_batch_sizes_need_a_profiled_batch_size() -> None:
 
 
 def test_what_fits_nowhere_is_said_with_what_would_make_it_fit() -> None:
-    """70 B parameters in bfloat16 with AdamW: the weights alone are 130 GiB, so that two GPUs or more must share them."""
+    """70 B parameters in bfloat16 with AdamW: the weights alone are 130 GiB, so two GPUs or more must share them."""
     n = 70 * 10**9
     add_profile(
         id="plarge", device="cuda", parameters=n, weight_bytes=2 * n, gradient_bytes=2 * n, optimizer_bytes=4 * n

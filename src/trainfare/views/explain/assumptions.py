@@ -113,8 +113,8 @@ def _incompatible_offers(values: Values) -> str:
 
 def _old_marketplace_offers(values: Values) -> str:
     return (
-        f"{plural(integer(values, 'offers'), 'offer')} of marketplaces are left out, because their prices change by the "
-        "hour and were seen long ago; they are considered if their provider is named"
+        f"{plural(integer(values, 'offers'), 'offer')} of marketplaces are left out, because their prices change by "
+        "the hour and were seen long ago; they are considered if their provider is named"
     )
 
 
