@@ -27,7 +27,7 @@ Only = Annotated[
     list[str] | None,
     typer.Option(
         metavar="WHAT=NAME",
-        help="Only this provider, region, machine, gpu or gpu-gib; or `yours` (repeatable).",
+        help="provider, region, gpu, gpu-gib, machine; yours.",
         show_default=False,
     ),
 ]
@@ -35,7 +35,7 @@ Exclude = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME",
-        help="Leave out a machine, provider, GPU or region; `here` (repeatable).",
+        help="Not this machine, provider, GPU, region; here.",
         show_default=False,
     ),
 ]

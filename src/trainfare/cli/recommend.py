@@ -22,7 +22,6 @@ from trainfare.cli.options import (
     Json,
     Only,
     Plot,
-    Profiles,
     ResultsGib,
     Setup,
     Spot,
@@ -47,7 +46,7 @@ SHOWN = 8
 @expand_options
 def recommend(
     *,
-    profile: Profiles = None,
+    profile: Annotated[list[str] | None, typer.Argument(metavar="PROFILE", hidden=True)] = None,
     goal: GoalKind = None,
     weight_time: WeightTime = None,
     deadline: Deadline = None,
@@ -66,7 +65,7 @@ def recommend(
         list[str] | None,
         typer.Option(
             metavar="B|any",
-            help="Effective batch size (repeatable); `any` tries 1/4 to 4x the profiled one.",
+            help="Effective batch size (repeatable), or `any`.",
             show_default=False,
         ),
     ] = None,
@@ -116,7 +115,7 @@ def recommend(
     json: Json = False,
     store: Store = None,
 ) -> None:
-    """Recommend a machine: time, cost and confidence."""
+    """Recommend a machine for the newest profile, or for PROFILEs of one program."""
 
     files = [require_drawable(path) for path in plot or ()]
     if view != "fare" and not files:
