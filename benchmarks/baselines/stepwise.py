@@ -29,10 +29,8 @@ Array = NDArray[np.float64]
 Columns = Mapping[str, Sequence[float]]
 Powers = tuple[tuple[str, int], ...]
 
-# A term with a smaller share of variance that the chosen terms do not explain adds only rounding errors, and of terms
-# that explain equally much the first is taken: which is the best of them would depend on the order of a sum.
+# A term with a smaller share of variance that the chosen terms do not explain adds only rounding errors.
 TOLERANCE = 1e-7
-EQUAL = 1 - 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +122,7 @@ def _select(gram: Array, moments: Array, total: float, rows: int, enter: float, 
         if free < 1:
             break
         gains = _gains(gram, moments, chosen)
-        best = int(np.argmax(gains >= EQUAL * gains.max()))
+        best = int(np.argmax(gains))
         left = _rss(gram, moments, total, chosen) - gains[best]
         if gains[best] <= 1e-12 * total or gains[best] < _critical(free, enter) * left / free:
             break

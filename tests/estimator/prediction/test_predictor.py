@@ -203,6 +203,16 @@ def test_machine_measured_on_as_many_gpus_is_measured() -> None:
     assert found.basis == "measured"
 
 
+def test_processes_that_share_a_machine_without_gpus_are_measured_there() -> None:
+    host = Host(name="h", vm_type="local/here")
+    profile = make_profile(host=host, world_size=2, micro_batch_size=32, iteration_seconds=(1.0, *[0.2] * 9), loss=())
+    here = make_vm_type(provider="local", name="here", gpu=None, gpus=0)
+    found = predicted(profile, on=here, batch=64)
+    assert found is not None
+    assert found.basis == "measured"
+    assert found.times.later.value == pytest.approx(0.2)
+
+
 def test_steps_on_few_gpus_are_evidence_for_more() -> None:
     def eight(four_seconds: float) -> StepTimePrediction:
         there = on_gpu("V100", 0.1, 16), on_gpu("V100", four_seconds, 16, id="pfour", world_size=4)

@@ -106,7 +106,9 @@ class StepTimePredictor:
         runs = [
             p
             for p in self._index.on_machine(vm_type)
-            if nodes == 1 and p.world_size == workers and (batch_size is None or p.effective_batch_size == batch_size)
+            if nodes == 1
+            and (p.world_size == workers or vm_type.gpu is None)  # processes without GPUs share the machine
+            and (batch_size is None or p.effective_batch_size == batch_size)
         ]
         if runs:
             return predict_from_runs(runs)
