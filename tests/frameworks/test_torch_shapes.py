@@ -118,8 +118,8 @@ def test_step_with_a_closure_is_one_iteration_of_several_backward_passes(shape: 
 
 
 @for_shapes("no_loader")
-def test_program_without_a_loader_has_a_schedule_and_no_epoch(shape: ProfiledRun) -> None:
-    assert (shape.profile.micro_batch_size, shape.profile.iterations_per_epoch) == (None, None)
+def test_program_without_a_loader_has_a_batch_size_a_schedule_and_no_epoch(shape: ProfiledRun) -> None:
+    assert (shape.profile.micro_batch_size, shape.profile.iterations_per_epoch) == (BATCH, None)
     assert shape.profile.learning_rate_schedule == "StepLR"
     assert shape.profile.learning_rate == (0.01,) * 10 + (0.005,) * 10 + (0.0025,) * 5
 
