@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from trainfare.model.machine import VmType
-from trainfare.model.offer import OLD_PRICE_DAYS, UNCONNECTED, Candidate, Offer
+from trainfare.model.offer import UNCONNECTED, Candidate, Offer
 from trainfare.model.profile import Profile
 from trainfare.model.program import Program
 from trainfare.model.scope import Scope
@@ -133,11 +133,10 @@ def _is_in_scope(offer: Offer, scope: Scope) -> bool:
 
 
 def _is_guesswork(offer: Offer, scope: Scope, today: date) -> bool:
-    """True for a price of a marketplace that is old, unless the scope names the provider or the machine: such prices
-    change by the hour, and the lowest of months ago would win against every price that still holds."""
+    """True for an expired price, unless the scope names the provider or the machine."""
     vm_type = offer.vm_type
     is_named = vm_type.provider in scope.providers or vm_type.key in scope.machines or vm_type.name in scope.machines
-    return offer.is_marketplace and offer.age_days(today) > OLD_PRICE_DAYS and not is_named
+    return offer.has_expired_price(today) and not is_named
 
 
 def _is_excluded(offer: Offer, scope: Scope) -> bool:

@@ -82,7 +82,7 @@ def estimate(
         overheads=overheads,
         settings=settings,
     )
-    named = _named_offers(workload.catalog, on, gpus=gpus or 1)
+    named = _named_offers(workload.catalog, on, gpus=gpus or 1, today=today)
     offer = _offer(named, region=region, spot=spot, reserved=reserved, today=today)
     size = profiled_size if batch_size is None else batch_size
     candidate = Candidate(
@@ -111,8 +111,9 @@ class _NamedOffers:
     offers: tuple[Offer, ...]
 
 
-def _named_offers(catalog: Catalog, on: str, *, gpus: int) -> _NamedOffers:
-    """The offers of a machine; or of the machines with `gpus` GPUs of a name, or with the next larger number."""
+def _named_offers(catalog: Catalog, on: str, *, gpus: int, today: date) -> _NamedOffers:
+    """The offers of a machine; or of the machines with `gpus` GPUs of a name, or with the next larger number. Expired
+    prices count only if there are no others."""
     machine_or_gpu = find_machine_or_gpu(catalog, on)
     if not isinstance(machine_or_gpu, Gpu):
         key = machine_or_gpu[0].vm_type.key
@@ -126,6 +127,7 @@ def _named_offers(catalog: Catalog, on: str, *, gpus: int) -> _NamedOffers:
         largest = f"; the largest has {most}. Use more nodes for more GPUs" if most else ""
         raise UsageError(f"No machine of the catalog has {gpus} {gpu.name}{largest}.", field="on")
     offers = tuple(offer for offer in having if offer.vm_type.gpus == min(counts))
+    offers = tuple(offer for offer in offers if not offer.has_expired_price(today)) or offers
     return _NamedOffers(name=f"a machine with {min(counts)} {gpu.name}", gpu=gpu, offers=offers)
 
 
