@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from trainfare.cli.figure import save_paper_figure
+from trainfare.cli.cards.figure import save_paper_figure
 from trainfare.figures.chart import Chart, Series
 
 FIGURE = Chart(

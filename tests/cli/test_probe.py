@@ -9,7 +9,7 @@ import typer
 from typer.testing import CliRunner
 
 from tests.app.recommending.test_probe import LOCAL, probed, settings  # noqa: F401 # fixtures
-from trainfare.cli.probe import probe
+from trainfare.cli.commands.probe import probe
 from trainfare.errors import UsageError
 from trainfare.settings import Settings
 

@@ -13,8 +13,8 @@ import pytest
 from tests.makers import make_profile
 from tests.model.test_startup import make_memory, make_model
 from trainfare.cli import main
-from trainfare.cli.profile import stability_line
-from trainfare.cli.profile_screen import Screen, file_lines, progress_line
+from trainfare.cli.cards.profile_screen import Screen, file_lines, progress_line
+from trainfare.cli.commands.profile import stability_line
 from trainfare.model.profile import Epoch
 from trainfare.model.stability import Stability
 from trainfare.model.startup import MemoryReading, StartUp

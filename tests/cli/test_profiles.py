@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.commands import error_of, succeed
 from tests.makers import NOON, make_profile, make_program
-from trainfare.cli.profile_card import card_lines, iteration_time
+from trainfare.cli.cards.profile import card_lines, iteration_time
 from trainfare.errors import NotFoundError, UsageError
 from trainfare.model.machine import Host
 from trainfare.store.logs import save_log

@@ -1,4 +1,5 @@
-"""The command `trainfare`. Each command is parse → one app call → render, in the file of its name.
+"""The command `trainfare`. Each command is parse → one app call → render, in a file of `commands/`;
+`cards/` has what several of them print.
 
 A command's file is imported when that command is run, so `trainfare --help` starts quickly and command files import at
 their top what they need.
@@ -18,22 +19,22 @@ from trainfare.cli.arguments import spell_error
 from trainfare.errors import TrainfareError
 
 COMMANDS = {
-    "profile": ("trainfare.cli.profile:profile", "Measure a few iterations of a program."),
-    "import": ("trainfare.cli.import_run:import_", "Make a profile of a past run, without a rerun."),
-    "recommend": ("trainfare.cli.recommend:recommend", "Recommend a machine: time, cost and confidence."),
-    "probe": ("trainfare.cli.probe:probe", "Take measurements that save more than they cost."),
-    "compare": ("trainfare.cli.compare:compare", "Compare the machines that a program was measured on."),
-    "cluster": ("trainfare.cli.cluster:cluster", "Choose the workers of a parameter server."),
-    "estimate": ("trainfare.cli.estimate:estimate", "Estimate time and cost on one machine."),
-    "predict": ("trainfare.cli.predict:predict", "Predict one iteration on another machine."),
-    "epochs": ("trainfare.cli.epochs:epochs", "Estimate how many epochs a program needs."),
-    "schedule": ("trainfare.cli.schedule:app", "A queue of jobs: submit, plan, simulate, compare."),
-    "profiles": ("trainfare.cli.profiles:app", "Stored profiles: list, show, remove, import."),
-    "plans": ("trainfare.cli.plans:app", "Stored plans: list, show."),
-    "catalog": ("trainfare.cli.catalog:app", "Machines and GPUs: list, show, import prices."),
-    "calibrate": ("trainfare.cli.calibrate:calibrate", "Fit the prediction to your own measurements."),
-    "reproduce": ("trainfare.cli.reproduce:reproduce", "Recompute the published tables."),
-    "settings": ("trainfare.cli.settings:settings", "Show the settings and where each was set."),
+    "profile": ("trainfare.cli.commands.profile:profile", "Measure a few iterations of a program."),
+    "import": ("trainfare.cli.commands.import_run:import_", "Make a profile of a past run, without a rerun."),
+    "recommend": ("trainfare.cli.commands.recommend:recommend", "Recommend a machine: time, cost and confidence."),
+    "probe": ("trainfare.cli.commands.probe:probe", "Take measurements that save more than they cost."),
+    "compare": ("trainfare.cli.commands.compare:compare", "Compare the machines that a program was measured on."),
+    "cluster": ("trainfare.cli.commands.cluster:cluster", "Choose the workers of a parameter server."),
+    "estimate": ("trainfare.cli.commands.estimate:estimate", "Estimate time and cost on one machine."),
+    "predict": ("trainfare.cli.commands.predict:predict", "Predict one iteration on another machine."),
+    "epochs": ("trainfare.cli.commands.epochs:epochs", "Estimate how many epochs a program needs."),
+    "schedule": ("trainfare.cli.commands.schedule:app", "A queue of jobs: submit, plan, simulate, compare."),
+    "profiles": ("trainfare.cli.commands.profiles:app", "Stored profiles: list, show, remove, import."),
+    "plans": ("trainfare.cli.commands.plans:app", "Stored plans: list, show."),
+    "catalog": ("trainfare.cli.commands.catalog:app", "Machines and GPUs: list, show, import prices."),
+    "calibrate": ("trainfare.cli.commands.calibrate:calibrate", "Fit the prediction to your own measurements."),
+    "reproduce": ("trainfare.cli.commands.reproduce:reproduce", "Recompute the published tables."),
+    "settings": ("trainfare.cli.commands.settings:settings", "Show the settings and where each was set."),
 }
 """Name → where the command is, and its line in the help."""
 

@@ -135,8 +135,8 @@ class Offer:
         return max(0, (today - self.seen_on).days)
 
     def has_expired_price(self, today: date) -> bool:
-        """True for an old price of a marketplace: such prices change by the hour, and the lowest of months ago would win
-        against every price that still holds."""
+        """True for an old price of a marketplace: such prices change by the hour, and the lowest of months ago would
+        win against every price that still holds."""
         return self.is_marketplace and self.age_days(today) > OLD_PRICE_DAYS
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from trainfare.app.figures import Figure, require_drawable
-from trainfare.cli.epochs_card import nearest_fit, range_words, run_length
+from trainfare.cli.cards.epochs import nearest_fit, range_words, run_length
 from trainfare.errors import Remedy, UsageError
 from trainfare.estimator.epochs.profile_epochs import EpochsReport, ProfileEpochs
 from trainfare.figures.chart import Chart, Series, chart_figure

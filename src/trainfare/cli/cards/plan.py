@@ -6,7 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trainfare.cli.arguments import spell_arguments
-from trainfare.cli.bill_card import answer, machines, spread
+from trainfare.cli.cards.bill import answer, machines, spread
 from trainfare.cli.console import new_table, out, print_topics
 from trainfare.model.estimate import Estimate
 from trainfare.model.offer import OLD_PRICE_DAYS

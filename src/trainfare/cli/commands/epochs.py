@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from trainfare.app.recommending.epochs import epochs as ask
+from trainfare.cli.cards.epochs import print_epochs
+from trainfare.cli.cards.epochs_figure import draw, require_format
 from trainfare.cli.console import print_json
-from trainfare.cli.epochs_card import print_epochs
-from trainfare.cli.epochs_figure import draw, require_format
 from trainfare.cli.length_options import ProfiledBatch, parse_whole_amount, whole
 from trainfare.cli.options import Json, Store
 from trainfare.settings import read_settings

@@ -11,12 +11,12 @@ from trainfare.app.queue.plan import plan_queue
 from trainfare.app.queue.question import QueueQuestion
 from trainfare.app.queue.submit import submit_job
 from trainfare.cli.arguments import spell_arguments
+from trainfare.cli.cards.queue import print_queue, print_queue_plan, print_submission
 from trainfare.cli.console import print_json, print_note
 from trainfare.cli.length_options import LengthOptions
 from trainfare.cli.option_groups import expand_options
 from trainfare.cli.options import Boot, Json, Plot, Profiles, Setup, Spot, Store
 from trainfare.cli.parsing import parse_deadline, parse_user_quota
-from trainfare.cli.queue_card import print_queue, print_queue_plan, print_submission
 from trainfare.settings import read_settings
 from trainfare.views.queue import queue_plan_record, submission_record, submission_result_record
 

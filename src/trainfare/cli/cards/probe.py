@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from trainfare.cli.bill_card import answer
+from trainfare.cli.cards.bill import answer
 from trainfare.cli.console import new_table, out, print_points
 from trainfare.model.probing import Probe, ProbeResult, ProbingPlan, ProbingResult
 from trainfare.model.stability import steady_interval

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from trainfare.cli.paper_row import computed_text, difference_text, published_text
+from trainfare.cli.cards.paper_row import computed_text, difference_text, published_text
 from trainfare.figures.chart import Chart
 from trainfare.papers.row import VERDICTS, Row, Verdict
 from trainfare.units import format_percent

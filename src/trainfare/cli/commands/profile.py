@@ -11,12 +11,12 @@ from trainfare.app.profiling.options import ProfileOptions
 from trainfare.app.profiling.profile import profile_command
 from trainfare.app.profiling.series import Trial, run_trials
 from trainfare.cli.arguments import spell_arguments
+from trainfare.cli.cards.profile import print_card
+from trainfare.cli.cards.profile_screen import Screen, uncertainty_of
 from trainfare.cli.console import new_table, out, print_error, print_json, print_note
 from trainfare.cli.length_options import ProfiledBatch, Samples, Steps, Tokens, parse_whole_amount
 from trainfare.cli.options import Json, Quiet, Store
 from trainfare.cli.parsing import parse_amount, parse_seconds, parse_whole_numbers
-from trainfare.cli.profile_card import print_card
-from trainfare.cli.profile_screen import Screen, uncertainty_of
 from trainfare.errors import ProgramError, UsageError
 from trainfare.model.profile import Profile
 from trainfare.model.stability import PATIENCE, Stability, complete_epochs, stability_of, steady_interval

@@ -11,13 +11,13 @@ import typer
 from trainfare.app.figures import Figure, require_drawable
 from trainfare.app.queue.figures import draw_comparison, draw_simulation
 from trainfare.app.queue.simulate import bound_queue, compare_policies, generate_instance, simulate_queue
-from trainfare.cli import queue, schedule_trace
 from trainfare.cli.arguments import spell_arguments
+from trainfare.cli.cards.schedule import finished_line, print_bound, print_comparison, print_generated, print_simulation
+from trainfare.cli.commands import queue, schedule_trace
 from trainfare.cli.console import err, print_json, print_note
 from trainfare.cli.option_groups import expand_options
 from trainfare.cli.options import Json, Plot, Store
 from trainfare.cli.parsing import parse_delay
-from trainfare.cli.schedule_card import finished_line, print_bound, print_comparison, print_generated, print_simulation
 from trainfare.errors import UsageError
 from trainfare.model.reason import text_reason
 from trainfare.scheduler.simulation.options import SimulationOptions

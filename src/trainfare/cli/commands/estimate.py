@@ -6,7 +6,7 @@ import typer
 
 from trainfare.app.recommending import estimate as app
 from trainfare.cli.arguments import spell_arguments
-from trainfare.cli.bill_card import print_estimate
+from trainfare.cli.cards.bill import print_estimate
 from trainfare.cli.console import print_json
 from trainfare.cli.length_options import LengthOptions
 from trainfare.cli.option_groups import expand_options

@@ -5,10 +5,10 @@ from typing import Annotated
 import typer
 
 from trainfare.app.recommending import predict as app
+from trainfare.cli.cards.prediction import print_prediction
 from trainfare.cli.console import print_json
 from trainfare.cli.length_options import ProfiledBatch
 from trainfare.cli.options import Batch, Gpus, Json, Nodes, Store
-from trainfare.cli.prediction_card import print_prediction
 from trainfare.settings import read_settings
 from trainfare.views.prediction import prediction_report_record
 

@@ -8,6 +8,7 @@ from trainfare.app.figures import require_drawable
 from trainfare.app.recommending import recommend as app
 from trainfare.app.recommending.recommend import Recommendation
 from trainfare.cli.arguments import spell_arguments
+from trainfare.cli.cards.plan import print_plan
 from trainfare.cli.console import print_json
 from trainfare.cli.length_options import LengthOptions
 from trainfare.cli.option_groups import expand_options
@@ -29,7 +30,6 @@ from trainfare.cli.options import (
     WeightTime,
 )
 from trainfare.cli.parsing import parse_early_target, parse_goal, parse_scope
-from trainfare.cli.plan_card import print_plan
 from trainfare.errors import UsageError
 from trainfare.model.bill import Overheads
 from trainfare.model.estimate import Estimate

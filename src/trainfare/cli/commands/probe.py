@@ -7,6 +7,8 @@ import typer
 from trainfare.app.profiling.options import ProfileOptions
 from trainfare.app.recommending.probe import plan_probes, run_probes
 from trainfare.app.stated import LengthKeywords
+from trainfare.cli.cards.probe import beginning_line, print_plan, print_probing, step_line
+from trainfare.cli.cards.profile_screen import Screen
 from trainfare.cli.console import print_json, print_note
 from trainfare.cli.length_options import LengthOptions
 from trainfare.cli.option_groups import expand_options
@@ -24,8 +26,6 @@ from trainfare.cli.options import (
     WeightTime,
 )
 from trainfare.cli.parsing import parse_goal, parse_scope, parse_seconds
-from trainfare.cli.probe_card import beginning_line, print_plan, print_probing, step_line
-from trainfare.cli.profile_screen import Screen
 from trainfare.model.plan import Goal
 from trainfare.model.probing import ProbeResult
 from trainfare.model.scope import Scope

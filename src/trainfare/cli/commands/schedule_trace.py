@@ -7,9 +7,9 @@ import typer
 
 from trainfare.app.queue.trace import import_trace
 from trainfare.cli.arguments import spell_arguments
+from trainfare.cli.cards.schedule import print_excluded, print_next
 from trainfare.cli.console import out, print_json, print_note
 from trainfare.cli.options import Json
-from trainfare.cli.schedule_card import print_excluded, print_next
 from trainfare.measurements.job_traces import TraceOptions
 from trainfare.scheduler.simulation.trace_import import TraceImport
 from trainfare.units import format_duration, plural

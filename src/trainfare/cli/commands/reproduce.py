@@ -9,11 +9,11 @@ import typer
 from rich.text import Text
 
 from trainfare import papers
+from trainfare.cli.cards.figure import save_paper_figure
+from trainfare.cli.cards.paper_row import computed_text, difference_text, published_text
+from trainfare.cli.cards.reproduce_page import papers_page
 from trainfare.cli.console import new_table, out, print_json, print_note
-from trainfare.cli.figure import save_paper_figure
 from trainfare.cli.options import Json
-from trainfare.cli.paper_row import computed_text, difference_text, published_text
-from trainfare.cli.reproduce_page import papers_page
 from trainfare.errors import UsageError
 from trainfare.papers.row import VERDICTS, Row, row_record
 

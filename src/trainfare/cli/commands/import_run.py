@@ -8,10 +8,10 @@ from rich.text import Text
 
 from trainfare.app.profiling.import_run import import_run, missing_facts
 from trainfare.cli.arguments import spell_remedy
+from trainfare.cli.cards.profile import print_card
 from trainfare.cli.console import out, print_json, print_note
 from trainfare.cli.length_options import parse_whole_amount
 from trainfare.cli.options import Json, Store
-from trainfare.cli.profile_card import print_card
 from trainfare.errors import Remedy
 from trainfare.model.profile import Profile
 from trainfare.settings import read_settings

@@ -7,9 +7,9 @@ import typer
 
 from trainfare.app.recommending.plans import list_plans, show_plan
 from trainfare.cli.arguments import spell_arguments
+from trainfare.cli.cards.plan import print_plan
 from trainfare.cli.console import new_table, out, print_json, print_note
 from trainfare.cli.options import Json, Store
-from trainfare.cli.plan_card import print_plan
 from trainfare.model.plan import Plan
 from trainfare.recommender.names import machine_name
 from trainfare.settings import read_settings

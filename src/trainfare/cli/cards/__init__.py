@@ -1,0 +1,1 @@
+"""What commands print: cards of nouns, screens of progress, pages of documents."""
