@@ -130,6 +130,12 @@ def test_events_of_the_process_with_most_iterations_are_used() -> None:
     assert {e["pid"] for e in leading_process_events(events)} == {1}
 
 
+def test_of_processes_with_as_many_iterations_that_of_least_rank_leads() -> None:
+    steps = [{"event": "iteration", "pid": pid, "n": 1, "start": 0.0, "end": 1.0} for pid in (7, 8)]
+    models = [{"event": "model", "pid": pid, "rank": rank} for pid, rank in ((7, 1), (8, 0))]
+    assert {e["pid"] for e in leading_process_events([*steps, *models])} == {8}
+
+
 def test_dtype_is_that_with_most_flops() -> None:
     operations = [
         Operation(kind="matmul", dtype="bfloat16", flops=100, bytes=1, count=3),

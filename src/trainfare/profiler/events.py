@@ -94,11 +94,13 @@ def summarize_events(events: Iterable[Event]) -> ProbeSummary:
 
 
 def leading_process_events(events: Sequence[Event]) -> list[Event]:
-    """The events of the process with most iterations; all events if there is no iteration."""
+    """The events of the process with most iterations, of several the one of least rank; all events if there is no
+    iteration."""
     counts = Counter(event["pid"] for event in events if event["event"] == "iteration")
     if not counts:
         return list(events)
-    leader = max(counts, key=lambda pid: counts[pid])
+    ranks = {event["pid"]: event.get("rank") or 0 for event in events if event["event"] == "model"}
+    leader = max(counts, key=lambda pid: (counts[pid], -ranks.get(pid, 0)))
     return [event for event in events if event["pid"] == leader]
 
 
