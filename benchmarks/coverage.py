@@ -217,7 +217,7 @@ def _profile(id_: str, run: dict[str, list[float]]) -> Profile:
         framework="any",
         micro_batch_size=32,
         iterations_per_epoch=PER_EPOCH,
-        init_seconds=run["init_seconds"],  # type: ignore[arg-type]  # one number
+        init_seconds=run["init_seconds"],  # type: ignore[arg-type] # the one number among the lists
         iteration_seconds=tuple(run["iteration_seconds"]),
         validation_seconds=tuple(run["validation_seconds"]),
     )

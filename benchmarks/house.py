@@ -2,13 +2,15 @@
 
     python -m benchmarks.house [--against CHECKOUT]
 
-Prints one row per figure, beside the same figures of published code bases and, with `--against`, of another checkout
+Prints one row per figure, next to the same figures of published code bases and, with `--against`, of another checkout
 of this project. The figures of the others were counted once, in the same way, on their released sources.
 """
 
 import argparse
 import ast
+import io
 import re
+import tokenize
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,8 +19,11 @@ from statistics import median
 
 ROOT = Path(__file__).parents[1]
 
+OTHER_FOLDERS = ("tests", "benchmarks", "examples")
+"""Folders with code next to the package."""
+
 OLD_WORDS = re.compile(
-    r"\b(told|foretold|foreseen|reckon\w*|nobody|somebody|beside|dear|dearer|dearest|likewise|thereof|purse|hiccup\w*|"
+    r"\b(told|foretold|foreseen|reckon\w*|nobody|somebody|besides?|dear|dearer|dearest|likewise|thereof|purse|hiccup\w*|"
     r"asked[ _]wrongly|lean(?:s|ed|ing)?[ _]on|of those that|in[ _]brief|to be had|come to rest|aught)\b",
     re.IGNORECASE,
 )
@@ -28,9 +33,8 @@ KEPT_WORDS = {
     ("views/catalog.py", "dearer"),
     ("views/prediction.py", "leans_on"),
     ("estimator/calibration/document.py", "beside"),
-    ("store/migrations/versions/r0002_submissions.py", "lean on"),
 }
-"""Old words that must stay: keys of `--json`, names in stored documents, and migrations, which are never edited."""
+"""Old words that must stay: keys of `--json` and names in stored documents."""
 
 FRAGMENT = re.compile(
     r"(Of|Those|Likewise|Where|Whether|Which|What|Who|When|How|As|So|Also|But|And|Or|None|Not|Nothing|Whatever|"
@@ -42,6 +46,24 @@ FOREIGN_FLAGS = {"--batch-size", "--fork"}
 """Flags of other programs: of the user's own command, and of `setsid`."""
 
 BROAD = {"Exception", "BaseException"}
+
+EXEMPTION = re.compile(
+    r"#\s*(?:ruff: |flake8: )?(?:noqa|type: ignore)\b"
+    r"(?::\s*[A-Z]+\d+(?:,\s*[A-Z]+\d+)*|\[[\w\s,-]+\])?"
+)
+"""A comment that exempts a line or a file from a check."""
+
+SKIPS = {"skip", "skipif", "xfail", "importorskip"}
+"""Functions and marks of pytest by which a test does not run, or may fail."""
+
+EXEMPTION_WORDS = re.compile(
+    r"noqa|type: ignore|\bexcept (?:\(.*)?(?:Base)?Exception\b|\bexcept:|\bsuppress\("
+    rf"|\bpytest\.(?:mark\.)?(?:{'|'.join(SKIPS)})\b"
+)
+"""A file without any of these words has no exemption, and need not be parsed."""
+
+EMPTY_REASON = re.compile(r"(?:as|see) (?:above|below|before)|\W*|.{1,6}", re.IGNORECASE)
+"""A reason that a reader who sees only this line does not understand."""
 
 PUBLISHED: Mapping[str, Sequence[str]] = {
     "": ("httpx", "gpuhunt", "optuna", "dstack", "vizier", "skypilot"),
@@ -78,11 +100,13 @@ class Module:
         return sum(1 for line in self.text.splitlines() if line.strip() and not line.strip().startswith("#"))
 
 
-def read_modules(folder: Path) -> list[Module]:
-    """Every Python file below `folder`."""
+def read_modules(folder: Path, *, mentioning: re.Pattern[str] | None = None) -> list[Module]:
+    """Every Python file below `folder`, or those with a match of `mentioning`."""
     found = []
     for path in sorted(folder.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
+        if mentioning is not None and not mentioning.search(text):
+            continue
         parts = path.relative_to(folder.parent).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         found.append(Module(name=name, path=path, text=text, tree=ast.parse(text)))
@@ -119,6 +143,7 @@ def figures(root: Path) -> dict[str, str]:
         ),
         "docstring fragments": str(sum(len(list(fragments(module))) for module in source)),
         "old words": str(sum(len(list(old_words(module))) for module in source)),
+        "exemptions without a reason": str(sum(len(list(unexplained(module))) for module in (*source, *tests))),
         "class names used twice": str(len(repeated_classes(source))),
     }
 
@@ -197,6 +222,62 @@ def old_words(module: Module) -> Iterator[tuple[int, str]]:
             yield number, line.strip()
 
 
+def unexplained(module: Module) -> Iterator[tuple[int, str]]:
+    """Lines that exempt code from a check, skip a test or catch every error, and do not say why, by number.
+
+    A check is left out with `# noqa: CODE # reason` or `# type: ignore[code] # reason`, every error is caught with a
+    comment on the line of `except` or `suppress`, and a test is skipped with a reason that pytest prints.
+    """
+    lines, comments = module.text.splitlines(), comments_of(module)
+    found = {number for number, comment in comments.items() if EXEMPTION.search(comment) and not has_reason(comment)}
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.ExceptHandler):
+            catches_all = is_broad(node)
+        elif isinstance(node, ast.Call):
+            catches_all = suppresses_all(node)
+        else:
+            continue
+        if catches_all and not has_reason(comments.get(node.lineno, "")):
+            found.add(node.lineno)
+    found |= {node.lineno for node in skips_silently(module)}
+    return ((number, lines[number - 1].strip()) for number in sorted(found))
+
+
+def comments_of(module: Module) -> dict[int, str]:
+    """The comments of a module, by line."""
+    tokens = tokenize.generate_tokens(io.StringIO(module.text).readline)
+    return {token.start[0]: token.string for token in tokens if token.type == tokenize.COMMENT}
+
+
+def has_reason(comment: str) -> bool:
+    """Whether a comment, after the exemptions in it, has a reason of its own: `# noqa: CODE # reason`."""
+    left = EXEMPTION.sub("", comment).strip()
+    return left.startswith("#") and not EMPTY_REASON.fullmatch(left.lstrip("# "))
+
+
+def suppresses_all(call: ast.Call) -> bool:
+    return ast.unparse(call.func).rpartition(".")[2] == "suppress" and any(
+        isinstance(kind, ast.Name) and kind.id in BROAD for kind in call.args
+    )
+
+
+def skips_silently(module: Module) -> Iterator[ast.expr]:
+    """Calls and marks of pytest that skip a test, or let it fail, without a reason; a reason may be a name."""
+    calls = {id(node.func): node for node in ast.walk(module.tree) if isinstance(node, ast.Call)}
+    for node in ast.walk(module.tree):
+        if not isinstance(node, ast.Attribute) or node.attr not in SKIPS:
+            continue
+        base = ast.unparse(node.value)
+        if base not in ("pytest", "pytest.mark"):
+            continue
+        call = calls.get(id(node))
+        reasons = [keyword.value for keyword in call.keywords if keyword.arg == "reason"] if call else []
+        if call and (node.attr == "skip" or (base == "pytest" and node.attr == "xfail")):
+            reasons += call.args
+        if all(isinstance(reason, ast.Constant) and not str(reason.value).strip() for reason in reasons):
+            yield node
+
+
 def repeated_classes(modules: Sequence[Module]) -> list[str]:
     names = Counter(node.name for module in modules for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef))
     return sorted(name for name, count in names.items() if count > 1)
@@ -257,6 +338,8 @@ def print_table(ours: Mapping[str, str], before: Mapping[str, str] | None) -> No
 def listed(figure: str) -> Iterator[str]:
     """The places in this checkout that one figure counts."""
     modules = read_modules(ROOT / "src" / "trainfare")
+    if figure == "reasons":
+        modules += [module for folder in OTHER_FOLDERS for module in read_modules(ROOT / folder)]
     if figure == "classes":
         yield from repeated_classes(modules)
     for module in modules:
@@ -267,13 +350,15 @@ def listed(figure: str) -> Iterator[str]:
             yield from (f"{where}:{number}: {line}" for number, line in old_words(module))
         elif figure == "flags" and not module.name.startswith("trainfare.cli"):
             yield from (f"{where}: {line.strip()}" for line in flags_named(module))
+        elif figure == "reasons":
+            yield from (f"{where}:{number}: {line}" for number, line in unexplained(module))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--against", type=Path, help="another checkout of this project, to compare with")
     parser.add_argument(
-        "--list", choices=["fragments", "words", "flags", "classes"], help="list the places of one figure"
+        "--list", choices=["fragments", "words", "flags", "classes", "reasons"], help="list the places of one figure"
     )
     given = parser.parse_args()
     if given.list:

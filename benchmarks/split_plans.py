@@ -27,7 +27,7 @@ from statistics import median
 from trainfare.app.recommending.split import plan_split
 from trainfare.app.recommending.workload import TrainingLength, Workload, build_workload
 from trainfare.measurements.cnn_on_ec2 import read_latencies
-from trainfare.model.interval import Interval
+from trainfare.model.interval import Interval, bound_exponent
 from trainfare.model.machine import Host, VmType
 from trainfare.model.offer import Candidate, Offer
 from trainfare.model.plan import Goal
@@ -54,9 +54,11 @@ HOURS = (1, 4, 12, 48)
 DEADLINES = (0.1, 0.3, 0.5, 0.7, 0.9)
 """Shares of the way from the time of the fastest machine to that of the cheapest."""
 SIGMAS = (0.05, 0.1, 0.15, 0.25, 0.35)
+CONFIDENCE = 0.9
+EXPONENT = bound_exponent(0.9, CONFIDENCE)
 START_SECONDS = 300.0
 """Boot and setup in the simulation of erroneous predictions."""
-MIGRATION = MigrationCost(seconds=30.0, usd=0.02, upper_seconds=60.0, upper_usd=0.05)
+MIGRATION = MigrationCost(seconds=30.0, usd=0.02, high_seconds=60.0, high_usd=0.05)
 
 Times = Mapping[str, float]
 """Seconds of an iteration by machine."""
@@ -82,7 +84,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     every = list(_programs(options.data))
-    chosen = random.Random(0).sample(every, min(options.programs, len(every)))  # noqa: S311 # a choice, not a secret
+    chosen = random.Random(0).sample(every, min(options.programs, len(every)))
     rows = [*(_measured(chosen, hours) for hours in HOURS), *(_predicted(every, sigma) for sigma in SIGMAS)]
     if options.json:
         print(json.dumps([{name: getattr(row, name) for name in Row.__slots__} for row in rows], indent=2))
@@ -121,8 +123,8 @@ def _measured(programs: Sequence[Times], hours: float) -> Row:
         workload = _workload(times, hours)
         candidates = [Candidate(offer=o, nodes=1, batch_size=BATCH_SIZE) for o in _offers(workload, times)]
         estimates = workload.estimate(candidates)
-        earliest = min(e.seconds.high for e in estimates)
-        latest = min(estimates, key=lambda e: e.usd.value).seconds.high
+        earliest = min(e.seconds.upper_bound(CONFIDENCE) for e in estimates)
+        latest = min(estimates, key=lambda e: e.usd.value).seconds.upper_bound(CONFIDENCE)
         for share in DEADLINES if latest > 1.05 * earliest else ():
             goal = Goal(deadline_seconds=earliest + share * (latest - earliest))
             inside = in_order(within_limits(estimates, goal), goal)
@@ -172,7 +174,7 @@ def _profile(machine: str, seconds: float, iterations: int) -> Profile:
 
 
 def _predicted(programs: Sequence[Times], sigma: float) -> Row:
-    draw = random.Random(1)  # noqa: S311 # repeatable, not secret
+    draw = random.Random(1)
     factor = math.exp(1.645 * sigma)
     deadlines, met, savings = 0, 0, []
     prices = _prices(programs[0])
@@ -180,9 +182,10 @@ def _predicted(programs: Sequence[Times], sigma: float) -> Row:
         scale = 12 * 3600 / EPOCHS / max(times.values())
         true = [_machine_cost(machine, times[machine] * scale, prices[machine], 1.0) for machine in times]
         predicted = [_with_error(machine, math.exp(draw.gauss(0, sigma)), factor) for machine in true]
-        earliest = min(machine.last_upper_seconds.at(EPOCHS) for machine in predicted)
-        latest = min(predicted, key=lambda machine: machine.usd.at(EPOCHS)).last_upper_seconds.at(EPOCHS)
-        goal = LinearGoal(epochs=EPOCHS, deadline_seconds=earliest + draw.random() * (latest - earliest))
+        earliest = min(_upper_seconds(machine) for machine in predicted)
+        latest = _upper_seconds(min(predicted, key=lambda machine: machine.usd.at(EPOCHS)))
+        deadline = earliest + draw.random() * (latest - earliest)
+        goal = LinearGoal(epochs=EPOCHS, deadline_seconds=deadline, exponent=EXPONENT)
         single = best_single_machine(predicted, goal)
         if single is None or latest <= 1.05 * earliest:
             continue
@@ -196,6 +199,12 @@ def _predicted(programs: Sequence[Times], sigma: float) -> Row:
             met += seconds <= goal.deadline_seconds
             savings.append(1 - usd / true[single].usd.at(EPOCHS))
     return _row(f"predicted, σ = {sigma:g}", deadlines, savings, met)
+
+
+def _upper_seconds(machine: MachineCost) -> float:
+    """The bound of the time of all epochs, at the confidence of the goal."""
+    value = machine.seconds.at(EPOCHS)
+    return value * math.pow(machine.last_high_seconds.at(EPOCHS) / value, EXPONENT)
 
 
 def _prices(times: Times) -> dict[str, float]:
@@ -213,10 +222,10 @@ def _machine_cost(machine: str, epoch_seconds: float, usd_per_hour: float, facto
         candidate=_candidate(machine, usd_per_hour),
         seconds=seconds,
         usd=usd,
-        upper_seconds=_scaled(seconds, factor),
-        upper_usd=_scaled(usd, factor),
-        last_upper_seconds=_scaled(seconds, factor),
-        last_upper_usd=_scaled(usd, factor),
+        high_seconds=_scaled(seconds, factor),
+        high_usd=_scaled(usd, factor),
+        last_high_seconds=_scaled(seconds, factor),
+        last_high_usd=_scaled(usd, factor),
     )
 
 
@@ -247,7 +256,7 @@ def _saving(split: Split, machines: Sequence[MachineCost], single: int, factor: 
         return CostTerm(error_group=index, amount=Interval.within_factor(machines[index].usd.at(epochs), factor))
 
     migration = CostTerm(
-        error_group="migration", amount=Interval(value=MIGRATION.usd, low=0.0, high=MIGRATION.upper_usd)
+        error_group="migration", amount=Interval(value=MIGRATION.usd, low=0.0, high=MIGRATION.high_usd)
     )
     parts = (term(split.first, split.after), term(split.second, EPOCHS - split.after), migration)
     return estimate_saving(term(single, EPOCHS), parts, "usd")

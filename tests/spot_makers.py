@@ -47,7 +47,7 @@ def make_zone(
     availability: Availability, *, seed: int, slots: int, gap_seconds: float = 60.0, on_demand: float = 3.0
 ) -> Zone:
     """Drawn slot by slot with the rates of the age that it really has."""
-    rng = random.Random(seed)  # noqa: S311 not for secrets
+    rng = random.Random(seed)
     seen: list[int] = []
     ages: list[float] = []
     up, age = True, 0.0

@@ -21,7 +21,7 @@ words = st.text("abcdefghijklmnopqrstuvwxyz0123456789.-_", min_size=1, max_size=
 positive = st.floats(1e-9, 1e12)
 not_negative = st.floats(0, 1e12)
 counts = st.integers(1, 10**12)
-moments = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 st adds the zone
+moments = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 # hypothesis adds the time zone
 days = st.dates(date(2000, 1, 1), date(2100, 1, 1))
 
 

@@ -54,7 +54,7 @@ def test_stubs_hold_imports_and_export_all_of_them() -> None:
 
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'recomend'"):
-        trainfare.recomend  # type: ignore[attr-defined]  # noqa: B018 asking is the test
+        trainfare.recomend  # type: ignore[attr-defined] # noqa: B018 # the wrong name is what is tested
 
 
 def test_importing_it_loads_nothing_heavy() -> None:

@@ -17,6 +17,7 @@ from trainfare.units import (
     format_number,
     format_percent,
     format_ratio,
+    format_spread,
     format_usd,
     format_usd_per_hour,
     parse_duration,
@@ -86,6 +87,43 @@ def test_a_duration_is_shown_with_enough_digits(seconds: float) -> None:
 def test_a_longer_duration_is_never_shown_as_shorter(a: float, b: float) -> None:
     shorter, longer = sorted((a, b))
     assert seconds_shown(format_duration(shorter)) <= seconds_shown(format_duration(longer)) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "spread", "text"),
+    [
+        (0.214, 0.002, "214 ms ± 2 ms"),
+        (0.000933, 0.0011, "0.9 ms ± 1.1 ms"),
+        (0.00666, 0.000077, "6.66 ms ± 0.08 ms"),
+        (0.2, 0.0, "200 ms ± 0 ms"),
+        (0.2, 1e-7, "200 ms ± 0 ms"),
+        (0.00000042, 0.0, "0.420 µs ± 0.000 µs"),
+        (0.9994e-3, 0.0, "999 µs ± 0 µs"),
+        (0.9999e-3, 0.0, "1.00 ms ± 0.00 ms"),
+        (0.9, 1.2, "0.9 s ± 1.2 s"),
+        (42.0, 1.24, "42.0 s ± 1.2 s"),
+        (132.0, 4.0, "132 s ± 4 s"),
+        (1000.0, 90.0, "16.7 min ± 1.5 min"),
+        (40_000.0, 3600.0, "11.1 h ± 1.0 h"),
+        (0.0, 0.0, "0.00 µs ± 0.00 µs"),
+    ],
+)
+def test_a_duration_and_its_spread_have_one_unit_and_the_same_decimals(
+    seconds: float, spread: float, text: str
+) -> None:
+    assert format_spread(seconds, spread) == text
+
+
+@given(durations, st.floats(0, 1e9))
+def test_a_spread_is_never_rounded_by_more_than_a_tenth_of_itself_or_a_hundredth_of_the_duration(
+    seconds: float, spread: float
+) -> None:
+    shown, shown_spread = format_spread(seconds, spread).split(" ± ")
+    assert shown.split()[1] == shown_spread.split()[1]
+    assert len(shown.partition(".")[2]) == len(shown_spread.partition(".")[2])
+    tolerance = max(0.051 * spread, 0.0051 * max(seconds, spread))
+    for exact, text in ((seconds, shown), (spread, shown_spread)):
+        assert seconds_shown(text) == pytest.approx(exact, abs=tolerance)
 
 
 @pytest.mark.parametrize(

@@ -68,14 +68,8 @@ def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
     both = [s if _timed(row.curve) else w for row, s, w in zip(asked, split, by_seconds, strict=True)]
     baselines = _baselines(asked)
     for key, answers in ((KEY, both), (f"{KEY}/latency_only", by_seconds)):
-        yield Judged.of(
-            key,
-            [row.curve.seconds for row in asked],
-            [math.nan if one is None else one.value for one in answers],
-            [math.nan if one is None else one.low for one in answers],
-            [math.nan if one is None else one.high for one in answers],
-            baselines=baselines,
-            note=_note(asked),
+        yield Judged.of_intervals(
+            key, [row.curve.seconds for row in asked], answers, baselines=baselines, note=_note(asked)
         )
 
 

@@ -53,15 +53,7 @@ def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
 def _judged(
     key: str, rows: Sequence[TransferRow], answers: Sequence[Interval], baselines: Mapping[str, Array], note: str
 ) -> Judged:
-    return Judged.of(
-        key,
-        [row.seconds for row in rows],
-        [answer.value for answer in answers],
-        [answer.low for answer in answers],
-        [answer.high for answer in answers],
-        baselines=baselines,
-        note=note,
-    )
+    return Judged.of_intervals(key, [row.seconds for row in rows], answers, baselines=baselines, note=note)
 
 
 def baseline_answers(fit: Path, test: Path | None, by: str, baselines: Mapping[str, Baseline]) -> dict[str, Array]:

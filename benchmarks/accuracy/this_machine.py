@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.accuracy.judged import Judged
+from benchmarks.accuracy.judged import Judged, format_against
 from benchmarks.accuracy.page import score_table
 from trainfare.app.profiling.profile import profile
 from trainfare.estimator.step.slices import SliceMeasurement, predict_step_times, slice_measurements
@@ -29,7 +29,6 @@ from trainfare.model.document import from_json, to_json
 from trainfare.model.interval import Interval
 from trainfare.model.profile import Profile
 from trainfare.settings import Settings
-from trainfare.units import format_duration
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = {
@@ -116,7 +115,7 @@ def programs(repeat: int) -> Iterator[list[Task]]:
     """The tasks of each program and batch size on all slices, in a random order that is always the same."""
     cores = len(os.sched_getaffinity(0))
     slices = [name for name, count in SLICES.items() if count <= cores]
-    order = random.Random(0)  # noqa: S311 # not for secrets
+    order = random.Random(0)
     for _ in range(repeat):
         for size in BATCH_SIZES:
             for framework in PROGRAMS:
@@ -177,12 +176,10 @@ def judge(rows: Sequence[Row], *, note: str) -> Iterator[Judged]:
         for several, part in ((False, "from one"), (True, "from the others")):
             own = [row for row in rows if row.what == what and (len(row.known) > 1) == several and row.truth > 0]
             if own:
-                yield Judged.of(
+                yield Judged.of_intervals(
                     f"this_machine/{what}/{part}",
                     [row.truth for row in own],
-                    [row.predicted.value for row in own],
-                    [row.predicted.low for row in own],
-                    [row.predicted.high for row in own],
+                    [row.predicted for row in own],
                     baselines={
                         "as there": [row.as_there for row in own],
                         "by cores": [row.by_cores for row in own],
@@ -196,12 +193,8 @@ def _name(profile: Profile) -> str:
 
 
 def _line(row: Row) -> str:
-    inside = "" if row.predicted.low <= row.truth <= row.predicted.high else "   outside"
-    between = f"{format_duration(row.predicted.low)} – {format_duration(row.predicted.high)}"
-    return (
-        f"{row.what:14} {row.program:16} {'+'.join(row.known):>8} → {row.asked:4}  "
-        f"{format_duration(row.predicted.value):>8} ({between}), measured {format_duration(row.truth)}{inside}"
-    )
+    asked = f"{row.what:14} {row.program:16} {'+'.join(row.known):>8} → {row.asked:4}"
+    return f"{asked}  {format_against(row.predicted, row.truth)}"
 
 
 def _record(row: Row) -> dict[str, object]:

@@ -53,8 +53,8 @@ def fit_trees(columns: Columns, target: Array, settings: TreeSettings) -> Trees:
 
     One thread is used: rows are few, and on a busy machine threads mostly wait for each other.
     """
-    from sklearn.ensemble import HistGradientBoostingRegressor  # type: ignore[import-untyped] # it has no types
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped] # it has no types
+    from sklearn.ensemble import HistGradientBoostingRegressor  # type: ignore[import-untyped] # the library has no types
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped] # the library has no types
 
     regressor: Regressor = HistGradientBoostingRegressor(
         loss=settings.loss,

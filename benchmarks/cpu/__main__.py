@@ -3,7 +3,7 @@
     python -m benchmarks.cpu [slices|cores|published|fc2] [--keep FILE] [--prefix WORDS] [--iterations N] [--json]
 
 slices      small PyTorch programs are profiled on half a core, one core and two of this machine, and each slice is
-            predicted from every other one by `estimator/cpu`; beside it by `estimator/step/slices.py`, which
+            predicted from every other one by `estimator/cpu`, and also by `estimator/step/slices.py`, which
             `recommend` uses for slices, and by the ratio of the cores
 cores       the same without half a core, whose quota does not apply to programs with a real-time priority
 published   five Keras examples are profiled on this machine, and their published epochs on 8 to 64 vCPUs of a Skylake
@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks.accuracy.judged import Judged
+from benchmarks.accuracy.judged import Judged, format_against, format_interval
 from benchmarks.accuracy.page import score_table
 from benchmarks.cpu.published import CPU, EPOCHS, machine
 from trainfare.app.profiling.profile import profile
@@ -216,7 +216,7 @@ def fc2(profiles: Profiles) -> Iterator[str]:
             upper = "" if math.isinf(high) else f" and at most {format_duration(high)}"
             verdict = "agrees" if agrees else "disagrees"
             yield (
-                f"{name:11} batch {batch:4}: computing {_interval(computing)}, sending up to "
+                f"{name:11} batch {batch:4}: computing {format_interval(computing)}, sending up to "
                 f"{format_duration(sending)}; implied at least {format_duration(low)}{upper}: {verdict}"
             )
 
@@ -224,24 +224,16 @@ def fc2(profiles: Profiles) -> Iterator[str]:
 def judge(rows: Sequence[Row]) -> Iterator[Judged]:
     for task in dict.fromkeys(row.task for row in rows):
         own = [row for row in rows if row.task == task]
-        yield Judged.of(
+        yield Judged.of_intervals(
             f"cpu/{task}",
             [row.truth for row in own],
-            [row.predicted.value for row in own],
-            [row.predicted.low for row in own],
-            [row.predicted.high for row in own],
+            [row.predicted for row in own],
             baselines={name: [row.baselines[name] for row in own] for name in own[0].baselines},
         )
 
 
-def _interval(seconds: Interval) -> str:
-    between = f"{format_duration(seconds.low)} – {format_duration(seconds.high)}"
-    return f"{format_duration(seconds.value)} ({between})"
-
-
 def _line(row: Row) -> str:
-    inside = "" if row.predicted.low <= row.truth <= row.predicted.high else "   outside"
-    return f"{row.task:28} {row.what:40} {_interval(row.predicted)}, measured {format_duration(row.truth)}{inside}"
+    return f"{row.task:28} {row.what:40} {format_against(row.predicted, row.truth)}"
 
 
 TASKS: dict[str, Callable[[Profiles], Iterator[Row]]] = {

@@ -145,8 +145,8 @@ def targets(runs: Sequence[Run]) -> Table:
 
 
 def _of_targets(rows: Sequence[to_target.Row], of: Callable[[to_target.Row], EpochsAnswer]) -> dict[str, Any]:
-    """Of targets that the run reached, and of those that it never did: there a refusal is right, or a range that does
-    not end before the run."""
+    """The errors on targets that the run reached and on targets that it never reached. For the second kind a refusal is
+    right, or a range that does not end before the run."""
     reached = [row for row in rows if isfinite(row.truth)]
     answered = [row for row in reached if not of(row).refused]
     never = [row for row in rows if not isfinite(row.truth)]

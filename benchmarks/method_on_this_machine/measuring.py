@@ -68,7 +68,7 @@ def complete_tasks(epochs: dict[tuple[str, int], int]) -> list[Task]:
 
 def _shuffled(tasks: list[Task]) -> list[Task]:
     """The tasks in a fixed random order, so that a slow minute does not affect one slice or framework alone."""
-    return random.Random(0).sample(tasks, len(tasks))  # noqa: S311 # not for secrets
+    return random.Random(0).sample(tasks, len(tasks))
 
 
 def read_measurements(path: Path) -> Iterator[Measurement]:

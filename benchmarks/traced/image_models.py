@@ -70,7 +70,7 @@ class Traced(TorchDispatchMode):
         self, operator: Any, _types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         out = operator(*args, **(kwargs or {}))
-        # A gradient that nobody else holds becomes its parameter's; the table has the copy that is made otherwise.
+        # A gradient without another reference becomes its parameter's; the table has the copy that is made otherwise.
         self._held.append(out)
         name = operator.overloadpacket.__name__
         if name not in FREE:
@@ -133,7 +133,7 @@ def _made(timm: Any, name: str) -> torch.nn.Module:
 
 
 def _timm() -> Any:
-    """It wants torchvision to read pictures, which nobody does here; a real one must fit the PyTorch at hand."""
+    """It wants torchvision to read pictures, which is not done here; a real one must fit the PyTorch at hand."""
     for name in ("", ".transforms", ".transforms.functional", ".datasets", ".ops", ".ops.misc", ".models"):
         sys.modules.setdefault(f"torchvision{name}", MagicMock())
     # The models were measured before attention was fused.
@@ -211,7 +211,7 @@ def main() -> None:
     for one in sorted(_chosen(_asked(table), known, options.check)):
         try:
             line = _line(one, timm)
-        except Exception as error:  # noqa: BLE001 # of hundreds of models some are gone, or not made for half: told
+        except Exception as error:  # noqa: BLE001 # of hundreds of models some are gone or not made for half precision: their names are printed
             print(f"{one.model}: {' '.join(str(error).split())[:90]}", flush=True)
             continue
         lines.append(line)

@@ -4,11 +4,12 @@ The model is that of Hugging Face's transformers (Apache-2.0), without memory an
 layers, GPT-BigCode for plain ones, BERT for encoders. The probe's own tracer counts what the dispatcher launches, so a
 configuration gives the same operations as a profile of the program would.
 
-Attention takes the fused kernel, as on a GPU. Adapters are low-rank pairs on the attention's query and value layers.
+Attention takes the fused kernel, as on a GPU, unless the published program multiplies query and keys itself. Adapters
+are low-rank pairs on the attention's query and value layers.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -20,6 +21,10 @@ from trainfare.probe.torch_operations import Tracer
 from trainfare.profiler.events import read_operations
 
 Dtype = Literal["float32", "float16", "bfloat16"]
+Head = Literal["all tokens", "masked tokens", "answer"]
+"""What an encoder predicts: every token, the masked ones (15% of them), or the span of an answer."""
+
+MASKED_SHARE = 0.15
 
 ADAPTED = ("q_proj", "v_proj", "c_attn")
 """The layers that get adapters by default in Hugging Face's peft."""
@@ -47,6 +52,9 @@ class LanguageModel:
     """True if float32 products may use TF32 units."""
     adapter_rank: int | None = None
     """The rank of adapters on frozen weights; None if all weights are trained."""
+    fused_attention: bool = True
+    """False if the program has products and softmax of attention as operators of their own."""
+    head: Head = "all tokens"
     recomputed: bool = False
     """True if each layer's forward pass is repeated in the backward pass (activation checkpointing)."""
 
@@ -64,14 +72,24 @@ def trace(config: LanguageModel) -> tuple[Operation, ...]:
     optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], foreach=True)
     torch.backends.cuda.matmul.allow_tf32 = config.tf32
     tokens = torch.zeros((config.micro_batch, config.sequence), dtype=torch.int64, device="meta")
-    with _fused_attention():
+    with _fused_attention() if config.fused_attention else nullcontext():
         for parameter in model.parameters():
             parameter.grad = torch.empty_like(parameter) if parameter.requires_grad else None
         optimizer.step()  # makes the optimizer's state
-        passed = _traced(lambda _: model(input_ids=tokens, labels=tokens).loss.backward())
+        passed = _traced(lambda _: _loss(model, tokens, config.head).backward())
         stepped = _traced(lambda tracer: _step(tracer, optimizer))
     repeated = [{**row, "count": row.get("count", 1) * config.accumulation} for row in passed]
     return read_operations({"operations": [*repeated, *stepped]})
+
+
+def _loss(model: Any, tokens: torch.Tensor, head: Head) -> Any:
+    if head == "answer":
+        return model(input_ids=tokens, start_positions=tokens[:, 0], end_positions=tokens[:, 0]).loss
+    if head == "masked tokens":
+        masked = max(1, round(MASKED_SHARE * tokens.shape[1]))
+        logits = model.cls(model.bert(input_ids=tokens).last_hidden_state[:, :masked])
+        return nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, :masked].flatten())
+    return model(input_ids=tokens, labels=tokens).loss
 
 
 def _step(tracer: Tracer, optimizer: torch.optim.Optimizer) -> None:
@@ -92,36 +110,29 @@ def _build(config: LanguageModel) -> Any:
     from transformers import (
         BertConfig,
         BertForMaskedLM,
+        BertForQuestionAnswering,
         GPTBigCodeConfig,
         GPTBigCodeForCausalLM,
         LlamaConfig,
         LlamaForCausalLM,
     )
 
+    sizes: dict[str, Any] = {
+        "vocab_size": config.vocab,
+        "hidden_size": config.hidden,
+        "num_hidden_layers": config.layers,
+        "num_attention_heads": config.heads,
+        "intermediate_size": config.ffn,
+        "max_position_embeddings": config.sequence,
+    }
     if config.encoder:
-        return BertForMaskedLM(
-            BertConfig(
-                vocab_size=config.vocab,
-                hidden_size=config.hidden,
-                num_hidden_layers=config.layers,
-                num_attention_heads=config.heads,
-                intermediate_size=config.ffn,
-                max_position_embeddings=config.sequence,
-            )
-        )
+        sizes["attn_implementation"] = "sdpa" if config.fused_attention else "eager"
+        encoder = BertForQuestionAnswering if config.head == "answer" else BertForMaskedLM
+        return encoder(BertConfig(**sizes))
     if config.gated:
+        heads = config.kv_heads
         return LlamaForCausalLM(
-            LlamaConfig(
-                vocab_size=config.vocab,
-                hidden_size=config.hidden,
-                num_hidden_layers=config.layers,
-                num_attention_heads=config.heads,
-                num_key_value_heads=config.kv_heads,
-                intermediate_size=config.ffn,
-                max_position_embeddings=config.sequence,
-                tie_word_embeddings=config.tied,
-                use_cache=False,
-            )
+            LlamaConfig(**sizes, num_key_value_heads=heads, tie_word_embeddings=config.tied, use_cache=False)
         )
     return GPTBigCodeForCausalLM(
         GPTBigCodeConfig(
@@ -176,7 +187,7 @@ def _fused_attention() -> Iterator[None]:
 
     find_packed = masking_utils.find_packed_sequence_indices
     nn.functional.scaled_dot_product_attention = fused
-    masking_utils.find_packed_sequence_indices = lambda position_ids: None  # noqa: ARG005 # it would read values
+    masking_utils.find_packed_sequence_indices = lambda position_ids: None  # noqa: ARG005 # the original reads values, and the tensors have none
     try:
         yield
     finally:

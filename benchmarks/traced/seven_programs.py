@@ -3,7 +3,7 @@
 The table tells times only. Its programs are public (stanford-futuredata/gavel, MIT), so what an iteration launches can
 be put back: the networks are written here anew, as their authors describe them, and traced by the probe's own tracer
 on tensors without memory. What commands and code of the programs say is taken over (batch, image side, layers,
-optimizer); where it depends on the data, an assumption stands with its reason beside the constant.
+optimizer); where it depends on the data, an assumption stands with its reason next to the constant.
 
     python -m benchmarks.traced.seven_programs
 
@@ -81,7 +81,7 @@ def traced(name: str, batch: int) -> dict[str, Any]:
 
 
 _TRACERS: list[Tracer] = []
-"""The one that is told of backward passes and updates, as the probe's hooks tell it in a user's program."""
+"""The tracer that is called at backward passes and updates, as the probe's hooks call it in a user's program."""
 
 
 def _backward(loss: Tensor) -> None:
@@ -117,7 +117,7 @@ def _images(*shape: int) -> Tensor:
 
 
 class Residual(nn.Module):
-    """Convolutions of the given kernel sizes with norms, beside a way round them."""
+    """Convolutions of the given kernel sizes with norms, and a skip connection around them."""
 
     def __init__(self, channels: Sequence[int], kernels: Sequence[int], stride: int) -> None:
         super().__init__()
@@ -221,10 +221,10 @@ class Block(nn.Module):
         super().__init__()
         self.own, self.across, self.wise = Attention(), Attention() if decoding else None, Positionwise()
 
-    def forward(self, words: Tensor, told: Tensor, padded: Tensor, kept: Tensor) -> Tensor:
+    def forward(self, words: Tensor, source: Tensor, padded: Tensor, kept: Tensor) -> Tensor:
         words = self.own(words, words, padded) * kept
         if self.across is not None:
-            words = self.across(words, told, padded) * kept
+            words = self.across(words, source, padded) * kept
         out: Tensor = self.wise(words) * kept
         return out
 
@@ -417,12 +417,12 @@ def _playing(batch: int) -> Program:
             chances, logs = functional.softmax(action, 1), functional.log_softmax(action, 1)
             seen.append((value, logs.gather(1, _labels(batch, 1)), -(logs * chances).sum(1)))
         net(frame, state)
-        told = gain = torch.zeros(batch, 1, device=META)
+        returned = gain = torch.zeros(batch, 1, device=META)
         policy: Tensor | float = 0.0
         worth: Tensor | float = 0.0
         for value, log, entropy in reversed(seen):
-            told = 0.99 * told + 1
-            worth = worth + 0.5 * (told - value).pow(2)
+            returned = 0.99 * returned + 1
+            worth = worth + 0.5 * (returned - value).pow(2)
             gain = gain * 0.99 + (1 + 0.99 * value.detach() - value.detach())
             policy = policy - log * gain - 0.01 * entropy
         net.zero_grad(set_to_none=False)

@@ -24,8 +24,8 @@ from dataclasses import dataclass, field
 class Remedy:
     """Arguments that would help: of the call that failed, or of another command.
 
-    `Remedy({"epochs": 30})` is `--epochs 30` on the command line and `epochs=30` in Python; `python` is the code where
-    Python takes the arguments in another form, such as `goal=Goal(deadline_seconds=7920)`.
+    `Remedy({"epochs": 30})` is `epochs=30` in Python, and the option of that name on the command line; `python` is the
+    code where Python takes the arguments in another form, such as `goal=Goal(deadline_seconds=7920)`.
     `command` is the words of a command as in `profiles list`; `program` is the training command that follows it.
     """
 

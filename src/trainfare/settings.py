@@ -78,7 +78,7 @@ def read_settings(flags: Mapping[str, object] | None = None) -> Settings:
             if name not in values:
                 values[name] = _parse(name, value, source)
                 origins[name] = source
-    return Settings(**values, origins=origins)  # type: ignore[arg-type]  # _parse gave each its type
+    return Settings(**values, origins=origins)  # type: ignore[arg-type] # _parse gave each its type
 
 
 def _read_environment(environ: Mapping[str, str]) -> dict[str, object]:

@@ -9,6 +9,14 @@ SECONDS_PER_HOUR = 3600.0
 BYTES_PER_GIB = 2**30
 
 _UNIT_SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_SPREAD_UNITS = (
+    (36_000.0, 3600.0, "h"),
+    (600.0, 60.0, "min"),
+    (0.9995, 1.0, "s"),
+    (0.9995e-3, 1e-3, "ms"),
+    (0.0, 1e-6, "µs"),
+)
+"""The shortest duration with a spread that is shown in a unit, the seconds of the unit, and its name."""
 _DURATION = re.compile(r"(?:\d+(?:\.\d+)?\s*(?:s|min|m|h|d)\s*)+", re.ASCII)
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|m|h|d)", re.ASCII)
 
@@ -50,6 +58,24 @@ def format_duration(seconds: float) -> str:
 def _two_units(count: int, size: int, large: str, small: str) -> str:
     full, rest = divmod(count, size)
     return f"{full:,} {large}" + (f" {rest} {small}" if rest else "")
+
+
+def format_spread(seconds: float, spread: float) -> str:
+    """A duration and how far it varies, in one unit and with the same decimals: 214 ms ± 2 ms, 0.9 ms ± 1.1 ms.
+
+    The larger of the two has at most three digits; decimals beyond two digits of the spread are left out.
+    """
+    largest = max(seconds, spread)
+    size, unit = next((size, unit) for shortest, size, unit in _SPREAD_UNITS if largest >= shortest)
+    decimals = max(0, 2 - _exponent(largest / size))
+    if spread > 0:
+        decimals = min(decimals, max(0, 1 - _exponent(spread / size)))
+    return f"{seconds / size:,.{decimals}f} {unit} ± {spread / size:,.{decimals}f} {unit}"
+
+
+def _exponent(number: float) -> int:
+    """The power of ten of the first digit, as rounded to three digits: 2 for 214, 0 for 9.99, 1 for 9.996."""
+    return int(f"{number:.2e}".partition("e")[2]) if number > 0 else 0
 
 
 def write_duration(seconds: float) -> str:
@@ -102,6 +128,11 @@ def format_large(number: float) -> str:
         if number >= smallest:
             return f"{format_number(number / size)}{letter}"
     return f"{number:,.0f}"
+
+
+def format_tokens(tokens: float) -> str:
+    """A number of tokens as the papers write it, with B for a thousand millions: 300B tokens, 1.5M tokens."""
+    return f"{format_large(tokens).replace('G', 'B')} tokens"
 
 
 def format_number(number: float) -> str:

@@ -39,7 +39,7 @@ def test_a_png_has_twice_the_pixels(tmp_path: Path) -> None:
 
 def test_an_svg_has_its_labels_as_text(tmp_path: Path) -> None:
     content = save_figure(SPEC, tmp_path / "fare.SVG").read_text()
-    drawn = ET.fromstring(content)  # noqa: S314 our own
+    drawn = ET.fromstring(content)  # noqa: S314 # the file is our own
     words = {each.text for each in drawn.iter() if each.tag.endswith(("text", "tspan"))}
     assert {LABEL, "aws g4dn.xlarge", "4 h, $2.00", "time", "cost", "2 h", "$2"} <= words
 

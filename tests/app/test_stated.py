@@ -57,7 +57,7 @@ def test_steps_at_another_batch_size_train_as_many_samples() -> None:
 )
 def test_wrong_combinations_are_refused(stated: dict[str, float], field: str) -> None:
     with pytest.raises(UsageError) as error:
-        StatedLength(**stated)  # type: ignore[arg-type] # wrong on purpose
+        StatedLength(**stated)  # type: ignore[arg-type] # the wrong argument is what is tested
     assert error.value.field == field
 
 
@@ -116,3 +116,10 @@ def test_a_language_model_has_tokens_per_second() -> None:
     found = estimate(on="aws/p3.2xlarge", steps=100).estimate
     assert found.samples_per_second is not None
     assert found.tokens_per_second == pytest.approx(1024 * found.samples_per_second)
+
+
+def test_a_log_that_does_not_say_its_tokens_has_those_of_the_leading_profile() -> None:
+    leading = make_profile(micro_batch_size=8, tokens_per_sample=100)
+    log = make_profile(id="log", micro_batch_size=16, tokens_per_sample=None)
+    found = StatedLength(tokens=80_000).apply([leading, log])
+    assert [profile.planned_iterations for profile in found] == [100, 50]

@@ -17,6 +17,13 @@ def test_cheap_machine_that_is_probably_in_time_is_chosen() -> None:
     assert take_reliable(predicted, high, truth, PRICE) == truth["fast"] * PRICE["fast"]
 
 
+def test_machine_is_reliable_with_90_percent_though_its_interval_ends_late() -> None:
+    # 1.3 · 1.2^0.779 = 1.4985 is in time, 1.3 · 1.2 = 1.56 is not: 5% lie above the interval, less than 10% above 1.5.
+    truth = {"fast": 1.0, "slow": 1.3}
+    predicted, high = {"fast": 1.0, "slow": 1.3}, {"fast": 1.1, "slow": 1.3 * 1.2}
+    assert take_reliable(predicted, high, truth, PRICE) == truth["slow"] * PRICE["slow"]
+
+
 def test_fastest_machine_is_chosen_if_none_is_predicted_in_time() -> None:
     truth = {"fast": 1.0, "slow": 4.0}
     predicted = {"fast": 10 * DEADLINE_RATIO, "slow": 40.0}

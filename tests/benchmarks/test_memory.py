@@ -19,7 +19,7 @@ ROW = {
 }  # fmt: skip
 
 
-def read(tmp_path: Path, *rows: dict[str, str]) -> list:  # type: ignore[type-arg] # the benchmark's own noun
+def read(tmp_path: Path, *rows: dict[str, str]) -> list:  # type: ignore[type-arg] # the rows are a noun of the benchmark's own
     path = tmp_path / "runs.csv"
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, list(ROW))

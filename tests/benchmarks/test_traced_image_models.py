@@ -2,7 +2,9 @@
 
 import pytest
 
-torch = pytest.importorskip("torch")
+from tests.needs import need
+
+torch = need("torch")
 
 from benchmarks.traced.image_models import trace  # noqa: E402 # imports torch at its head
 

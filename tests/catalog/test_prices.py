@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from datetime import date
 from pathlib import Path
 
@@ -28,6 +30,25 @@ def test_saving_twice_gives_the_same_file_and_leaves_no_other(tmp_path: Path) ->
     first = save_prices(tmp_path, "aws", OFFERS).read_bytes()
     assert save_prices(tmp_path, "aws", reversed(OFFERS)).read_bytes() == first
     assert [path.name for path in tmp_path.iterdir()] == ["aws.csv"]
+
+
+FILL = """
+import resource, sys
+from pathlib import Path
+from trainfare.catalog.gpu_facts import load_gpus
+from trainfare.catalog.prices import read_prices, save_prices
+directory = Path(sys.argv[1])
+offers = read_prices(directory, load_gpus())
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+save_prices(directory, "aws", offers)
+"""
+
+
+def test_a_full_disk_leaves_the_old_prices_and_says_so(tmp_path: Path) -> None:
+    before = save_prices(tmp_path, "aws", OFFERS).read_bytes()
+    ended = subprocess.run([sys.executable, "-c", FILL, tmp_path], capture_output=True, text=True, check=False)
+    assert "Free some space, or set TRAINFARE_PRICES to another directory." in ended.stderr
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("aws.csv", before)]
 
 
 def test_a_missing_directory_holds_no_prices(tmp_path: Path) -> None:

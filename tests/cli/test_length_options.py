@@ -5,9 +5,11 @@ import pytest
 from tests.cli.commands import complaint, in_one_line, read_json, store, succeed
 from tests.makers import make_profile
 from trainfare.app.queue.listing import list_queue
+from trainfare.cli.main import COMMANDS, options_of
 from trainfare.cli.parsing import parse_amount
 from trainfare.errors import UsageError
 from trainfare.model.machine import Host
+from trainfare.profiler.host import this_host_name
 from trainfare.views.profile import length_arguments, source_sentences
 
 ON_T4 = Host(name="h", vm_type="aws/g4dn.xlarge")
@@ -51,6 +53,52 @@ def test_samples_and_batch_size_of_the_profile_can_be_stated() -> None:
     assert "--batch-size B" in said
     found = read_json("estimate", "--on", "g4dn.xlarge", "--epochs", 2, "--samples", 640, "--batch-size", 64)
     assert (found["iterations"], found["batch_size"]) == (20, 64)
+
+
+TAKE_A_LENGTH = ("recommend", "estimate", "probe", "cluster", "compare", "epochs", "schedule submit", "profile")
+
+
+@pytest.mark.parametrize("command", TAKE_A_LENGTH)
+def test_what_takes_epochs_takes_steps_tokens_and_the_facts_of_the_profile(command: str) -> None:
+    """`import` is not among them: a log does not say how many tokens a step has."""
+    assert {"--epochs", "--steps", "--tokens", "--samples", "--batch-size"} <= options_of(command.split())
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("schedule", "import")])
+def test_no_command_takes_epochs_alone(command: str) -> None:
+    assert "--epochs" not in options_of([command]) or command in TAKE_A_LENGTH
+
+
+def test_steps_and_tokens_are_compared_in_their_own_unit() -> None:
+    store(make_profile(**LANGUAGE_MODEL))
+    assert "cheapest: aws/g4dn.xlarge at batch size 8, whatever the number of steps" in in_one_line(
+        "compare", "--steps", "500,2k"
+    )
+    assert "2,000 steps" in succeed("compare", "--steps", "500,2k").stdout
+    assert "1.5B tokens" in succeed("compare", "--tokens", "1.5B").stdout
+    assert "1.5 epochs" in succeed("compare", "--epochs", "1.5").stdout
+
+
+def test_free_machines_are_compared_without_a_ratio_of_costs() -> None:
+    store(make_profile(host=Host(name=this_host_name()), iterations_per_epoch=10))
+    found = in_one_line("compare", "--steps", "100")
+    assert "local/here" in found
+    assert "Δ" not in found
+
+
+def test_the_length_of_a_run_can_be_stated_in_tokens_for_its_epochs() -> None:
+    store(make_profile(**LANGUAGE_MODEL))
+    (by_tokens,), (by_epochs,) = (
+        read_json("epochs", *o)["profiles"] for o in (("--tokens", "8192k"), ("--epochs", 10))
+    )
+    assert by_tokens["declared"] == by_epochs["declared"] == 10
+
+
+def test_steps_without_the_length_of_an_epoch_say_what_to_state() -> None:
+    store(make_profile(iterations_per_epoch=None, samples=None))
+    assert complaint("epochs", "--steps", "2000").endswith("Try `--iterations-per-epoch N` or `--epochs N`.")
+    (found,) = read_json("epochs", "--steps", "2000", "--iterations-per-epoch", "100")["profiles"]
+    assert found["declared"] == 20
 
 
 def test_two_lengths_are_refused() -> None:

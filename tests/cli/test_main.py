@@ -90,7 +90,7 @@ def test_a_mistyped_command_is_named_with_the_nearest() -> None:
 
 
 def test_a_store_that_cannot_be_reached_is_exit_code_4() -> None:
-    result = run("recommend", TRAINFARE_STORE="/proc/history.db")
+    result = run("profile", "--", "true", TRAINFARE_STORE="/proc/history.db")
     assert result.returncode == 4
     assert "/proc/history.db" in result.stderr
     assert "Traceback" not in result.stderr

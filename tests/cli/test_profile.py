@@ -241,7 +241,7 @@ def test_a_folder_that_was_removed_is_an_error(tmp_path: Path) -> None:
 def make_progress(count: int = 12, **changes: object) -> MeasurementProgress:
     seen = make_profile(
         iteration_seconds=(1.0, *[0.214] * (count - 1)),
-        **{"loss": (), **changes.pop("facts", {})},  # type: ignore[dict-item]  # fields by name
+        **{"loss": (), **changes.pop("facts", {})},  # type: ignore[dict-item] # fields by name, of several types
     )
     fields: dict[str, object] = {
         "profile": seen,
@@ -251,7 +251,7 @@ def make_progress(count: int = 12, **changes: object) -> MeasurementProgress:
         "framework": "torch",
         "stopping": False,
     }
-    return MeasurementProgress(**(fields | changes))  # type: ignore[arg-type]  # the test names its fields
+    return MeasurementProgress(**(fields | changes))  # type: ignore[arg-type] # the test names its fields
 
 
 def test_progress_names_what_is_still_unknown() -> None:

@@ -142,7 +142,7 @@ class FixedDatetime(datetime, metaclass=FixedMeta):
     """The class `datetime`, for which it is always `NOW`."""
 
     @classmethod
-    def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]  # a plain datetime is enough
+    def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override] # a plain datetime is enough
         return NOW.astimezone(tz)
 
 
@@ -154,7 +154,7 @@ def fixed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name, module in list(sys.modules.items()):
         if name.startswith(("trainfare.app.", "trainfare.cli.")) and getattr(module, "datetime", None) is datetime:
             monkeypatch.setattr(module, "datetime", FixedDatetime)
-    monkeypatch.setattr("trainfare.app.ids.secrets.choice", random.Random(1).choice)  # noqa: S311 the same ids in every run
+    monkeypatch.setattr("trainfare.app.ids.secrets.choice", random.Random(1).choice)  # the same ids in every run
     monkeypatch.setenv("COLUMNS", "140")
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()

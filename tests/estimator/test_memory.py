@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.makers import make_gpu, make_profile, make_vm_type
+from tests.needs import need
 from trainfare.estimator.memory import (
     CONTEXT_GIB,
     accumulation,
@@ -336,8 +337,8 @@ def test_no_way_is_known_without_a_trace() -> None:
 
 def tracked(make: Any, batch_size: int) -> tuple[float, Profile]:
     """The peak by PyTorch's memory tracker on fake tensors, and the profile of the same iteration."""
-    torch = pytest.importorskip("torch")
-    tracker = pytest.importorskip("torch.distributed._tools.mem_tracker").MemTracker()
+    torch = need("torch")
+    tracker = need("torch.distributed._tools.mem_tracker").MemTracker()
     from torch._subclasses.fake_tensor import FakeTensorMode  # as in PyTorch's own examples of the tracker
 
     from trainfare.probe.torch_operations import Tracer

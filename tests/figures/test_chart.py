@@ -14,7 +14,7 @@ STEEP = Series(label="steep", points=((0.0, 0.0), (5.0, 2.0), (10.0, 4.0)), chos
 
 def make_chart(*series: Series, **changes: object) -> Chart:
     fields: dict[str, object] = {"name": "chart", "title": "A title", "x": "epochs", "y": "loss"}
-    return Chart(series=series or (FLAT, STEEP), **(fields | changes))  # type: ignore[arg-type] # fields by name
+    return Chart(series=series or (FLAT, STEEP), **(fields | changes))  # type: ignore[arg-type] # fields by name, of several types
 
 
 def lines(spec: Spec) -> list[Spec]:

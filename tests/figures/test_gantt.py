@@ -30,7 +30,7 @@ def rental(node: int, start: float, end: float, kind: str = "NC24", **changes: o
     made = NodeRental(
         node=node, type=kind, start_seconds=HOUR * start, ready_seconds=HOUR * start, end_seconds=HOUR * end
     )
-    return replace(made, **changes)  # type: ignore[arg-type] # fields by name
+    return replace(made, **changes)  # type: ignore[arg-type] # fields by name, of several types
 
 
 def allocation(
@@ -134,7 +134,7 @@ def test_a_job_gets_adjacent_gpus_if_possible() -> None:
         ],
     )
     parts = [(bar.band, bar.bands) for bar in bars(made) if bar.allocation.job == "d"]
-    assert parts == [(1, 1), (3, 1)]  # b's and the one above c: no two beside each other are free
+    assert parts == [(1, 1), (3, 1)]  # b's and the one above c: no two next to each other are free
     made = schedule([rental(0, 0, 3)], [allocation("a", 0, 1, 0, 3), allocation("d", 0, 2, 1, 3)])
     assert [(bar.band, bar.bands) for bar in bars(made)] == [(0, 1), (1, 2)]
 

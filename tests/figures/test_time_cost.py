@@ -151,7 +151,7 @@ def boxes(spec: Spec) -> list[tuple[float, float, float, float]]:
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([3, 8, 30, 150]), st.sampled_from([360, 600]))
 def test_labels_never_overlap_and_the_chosen_one_and_the_knee_have_theirs(seed: int, count: int, width: int) -> None:
-    chance = random.Random(seed)  # noqa: S311 no secret
+    chance = random.Random(seed)
     every = [
         estimate(
             f"machine-{i}.{'x' * chance.randint(1, 9)}large",

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.frameworks.runs import run
+from tests.needs import need
 from trainfare.profiler.events import summarize_events
 
-pytest.importorskip("keras")
+need("keras")
 pytestmark = pytest.mark.heavy
 
 PROGRAM = """

@@ -13,11 +13,12 @@ from tests.frameworks.runs import (
     run_alone,
     run_profiled,
 )
+from tests.needs import need
 from trainfare.model.program import Program
 from trainfare.profiler.measure import measure
 from trainfare.profiler.stopping import UntilEpochs
 
-pytest.importorskip("optax")
+need("optax")
 pytestmark = pytest.mark.heavy
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.frameworks.runs import ProfiledRun, assert_close, run_alone, run_profiled, within_epochs
+from tests.needs import need
 from trainfare.model.profile import EarlyStopping
 
 pytestmark = pytest.mark.heavy
@@ -18,7 +19,7 @@ BACKENDS = ("tensorflow", "jax", "torch", "tf_keras")
 @pytest.fixture(scope="module", params=BACKENDS)
 def backend(request: pytest.FixtureRequest) -> str:
     name: str = request.param
-    pytest.importorskip("keras" if name == "torch" else name)
+    need("keras" if name == "torch" else name)
     return name
 
 

@@ -23,6 +23,19 @@ def test_a_compiled_model_tells_its_batch_without_a_warning() -> None:
     assert "hook" not in found.measured.log.text()
 
 
+@pytest.mark.parametrize("kind", ["step", "complete", "argument", "in_place", "method"])
+def test_a_compiled_function_tells_the_batch_that_it_is_given(kind: str) -> None:
+    profile = run_profiled("torch_compiled_functions.py", kind, iterations=4, trace=False).profile
+    assert profile.micro_batch_size == 6
+    assert profile.tokens_per_sample == 16
+    assert profile.sources["micro_batch_size"] == "the first dimension of what the model is given"
+
+
+def test_a_compiled_update_of_gradients_is_no_batch() -> None:
+    profile = run_profiled("torch_compiled_functions.py", "update", iterations=4, trace=False).profile
+    assert profile.micro_batch_size is None
+
+
 def test_the_word_model_says_its_batches_and_epochs() -> None:
     profile = run_profiled("word_model.py", "--epochs", "6", iterations=8).profile
     assert (profile.iterations_per_epoch, profile.epochs) == (279, 6)

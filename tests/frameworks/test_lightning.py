@@ -3,9 +3,10 @@
 import pytest
 
 from tests.frameworks.runs import ProfiledRun, assert_close, run_alone, run_profiled
+from tests.needs import need
 from trainfare.model.profile import EarlyStopping
 
-pytest.importorskip("lightning")
+need("lightning")
 pytestmark = pytest.mark.heavy
 
 ITERATIONS = 25

@@ -5,10 +5,11 @@ from itertools import pairwise
 import pytest
 
 from tests.frameworks.runs import ProfiledRun, assert_close, run_alone, run_profiled
+from tests.needs import need
 from trainfare.model.profile import EarlyStopping
 
-pytest.importorskip("transformers")
-pytest.importorskip("accelerate")
+need("transformers")
+need("accelerate")
 pytestmark = pytest.mark.heavy
 
 ITERATIONS = 25

@@ -26,10 +26,10 @@ class Block(nn.Module):
         self.first = nn.Conv2d(inward, outward, 3, stride, 1, bias=False)
         self.second = nn.Conv2d(outward, outward, 3, 1, 1, bias=False)
         self.norms = nn.ModuleList(nn.BatchNorm2d(outward) for _ in range(2))
-        self.round = nn.Identity()
+        self.round: nn.Module = nn.Identity()
         if inward != outward:
             conv = nn.Conv2d(inward, outward, 1, stride, bias=False)
-            self.round = nn.Sequential(conv, nn.BatchNorm2d(outward))  # type: ignore[assignment] # also a module
+            self.round = nn.Sequential(conv, nn.BatchNorm2d(outward))
 
     def forward(self, image: Tensor) -> Tensor:
         inner = functional.relu(self.norms[0](self.first(image)), inplace=True)
@@ -55,7 +55,7 @@ def traced(batch: int) -> tuple[Operation, ...]:
     tracer = Tracer(torch, lambda: True)
     tracer.enter()
     try:
-        functional.cross_entropy(model(images), labels).backward()  # type: ignore[no-untyped-call] # torch's own
+        functional.cross_entropy(model(images), labels).backward()  # type: ignore[no-untyped-call] # PyTorch's backward has no types
     finally:
         facts = tracer.leave()
     return msgspec.convert(facts["operations"], tuple[Operation, ...])

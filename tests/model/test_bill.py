@@ -48,10 +48,10 @@ def line(usd: float) -> BillLine:
 
 def test_the_lines_of_a_bill_add_up() -> None:
     fields = {"billing": Billing(), "billed_seconds": 3.0, "usd_per_hour": 1.0, "prices_seen_on": NOON.date()}
-    bill = Bill(lines=(line(1.0), line(2.0)), usd=Interval.exactly(3.0), **fields)  # type: ignore[arg-type] # fields of several types
+    bill = Bill(lines=(line(1.0), line(2.0)), usd=Interval.exactly(3.0), **fields)  # type: ignore[arg-type] # fields by name, of several types
     assert bill.usd.value == 3
     with pytest.raises(ValueError, match="add up to 3"):
-        Bill(lines=(line(1.0), line(2.0)), usd=Interval.exactly(4.0), **fields)  # type: ignore[arg-type] # fields of several types
+        Bill(lines=(line(1.0), line(2.0)), usd=Interval.exactly(4.0), **fields)  # type: ignore[arg-type] # fields by name, of several types
 
 
 def test_negative_amounts_and_unexplained_lines_are_refused() -> None:

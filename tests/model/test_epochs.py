@@ -34,4 +34,4 @@ def test_the_rounded_number_is_at_least_one() -> None:
 )
 def test_an_invalid_answer_is_refused(changes: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"must|needs|between"):
-        EpochsAnswer(**({"rule": "curve", "why": "because"} | changes))  # type: ignore[arg-type] # a mixed dict
+        EpochsAnswer(**({"rule": "curve", "why": "because"} | changes))  # type: ignore[arg-type] # fields by name, of several types

@@ -2,8 +2,10 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date, datetime
 from random import Random
+from statistics import NormalDist
 from typing import Any
 
 import pytest
@@ -20,7 +22,7 @@ from trainfare.model.profile import EarlyStopping, Epoch, Operation
 from trainfare.model.scope import Quota, Scope
 
 BAD = math.nan, math.inf, -math.inf, -1.0
-NAIVE = datetime(2026, 11, 16)  # noqa: DTZ001 the missing time zone is what is tested
+NAIVE = datetime(2026, 11, 16)  # noqa: DTZ001 # the missing time zone is what is tested
 
 
 @pytest.mark.parametrize("usd_per_hour", [*BAD, 0.0])
@@ -133,6 +135,54 @@ def test_a_higher_confidence_gives_a_wider_interval(interval: Interval, a: float
     assert (back.low, back.value, back.high) == pytest.approx((interval.low, interval.value, interval.high), rel=1e-6)
 
 
+@given(intervals(st.floats(1e-3, 1e6)), st.floats(0.51, 0.99))
+def test_a_bound_has_one_side_and_an_interval_has_two(interval: Interval, confidence: float) -> None:
+    """10% of the values lie above an 80% interval, so its high end is a bound of 90%."""
+    bound = interval.upper_bound(confidence)
+    assert bound == pytest.approx(interval.at_confidence(2 * confidence - 1).high, rel=1e-6)
+    assert interval.upper_bound((1 + interval.confidence) / 2) == interval.high
+
+
+@given(intervals(st.just(0.0) | st.floats(1e-6, 1e6)), st.floats(0.01, 0.999), st.floats(0.01, 0.999))
+def test_a_bound_grows_with_its_confidence_from_the_value_on(interval: Interval, a: float, b: float) -> None:
+    lower, higher = (interval.upper_bound(confidence) for confidence in sorted((a, b)))
+    assert interval.value <= lower <= higher * (1 + 1e-12)
+    if max(a, b) <= (1 + interval.confidence) / 2:
+        assert higher <= interval.high * (1 + 1e-12)
+
+
+@given(st.floats(1e-300, 1e300), st.floats(0.01, 0.999))
+def test_the_bound_of_an_exact_value_is_the_value(value: float, confidence: float) -> None:
+    assert Interval.exactly(value).upper_bound(confidence) == value
+    assert Interval.exactly(0.0).upper_bound(confidence) == 0.0
+
+
+@given(intervals(st.floats(1e-3, 1e6)), st.floats(0.51, 0.99), st.floats(0.1, 10))
+def test_a_bound_scales_with_the_interval_and_ignores_its_low_end(
+    interval: Interval, confidence: float, factor: float
+) -> None:
+    bound = interval.upper_bound(confidence)
+    assert (interval * factor).upper_bound(confidence) == pytest.approx(factor * bound)
+    assert replace(interval, low=0.0).upper_bound(confidence) == bound
+
+
+def test_up_to_one_half_the_bound_is_the_value() -> None:
+    interval = Interval(value=100.0, low=80.0, high=150.0)
+    assert [interval.upper_bound(confidence) for confidence in (0.1, 0.5)] == [100.0, 100.0]
+    assert interval.upper_bound(0.9) == pytest.approx(100 * 1.5 ** (1.2815516 / 1.6448536), rel=1e-7)
+
+
+@given(st.floats(0.1, 10), st.floats(1.01, 3), st.floats(0.6, 0.99))
+def test_the_share_of_a_log_normal_below_its_bound_is_the_confidence(
+    median: float, deviation_factor: float, confidence: float
+) -> None:
+    """The interval ends 1.645 standard deviations from the median; Φ of the bound's distance is the confidence."""
+    deviation = math.log(deviation_factor)
+    interval = Interval.within_factor(median, math.exp(1.6448536269514722 * deviation))
+    distance = math.log(interval.upper_bound(confidence) / median) / deviation
+    assert NormalDist().cdf(distance) == pytest.approx(confidence, abs=1e-9)
+
+
 @given(st.lists(not_negative, min_size=1, max_size=30), st.randoms())
 def test_the_interval_of_a_median_does_not_depend_on_the_order(values: list[float], random: Random) -> None:
     shuffled = random.sample(values, len(values))
@@ -211,4 +261,4 @@ def test_half_precision_runs_on_tensor_cores_and_a_missing_dtype_runs_as_float32
 @pytest.mark.parametrize("value", BAD)
 def test_work_is_never_negative(field: str, value: float) -> None:
     with pytest.raises(ValueError, match=field):
-        Operation(**({"kind": "matmul", "dtype": "float32", "flops": 1.0, "bytes": 1.0} | {field: value}))  # type: ignore[arg-type]  # a mixed dict
+        Operation(**({"kind": "matmul", "dtype": "float32", "flops": 1.0, "bytes": 1.0} | {field: value}))  # type: ignore[arg-type] # fields by name, of several types

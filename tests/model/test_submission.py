@@ -15,8 +15,8 @@ from tests.makers import NOON, make_submission
         ({"profile_ids": ("p1", "")}, "profile_id must not be empty"),
         ({"profile_ids": ("p1", "p1")}, "twice"),
         ({"user": "\ud800"}, "user has bytes that are not text"),
-        ({"submitted_at": datetime(2026, 11, 16, 12)}, "submitted_at must have a time zone"),  # noqa: DTZ001 the test
-        ({"deadline_at": datetime(2026, 11, 17, 12)}, "deadline_at must have a time zone"),  # noqa: DTZ001 the test
+        ({"submitted_at": datetime(2026, 11, 16, 12)}, "submitted_at must have a time zone"),  # noqa: DTZ001 # the missing time zone is what is tested
+        ({"deadline_at": datetime(2026, 11, 17, 12)}, "deadline_at must have a time zone"),  # noqa: DTZ001 # the missing time zone is what is tested
         ({"epochs": 0}, "epochs must be positive"),
         ({"iterations_per_epoch": 0}, "iterations_per_epoch must be positive"),
         ({"most_gpus": 0}, "most_gpus must be positive"),

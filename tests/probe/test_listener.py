@@ -10,8 +10,15 @@ from typing import Any
 import pytest
 
 from trainfare.probe.clocks import ReadyClock
-from trainfare.probe.keras_hooks import _RunningMean
-from trainfare.probe.listener import evenly_spaced_ends, find_loss, queued_seconds, worker_seconds
+from trainfare.probe.keras_facts import RunningMean
+from trainfare.probe.listener import (
+    evenly_spaced_ends,
+    find_loss,
+    queued_seconds,
+    worker_reading_due,
+    worker_seconds,
+)
+from trainfare.probe.recorder import FLUSH_SECONDS
 
 
 class Result:
@@ -69,9 +76,9 @@ def test_steps_of_one_call_have_equal_lengths() -> None:
 
 
 def test_loss_of_a_batch_follows_from_two_running_means() -> None:
-    first = _RunningMean(2.0, 10, None)
-    second = _RunningMean(3.0, 10, first)
-    third = _RunningMean(2.8, 5, second)
+    first = RunningMean(2.0, 10, None)
+    second = RunningMean(3.0, 10, first)
+    third = RunningMean(2.8, 5, second)
     assert [mean.last_batch_loss(float) for mean in (first, second, third)] == pytest.approx([2.0, 4.0, 2.0])
 
 
@@ -90,6 +97,13 @@ def test_loss_of_a_batch_follows_from_two_running_means() -> None:
 )
 def test_loss_is_a_scalar_float_in_the_result_of_a_step(result: Any, found: bool) -> None:
     assert (find_loss(result) is not None) == found
+
+
+def test_workers_are_read_at_the_first_writes_and_then_once_a_second() -> None:
+    assert worker_reading_due(0, 0.0)
+    assert worker_reading_due(1, FLUSH_SECONDS)
+    assert not worker_reading_due(5, FLUSH_SECONDS)
+    assert worker_reading_due(5, 1.0)
 
 
 def _use_cpu(seconds: float, ready: Any, done: Any) -> None:

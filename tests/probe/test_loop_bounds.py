@@ -111,7 +111,7 @@ def test_progress_bars_that_the_program_updates_are_read() -> None:
 
 
 def test_a_progress_bar_over_a_range_is_that_range() -> None:
-    class tqdm:  # noqa: N801 # as above
+    class tqdm:  # noqa: N801 # the name of the class decides
         def __init__(self, iterable: range) -> None:
             self.total, self.n, self.iterable = len(iterable), 0, iterable
 
@@ -169,7 +169,7 @@ def test_name_spaces_of_argparse_are_noted(read: Read) -> None:
 
 
 def test_configurations_are_searched(read: Read) -> None:
-    cfg = {"train": {"max_steps": 400, "epochs": True}, "note": "epochs"}
+    cfg: dict[str, Any] = {"train": {"max_steps": 400, "epochs": True}, "note": "epochs"}
     found = read()
-    assert found["max_steps"] == (cfg["train"]["max_steps"], "cfg.train.max_steps")  # type: ignore[index]
+    assert found["max_steps"] == (cfg["train"]["max_steps"], "cfg.train.max_steps")
     assert "epochs" not in found

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.needs import need
+
 pytestmark = pytest.mark.heavy
 
 BATCH = 4
@@ -19,7 +21,7 @@ MLP_FIRST, MLP_SECOND = 2 * BATCH * 20 * 32, 2 * BATCH * 32 * 5
 
 
 def torch_step(name: str) -> Facts:
-    torch = pytest.importorskip("torch")
+    torch = need("torch")
     from trainfare.probe.torch_operations import Tracer
 
     layers = torch.nn
@@ -41,8 +43,8 @@ def torch_step(name: str) -> Facts:
 
 
 def jax_step(name: str) -> Facts:
-    jax = pytest.importorskip("jax")
-    optax = pytest.importorskip("optax")
+    jax = need("jax")
+    optax = need("optax")
     from trainfare.probe.jax_operations import operations_of
 
     np = jax.numpy
@@ -78,7 +80,7 @@ def jax_step(name: str) -> Facts:
 
 def tensorflow_step(name: str, *, batch: int | None = BATCH, compiled: bool = False) -> Facts:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    tf = pytest.importorskip("tensorflow")
+    tf = need("tensorflow")
     from trainfare.probe.tensorflow_operations import operations_of
 
     shapes = [(3, 3, 3, 8), (128, 10)] if name == "cnn" else [(20, 32), (32, 5)]
@@ -152,13 +154,13 @@ def test_jax_and_tensorflow_let_every_product_use_tf32(framework: str, name: str
 
 
 def test_jax_program_that_asks_for_float32_gets_it() -> None:
-    jax = pytest.importorskip("jax")
+    jax = need("jax")
     with jax.default_matmul_precision("float32"):
         assert product_dtypes(jax_step("cnn")) == {"float32"}
 
 
 def test_tensorflow_program_that_asks_for_float32_gets_it() -> None:
-    tf = pytest.importorskip("tensorflow")
+    tf = need("tensorflow")
     tf.config.experimental.enable_tensor_float_32_execution(False)
     try:
         assert product_dtypes(tensorflow_step("cnn")) == {"float32"}
@@ -173,7 +175,7 @@ def test_each_weight_is_updated_by_one_kernel_where_xla_compiles() -> None:
 
 
 def test_operations_of_a_scan_are_those_of_one_step() -> None:
-    jax = pytest.importorskip("jax")
+    jax = need("jax")
     from trainfare.probe.jax_operations import operations_of
 
     np = jax.numpy
@@ -190,7 +192,7 @@ def test_operations_of_a_scan_are_those_of_one_step() -> None:
 
 @pytest.mark.parametrize(("groups", "stride"), [(1, 1), (1, 2), (2, 1), (2, 2), (8, 1), (8, 2)], ids=str)
 def test_jax_recognises_convolutions_in_the_backward_pass(groups: int, stride: int) -> None:
-    jax = pytest.importorskip("jax")
+    jax = need("jax")
     from trainfare.probe.jax_operations import operations_of
 
     np = jax.numpy
@@ -210,7 +212,7 @@ def test_jax_recognises_convolutions_in_the_backward_pass(groups: int, stride: i
 
 
 def test_loop_of_tensorflow_counts_as_often_as_it_runs_forward_and_backward() -> None:
-    tf = pytest.importorskip("tensorflow")
+    tf = need("tensorflow")
     from trainfare.probe.tensorflow_operations import operations_of
 
     weight = tf.Variable(tf.ones((8, 8)))
@@ -231,7 +233,7 @@ def test_loop_of_tensorflow_counts_as_often_as_it_runs_forward_and_backward() ->
 
 
 def test_product_of_unknown_size_is_an_error() -> None:
-    tf = pytest.importorskip("tensorflow")
+    tf = need("tensorflow")
     from trainfare.probe.tensorflow_operations import UnknownSizeError, operations_of
 
     step = tf.function(lambda x: tf.matmul(x, x, transpose_b=True), input_signature=[tf.TensorSpec((None, None))])

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch")
+from tests.needs import need
+from trainfare.probe.recorder import Recorder
+from trainfare.probe.torch_construction import Construction
 
-from trainfare.probe.recorder import Recorder  # noqa: E402
-from trainfare.probe.torch_construction import Construction  # noqa: E402
+torch = need("torch")
 
 
 @pytest.fixture

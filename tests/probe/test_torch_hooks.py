@@ -81,7 +81,7 @@ class Stream:
             def elapsed_time(self, other: Any) -> float:
                 return float(other.at - self.at)
 
-        torch.cuda = SimpleNamespace(Event=Event, synchronize=self.done)  # type: ignore[attr-defined]  # a module has no fixed attributes
+        torch.cuda = SimpleNamespace(Event=Event, synchronize=self.done)  # type: ignore[attr-defined] # a module has no fixed attributes
         return torch
 
 

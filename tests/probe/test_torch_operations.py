@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
 from trainfare.probe.torch_operations import Tracer, kind_of
 
@@ -87,6 +88,64 @@ def test_attention_is_two_products_forward_and_five_backward() -> None:
     facts = traced(lambda _: functional.scaled_dot_product_attention(query, key, value).sum().backward())
     one_product = 2 * 2 * 3 * 10 * 12 * 16
     assert flops(facts, "attention") == 7 * one_product
+
+
+def attention_with_dropout(**options: Any) -> Callable[[Tracer], object]:
+    query, key, value = (torch.randn(2, 3, 64, 16, requires_grad=True) for _ in range(3))
+
+    def iteration(_tracer: Tracer) -> None:
+        functional.scaled_dot_product_attention(query, key, value, dropout_p=0.1, **options).sum().backward()
+
+    return iteration
+
+
+def test_attention_with_dropout_is_one_operation_each_way_as_on_a_gpu() -> None:
+    facts = traced(attention_with_dropout(is_causal=True))
+    one_product, tensor = 2 * 2 * 3 * 64 * 64 * 16, 4 * 2 * 3 * 64 * 16
+    rows = [(row["part"], row["flops"], row["bytes"]) for row in facts["operations"] if row["kind"] == "attention"]
+    assert rows == [("forward", 2 * one_product, 4 * tensor), ("backward", 5 * one_product, 8 * tensor)]
+    assert flops(facts) == 7 * one_product
+    assert not any("softmax" in row["name"] or "bernoulli" in row["name"] for row in facts["operations"])
+
+
+def test_attention_with_dropout_holds_no_matrix_of_scores() -> None:
+    scores = 4 * 2 * 3 * 64 * 64
+    facts = traced(attention_with_dropout())
+    assert facts["activation_bytes"] < scores
+    assert max(fixed + growing for fixed, growing in facts["moments"]) < 1.5 * scores
+
+
+def test_attention_whose_fused_kernels_are_switched_off_stays_as_it_is() -> None:
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        facts = traced(attention_with_dropout())
+    assert flops(facts, "attention") == 0
+    assert flops(facts, "matmul") > 0
+
+
+def test_attention_is_restored_after_tracing() -> None:
+    before = functional.scaled_dot_product_attention
+    traced(attention_with_dropout())
+    assert functional.scaled_dot_product_attention is before
+
+
+def test_attention_that_fails_fails_in_its_own_words() -> None:
+    wrong = torch.randn(2, 3, 64, 8)
+
+    def iteration(_tracer: Tracer) -> None:
+        with pytest.raises(RuntimeError):
+            functional.scaled_dot_product_attention(torch.randn(2, 3, 64, 16), wrong, wrong, dropout_p=0.1)
+
+    assert flops(traced(iteration), "attention") == 0
+
+
+def test_recomputed_attention_counts_its_forward_pass_twice() -> None:
+    x = torch.randn(2, 3, 64, 16, requires_grad=True)
+
+    def attend(q: torch.Tensor) -> torch.Tensor:
+        return functional.scaled_dot_product_attention(q, q, q, dropout_p=0.1)
+
+    facts = traced(lambda _: checkpoint(attend, x, use_reentrant=False).sum().backward())
+    assert flops(facts, "attention") == (2 + 2 + 5) * 2 * 2 * 3 * 64 * 64 * 16
 
 
 def test_lstm_multiplies_every_token_by_every_weight() -> None:
@@ -277,7 +336,7 @@ def test_activations_are_the_tensors_that_backward_needs() -> None:
 
 def test_operator_that_cannot_be_counted_still_runs() -> None:
     tracer = Tracer(torch, lambda: True)
-    tracer._count = None  # type: ignore[assignment,method-assign]  # makes counting fail
+    tracer._count = None  # type: ignore[assignment,method-assign] # a counter that fails is what is tested
     tracer.enter()
     total = torch.ones(3).sum()
     with pytest.raises(TypeError):

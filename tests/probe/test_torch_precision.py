@@ -109,11 +109,11 @@ def test_settings_of_older_releases_are_read() -> None:
             self.allow_tf32 = allowed
 
     class Older:
-        class backends:  # noqa: N801 # as in PyTorch
+        class backends:  # noqa: N801 # the name that PyTorch gives it
             cudnn = Switch(True)
 
-            class cuda:  # noqa: N801 # as in PyTorch
+            class cuda:  # noqa: N801 # the name that PyTorch gives it
                 matmul = Switch(False)
 
     assert allows_tf32(Older, "convolution")  # type: ignore[arg-type] # a small stand-in for the module
-    assert not allows_tf32(Older, "matmul")  # type: ignore[arg-type] # as above
+    assert not allows_tf32(Older, "matmul")  # type: ignore[arg-type] # a small stand-in for the module

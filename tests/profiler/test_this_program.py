@@ -35,3 +35,13 @@ def test_the_only_notebook_of_the_folder_is_the_one_that_runs(tmp_path: Path) ->
     (tmp_path / "other.ipynb").touch()
     unknown = program_of(KERNEL, tmp_path, {}, {})
     assert (unknown.command, unknown.name) == (KERNEL, "a notebook")
+
+
+def test_what_executes_a_notebook_names_it_in_its_command(tmp_path: Path) -> None:
+    for name in ("train.ipynb", "other.ipynb"):
+        (tmp_path / name).touch()
+    papermill = ("python", "/usr/bin/papermill", "train.ipynb", "out.ipynb", "-p", "lr", "0.1")
+    assert program_of(KERNEL, tmp_path, {}, {}, parent=papermill).name == "train.ipynb"
+    server = ("python", "/usr/bin/jupyter-lab", "other.ipynb")
+    named = program_of(KERNEL, tmp_path, {"JPY_SESSION_NAME": str(tmp_path / "train.ipynb")}, {}, parent=server)
+    assert named.name == "train.ipynb", "a server with one notebook in its command can have others open"

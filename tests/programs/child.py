@@ -5,6 +5,7 @@ import multiprocessing
 from collections.abc import Iterator
 
 import torch
+import without_compiler  # noqa: F401 # starts in half of the time
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, IterableDataset
 

@@ -1,5 +1,4 @@
 """A compiled model, which must not be affected by any hook."""
-# ruff: noqa: T201 # it reports to the test
 # mypy: allow-untyped-calls
 
 import json

@@ -1,5 +1,4 @@
 """A plain loop prepared by accelerate, with gradient accumulation; prints its own measurements as JSON."""
-# ruff: noqa: T201 # it reports to the test
 # mypy: ignore-errors
 
 import json

@@ -1,5 +1,4 @@
 """The Trainer of Hugging Face on a tiny language model, with the length of its arguments; prints the logged losses."""
-# ruff: noqa: T201 # it reports to the test
 # mypy: ignore-errors
 
 import argparse

@@ -1,5 +1,4 @@
 """The Trainer of Hugging Face on a tiny model; evaluates and saves every epoch and prints its own measurements."""
-# ruff: noqa: T201 # it reports to the test
 # mypy: ignore-errors
 
 import argparse

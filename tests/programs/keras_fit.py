@@ -2,7 +2,6 @@
 
 The data pipeline sleeps, so that the length of an iteration does not hang on how busy the machine is.
 """
-# ruff: noqa: T201 # it reports to the test
 # mypy: ignore-errors
 
 import argparse

@@ -1,5 +1,4 @@
 """Measures its own `fit`, which must still train to its end."""
-# ruff: noqa: T201 # it reports to the test
 # mypy: ignore-errors
 
 import json

@@ -1,5 +1,4 @@
 """Keras without `fit`: `train_on_batch` and `evaluate` in a loop, which prints its own measurements as JSON."""
-# ruff: noqa: T201 # it reports to the test
 # mypy: ignore-errors
 
 import json

@@ -2,7 +2,6 @@
 
 `--max-steps N` plans by steps instead of epochs; `--old` imports it as `pytorch_lightning`.
 """
-# ruff: noqa: T201 # it reports to the test
 # mypy: ignore-errors
 
 import argparse

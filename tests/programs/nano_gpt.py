@@ -1,6 +1,6 @@
 """A language model in the manner of nanoGPT: settings are globals that `--key=value` overrides, random crops of one
 long text, micro steps, a loss scaler, no loader, and a loop without an end of its own."""
-# ruff: noqa: B007, T201 # it reports to the test, in the manner of its model
+# ruff: noqa: B007 # written in the manner of its model
 # mypy: ignore-errors
 
 import json

@@ -1,5 +1,4 @@
 """Trains without any framework."""
-# ruff: noqa: T201 # it reports to the test
 
 weights = [0.5, 0.25]
 for _ in range(100):

@@ -1,8 +1,8 @@
 """Swallows every exception in its loop and trains for ever."""
-# ruff: noqa: T201 # it reports to the test
 # mypy: allow-untyped-calls
 
 import torch
+import without_compiler  # noqa: F401 # starts in half of the time
 
 weight = torch.nn.Parameter(torch.ones(4))
 optimizer = torch.optim.SGD([weight], lr=0.01)

@@ -1,5 +1,4 @@
 """Data parallel in two processes, started by torchrun or, with `spawn`, by itself. Rank 0 prints its measurements."""
-# ruff: noqa: T201 # it reports to the test
 # mypy: allow-untyped-calls
 
 import json

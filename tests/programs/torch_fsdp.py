@@ -1,6 +1,5 @@
 """Fully sharded data parallel in two processes, started by torchrun: `flat` wraps the model, `per-parameter` shards it
 in place. Rank 0 prints the size of the whole model."""
-# ruff: noqa: T201 # it reports to the test
 # mypy: allow-untyped-calls
 
 import json
@@ -27,7 +26,7 @@ def main() -> None:
         model = FullyShardedDataParallel(model, device_id=torch.device("cpu"))
     else:
         mesh = init_device_mesh("cpu", (2,))
-        for layer in (model[0], model[2]):  # type: ignore[index] # a Sequential
+        for layer in (model[0], model[2]):  # type: ignore[index] # the model is a Sequential, which has an index
             fully_shard(layer, mesh=mesh)
         fully_shard(model, mesh=mesh)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.001)

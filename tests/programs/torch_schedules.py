@@ -1,5 +1,5 @@
 """A small program with a scheduler of the given kind; prints the learning rate at the start of each of its epochs."""
-# ruff: noqa: T201, PERF401, PLW0108 # it reports to the test, and is written as programs are
+# ruff: noqa: PERF401, PLW0108 # it is written as programs are
 # mypy: ignore-errors
 
 import argparse
@@ -7,6 +7,7 @@ import json
 import math
 
 import torch
+import without_compiler  # noqa: F401 # starts in half of the time
 from torch.optim import lr_scheduler as schedulers
 from torch.utils.data import DataLoader, TensorDataset
 

@@ -2,7 +2,6 @@
 
 Each iteration sleeps in the forward pass, so that its length does not depend on how busy the machine is.
 """
-# ruff: noqa: T201 # it reports to the test
 # mypy: allow-untyped-calls
 
 import json
@@ -40,7 +39,7 @@ def loss_of(batch: Iterable[Tensor]) -> Tensor:
 
 
 def back(loss: Tensor) -> None:
-    global backwards  # noqa: PLW0603 # a small program
+    global backwards  # noqa: PLW0603 # a small program that sets its variables as a notebook would
     backwards += 1
     loss.backward()
 
@@ -221,7 +220,7 @@ def in_backward() -> None:
 
 def data_parallel() -> None:
     """Without a GPU DataParallel only forwards the call."""
-    global model  # noqa: PLW0603 # a small program
+    global model  # noqa: PLW0603 # a small program that sets its variables as a notebook would
     model = nn.DataParallel(model)
     optimizer = torch.optim.SGD(parameters, lr=0.01)
     for _ in range(EPOCHS):
@@ -266,7 +265,7 @@ def accumulated() -> None:
 
 def compiled() -> None:
     """With a backend that captures graphs and runs them eagerly."""
-    global model  # noqa: PLW0603 # a small program
+    global model  # noqa: PLW0603 # a small program that sets its variables as a notebook would
     model = torch.compile(model, backend="aot_eager")  # type: ignore[assignment] # a module that wraps it
     optimizer = torch.optim.SGD(parameters, lr=0.01)
     for _ in range(EPOCHS):

@@ -1,6 +1,6 @@
 """A word-level language model in the manner of PyTorch's example: no loader and no optimizer, sequences in the first
 dimension, arguments of argparse, and `20/279 batches` among its output."""
-# ruff: noqa: B007, T201 # it reports progress
+# ruff: noqa: B007 # written in the manner of its model
 # mypy: ignore-errors
 
 import argparse

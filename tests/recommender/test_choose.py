@@ -87,7 +87,7 @@ def test_the_order_does_not_depend_on_the_order_of_the_offers(
     estimates: list[Estimate], random: object, goal: Goal
 ) -> None:
     shuffled = list(estimates)
-    random.shuffle(shuffled)  # type: ignore[attr-defined]  # hypothesis gives a random.Random
+    random.shuffle(shuffled)  # type: ignore[attr-defined] # hypothesis gives a random.Random
     assert in_order(shuffled, goal) == in_order(estimates, goal)
 
 

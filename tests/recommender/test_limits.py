@@ -3,9 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.recommender.test_choose import estimate, some_estimates
-from tests.strategies import intervals, positive
 from trainfare.model.estimate import Estimate
-from trainfare.model.interval import Interval
 from trainfare.model.plan import Goal
 from trainfare.recommender.limits import (
     LimitConflict,
@@ -14,7 +12,6 @@ from trainfare.recommender.limits import (
     reject_beyond_limits,
     sufficient_budget,
     sufficient_deadline,
-    upper_end,
     within_limits,
 )
 from trainfare.units import parse_duration
@@ -30,16 +27,11 @@ some_goals = st.builds(
 )
 
 
-@given(intervals(positive), st.floats(0.01, 0.999))
-def test_the_upper_end_is_that_of_the_interval_at_the_confidence(interval: Interval, confidence: float) -> None:
-    assert upper_end(interval, confidence) == interval.at_confidence(confidence).high
-
-
 @given(some_estimates, some_goals)
 def test_within_limits_agrees_with_brute_force(estimates: list[Estimate], goal: Goal) -> None:
     deadline, budget = goal.deadline_seconds or 1e99, goal.budget_usd or 1e99
-    in_time = [e for e in estimates if e.seconds.at_confidence(goal.confidence).high <= deadline]
-    affordable = [e for e in estimates if e.usd.at_confidence(goal.confidence).high <= budget]
+    in_time = [e for e in estimates if e.seconds.upper_bound(goal.confidence) <= deadline]
+    affordable = [e for e in estimates if e.usd.upper_bound(goal.confidence) <= budget]
     within = tuple(e for e in estimates if e in in_time and e in affordable)
     assert within_limits(estimates, goal) == within
     rejected = {
@@ -78,15 +70,15 @@ def changed(
 def conflicts(draw: st.DrawFn) -> tuple[list[Estimate], Goal]:
     """One limit or two that no estimate is within; or two that no estimate is within at the same time."""
     estimates, confidence = draw(some_estimates), draw(st.sampled_from([0.5, 0.9, 0.99]))
-    seconds = sorted(upper_end(e.seconds, confidence) for e in estimates)
-    usd = sorted(upper_end(e.usd, confidence) for e in estimates)
+    seconds = sorted(e.seconds.upper_bound(confidence) for e in estimates)
+    usd = sorted(e.usd.upper_bound(confidence) for e in estimates)
     share = st.floats(0.05, 0.999)
     which = draw(st.sampled_from(["deadline", "budget", "both", "either alone"]))
     deadline = None if which == "budget" else draw(share) * seconds[0]
     budget = None if which == "deadline" else draw(share) * usd[0]
     if which == "either alone":
         deadline = draw(st.sampled_from(seconds))
-        in_time = [upper_end(e.usd, confidence) for e in estimates if upper_end(e.seconds, confidence) <= deadline]
+        in_time = [e.usd.upper_bound(confidence) for e in estimates if e.seconds.upper_bound(confidence) <= deadline]
         budget = draw(share) * min(in_time)
     return estimates, Goal(deadline_seconds=deadline, budget_usd=budget, confidence=confidence)
 
@@ -126,31 +118,33 @@ def test_the_confidence_within_the_limits_is_the_greatest(estimates: list[Estima
 
 
 def test_the_fastest_candidate_has_the_deadline_that_includes_it() -> None:
-    """3 h expected, at most 4 h 10 min 12 s: rounded up to the minute."""
+    """3 h expected, with 90% at most 3 h · 1.39^0.7791 = 3 h · 1.2925 = 3 h 52 min 39 s: rounded up to the minute."""
     fast = estimate("fast", seconds=3 * HOUR, factor=15_012 / 10_800)
     found = limit_conflict([fast, estimate("slow", seconds=9 * HOUR)], Goal(deadline_seconds=2 * HOUR))
     assert found.candidates == 2
     assert found.by_time is not None
-    assert (found.by_time.estimate, found.by_time.deadline, found.by_time.within_budget) == (fast, "4h11m", False)
+    assert (found.by_time.estimate, found.by_time.deadline, found.by_time.within_budget) == (fast, "3h53m", False)
     assert (found.by_cost, found.by_both) == (None, None)
 
 
 def test_the_cheapest_candidate_has_the_budget_that_includes_it() -> None:
+    """$10 · 2^0.7791 = $17.161, rounded up to the cent."""
     cheap = estimate("cheap", usd=10.0, factor=2)
     found = limit_conflict([cheap, estimate(usd=13.654, factor=2)], Goal(budget_usd=5.0))
     assert found.by_cost is not None
-    assert (found.by_cost.estimate, found.by_cost.budget, found.by_cost.within_deadline) == (cheap, "20.00", False)
+    assert (found.by_cost.estimate, found.by_cost.budget, found.by_cost.within_deadline) == (cheap, "17.17", False)
 
 
 def test_two_limits_that_only_conflict_together_have_two_alternatives() -> None:
+    """The bounds are 2^0.7791 = 1.7161 times what is expected: 2.4 h become 4 h 7.1 min, $13.60 become $23.339."""
     expensive = estimate("expensive", usd=13.6, seconds=HOUR, factor=2)
     slow = estimate("slow", usd=5.0, seconds=2.4 * HOUR, factor=2)
     found = limit_conflict([expensive, slow], Goal(deadline_seconds=3 * HOUR, budget_usd=20.0))
     assert (found.within_deadline, found.within_budget) == (1, 1)
     assert found.by_time is not None
-    assert (found.by_time.estimate, found.by_time.deadline, found.by_time.within_budget) == (slow, "4h48m", True)
+    assert (found.by_time.estimate, found.by_time.deadline, found.by_time.within_budget) == (slow, "4h8m", True)
     assert found.by_cost is not None
-    assert (found.by_cost.estimate, found.by_cost.budget, found.by_cost.within_deadline) == (expensive, "27.20", True)
+    assert (found.by_cost.estimate, found.by_cost.budget, found.by_cost.within_deadline) == (expensive, "23.34", True)
 
 
 def test_the_binding_limit_is_counted() -> None:
@@ -162,18 +156,19 @@ def test_the_binding_limit_is_counted() -> None:
 
 
 def test_the_nearest_alternative_changes_both_limits_if_none_is_within_either() -> None:
+    """3 · 1.7161 = 5.1483: 5 h 8.9 min and $5.148."""
     far, near = estimate("far", usd=1.0, seconds=40 * HOUR), estimate("near", usd=3.0, seconds=3 * HOUR)
     found = limit_conflict([far, near], Goal(deadline_seconds=HOUR, budget_usd=1.0))
     assert (found.within_deadline, found.within_budget) == (0, 0)
     assert found.by_both is not None
-    assert (found.by_both.estimate, found.by_both.deadline, found.by_both.budget) == (near, "6h", "6.00")
+    assert (found.by_both.estimate, found.by_both.deadline, found.by_both.budget) == (near, "5h9m", "5.15")
 
 
 def test_less_confidence_is_suggested_if_it_is_enough() -> None:
-    """2 h expected and at most 4 h (90%): 3 h is 0.585 of the way in logarithms, z = 0.96, 66%."""
+    """2 h expected, 4 h the high end at z = 1.645: 3 h is 0.585 of the way in logarithms, z = 0.962, Φ = 83.2%."""
     found = limit_conflict([estimate(seconds=2 * HOUR, factor=2)], Goal(deadline_seconds=3 * HOUR))
     assert found.by_confidence is not None
-    assert found.by_confidence.confidence == 0.66
+    assert found.by_confidence.confidence == 0.83
     hopeless = limit_conflict([estimate(seconds=2 * HOUR, factor=2)], Goal(deadline_seconds=2 * HOUR))
     assert hopeless.by_confidence is None
 

@@ -30,7 +30,7 @@ def test_the_front_agrees_with_brute_force(estimates: list[Estimate]) -> None:
 @given(some_estimates, st.randoms(use_true_random=False))
 def test_the_front_does_not_depend_on_the_order_of_the_estimates(estimates: list[Estimate], random: object) -> None:
     shuffled = list(estimates)
-    random.shuffle(shuffled)  # type: ignore[attr-defined]  # hypothesis gives a random.Random
+    random.shuffle(shuffled)  # type: ignore[attr-defined] # hypothesis gives a random.Random
     names = [[(e.candidate, point(e)) for e in front(each)] for each in (estimates, shuffled)]
     assert names[0] == names[1]
 

@@ -10,7 +10,7 @@ from tests.recommender.test_choose import estimate, some_estimates, weighted
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Goal
 from trainfare.recommender.choose import IdealPoint, best_per_machine, ideal_point, in_order, score
-from trainfare.recommender.limits import upper_end, within_limits
+from trainfare.recommender.limits import within_limits
 from trainfare.recommender.pareto import front
 
 confidences = st.sampled_from([0.3, 0.5, 0.8, 0.9, 0.95, 0.99])
@@ -23,7 +23,7 @@ def goals(draw: st.DrawFn) -> Goal:
     kind = draw(st.sampled_from(["cheapest", "fastest", "weighted"]))
     hours, usd = draw(limits), draw(limits)
     return Goal(
-        kind=kind,  # type: ignore[arg-type]  # one of the three
+        kind=kind,  # type: ignore[arg-type] # one of the three literals, which mypy cannot see
         weight_time=draw(weights) if kind == "weighted" else None,
         deadline_seconds=hours and 3600 * hours,
         budget_usd=usd,
@@ -56,8 +56,7 @@ def test_the_choice_agrees_with_brute_force(estimates: list[Estimate], goal: Goa
     within = [
         e
         for e in estimates
-        if e.seconds.at_confidence(goal.confidence).high <= deadline
-        and e.usd.at_confidence(goal.confidence).high <= budget
+        if e.seconds.upper_bound(goal.confidence) <= deadline and e.usd.upper_bound(goal.confidence) <= budget
     ]
     found = chosen(estimates, goal)
     if found is None:
@@ -152,7 +151,7 @@ def test_the_choice_stays_the_same_if_the_limits_are_exactly_what_it_needs(
         return
     exactly = replace(
         goal,
-        deadline_seconds=upper_end(found.seconds, goal.confidence),
-        budget_usd=upper_end(found.usd, goal.confidence),
+        deadline_seconds=found.seconds.upper_bound(goal.confidence),
+        budget_usd=found.usd.upper_bound(goal.confidence),
     )
     assert chosen(estimates, exactly) == found

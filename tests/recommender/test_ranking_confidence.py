@@ -62,7 +62,7 @@ def test_a_larger_difference_never_lowers_the_confidence(ratio: float, more: flo
 def test_the_ranking_is_right_as_often_as_stated(ratio: float) -> None:
     """Simulated: two costs whose logarithms have independent errors, with different intervals."""
     a, b = of("A", usd=1, factor=1.3), of("B", usd=ratio, factor=2.5)
-    draw = random.Random(7).gauss  # noqa: S311 a test, not a secret
+    draw = random.Random(7).gauss
     n, right = 40_000, 0
     for _ in range(n):
         one = math.exp(draw(0, math.log(1.3) / Z))
@@ -77,7 +77,7 @@ def test_a_cent_is_enough_to_rank_two_prices_of_one_prediction() -> None:
 
 
 def at(estimate: Estimate, **changes: object) -> Estimate:
-    return replace(estimate, candidate=replace(estimate.candidate, **changes))  # type: ignore[arg-type]  # by name
+    return replace(estimate, candidate=replace(estimate.candidate, **changes))  # type: ignore[arg-type] # fields by name, of several types
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ LEGAL_SCHEDULE = Schedule(
 def with_rental(number: int, **changes: object) -> Callable[[Schedule], Schedule]:
     def change(schedule: Schedule) -> Schedule:
         each = schedule.rentals[number]
-        changed = replace(each, **changes)  # type: ignore[arg-type] # fields by name
+        changed = replace(each, **changes)  # type: ignore[arg-type] # fields by name, of several types
         return replace(schedule, rentals=(*schedule.rentals[:number], changed, *schedule.rentals[number + 1 :]))
 
     return change
@@ -142,7 +142,7 @@ def with_rental(number: int, **changes: object) -> Callable[[Schedule], Schedule
 def with_allocation(number: int, **changes: object) -> Callable[[Schedule], Schedule]:
     def change(schedule: Schedule) -> Schedule:
         each = schedule.allocations[number]
-        changed = replace(each, **changes)  # type: ignore[arg-type] # fields by name
+        changed = replace(each, **changes)  # type: ignore[arg-type] # fields by name, of several types
         return replace(
             schedule, allocations=(*schedule.allocations[:number], changed, *schedule.allocations[number + 1 :])
         )
@@ -151,7 +151,7 @@ def with_allocation(number: int, **changes: object) -> Callable[[Schedule], Sche
 
 
 def with_fleet(**changes: object) -> Callable[[Schedule], Schedule]:
-    return lambda schedule: replace(schedule, fleet=replace(schedule.fleet, **changes))  # type: ignore[arg-type] # fields by name
+    return lambda schedule: replace(schedule, fleet=replace(schedule.fleet, **changes))  # type: ignore[arg-type] # fields by name, of several types
 
 
 def with_delays(**changes: float) -> Callable[[Schedule], Schedule]:

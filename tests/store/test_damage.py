@@ -128,7 +128,7 @@ def test_a_document_of_a_newer_version_is_left_out_and_says_why(path: Path) -> N
 
 def test_garbage_is_not_a_history_and_is_left_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
-    garbage = random.Random(1).randbytes(20_000)  # noqa: S311  # the same garbage each time
+    garbage = random.Random(1).randbytes(20_000)
     path.write_bytes(garbage)
     with pytest.raises(StoreError, match=f"{path} is not a history: .* left unchanged"):
         open_history(str(path))
@@ -165,7 +165,7 @@ def test_a_truncated_store_is_detected(path: Path, tenth: int) -> None:
 
 def test_flipped_bits_are_detected_and_never_read_as_wrong_facts(path: Path) -> None:
     contents = path.read_bytes()
-    chance = random.Random(7)  # noqa: S311  # the same flips each time
+    chance = random.Random(7)
     # A flip in a page's unused space has no effect: flip bits of bytes that are used.
     used = [place for place, byte in enumerate(contents) if byte]
     verdicts = set()

@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import Connection, event
 
 from tests.makers import make_profile
 from trainfare.errors import StoreError
@@ -93,8 +93,8 @@ def test_a_full_database_loses_nothing_and_continues_when_there_is_space(tmp_pat
     history = open_sqlite(tmp_path / "history.db")
 
     @event.listens_for(history._database.engine, "begin")
-    def limit(connection: object) -> None:
-        connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")  # type: ignore[attr-defined]  # a Connection
+    def limit(connection: Connection) -> None:
+        connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
 
     with history:
         pages = 100

@@ -12,7 +12,7 @@ from tests.makers import make_profile
 from trainfare.errors import StoreError, UsageError
 from trainfare.settings import Settings
 from trainfare.store.memory import MemoryHistory
-from trainfare.store.open import open_history
+from trainfare.store.open import open_existing_history, open_history
 
 
 def test_a_path_is_a_file_that_is_created(tmp_path: Path) -> None:
@@ -31,6 +31,38 @@ def test_a_mistyped_folder_is_an_error_that_names_the_nearest(tmp_path: Path) ->
     assert caught.value.field == "store"
     assert str(tmp_path / "project" / "runs" / "history.db") in str(caught.value)
     assert sorted(tmp_path.iterdir()) == [tmp_path / "project"]
+
+
+@pytest.mark.parametrize("form", ["{}", "sqlite:///{}"])
+def test_a_question_to_a_mistyped_file_is_an_error_that_names_the_nearest(tmp_path: Path, form: str) -> None:
+    open_history(str(tmp_path / "history.db")).close()
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(UsageError, match="there is no store") as caught:
+        open_existing_history(form.format(tmp_path / "histroy.db"))
+    assert caught.value.field == "store"
+    assert f"Did you mean {tmp_path / 'history.db'}?" in str(caught.value)
+    (remedy,) = caught.value.remedies
+    assert (remedy.command, remedy.arguments) == ("profile", {"store": str(tmp_path / "histroy.db")})
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_question_before_the_first_profile_finds_an_empty_history_and_creates_nothing(home: Path) -> None:
+    with open_existing_history(Settings().store) as history:
+        assert history.profiles.all() == ()
+    assert list(home.iterdir()) == []
+
+
+def test_a_question_to_a_missing_folder_names_the_folder(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no folder"):
+        open_existing_history(str(tmp_path / "missing" / "history.db"))
+
+
+def test_a_question_to_an_existing_history_reads_it(tmp_path: Path) -> None:
+    location = str(tmp_path / "history.db")
+    with open_history(location) as history:
+        history.profiles.add(make_profile())
+    with open_existing_history(location) as history:
+        assert history.profiles.all() == (make_profile(),)
 
 
 def test_the_folder_of_the_default_store_is_created(home: Path) -> None:
@@ -123,7 +155,7 @@ def test_opening_a_history_that_is_up_to_date_does_not_load_alembic(tmp_path: Pa
     path = tmp_path / "history.db"
     open_history(str(path)).close()
     code = (
-        "import sys; from trainfare.store.open import open_history; "
+        "import sys; from trainfare.store.open import open_existing_history, open_history; "
         f"open_history({str(path)!r}).close(); "
         "sys.exit('alembic' in sys.modules)"
     )

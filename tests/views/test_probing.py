@@ -52,7 +52,7 @@ def rival(**changes: object) -> Reason:
         "better_but_uncertain_limit": False,
         "probability": 0.2,
     }
-    return Reason(topic="why", code="probe_rival", values=values | changes)  # type: ignore[arg-type] # by name
+    return Reason(topic="why", code="probe_rival", values=values | changes)  # type: ignore[arg-type] # fields by name, of several types
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ EXAMPLES: dict[Code, tuple[Topic, dict[str, Value], dict[str, Scalar], str]] = {
         "assumptions",
         {"days": 87, "seen_on": "2026-08-22", "today": "2026-11-17"},
         {},
-        "prices are 87 days old: `trainfare catalog update` renews them",
+        "its price is 2 months old and may have changed: `trainfare catalog update` renews prices",
     ),
     "here_is_free": (
         "assumptions",
@@ -612,7 +612,7 @@ def test_python_arguments_are_code_that_runs() -> None:
         "epochs": 3,
     }
     nouns = {"Goal": Goal, "Scope": Scope, "Overheads": Overheads}
-    found = eval(f"dict({python_arguments(arguments)})", nouns)  # noqa: S307 the code is ours
+    found = eval(f"dict({python_arguments(arguments)})", nouns)  # noqa: S307 # the code is ours
     assert found == {
         "scope": Scope(spot=True, reserved=False, batch_sizes=(64,), exclude=("here",)),
         "goal": Goal(deadline_seconds=7200.0, budget_usd=3.5, confidence=0.8),
@@ -697,6 +697,18 @@ def test_iterations_are_spelled_as_epochs(iterations: int, epochs: float, expect
 def test_a_single_epoch_is_singular() -> None:
     said = sentence(reason("changes", "fewer_epochs", epochs=1, machine=G4DN, batch_size=None))
     assert said == "with 1 epoch: aws g4dn.xlarge"
+
+
+def test_an_old_price_is_compared_with_a_newer_one() -> None:
+    days = {"days": 430, "seen_on": "2025-09-13", "today": "2026-11-17", "machine": G4DN}
+    newer = {"newer": A2, "newer_days": 6, "newer_usd": 4.2, "newer_seconds": 3600.0}
+    said = sentence(reason("assumptions", "price_is_old", **(days | newer)))
+    assert said == (
+        "the price of aws g4dn.xlarge is 14 months old and may have changed; by a price of 6 days ago, 2 × aws a2 at "
+        "batch size 256 is the best: 1 h, $4.20; `trainfare catalog update` renews prices"
+    )
+    said = sentence(reason("assumptions", "price_is_old", **(days | {"renewable": False})))
+    assert said.endswith("may have changed: `trainfare catalog update` has none of aws: look it up there")
 
 
 def test_a_commitment_without_a_price_on_demand_cannot_be_compared() -> None:

@@ -79,8 +79,8 @@ def test_an_early_target_has_its_epoch_and_its_time() -> None:
         seconds=Interval(value=3600.0, low=3000.0, high=7000.0),
     )
     assert sentence(reason_of("early_target_expected", early_target=early)) == (
-        "loss is expected to reach 0.5 after epoch 3 (90% interval 2 – 5), 1 h after the start (at most 1 h 57 min); "
-        "the limit is 2 h"
+        "loss is expected to reach 0.5 after epoch 3 (90% interval 2 – 5), 1 h after the start (at most 1 h 41 min "
+        "with 90% confidence); the limit is 2 h"
     )
 
 

@@ -4,6 +4,8 @@ import math
 from collections.abc import Callable, Hashable, Mapping
 from typing import TypeVar
 
+from trainfare.model.interval import Interval
+
 DEADLINE_RATIO = 1.5
 """The deadline over the time of the fastest machine."""
 RULES = (
@@ -11,7 +13,8 @@ RULES = (
     "the cheapest one that meets it as well"
 )
 IN_TIME = f"the lowest expected cost, given that some machine is in time, {RULES}"
-RELIABLY = f"the cheapest whose interval ends in time, else the fastest, {RULES}"
+CONFIDENCE = 0.9
+RELIABLY = f"the cheapest that is in time with {CONFIDENCE:.0%} confidence, else the fastest, {RULES}"
 Z_90 = 1.645
 CERTAINLY_LATE = 1 - 1e-12
 """Probability above which no machine is in time, and the fastest is chosen."""
@@ -78,9 +81,15 @@ def take_reliable(
     truth: Mapping[Machine, float],
     price: Mapping[Machine, float],
 ) -> float:
-    """The cost of the cheapest machine whose interval ends in time; without one, of the fastest."""
+    """The cost of the cheapest machine that is in time with 90% confidence; without one, of the fastest."""
     deadline = DEADLINE_RATIO * min(truth.values())
-    reliable = [machine for machine in predicted if high.get(machine, predicted[machine]) <= deadline]
+
+    def bound(machine: Machine) -> float:
+        seconds = predicted[machine]
+        interval = Interval(value=seconds, low=seconds, high=max(seconds, high.get(machine, seconds)))
+        return interval.upper_bound(CONFIDENCE)
+
+    reliable = [machine for machine in predicted if bound(machine) <= deadline]
     if reliable:
         chosen = min(reliable, key=lambda machine: predicted[machine] * price[machine])
     else:

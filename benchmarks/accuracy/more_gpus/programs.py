@@ -65,7 +65,7 @@ def programs_of(
     *,
     machine: Callable[[MeasuredIteration], str],
     network: Callable[[MeasuredIteration], float | None] = lambda row: row.network_gb_per_second,
-    experiment: Callable[[MeasuredIteration], str] = lambda row: "",  # noqa: ARG005
+    experiment: Callable[[MeasuredIteration], str] = lambda _row: "",
 ) -> tuple[list[ScaledProgram], set[str]]:
     """The programs, and the GPUs that are not in the catalog, whose rows are skipped."""
     gpus = load_gpus()

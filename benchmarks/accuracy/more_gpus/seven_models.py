@@ -22,7 +22,7 @@ def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
         known,
         tested,
         lambda row: row.gpus <= MAX_GIVEN_GPUS,
-        lambda without: shared_settings(fit),  # noqa: ARG005 these programs are in another table
+        lambda _without: shared_settings(fit),  # these programs are in another table
         note=f"from at most {MAX_GIVEN_GPUS} GPUs to 4 and 8",
         parts={
             "v100_one_server": lambda program: program.machine == ERRATIC,

@@ -21,7 +21,7 @@ def judge(fit: Path, test: Path | None) -> Iterator[Judged]:
         known,
         None if test is None else asked,
         lambda row: row.gpus <= MAX_GIVEN_GPUS,
-        lambda without: shared_settings(fit),  # noqa: ARG005 these programs are in another table
+        lambda _without: shared_settings(fit),  # these programs are in another table
         note=f"from at most {MAX_GIVEN_GPUS} GPUs to 3 and 4"
         + "".join(f"; {gpu} is not in the catalog" for gpu in sorted(unknown)),
     )

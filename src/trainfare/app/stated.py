@@ -76,7 +76,7 @@ class StatedLength:
         """The stated iterations at the batch size of this profile: the same number of samples as in the leading one;
         None if neither steps nor tokens are stated."""
         if self.tokens is not None:
-            per_iteration = profile.tokens_per_iteration
+            per_iteration = profile.tokens_per_iteration or _tokens_of_other(profile, leading)
             if per_iteration is None:
                 raise _unknown_tokens(profile)
             return math.ceil(self.tokens / per_iteration)
@@ -127,6 +127,12 @@ class StatedLength:
             epochs=None if length is None else math.ceil(steps / length),
             sources={**profile.sources, "planned_iterations": YOU},
         )
+
+
+def _tokens_of_other(profile: Profile, leading: Profile) -> int | None:
+    """The tokens of one iteration by those of the leading profile: the log of a past run does not say them."""
+    size = profile.effective_batch_size
+    return size * leading.tokens_per_sample if size and leading.tokens_per_sample else leading.tokens_per_iteration
 
 
 def _unknown_tokens(profile: Profile) -> UsageError:

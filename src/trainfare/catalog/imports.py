@@ -17,6 +17,7 @@ _COLUMNS: Mapping[TableFormat, frozenset[str]] = {"skypilot": skypilot.COLUMNS, 
 def read_price_table(
     path: Path,
     *,
+    content: bytes | None = None,
     gpus: Mapping[str, Gpu],
     known_providers: Iterable[str],
     seen_on: date,
@@ -26,33 +27,11 @@ def read_price_table(
 ) -> tuple[TableFormat, ImportedTable]:
     """The format and the contents of a price table; a file that is not one is a `UsageError`.
 
-    `cpu_machines` are the machines without a GPU, by machine and region, whose prices are of interest.
+    With `content`, the bytes of a table that came from elsewhere, no file is read; `path` is its name, which errors
+    mention and from which the provider may be known. `cpu_machines` are the machines without a GPU, by machine and
+    region, whose prices are of interest.
     """
-    return parse_price_table(
-        _read_bytes(path),
-        path=path,
-        gpus=gpus,
-        known_providers=known_providers,
-        seen_on=seen_on,
-        provider=provider,
-        format_=format_,
-        cpu_machines=cpu_machines,
-    )
-
-
-def parse_price_table(
-    content: bytes,
-    *,
-    path: Path,
-    gpus: Mapping[str, Gpu],
-    known_providers: Iterable[str],
-    seen_on: date,
-    provider: str | None = None,
-    format_: TableFormat | None = None,
-    cpu_machines: Mapping[tuple[str, str], VmType] | None = None,
-) -> tuple[TableFormat, ImportedTable]:
-    """The same for the bytes of a table; `path` is its name, which errors mention and which may tell the provider."""
-    columns, rows = _parse_rows(path, content)
+    columns, rows = _parse_rows(path, _read_bytes(path) if content is None else content)
     known = frozenset(known_providers)
     table_format = _detect_format(path, columns, format_)
     source = skypilot.SOURCE if table_format == "skypilot" else gpuhunt.SOURCE

@@ -1,6 +1,7 @@
 """Imported price tables, saved in our own format: one file a provider, such as `aws.csv`."""
 
 import csv
+import errno
 import os
 import re
 import tempfile
@@ -11,6 +12,9 @@ from trainfare.catalog.price_table import format_price_table, parse_offers
 from trainfare.errors import ExternalError, UsageError
 from trainfare.model.machine import Gpu
 from trainfare.model.offer import Offer
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors of a disk or a quota that is full."""
 
 
 def read_prices(directory: Path, gpus: Mapping[str, Gpu]) -> tuple[Offer, ...]:
@@ -46,9 +50,10 @@ def save_prices(directory: Path, provider: str, offers: Iterable[Offer]) -> Path
             unfinished.unlink(missing_ok=True)
             raise
     except OSError as error:
+        remedy = "Free some space, or set" if error.errno in _FULL else "Set"
         raise ExternalError(
-            f"the prices cannot be saved in {directory}: {error.strerror}. Set TRAINFARE_PRICES to a writable"
-            " directory."
+            f"the prices cannot be saved in {directory}: {error.strerror}. {remedy} TRAINFARE_PRICES to "
+            f"{'another' if error.errno in _FULL else 'a writable'} directory."
         ) from error
     return path
 

@@ -1,7 +1,7 @@
 """The options that state how long a training is, the same in every command that takes epochs."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, overload
 
 import typer
 
@@ -49,6 +49,14 @@ class LengthOptions:
             "profiled_batch_size": self.batch_size,
             "iterations_per_epoch": self.iterations_per_epoch,
         }
+
+
+@overload
+def whole(number: float) -> float: ...
+
+
+@overload
+def whole(number: None) -> None: ...
 
 
 def whole(number: float | None) -> float | None:

@@ -71,14 +71,14 @@ class LazyGroup(TyperGroup):
         for name, (target, help_line) in COMMANDS.items():
             self.commands[name] = LazyCommand(name, target, help_line)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 the signature is Typer's
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 # the signature is Typer's
         found = self.commands.get(cmd_name)
         return found.load() if isinstance(found, LazyCommand) else found
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         self.format_commands(ctx, formatter)
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 the signature is Typer's
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 # the signature is Typer's
         with formatter.section("Commands"):
             formatter.write_dl([(name, help_line) for name, (_, help_line) in COMMANDS.items()])
 

@@ -178,6 +178,14 @@ def parse_amount(field: str, text: str) -> float:
         raise UsageError(f"takes a number, such as 20000, 600k or 300B, not {text!r}.", field=field) from None
 
 
+def parse_amounts(field: str, text: str) -> list[float]:
+    """Positive numbers with commas between them, each once: 1.5,20 or 10k,600k."""
+    amounts = [parse_amount(field, part) for part in text.split(",") if part.strip()]
+    if not amounts:
+        raise UsageError(f"takes numbers with commas between them, such as 5,10,20, not {text!r}.", field=field)
+    return list(dict.fromkeys(amounts))
+
+
 def parse_target(text: str) -> Target:
     metric, _, value = text.partition("=")
     try:

@@ -3,41 +3,44 @@
 `prediction/predictor.py` predicts the time of an iteration. Boot and setup, checkpoints and, on spot, the cost of
 interruptions are added by `cost/timing.py`, and `cost/bill.py` charges the sum.
 
-Thousands of candidates are compared at once, and few of them are ever read: `totals` computes only their time and cost,
-`unbilled` makes Estimates of them, and `details` adds the bill and the calculation of each phase. Whatever several
-candidates or several variants of one training share is computed once: the terms of an offer, the memory that is needed,
-the time of a prediction on one market.
+Thousands of candidates are compared at once, and few of them are ever read: an TotalsTable has their time and cost in
+columns, and makes the Estimate of a row, its phases and its bill, when it is asked for. Whatever several candidates or
+several variants of one training share is computed once: the terms of an offer, the memory that is needed.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
-from trainfare.estimator.cost.bill import UNROUNDED_BILLING, ChargeRate, Charges, bill, charge_rate, starting_phases
+from trainfare.estimator.cost.bill import ChargeRate, Charges, bill, charge_rate, starting_phases
 from trainfare.estimator.cost.checkpoints import Checkpoints, checkpoint_bytes, checkpoints_of
-from trainfare.estimator.cost.timing import (
-    STARTUP_PHASES,
-    MachineStart,
-    ProgramTime,
-    SpotProgram,
-    Timing,
-    program_time,
-    with_interruptions,
-    without_interruptions,
-)
+from trainfare.estimator.cost.interruptions import ValueRange
+from trainfare.estimator.cost.timing import STARTUP_PHASES, MachineStart, PaidTraining, ProgramTimes, Timings
 from trainfare.estimator.memory import memory_fit
 from trainfare.estimator.phase_calculations import with_calculations
 from trainfare.estimator.prediction.iteration import StepTimePrediction
-from trainfare.estimator.prediction.predictor import StepTimePredictor
+from trainfare.estimator.prediction.predictor import PredictedTimes, StepTimePredictor
 from trainfare.model.bill import Bill, Terms
 from trainfare.model.checks import require_positive
 from trainfare.model.estimate import Estimate, MemoryFit, Phase
 from trainfare.model.interval import Interval
+from trainfare.model.machine import VmType
 from trainfare.model.offer import Candidate, Offer
 from trainfare.model.profile import Profile
 from trainfare.units import BYTES_PER_GIB
 
-__all__ = ["STARTUP_PHASES", "CandidateEstimator", "Totals", "TrainingWork", "estimate_all", "estimate_unbilled"]
+if TYPE_CHECKING:
+    from trainfare.estimator.cost.timing import Range
+
+__all__ = [
+    "STARTUP_PHASES",
+    "CandidateEstimator",
+    "Totals",
+    "TotalsTable",
+    "TrainingWork",
+    "estimate_all",
+    "estimate_unbilled",
+]
 
 PRICE_ONLY = Charges()
 """Price × time, without boot, setup, storage and egress."""
@@ -75,20 +78,18 @@ class Rental(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """The time and cost of a candidate, and what an Estimate of it is made from."""
+    """The time and cost of a candidate, and the row of the table that the rest of its Estimate is read from."""
 
     candidate: Candidate
     seconds: Interval
     usd: Interval
     memory: MemoryFit | None
-    work: TrainingWork
-    prediction: StepTimePrediction
-    rental: Rental
-    timing: Timing
+    table: "TotalsTable"
+    row: int
 
     @property
     def epochs(self) -> int:
-        return self.work.epochs
+        return self.table.work.epochs
 
     @property
     def fits(self) -> bool | None:
@@ -97,7 +98,70 @@ class Totals(NamedTuple):
 
     @property
     def interruptions(self) -> Interval | None:
-        return self.timing.interruptions
+        return self.table.timings.at(self.row).interruptions
+
+
+class _Row(NamedTuple):
+    """A candidate with everything that its time and cost are computed from."""
+
+    candidate: Candidate
+    predicted: PredictedTimes
+    memory: MemoryFit | None
+    rental: Rental
+    rate: ChargeRate
+
+
+class TotalsTable:
+    """The time and cost of candidates for one training, in columns with one row per candidate."""
+
+    def __init__(
+        self,
+        work: TrainingWork,
+        rows: Sequence[_Row],
+        timings: Timings,
+        usd: "Range",
+        predict: Callable[[Candidate], StepTimePrediction],
+    ) -> None:
+        self.work = work
+        self.predict = predict
+        """The whole prediction of a candidate, of which only the times are in the table."""
+        self.timings = timings
+        self.seconds = timings.seconds
+        self.usd = usd
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def totals(self) -> Iterator[Totals]:
+        """The time and cost of each candidate."""
+        intervals = zip(_intervals(self.seconds), _intervals(self.usd), strict=True)
+        for number, (row, (seconds, usd)) in enumerate(zip(self.rows, intervals, strict=True)):
+            yield Totals(row.candidate, seconds, usd, row.memory, self, number)
+
+    def estimates(self) -> Iterator[Estimate]:
+        """The Estimate of each candidate, without a bill."""
+        work = self.work
+        for totals, row in zip(self.totals(), self.rows, strict=True):
+            prediction, timing = self.predict(row.candidate), self.timings.at(totals.row)
+            iteration = prediction.iteration
+            yield Estimate(
+                candidate=row.candidate,
+                profile_id=iteration.profile.id,
+                epochs=work.epochs,
+                basis=iteration.basis,
+                iteration_seconds=prediction.times.later,
+                phases=timing.phases,
+                seconds=totals.seconds,
+                usd=totals.usd,
+                limited_by=iteration.limited_by,
+                memory=row.memory,
+                interruptions=timing.interruptions,
+                checkpoint_every_seconds=timing.checkpoint_every_seconds,
+                epochs_interval=work.epochs_interval,
+                iterations=work.iterations,
+                tokens_per_sample=iteration.profile.tokens_per_sample,
+            )
 
 
 def estimate_all(
@@ -138,76 +202,89 @@ class CandidateEstimator:
     def __init__(self, predictor: StepTimePredictor, charges: Charges = PRICE_ONLY) -> None:
         self._predictor = predictor
         self._charges = charges
-        self._rentals: dict[int, Rental] = {}
-        self._offers: list[Offer] = []
-        """Keeps the offers alive whose identities are keys."""
+        self._rentals: dict[int, tuple[Offer, Rental]] = {}
         self._starts: dict[tuple[str, bool], MachineStart] = {}
         self._rates: dict[tuple[int, int, int], ChargeRate] = {}
-        self._memory_by_prediction: dict[tuple[int, float | None], MemoryFit | None] = {}
+        self._predictions: dict[tuple[object, ...], _Predicted] = {}
         self._memory: dict[tuple[object, ...], MemoryFit | None] = {}
+        self._profiled_machines = {profile.host.vm_type for profile in predictor.profiles}
         self._results_gib: dict[int, float | None] = {}
-        self._timings: dict[TrainingWork, _Timings] = {}
 
-    def totals(self, candidates: Iterable[Candidate], work: TrainingWork) -> Iterator[Totals]:
+    def table(self, candidates: Iterable[Candidate], work: TrainingWork, *, unrounded: bool = False) -> TotalsTable:
         """The time and cost of the candidates that the profiles say anything about."""
-        timings = self._timings.get(work)
-        if timings is None:
-            timings = self._timings[work] = _Timings(work)
-        predict = self._predictor.predict
-        predicted: list[tuple[Candidate, StepTimePrediction, Rental]] = []
+        import numpy as np
+
+        rows = list(self._rows(candidates))
+        programs = _programs((row.predicted for row in rows), work)
+        timings = Timings(
+            [
+                PaidTraining(rental.start, programs[id(predicted)], rental.interruptions_per_hour, candidate.nodes)
+                for candidate, predicted, _, rental, _ in rows
+            ],
+            iterations_per_epoch=work.iterations_per_epoch,
+            epochs=work.epochs,
+            epochs_interval=work.epochs_interval,
+        )
+        rate = ChargeRate(*np.array([row.rate for row in rows], dtype=np.float64).reshape(-1, 5).T)
+        usd = (rate.unrounded() if unrounded else rate).charge(timings.seconds)
+        return TotalsTable(work, rows, timings, ValueRange(*map(np.asarray, usd)), self._whole_prediction)
+
+    def _rows(self, candidates: Iterable[Candidate]) -> Iterator[_Row]:
         for candidate in candidates:
-            offer = candidate.offer
-            prediction = predict(
-                offer.vm_type,
-                nodes=candidate.nodes,
-                gpus=candidate.working_gpus_per_node,
-                batch_size=candidate.batch_size,
-            )
-            if prediction is not None:
-                predicted.append((candidate, prediction, self._rentals.get(id(offer)) or self._resolve(offer)))
-        timings.compute_spot((prediction, rental, candidate.nodes) for candidate, prediction, rental in predicted)
-        for candidate, prediction, rental in predicted:
-            nodes, profile = candidate.nodes, prediction.iteration.profile
-            timing = timings.timing(prediction, rental, nodes)
-            key = (id(candidate.offer), nodes, id(profile))
-            rate = self._rates.get(key) or self._rate(candidate, rental.terms, profile)
-            memory = self._memory_fit(prediction, candidate)
-            seconds = timing.seconds
-            yield Totals(candidate, seconds, rate.charge(seconds), memory, work, prediction, rental, timing)
+            offer, nodes = candidate.offer, candidate.nodes
+            key = (id(offer.vm_type), nodes, candidate.gpus_used, candidate.batch_size)
+            _, predicted, memory = self._predictions.get(key) or self._predict(key, candidate)
+            if predicted is None:
+                continue
+            _, rental = self._rentals.get(id(offer)) or self._resolve(offer)
+            profile = predicted.profile
+            rate = self._rates.get((id(offer), nodes, id(profile))) or self._rate(candidate, rental.terms, profile)
+            yield _Row(candidate, predicted, memory, rental, rate)
+
+    def totals(self, candidates: Iterable[Candidate], work: TrainingWork) -> tuple[Totals, ...]:
+        """Only their time and cost."""
+        return tuple(self.table(candidates, work).totals())
 
     def unbilled(self, candidates: Iterable[Candidate], work: TrainingWork) -> tuple[Estimate, ...]:
         """Estimates without bills."""
-        return tuple(map(_estimate, self.totals(candidates, work)))
+        return tuple(self.table(candidates, work).estimates())
 
     def unrounded(self, candidates: Iterable[Candidate], work: TrainingWork) -> tuple[Estimate, ...]:
         """Estimates without bills, without rounding of the billed time and without a minimum charge: straight lines in
         the number of epochs on all markets but spot."""
-        found = []
-        for totals in self.totals(candidates, work):
-            terms = replace(totals.rental.terms, billing=UNROUNDED_BILLING)
-            rate = self._new_rate(totals.candidate, terms, totals.prediction.profile)
-            found.append(_estimate(totals._replace(usd=rate.charge(totals.seconds))))
-        return tuple(found)
+        return tuple(self.table(candidates, work, unrounded=True).estimates())
 
     def details(self, candidates: Iterable[Candidate], work: TrainingWork) -> tuple[Estimate, ...]:
         """Estimates with bills, and with phases that have their calculations."""
-        calculated: dict[int, tuple[Phase, ...]] = {}
+        table = self.table(candidates, work)
+        calculated: dict[tuple[object, ...], tuple[Phase, ...]] = {}
         bills: dict[tuple[object, ...], Bill] = {}  # a machine often has one price in many regions
         found = []
-        for totals in self.totals(candidates, work):
-            timing = id(totals.timing)
-            phases = calculated.get(timing)
-            if phases is None:
-                phases = calculated[timing] = _calculated_phases(totals)
-            offer = totals.candidate.offer
-            key = (timing, offer.vm_type.gpus, offer.usd_per_hour, offer.seen_on, offer.commitment)
-            charged = bills.get(key)
-            if charged is None:
-                charged = bills[key] = self._bill(totals, phases)
-            found.append(replace(_estimate(totals), phases=phases, usd=charged.usd, bill=charged))
+        for number, (row, estimate) in enumerate(zip(table.rows, table.estimates(), strict=True)):
+            offer, rental = row.candidate.offer, row.rental
+            timed = (id(row.predicted), id(rental.start), rental.interruptions_per_hour, row.candidate.nodes)
+            if timed not in calculated:
+                calculated[timed] = _calculated_phases(table, number)
+            key = (*timed, offer.vm_type.gpus, offer.usd_per_hour, offer.seen_on, offer.commitment)
+            if key not in bills:
+                bills[key] = self._bill(row, calculated[timed], estimate.seconds)
+            found.append(replace(estimate, phases=calculated[timed], usd=bills[key].usd, bill=bills[key]))
         return tuple(found)
 
-    def _resolve(self, offer: Offer) -> Rental:
+    def _predict(self, key: tuple[object, ...], candidate: Candidate) -> "_Predicted":
+        """The times and the memory of a machine, nodes and a batch size, which all its offers share."""
+        predicted = self._predictor.times(candidate.offer.vm_type, **_shape(candidate))
+        memory = None if predicted is None else self._memory_fit(predicted, candidate)
+        found = self._predictions[key] = _Predicted(candidate.offer.vm_type, predicted, memory)
+        return found
+
+    def _whole_prediction(self, candidate: Candidate) -> StepTimePrediction:
+        found = self._predictor.predict(candidate.offer.vm_type, **_shape(candidate))
+        if found is None:
+            raise ValueError("only candidates with a prediction are in a table")
+        return found
+
+    def _resolve(self, offer: Offer) -> tuple[Offer, Rental]:
         """The terms of an offer, resolved once."""
         charges = self._charges
         terms, own = charges.terms(offer), offer.market == "own"
@@ -216,39 +293,34 @@ class CandidateEstimator:
             start = MachineStart.of(starting_phases(offer, terms, charges.overheads))
             self._starts[terms.provider, own] = start
         per_hour = charges.interruptions(offer).per_hour if offer.market == "spot" else None
-        rental = self._rentals[id(offer)] = Rental(terms, start, per_hour)
-        self._offers.append(offer)
-        return rental
+        found = self._rentals[id(offer)] = offer, Rental(terms, start, per_hour)
+        return found
 
     def _rate(self, candidate: Candidate, terms: Terms, profile: Profile) -> ChargeRate:
         """The charge rate of an offer and a number of nodes, which all batch sizes share."""
-        key = (id(candidate.offer), candidate.nodes, id(profile))
-        rate = self._rates[key] = self._new_rate(candidate, terms, profile)
-        return rate
-
-    def _new_rate(self, candidate: Candidate, terms: Terms, profile: Profile) -> ChargeRate:
-        return charge_rate(
+        rate = self._rates[id(candidate.offer), candidate.nodes, id(profile)] = charge_rate(
             candidate, terms=terms, overheads=self._charges.overheads, results_gib=self._results(profile)
         )
+        return rate
 
-    def _memory_fit(self, prediction: StepTimePrediction, candidate: Candidate) -> MemoryFit | None:
-        """The memory fit, shared by all predictions of one batch size on one number of GPUs of one size."""
-        vm_type = candidate.offer.vm_type
+    def _memory_fit(self, predicted: PredictedTimes, candidate: Candidate) -> MemoryFit | None:
+        """The memory fit; the need is computed once for one batch size on one number of GPUs, whatever their memory."""
+        vm_type, profile, others = candidate.offer.vm_type, predicted.profile, self._predictor.profiles
         gib = vm_type.memory_gib if vm_type.gpu is None else vm_type.gpu.memory_gib
-        key = (id(prediction), gib)
-        if key not in self._memory_by_prediction:
-            profile = prediction.profile
-            workers = max(1, candidate.nodes * candidate.working_gpus_per_node)
-            size = candidate.batch_size if profile.effective_batch_size is not None else None
-            others = self._predictor.profiles
-            ran_there = any(one.host.vm_type == vm_type.key for one in others)
-            needed = (id(profile), size, workers, vm_type.gpu is None, gib, vm_type.key if ran_there else None)
-            if needed not in self._memory:
-                self._memory[needed] = memory_fit(profile, vm_type, batch_size=size, gpus=workers, others=others)
-            fit = self._memory[needed]
-            ran = prediction.iteration.basis == "measured"
-            self._memory_by_prediction[key] = fit.of_a_run() if ran and fit is not None else fit
-        return self._memory_by_prediction[key]
+        if gib is None:
+            return None
+        workers = max(1, candidate.nodes * candidate.working_gpus_per_node)
+        size = candidate.batch_size if profile.effective_batch_size is not None else None
+        ran_there = vm_type.key if vm_type.key in self._profiled_machines else None
+        needed = (id(profile), size, workers, vm_type.gpu is None, ran_there)
+        if needed not in self._memory:
+            self._memory[needed] = memory_fit(profile, vm_type, batch_size=size, gpus=workers, others=others)
+        fit = self._memory[needed]
+        if fit is None:
+            return None
+        if fit.available_gib != gib:
+            fit = MemoryFit(needed_gib=fit.needed_gib, available_gib=gib)
+        return fit.of_a_run() if predicted.basis == "measured" else fit
 
     def _results(self, profile: Profile) -> float | None:
         """The GiB that are copied home at the end: what the user says, or the size of a checkpoint."""
@@ -258,104 +330,64 @@ class CandidateEstimator:
             self._results_gib[id(profile)] = None if size is None else size / BYTES_PER_GIB
         return self._results_gib[id(profile)]
 
-    def _bill(self, totals: Totals, phases: tuple[Phase, ...]) -> Bill:
+    def _bill(self, row: _Row, phases: tuple[Phase, ...], seconds: Interval) -> Bill:
         return bill(
             phases,
-            totals.seconds,
-            totals.candidate,
-            terms=totals.rental.terms,
+            seconds,
+            row.candidate,
+            terms=row.rental.terms,
             overheads=self._charges.overheads,
-            results_gib=self._results(totals.prediction.profile),
+            results_gib=self._results(row.predicted.profile),
         )
 
 
-def _estimate(totals: Totals) -> Estimate:
-    """The Estimate of these totals, without a bill."""
-    iteration, timing, work = totals.prediction.iteration, totals.timing, totals.work
-    return Estimate(
-        candidate=totals.candidate,
-        profile_id=iteration.profile.id,
-        epochs=work.epochs,
-        basis=iteration.basis,
-        iteration_seconds=totals.prediction.times.later,
-        phases=timing.phases(),
-        seconds=totals.seconds,
-        usd=totals.usd,
-        limited_by=iteration.limited_by,
-        memory=totals.memory,
-        interruptions=timing.interruptions,
-        checkpoint_every_seconds=timing.checkpoint_every_seconds,
-        epochs_interval=work.epochs_interval,
-        iterations=work.iterations,
-        tokens_per_sample=iteration.profile.tokens_per_sample,
-    )
+class _Predicted(NamedTuple):
+    """The times on a machine and the memory that it needs there; it keeps the machine whose identity is a key."""
+
+    vm_type: VmType
+    times: PredictedTimes | None
+    memory: MemoryFit | None
 
 
-def _calculated_phases(totals: Totals) -> tuple[Phase, ...]:
-    """The phases with their calculations in words."""
-    work = totals.work
+def _calculated_phases(table: TotalsTable, number: int) -> tuple[Phase, ...]:
+    """The phases of a row with their calculations in words."""
+    row, work = table.rows[number], table.work
     return tuple(
         with_calculations(
-            totals.timing,
-            totals.prediction,
+            table.timings.at(number),
+            table.predict(row.candidate),
             iterations_per_epoch=work.iterations_per_epoch,
             epochs=work.epochs,
-            nodes=totals.candidate.nodes,
-            interruptions_per_hour=totals.rental.interruptions_per_hour,
+            nodes=row.candidate.nodes,
+            interruptions_per_hour=row.rental.interruptions_per_hour,
         )
     )
 
 
-_TimingKey = tuple[int, int, float | None, int]
-"""The identities of prediction and start, the rate of interruptions, and the nodes."""
+class _Shape(TypedDict):
+    nodes: int
+    gpus: int
+    batch_size: int | None
 
 
-class _Timings:
-    """The times of one training by prediction, start, rate of interruptions and nodes."""
+def _shape(candidate: Candidate) -> _Shape:
+    return {"nodes": candidate.nodes, "gpus": candidate.working_gpus_per_node, "batch_size": candidate.batch_size}
 
-    def __init__(self, work: TrainingWork) -> None:
-        self._work = work
-        self._checkpoints: dict[int, Checkpoints] = {}
-        self._programs: dict[int, ProgramTime] = {}
-        self._timings: dict[_TimingKey, Timing] = {}
 
-    def compute_spot(self, candidates: Iterable[tuple[StepTimePrediction, Rental, int]]) -> None:
-        """Compute the times of all spot candidates that are not known yet: together they are much faster."""
-        missing: dict[_TimingKey, SpotProgram] = {}
-        for prediction, rental, nodes in candidates:
-            per_hour = rental.interruptions_per_hour
-            if per_hour is not None:
-                key = (id(prediction), id(rental.start), per_hour.value, nodes)
-                if key not in self._timings and key not in missing:
-                    missing[key] = SpotProgram(rental.start, self._program(prediction), per_hour, nodes)
-        if missing:
-            self._timings.update(zip(missing, with_interruptions(list(missing.values())), strict=True))
+def _programs(predictions: Iterable[PredictedTimes], work: TrainingWork) -> dict[int, ProgramTimes]:
+    """The programs of one training, by the identity of their predicted times."""
+    per_epoch = max(1, round(work.iterations_per_epoch))
+    checkpoints: dict[int, Checkpoints] = {}
+    programs: dict[int, ProgramTimes] = {}
+    for predicted in predictions:
+        if id(predicted) not in programs:
+            profile = predicted.profile
+            if id(profile) not in checkpoints:
+                checkpoints[id(profile)] = checkpoints_of(profile, iterations_per_epoch=per_epoch)
+            programs[id(predicted)] = ProgramTimes(predicted.times, checkpoints[id(profile)])
+    return programs
 
-    def timing(self, prediction: StepTimePrediction, rental: Rental, nodes: int) -> Timing:
-        """The time of a candidate; on spot, it was computed before."""
-        start, per_hour = rental.start, rental.interruptions_per_hour
-        key = (id(prediction), id(start), None if per_hour is None else per_hour.value, nodes)
-        found = self._timings.get(key)
-        if found is None:
-            found = self._timings[key] = without_interruptions(start, self._program(prediction))
-        return found
 
-    def _program(self, prediction: StepTimePrediction) -> ProgramTime:
-        found = self._programs.get(id(prediction))
-        if found is None:
-            found = self._programs[id(prediction)] = self._program_time(prediction)
-        return found
-
-    def _program_time(self, prediction: StepTimePrediction) -> ProgramTime:
-        work, profile = self._work, prediction.profile
-        checkpoints = self._checkpoints.get(id(profile))
-        if checkpoints is None:
-            per_epoch = max(1, round(work.iterations_per_epoch))
-            checkpoints = self._checkpoints[id(profile)] = checkpoints_of(profile, iterations_per_epoch=per_epoch)
-        return program_time(
-            prediction.times,
-            checkpoints,
-            iterations_per_epoch=work.iterations_per_epoch,
-            epochs=work.epochs,
-            epochs_interval=work.epochs_interval,
-        )
+def _intervals(ends: "Range") -> Iterator[Interval]:
+    for value, low, high in zip(ends.value.tolist(), ends.low.tolist(), ends.high.tolist(), strict=True):
+        yield Interval(value=value, low=low, high=high)

@@ -167,7 +167,7 @@ def _gathered(profile: Profile, weights: float) -> float:
     """The two largest units of a sharded model, which are gathered at once: the outermost one and a layer, or two
     layers. At most all weights.
 
-    The collective of a unit reads or writes all of it, and the share of one process besides.
+    The collective of a unit reads or writes all of it, and also the share of one process.
     """
     moved = sorted({op.bytes for op in profile.operations if op.kind == "communication"}, reverse=True)
     if not moved:
@@ -222,7 +222,7 @@ def _activations(profile: Profile, micro_batch_size: int | None, others: Sequenc
 
 
 def _traced_peak(profile: Profile, states: _States, activations: float) -> tuple[float, float]:
-    """The gradients at the peak, and what else is there besides weights, state and `activations`.
+    """The gradients at the peak, and what else is there apart from weights, state and `activations`.
 
     The peak is the largest of the moments of the forward and backward pass, and of the optimizer's step.
     """

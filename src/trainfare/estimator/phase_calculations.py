@@ -26,7 +26,7 @@ def with_calculations(
 ) -> Iterator[Phase]:
     """The phases of a timing with their calculations; boot and setup already have theirs."""
     calculations = _program_calculations(prediction, iterations_per_epoch, epochs)
-    for phase in timing.phases():
+    for phase in timing.phases:
         how = calculations.get(phase.name)
         if phase.name == "checkpoints":
             yield replace(phase, how=_checkpoint_calculation(timing, epochs))
@@ -68,7 +68,7 @@ def _source(prediction: StepTimePrediction) -> str:
 
 
 def _checkpoint_calculation(timing: Timing, epochs: int) -> str:
-    checkpoints = timing.program.checkpoints
+    checkpoints = timing.checkpoints
     why = OWN_CHECKPOINTS if round(checkpoints.per_epoch * epochs) else DALY_CHECKPOINTS
     return f"{timing.checkpoints_written} × {format_duration(checkpoints.seconds.value)}, {why}"
 

@@ -281,7 +281,7 @@ class _TracedNetwork:
                 if pair is not None:
                     operator = "aten.convolution" if part == "forward" else "aten.convolution_backward"
                     yield _operation(
-                        "convolution", dtype, *pair, count, name=operator, part=part, convolution=shape  # type: ignore[arg-type] # one of two
+                        "convolution", dtype, *pair, count, name=operator, part=part, convolution=shape  # type: ignore[arg-type] # `part` is one of the two literals above
                     )  # fmt: skip
 
 

@@ -3,10 +3,17 @@
 import math
 from dataclasses import dataclass
 from datetime import date
+from typing import TYPE_CHECKING
 
 from trainfare.model.checks import require_not_negative, require_positive, require_text
 from trainfare.model.interval import Interval
 from trainfare.units import format_duration
+
+if TYPE_CHECKING:
+    from numpy import float64
+    from numpy.typing import NDArray
+
+    Numbers = float | NDArray[float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,9 +29,7 @@ class Billing:
 
     def billed_seconds(self, seconds: float) -> float:
         """The time that is charged: at least `seconds`, and never less for a longer time."""
-        # 60.000000001 s are one minute: the rest is the rounding error of adding floats.
-        increments = math.ceil(max(seconds, self.minimum_seconds) / self.increment_seconds - 1e-9)
-        return max(seconds, max(1, increments) * self.increment_seconds)
+        return float(billed_seconds(seconds, increment=self.increment_seconds, minimum=self.minimum_seconds))
 
     @property
     def description(self) -> str:
@@ -32,6 +37,15 @@ class Billing:
         unit = {1.0: "second", 60.0: "minute", 3600.0: "hour"}.get(self.increment_seconds)
         counted = f"by the {unit}" if unit else f"in steps of {format_duration(self.increment_seconds)}"
         return f"{counted}, at least {format_duration(self.minimum_seconds)}" if self.minimum_seconds else counted
+
+
+def billed_seconds(seconds: "Numbers", *, increment: "Numbers", minimum: "Numbers") -> "Numbers":
+    """The time that is charged, of one training or of a column of them."""
+    import numpy as np
+
+    # 60.000000001 s are one minute: the rest is the rounding error of adding floats.
+    increments = np.ceil(np.maximum(seconds, minimum) / increment - 1e-9)
+    return np.maximum(seconds, np.maximum(1.0, increments) * increment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ class Target:
 class Goal:
     """The objective to minimise, cost, time or a weighted sum of the two, and the limits to respect.
 
-    A candidate is within a limit if the upper end of its interval, at the stated confidence, is within it.
+    A candidate is within a limit if it is so with the stated confidence: P(time ≤ deadline) ≥ confidence.
     """
 
     kind: GoalKind = "cheapest"

@@ -15,6 +15,7 @@ torch_hooks.py          the hooks into PyTorch; another framework is another fil
 torch_facts.py          facts read from PyTorch's models, optimizers, schedulers and loaders
 torch_construction.py   the parameters and optimizers made before the first iteration
 torch_inputs.py         the shape of what a PyTorch model is given
+torch_attention.py      calls of attention as the one kernel that a GPU runs
 torch_memory.py         the memory of an iteration by the lifetime of its tensors, and of all weights
 torch_schedule.py       the learning rates of epochs to come
 torch_gradient_noise.py, torch_operator_times.py   optional measurements after the others
@@ -22,6 +23,7 @@ operations.py           kinds of operators, a tally of equal operators, kernels 
 torch_operations.py, jax_operations.py, tensorflow_operations.py, keras_operations.py   the operators of one iteration
 lightning_hooks.py, transformers_hooks.py, accelerate_hooks.py   facts that libraries on top of PyTorch add
 keras_hooks.py, keras2_hooks.py, tensorflow_hooks.py, jax_hooks.py   the hooks into the other frameworks
+keras_facts.py, jax_facts.py   facts read from the objects of Keras, and from arguments and results in JAX
 pure.py                 tells which functions of the program are pure, so that calling them has no side effect
 network.py              bytes that this process sent and received
 

@@ -18,8 +18,8 @@ def listen(
     accelerate: ModuleType,
     recorder: Recorder,  # noqa: ARG001 # the listener of PyTorch records
     *,
-    new_stop: Callable[[], Stop],  # noqa: ARG001 # and stops
-    trace: bool,  # noqa: ARG001 # and traces
+    new_stop: Callable[[], Stop],  # noqa: ARG001 # the listener of PyTorch stops
+    trace: bool,  # noqa: ARG001 # the listener of PyTorch traces
 ) -> None:
     """Install the hooks; `accelerate` is the module of the class `Accelerator`."""
     listener = importlib.import_module(f"{__package__}.torch_hooks").TorchListener.current

@@ -1,9 +1,10 @@
 """Numbers in the program's arguments, configurations and variables that have the usual names of a length.
 
-`argparse` name spaces are noted as the program parses its arguments. Other numbers are found in the command line
-(`--max_iters=2000`, `train.epochs=6`), in the flags of absl, and in the variables of the functions that led to the
-present iteration and of the main module: numbers, and configurations that hold them. Only names of the list below are
-read; whether a number agrees with what was measured is decided by the reader (`profiler/length.py`).
+`argparse` name spaces are noted as the program parses its arguments. Other numbers are found in the program's
+command line (such as `--max_iters=2000` or `train.epochs=6`), in the flags of absl, and in the variables of the
+functions that led to the present iteration and of the main module: numbers, and configurations that hold them. Only
+names of the list below are read; whether a number agrees with what was measured is decided by the reader
+(`profiler/length.py`).
 """
 
 from __future__ import annotations
@@ -95,8 +96,8 @@ def _flag_of(name: str) -> str:
 
 
 def _words() -> Iterator[dict[str, Any]]:
-    """`--epochs=6`, `--epochs 6` and `train.epochs=6`."""
-    for word, following in zip(sys.argv[1:], [*sys.argv[2:], ""]):  # noqa: B905 # Python 3.9
+    """Numbers in the words of the program's command line: `--epochs=6`, `--epochs 6` and `train.epochs=6`."""
+    for word, following in zip(sys.argv[1:], [*sys.argv[2:], ""]):
         flag, equals, value = word.partition("=")
         name = flag.lstrip("-+").rpartition(".")[2].replace("-", "_")
         text = value if equals else following if flag.startswith("--") else ""
@@ -111,7 +112,7 @@ def _flags() -> Iterator[dict[str, Any]]:
     flags = sys.modules.get("absl.flags")
     try:
         values = {} if flags is None else flags.FLAGS.flag_values_dict()
-    except Exception:  # noqa: BLE001 # not parsed yet
+    except Exception:  # noqa: BLE001 # the program has not parsed its arguments yet
         return
     for name, value in values.items():
         yield from _known(name, value, f"argument --{name}")

@@ -104,7 +104,7 @@ def watch_arguments(recorder: Recorder) -> None:
     def watch(argparse: ModuleType) -> None:
         try:
             sibling("arguments").watch_argparse(argparse)
-        except Exception:  # noqa: BLE001 # as above
+        except Exception:  # noqa: BLE001 # the program must train even if the probe fails
             recorder.trouble("watching arguments")
 
     if "argparse" in sys.modules:

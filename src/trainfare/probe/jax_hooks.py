@@ -9,6 +9,8 @@ loss             a scalar float in the result of the step
 validation       calls of other compiled functions, if they come between some iterations but not between most
 compilation      `jax.monitoring`
 operations       `jax_operations.py`, from the jaxpr of the step, read when measuring is over
+
+The functions that read facts from the arguments and results of a step are in `jax_facts.py`.
 """
 
 # ruff: noqa: SLF001 # wrapped functions and listener belong together
@@ -26,11 +28,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
+    from trainfare.probe import jax_facts
     from trainfare.probe.listener import Listener, find_loss, imported_versions, read_number
     from trainfare.probe.loop import DataPass
     from trainfare.probe.recorder import Recorder
     from trainfare.probe.stop import Stop
 else:
+    jax_facts = importlib.import_module(f"{__package__}.jax_facts")
     _listener = importlib.import_module(f"{__package__}.listener")
     Listener, find_loss = _listener.Listener, _listener.find_loss
     read_number, imported_versions = _listener.read_number, _listener.imported_versions
@@ -44,9 +48,6 @@ parameters itself. A smaller number would misjudge a program that accumulates gr
 
 MAX_LOWERING_SECONDS = 20.0
 """The operations are not read if tracing and lowering took longer than this: the step might be traced again."""
-
-MIN_TOKENS = 4
-"""A row of fewer integers is not taken for a text."""
 
 MAX_SCHEDULED_STEPS = 1000
 """The learning rate of a schedule is computed for at most this many steps."""
@@ -185,7 +186,9 @@ class JaxListener(Listener):
 
     def watch_loops(self) -> None:
         lax: Any = self.module.lax
-        self._watch_loop("scan", lambda options: _scan_length(self.module, **options), ("f", "init", "xs", "length"))
+        self._watch_loop(
+            "scan", lambda options: jax_facts.scan_length(self.module, **options), ("f", "init", "xs", "length")
+        )
         self._watch_loop("fori_loop", lambda o: int(o["upper"]) - int(o["lower"]), ("lower", "upper", "body_fun"))
         if hasattr(lax, "while_loop"):
             self._watch_loop("while_loop", lambda _: None, ("cond_fun", "body_fun", "init_val"))
@@ -196,7 +199,7 @@ class JaxListener(Listener):
         @functools.wraps(loop)
         def watched(*args: Any, **options: Any) -> Any:
             try:
-                self._loop_lengths.append(length({**dict(zip(names, args)), **options}))  # noqa: B905 # Python 3.9
+                self._loop_lengths.append(length({**dict(zip(names, args)), **options}))
             except Exception:  # noqa: BLE001 # the length is known only on the device
                 self._loop_lengths.append(None)
             try:
@@ -287,7 +290,7 @@ class JaxListener(Listener):
         if self._traced_role == UPDATE:
             function.steps = self._steps_of_call()
         loss = find_loss(result)
-        small_result = loss if loss is not None else _smallest_array(self.module, result)
+        small_result = loss if loss is not None else jax_facts.smallest_array(self.module, result)
         if small_result is None or isinstance(small_result, self.module.core.Tracer):
             return  # nothing was computed: it is being traced inside another function
         if not function.role:
@@ -297,12 +300,14 @@ class JaxListener(Listener):
             self._iteration_start = begun
         self._loss = self._last_loss = loss
         if self._step is None or self._step[0].role < function.role:
-            self._step = (function, *_abstract_arguments(self.module, (args, options)))
-            data = _data_shapes(self.module, args, options, result, function.steps)
-            self._found_batch_size = _common_size(data)
-            self._found_tokens = _tokens_shape(data)
+            self._step = (function, *jax_facts.abstract_arguments(self.module, (args, options)))
+            data = jax_facts.data_shapes(self.module, args, options, result, function.steps)
+            self._found_batch_size = jax_facts.common_size(data)
+            self._found_tokens = jax_facts.tokens_shape(data)
         if function.role == UPDATE or not self._updates:
-            self._end_iteration(function.steps, small_result, _step_losses(self.module, result, function.steps))
+            self._end_iteration(
+                function.steps, small_result, jax_facts.step_losses(self.module, result, function.steps)
+            )
 
     def _steps_of_call(self) -> int:
         if self._traced_steps is None:
@@ -319,7 +324,7 @@ class JaxListener(Listener):
 
     def _gradient_ended(self, begun: float, result: Any) -> None:
         """A gradient that is not compiled was taken."""
-        small_result = _smallest_array(self.module, result)
+        small_result = jax_facts.smallest_array(self.module, result)
         if small_result is None or isinstance(small_result, self.module.core.Tracer):
             return
         if self._iteration_start is None:
@@ -333,7 +338,7 @@ class JaxListener(Listener):
             return
         leaves = self.module.tree_util.tree_leaves(params)
         if not self._parameters:
-            self._parameters = _parameter_facts(leaves)
+            self._parameters = jax_facts.parameter_facts(leaves)
         if not self._updates:
             self._updates = True
             if self.loop.count:  # gradients were counted as iterations, and nothing is recorded yet
@@ -342,9 +347,9 @@ class JaxListener(Listener):
                 self._iteration_start, self._loss, self._step, self._found_batch_size, self._found_tokens = state
         if self.calling:
             self._traced_role = UPDATE
-            self._traced_steps = None if None in self._loop_lengths else math.prod(self._loop_lengths)  # type: ignore[arg-type] # no None
+            self._traced_steps = None if None in self._loop_lengths else math.prod(self._loop_lengths)  # type: ignore[arg-type] # not reached if one is None
             return
-        small_result = _smallest_array(self.module, result)
+        small_result = jax_facts.smallest_array(self.module, result)
         if small_result is not None and not isinstance(small_result, self.module.core.Tracer):
             self._end_iteration(1, small_result, None)
 
@@ -464,7 +469,7 @@ class JaxListener(Listener):
 
     def keras_step_called(self, function: CompiledFunction, args: Any, options: Any) -> None:
         """Note the step with which a model of Keras is trained, which Keras itself records."""
-        self._keras_step = (function, *_abstract_arguments(self.module, (args, options)))
+        self._keras_step = (function, *jax_facts.abstract_arguments(self.module, (args, options)))
 
     def device_bytes(self) -> int | None:
         return device_bytes()
@@ -523,85 +528,3 @@ def device_facts() -> dict[str, Any]:
 def device_bytes() -> int | None:
     facts = sys.modules["jax"].local_devices()[0].memory_stats() or {}
     return facts.get("peak_bytes_in_use")
-
-
-def _scan_length(jax: Any, *, xs: Any = None, length: int | None = None, **_: Any) -> int | None:
-    if length is not None:
-        return int(length)
-    leaves = jax.tree_util.tree_leaves(xs)
-    return int(leaves[0].shape[0]) if leaves else None
-
-
-def _parameter_facts(leaves: list[Any]) -> dict[str, Any]:
-    leaves = [leaf for leaf in leaves if hasattr(leaf, "shape")]
-    largest = max(leaves, key=lambda leaf: math.prod(leaf.shape), default=None)
-    return {
-        "parameters": sum(math.prod(leaf.shape) for leaf in leaves),
-        "dtype": None if largest is None else str(largest.dtype),
-        "gradient_bytes": sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves),
-    }
-
-
-def _smallest_array(jax: Any, result: Any) -> Any:
-    """The smallest array of a result, which is cheap to hold until it is ready."""
-    leaves = [leaf for leaf in jax.tree_util.tree_leaves(result) if isinstance(leaf, jax.Array)]
-    return min(leaves, key=lambda leaf: math.prod(leaf.shape), default=None)
-
-
-def _step_losses(jax: Any, result: Any, steps: int) -> list[float | None] | None:
-    """The losses of all steps of a loop inside the call, if it returns them."""
-    if steps < 2:
-        return None
-    for leaf in jax.tree_util.tree_leaves(result if not isinstance(result, tuple) else list(result)):
-        if getattr(leaf, "shape", None) == (steps,) and "float" in str(leaf.dtype):
-            return [float(value) for value in leaf]
-    return None
-
-
-def _abstract_arguments(jax: Any, arguments: Any) -> Any:
-    """The arguments with every array replaced by its shape and dtype."""
-
-    def shape_of(leaf: Any) -> Any:
-        # With its weak type it is the same to JAX as the argument itself, so nothing is traced again.
-        weak = bool(getattr(leaf, "weak_type", False))
-        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=weak) if hasattr(leaf, "dtype") else leaf
-
-    return jax.tree_util.tree_map(shape_of, arguments)
-
-
-def _data_shapes(jax: Any, args: Any, options: Any, result: Any, steps: int) -> list[tuple[tuple[int, ...], str]]:
-    """Shapes and types of the data of one step: the arguments that it does not return."""
-    returned = [_shapes_of(jax, part) for part in _result_parts(result)]
-    given: list[tuple[tuple[int, ...], str]] = []
-    for argument in (*args, *options.values()):
-        shapes = _shapes_of(jax, argument)
-        if shapes and shapes not in returned:
-            given += shapes
-    data = [(shape, dtype) for shape, dtype in given if shape and not (dtype.startswith("key") or shape == (2,))]
-    if steps > 1:
-        data = [(shape[1:], dtype) for shape, dtype in data if shape[0] == steps and len(shape) > 1]
-    return [(shape, dtype) for shape, dtype in data if shape]
-
-
-def _common_size(data: list[tuple[tuple[int, ...], str]]) -> int | None:
-    """The first dimension that all data have in common."""
-    sizes = {shape[0] for shape, _ in data}
-    return sizes.pop() if len(sizes) == 1 else None
-
-
-def _tokens_shape(data: list[tuple[tuple[int, ...], str]]) -> tuple[int, ...] | None:
-    """The shape of the tokens of a language model, which is given integers only, in rows."""
-    integers = bool(data) and all("int" in dtype for _, dtype in data)
-    return next((shape for shape, _ in data if len(shape) == 2 and shape[1] >= MIN_TOKENS), None) if integers else None
-
-
-def _result_parts(result: Any) -> list[Any]:
-    """The result of a step and the items of its tuples; a named tuple is a state and stays in one piece."""
-    if not isinstance(result, tuple) or hasattr(result, "_fields"):
-        return [result]
-    return [result, *(part for item in result for part in _result_parts(item))]
-
-
-def _shapes_of(jax: Any, tree: Any) -> list[tuple[tuple[int, ...], str]]:
-    leaves = jax.tree_util.tree_leaves(tree)
-    return [(tuple(leaf.shape), str(leaf.dtype)) for leaf in leaves if hasattr(leaf, "dtype")]

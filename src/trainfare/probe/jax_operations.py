@@ -91,7 +91,7 @@ class _JaxprReader:
             # A literal is a constant of the program, not a tensor.
             inputs = [known[v] for v in equation.invars if not hasattr(v, "val") and v in known]
             outputs = self._equation(graph, equation, inputs, known, self._part(equation, inputs, part))
-            known.update(zip(equation.outvars, outputs))  # noqa: B905 # `strict` is newer than the user's Python may be
+            known.update(zip(equation.outvars, outputs))
         return [known[v] for v in jaxpr.outvars if not hasattr(v, "val") and v in known]
 
     def _part(self, equation: Any, inputs: list[Value], outer: str) -> str:
@@ -108,7 +108,7 @@ class _JaxprReader:
         name = equation.primitive.name
         bodies = _bodies(equation)
         if name in _VIEWS and len(inputs) == len(equation.outvars):
-            pairs = zip(equation.outvars, inputs)  # noqa: B905 # as above
+            pairs = zip(equation.outvars, inputs)
             return [_value(variable.aval, view_of=value) for variable, value in pairs]
         if name in ("broadcast_in_dim", "iota"):
             # Never a kernel of its own: each consumer computes it again.
@@ -132,7 +132,7 @@ class _JaxprReader:
         inner = getattr(body, "jaxpr", body)
         values: dict[Any, Value] = {variable: _value(variable.aval) for variable in inner.constvars}
         given = equation.invars[len(equation.invars) - len(inner.invars) :]
-        for variable, outer in zip(inner.invars, given):  # noqa: B905 # as above
+        for variable, outer in zip(inner.invars, given):
             value = None if hasattr(outer, "val") else known.get(outer)
             values[variable] = _value(variable.aval) if value is None else value
         self.read(graph, inner, values, part)

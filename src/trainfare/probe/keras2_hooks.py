@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from trainfare.probe.keras_hooks import KerasListener, install_keras_hooks, leading_dimension
+    from trainfare.probe.keras_facts import leading_dimension
+    from trainfare.probe.keras_hooks import KerasListener, install_keras_hooks
     from trainfare.probe.recorder import Recorder
     from trainfare.probe.stop import Stop
 else:
     _keras_hooks = importlib.import_module(f"{__package__}.keras_hooks")
     KerasListener, install_keras_hooks = _keras_hooks.KerasListener, _keras_hooks.install_keras_hooks
-    leading_dimension = _keras_hooks.leading_dimension
+    leading_dimension = importlib.import_module(f"{__package__}.keras_facts").leading_dimension
 
 
 def listen(keras: ModuleType, recorder: Recorder, *, new_stop: Callable[[], Stop], trace: bool) -> KerasListener:

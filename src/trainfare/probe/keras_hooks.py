@@ -9,6 +9,7 @@ training loops of the program's own    `Model.train_on_batch`; `Optimizer.apply`
 
 No callback is added: one that overrides `on_train_batch_end` would make Keras wait for the device at every batch.
 Keras reports the mean loss of the epoch so far, weighted by batch sizes; the loss of one batch follows from two means.
+The functions that read facts from the objects passed to the hooks are in `keras_facts.py`.
 """
 
 # ruff: noqa: SLF001 # Keras has no public name for the state of `fit`
@@ -20,23 +21,23 @@ import inspect
 import math
 import sys
 import time
-import types
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
+    from trainfare.probe import keras_facts
+    from trainfare.probe.keras_facts import RunningMean
     from trainfare.probe.listener import Listener, imported_versions
     from trainfare.probe.loop import DataPass
     from trainfare.probe.recorder import Recorder
     from trainfare.probe.stop import Stop
 else:
+    keras_facts = importlib.import_module(f"{__package__}.keras_facts")
+    RunningMean = keras_facts.RunningMean
     _listener = importlib.import_module(f"{__package__}.listener")
     Listener, imported_versions = _listener.Listener, _listener.imported_versions
-
-MAX_PLANNED_EPOCHS = 1000
-"""The learning rate is computed for at most this many epochs; each takes about 0.2 ms."""
 
 MAX_LAST_VALIDATION_SECONDS = 60.0
 """If measuring ends before any validation was seen, one is run, but for no longer than this."""
@@ -62,33 +63,6 @@ def install_keras_hooks(listener: KerasListener) -> KerasListener:
     return listener
 
 
-class _RunningMean:
-    """The mean loss of an epoch up to a batch, from which the loss of that batch, or of a few, is computed."""
-
-    __slots__ = ("_previous", "_raw", "_sample_count", "_samples", "_value")
-
-    def __init__(self, raw: Any, samples: int, previous: _RunningMean | None) -> None:
-        self._raw = raw
-        self._samples = samples
-        self._previous = previous
-        self._sample_count: int = samples + (previous._sample_count if previous is not None else 0)
-        self._value: float | None = None
-
-    def mean(self, read: Callable[[Any], float | None]) -> float | None:
-        if self._raw is not None:
-            self._value, self._raw = read(self._raw), None
-        return self._value
-
-    def last_batch_loss(self, read: Callable[[Any], float | None]) -> float | None:
-        mean, previous = self.mean(read), self._previous
-        if previous is None or mean is None:
-            return mean
-        earlier, self._previous = previous.mean(read), None
-        if earlier is None:
-            return None
-        return earlier + (mean - earlier) * self._sample_count / self._samples
-
-
 class _Fit:
     """The outermost running `fit`. It is also noted while nothing is measured: a callback may begin measuring in it."""
 
@@ -100,18 +74,6 @@ class _Fit:
         self.validates = arguments.get("validation_data") is not None or bool(arguments.get("validation_split"))
         self.first_epoch: int = arguments.get("initial_epoch") or 0
         self.epochs: int = arguments.get("epochs", 1) - self.first_epoch
-
-
-class _SchedulePlan:
-    """The arguments with which a learning-rate schedule is evaluated, read when the first epoch begins."""
-
-    __slots__ = ("epochs", "first_epoch", "length", "steps_before")
-
-    def __init__(self, fit: _Fit, length: int | None, steps_before: int) -> None:
-        self.epochs = fit.epochs
-        self.first_epoch = fit.first_epoch
-        self.length = length
-        self.steps_before = steps_before
 
 
 class KerasListener(Listener):
@@ -131,7 +93,7 @@ class KerasListener(Listener):
         self._epoch = 0
         self._pass: DataPass | None = None
         self._data_facts: dict[str, Any] = {}
-        self._epoch_mean: _RunningMean | None = None
+        self._epoch_mean: RunningMean | None = None
         self._last_batch = -1
         self._epoch_start: float | None = None
         self._requested_at: float | None = None
@@ -141,7 +103,7 @@ class KerasListener(Listener):
         self._schedule: str | None = None
         self._schedule_function: Any = None
         self._schedule_by_step = False
-        self._schedule_plan: _SchedulePlan | None = None
+        self._schedule_plan: keras_facts.SchedulePlan | None = None
         self._device = "cpu"
         self._validated = False
         self._validation_written = False
@@ -158,7 +120,7 @@ class KerasListener(Listener):
         return str(self.module.config.backend())
 
     def data_facts(self, iterator: Any) -> dict[str, Any]:
-        return _epoch_iterator_facts(iterator)
+        return keras_facts.epoch_iterator_facts(iterator)
 
     def first_batch_size(self) -> int | None:
         """The size of the first batch, for data that does not tell its batch size."""
@@ -166,7 +128,7 @@ class KerasListener(Listener):
 
     def number(self, value: Any) -> float | None:
         """The number in a variable or a result of the backend, without waiting for it."""
-        return _number(getattr(value, "value", value))
+        return keras_facts.number(getattr(value, "value", value))
 
     # Installing the hooks.
 
@@ -243,7 +205,7 @@ class KerasListener(Listener):
         @functools.wraps(standardize)
         def watched_batch(adapter: Any, batch: Any) -> Any:
             if not hasattr(adapter, "_trainfare_size"):
-                adapter._trainfare_size = leading_dimension(batch)
+                adapter._trainfare_size = keras_facts.leading_dimension(batch)
             return standardize(adapter, batch)
 
         adapters.PyDatasetAdapter._standardize_batch = watched_batch
@@ -366,9 +328,9 @@ class KerasListener(Listener):
         self._model = fit.model
         kinds = self.module.callbacks
         stopping = next((one for one in callbacks.callbacks if isinstance(one, kinds.EarlyStopping)), None)
-        rate, schedulers = _rate_of(self._model), (kinds.LearningRateScheduler, kinds.ReduceLROnPlateau)
+        rate, schedulers = keras_facts.rate_of(self._model), (kinds.LearningRateScheduler, kinds.ReduceLROnPlateau)
         scheduler = next((one for one in callbacks.callbacks if isinstance(one, schedulers)), None)
-        self._schedule_by_step = _is_schedule(rate)
+        self._schedule_by_step = keras_facts.is_schedule(rate)
         if self._schedule_by_step:
             self._schedule, self._schedule_function = type(rate).__name__, rate
         elif scheduler is not None:
@@ -389,8 +351,8 @@ class KerasListener(Listener):
         self._data_facts = self._training_data_facts()
         self._epoch_rate = self._read_learning_rate()
         if self._schedule_plan is None and self._schedule_function is not None and self._fit is not None:
-            steps = self.number(_inner(self._model.optimizer).iterations)
-            self._schedule_plan = _SchedulePlan(self._fit, self._data_facts["length"], int(steps or 0))
+            steps = self.number(keras_facts.inner_optimizer(self._model.optimizer).iterations)
+            self._schedule_plan = keras_facts.SchedulePlan(self._fit, self._data_facts["length"], int(steps or 0))
             self._first_rate = self._epoch_rate
         self._epoch_mean, self._last_batch = None, -1
         self._epoch += 1
@@ -439,7 +401,7 @@ class KerasListener(Listener):
         self._end_pass()
         if self._ending_since is not None:
             self.end()
-        values = {name: _number(value) for name, value in (logs or {}).items()}
+        values = {name: keras_facts.number(value) for name, value in (logs or {}).items()}
         metrics = {name: value for name, value in values.items() if value is not None and name != "loss"}
         self.recorder.add(
             "epoch",
@@ -503,9 +465,9 @@ class KerasListener(Listener):
 
     # Iterations.
 
-    def _loss_of(self, logs: Any, count: int) -> _RunningMean | None:
+    def _loss_of(self, logs: Any, count: int) -> RunningMean | None:
         raw = (logs or {}).get("loss")
-        if raw is None or _overrides_train_step(self._model, self.module):
+        if raw is None or keras_facts.overrides_train_step(self._model, self.module):
             return None  # an overridden train_step may report something other than the mean of the epoch
         if hasattr(raw, "detach"):
             raw = raw.detach()
@@ -515,10 +477,10 @@ class KerasListener(Listener):
         if total is not None and self._data_facts.get("batch_size"):
             seen = previous._sample_count if previous is not None else 0
             samples = max(1, min(samples, total - seen))
-        self._epoch_mean = _RunningMean(raw, samples, previous)
+        self._epoch_mean = RunningMean(raw, samples, previous)
         return self._epoch_mean
 
-    def _one_step(self, loss: _RunningMean | None) -> None:
+    def _one_step(self, loss: RunningMean | None) -> None:
         backend = self.backend
         if self._operations.tracing:
             self._operations.end()
@@ -539,7 +501,7 @@ class KerasListener(Listener):
             self._operations.begin_early()
 
     def _use_clock_of_device(self) -> None:
-        self._on_cuda = _device_facts("torch")["device"] == "cuda"
+        self._on_cuda = keras_facts.device_facts("torch")["device"] == "cuda"
         if self._on_cuda:
             self.loop.clock = importlib.import_module(f"{__package__}.clocks").CudaClock(sys.modules["torch"])
 
@@ -576,15 +538,15 @@ class KerasListener(Listener):
 
     def loss_value(self, loss: Any) -> float | None:
         read = super().loss_value
-        return loss.last_batch_loss(read) if isinstance(loss, _RunningMean) else read(loss)
+        return loss.last_batch_loss(read) if isinstance(loss, RunningMean) else read(loss)
 
     def write_facts(self) -> None:
         model, backend = self._model, self.backend
-        variables = [(math.prod(v.shape), _itemsize(v.dtype)) for v in model.trainable_variables]
-        frozen = [(math.prod(v.shape), _itemsize(v.dtype)) for v in model.non_trainable_weights]
-        optimizer = _inner(model.optimizer)
+        variables = [(math.prod(v.shape), keras_facts.itemsize(v.dtype)) for v in model.trainable_variables]
+        frozen = [(math.prod(v.shape), keras_facts.itemsize(v.dtype)) for v in model.non_trainable_weights]
+        optimizer = keras_facts.inner_optimizer(model.optimizer)
         states = optimizer.variables() if callable(optimizer.variables) else optimizer.variables
-        device = _device_facts(backend)
+        device = keras_facts.device_facts(backend)
         self._device = device["device"]
         self.recorder.add(
             "model",
@@ -597,13 +559,13 @@ class KerasListener(Listener):
             optimizer=type(optimizer).__name__,
             schedule=self._schedule,
             gradient_bytes=sum(size * width for size, width in variables),
-            optimizer_bytes=sum(math.prod(v.shape) * _itemsize(v.dtype) for v in states),
+            optimizer_bytes=sum(math.prod(v.shape) * keras_facts.itemsize(v.dtype) for v in states),
             **device,
         )
         if self._data is not None and self._data_facts.get("batch_size") is None:
             self._data_facts["batch_size"] = self.first_batch_size()
         self.recorder.add("loader", **self._data_facts)
-        tokens = _tokens_per_sample(model)
+        tokens = keras_facts.tokens_per_sample(model)
         if tokens is not None:
             self.recorder.add("input", shape=[self._data_facts.get("batch_size") or 1, tokens], tokens=True)
         self._operations.set_model(model, self._data_facts.get("batch_size"))
@@ -611,8 +573,8 @@ class KerasListener(Listener):
 
     def _read_learning_rate(self) -> float | None:
         """The learning rate, read between epochs, when every backend has the variables ready."""
-        rate = _rate_of(self._model)
-        return self.number(rate) if rate is not None and not _is_schedule(rate) else None
+        rate = keras_facts.rate_of(self._model)
+        return self.number(rate) if rate is not None and not keras_facts.is_schedule(rate) else None
 
     def write_final_facts(self) -> None:
         self.guarded(self._write_scheduled_rates)()
@@ -633,15 +595,16 @@ class KerasListener(Listener):
             if length is None:
                 return
             planned = [
-                self.number(rate(done + epoch * length)) for epoch in range(min(plan.epochs, MAX_PLANNED_EPOCHS))
+                self.number(rate(done + epoch * length))
+                for epoch in range(min(plan.epochs, keras_facts.MAX_PLANNED_EPOCHS))
             ]
         else:
-            planned = _replay_schedule(rate, plan, self._first_rate)
+            planned = keras_facts.replay_schedule(rate, plan, self._first_rate)
         if planned and None not in planned:
             self.recorder.add("learning_rate_plan", values=planned)
 
     def device_bytes(self) -> int | None:
-        return _device_bytes(self.backend) if self._device == "cuda" else None
+        return keras_facts.device_bytes(self.backend) if self._device == "cuda" else None
 
 
 def _notify_backend(backend: str) -> Callable[[Any], None]:
@@ -656,112 +619,3 @@ def _notify_backend(backend: str) -> Callable[[Any], None]:
             hooks.optimizer_applied(optimizer)
 
     return notify
-
-
-def _inner(optimizer: Any) -> Any:
-    """The optimizer inside a `LossScaleOptimizer`; any other optimizer itself."""
-    return getattr(optimizer, "inner_optimizer", optimizer)
-
-
-def _rate_of(model: Any) -> Any:
-    """The learning rate of the model's optimizer: a variable or a schedule."""
-    optimizer = _inner(getattr(model, "optimizer", None))
-    rate = getattr(optimizer, "_learning_rate", None)
-    return getattr(optimizer, "learning_rate", None) if rate is None else rate
-
-
-def _is_schedule(rate: Any) -> bool:
-    return callable(rate) and not hasattr(rate, "assign")
-
-
-def _replay_schedule(schedule: Any, plan: _SchedulePlan, rate: float | None) -> list[float | None]:
-    """The rates of all epochs by the function of a `LearningRateScheduler`, if it is pure; the program itself has
-    called it for the first epoch."""
-    is_pure = importlib.import_module(f"{__package__}.pure").is_pure
-    if rate is None or not isinstance(schedule, types.FunctionType) or not is_pure(schedule):
-        return []
-    rates: list[float | None] = [rate]
-    takes_rate = schedule.__code__.co_argcount > 1
-    for epoch in range(plan.first_epoch + 1, plan.first_epoch + min(plan.epochs, MAX_PLANNED_EPOCHS)):
-        rate = float(schedule(epoch, rate) if takes_rate else schedule(epoch))
-        rates.append(rate)
-    return rates
-
-
-def _overrides_train_step(model: Any, keras: ModuleType) -> bool:
-    return type(model).train_step is not keras.Model.train_step
-
-
-def _epoch_iterator_facts(iterator: Any) -> dict[str, Any]:
-    """Batch size, samples and length of the data of an `EpochIterator`, or of its `tf.data` pipeline."""
-    adapter = iterator.data_adapter
-    size = adapter.batch_size or getattr(adapter, "_trainfare_size", None)
-    length, samples = iterator.num_batches, None
-    dataset = getattr(adapter, "_dataset", None)
-    if dataset is not None and hasattr(dataset, "element_spec"):
-        hooks = importlib.import_module(f"{__package__}.tensorflow_hooks")
-        size, samples = hooks.dataset_batching(dataset, size)
-    elif size and length and adapter.num_batches == length:
-        samples = _samples(adapter, length, size)
-    return {"batch_size": None if size is None else int(size), "samples": samples, "length": length}
-
-
-def _samples(adapter: Any, length: int, size: int) -> int | None:
-    """The samples of an epoch; None unless the adapter knows the size of its last batch."""
-    try:
-        if adapter.has_partial_batch is None:
-            return None
-        return (length - 1) * size + (adapter.partial_batch_size or size)
-    except NotImplementedError:  # the adapter does not know
-        return None
-
-
-def leading_dimension(batch: Any) -> int | None:
-    """The first dimension of the first array in a batch of arrays in tuples, lists and dictionaries."""
-    while isinstance(batch, (tuple, list, dict)) and batch:
-        batch = next(iter(batch.values())) if isinstance(batch, dict) else batch[0]
-    shape = getattr(batch, "shape", None)
-    return int(shape[0]) if shape else None
-
-
-def _number(value: Any) -> float | None:
-    """The value as a finite float, which JSON can hold; else None."""
-    try:
-        number = float(value.detach() if hasattr(value, "detach") else value)
-    except (TypeError, ValueError):
-        return None
-    return number if math.isfinite(number) else None
-
-
-def _itemsize(dtype: Any) -> int:
-    name = str(dtype)
-    bits = next((int(part) for part in ("128", "64", "32", "16", "8") if part in name), 8)
-    return bits // 8
-
-
-def _device_facts(backend: str) -> dict[str, Any]:
-    hooks = {"tensorflow": "tensorflow_hooks", "jax": "jax_hooks"}.get(backend)
-    if hooks is not None:
-        facts: dict[str, Any] = importlib.import_module(f"{__package__}.{hooks}").device_facts()
-        return facts
-    torch: Any = sys.modules["torch"]
-    device = str(importlib.import_module("keras.src.backend.torch.core").get_device()).partition(":")[0]
-    cuda = device == "cuda"
-    gpu = torch.cuda.get_device_name() if cuda else None
-    return {"device": device, "gpu": gpu, "gpus": torch.cuda.device_count() if cuda else 0}
-
-
-def _tokens_per_sample(model: Any) -> int | None:
-    """The length of the sequences that a model with an embedding is given; None if it is none, or of any length."""
-    inputs = getattr(model, "inputs", None) or []
-    shape = tuple(inputs[0].shape) if isinstance(inputs, (list, tuple)) and inputs else ()
-    layers = getattr(model, "layers", None) or []
-    embeds = any("Embedding" in type(layer).__name__ for layer in layers)
-    return int(shape[1]) if embeds and len(shape) == 2 and shape[1] else None
-
-
-def _device_bytes(backend: str) -> int | None:
-    if backend == "torch":
-        return int(sys.modules["torch"].cuda.max_memory_allocated())
-    found: int | None = importlib.import_module(f"{__package__}.{backend}_hooks").device_bytes()
-    return found

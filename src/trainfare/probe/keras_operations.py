@@ -62,7 +62,7 @@ class KerasOperations:
         tracer, self._tracer = self._tracer, None
         try:
             self._recorder.add("operations", **tracer.leave())
-        except Exception:  # noqa: BLE001 # as above
+        except Exception:  # noqa: BLE001 # the times are measured: continue without the operations
             self._recorder.trouble("keras: tracing")
 
     def write(self) -> None:

@@ -23,7 +23,7 @@ def listen(
     recorder: Recorder,
     *,
     new_stop: Callable[[], Stop],  # noqa: ARG001 # the listener of PyTorch stops
-    trace: bool,  # noqa: ARG001 # and traces
+    trace: bool,  # noqa: ARG001 # the listener of PyTorch traces
 ) -> None:
     """Install the hooks; `trainer` is the module of the class, of `lightning.pytorch` or of `pytorch_lightning`."""
     listener = importlib.import_module(f"{__package__}.torch_hooks").TorchListener.current
@@ -44,7 +44,7 @@ def listen(
                 divided(trainer.accumulate_grad_batches)
         return result
 
-    calls._call_callback_hooks = call_and_record  # noqa: SLF001 # as above
+    calls._call_callback_hooks = call_and_record  # noqa: SLF001 # there is no public place that sees every hook
     module: Any = trainer
     module.Trainer.save_checkpoint = listener.timing_checkpoint(module.Trainer.save_checkpoint)
 

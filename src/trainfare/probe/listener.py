@@ -30,6 +30,11 @@ MEMORY_SECONDS = 2.0
 LOOPS_SECONDS = 1.0
 """Time between two readings of the program's loops, each of which takes about 0.1 ms once their source is parsed."""
 
+WORKERS_SECONDS = 1.0
+"""Time between two readings of the CPU times of workers after the first few, each about 0.03 ms for a worker."""
+FIRST_WORKER_READINGS = 5
+"""The number of readings that are made at every write: a short measurement has a first and a last one, too."""
+
 
 def read_number(result: Any) -> float | None:
     """The value of a result of any framework if it is one number, else None. Waits until the result is ready."""
@@ -67,7 +72,8 @@ class Listener(abc.ABC):
         self.loop: Loop = self._loop_module.Loop(self.recorder, self.clock, self.loss_value)
         self.stop = self._new_stop()
         self._finished = self._facts_written = False
-        self._memory_written_at = self._loops_read_at = 0.0
+        self._memory_written_at = self._loops_read_at = self._workers_read_at = 0.0
+        self._worker_readings = 0
         self.loop_readings = 0
         """The number of times that the loops of the program were read: two show what each of them counts."""
         self.first_start: float | None = None
@@ -135,7 +141,7 @@ class Listener(abc.ABC):
         def guarded_always(*args: Any) -> Any:
             try:
                 return hook(*args)
-            except Exception:  # noqa: BLE001 # as above
+            except Exception:  # noqa: BLE001 # training goes on even if the probe fails
                 self.recorder.trouble(f"{self.framework}: {hook.__name__}")
                 return None
 
@@ -185,7 +191,7 @@ class Listener(abc.ABC):
         """The peak of the memory allocated on the device; None if unknown."""
         return None
 
-    def write_final_facts(self) -> None:  # noqa: B027 # most listeners have none
+    def write_final_facts(self) -> None:  # noqa: B027 # most listeners have no final facts
         """Record the facts that are read only once measuring is over."""
 
     def loss_value(self, loss: Any) -> float | None:
@@ -225,7 +231,7 @@ class Listener(abc.ABC):
             self.clock.put(end)
         self.loop.step_ended(self.learning_rate())
 
-    def before_step(self) -> None:  # noqa: B027 # as above
+    def before_step(self) -> None:  # noqa: B027 # most listeners have nothing to do before a step
         """Update the Loop with what a framework knows about each iteration."""
 
     def learning_rate(self) -> float | None:
@@ -262,7 +268,7 @@ class Listener(abc.ABC):
 
     def _report_steps(self, ends: list[float], loss: Any) -> None:
         losses = loss if isinstance(loss, list) and len(loss) == len(ends) else [None] * (len(ends) - 1) + [loss]
-        for end, one in zip(ends, losses):  # noqa: B905 # `strict` is newer than the user's Python may be
+        for end, one in zip(ends, losses):
             self.step(one, end)
 
     def target_reached(self) -> None:
@@ -284,8 +290,18 @@ class Listener(abc.ABC):
         due = self.loop_readings < 2 or time.monotonic() - self._loops_read_at >= LOOPS_SECONDS
         if due and self.loop.count > 1:
             self.guarded(self._write_length)()
-        self.recorder.add("cpu", seconds=time.process_time(), n=self.loop.count, **queued_seconds(), **worker_seconds())
+        readings = {**queued_seconds(), **self._worker_seconds()}
+        self.recorder.add("cpu", seconds=time.process_time(), n=self.loop.count, **readings)
         self.recorder.flush()
+
+    def _worker_seconds(self) -> dict[str, float]:
+        """The CPU time of workers if a reading is due, else nothing."""
+        now = time.monotonic()
+        if not worker_reading_due(self._worker_readings, now - self._workers_read_at):
+            return {}
+        found = worker_seconds()
+        self._worker_readings, self._workers_read_at = self._worker_readings + bool(found), now
+        return found
 
     def _write_length(self) -> None:
         """Record how long the program means to train, as its loops and its arguments say."""
@@ -353,7 +369,7 @@ def peak_resident_bytes() -> int | None:
     """The peak resident memory of this process, from `VmHWM`: unlike `ru_maxrss` it does not include the process that
     was forked to start Python."""
     try:
-        with open("/proc/self/status", encoding="ascii", errors="replace") as status:  # noqa: PTH123 # see sitecustomize
+        with open("/proc/self/status", encoding="ascii", errors="replace") as status:
             for line in status:
                 if line.startswith("VmHWM:"):
                     return int(line.split()[1]) * 1024
@@ -367,10 +383,15 @@ def peak_resident_bytes() -> int | None:
 def queued_seconds() -> dict[str, float]:
     """The time in which the main thread was ready to run and another had the CPU; empty where it cannot be read."""
     try:
-        with open("/proc/self/schedstat", encoding="ascii") as stat:  # noqa: PTH123 # see sitecustomize
+        with open("/proc/self/schedstat", encoding="ascii") as stat:
             return {"queued": int(stat.read().split()[1]) / 1e9}
     except (OSError, ValueError, IndexError):
         return {}
+
+
+def worker_reading_due(readings: int, seconds_since: float) -> bool:
+    """True if the CPU times of workers should be read again, after as many readings."""
+    return readings < FIRST_WORKER_READINGS or seconds_since >= WORKERS_SECONDS
 
 
 def worker_seconds() -> dict[str, float]:
@@ -385,7 +406,7 @@ def worker_seconds() -> dict[str, float]:
         ticks = os.sysconf("SC_CLK_TCK")
         seconds = ended.children_user + ended.children_system
         for child in children:
-            with open(f"/proc/{child.pid}/stat", encoding="ascii", errors="replace") as stat:  # noqa: PTH123 # see sitecustomize
+            with open(f"/proc/{child.pid}/stat", encoding="ascii", errors="replace") as stat:
                 after_name = stat.read().rpartition(")")[2].split()
             seconds += (int(after_name[11]) + int(after_name[12])) / ticks
     except (OSError, ValueError, IndexError):  # a worker has just ended

@@ -28,8 +28,8 @@ MAX_FRAMES = 60
 MAX_SOURCE_LINES = 20_000
 MAX_TEXT = 60
 
-_HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 # importing pathlib would add 10 ms to every start
-_LIBRARY = os.path.dirname(os.path.abspath(os.__file__))  # noqa: PTH100, PTH120 # as above
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_LIBRARY = os.path.dirname(os.path.abspath(os.__file__))
 _TRUSTED = ("torch", "numpy", "jax", "jaxlib", "tensorflow", "omegaconf", "ml_collections", "argparse", "absl", "yacs")
 """Packages whose objects may be asked for an attribute, an item or a size."""
 _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
@@ -95,7 +95,7 @@ class LoopReader:
         tree = self._tree(frame)
         if tree is None:
             return
-        file = os.path.basename(frame.f_code.co_filename)  # noqa: PTH119 # as above
+        file = os.path.basename(frame.f_code.co_filename)
         targets: set[str] = set()
         for loop in _enclosing_loops(tree, frame.f_lineno):
             if isinstance(loop, ast.For):

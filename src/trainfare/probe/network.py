@@ -23,7 +23,7 @@ def tcp_bytes() -> tuple[int, int] | None:
     if not hasattr(socket, "TCP_INFO"):
         return None
     try:
-        descriptors = os.listdir("/proc/self/fd")  # noqa: PTH208 # pathlib would take as long as the system call
+        descriptors = os.listdir("/proc/self/fd")
     except OSError:
         return None
     sockets = {
@@ -35,7 +35,7 @@ def tcp_bytes() -> tuple[int, int] | None:
 
 def _link_target(descriptor: str) -> str:
     try:
-        return os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 # as above
+        return os.readlink(f"/proc/self/fd/{descriptor}")
     except OSError:  # closed in the meantime
         return ""
 

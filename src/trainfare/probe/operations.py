@@ -53,10 +53,7 @@ class Tally:
 
     def rows(self) -> list[dict[str, Any]]:
         names = ("kind", "dtype", "flops", "bytes")
-        return [
-            {**dict(zip(names, key)), "count": count, **self._details[key]}  # noqa: B905 # `strict` is newer than the user's Python may be
-            for key, count in self._counts.items()
-        ]
+        return [{**dict(zip(names, key)), "count": count, **self._details[key]} for key, count in self._counts.items()]
 
 
 def _hashable(value: Any) -> Any:
@@ -177,7 +174,7 @@ class Graph:
                 made.update({id(v.storage): v.bytes for v in written})
             if len(kernel) == 1 and kernel[0].body is not None:
                 body = kernel[0].body
-                kept_bytes[id(body)] = body._add_to(tally, count * kernel[0].count)  # noqa: SLF001 # same class
+                kept_bytes[id(body)] = body._add_to(tally, count * kernel[0].count)  # noqa: SLF001 # another object of the same class
             elif any(value.itemsize for value in written):
                 _add_kernel(tally, kernel, [v for v in read if v.itemsize], [v for v in written if v.itemsize], count)
         return sum(kept_bytes.values())

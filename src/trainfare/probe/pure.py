@@ -55,7 +55,7 @@ def is_pure(function: Any, scheduler: Any = None) -> bool:
     if any(instruction.opname.startswith(side_effects) for code in codes for instruction in dis.get_instructions(code)):
         return False
     names = {name for code in codes for name in code.co_names}
-    cells = zip(function.__code__.co_freevars, function.__closure__ or ())  # noqa: B905 # `strict` is newer than the user's Python may be
+    cells = zip(function.__code__.co_freevars, function.__closure__ or ())
     referenced = {name: function.__globals__[name] for name in names if name in function.__globals__}
     referenced.update((name, cell.cell_contents) for name, cell in cells if name != "__class__")
     held = [*referenced.values(), *(function.__defaults__ or ())]

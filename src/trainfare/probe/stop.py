@@ -94,7 +94,7 @@ class Stop:
             return None
         self._polled_at = now
         try:
-            with open(self._file, encoding="ascii") as file:  # noqa: PTH123 # importing pathlib would add 10 ms to every start
+            with open(self._file, encoding="ascii") as file:
                 return int(file.read().strip() or 0)
         except (OSError, ValueError):
             return None

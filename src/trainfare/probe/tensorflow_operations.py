@@ -105,7 +105,7 @@ def write(recorder: Any, functions: Iterable[Any], batch_size: int | None, *, co
     activation_bytes = 0
     try:
         for function in functions:
-            graphs = [concrete.graph for concrete in function._list_all_concrete_functions()]  # noqa: SLF001 # no public name
+            graphs = [concrete.graph for concrete in function._list_all_concrete_functions()]  # noqa: SLF001 # TensorFlow has no public name for it
             found = [operations_of(graph, batch_size, compiled=compiled) for graph in graphs[:MAX_TRACES]]
             if found:
                 # A function is traced again for other shapes, such as a small last batch.
@@ -131,7 +131,7 @@ def write_keras(recorder: Any, model: Any, batch_size: int | None) -> None:
 def functions_in(step: Any, depth: int = 4) -> list[Any]:
     """The `tf.function`s that were called, in the closures of a step made by Keras."""
     if hasattr(step, "_list_all_concrete_functions"):
-        return [step] if step._list_all_concrete_functions() else []  # noqa: SLF001 # no public name
+        return [step] if step._list_all_concrete_functions() else []  # noqa: SLF001 # TensorFlow has no public name for it
     found: list[Any] = []
     for cell in (getattr(step, "__closure__", None) or ()) if depth else ():
         try:
@@ -179,7 +179,7 @@ class _FuncGraphReader:
             if op.type in ("Placeholder", "PlaceholderWithDefault") and id(op.outputs[0]) in values:
                 continue
             inputs = [values[id(tensor)] for tensor in op.inputs]
-            for tensor, value in zip(op.outputs, self._op(graph, op, inputs, shapes, part, compiled=compiled)):  # noqa: B905 # `strict` is newer than the user's Python may be
+            for tensor, value in zip(op.outputs, self._op(graph, op, inputs, shapes, part, compiled=compiled)):
                 values[id(tensor)] = value
         return [values[id(tensor)] for tensor in func_graph.outputs if id(tensor) in values]
 
@@ -194,7 +194,7 @@ class _FuncGraphReader:
             body = bodies[0]
             inner = compiled or bool(op.node_def.attr["_XlaMustCompile"].b)
             results = self.read(graph, body, inputs, part, compiled=inner)
-            for tensor, value in zip(op.outputs, results):  # noqa: B905 # as above
+            for tensor, value in zip(op.outputs, results):
                 shapes.set_shape(tensor, value.shape)
             return results
         shapes.infer(op)
@@ -256,7 +256,7 @@ class _FuncGraphReader:
         graph.nodes.append(node)
         graph.outputs += made
         # Later reads of the variable see its new value.
-        self._variables.update({id(handle.storage): value for handle, value in zip(handles, made)})  # noqa: B905 # as above
+        self._variables.update({id(handle.storage): value for handle, value in zip(handles, made)})
         return []
 
     def _variable(self, handle: Value, tensor: Any, shapes: _InferredShapes) -> Value:
@@ -379,7 +379,7 @@ class _InferredShapes:
             for tensor in op.outputs:
                 self.set_shape(tensor, None)
             return
-        for tensor, inferred in zip(op.outputs, made.outputs):  # noqa: B905 # as above
+        for tensor, inferred in zip(op.outputs, made.outputs):
             self._inferred[id(tensor)] = inferred
 
     def shape_of(self, tensor: Any) -> tuple[int, ...]:
@@ -420,7 +420,7 @@ def _live_operators(func_graph: Any) -> list[Any]:
 
 
 def _function(op: Any, name: str) -> Any:
-    return op.graph._get_function(op.node_def.attr[name].func.name).graph  # noqa: SLF001 # no public name
+    return op.graph._get_function(op.node_def.attr[name].func.name).graph  # noqa: SLF001 # TensorFlow has no public name for it
 
 
 def _functions_of(op: Any) -> list[Any]:
@@ -432,7 +432,7 @@ def _functions_of(op: Any) -> list[Any]:
         if not name.startswith("_") and attribute.HasField("func"):
             names.append(attribute.func.name)
         names += [one.name for one in attribute.list.func]
-    found = [op.graph._get_function(name) for name in names]  # noqa: SLF001 # no public name
+    found = [op.graph._get_function(name) for name in names]  # noqa: SLF001 # TensorFlow has no public name for it
     return [one.graph for one in found if getattr(one, "graph", None) is not None]
 
 
@@ -507,7 +507,7 @@ def _einsum(op: Any, inputs: list[Value], _outputs: list[Value], _part: str) -> 
     """One multiply-add for each combination of the indices."""
     terms = op.node_def.attr["equation"].s.decode().partition("->")[0].split(",")
     sizes: dict[str, int] = {}
-    for term, value in zip(terms, inputs):  # noqa: B905 # as above
+    for term, value in zip(terms, inputs):
         before, dots, depends_on_backward = term.partition("...")
         shape = list(value.shape)
         for place, letter in enumerate(before):

@@ -135,7 +135,7 @@ def _samples(loader: Any) -> int | None:
     try:
         if dataset_makes_batches or not hasattr(sampler, "__len__"):
             return len(loader.dataset)
-        return len(sampler) if not hasattr(sampler, "num_replicas") else len(loader.dataset)  # type: ignore[arg-type]  # checked above
+        return len(sampler) if not hasattr(sampler, "num_replicas") else len(loader.dataset)  # type: ignore[arg-type] # checked above
     except (TypeError, NotImplementedError):  # a stream has no length
         return None
 

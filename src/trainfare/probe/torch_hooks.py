@@ -109,7 +109,7 @@ class TorchListener(Listener):
         super().__init__(module, recorder, new_stop=new_stop, trace=trace)
 
     def begin(self) -> None:
-        self._fast_path.__init__()  # type: ignore[misc]  # the hooks hold this object
+        self._fast_path.__init__()  # type: ignore[misc] # the hooks hold this object
         super().begin()
         self._boundary_optimizer: Callable[[], Any] = no_ref
         self._other_steps = 0
@@ -162,26 +162,8 @@ class TorchListener(Listener):
 
     def watch_steps(self) -> None:
         optimizer: Any = importlib.import_module("torch.optim.optimizer")
-        clear = optimizer.Optimizer.zero_grad
-        cleared = self.guarded(self._gradients_cleared)
-
-        @functools.wraps(clear)
-        def first_clear(*args: Any, **options: Any) -> Any:
-            optimizer.Optimizer.zero_grad = clear
-            cleared()
-            return clear(*args, **options)
-
-        make = optimizer.Optimizer.__init__
-        made = self.guarded(self._first_optimizer_made)
-
-        @functools.wraps(make)
-        def first_made(*args: Any, **options: Any) -> None:
-            optimizer.Optimizer.__init__ = make
-            made()
-            make(*args, **options)
-
-        optimizer.Optimizer.zero_grad = first_clear
-        optimizer.Optimizer.__init__ = first_made
+        _watch_first_call(optimizer.Optimizer, "zero_grad", self.guarded(self._gradients_cleared))
+        _watch_first_call(optimizer.Optimizer, "__init__", self.guarded(self._first_optimizer_made))
         started, ended = self.guarded(self._step_started), self.guarded(self._step_ended)
         fast = self._fast_path
 
@@ -600,7 +582,7 @@ class TorchListener(Listener):
             return
         try:
             self.recorder.add("operations", **tracer.leave())
-        except Exception:  # noqa: BLE001 # as above
+        except Exception:  # noqa: BLE001 # the times are measured: continue without the operations
             self.recorder.trouble("tracing")
 
     # Output.
@@ -699,6 +681,19 @@ class TorchListener(Listener):
 
     def loss_value(self, loss: Any) -> float:
         return loss if type(loss) is float else float(loss.item())
+
+
+def _watch_first_call(owner: Any, name: str, called: Callable[[], None]) -> None:
+    """Call `called` before the first call of a method, which is then the original one again."""
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def first(*args: Any, **options: Any) -> Any:
+        setattr(owner, name, original)
+        called()
+        return original(*args, **options)
+
+    setattr(owner, name, first)
 
 
 def _calling_after(make: Callable[..., None], made: Callable[[Any], None]) -> Callable[..., None]:

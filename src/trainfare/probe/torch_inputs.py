@@ -2,7 +2,9 @@
 
 The outermost module is the first one that is called. A global hook sees that call and is removed in it, before the
 modules inside are called, so no iteration pays for it. A compiled module gets a hook of its own instead, because
-`torch.compile` warns of global hooks; if the program compiles functions, nothing is watched.
+`torch.compile` warns of global hooks. If the program compiles a function, or a module in place, its first call tells:
+the first tensor among its arguments that needs no gradient. Functions that only see activations or gradients, such as
+a compiled attention or a compiled update of the optimizer, tell nothing.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import functools
 import sys
 import weakref
+from types import CellType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -31,6 +34,7 @@ class ModelInput:
         self._called = guarded(self._module_called)
         self._handle: Any = None
         self._compiles = False
+        self._started = False
         self.facts: dict[str, Any] = {}
         """The facts of the `input` event; empty until a module was called."""
         self.module: Any = lambda: None
@@ -46,16 +50,59 @@ class ModelInput:
         @functools.wraps(compiler)
         def watched(*args: Any, **options: Any) -> Any:
             made = compiler(*args, **options)
-            compiled(made)
-            return made
+            watching = compiled(made, args[0] if args else options.get("model"))
+            return made if watching is None else watching
 
         torch.compile = watched
 
-    def _compiled(self, made: Any) -> None:
+    def _compiled(self, made: Any, given: Any) -> Any:
+        """Watch what was compiled; the function to use instead of it, or None."""
+        if given is None or self.facts:
+            return None  # a decorator, which will call torch.compile with the function
         self.stop()
         self._compiles = True
-        if isinstance(made, self._torch.nn.Module) and not self.facts:
+        if isinstance(made, self._torch.nn.Module):
             self._handle = made.register_forward_pre_hook(self._compiled_called, with_kwargs=True)
+        elif isinstance(made, FunctionType):
+            return self._watching(made, given)
+        return None
+
+    def _watching(self, made: Any, given: Any) -> Any:
+        """The compiled function, which also tells what it is given until that is known."""
+        is_compiling = getattr(getattr(self._torch, "compiler", None), "is_compiling", None)
+        if is_compiling is None:
+            return None
+        seen = self._guarded(self._function_called)
+
+        @functools.wraps(made)
+        def watched(*args: Any, **options: Any) -> Any:
+            # Inside another compiled function the first condition is a constant, and the rest is not traced.
+            if not is_compiling() and self._started and not self.facts:
+                seen(given, args, options)
+            return made(*args, **options)
+
+        return watched
+
+    def _function_called(self, given: Any, args: Any, options: dict[str, Any]) -> None:
+        values = [*args, *options.values()]
+        values += [each for value in values for each in _parts(value)]
+        module = next((value for value in values if isinstance(value, self._torch.nn.Module)), None)
+        module = self._module_of(given) if module is None else module
+        if not self._torch.is_grad_enabled() or not (module is None or module.training):
+            return
+        data = [v for v in values if isinstance(v, self._torch.Tensor) and v.dim() and not v.requires_grad]
+        if data:
+            self._module_called(module, data, options)
+
+    def _module_of(self, function: Any) -> Any:
+        """The module whose method it is, or that it uses by its name."""
+        owner = getattr(function, "__self__", None)
+        code = getattr(function, "__code__", None)
+        names = getattr(function, "__globals__", {})
+        used = [] if code is None else [names.get(name) for name in code.co_names]
+        cells = getattr(function, "__closure__", None) or ()
+        used += [cell.cell_contents for cell in cells if cell != CellType()]  # an empty cell has no contents
+        return next((each for each in (owner, *used) if isinstance(each, self._torch.nn.Module)), None)
 
     def _compiled_called(self, module: Any, args: Any, options: Any) -> None:
         self.stop()
@@ -63,6 +110,7 @@ class ModelInput:
 
     def start(self) -> None:
         """Watch from now on; called when the program makes its first optimizer."""
+        self._started = True
         if self.facts or self._handle is not None or self._compiles:
             return
         trains = self._guarded(lambda module: module.training and next(module.parameters(), None) is not None)
@@ -80,7 +128,8 @@ class ModelInput:
             self._handle = None
 
     def _module_called(self, module: Any, args: Any, options: dict[str, Any] | None) -> None:
-        self.module = weakref.ref(module)
+        if module is not None:
+            self.module = weakref.ref(module)
         options = options or {}
         tensors = [value for value in (*args, *options.values()) if isinstance(value, self._torch.Tensor)]
         ids = options.get("input_ids")
@@ -97,15 +146,28 @@ class ModelInput:
     def _is_text(self, module: Any, tensor: Any) -> bool:
         """Integers in two dimensions that go into an embedding."""
         integer = not tensor.is_floating_point() and not tensor.is_complex() and tensor.dtype is not self._torch.bool
-        if not integer or tensor.dim() != 2 or min(tensor.shape) < 1 or max(tensor.shape) < MIN_TOKENS:
+        if (
+            module is None
+            or not integer
+            or tensor.dim() != 2
+            or min(tensor.shape) < 1
+            or max(tensor.shape) < MIN_TOKENS
+        ):
             return False
         embeddings = sum(isinstance(part, self._torch.nn.Embedding) for part in module.modules())
         return 0 < embeddings <= MAX_EMBEDDINGS
 
 
+def _parts(value: Any) -> list[Any]:
+    """The values of a batch that is a dictionary, a list or a tuple."""
+    if isinstance(value, dict):
+        return list(value.values())
+    return list(value) if isinstance(value, (list, tuple)) else []
+
+
 def _keywords() -> dict[str, Any] | None:
     """The keyword arguments of the module call: a global hook does not get them, but its callers have them."""
-    frame: Any = sys._getframe(2)  # noqa: SLF001 # as above
+    frame: Any = sys._getframe(2)  # noqa: SLF001 # the only way to the callers
     for _ in range(3):
         if frame is None:
             return None

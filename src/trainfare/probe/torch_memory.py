@@ -195,8 +195,8 @@ class _FlatParameters:
             self.inside.update({id(flat)} if own is None else {id(flat), *map(id, own)})
             sizes = [math.prod(shape) for shape in flat._shapes]
             updated = [flat.requires_grad] * len(sizes) if own is None else [p.requires_grad for p in own]
-            self.trained += sum(size for size, used in zip(sizes, updated) if used)  # noqa: B905 # `strict` is newer than the user's Python may be
-            self.frozen += sum(size for size, used in zip(sizes, updated) if not used)  # noqa: B905 # as above
+            self.trained += sum(size for size, used in zip(sizes, updated) if used)
+            self.frozen += sum(size for size, used in zip(sizes, updated) if not used)
             self.bytes += sum(sizes) * flat.element_size()
             whole, here = whole + sum(sizes), here + getattr(flat, "_local_shard", flat).numel()
             name = str(getattr(handle, "_sharding_strategy", ""))

@@ -8,6 +8,7 @@ part       backward while autograd runs a node; optimizer in a step, and where g
            backward pass (a manual update, clipping); otherwise forward
 recurrent  a call of `nn.LSTM`, `nn.GRU` or `nn.RNN` is one operation, as it is one kernel with cuDNN; its backward
            pass is recognised by the sequence numbers of the autograd nodes made in that call
+attention  a call of `scaled_dot_product_attention` is one operation, as on a GPU (`torch_attention.py`)
 
 PyTorch's own FLOP counter is not used: its figure for the backward pass of a grouped convolution is wrong by `groups`.
 """
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from trainfare.probe import operations
+    from trainfare.probe import torch_attention as attention
     from trainfare.probe import torch_memory as memory
     from trainfare.probe import torch_precision as precision
     from trainfare.probe.operations import (
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     )
 else:
     operations = importlib.import_module(f"{__package__}.operations")
+    attention = importlib.import_module(f"{__package__}.torch_attention")
     memory = importlib.import_module(f"{__package__}.torch_memory")
     precision = importlib.import_module(f"{__package__}.torch_precision")
     ATTENTION, BACKWARD, CONVOLUTION, COPY = (
@@ -246,20 +249,23 @@ class Tracer:
         self._autocast_node_numbers: set[int] = set()
         self._sequence_number = getattr(torch.autograd, "_get_sequence_nr", lambda: 0)
         self._recurrent = _RecurrentCalls(torch)
+        self._attention = attention.AttentionCalls(torch, self._record_attention, self._fail)
         self._current_node = getattr(torch._C, "_current_autograd_node", lambda: None)
         self._error: Exception | None = None
         self._eager_stance: Any = None
 
     def enter(self) -> None:
-        if "torch._dynamo" in sys.modules and hasattr(self._torch.compiler, "set_stance"):
+        if "torch._dynamo.eval_frame" in sys.modules and hasattr(self._torch.compiler, "set_stance"):
             # A compiled function launches kernels that the dispatcher does not see: run this one iteration eagerly.
             self._eager_stance = self._torch.compiler.set_stance("force_eager")
         self._recurrent.enter()
+        self._attention.enter()
         self._dispatch_mode.__enter__()
 
     def leave(self) -> dict[str, Any]:
         """Stop counting; returns the facts, or raises the error that occurred while counting."""
         self._dispatch_mode.__exit__(None, None, None)
+        self._attention.leave()
         self._recurrent.leave()
         if self._eager_stance is not None:
             self._eager_stance.__exit__(None, None, None)
@@ -317,10 +323,53 @@ class Tracer:
         if self._seconds > operations.MAX_COUNTING_SECONDS:
             self._error = TimeoutError(f"counting took more than {operations.MAX_COUNTING_SECONDS} s")
 
-    def _count(self, func: Any, args: Any, kwargs: dict[str, Any], out: Any) -> None:
+    def _record_attention(self, call: attention.FusedCall) -> None:
+        """Count a call of attention as the one kernel that a GPU launches, and its result as all that it leaves."""
+        if self._error is not None or not self._counting():
+            return
+        call.dtype = self._dtype(call.result, ATTENTION)
+        part = self._part(self._current_node(), 1.0)
+        if not self._in_step or self._step_has_closure:
+            self._storage_log.note(memory.storages_of([call.result]))
+        if part == FORWARD:
+            self._note_live_storages([call.result])
+        self._add_attention(call, part, backward=False)
+
+    def _fail(self, error: Exception) -> None:
+        self._error = self._error or error
+
+    def _add_attention(self, call: attention.FusedCall, part: str, *, backward: bool) -> None:
+        flops, bytes_moved = call.work(backward=backward)
+        name = f"aten._{attention.NAME}" + ("_backward" if backward else "")
+        inputs, outputs = [*call.shapes[:3], *call.shapes[4:]], [call.shapes[3]]
+        self._tally.add(ATTENTION, call.dtype, flops, bytes_moved, name=name, part=part, inputs=inputs, outputs=outputs)
+
+    def _is_in_attention(self, func: Any, out: Any) -> bool:
+        """True if the operator is part of a call of attention that a GPU runs in one kernel. Its backward pass leaves
+        gradients, but no matrix of scores."""
+        if self._attention.running is not None:
+            return True
+        call = self._attention.backward_of(self._current_node())
+        if call is None:
+            return False
+        if not call.had_backward:
+            call.had_backward = True
+            self._add_attention(call, self._part(self._current_node(), 1.0), backward=True)
+        if not self._schema(func).returns_view:
+            made = memory.storages_of(_tensors(out))
+            self._storage_log.note([storage for storage in made if storage.nbytes() <= call.largest_bytes])
+        return True
+
+    def _schema(self, func: Any) -> _OperatorSchema:
         schema = self._schemas.get(func)
         if schema is None:
             schema = self._schemas[func] = _OperatorSchema(func)
+        return schema
+
+    def _count(self, func: Any, args: Any, kwargs: dict[str, Any], out: Any) -> None:
+        if self._is_in_attention(func, out):
+            return
+        schema = self._schema(func)
         outputs = list(_tensors(out))
         if not schema.returns_view:
             self._note_memory(schema, args, kwargs, outputs)
@@ -473,10 +522,10 @@ class _OperatorSchema:
         writes = [argument.alias_info is not None and argument.alias_info.is_write for argument in schema.arguments]
         self.writes = any(writes)
         self._names = [argument.name for argument in schema.arguments]
-        self._writes = dict(zip(self._names, writes))  # noqa: B905 # `strict` is newer than the user's Python may be
+        self._writes = dict(zip(self._names, writes))
         self._overwrites = {
             argument.name
-            for argument, write in zip(schema.arguments, writes)  # noqa: B905 # as above
+            for argument, write in zip(schema.arguments, writes)
             if write and (argument.kwarg_only or self.name in _WRITE_ONLY)
         }
 
@@ -484,7 +533,7 @@ class _OperatorSchema:
         """The tensors read and the tensors written; one that is changed in place is in both."""
         read: list[Any] = []
         written: list[Any] = []
-        for name, value in (*zip(self._names, args), *kwargs.items()):  # noqa: B905 # as above
+        for name, value in (*zip(self._names, args), *kwargs.items()):
             tensors = list(_tensors(value))
             if name not in self._overwrites:
                 read += tensors
@@ -495,7 +544,7 @@ class _OperatorSchema:
 
     def input_shapes(self, args: Any, kwargs: dict[str, Any]) -> list[tuple[int, ...]]:
         shapes: list[tuple[int, ...]] = []
-        for name, value in (*zip(self._names, args), *kwargs.items()):  # noqa: B905 # as above
+        for name, value in (*zip(self._names, args), *kwargs.items()):
             if name not in self._overwrites:
                 tensors = list(_tensors(value))
                 shapes += [tuple(t.shape) for t in tensors] if len(tensors) <= MAX_LIST_LENGTH else []

@@ -50,7 +50,7 @@ class _OptimizerStub:
     def step(self) -> None:
         """Never called; schedulers check whether one of them has wrapped it."""
 
-    step._wrapped_by_lr_sched = step._with_counter = True  # type: ignore[attr-defined]  # as current and older versions of PyTorch mark it
+    step._wrapped_by_lr_sched = step._with_counter = True  # type: ignore[attr-defined] # as current and older versions of PyTorch mark it
 
 
 class SchedulerReplay:
@@ -83,7 +83,7 @@ class SchedulerReplay:
                 warnings.simplefilter("ignore")
                 replay = self._stepped if per_epoch * count <= MAX_STEPS else self._computed
                 rates = replay(per_epoch, count)
-        except Exception:  # noqa: BLE001 # a scheduler that fails is not replayed
+        except Exception:  # noqa: BLE001 # a scheduler that fails, or has no formula, has no known rates
             return []
         # A schedule that goes below zero was not meant to be used that far.
         valid = next((n for n, rate in enumerate(rates) if not 0 <= rate < math.inf), len(rates))
@@ -128,7 +128,10 @@ def _steps_per_epoch(steps: int, iterations: int, passes: int, length: int | Non
 
 
 def _rate_after(scheduler: Any, steps: int) -> float:
-    """The learning rate after `steps` steps by the formula of the scheduler, without stepping through them."""
+    """The learning rate after `steps` steps by the formula of the scheduler, without stepping through them.
+
+    A scheduler without a formula is a ValueError.
+    """
     kind = type(scheduler).__name__
     if kind == "SequentialLR":
         part = bisect.bisect_right(scheduler._milestones, steps)
@@ -141,7 +144,7 @@ def _rate_after(scheduler: Any, steps: int) -> float:
     if hasattr(scheduler, "_get_closed_form_lr"):
         return float(scheduler._get_closed_form_lr()[0])
     if kind not in ("LambdaLR", "OneCycleLR", "CyclicLR"):
-        raise NotImplementedError(kind)
+        raise ValueError(f"the learning rate of a {kind} has no formula: its steps must be replayed one by one")
     scheduler._get_lr_called_within_step = True
     return float(scheduler.get_lr()[0])
 

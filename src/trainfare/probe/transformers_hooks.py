@@ -23,7 +23,7 @@ def listen(
     recorder: Recorder,
     *,
     new_stop: Callable[[], Stop],  # noqa: ARG001 # the listener of PyTorch stops
-    trace: bool,  # noqa: ARG001 # and traces
+    trace: bool,  # noqa: ARG001 # the listener of PyTorch traces
 ) -> None:
     """Install the hooks; `trainer` is the module of the class."""
     listener = importlib.import_module(f"{__package__}.torch_hooks").TorchListener.current
@@ -46,7 +46,7 @@ def listen(
         return result
 
     handler.call_event = call_and_record
-    module.Trainer._save_checkpoint = listener.timing_checkpoint(module.Trainer._save_checkpoint)  # noqa: SLF001 # saves the whole state
+    module.Trainer._save_checkpoint = listener.timing_checkpoint(module.Trainer._save_checkpoint)  # noqa: SLF001 # there is no public function that saves the whole state
 
 
 def _write_plan(recorder: Recorder, args: Any, callbacks: list[Any]) -> None:

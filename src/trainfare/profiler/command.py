@@ -5,6 +5,9 @@ import shlex
 from collections.abc import Sequence
 from pathlib import PurePath
 
+EXAMPLE_OPTION = "--batch-size {}"
+"""An option of a user's program, as messages show it. It is none of ours."""
+
 _PYTHON = re.compile(r"(python|pypy)[0-9.]*")
 
 
@@ -34,20 +37,21 @@ def probe_blocking_flag(command: Sequence[str]) -> str | None:
 
 
 def option_words(template: str) -> tuple[str, ...]:
-    """The words of an option written with {} for its value: `--batch-size {}`, `-b{}`, `data.batch={}`."""
+    """The words of an option of the user's program, written with {} for its value, such as `--batch-size {}`, `-b{}` or
+    `data.batch={}`."""
     try:
         words = tuple(shlex.split(template))
     except ValueError as error:
         raise ValueError(f"{template!r} cannot be split into words: {error}") from None
     if not 1 <= len(words) <= 2 or template.count("{}") != 1 or "{}" not in words[-1] or words[0] == "{}":
-        raise ValueError(f"{template!r} must be an option with one {{}} for its value, such as '--batch-size {{}}'")
+        raise ValueError(f"{template!r} must be an option with one {{}} for its value, such as {EXAMPLE_OPTION!r}")
     return words
 
 
 def with_option(command: Sequence[str], template: str, value: int) -> tuple[str, ...]:
-    """The command with the option set: its present value replaced, or the option added at the end.
+    """The user's command with its option set: the present value replaced, or the option added at the end.
 
-    `--batch-size 64` and `--batch-size=64` are the same option.
+    `--batch-size 64` and `--batch-size=64` are the same option of the user's program.
     """
     words = option_words(template)
     before, _, after = words[-1].partition("{}")

@@ -77,7 +77,7 @@ def diagnose(output: str) -> Diagnosis | None:
 
 
 def cpu_option(source: str) -> str | None:
-    """The words that make a program train on the CPU, if its source defines an option for it: `--device cpu`."""
+    """The words that make a program train on the CPU, if its source has an option for it, such as `--device cpu`."""
     found = _OPTION.search(source)
     if found is None:
         return None

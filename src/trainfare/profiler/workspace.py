@@ -188,7 +188,7 @@ def _link_neighbours(directory: Path, root: Path) -> None:
     for below in (directory, *directory.parents[:-1]):
         above = root.joinpath(*below.parent.parts[1:])
         try:
-            neighbours = os.listdir(below.parent)  # noqa: PTH208 # names, not paths
+            neighbours = os.listdir(below.parent)  # noqa: PTH208 # only the names are needed, and pathlib would make paths
         except OSError:
             continue
         if len(neighbours) > _MAX_NEIGHBOURS:

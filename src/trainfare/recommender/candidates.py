@@ -99,8 +99,8 @@ def sensible_batch_sizes(profiles: Sequence[Profile], scope: Scope) -> tuple[int
 
 
 def batch_option(program: Program, batch_size: int | None) -> str | None:
-    """The words of the command that set the batch size, with {} for the number: `--batch-size {}`, `batch={}`; None if
-    there are none."""
+    """The words of the user's command that set the batch size, with {} for the number, such as `--batch-size {}` or
+    `batch={}`; None if there are none."""
     if batch_size is None:
         return None
     number = str(batch_size)

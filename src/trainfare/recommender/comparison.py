@@ -7,6 +7,7 @@ until its metric was stable; this also finds the best batch size.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from trainfare.estimator.cost.cost_benefit import CostBenefit, StableRun, cost_benefit
 from trainfare.estimator.cost.delta import TimeAndCost, delta
@@ -28,10 +29,13 @@ from trainfare.recommender.crossovers import WinningRange
 MIN_SHORT_EPOCHS = 2
 """Timed epochs that a short profile needs for Malta's first method."""
 
+LengthUnit = Literal["epochs", "steps", "tokens"]
+"""The unit in which the length of a training is counted."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedMachine:
-    """One machine at one batch size for one number of epochs, relative to the best of all compared."""
+    """One machine at one batch size for one length of the training, relative to the best of all compared."""
 
     estimate: Estimate
     relative_seconds: Interval
@@ -57,12 +61,14 @@ class Comparison:
     profiles: tuple[Profile, ...]
     baseline: str
     """The machine with the lowest hourly price."""
-    by_iterations: dict[int, tuple[ComparedMachine, ...]]
-    """By number of epochs; the machines are in the same order each time."""
+    unit: LengthUnit = "epochs"
+    """The unit of the lengths below."""
+    by_iterations: dict[float, tuple[ComparedMachine, ...]]
+    """By number of epochs, or of the unit; the machines are in the same order each time."""
     fastest: tuple[WinningRange, ...]
-    """The fastest machine by number of epochs."""
+    """The fastest machine by length of the training."""
     cheapest: tuple[WinningRange, ...]
-    """The cheapest machine by number of epochs."""
+    """The cheapest machine by length of the training."""
     until_stable: StableComparison | None
     """The comparison of complete trainings; None if no profile was trained until it was stable."""
     remarks: tuple[Reason, ...]

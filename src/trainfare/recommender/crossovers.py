@@ -16,28 +16,35 @@ MOST_EPOCHS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WinningRange:
-    """The range of epochs, `first` to `last`, in which this candidate is the best; `last` is None if it has no end."""
+    """The range of epochs, or of another unit, `first` to `last`, in which this candidate is the best; `last` is None
+    if it has no end."""
 
     first: int
     last: int | None
     estimate: Estimate
 
 
-def winning_ranges(once: Sequence[Estimate], twice: Sequence[Estimate], goal: Goal) -> tuple[WinningRange, ...]:
+def winning_ranges(
+    once: Sequence[Estimate], twice: Sequence[Estimate], goal: Goal, *, units_per_epoch: float = 1.0
+) -> tuple[WinningRange, ...]:
     """The winners in ascending order of epochs, from unrounded estimates of the same candidates, in the same order, for
-    one epoch and for two."""
+    one epoch and for two. The ranges are in units of which an epoch has `units_per_epoch`, such as steps. Where several
+    cost the same, the fastest of them wins."""
     read: Callable[[Estimate], float] = (
         (lambda e: e.usd.value) if goal.kind == "cheapest" else (lambda e: e.seconds.value)
     )
-    # The slope is what one epoch adds, the intercept what precedes the first.
-    lines = [(read(two) - read(one), 2 * read(one) - read(two)) for one, two in zip(once, twice, strict=True)]
+    # The slope is what one unit adds, the intercept what precedes the first.
+    lines = [
+        ((read(two) - read(one)) / units_per_epoch, 2 * read(one) - read(two))
+        for one, two in zip(once, twice, strict=True)
+    ]
     found: list[tuple[int, int]] = []
     epochs = 1
-    best = min(range(len(lines)), key=lambda i: (_at(lines[i], 1), lines[i][0]))
+    best = min(range(len(lines)), key=lambda i: (_at(lines[i], 1), lines[i][0], twice[i].seconds.value))
     while True:
         found.append((epochs, best))
         following = _next_to_win(lines, best, epochs)
-        if following is None or following[0] > MOST_EPOCHS:
+        if following is None or following[0] > MOST_EPOCHS * units_per_epoch:
             break
         epochs, best = following
     ends = [epochs - 1 for epochs, _ in found[1:]]

@@ -1,12 +1,12 @@
 """The candidates within the deadline and the budget, and the nearest alternatives if there are none.
 
-A candidate is within a limit if the upper end of its interval, at the confidence of the goal, is within it:
+A candidate is within a limit if it is so with the confidence c of the goal, P(T ≤ limit) ≥ c:
 
     u_c = value·(high/value)^(z'/z) ≤ limit
 
-as `Interval.at` computes it; z' and z are the normal quantiles of the goal's and of the interval's confidence. Time and
-cost are checked separately: both hold together with that confidence only if their errors are fully correlated, as they
-are on one machine, whose cost is its time at a price.
+as `Interval.upper_bound` computes it: z' is the c quantile of the normal, since a limit has one side, and z the
+quantile of an end of the interval, which has two. Time and cost are checked separately: both hold together with that
+confidence only if their errors are fully correlated, as they are on one machine, whose cost is its time at a price.
 """
 
 import math
@@ -16,14 +16,13 @@ from decimal import ROUND_CEILING, Decimal
 from functools import cache
 from statistics import NormalDist
 
-from trainfare.model.interval import Interval
 from trainfare.model.offer import Candidate, Market
 from trainfare.model.plan import Goal
 from trainfare.recommender.choose import Rankable, Rejection, T
 from trainfare.units import write_duration
 
 MIN_CONFIDENCE = 0.5
-"""The lowest confidence that is suggested: below it, one training in four or more would exceed the limit."""
+"""The lowest confidence that is suggested: below it, most trainings would exceed the limit."""
 OPT_IN_MARKETS: tuple[Market, ...] = ("spot", "reserved")
 """Markets that are considered only if the user allows them."""
 
@@ -34,28 +33,14 @@ def quantile(confidence: float) -> float:
     return NormalDist().inv_cdf((1 + confidence) / 2)
 
 
-def upper_end(interval: Interval, confidence: float) -> float:
-    """`interval.at_confidence(confidence).high` without building the interval, for thousands of candidates."""
-    own = interval.confidence
-    if own == confidence or not interval.value:
-        return interval.high
-    return interval.value * math.pow(interval.high / interval.value, _exponent(own, confidence))
-
-
-@cache
-def _exponent(own: float, confidence: float) -> float:
-    """z'/z."""
-    return quantile(confidence) / quantile(own)
-
-
 def within_limits(estimates: Iterable[T], goal: Goal) -> tuple[T, ...]:
     """The estimates within both limits, in the order given."""
     found, confidence = tuple(estimates), goal.confidence
     deadline, budget = goal.deadline_seconds, goal.budget_usd
     if deadline is not None:
-        found = tuple(e for e in found if upper_end(e.seconds, confidence) <= deadline)
+        found = tuple(e for e in found if e.seconds.upper_bound(confidence) <= deadline)
     if budget is not None:
-        found = tuple(e for e in found if upper_end(e.usd, confidence) <= budget)
+        found = tuple(e for e in found if e.usd.upper_bound(confidence) <= budget)
     return found
 
 
@@ -67,9 +52,9 @@ def reject_beyond_limits(estimates: Iterable[T], goal: Goal) -> tuple[tuple[T, .
     within: list[T] = []
     rejections: dict[Candidate, Rejection] = {}
     for estimate in estimates:
-        if deadline is not None and upper_end(estimate.seconds, confidence) > deadline:
+        if deadline is not None and estimate.seconds.upper_bound(confidence) > deadline:
             rejections[estimate.candidate] = "beyond_deadline"
-        elif budget is not None and upper_end(estimate.usd, confidence) > budget:
+        elif budget is not None and estimate.usd.upper_bound(confidence) > budget:
             rejections[estimate.candidate] = "beyond_budget"
         else:
             within.append(estimate)
@@ -79,7 +64,7 @@ def reject_beyond_limits(estimates: Iterable[T], goal: Goal) -> tuple[tuple[T, .
 def confidence_within_limits(estimate: Rankable, goal: Goal) -> float:
     """The greatest confidence at which the estimate is within both limits; 0 if even its expected value is not.
 
-    c = 2·Φ(z·ln(limit/value)/ln(high/value)) − 1
+    c = Φ(z·ln(limit/value)/ln(high/value))
     """
     found = 1.0
     for interval, limit in ((estimate.seconds, goal.deadline_seconds), (estimate.usd, goal.budget_usd)):
@@ -87,9 +72,11 @@ def confidence_within_limits(estimate: Rankable, goal: Goal) -> float:
             continue
         if interval.value > limit:
             return 0.0
-        if interval.high > interval.value:
+        if not interval.value:
+            found = min(found, float(interval.high <= limit))
+        elif interval.high > interval.value:
             deviations = math.log(limit / interval.value) / math.log(interval.high / interval.value)
-            found = min(found, 2 * NormalDist().cdf(quantile(interval.confidence) * deviations) - 1)
+            found = min(found, NormalDist().cdf(quantile(interval.confidence) * deviations))
     return found
 
 
@@ -179,26 +166,26 @@ def limit_conflict(
     )
 
 
-def _upper_ends(goal: Goal) -> tuple[Callable[[Rankable], float], Callable[[Rankable], float]]:
-    """Functions for the upper end of the time and of the cost of an estimate."""
-    return lambda e: upper_end(e.seconds, goal.confidence), lambda e: upper_end(e.usd, goal.confidence)
+def _upper_bounds(goal: Goal) -> tuple[Callable[[Rankable], float], Callable[[Rankable], float]]:
+    """Functions for the upper bound of the time and of the cost of an estimate."""
+    return lambda e: e.seconds.upper_bound(goal.confidence), lambda e: e.usd.upper_bound(goal.confidence)
 
 
 def _nearest_by_time(estimates: Sequence[Rankable], goal: Goal, *, within_budget: bool) -> NearestByTime:
-    seconds, usd = _upper_ends(goal)
+    seconds, usd = _upper_bounds(goal)
     fastest = min(estimates, key=lambda e: (seconds(e), usd(e)))
     deadline = sufficient_deadline(seconds(fastest))
     return NearestByTime(estimate=fastest, seconds=seconds(fastest), deadline=deadline, within_budget=within_budget)
 
 
 def _nearest_by_cost(estimates: Sequence[Rankable], goal: Goal, *, within_deadline: bool) -> NearestByCost:
-    seconds, usd = _upper_ends(goal)
+    seconds, usd = _upper_bounds(goal)
     cheapest = min(estimates, key=lambda e: (usd(e), seconds(e)))
     return NearestByCost(estimate=cheapest, budget=sufficient_budget(usd(cheapest)), within_deadline=within_deadline)
 
 
 def _nearest_by_both(estimates: Sequence[Rankable], goal: Goal) -> NearestByBoth:
-    seconds, usd = _upper_ends(goal)
+    seconds, usd = _upper_bounds(goal)
     deadline, budget = goal.deadline_seconds or math.inf, goal.budget_usd or math.inf
     nearest = min(estimates, key=lambda e: (max(seconds(e) / deadline, usd(e) / budget), seconds(e)))
     return NearestByBoth(

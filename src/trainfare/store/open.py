@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import platformdirs
 
-from trainfare.errors import StoreError, UsageError
+from trainfare.errors import Remedy, StoreError, UsageError
 from trainfare.store.history import History
 
 if TYPE_CHECKING:
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 WAIT_SECONDS = 30.0
 """The longest wait for another process that writes; one of our transactions takes milliseconds."""
+
+DEFAULT_NAME = "history.db"
+"""The file in our own data folder that is the default store."""
 
 _SMALLEST_FILE = 512
 """Bytes in the smallest page of SQLite. SQLite takes a shorter file for an empty one, and would overwrite it."""
@@ -49,12 +52,53 @@ def open_history(location: str, *, wait_seconds: float = WAIT_SECONDS) -> Histor
             )
 
 
+def open_existing_history(location: str) -> History:
+    """The history at a path or a URL, for questions that need no new one: a path without a file is an error.
+
+    Before the first profile there is no file at the default place either; that is an empty history.
+    """
+    scheme, is_url, rest = location.partition("://")
+    if location != "memory:" and (not is_url or scheme == "sqlite"):
+        path = _sqlite_path(rest.removeprefix("/") if is_url else location)
+        if path == platformdirs.user_data_path("trainfare") / DEFAULT_NAME and not path.exists():
+            return open_history("memory:")
+        _require_file(path)
+    return open_history(location)
+
+
+def _sqlite_path(name: str) -> Path:
+    if not name.strip():
+        raise UsageError("the path is empty. Use the path of a file, such as history.db.", field="store")
+    return Path(name).expanduser().absolute()
+
+
+def _require_file(path: Path) -> None:
+    """Raise UsageError if there is nothing at the path, with the file that was perhaps meant."""
+    if path.exists() or not path.parent.is_dir():
+        return  # opening it reports that there is no such folder
+    names = (
+        [entry.name for entry in path.parent.iterdir() if entry.is_file()] if os.access(path.parent, os.R_OK) else []
+    )
+    near = difflib.get_close_matches(path.name, names, n=1)
+    guess = f" Did you mean {path.with_name(near[0])}?" if near else ""
+    raise UsageError(
+        f"there is no store {path}.{guess} The first profile creates it.",
+        field="store",
+        remedies=[
+            Remedy(
+                {"store": str(path)},
+                command="profile",
+                program="python train.py",
+                python=f"trainfare.profile(['python', 'train.py'], settings=Settings(store={str(path)!r}))",
+            )
+        ],
+    )
+
+
 def _open_sqlite(name: str, wait_seconds: float) -> History:
     from trainfare.store.database_errors import StoreLocation
 
-    if not name.strip():
-        raise UsageError("the path is empty. Use the path of a file, such as history.db.", field="store")
-    path = Path(name).expanduser().absolute()
+    path = _sqlite_path(name)
     try:
         if path.is_dir():
             raise UsageError(
@@ -104,7 +148,7 @@ def _open_postgres(location: str) -> History:
     from trainfare.store.database_errors import StoreLocation
 
     try:
-        import psycopg  # noqa: F401  # SQLAlchemy would import it later, with a less helpful message
+        import psycopg  # noqa: F401 # SQLAlchemy would import it later, with a less helpful message
     except ImportError as error:
         raise UsageError(
             "a store in PostgreSQL needs one more package: pip install 'trainfare[postgres]'", field="store"

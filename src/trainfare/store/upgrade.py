@@ -49,7 +49,7 @@ def _revision(connection: Connection, location: StoreLocation, revisions: tuple[
                 "Use another store."
             )
         return None
-    revision = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()  # noqa: S608  # a constant
+    revision = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()  # noqa: S608 # the name of the table is a constant of ours
     if revision is not None and revision not in revisions:
         raise StoreError(
             f"the history in {location.name} was written by a newer trainfare (schema {revision}; this version knows "

@@ -1,22 +1,43 @@
 """A comparison of measured machines as a sentence and as a JSON record."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from trainfare.model.estimate import Estimate
 from trainfare.model.reason import Reason
-from trainfare.recommender.comparison import Comparison, StableComparison
+from trainfare.recommender.comparison import Comparison, LengthUnit, StableComparison
 from trainfare.recommender.crossovers import WinningRange
+from trainfare.units import format_epochs, format_tokens, plural
 from trainfare.views.estimates import estimate_record
 from trainfare.views.sentences import Sentence, from_values
-from trainfare.views.values import Values, texts
+from trainfare.views.values import Values, integer, texts
 
 
 def _profiles_without_price(values: Values) -> str:
     return f"left out, because the price of the machine is not known: {', '.join(texts(values, 'profiles'))}"
 
 
-SENTENCES: Mapping[str, Sentence] = from_values({"profiles_without_price": _profiles_without_price})
+def _profiles_without_times(values: Values) -> str:
+    return f"left out, because the time of an iteration is not known: {', '.join(texts(values, 'profiles'))}"
+
+
+def _steps_at_batch_size(values: Values) -> str:
+    return f"steps at batch size {integer(values, 'batch_size')}; at other sizes as many samples"
+
+
+def _busy_profiles(values: Values) -> str:
+    return f"too slow, perhaps, because the machine was busy: {', '.join(texts(values, 'profiles'))}"
+
+
+SENTENCES: Mapping[str, Sentence] = from_values(
+    {
+        "profiles_without_price": _profiles_without_price,
+        "profiles_without_times": _profiles_without_times,
+        "busy_profiles": _busy_profiles,
+        "steps_at_batch_size": _steps_at_batch_size,
+    }
+)
 """The sentence of each remark on a comparison, by its code."""
 
 
@@ -25,23 +46,53 @@ def remark_sentence(remark: Reason) -> str:
     return SENTENCES[remark.code](remark, lambda _: "")
 
 
+def length_of(number: float, unit: LengthUnit) -> str:
+    """A length in its unit: `1.5 epochs`, `2,000 steps`, `300B tokens`."""
+    if unit == "epochs":
+        return format_epochs(number)
+    return plural(round(number), "step") if unit == "steps" else format_tokens(number)
+
+
+def winners_sentence(goal: str, ranges: Sequence[WinningRange], unit: LengthUnit) -> str:
+    """The machine that is the fastest or the cheapest at each length, in one sentence."""
+    if len(ranges) == 1:
+        return f"{goal}: {_machine(ranges[0].estimate)}, whatever the number of {unit}"
+    parts = []
+    for each in ranges:
+        machine = _machine(each.estimate)
+        if each.last is None:
+            parts.append(f"from {length_of(each.first, unit)} on {machine}")
+        elif each.first == each.last:
+            parts.append(f"for {length_of(each.last, unit)} {machine}")
+        else:
+            parts.append(f"up to {length_of(each.last, unit)} {machine}")
+    return f"{goal}: {', '.join(parts)}"
+
+
+def _machine(estimate: Estimate) -> str:
+    size = estimate.candidate.batch_size
+    return estimate.candidate.offer.vm_type.key + (f" at batch size {size}" if size else "")
+
+
 def comparison_record(found: Comparison) -> dict[str, Any]:
     """Each machine at each number of epochs, the winners by number of epochs, and the trainings until stable."""
     return {
         "profiles": [profile.id for profile in found.profiles],
         "baseline": found.baseline,
+        "unit": found.unit,
         "by_iterations": [
             {
                 **estimate_record(machine.estimate),
+                "length": number,
                 "relative_seconds": machine.relative_seconds.value,
                 "relative_usd": machine.relative_usd.value,
                 "delta": machine.delta,
             }
-            for machines in found.by_iterations.values()
+            for number, machines in found.by_iterations.items()
             for machine in machines
         ],
-        "fastest": [winning_range_record(each) for each in found.fastest],
-        "cheapest": [winning_range_record(each) for each in found.cheapest],
+        "fastest": [winning_range_record(each, found.unit) for each in found.fastest],
+        "cheapest": [winning_range_record(each, found.unit) for each in found.cheapest],
         "until_stable": None if found.until_stable is None else _stable_record(found.until_stable),
         "remarks": [remark_sentence(remark) for remark in found.remarks],
     }
@@ -55,12 +106,15 @@ def _stable_record(found: StableComparison) -> dict[str, Any]:
     }
 
 
-def winning_range_record(won: WinningRange) -> dict[str, Any]:
-    """A range of epochs and the machine that wins in it."""
+def winning_range_record(won: WinningRange, unit: LengthUnit) -> dict[str, Any]:
+    """A range of lengths and the machine that wins in it; the keys of epochs are null in other units."""
     candidate = won.estimate.candidate
+    in_epochs = unit == "epochs"
     return {
-        "from_epochs": won.first,
-        "to_epochs": won.last,
+        "from": won.first,
+        "to": won.last,
+        "from_epochs": won.first if in_epochs else None,
+        "to_epochs": won.last if in_epochs else None,
         "machine": candidate.offer.vm_type.key,
         "batch_size": candidate.batch_size,
     }

@@ -72,13 +72,14 @@ def _saving(saving: Values) -> str:
 def _early_target_expected(values: Values) -> str:
     low, high = number(values, "epochs_low"), number(values, "epochs_high")
     interval = f" ({format_percent(number(values, 'confidence'))} interval {low:.0f} – {high:.0f})"
-    limit = optional_number(values, "limit_seconds")
+    limit, sure = optional_number(values, "limit_seconds"), optional_number(values, "bound_confidence")
+    with_confidence = "" if sure is None else f" with {format_percent(sure)} confidence"
     within = "" if limit is None else f"; the limit is {format_duration(limit)}"
     return (
         f"{text(values, 'metric')} is expected to reach {number(values, 'value'):g} after epoch "
         f"{number(values, 'epochs'):.0f}{'' if low == high else interval}, "
         f"{format_duration(number(values, 'seconds'))} after the start "
-        f"(at most {format_duration(number(values, 'seconds_high'))}){within}"
+        f"(at most {format_duration(number(values, 'seconds_high'))}{with_confidence}){within}"
     )
 
 

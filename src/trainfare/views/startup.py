@@ -40,7 +40,7 @@ def need_phrase(model: ConstructedModel) -> str:
 
 def too_large_sentence(startup: StartUp) -> str:
     """Why a program that certainly needs more memory than the machine has was stopped."""
-    assert startup.model is not None and startup.memory is not None  # noqa: S101, PT018 # it is certain only then
+    assert startup.model is not None and startup.memory is not None  # noqa: S101, PT018 # it is certain only when both are known
     return (
         f"It made {model_phrase(startup.model)}, which need {need_phrase(startup.model)}; this machine has "
         f"{format_bytes(startup.memory.total_bytes)} of memory. It was stopped, because its first iteration would "

@@ -1,4 +1,4 @@
-"""A plan in a few lines: why, how sure, what would change it, and what should be known besides.
+"""A plan in a few lines: why, how sure, what would change it, and what else should be known.
 
 All reasons of a plan are fifteen sentences or more. Here each question has one line, made from the same reasons.
 """
@@ -35,7 +35,8 @@ _CHANGES = (
     "best_for_any_epochs",
 )
 """The reasons of which the first few are shown as changes, the most useful first."""
-_CAVEATS = {"epochs_assumed": "epochs", "epochs_expected": "epochs", "price_is_old": "prices"}
+PRICE = "price"
+_CAVEATS = {"epochs_assumed": "epochs", "epochs_expected": "epochs"}
 """Assumptions that are always shown, and their heading."""
 
 
@@ -44,7 +45,10 @@ def plan_summary(plan: Plan, spell: SpellArguments = python_arguments) -> list[t
     by_code: dict[str, Reason] = {}
     for reason in plan.reasons:
         by_code.setdefault(reason.code, reason)
-    found = [(WHY, "; ".join(_why(plan, by_code, spell))), (SURE, "; ".join(_certainty(plan, by_code, spell)))]
+    found = [(WHY, "; ".join(_why(plan, by_code, spell)))]
+    if "price_is_old" in by_code:
+        found.append((PRICE, sentence(by_code["price_is_old"], spell)))
+    found.append((SURE, "; ".join(_certainty(plan, by_code, spell))))
     changes = [_change(by_code[code], spell) for code in _CHANGES if code in by_code][:MAX_CHANGES]
     if changes:
         found.append((CHANGES, "; ".join(changes)))
@@ -147,7 +151,7 @@ def _caveat(reason: Reason, spell: SpellArguments) -> str:
     if reason.code == "epochs_assumed":
         epochs = format_count(integer(reason.values, "epochs"))
         return f"the program does not say how many, so {epochs} are assumed: pass {spell(reason.arguments)}"
-    return sentence(reason, spell).removeprefix("prices are ")
+    return sentence(reason, spell)
 
 
 def _of_topic(plan: Plan, topic: str) -> Sequence[Reason]:

@@ -15,6 +15,7 @@ import pytest
 
 import trainfare
 from tests.frameworks.runs import assert_close
+from tests.needs import need
 from trainfare.model.profile import Profile
 from trainfare.store.open import open_history
 
@@ -57,7 +58,7 @@ def losses(own: dict[str, Any]) -> list[float]:
 
 @pytest.fixture(scope="module", params=TRAININGS)
 def training(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    pytest.importorskip(request.param)
+    need(request.param)
     return TRAININGS[request.param]
 
 
@@ -92,13 +93,21 @@ def test_iteration_times_agree_with_the_program(measured: tuple[dict[str, Any], 
     assert_close(profile.steady_iteration_seconds, list(chain(*spans))[1 if by_epoch else 0 : ITERATIONS], seconds=5e-4)
 
 
+@pytest.fixture(scope="module")
+def unmeasured(training: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> list[float]:
+    """The losses of the training without a measurement."""
+    folder = tmp_path_factory.mktemp("unmeasured")
+    own = run(*training, folder=folder)
+    assert stored(folder) == ()
+    return losses(own)
+
+
 @pytest.mark.heavy
 def test_training_goes_on_to_its_end_unchanged(
-    measured: tuple[dict[str, Any], Profile], training: tuple[str, ...], tmp_path: Path
+    measured: tuple[dict[str, Any], Profile], unmeasured: list[float]
 ) -> None:
     own, _ = measured
-    assert losses(own) == losses(run(*training, folder=tmp_path))
-    assert stored(tmp_path) == ()
+    assert losses(own) == unmeasured
 
 
 @pytest.mark.heavy
@@ -150,7 +159,7 @@ print(*[(one.profile.ending, len(one.profile.iteration_seconds)) for one in (fir
 @pytest.mark.heavy
 def test_failed_training_is_saved_when_the_next_one_begins(tmp_path: Path) -> None:
     """The second callback is pickled, as by a launcher, and measures only its first training."""
-    pytest.importorskip("keras")
+    need("keras")
     environment = os.environ | {"TRAINFARE_STORE": str(tmp_path / "history.db"), "KERAS_BACKEND": "torch"}
     result = subprocess.run(
         [sys.executable, "-c", FAILING], env=environment, capture_output=True, text=True, check=False
@@ -161,7 +170,7 @@ def test_failed_training_is_saved_when_the_next_one_begins(tmp_path: Path) -> No
 
 @pytest.mark.heavy
 def test_training_that_ends_the_program_is_saved(tmp_path: Path) -> None:
-    pytest.importorskip("keras")
+    need("keras")
     environment = os.environ | {"TRAINFARE_STORE": str(tmp_path / "history.db"), "KERAS_BACKEND": "torch"}
     program = FAILING.partition("try:")[0] + "model.fit(*data, batch_size=4, callbacks=[first, Failing()], verbose=0)"
     result = subprocess.run(
@@ -174,7 +183,7 @@ def test_training_that_ends_the_program_is_saved(tmp_path: Path) -> None:
 
 @pytest.mark.heavy
 def test_unusable_store_is_a_warning_and_training_goes_on(tmp_path: Path) -> None:
-    pytest.importorskip("lightning")
+    need("lightning")
     (tmp_path / "history.db").mkdir()
     result = subprocess.run(
         [sys.executable, "-c", FAILING.partition("class Failing")[0].replace('"error"', '"always"') + UNMEASURED],

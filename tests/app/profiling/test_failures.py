@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.model.test_startup import make_memory, make_model, make_startup
+from tests.needs import need
 from trainfare.app.profiling.failures import ProfilingError, profiling_error
 from trainfare.app.profiling.profile import profile
 from trainfare.model.profile import Ending
@@ -33,7 +34,7 @@ def error_of(
     log.add(output.encode())
     return profiling_error(
         Program(command=("python", "train.py"), directory=directory),
-        MeasuredRun(events=(), started=0.0, ending=ending, exit_code=exit_code, log=log, **facts),  # type: ignore[arg-type]  # by name
+        MeasuredRun(events=(), started=0.0, ending=ending, exit_code=exit_code, log=log, **facts),  # type: ignore[arg-type] # fields by name, of several types
         Workspace(directory=Path("/tmp/copy/home/ada"), is_copy=True),
         None,
         stall_seconds=600,
@@ -101,7 +102,7 @@ model = torch.nn.Linear(2, 2).to(device)
 
 
 def test_a_program_that_asks_for_a_gpu_is_told_where_and_how_to_do_without(settings: Settings, tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
+    torch = need("torch")
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
     (tmp_path / "train.py").write_text(WANTS_GPU)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.needs import need
 from trainfare.app.profiling.profile import profile
 from trainfare.errors import UsageError
 from trainfare.settings import Settings
@@ -59,7 +60,7 @@ def test_profiles_from_code_have_the_origin_code(own: dict[str, Any], store: Pat
 
 
 def test_fit_of_keras_goes_on_to_its_last_epoch(tmp_path: Path) -> None:
-    pytest.importorskip("keras")
+    need("keras")
     own = run("keras_measures_itself.py", tmp_path / "history.db", KERAS_BACKEND="torch")
     assert own == {"epochs": [3, 2], "iterations": 10, "framework": "keras", "batch_size": 4}
 
@@ -128,4 +129,4 @@ print(json.dumps({"steps": steps, "iterations": len(measured.profile.iteration_s
 
 def test_options_of_a_command_are_refused_without_one() -> None:
     with pytest.raises(TypeError, match="epochs"):
-        profile(epochs=2)  # type: ignore[call-overload]  # on purpose
+        profile(epochs=2)  # type: ignore[call-overload] # the wrong argument is what is tested

@@ -35,7 +35,7 @@ def test_newest_profile_is_submitted_by_default() -> None:
 
 def test_deadline_without_a_time_zone_is_local() -> None:
     store(t4_profile())
-    tomorrow = datetime.now().replace(microsecond=0) + timedelta(days=1)  # noqa: DTZ005 that is the test
+    tomorrow = datetime.now().replace(microsecond=0) + timedelta(days=1)  # noqa: DTZ005 # the missing time zone is what is tested
     assert submit_job(deadline=tomorrow).submission.deadline_at == tomorrow.astimezone(UTC)
 
 
@@ -45,7 +45,7 @@ def test_deadline_without_a_time_zone_is_local() -> None:
         ({"deadline": datetime(2026, 1, 2, 9, tzinfo=UTC)}, "2026-01-02 09:00 UTC has passed"),
         ({"deadline": timedelta(0)}, "has passed"),
         ({"deadline": timedelta.max}, "outside the calendar"),
-        ({"deadline": datetime(1, 1, 1)}, "outside the calendar|has passed"),  # noqa: DTZ001 a user may pass it
+        ({"deadline": datetime(1, 1, 1)}, "outside the calendar|has passed"),  # noqa: DTZ001 # a user may pass a time without a zone
         ({"deadline": datetime(2226, 11, 18, tzinfo=UTC)}, "2226-11-18 is more than ten years from now"),
         ({"late_usd_per_hour": 5.0}, "needs a deadline"),
         ({"deadline": HOUR, "late_usd_per_hour": -1.0}, "can cost from \\$0 to"),

@@ -7,77 +7,30 @@ from typing import Any
 
 import pytest
 
-from tests.makers import make_profile, make_program
+from tests.app.slice_makers import LOCAL, profile_at_once, slice_settings, taken_on
 from trainfare.app.profiling.failures import ProfilingError, ProfilingInterruptedError
 from trainfare.app.profiling.options import ProfileOptions
 from trainfare.app.profiling.profile import profile
 from trainfare.app.recommending import probe as probing
 from trainfare.app.recommending.probe import plan_probes, run_probes
 from trainfare.errors import UsageError
-from trainfare.model.machine import Host
 from trainfare.model.profile import Profile
 from trainfare.model.scope import Scope
 from trainfare.settings import Settings
 from trainfare.store.open import open_history
 
 PROGRAMS = Path(__file__).parents[2] / "programs"
-MACHINES = """
-[one]
-slice = true
-usd_per_hour = 0.10
-vcpus = 1
-
-[two]
-slice = true
-usd_per_hour = {two}
-vcpus = 2
-
-[four]
-slice = true
-usd_per_hour = 0.45
-vcpus = 4
-"""
-LOCAL = Scope(providers=("local",), exclude=("here",))
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    machines = tmp_path / "machines.toml"
-    machines.write_text(MACHINES.format(two=0.08))
-    return Settings(
-        store=str(tmp_path / "history.db"), machines=str(machines), logs=str(tmp_path / "logs"), stall_seconds=60
-    )
-
-
-def taken_on(machine: str, iteration: float, directory: Path) -> Profile:
-    cores = {"local/one": 1, "local/two": 2, "local/four": 4}[machine]
-    return make_profile(
-        id=f"p{machine.rpartition('/')[2]}",
-        program=make_program(directory=str(directory)),
-        host=Host(name="here", cpu="a CPU", vm_type=machine, cores=cores),
-        init_seconds=1.0,
-        iteration_seconds=(iteration,) * 20,
-        validation_seconds=(),
-    )
+    return slice_settings(tmp_path)
 
 
 @pytest.fixture
 def probed(monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path) -> list[str]:
-    """A program whose time on a slice is known at once; the list of slices that were probed."""
-    probed: list[str] = []
-
-    def measured(_command: tuple[str, ...], options: ProfileOptions) -> Profile:
-        on = str(options.on)
-        probed.append(on)
-        kept = taken_on(on, {"local/one": 1.0, "local/two": 1.3, "local/four": 0.9}[on], tmp_path)
-        with open_history(settings.store) as history:
-            history.profiles.add(kept)
-        return kept
-
-    monkeypatch.setattr(probing, "profile_command", measured)
-    with open_history(settings.store) as history:
-        history.profiles.add(replace(taken_on("local/one", 1.0, tmp_path), id="pfirst"))
-    return probed
+    """The slices that were probed."""
+    return profile_at_once(monkeypatch, settings, tmp_path)
 
 
 def test_a_slice_that_may_be_cheaper_is_measured_and_its_profile_is_used(settings: Settings, probed: list[str]) -> None:

@@ -7,7 +7,13 @@ import pytest
 from tests.makers import make_profile, make_program
 from trainfare.app.recommending.plans import list_plans, show_plan
 from trainfare.app.recommending.question import Question
-from trainfare.app.recommending.recommend import Recommendation, answer, recommend
+from trainfare.app.recommending.recommend import (
+    Recommendation,
+    answer,
+    choose_plan,
+    estimate_candidates,
+    recommend,
+)
 from trainfare.app.stated import StatedLength
 from trainfare.errors import InfeasibleError, NotFoundError, Remedy, UsageError
 from trainfare.model.plan import Goal, Target
@@ -67,7 +73,7 @@ def test_candidates_and_rejections_add_up_to_all_that_were_considered() -> None:
     free = recommend(epochs=300, scope=Scope(spot=True))
     left_out = count(free, "does_not_fit") + count(free, "epochs_guessed")
     assert count(free, "candidates") + left_out == free.plan.considered
-    slowest = max(each.seconds.high for each in free.alternatives)
+    slowest = max(each.seconds.upper_bound(0.9) for each in free.alternatives)
     limited = recommend(epochs=300, goal=Goal(deadline_seconds=0.9 * slowest), scope=Scope(spot=True))
     rejected = ("beyond_limits", "spot_too_risky", "spot_not_checked", "does_not_fit", "epochs_guessed")
     assert count(limited, "beyond_limits") > 0
@@ -163,3 +169,24 @@ def test_what_fits_nowhere_is_said_with_what_would_make_it_fit() -> None:
     assert message.startswith("It does not fit on any machine: an iteration needs about ")
     assert "There it would fit with: " in message
     assert "divided over 4 GPUs, as FSDP does (about " in message
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        Goal(kind="fastest"),
+        Goal(kind="weighted", weight_time=0.5),
+        Goal(deadline_seconds=6 * 3600.0),
+        Goal(kind="fastest", budget_usd=5.0),
+    ],
+)
+def test_another_goal_is_answered_from_the_same_estimates(goal: Goal) -> None:
+    settings, length = read_settings(), StatedLength(epochs=3000)
+    found = estimate_candidates(Question(goal=Goal(), length=length), settings=settings)
+    again = choose_plan(found, Question(goal=goal, length=length))
+    anew = answer(Question(goal=goal, length=length), settings=settings)
+    assert again.plan.chosen == anew.plan.chosen
+    assert again.plan.front == anew.plan.front
+    assert again.plan.runners_up == anew.plan.runners_up
+    assert again.plan.reasons == anew.plan.reasons
+    assert again.alternatives == anew.alternatives

@@ -92,7 +92,7 @@ def found(advice: SplitAdvice) -> SplitPlan:
 
 def between(workload: Workload, share: float) -> Goal:
     """A deadline between the times of the fast and the cheap machine: `share` of the way from one to the other."""
-    ends = sorted(e.seconds.high for e in estimates_of(workload, Goal()))
+    ends = sorted(e.seconds.upper_bound(0.9) for e in estimates_of(workload, Goal()))
     return Goal(deadline_seconds=ends[0] + share * (ends[1] - ends[0]))
 
 
@@ -103,7 +103,7 @@ def test_a_deadline_between_two_machines_is_met_by_a_split(workload: Workload, s
     machines = [segment.estimate.candidate.offer.vm_type.key for segment in plan.segments]
     assert machines == [FAST, CHEAP]
     assert goal.deadline_seconds is not None
-    assert plan.seconds.high <= goal.deadline_seconds
+    assert plan.seconds.upper_bound(0.9) <= goal.deadline_seconds
     assert plan.single_machine is not None
     assert plan.single_machine.candidate.offer.vm_type.key == FAST
     assert plan.saving is not None
@@ -122,7 +122,7 @@ def test_no_other_split_within_the_deadline_is_cheaper(workload: Workload) -> No
             for candidate, epochs in ((first, k), (second, EPOCHS - k))
         )
         total = one.seconds + plan.migration.seconds + two.seconds
-        if total.high <= (goal.deadline_seconds or 0):
+        if total.upper_bound(0.9) <= (goal.deadline_seconds or 0):
             costs[k] = one.usd.value + plan.migration.usd.value + two.usd.value
     assert min(costs.values()) == pytest.approx(costs[plan.split_after], rel=2e-3)
 
@@ -134,17 +134,17 @@ def test_more_confidence_splits_later(workload: Workload) -> None:
 
 
 def test_a_budget_between_two_machines_buys_time(workload: Workload) -> None:
-    ends = sorted(e.usd.high for e in estimates_of(workload, Goal()))
+    ends = sorted(e.usd.upper_bound(0.9) for e in estimates_of(workload, Goal()))
     goal = Goal(kind="fastest", budget_usd=ends[0] + 0.5 * (ends[1] - ends[0]))
     plan = found(advise(workload, goal))
-    assert plan.usd.high <= (goal.budget_usd or 0)
+    assert plan.usd.upper_bound(0.9) <= (goal.budget_usd or 0)
     assert plan.saving is not None
     assert plan.saving.quantity == "seconds"
 
 
 def test_a_split_is_planned_if_no_single_machine_is_within_both_limits(workload: Workload) -> None:
-    times = sorted(e.seconds.high for e in estimates_of(workload, Goal()))
-    costs = sorted(e.usd.high for e in estimates_of(workload, Goal()))
+    times = sorted(e.seconds.upper_bound(0.9) for e in estimates_of(workload, Goal()))
+    costs = sorted(e.usd.upper_bound(0.9) for e in estimates_of(workload, Goal()))
     goal = Goal(deadline_seconds=sum(times) / 2, budget_usd=costs[0] + 0.9 * (costs[1] - costs[0]))
     assert within_limits(estimates_of(workload, goal), goal) == ()
     advice = advise(workload, goal)
@@ -214,10 +214,10 @@ def test_an_early_target_with_a_time_is_a_limit(workload: Workload) -> None:
     """With much time the cheap machine meets it alone, with little none does, in between a split does."""
     fast = found(advise(workload, Goal(kind="fastest"), EarlyTarget(metric="loss", value=0.5)))
     assert fast.early_target is not None
-    in_time = fast.early_target.seconds.high
+    in_time = fast.early_target.seconds.upper_bound(0.9)
     plan = found(advise(workload, Goal(), EarlyTarget(metric="loss", value=0.5, seconds=in_time * 1.01)))
     assert plan.early_target is not None
-    assert plan.early_target.seconds.high <= in_time * 1.01
+    assert plan.early_target.seconds.upper_bound(0.9) <= in_time * 1.01
     assert advise(workload, Goal(), EarlyTarget(metric="loss", value=0.5, seconds=in_time * 4)).plan is None
     late = advise(workload, Goal(), EarlyTarget(metric="loss", value=0.5, seconds=in_time / 4))
     assert (late.plan, late.single_machine) == (None, None)
@@ -244,7 +244,7 @@ def test_uncertain_epochs_are_within_the_deadline_too(tmp_path: Path) -> None:
     workload = make_workload(tmp_path, on(FAST, 0.30), on(CHEAP, 0.48), length=uncertain)
     goal = between(workload, 0.6)
     plan = found(advise(workload, goal))
-    assert plan.seconds.high <= (goal.deadline_seconds or 0)
+    assert plan.seconds.upper_bound(0.9) <= (goal.deadline_seconds or 0)
     assert plan.segments[1].estimate.epochs_interval is not None
 
 
@@ -305,5 +305,5 @@ def test_a_weighted_goal_is_split_if_its_weight_prefers_the_cheap_machine(worklo
     plan = found(advise(workload, Goal(kind="weighted", weight_time=0.1, deadline_seconds=limit)))
     assert plan.saving is not None
     assert plan.saving.quantity == "score"
-    assert plan.seconds.high <= (limit or 0)
+    assert plan.seconds.upper_bound(0.9) <= (limit or 0)
     assert advise(workload, Goal(kind="weighted", weight_time=0.6, deadline_seconds=limit)).plan is None

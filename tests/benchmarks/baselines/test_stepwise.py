@@ -22,7 +22,7 @@ def make_row(**changed: object) -> MeasuredIteration:
         "batch_size": 32,
         "seconds": 1.0,
     }
-    return MeasuredIteration(**{**fields, **changed})  # type: ignore[arg-type] # fields by name
+    return MeasuredIteration(**{**fields, **changed})  # type: ignore[arg-type] # fields by name, of several types
 
 
 def made(rows: int, seed: int = 0) -> tuple[dict[str, list[float]], np.ndarray]:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.makers import make_profile
+from tests.needs import need
 from trainfare.estimator.batch.operations import operations_at, operations_by_batch
 from trainfare.model.profile import Convolution, Operation, Profile
 
@@ -163,7 +164,7 @@ def test_ten_batch_sizes_of_500_operations_take_less_than_a_quarter_second() -> 
 
 
 def trace(make: Any, batch_size: int) -> Profile:
-    torch = pytest.importorskip("torch")
+    torch = need("torch")
     from trainfare.probe.torch_operations import Tracer
 
     torch.manual_seed(0)
@@ -219,7 +220,7 @@ def small_cnn(torch: Any, b: int) -> Any:
 
 
 def small_transformer(torch: Any, b: int) -> Any:
-    class Pooled(torch.nn.Module):  # type: ignore[misc] # torch comes as Any
+    class Pooled(torch.nn.Module):  # type: ignore[misc] # torch is Any where it may be missing
         def __init__(self) -> None:
             super().__init__()
             self.table = torch.nn.Embedding(300, 32)

@@ -60,7 +60,7 @@ def simulated(
 def test_closed_form_agrees_with_a_simulation(
     work: float, start: float, count: int, checkpoint: float, last: float, per_hour: float
 ) -> None:
-    rng = random.Random(7)  # noqa: S311 not for secrets
+    rng = random.Random(7)
     plan = CheckpointPlan(pieces=count, checkpoint=checkpoint, last_checkpoint=last)
     runs = [simulated(rng, work, start, plan, per_hour / HOUR) for _ in range(2000)]
     times = [seconds for seconds, _ in runs]

@@ -28,7 +28,7 @@ unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow]
 
 
 def machine(cores: float = 4, **changes: object) -> CpuMachine:
-    return CpuMachine(cpu=replace(GENERIC_CPU, **changes), cores=cores)  # type: ignore[arg-type] # fields by name
+    return CpuMachine(cpu=replace(GENERIC_CPU, **changes), cores=cores)  # type: ignore[arg-type] # fields by name, of several types
 
 
 def matmul(dtype: str = "float32", flops: float = 1e10) -> CpuStepModel:

@@ -24,7 +24,7 @@ OTHER_CPU = replace(GENERIC_CPU, name="other", clock_ghz=3.5, simd_bits=512)
 
 
 def machine(cores: float = 2, **changes: object) -> CpuMachine:
-    return CpuMachine(**({"cpu": GENERIC_CPU, "cores": cores} | changes))  # type: ignore[arg-type] # fields by name
+    return CpuMachine(**({"cpu": GENERIC_CPU, "cores": cores} | changes))  # type: ignore[arg-type] # fields by name, of several types
 
 
 def measured(cores: float = 2, seconds: float = 0.2) -> CpuMeasurement:

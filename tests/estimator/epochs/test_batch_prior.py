@@ -2,8 +2,8 @@ import math
 
 import pytest
 
-from trainfare.estimator.epochs.batch_prior import fit_epochs_prior
-from trainfare.estimator.epochs.by_batch import DEFAULT_EPOCHS_PRIOR, EpochsPrior, KnownEpochs
+from trainfare.estimator.epochs.batch_prior import VAGUE_PRIOR, fit_epochs_prior
+from trainfare.estimator.epochs.by_batch import DEFAULT_EPOCHS_PRIOR, EpochsPrior, KnownEpochs, posterior_means
 
 SIZES = (64, 128, 256, 512, 1024, 2048)
 
@@ -23,6 +23,16 @@ def test_minimum_steps_are_learned_from_other_programs() -> None:
     found = fit_epochs_prior([(growing(1000.0), 100_000)] * 5)
     assert found.steps_mean == pytest.approx(math.log(3000), abs=0.2)
     assert found.steps_deviation < DEFAULT_EPOCHS_PRIOR.steps_deviation
+
+
+def test_few_steps_do_not_count_less_when_the_prior_is_learned() -> None:
+    """Five epochs at every size, of 2,000 or 20,000 samples: below 1,000 steps, and ten times as many steps."""
+    known = tuple(KnownEpochs(batch_size=size, epochs=5.0) for size in SIZES)
+    (_, few_critical, few), (_, critical, more) = (
+        posterior_means(known, samples, VAGUE_PRIOR) for samples in (2_000, 20_000)
+    )
+    assert few_critical < critical
+    assert more - few < math.log(10)
 
 
 def test_share_of_flat_programs_raises_the_prior_of_flat() -> None:

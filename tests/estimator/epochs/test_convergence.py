@@ -85,7 +85,7 @@ def test_any_values_get_an_answer_without_an_exception(values: list[float], run:
 @settings(deadline=None, max_examples=50)
 @given(st.integers(0, 10_000), st.integers(4, 40), st.integers(0, 60), st.booleans())
 def test_value_lies_in_its_interval(seed: int, seen: int, more: int, higher: bool) -> None:
-    dice = random.Random(seed)  # noqa: S311 not for secrets
+    dice = random.Random(seed)
     values = [dice.uniform(0.5, 2) / k + dice.gauss(0, 0.05) for k in range(1, seen + 1)]
     answer = epochs_by_curve([-v for v in values] if higher else values, higher=higher, run_epochs=seen + more)
     if not answer.refused:

@@ -7,7 +7,7 @@ from trainfare.estimator.fitting.conformal import MIN_GROUPS, conformal_factor, 
 
 
 def test_new_groups_are_covered_at_the_stated_confidence() -> None:
-    draw = random.Random(1)  # noqa: S311 # a simulation
+    draw = random.Random(1)
 
     def group() -> list[float]:
         shift = draw.gauss(0, 0.2)
@@ -52,7 +52,7 @@ def test_typical_factor_of_very_few_groups_is_that_of_the_worst() -> None:
 
 
 def test_typical_factor_of_many_groups_covers_new_ones_about_as_often() -> None:
-    draw = random.Random(2)  # noqa: S311 # a simulation
+    draw = random.Random(2)
 
     def group() -> list[float]:
         shift = draw.gauss(0, 0.2)

@@ -29,7 +29,7 @@ def column(operation: Operation, name: str, gpu: str = "T4") -> float:
 
 def product(**changes: object) -> Operation:
     fields: dict[str, object] = {"kind": "matmul", "dtype": "float16", "flops": 65e9, "bytes": 3.2e8, **changes}
-    return Operation(**fields)  # type: ignore[arg-type] # checked when made
+    return Operation(**fields)  # type: ignore[arg-type] # fields by name, of several types; the noun checks them
 
 
 def convolution(**changes: int) -> Operation:

@@ -43,7 +43,7 @@ def network(width: int, batch: int, blocks: int = 4, *, dtype: str = "float16") 
 
     def of(kind: str, size: float, name: str, part: str, **more: object) -> Operation:
         fields = {"kind": kind, "dtype": dtype, "bytes": size, "count": blocks, "name": f"aten.{name}", "part": part}
-        return Operation(**{"flops": 0.0, **fields, **more})  # type: ignore[arg-type] # checked when made
+        return Operation(**{"flops": 0.0, **fields, **more})  # type: ignore[arg-type] # fields by name, of several types; the noun checks them
 
     return (
         of("convolution", 2 * tensor, "convolution", "forward", flops=flops, convolution=shape),

@@ -26,7 +26,7 @@ def make_residuals(
     machine: str = "m", *, log_residual: float = 0.2, noise: float = 0.0, families: int = 10
 ) -> list[Residual]:
     """Half of every step is sending, and eight GPUs take e^log_residual times as long as by the formula."""
-    rng = random.Random(1)  # noqa: S311 not for secrets
+    rng = random.Random(1)
     return [
         Residual(
             program=f"{family} {i}",

@@ -195,7 +195,7 @@ def test_half_of_the_residual_on_one_node_is_applied_to_several() -> None:
 
 
 def made_steps(*, programs: int = 12, noise: float = 0.02, seed: int = 1) -> list[ClusterStep]:
-    rng = random.Random(seed)  # noqa: S311 not for secrets
+    rng = random.Random(seed)
     found = []
     for number in range(programs):
         gradient, seconds = 10 ** rng.uniform(6.5, 8.7), 10 ** rng.uniform(-2, 0)

@@ -45,7 +45,7 @@ def mean_error(model: ScalingModel, held_out: list[MeasuredStep]) -> float:
 
 
 def steps_of(truth: RingFit, most: int, *, noise: float = 0.0, seed: int = 1) -> list[MeasuredStep]:
-    rng = random.Random(seed)  # noqa: S311 not for secrets
+    rng = random.Random(seed)
     return [
         measured(
             nodes,
@@ -126,7 +126,7 @@ def test_fit_on_few_gpus_predicts_many(gamma: float) -> None:
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10**6))
 def test_fit_has_no_negative_coefficient_and_gamma_within_bounds(seed: int) -> None:
-    rng = random.Random(seed)  # noqa: S311 not for secrets
+    rng = random.Random(seed)
     random_steps = [
         measured(nodes, gpus, 32, rng.uniform(0.01, 1)) for nodes, gpus in ((1, 1), (1, 2), (2, 2), (2, 4), (1, 4))
     ]

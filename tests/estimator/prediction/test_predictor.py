@@ -79,7 +79,7 @@ def predicted(
 
 
 def seconds(*profiles: Profile, on: VmType, **asked: object) -> float:
-    found = predicted(*profiles, on=on, **asked)  # type: ignore[arg-type] # options by name
+    found = predicted(*profiles, on=on, **asked)  # type: ignore[arg-type] # options by name, of several types
     assert found is not None
     return found.times.later.value
 
@@ -336,3 +336,38 @@ def test_known_dtype_narrows_what_is_scaled_from_times_alone() -> None:
         return found.iteration.seconds.high / found.iteration.seconds.low
 
     assert width("float16") < width(None)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.sampled_from(["measured", "elsewhere", "traced"]),
+    st.sampled_from(["T4", "V100", "A100", "H100"]),
+    st.sampled_from([1, 2, 8]),
+    st.sampled_from([1, 2, 16]),
+    st.sampled_from([16, 64, 256]),
+    st.sampled_from([(), (0.3,), (0.3, 0.2)]),
+)
+def test_times_are_those_of_the_whole_prediction(
+    known: str, gpu: str, gpus: int, nodes: int, batch_size: int, validations: tuple[float, ...]
+) -> None:
+    """Thousands of machines are compared by `times`, and the few that are shown are explained by `predict`."""
+    profile = {
+        "measured": on_gpu("T4", validation_seconds=validations),
+        "elsewhere": on_gpu("P100", validation_seconds=validations),
+        "traced": make_profile(operations=operations(), validation_seconds=validations),
+    }[known]
+    target = machine(gpu, gpus, network_gb_per_second=12.5)
+    predictor = StepTimePredictor([profile], gpus=GPUS, calibration=shipped_coefficients())
+    shape = {"nodes": nodes, "gpus": gpus, "batch_size": batch_size}
+    fast, whole = predictor.times(target, **shape), predictor.predict(target, **shape)
+    if fast is None or whole is None:
+        assert fast is whole
+        return
+    assert (fast.profile, fast.basis) == (whole.profile, whole.basis)
+    for name in ("init", "first", "later", "first_validation", "later_validation"):
+        one, other = getattr(fast.times, name), getattr(whole.times, name)
+        if one is None or other is None:
+            assert one is other
+            continue
+        for end in ("value", "low", "high"):
+            assert getattr(one, end) == pytest.approx(getattr(other, end), rel=1e-12)

@@ -82,7 +82,7 @@ def test_interval_of_a_median_covers_it_nine_times_in_ten(n: int) -> None:
 
 
 def test_more_iterations_make_the_interval_narrower() -> None:
-    rng = random.Random(3)  # noqa: S311 not for secrets
+    rng = random.Random(3)
     noisy = [0.1 * math.exp(rng.gauss(0, 0.2)) for _ in range(400)]
     few, many = steady_iteration(noisy[:10]), steady_iteration(noisy)
     assert many.high - many.low < few.high - few.low

@@ -77,7 +77,7 @@ def test_short_iterations_have_wider_intervals() -> None:
 
 
 def test_varying_run_has_a_wider_interval_however_long_it_is() -> None:
-    rng = random.Random(5)  # noqa: S311 not for secrets
+    rng = random.Random(5)
     varying = [0.1 * exp(rng.gauss(0, 0.05)) * (1 + (i // 40) % 2) for i in range(400)]
     assert repeat_interval([varying]).high / repeat_interval([[fmean(varying)] * 400]).high > 1.2
 
@@ -90,7 +90,7 @@ def test_validation_without_time_stays_zero() -> None:
 @pytest.mark.parametrize("known", [1, 2, 4])
 def test_nine_in_ten_runs_drawn_from_the_model_lie_inside(known: int) -> None:
     """Runs are drawn with s² = s₀²·ν₀/χ²(ν₀)."""
-    rng = random.Random(11)  # noqa: S311 not for secrets
+    rng = random.Random(11)
     inside = []
     for _ in repeat(None, 3000):
         s = 0.0095 * (1.6 / rng.gammavariate(1.6 / 2, 2)) ** 0.5

@@ -4,7 +4,7 @@ import math
 import struct
 
 import pytest
-from google.protobuf import timestamp_pb2, wrappers_pb2  # type: ignore[import-untyped]  # its types are a package
+from google.protobuf import timestamp_pb2, wrappers_pb2  # type: ignore[import-untyped] # its types are a package of their own
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -28,7 +28,7 @@ def imported(path: Path, **overrides: Any) -> Profile:
 
 def writer_to(folder: Path) -> Any:
     """A writer; imported here because it loads torch."""
-    from tensorboardX import SummaryWriter  # type: ignore[import-untyped]  # it has no types
+    from tensorboardX import SummaryWriter  # type: ignore[import-untyped] # the library has no types
 
     return SummaryWriter(str(folder))
 
@@ -159,7 +159,7 @@ def test_any_bytes_are_read_or_refused(tmp_path: Path, garbage: bytes, keep: int
     try:
         read(file)
     except UsageError as refusal:
-        assert "no usable scalar of TensorBoard" in str(refusal)  # noqa: PT017 # reading it is allowed too
+        assert "no usable scalar of TensorBoard" in str(refusal)  # noqa: PT017 # reading the damaged file is allowed too
 
 
 def test_empty_folder_is_refused_with_the_expected_file(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_any_bytes_are_read_or_refused(tmp_path: Path, garbage: bytes, keep: int
     try:
         read(file)
     except UsageError as refusal:
-        assert "no readable row of history" in str(refusal) or "not a run of W&B" in str(refusal)  # noqa: PT017 # reading is allowed too
+        assert "no readable row of history" in str(refusal) or "not a run of W&B" in str(refusal)  # noqa: PT017 # reading the damaged file is allowed too
 
 
 def message(field: int, content: bytes) -> bytes:
@@ -89,7 +89,7 @@ def log_of(*records: bytes) -> bytes:
             if left < 7:
                 file += bytes(left)
                 continue
-            chunk, record = record[: left - 7], record[left - 7 :]  # noqa: PLW2901 # the rest of the record
+            chunk, record = record[: left - 7], record[left - 7 :]  # noqa: PLW2901 # the rest of the record is taken next
             kind = (1 if not record else 2) if is_first else (4 if not record else 3)
             file += struct.pack("<IHB", zlib.crc32(bytes([kind]) + chunk), len(chunk), kind) + chunk
             is_first = False

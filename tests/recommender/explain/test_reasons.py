@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from trainfare.model.plan import Goal
 from trainfare.model.reason import Reason, Value
 from trainfare.recommender.choose import ideal_point
 from trainfare.recommender.crossovers import WinningRange
-from trainfare.recommender.explain.codes import reason
+from trainfare.recommender.explain.codes import describe, reason
 from trainfare.recommender.explain.context import ChoiceContext
 from trainfare.recommender.explain.reasons import reasons
 from trainfare.recommender.limits import reject_beyond_limits
@@ -252,7 +253,7 @@ def test_if_only_a_split_plan_is_within_the_limits_nothing_else_is_a_reason() ->
     why, *others = (each for each in reasons(found) if each.topic == "why")
     assert (why.code, why.values["candidates"], others) == ("no_single_machine_within_limits", 2, [split])
     (change,) = (each for each in reasons(found) if each.topic == "changes")
-    assert (change.code, change.arguments) == ("looser_deadline", {"deadline": "2h"})
+    assert (change.code, change.arguments) == ("looser_deadline", {"deadline": "1h43m"})
 
 
 def test_further_reasons_for_the_choice_come_last() -> None:
@@ -312,7 +313,7 @@ def test_the_uncertainty_of_the_epochs_does_not_make_a_ranking_uncertain() -> No
 
 @pytest.mark.parametrize("basis", ["measured", "scaled", "extrapolated"])
 def test_the_basis_is_the_first_statement_of_certainty(basis: str) -> None:
-    first = codes(context(replace(CHEAP, basis=basis)), "certainty")[0]  # type: ignore[arg-type]  # one of the three
+    first = codes(context(replace(CHEAP, basis=basis)), "certainty")[0]  # type: ignore[arg-type] # one of the three literals, by parametrize
     assert first.startswith(f"basis_{basis}")
 
 
@@ -384,11 +385,12 @@ def test_winners_at_other_epochs_have_the_batch_size_if_several_are_in_order() -
 
 
 def test_a_tighter_deadline_names_the_candidate_within_it() -> None:
-    """CHEAP takes 2 h at most, FAST 1 h."""
+    """With 90% confidence, CHEAP takes 1 h · 2^0.7791 = 6178 s at most, FAST 3089 s."""
     found = find(context(), "tighter_deadline")
     assert found is not None
-    assert found.arguments == {"deadline": "1h"}
-    assert found.values == {"below": 7200.0, "machine": A2, "seconds": 1800.0, "usd": 3.0}
+    assert found.arguments == {"deadline": "52m"}
+    assert found.values["below"] == pytest.approx(6177.9, abs=0.1)
+    assert found.values == {"below": found.values["below"], "machine": A2, "seconds": 1800.0, "usd": 3.0}
 
 
 def test_a_tighter_limit_that_rounds_to_the_same_is_not_mentioned() -> None:
@@ -399,26 +401,28 @@ def test_a_tighter_limit_that_rounds_to_the_same_is_not_mentioned() -> None:
 
 
 def test_more_epochs_within_the_deadline_are_counted() -> None:
-    """10 epochs take 2 h at most: 3 h are enough for 15."""
+    """10 epochs take 6178 s at most: 3 h are enough for 17.5, 6700 s for 10.8."""
     found = context(goal=Goal(deadline_seconds=10_800.0))
-    assert values(found, "epochs_within_deadline") == {"epochs": 15}
-    assert "epochs_within_deadline" not in codes(context(goal=Goal(deadline_seconds=7500.0)))
+    assert values(found, "epochs_within_deadline") == {"epochs": 17}
+    assert "epochs_within_deadline" not in codes(context(goal=Goal(deadline_seconds=6700.0)))
     assert "epochs_within_deadline" not in codes(context())
 
 
 def test_a_looser_deadline_is_mentioned_if_it_saves_money() -> None:
     found = find(context(FAST, goal=Goal(deadline_seconds=4000.0), eligible=(CHEAP, FAST)), "looser_deadline")
     assert found is not None
-    assert (found.arguments, found.values["machine"], found.values["usd"]) == ({"deadline": "2h"}, G4DN, 1.0)
+    assert (found.arguments, found.values["machine"], found.values["usd"]) == ({"deadline": "1h43m"}, G4DN, 1.0)
 
 
 def test_tighter_and_looser_budgets_are_mentioned() -> None:
+    """With 90% confidence, CHEAP costs $1 · 2^0.7791 = $1.716 at most, FAST $5.148."""
     tighter = find(context(FAST, CHEAP, goal=Goal(kind="fastest")), "tighter_budget")
     assert tighter is not None
-    assert (tighter.arguments, tighter.values["below"], tighter.values["machine"]) == ({"budget": 2.0}, 6.0, G4DN)
+    assert (tighter.arguments, tighter.values["machine"]) == ({"budget": 1.72}, G4DN)
+    assert tighter.values["below"] == pytest.approx(5.148, abs=0.001)
     looser = find(context(CHEAP, goal=Goal(kind="fastest", budget_usd=3.0), eligible=(CHEAP, FAST)), "looser_budget")
     assert looser is not None
-    assert (looser.arguments, looser.values["machine"], looser.values["seconds"]) == ({"budget": 6.0}, A2, 1800.0)
+    assert (looser.arguments, looser.values["machine"], looser.values["seconds"]) == ({"budget": 5.15}, A2, 1800.0)
 
 
 def test_the_break_even_price_is_given_if_a_provider_sets_it() -> None:
@@ -457,7 +461,7 @@ def in_phases(total: float, **seconds: float) -> tuple[Phase, ...]:
     named = {name.replace("_", " "): each for name, each in seconds.items()}
     steady = {"steady iterations": total - sum(seconds.values())}
     return tuple(
-        Phase(name=name, seconds=Interval.within_factor(each, 2))  # type: ignore[arg-type]  # a name mypy cannot narrow
+        Phase(name=name, seconds=Interval.within_factor(each, 2))  # type: ignore[arg-type] # a name mypy cannot narrow
         for name, each in (named | steady).items()
     )
 
@@ -481,6 +485,23 @@ def test_the_billing_rule_comes_with_the_date_of_the_price() -> None:
     found = values(context(billed(CHEAP), FAST), "price_seen")
     assert found == {"seen_on": "2026-08-22", "today": "2026-11-16", "billing": "by the minute"}
     assert values(context(), "price_seen")["billing"] is None
+
+
+def seen_on(estimate: Estimate, day: date) -> Estimate:
+    offer = replace(estimate.candidate.offer, seen_on=day)
+    return replace(estimate, candidate=replace(estimate.candidate, offer=offer))
+
+
+def test_an_old_price_of_the_chosen_machine_comes_with_the_best_newer_one() -> None:
+    old = seen_on(CHEAP, date(2025, 9, 1))
+    fresh, newer = seen_on(FAST, date(2026, 11, 10)), seen_on(FAST, date(2026, 8, 22))
+    found = values(context(old, fresh), "price_is_old")
+    assert found["newer"] == describe(FAST.candidate)
+    assert (found["newer_days"], found["newer_usd"]) == (6, FAST.usd.value)
+    assert values(context(old, newer), "price_is_old")["newer_days"] == 86, "not fresh, but much newer"
+    as_old = values(context(old, seen_on(FAST, date(2025, 9, 2))), "price_is_old")
+    assert "newer" not in as_old
+    assert "price_is_old" not in codes(context(seen_on(CHEAP, date(2026, 11, 1)), FAST))
 
 
 RATE = Interruptions(per_hour=Interval.exactly(0.3), source="traces of 11 zones")

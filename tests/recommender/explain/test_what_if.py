@@ -23,7 +23,7 @@ from trainfare.recommender.explain.what_if import (
     tighter_budget,
     tighter_deadline,
 )
-from trainfare.recommender.limits import upper_end, within_limits
+from trainfare.recommender.limits import within_limits
 
 goals = st.sampled_from([Goal(kind="cheapest"), Goal(kind="fastest"), weighted(0.4), weighted(0.4, confidence=0.5)])
 Ask = Callable[[list[Estimate], Estimate, Goal, IdealPoint], LimitChange[Estimate] | None]
@@ -35,7 +35,7 @@ LIMITS: dict[str, tuple[Callable[[Estimate], Interval], Ask, Ask]] = {
 
 
 def limited(goal: Goal, limit: str, value: float | None) -> Goal:
-    return replace(goal, **{limit: value})  # type: ignore[arg-type]  # a limit by its name
+    return replace(goal, **{limit: value})  # type: ignore[arg-type] # the field is named by the test
 
 
 def chosen_of(estimates: list[Estimate], goal: Goal) -> Estimate | None:
@@ -50,9 +50,9 @@ def test_with_a_tighter_limit_the_named_candidate_is_chosen(limit: str, estimate
     assert chosen is not None
     found = tighter(estimates, chosen, goal, ideal_point(estimates))
     if found is None:
-        assert all(upper_end(read(e), goal.confidence) >= upper_end(read(chosen), goal.confidence) for e in estimates)
+        assert all(read(e).upper_bound(goal.confidence) >= read(chosen).upper_bound(goal.confidence) for e in estimates)
         return
-    assert found.below == upper_end(read(chosen), goal.confidence)
+    assert found.below == read(chosen).upper_bound(goal.confidence)
     for limit_value in (found.minimum, (found.minimum + found.below) / 2):
         assert chosen_of(estimates, limited(goal, limit, limit_value)) == found.estimate
     assert chosen_of(estimates, limited(goal, limit, found.below)) == chosen
@@ -66,7 +66,7 @@ def test_with_a_looser_limit_the_named_candidate_is_chosen(
     limit: str, estimates: list[Estimate], goal: Goal, share: float
 ) -> None:
     read, _, looser = LIMITS[limit]
-    ends = [upper_end(read(e), goal.confidence) for e in estimates]
+    ends = [read(e).upper_bound(goal.confidence) for e in estimates]
     goal = limited(goal, limit, min(ends) + share * (max(ends) - min(ends)))
     chosen = chosen_of(estimates, goal)
     assert chosen is not None

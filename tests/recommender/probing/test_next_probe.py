@@ -37,7 +37,7 @@ def make_option(machine: str = "a", **changes: object) -> ProbeOption:
         "start_seconds": 90.0,
         "probe_seconds": 30.0,
     }
-    return ProbeOption(**(fields | changes))  # type: ignore[arg-type] # fields by name
+    return ProbeOption(**(fields | changes))  # type: ignore[arg-type] # fields by name, of several types
 
 
 def make_times(hours: Sequence[float], deviation: float = 0.3, **changes: object) -> TimeDistribution:

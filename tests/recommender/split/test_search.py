@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.makers import make_candidate, make_offer, make_vm_type
-from trainfare.model.interval import Interval
+from trainfare.model.interval import Interval, bound_exponent
 from trainfare.model.plan import Goal
 from trainfare.model.split import EarlyTarget
 from trainfare.recommender.choose import IdealPoint
@@ -49,10 +49,10 @@ def make_machine(
         candidate=make_candidate(offer=make_offer(vm_type=make_vm_type(name=name)), batch_size=batch_size),
         seconds=line,
         usd=cost,
-        upper_seconds=upper,
-        upper_usd=upper_cost,
-        last_upper_seconds=upper,
-        last_upper_usd=upper_cost,
+        high_seconds=upper,
+        high_usd=upper_cost,
+        last_high_seconds=upper,
+        last_high_usd=upper_cost,
     )
 
 
@@ -72,13 +72,14 @@ machine_lists = st.lists(
 )
 migrations = st.builds(
     lambda seconds, usd, factor: MigrationCost(
-        seconds=seconds, usd=usd, upper_seconds=seconds * factor, upper_usd=usd * factor
+        seconds=seconds, usd=usd, high_seconds=seconds * factor, high_usd=usd * factor
     ),
     st.floats(0, 50),
     st.floats(0, 50),
     st.floats(1, 3),
 )
 weights = st.sampled_from([(0.0, 1.0), (1.0, 0.0), (0.3, 0.7)])
+exponents = st.sampled_from([0.0, bound_exponent(0.9, 0.8), bound_exponent(0.9, 0.9), 1.0])
 
 
 def by_brute_force(machines: list[MachineCost], cost: Callable[[int, int], MigrationCost], goal: LinearGoal) -> float:
@@ -110,8 +111,8 @@ def test_the_best_split_agrees_with_brute_force(
     epochs: int,
     every: int,
 ) -> None:
-    longest = max(c.last_upper_seconds.at(epochs) + migration.upper_seconds for c in machines)
-    most_expensive = max(c.last_upper_usd.at(epochs) + migration.upper_usd for c in machines)
+    longest = max(c.last_high_seconds.at(epochs) + migration.high_seconds for c in machines)
+    most_expensive = max(c.last_high_usd.at(epochs) + migration.high_usd for c in machines)
     limit = st.just(math.inf) | st.floats(0.05, 2.0)
     earliest = data.draw(st.integers(1, epochs))
     goal = LinearGoal(
@@ -137,6 +138,18 @@ def test_the_best_split_agrees_with_brute_force(
 
 
 @settings(max_examples=200, deadline=None)
+@given(machine_lists, migrations, st.floats(0.1, 1.5), st.integers(2, 30), exponents)
+def test_within_one_limit_the_best_split_agrees_with_brute_force_at_every_confidence(
+    machines: list[MachineCost], migration: MigrationCost, share: float, epochs: int, exponent: float
+) -> None:
+    deadline = share * max(c.last_high_seconds.at(epochs) for c in machines)
+    goal = LinearGoal(epochs=epochs, deadline_seconds=deadline, exponent=exponent)
+    found = find_splits(machines, lambda _i, _j: migration, goal)
+    least = by_brute_force(machines, lambda _i, _j: migration, goal)
+    assert (found[0].score if found else math.inf) == pytest.approx(least, rel=1e-6)
+
+
+@settings(max_examples=200, deadline=None)
 @given(machine_lists, migrations, st.floats(0, 1), st.integers(2, 30))
 def test_without_a_limit_the_best_single_machine_is_never_worse(
     machines: list[MachineCost], migration: MigrationCost, weight: float, epochs: int
@@ -149,12 +162,12 @@ def test_without_a_limit_the_best_single_machine_is_never_worse(
 
 
 @settings(max_examples=200, deadline=None)
-@given(machine_lists, migrations, st.floats(0.1, 1.5), st.integers(2, 30))
+@given(machine_lists, migrations, st.floats(0.1, 1.5), st.integers(2, 30), exponents)
 def test_every_split_is_within_the_deadline_at_its_upper_bound(
-    machines: list[MachineCost], migration: MigrationCost, share: float, epochs: int
+    machines: list[MachineCost], migration: MigrationCost, share: float, epochs: int, exponent: float
 ) -> None:
-    deadline = share * max(c.last_upper_seconds.at(epochs) for c in machines)
-    goal = LinearGoal(epochs=epochs, deadline_seconds=deadline)
+    deadline = share * max(c.last_high_seconds.at(epochs) for c in machines)
+    goal = LinearGoal(epochs=epochs, deadline_seconds=deadline, exponent=exponent)
     found = find_splits(machines, lambda _i, _j: migration, goal)
     assume(found)
     for split in found:

@@ -59,4 +59,4 @@ def test_jobs_that_never_save_themselves_are_allowed() -> None:
 
 def test_unknown_mode_error_names_the_nearest() -> None:
     with pytest.raises(NotFoundError, match="Did you mean real"):
-        SimulationOptions(mode="reel")  # type: ignore[arg-type] # the wrong mode is the test
+        SimulationOptions(mode="reel")  # type: ignore[arg-type] # the wrong mode is what is tested

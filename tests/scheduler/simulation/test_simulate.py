@@ -215,7 +215,7 @@ def test_job_that_stays_is_not_affected_by_new_jobs_on_its_node() -> None:
 
 def test_restore_time_depends_on_the_state_of_the_job() -> None:
     def cost(**how: object) -> float:
-        return restore_seconds(QueuedJob(job=A, **how), SLOW)  # type: ignore[arg-type] # fields by name
+        return restore_seconds(QueuedJob(job=A, **how), SLOW)  # type: ignore[arg-type] # fields by name, of several types
 
     assert cost() == cost(nodes=(1,), gpus=1) == cost(preempted=True) == 0
     assert cost(done=0.5, nodes=(1,), gpus=1) == cost(done=0.5, preempted=True) == 30

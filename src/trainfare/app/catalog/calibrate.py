@@ -26,7 +26,7 @@ from trainfare.measurements.read import TABLES, fingerprint, read_measurements
 from trainfare.model.measurement import Measurements
 from trainfare.model.profile import Profile
 from trainfare.settings import Settings, read_settings
-from trainfare.store.open import open_history
+from trainfare.store.open import open_existing_history
 from trainfare.units import format_count, format_number, format_ratio
 
 OnProgress = Callable[[str], None]
@@ -78,7 +78,7 @@ def calibrate(
     if data is not None:
         fitted, left_out = _fit_tables(data, catalog, before, now, on_progress)
     on_progress("your own profiles")
-    with open_history(settings.store) as history:
+    with open_existing_history(settings.store) as history:
         runs = tuple(_observed_runs(history.profiles.all(), catalog, fitted))
     learned = learn_corrections(runs)
     corrections = learned.corrections if learned.helps else Corrections()

@@ -15,7 +15,7 @@ from trainfare.app.catalog.import_prices import cpu_machines, last_seen, offers_
 from trainfare.app.catalog.offers import open_catalog
 from trainfare.catalog.catalog import LIST_COMMAND, Catalog, merge_newest
 from trainfare.catalog.download import UnreachableError
-from trainfare.catalog.imports import parse_price_table
+from trainfare.catalog.imports import read_price_table
 from trainfare.catalog.prices import price_file, read_prices, save_prices
 from trainfare.catalog.published import PUBLISHED, PUBLISHED_AT, SourceTable, fetch_published, is_base, open_source
 from trainfare.errors import ExternalError, NotFoundError, Remedy, TrainfareError, UsageError
@@ -83,7 +83,7 @@ def update_prices(
     failed = tuple(outcome for outcome in outcomes if isinstance(outcome, UpdateFailure))
     if not updated:
         problems = " ".join(failure.problem for failure in failed[:2]) or f"{source} has no table of these providers."
-        raise ExternalError(f"no price was renewed. {problems} The prices stay as they were.")
+        raise ExternalError(f"no price was renewed: {problems} The prices stay as they were.")
     return PriceUpdate(source=source, updated=updated, failed=failed, dry_run=dry_run)
 
 
@@ -132,9 +132,9 @@ def _use(target: _Target, table: SourceTable, provider: str | None) -> UpdatedTa
     catalog, day = target.catalog, target.seen_on or table.seen_on or target.today
     if day > target.today:
         raise UsageError(f"{table.name} cannot have been seen on {day}: that day is in the future.", field="seen_on")
-    table_format, parsed = parse_price_table(
-        table.content,
-        path=Path(table.name),
+    table_format, parsed = read_price_table(
+        Path(table.name),
+        content=table.content,
         gpus=catalog.gpus,
         known_providers={offer.vm_type.provider for offer in catalog.offers} | set(PUBLISHED),
         seen_on=day,

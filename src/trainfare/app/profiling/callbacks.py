@@ -110,7 +110,7 @@ class LightningCallback(_Callback):
         if self._stop_now:
             trainer.should_stop = True
 
-    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:  # noqa: ARG002 # as above
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:  # noqa: ARG002 # as Lightning calls it
         self._end(type(exception))
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:  # noqa: ARG002 # as Lightning calls it
@@ -126,7 +126,7 @@ class TransformersCallback(_Callback):
     def on_train_begin(self, *_: Any, **__: Any) -> None:
         self._begin()
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002 # as it is called
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002 # Transformers calls it with all of these
         if self._stop_now:
             control.should_training_stop = True
 

@@ -42,7 +42,7 @@ def import_run(
     *,
     batch_size: int | None = None,
     samples: int | None = None,
-    epochs: int | None = None,
+    epochs: float | None = None,
     steps: int | None = None,
     iterations_per_epoch: int | None = None,
     command: str | None = None,
@@ -69,7 +69,6 @@ def import_run(
     for name, number in {
         "batch_size": batch_size,
         "samples": samples,
-        "epochs": epochs,
         "iterations_per_epoch": iterations_per_epoch,
     }.items():
         if number is not None and number < 1:
@@ -141,7 +140,9 @@ def missing_facts(profile: Profile) -> tuple[MissingFact, ...]:
         ),
         (profile.micro_batch_size, MissingFact(name="batch size", remedies=(Remedy({"batch_size": "N"}),))),
         (
-            profile.iterations_per_epoch or (profile.samples and profile.micro_batch_size),
+            profile.iterations_per_epoch
+            or (profile.samples and profile.micro_batch_size)
+            or profile.planned_iterations,  # a training that is counted in iterations needs no epochs
             MissingFact(name="iterations per epoch", remedies=iterations_per_epoch, is_required=True),
         ),
         (

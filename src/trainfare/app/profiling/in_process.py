@@ -83,8 +83,8 @@ class InProcessProfiler:
             unfinished.end(RuntimeError)
         if IN_PROCESS_PROBE.busy:
             raise UsageError("a `with trainfare.profile()` block cannot be nested in another one.")
-        with open_history(self._settings.store):
-            pass  # a store that cannot be written is reported before hours of training
+        # A store that cannot be written is reported before hours of training.
+        open_history(self._settings.store).close()
         if on_end is not None:
             self.ends_without_block, self._on_end = True, on_end
             atexit.register(self.end, RuntimeError)

@@ -72,8 +72,8 @@ def profile_command(command: Sequence[str], options: ProfileOptions) -> Profile:
     settings = options.settings or read_settings()
     program = _program(command, options.directory or Path.cwd())
     machine = this_machine(options.on, settings)
-    with open_history(settings.store):
-        pass  # a store that cannot be written is reported before the program runs
+    # A store that cannot be written is reported before the program runs.
+    open_history(settings.store).close()
     measured, place = _measure(program, machine, options, settings)
     saved = None
     # What was measured within a time limit is kept, even a single iteration.

@@ -13,7 +13,7 @@ from trainfare.model.profile import Origin, Profile
 from trainfare.settings import Settings, read_settings
 from trainfare.store.history import AlreadyStoredError, History
 from trainfare.store.logs import read_log, remove_log
-from trainfare.store.open import open_history
+from trainfare.store.open import open_existing_history, open_history
 
 _VALID_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}", re.ASCII)
 """Ids that can be typed, printed and used as a file name without quoting."""
@@ -36,13 +36,13 @@ class ImportedProfile:
 
 def list_profiles(*, settings: Settings | None = None) -> StoredProfiles:
     """The stored profiles, the newest first."""
-    with open_history((settings or read_settings()).store) as history:
+    with open_existing_history((settings or read_settings()).store) as history:
         return StoredProfiles(profiles=history.profiles.all(), damaged=history.damaged)
 
 
 def show_profile(profile_id: str, *, settings: Settings | None = None) -> Profile:
     """The stored profile of this id."""
-    with open_history((settings or read_settings()).store) as history:
+    with open_existing_history((settings or read_settings()).store) as history:
         return history.profiles.get(profile_id)
 
 
@@ -70,7 +70,7 @@ def remove_profiles(profile_ids: Sequence[str], *, settings: Settings | None = N
     Stored estimates that are based on them keep their evidence.
     """
     settings = settings or read_settings()
-    with open_history(settings.store) as history:
+    with open_existing_history(settings.store) as history:
         unique = tuple(dict.fromkeys(profile_ids))
         for profile_id in unique:
             # A damaged profile exists and may be removed.

@@ -52,7 +52,7 @@ def save_profile(
     started: float,
     store: str,
     origin: Origin = "probe",
-    stated: StatedLength = StatedLength(),  # noqa: B008 # it is frozen
+    stated: StatedLength = StatedLength(),  # noqa: B008 # it is frozen, so sharing it is safe
 ) -> Profile:
     """Build the Profile from events with at least one iteration, and save it with what the user states about it.
 

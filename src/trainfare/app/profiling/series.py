@@ -10,7 +10,7 @@ from trainfare.app.profiling.options import ProfileKeywords, ProfileOptions
 from trainfare.app.profiling.profile import profile_command
 from trainfare.errors import Remedy, UsageError
 from trainfare.model.profile import Profile
-from trainfare.profiler.command import option_words, with_option
+from trainfare.profiler.command import EXAMPLE_OPTION, option_words, with_option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ def _commands(
         raise UsageError(
             "the option of the command that sets its batch size is needed, with {} for the number.",
             field="batch_sizes",
-            remedies=[Remedy({"batch_flag": "--batch-size {}"})],
+            remedies=[Remedy({"batch_flag": EXAMPLE_OPTION})],
         )
     for size in batch_sizes:
         if size < 1:

@@ -17,7 +17,7 @@ from trainfare.model.submission import Submission, SubmissionResult
 from trainfare.recommender.candidates import uses_several_gpus
 from trainfare.scheduler.limits import MAX_LATE_USD_PER_SECOND
 from trainfare.settings import Settings, read_settings
-from trainfare.store.open import open_history
+from trainfare.store.open import open_existing_history
 from trainfare.units import SECONDS_PER_HOUR, format_count, format_usd
 
 LATE_USD_PER_HOUR = 32.4
@@ -56,7 +56,7 @@ def submit_job(
     weight = _late_usd_per_hour(late_usd_per_hour, deadline_at)
     if gpus is not None and gpus < 1:
         raise UsageError(f"a training needs at least one GPU, got {gpus}.", field="gpus")
-    with open_history(settings.store) as history:
+    with open_existing_history(settings.store) as history:
         profiles = stated.apply(select_profiles(history, profile_ids))
         workload = build_workload(
             profiles,

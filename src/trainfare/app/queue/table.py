@@ -41,7 +41,7 @@ from trainfare.scheduler.job_table import (
 from trainfare.scheduler.limits import MAX_LATE_USD_PER_SECOND
 from trainfare.settings import Settings, read_settings
 from trainfare.store.history import History
-from trainfare.store.open import open_history
+from trainfare.store.open import open_existing_history
 from trainfare.units import SECONDS_PER_HOUR
 from trainfare.views.queue import unplanned_sentence
 
@@ -67,7 +67,7 @@ def queue_table(question: QueueQuestion | None = None, *, settings: Settings | N
     question, settings = question or QueueQuestion(), settings or read_settings()
     now = datetime.now(UTC)
     quotas = tuple(dict(question.quotas).items())
-    with open_history(settings.store) as history:
+    with open_existing_history(settings.store) as history:
         workloads, unplanned = _read_workloads(history, settings)
         damaged = history.damaged
     estimates = EstimateTable(

@@ -79,7 +79,7 @@ def choose(found: SearchResult, question: Question) -> Choice:
     ideal = ideal_point(every)
     goal = with_value_of_time(question.goal, ideal)
     totals = in_order(found.totals.values(), goal, ideal=ideal)
-    at_hand, rentals, guessed = _groups(not_rejected(totals, rejections), found)
+    at_hand, rentals, guessed = _groups(_those_in(totals, every), found)
     guesses: dict[Candidate, Rejection] = {e.candidate: "epochs_guessed" for e in guessed}
     rejections |= guesses
     here = _here(at_hand, goal)
@@ -108,8 +108,7 @@ def choose(found: SearchResult, question: Question) -> Choice:
         ordered = best_per_machine(e for e in within if goal.deadline_seconds is None or not is_spot(e.candidate))
         accepted = {e.candidate for e in ordered}
     else:
-        sooner = {e.candidate for e in worth}
-        beyond |= {e.candidate: "slower_than_here" for e in within if e.candidate not in sooner}
+        beyond |= {e.candidate: "slower_than_here" for e in _those_not_in(within, worth)}
         within = worth
     if goal.deadline_seconds is not None:
         unaccepted = [e for e in within if is_spot(e.candidate) and e.candidate not in accepted]
@@ -124,7 +123,7 @@ def choose(found: SearchResult, question: Question) -> Choice:
     return Choice(
         goal=goal,
         ideal=ideal,
-        totals=(*(e for e in totals if e.candidate not in guesses), *guessed),
+        totals=(*_those_not_in(totals, guessed), *guessed),
         eligible=eligible,
         accepted=within,
         ordered=ordered,
@@ -146,12 +145,27 @@ def _groups(
     sizes = {e.candidate.batch_size for e in eligible}
     guesses = {size for size in sizes if is_guessed(found.workload, found.scope, size)}
     at_hand = tuple(e for e in eligible if e.candidate.offer.is_here)
-    rentals = tuple(e for e in eligible if not e.candidate.offer.is_here)
+    rentals = _those_not_in(eligible, at_hand)
     supported = [
         tuple(e for e in group if e.candidate.batch_size not in guesses) or group for group in (at_hand, rentals)
     ]
-    kept = {e.candidate for group in supported for e in group}
-    return supported[0], supported[1], tuple(e for e in eligible if e.candidate not in kept)
+    return supported[0], supported[1], _those_not_in(eligible, (*supported[0], *supported[1]))
+
+
+def _those_in(totals: Sequence[Totals], others: Sequence[Totals]) -> tuple[Totals, ...]:
+    """The candidates that are also among the others, in the order given; the same objects are in both."""
+    if len(totals) == len(others):
+        return tuple(totals)
+    known = set(map(id, others))
+    return tuple(e for e in totals if id(e) in known)
+
+
+def _those_not_in(totals: Sequence[Totals], others: Sequence[Totals]) -> tuple[Totals, ...]:
+    """The candidates that are not among the others, in the order given; all of the others are among them."""
+    if not others or len(totals) == len(others):
+        return () if others else tuple(totals)
+    known = set(map(id, others))
+    return tuple(e for e in totals if id(e) not in known)
 
 
 def _here(at_hand: Sequence[Totals], goal: Goal) -> Totals | None:

@@ -46,7 +46,7 @@ from trainfare.recommender.clusters.fc2 import (
 from trainfare.recommender.clusters.forecast import BYTES_PER_SECOND_OF_MBPS, ClusterForecast
 from trainfare.recommender.clusters.own import MAX_WORKERS, cheapest, rate_clusters, rating_reasons
 from trainfare.settings import Settings, read_settings
-from trainfare.store.open import open_history
+from trainfare.store.open import open_existing_history
 
 PRICE_ONLY_ALGORITHMS = ("cost-opt", "time-opt")
 """Algorithms that need no bandwidth of the workers."""
@@ -214,7 +214,7 @@ def _server_mbps(name: str, stated: Mapping[str, float]) -> float:
 def _profiles(profile_ids: Sequence[str], settings: Settings) -> tuple[Profile, ...]:
     if not profile_ids:
         return ()
-    with open_history(settings.store) as history:
+    with open_existing_history(settings.store) as history:
         return tuple(history.profiles.get(profile_id) for profile_id in dict.fromkeys(profile_ids))
 
 

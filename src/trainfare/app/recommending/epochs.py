@@ -2,40 +2,40 @@
 
 import math
 from collections.abc import Sequence
+from typing import Unpack
 
-from trainfare.app.stated import StatedLength
+from trainfare.app.stated import LengthKeywords, StatedLength
 from trainfare.errors import Remedy, UsageError
 from trainfare.estimator.epochs.profile_epochs import EpochsReport, report_epochs
 from trainfare.model.profile import Profile
 from trainfare.settings import Settings, read_settings
 from trainfare.store.history import History
-from trainfare.store.open import open_history
+from trainfare.store.open import open_existing_history
+from trainfare.units import plural
 
 
 def epochs(
     profile_ids: Sequence[str] = (),
     *,
     batch_size: int | None = None,
-    epochs: float | None = None,
-    steps: int | None = None,
-    profiled_batch_size: int | None = None,
     metric: str | None = None,
     target: float | None = None,
     seen: int | None = None,
     settings: Settings | None = None,
+    **length: Unpack[LengthKeywords],
 ) -> EpochsReport:
     """The number of epochs that the program of these profiles needs; of the newest profile if none is named.
 
-    `batch_size` asks for another batch size; profiles at several sizes are used together. `epochs` is the length of the
-    run if the program does not declare it, or `steps` in iterations, and `profiled_batch_size` the batch size of a
-    profile that does not know its own. `seen` uses only that many of the first epochs. With a `target`, the
-    answer is the number of epochs until the metric reaches it, at the batch size of the profile.
+    `batch_size` asks for another batch size; profiles at several sizes are used together. The length of the run, if the
+    program does not declare it, is what the fields of a StatedLength say. `seen` uses only that many of the first
+    epochs. With a `target`, the answer is the number of epochs until the metric reaches it, at the batch size of the
+    profile.
     """
-    stated = StatedLength(epochs=epochs, steps=steps, profiled_batch_size=profiled_batch_size)
+    stated = StatedLength(**length)
     for name, number in (("batch_size", batch_size), ("seen", seen)):
         if number is not None and number < 1:
             raise UsageError(f"must be an integer of at least 1, got {number}.", field=name)
-    with open_history((settings or read_settings()).store) as history:
+    with open_existing_history((settings or read_settings()).store) as history:
         profiles = stated.apply(_profiles(history, profile_ids))
     _require_one_program(profiles)
     return report_epochs(
@@ -52,16 +52,18 @@ def _run_length(stated: StatedLength, profile: Profile) -> int | None:
     """The stated length of the run in epochs, of which the last may be incomplete."""
     if stated.epochs is not None:
         return math.ceil(stated.epochs)
-    if stated.steps is None:
+    steps = stated.steps_of(profile, profile)
+    if steps is None:
         return None
-    if profile.iterations_per_epoch is None:
+    iterations = stated.iterations_per_epoch or profile.iterations_per_epoch
+    if iterations is None:
         raise UsageError(
-            f"the number of iterations in an epoch of {profile.program.name} is not known, so {stated.steps} steps are "
-            "not known in epochs. State the epochs.",
-            field="steps",
-            remedies=[Remedy({"epochs": "N"})],
+            f"the number of iterations in an epoch of {profile.program.name} is not known, so {plural(steps, 'step')} "
+            "are not known in epochs. State it, or the epochs.",
+            field="tokens" if stated.steps is None else "steps",
+            remedies=[Remedy({"iterations_per_epoch": "N"}), Remedy({"epochs": "N"})],
         )
-    return math.ceil(stated.steps / profile.iterations_per_epoch)
+    return math.ceil(steps / iterations)
 
 
 def _profiles(history: History, profile_ids: Sequence[str]) -> tuple[Profile, ...]:

@@ -31,7 +31,7 @@ from trainfare.model.reason import Reason
 from trainfare.recommender.explain.codes import reason
 from trainfare.recommender.explain.remarks import remarks
 from trainfare.settings import Settings, read_settings
-from trainfare.store.open import open_history
+from trainfare.store.open import open_existing_history
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ def estimate(
     stated = StatedLength(**length)
     if spot and reserved:
         raise UsageError("An offer is either on the spot market or reserved. Pass only one of them.", field="reserved")
-    with open_history(settings.store) as history:
+    with open_existing_history(settings.store) as history:
         profiles = stated.apply(select_profiles(history, [profile_id] if profile_id else []))
     profiled_size = profiles[0].effective_batch_size
     require_batch_size(profiles[0], batch_size)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from trainfare.model.plan import Plan
 from trainfare.settings import Settings, read_settings
-from trainfare.store.open import open_history
+from trainfare.store.open import open_existing_history
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,11 +17,11 @@ class StoredPlans:
 
 def list_plans(*, settings: Settings | None = None) -> StoredPlans:
     """All plans that can be read."""
-    with open_history((settings or read_settings()).store) as history:
+    with open_existing_history((settings or read_settings()).store) as history:
         return StoredPlans(plans=history.plans.all(), damaged=history.damaged)
 
 
 def show_plan(plan_id: str, *, settings: Settings | None = None) -> Plan:
     """One plan. Raises NotFoundError if there is none of this id."""
-    with open_history((settings or read_settings()).store) as history:
+    with open_existing_history((settings or read_settings()).store) as history:
         return history.plans.get(plan_id)

@@ -19,7 +19,7 @@ from trainfare.model.offer import Offer
 from trainfare.model.prediction import Prediction, PredictionReport, ServedWorkers
 from trainfare.model.profile import Profile
 from trainfare.settings import Settings, read_settings
-from trainfare.store.open import open_history
+from trainfare.store.open import open_existing_history
 from trainfare.units import plural
 from trainfare.views.memory import ways_phrases
 from trainfare.views.prediction import prediction_remarks
@@ -53,7 +53,7 @@ def predict(
     megabits per second: then workers behind it are predicted too.
     """
     settings = settings or read_settings()
-    with open_history(settings.store) as history:
+    with open_existing_history(settings.store) as history:
         profiles = StatedLength(profiled_batch_size=profiled_batch_size).apply(select_profiles(history, profile_ids))
     require_batch_size(profiles[0], batch_size)
     catalog = open_catalog(settings)

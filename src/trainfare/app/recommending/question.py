@@ -20,7 +20,7 @@ class Question:
     goal: Goal
     scope: Scope = EVERYTHING
     """The providers, machines, clusters, batch sizes and markets to choose from."""
-    length: StatedLength = StatedLength()  # noqa: RUF009 # it is frozen
+    length: StatedLength = StatedLength()  # noqa: RUF009 # it is frozen, so sharing it is safe
     """The length of the training, and facts of the profile that were not measured."""
     early: EarlyTarget | None = None
     """A value of a metric that is needed before the training ends."""

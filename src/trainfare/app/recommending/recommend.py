@@ -21,6 +21,7 @@ from trainfare.app.recommending.workload import (
     select_profiles,
 )
 from trainfare.app.stated import LengthKeywords, StatedLength
+from trainfare.catalog.published import PUBLISHED
 from trainfare.errors import NotFoundError, UsageError
 from trainfare.estimator.cost.delta import TimeAndCost, delta
 from trainfare.estimator.estimate import Totals
@@ -42,7 +43,7 @@ from trainfare.recommender.here import Lines, rent_from_epochs
 from trainfare.recommender.pareto import knee
 from trainfare.recommender.probing.plan import suggest_probes, suggestion_reason
 from trainfare.settings import Settings, read_settings
-from trainfare.store.open import open_history
+from trainfare.store.open import open_existing_history, open_history
 
 if TYPE_CHECKING:
     from trainfare.app.figures import Figure
@@ -178,10 +179,15 @@ def save_plan(found: Recommendation, settings: Settings) -> None:
         history.plans.add(found.plan)
 
 
-@gc_paused()
 def answer(question: Question, profile_ids: Sequence[str] = (), *, settings: Settings) -> Recommendation:
     """The recommendation for a question; its plan is not stored."""
-    with open_history(settings.store) as history:
+    return choose_plan(estimate_candidates(question, profile_ids, settings=settings), question)
+
+
+@gc_paused()
+def estimate_candidates(question: Question, profile_ids: Sequence[str] = (), *, settings: Settings) -> SearchResult:
+    """Time and cost of every candidate of a question. Of its goal, they depend only on the target."""
+    with open_existing_history(settings.store) as history:
         profiles = question.length.apply(select_profiles(history, profile_ids))
     workload = build_workload(
         profiles,
@@ -191,7 +197,13 @@ def answer(question: Question, profile_ids: Sequence[str] = (), *, settings: Set
         settings=settings,
     )
     scope = in_catalog(question.scope, workload.catalog)
-    found = search(workload, profiles, scope, question.length, datetime.now(UTC))
+    return search(workload, profiles, scope, question.length, datetime.now(UTC))
+
+
+@gc_paused()
+def choose_plan(found: SearchResult, question: Question) -> Recommendation:
+    """The recommendation from candidates that are estimated already: another goal, deadline or budget is answered
+    without estimating them again. The scope, the length and the target are those of the question they were made for."""
     choice = choose(found, question)
     listed = choice.ordered[: 1 + RUNNERS_UP]
     others = [e for e in (choice.here, choice.other_batch_size, *choice.front) if e is not None]
@@ -210,7 +222,7 @@ def answer(question: Question, profile_ids: Sequence[str] = (), *, settings: Set
     detailed |= {e.candidate: e for e in found.workload.unbilled(c for c in alternatives if c not in detailed)}
     return Recommendation(
         plan=plan,
-        profiles=profiles,
+        profiles=found.profiles,
         alternatives=tuple(detailed[candidate] for candidate in alternatives),
         totals=choice.totals,
         workload=found.workload,
@@ -282,6 +294,7 @@ def _context(found: SearchResult, question: Question, choice: Choice, chosen: Es
         other_batch_size=choice.other_batch_size,
         incompatible_offers=found.candidates.incompatible,
         old_marketplace_offers=found.candidates.old_marketplace,
+        renewable_prices=chosen.candidate.offer.vm_type.provider in PUBLISHED,
         spot=found.scope.spot,
         reserved=found.scope.reserved,
         today=found.now.date(),

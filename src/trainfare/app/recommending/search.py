@@ -27,6 +27,8 @@ class SearchResult:
     """All candidates in a scope, with time and cost where the profiles allow an estimate."""
 
     workload: Workload
+    profiles: tuple[Profile, ...]
+    """The profiles that the question is about, the leading one first."""
     scope: Scope
     candidates: Candidates
     totals: Mapping[Candidate, Totals]
@@ -66,6 +68,7 @@ def search(
     unsafe = _is_unsafe(workload, scope)
     return SearchResult(
         workload=workload,
+        profiles=tuple(profiles),
         scope=scope,
         candidates=found,
         totals={each.candidate: each for each in totals if not unsafe(each)},

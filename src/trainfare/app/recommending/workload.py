@@ -124,6 +124,11 @@ class Workload:
             return self.leading
         return _at_other_batch_size(self.leading, known, batch_size, self.epochs_at.get(batch_size))
 
+    def with_length(self, decide: Callable[[Profile, int], TrainingLength]) -> "Workload":
+        """The workload with another length of the training; `decide` is that of `build_workload`."""
+        groups = (replace(g, length=decide(g.profiles[0], g.iterations_per_epoch)) for g in self.groups)
+        return replace(self, groups=tuple(groups))
+
     def with_epochs_at(self, batch_sizes: Iterable[int | None]) -> "Workload":
         """The workload with the expected number of epochs at batch sizes that were not profiled."""
         known = [k for group in self.groups if (k := _known_epochs(group))]
@@ -272,12 +277,6 @@ def select_profiles(history: History, profile_ids: Sequence[str]) -> tuple[Profi
 def _machine(profile: Profile, here: Collection[str]) -> str | None:
     """The machine type that a profile was taken on; None if it is unknown and not the machine at hand."""
     return HERE if profile.id in here else profile.host.vm_type
-
-
-def require_epochs(epochs: int | None) -> None:
-    """Raises UsageError unless a requested number of epochs is at least one."""
-    if epochs is not None:
-        _require_at_least_one("epochs", epochs)
 
 
 def _require_at_least_one(field: str, number: int) -> None:

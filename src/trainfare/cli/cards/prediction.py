@@ -7,6 +7,7 @@ from rich.text import Text
 
 from trainfare.cli.console import new_table, out, print_points
 from trainfare.model.prediction import Prediction, PredictionReport
+from trainfare.recommender.names import short_name
 from trainfare.units import format_count, format_duration, format_number, format_percent, format_ratio
 from trainfare.views.explain.why import BOTTLENECKS
 
@@ -32,7 +33,7 @@ def answer(prediction: Prediction) -> list[str | tuple[str, str]]:
     batch = f", batch {prediction.batch_size}" if prediction.batch_size else ""
     rate, tokens = prediction.samples_per_second, prediction.tokens_per_second
     return [
-        (f"{several}{vm_type.provider} {vm_type.name}", "bold green"),
+        (f"{several}{short_name(vm_type.provider, vm_type.name)}", "bold green"),
         f"  ({hardware}{batch}):  ",
         (f"{format_duration(seconds.value)} per iteration", "bold"),
         f"  (90%: {format_duration(seconds.low)} – {format_duration(seconds.high)})"

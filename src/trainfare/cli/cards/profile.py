@@ -16,6 +16,7 @@ from trainfare.units import (
     format_large,
     format_number,
     format_percent,
+    format_spread,
     plural,
 )
 from trainfare.views.profile import busy_sentence, per_second, source_sentences
@@ -68,7 +69,7 @@ def iteration_time(profile: Profile) -> str:
     if len(steady) < 4:
         return format_duration(median(steady))
     low, middle, high = quantiles(steady, n=4, method="inclusive")
-    return f"{format_duration(middle)} ± {_digits(high - low, middle)}"
+    return format_spread(middle, (high - low) / 2)
 
 
 def _program_facts(profile: Profile) -> list[str]:
@@ -224,15 +225,6 @@ def _verdict(seconds: tuple[float, ...]) -> str:
     if abs(late - early) <= _STEADY_WITHIN * median(seconds):
         return ", steady"
     return ", getting slower" if late > early else ", getting faster"
-
-
-def _digits(spread: float, middle: float) -> str:
-    """Half the spread, in the unit of the median."""
-    half = spread / 2
-    if middle >= 99.95 and half >= 1:
-        return format_duration(half)
-    scale, unit = (1e6, "µs") if middle < 1e-3 else (1e3, "ms") if middle < 0.9995 else (1, "s")
-    return f"{float(f'{half * scale:.2g}'):g} {unit}"
 
 
 def _packed(facts: Iterable[str], width: int) -> list[str]:

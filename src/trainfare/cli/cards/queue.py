@@ -16,8 +16,8 @@ from trainfare.units import (
     format_ago,
     format_duration,
     format_epochs,
-    format_large,
     format_percent,
+    format_tokens,
     format_usd,
     format_usd_per_hour,
     plural,
@@ -51,11 +51,11 @@ def print_submission(result: SubmissionResult) -> None:
 
 
 def _length(submission: Submission) -> str:
-    """The stated length: `90 epochs`, `2,000 steps`, `300G tokens`; empty if none is stated."""
+    """The stated length: `90 epochs`, `2,000 steps`, `300B tokens`; empty if none is stated."""
     if submission.steps is not None:
         return plural(submission.steps, "step")
     if submission.tokens is not None:
-        return f"{format_large(submission.tokens)} tokens"
+        return format_tokens(submission.tokens)
     return "" if submission.epochs is None else format_epochs(submission.epochs)
 
 

@@ -1,6 +1,6 @@
 """`trainfare compare`: the machines that a program was measured on, side by side."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -8,16 +8,15 @@ from rich.table import Table
 
 from trainfare.app.recommending import compare as app
 from trainfare.cli.console import new_table, out, print_json, print_points
+from trainfare.cli.length_options import ProfiledBatch, Samples, parse_whole_amount, whole
 from trainfare.cli.options import IterationsPerEpoch, Json, Store
-from trainfare.cli.parsing import parse_whole_numbers
+from trainfare.cli.parsing import parse_amounts
 from trainfare.estimator.cost.relative import relative_to_best
 from trainfare.estimator.epochs.two_epochs import cheapest, fastest
-from trainfare.model.estimate import Estimate
 from trainfare.recommender.comparison import Comparison, StableComparison
-from trainfare.recommender.crossovers import WinningRange
 from trainfare.settings import read_settings
 from trainfare.units import format_duration, format_usd
-from trainfare.views.comparison import comparison_record, remark_sentence
+from trainfare.views.comparison import comparison_record, length_of, remark_sentence, winners_sentence
 
 
 def compare(
@@ -29,7 +28,18 @@ def compare(
             show_default=False,
         ),
     ] = None,
-    epochs: Annotated[str, typer.Option(metavar="N,N,…", help="Numbers of epochs to compare.")] = "5,10,20",
+    epochs: Annotated[
+        str | None,
+        typer.Option(metavar="N,N,…", help="Numbers of epochs to compare (5,10,20).", show_default=False),
+    ] = None,
+    steps: Annotated[
+        str | None, typer.Option(metavar="N,N,…", help="Numbers of steps, instead of epochs.", show_default=False)
+    ] = None,
+    tokens: Annotated[
+        str | None, typer.Option(metavar="N,N,…", help="Numbers of tokens, such as 1B,10B.", show_default=False)
+    ] = None,
+    samples: Samples = None,
+    batch_size: ProfiledBatch = None,
     patience: Annotated[
         int, typer.Option(min=1, metavar="N", help="Epochs without improvement that count as stable.")
     ] = 5,
@@ -37,11 +47,15 @@ def compare(
     json: Json = False,
     store: Store = None,
 ) -> None:
-    """Compare the measured machines: which wins at how many epochs and at which batch size."""
+    """Compare the measured machines: which wins at which length and at which batch size."""
 
     found = app.compare(
         profile or (),
-        epochs=parse_whole_numbers("epochs", epochs, "5,10,20"),
+        epochs=None if epochs is None else [whole(number) for number in parse_amounts("epochs", epochs)],
+        steps=None if steps is None else [round(number) for number in parse_amounts("steps", steps)],
+        tokens=None if tokens is None else parse_amounts("tokens", tokens),
+        samples=parse_whole_amount("samples", samples),
+        profiled_batch_size=batch_size,
         patience=patience,
         iterations_per_epoch=iterations_per_epoch,
         settings=read_settings({"store": store}),
@@ -55,8 +69,8 @@ def compare(
 def _print(found: Comparison) -> None:
     print_points(
         [
-            *_winners("fastest", found.fastest),
-            *_winners("cheapest", found.cheapest),
+            winners_sentence("fastest", found.fastest, found.unit),
+            winners_sentence("cheapest", found.cheapest, found.unit),
             *_stable_winners(found.until_stable),
         ]
     )
@@ -68,26 +82,10 @@ def _print(found: Comparison) -> None:
         if found.until_stable.cost_benefit:
             out().print()
             out().print(_benefit(found.until_stable))
-    notes = [f"x: relative to the best of the column · Δ: speed-up divided by cost ratio, relative to {found.baseline}"]
+    notes = ["x: relative to the best of the column"]
+    if _has_delta(found):
+        notes.append(f"Δ: speed-up divided by cost ratio, relative to {found.baseline}")
     out().print(" · ".join([*notes, *map(remark_sentence, found.remarks)]), style="dim", soft_wrap=False)
-
-
-def _winners(goal: str, found: Sequence[WinningRange]) -> Iterator[str]:
-    words = []
-    for stretch in found:
-        where = _machine(stretch.estimate)
-        if stretch.last is None:
-            words.append(where if len(found) == 1 else f"from {stretch.first} on {where}")
-        elif stretch.first == stretch.last:
-            words.append(f"for {stretch.last} {where}")
-        else:
-            words.append(f"up to {stretch.last} epochs {where}")
-    yield f"{goal}: {', '.join(words)}" + (", whatever the number of epochs" if len(found) == 1 else "")
-
-
-def _machine(estimate: Estimate) -> str:
-    size = estimate.candidate.batch_size
-    return estimate.candidate.offer.vm_type.key + (f" at batch size {size}" if size else "")
 
 
 def _stable_winners(found: StableComparison | None) -> Iterator[str]:
@@ -101,19 +99,26 @@ def _stable_winners(found: StableComparison | None) -> Iterator[str]:
         )
     exhaustive = sum(cost.exhaustive_usd.value for cost in found.method_costs)
     spent = sum(cost.epochs_usd.value for cost in found.method_costs)
-    yield (
-        f"measuring two epochs per machine cost {format_usd(spent)}; training everything until stable would cost "
-        f"{format_usd(exhaustive)}"
-    )
+    if exhaustive:
+        yield (
+            f"measuring two epochs per machine cost {format_usd(spent)}; training everything until stable would cost "
+            f"{format_usd(exhaustive)}"
+        )
+
+
+def _has_delta(found: Comparison) -> bool:
+    """False if no machine has a Δ, because they cost nothing."""
+    return any(machine.delta is not None for machines in found.by_iterations.values() for machine in machines)
 
 
 def _simulated(found: Comparison) -> Table:
     table = new_table()
+    deltas = 1 if _has_delta(found) else 0
     table.add_column("machine", overflow="fold")
     for name in ("batch", "iteration"):
         table.add_column(name, justify="right", no_wrap=True)
     for number in found.by_iterations:
-        for name in (f"{number} epochs", "x", "cost", "x", "Δ"):
+        for name in (length_of(number, found.unit), "x", "cost", "x", *["Δ"] * deltas):
             table.add_column(name, justify="right", no_wrap=True)
     for standings in zip(*found.by_iterations.values(), strict=True):
         candidate = standings[0].estimate.candidate
@@ -128,7 +133,7 @@ def _simulated(found: Comparison) -> Table:
                 f"{standing.relative_seconds.value:.2f}",
                 format_usd(standing.estimate.usd.value),
                 f"{standing.relative_usd.value:.2f}",
-                "–" if standing.delta is None else f"{standing.delta:.2f}",
+                *["–" if standing.delta is None else f"{standing.delta:.2f}"] * deltas,
             ]
         table.add_row(*cells)
     return table

@@ -9,13 +9,16 @@ from trainfare.app.recommending.epochs import epochs as ask
 from trainfare.cli.cards.epochs import print_epochs
 from trainfare.cli.cards.epochs_figure import draw, require_format
 from trainfare.cli.console import print_json
-from trainfare.cli.length_options import ProfiledBatch, parse_whole_amount, whole
+from trainfare.cli.length_options import LengthOptions
+from trainfare.cli.option_groups import expand_options
 from trainfare.cli.options import Json, Store
 from trainfare.settings import read_settings
 from trainfare.views.epochs import epochs_record
 
 
+@expand_options
 def epochs(
+    *,
     profile: Annotated[
         list[str] | None,
         typer.Argument(
@@ -24,18 +27,11 @@ def epochs(
             show_default=False,
         ),
     ] = None,
-    batch_size: Annotated[
+    batch: Annotated[
         int | None,
-        typer.Option("--batch", min=1, metavar="B", help="Answer for another batch size.", show_default=False),
+        typer.Option(min=1, metavar="B", help="Answer for another batch size.", show_default=False),
     ] = None,
-    epochs: Annotated[
-        float | None,
-        typer.Option(metavar="N", help="Length of the run, where the program does not say.", show_default=False),
-    ] = None,
-    steps: Annotated[
-        str | None, typer.Option(metavar="N", help="Length of the run in iterations.", show_default=False)
-    ] = None,
-    profiled_batch_size: ProfiledBatch = None,
+    length: LengthOptions,
     metric: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="The metric to use.", show_default="that of validation"),
@@ -64,10 +60,8 @@ def epochs(
         require_format(plot)
     report = ask(
         profile or (),
-        batch_size=batch_size,
-        epochs=whole(epochs),
-        steps=parse_whole_amount("steps", steps),
-        profiled_batch_size=profiled_batch_size,
+        batch_size=batch,
+        **length.keywords,
         metric=metric,
         target=target,
         seen=seen,

@@ -10,7 +10,7 @@ from trainfare.app.profiling.import_run import import_run, missing_facts
 from trainfare.cli.arguments import spell_remedy
 from trainfare.cli.cards.profile import print_card
 from trainfare.cli.console import out, print_json, print_note
-from trainfare.cli.length_options import parse_whole_amount
+from trainfare.cli.length_options import parse_whole_amount, whole
 from trainfare.cli.options import Json, Store
 from trainfare.errors import Remedy
 from trainfare.model.profile import Profile
@@ -43,7 +43,7 @@ def import_(
     path: Annotated[str, typer.Argument(metavar="PATH", help="The log file or folder.")],
     batch_size: Annotated[int | None, typer.Option(metavar="N", help="Batch size.")] = None,
     samples: Annotated[int | None, typer.Option(metavar="N", help="Samples in the data set.")] = None,
-    epochs: Annotated[int | None, typer.Option(metavar="N", help="Number of epochs the program trains.")] = None,
+    epochs: Annotated[float | None, typer.Option(metavar="N", help="Number of epochs the program trains.")] = None,
     steps: Annotated[str | None, typer.Option(metavar="N", help="Iterations the program trains in all.")] = None,
     iterations_per_epoch: Annotated[int | None, typer.Option(metavar="N", help="Iterations in an epoch.")] = None,
     command: Annotated[
@@ -78,7 +78,7 @@ def import_(
         path,
         batch_size=batch_size,
         samples=samples,
-        epochs=epochs,
+        epochs=whole(epochs),
         steps=parse_whole_amount("steps", steps),
         iterations_per_epoch=iterations_per_epoch,
         command=command,

@@ -111,7 +111,7 @@ def machine_of(profile: Profile) -> str:
 def _print_table(profiles: tuple[Profile, ...]) -> None:
     table = new_table()
     for name, justify in (("profile", "left"), ("program", "left"), ("batch", "right"), ("iteration", "right")):
-        table.add_column(name, justify=justify, no_wrap=name != "program")  # type: ignore[arg-type]  # of a literal
+        table.add_column(name, justify=justify, no_wrap=name != "program")  # type: ignore[arg-type] # rich wants a literal, and `justify` is one of its words
     table.add_column("machine", overflow="fold")
     table.add_column("measured", no_wrap=True)
     now = datetime.now(UTC)

@@ -20,9 +20,10 @@ by the GiB, its time is not in T.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from trainfare.model.bill import Bill, Billing, BillLine, Interruptions, Overheads, Terms
+from trainfare.estimator.cost.interruptions import Bounded, ValueRange
+from trainfare.model.bill import Bill, Billing, BillLine, Interruptions, Overheads, Terms, billed_seconds
 from trainfare.model.estimate import Phase
 from trainfare.model.interval import Interval
 from trainfare.model.offer import HOURS_PER_MONTH, Candidate, Commitment, Offer
@@ -34,6 +35,9 @@ from trainfare.units import (
     format_usd_per_hour,
     plural,
 )
+
+if TYPE_CHECKING:
+    from trainfare.estimator.cost.interruptions import Numbers
 
 ROUNDING_ERROR = 1e-8
 """A share of the time that may come from adding floats."""
@@ -117,12 +121,13 @@ def bill(
     disk = _disk_line(billed, candidate, terms, overheads)
     egress = _egress_line(candidate.offer, terms, results_gib)
     rate, rule = _rate(candidate), _rule(candidate.offer.commitment)
+    usd = charge_rate(candidate, terms=terms, overheads=overheads, results_gib=results_gib).charge(seconds)
     return Bill(
         lines=(
             *(_phase_line(p, usd_per_second, rate if number else rate + rule) for number, p in enumerate(phases)),
             *(line for line in (rounding, disk, egress) if line is not None),
         ),
-        usd=charge_rate(candidate, terms=terms, overheads=overheads, results_gib=results_gib).charge(seconds),
+        usd=Interval(value=float(usd.value), low=float(usd.low), high=float(usd.high)),
         billing=billing,
         billed_seconds=billed.value,
         usd_per_hour=candidate.usd_per_hour,
@@ -131,31 +136,43 @@ def bill(
 
 
 class ChargeRate(NamedTuple):
-    """The total cost of a candidate as a function of its time, without the lines of a bill.
+    """The total cost of a candidate as a function of its time, without the lines of a bill; or columns of many.
 
     usd = billed·(price + disk) + egress
     """
 
-    billing: Billing
-    usd_per_second: float
+    increment_seconds: "Numbers"
+    minimum_seconds: "Numbers"
+    usd_per_second: "Numbers"
     """Dollars for machine and disk together."""
-    egress_low: float
-    egress_high: float
+    egress_low: "Numbers"
+    egress_high: "Numbers"
 
-    def charge(self, seconds: Interval) -> Interval:
-        billed, price = self.billing.billed_seconds, self.usd_per_second
-        return Interval(
-            value=billed(seconds.value) * price + self.egress_low,
-            low=billed(seconds.low) * price + self.egress_low,
-            high=billed(seconds.high) * price + self.egress_high,
+    def charge(self, seconds: Bounded) -> "ValueRange[Numbers]":
+        """The cost of a time and of its bounds."""
+
+        def machine(end: "Numbers") -> "Numbers":
+            billed = billed_seconds(end, increment=self.increment_seconds, minimum=self.minimum_seconds)
+            return billed * self.usd_per_second
+
+        return ValueRange(
+            machine(seconds.value) + self.egress_low,
+            machine(seconds.low) + self.egress_low,
+            machine(seconds.high) + self.egress_high,
         )
+
+    def unrounded(self) -> "ChargeRate":
+        """The same without rounding of the billed time and without a minimum charge."""
+        rule = UNROUNDED_BILLING
+        return self._replace(increment_seconds=rule.increment_seconds, minimum_seconds=rule.minimum_seconds)
 
 
 def charge_rate(candidate: Candidate, *, terms: Terms, overheads: Overheads, results_gib: float | None) -> ChargeRate:
     """The rate of a candidate; it does not depend on the batch size."""
     usd_per_hour = candidate.usd_per_hour + _disk_usd_per_hour(candidate, terms, overheads)
     low, high = _egress_bounds(candidate.offer, terms, results_gib)
-    return ChargeRate(terms.billing, usd_per_hour / SECONDS_PER_HOUR, low, high)
+    billing = terms.billing
+    return ChargeRate(billing.increment_seconds, billing.minimum_seconds, usd_per_hour / SECONDS_PER_HOUR, low, high)
 
 
 def _billed(seconds: Interval, billing: Billing) -> Interval:

@@ -68,8 +68,8 @@ class Rework(NamedTuple, Generic[N]):
     interruptions: ValueRange[N]
 
 
-class Rate(Protocol):
-    """A rate of interruptions and its bounds: an Interval, or a ValueRange of arrays."""
+class Bounded(Protocol):
+    """A value and its bounds: an Interval, or a ValueRange of arrays."""
 
     @property
     def value(self) -> "Numbers": ...
@@ -111,7 +111,7 @@ def expected_seconds(work: "Numbers", *, start: "Numbers", plan: CheckpointPlan,
 
 
 def expected_rework(
-    work: "Numbers", *, start: "Numbers", plan: CheckpointPlan, per_hour: Rate, nodes: "Numbers" = 1
+    work: "Numbers", *, start: "Numbers", plan: CheckpointPlan, per_hour: Bounded, nodes: "Numbers" = 1
 ) -> "Rework[Floats]":
     """The expected rework, with bounds for few and for many interruptions.
 

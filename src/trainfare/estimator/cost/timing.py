@@ -15,71 +15,39 @@ times, and it multiplies: the logarithms add up in quadrature,
 with t₋ and t₊ the bounds for exactly N epochs, and T(N₋) and T(N₊) the times for fewer or more epochs; the same holds
 for each phase.
 
-Thousands of candidates share few starts and few programs. Each of these is summed up once, sums are plain numbers, and
-an Interval is made only of results.
+Thousands of candidates are computed at once, in columns with one row per training. A machine that is not taken back is
+one with no interruptions an hour. Intervals and phases are made only of the rows that are read.
 """
 
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from trainfare.estimator.cost.checkpoints import Checkpoints
 from trainfare.estimator.cost.interruptions import (
     CheckpointPlan,
-    Rework,
     ValueRange,
     expected_rework,
     expected_seconds,
     plan_checkpoints,
 )
 from trainfare.estimator.step.measured import StepTimes
-from trainfare.model.estimate import Phase
+from trainfare.model.estimate import Phase, PhaseName
 from trainfare.model.interval import Interval
 from trainfare.units import SECONDS_PER_HOUR
 
 if TYPE_CHECKING:
-    from trainfare.estimator.cost.interruptions import Floats
+    from trainfare.estimator.cost.interruptions import Floats, Numbers
 
-R = TypeVar("R")
+    Range = ValueRange[Floats]
+
+T = TypeVar("T")
 
 MACHINE_STARTUP_PHASES = ("boot", "setup")
 PROGRAM_STARTUP_PHASES = ("initialisation", "first iteration")
 STARTUP_PHASES = MACHINE_STARTUP_PHASES + PROGRAM_STARTUP_PHASES
 """The phases of a start; after an interruption all of them are repeated."""
-
-
-class Timing(NamedTuple):
-    """The time of a candidate, which does not depend on its price."""
-
-    seconds: Interval
-    start: "MachineStart"
-    program: "ProgramTime"
-    checkpoints_written: int
-    rework: Rework[float] | None
-    """The interruptions; None if the machine is not on spot."""
-    checkpoint_every_seconds: float | None
-    uncertainty: "_EpochsUncertainty | None"
-
-    @property
-    def interruptions(self) -> Interval | None:
-        """The number of interruptions; None if the machine is not on spot."""
-        if self.rework is None:
-            return None
-        return _with_epochs_uncertainty(self.rework.interruptions, self.uncertainty and self.uncertainty.interruptions)
-
-    def phases(self) -> tuple[Phase, ...]:
-        """The phases that add up to `seconds`. Most timings are only compared, so phases are not computed before."""
-        uncertainty, rework = self.uncertainty, self.rework
-        phases = self.start.phases + self.program.phases()
-        if self.checkpoints_written:
-            written = _checkpoint_seconds(self.program, self.checkpoints_written)
-            interval = _with_epochs_uncertainty(written, uncertainty and uncertainty.checkpoints)
-            phases += (Phase(name="checkpoints", seconds=interval),)
-        if rework is not None and rework.seconds.high > 0:
-            interval = _with_epochs_uncertainty(rework.seconds, uncertainty and uncertainty.rework)
-            phases += (Phase(name="spot rework", seconds=interval),)
-        return phases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,265 +70,315 @@ class MachineStart:
         )
 
 
-class EpochsTime(NamedTuple):
-    """The time of a number of epochs after the start, in seconds without uncertainty."""
+class FloatRange(Protocol):
+    """A number and its bounds: an Interval, or a ValueRange of floats, which is made faster."""
 
-    epochs: int
-    steady: float
-    validation: float
-    work: float
-    """The sum of `steady` and `validation`."""
-    written: int
-    """Checkpoints that the program writes by itself."""
+    @property
+    def value(self) -> float: ...
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
 
 
-class ProgramTime(NamedTuple):
-    """The time of the program on a machine, which does not depend on the offer and the market."""
+class StepRanges(NamedTuple):
+    """The times of one machine that equation 5.3 needs, before intervals are made of them."""
 
-    times: StepTimes
-    steady: ValueRange[float]
-    """The steady iterations of exactly N epochs."""
-    validation: ValueRange[float] | None
-    """The validations of exactly N epochs; None if there are none."""
-    below: float
-    """p of the formula below the value, for exactly N epochs and without checkpoints."""
-    above: float
+    init: FloatRange
+    first: FloatRange
+    later: FloatRange
+    first_validation: FloatRange | None
+    later_validation: FloatRange | None
+
+    @classmethod
+    def of(cls, times: StepTimes) -> "StepRanges":
+        return cls(times.init, times.first, times.later, times.first_validation, times.later_validation)
+
+
+class ProgramTimes(NamedTuple):
+    """The times of the program on a machine, which do not depend on the offer and the market."""
+
+    times: StepRanges
     checkpoints: Checkpoints
-    expected: EpochsTime
-    """The time of N epochs."""
-    bounds: tuple[EpochsTime, EpochsTime] | None = None
-    """The times of N₋ and N₊ epochs, where the number is uncertain."""
-
-    def phases(self) -> tuple[Phase, ...]:
-        """The terms of equation 5.3; their intervals include the uncertainty of the number of epochs."""
-        bounds = self.bounds
-        steady = _with_epochs_uncertainty(self.steady, bounds and (bounds[0].steady, bounds[1].steady))
-        phases: tuple[Phase, ...] = (
-            Phase(name="initialisation", seconds=self.times.init),
-            Phase(name="first iteration", seconds=self.times.first),
-            Phase(name="steady iterations", seconds=steady),
-        )
-        if self.validation is not None:
-            at_bounds = bounds and (bounds[0].validation, bounds[1].validation)
-            phases += (Phase(name="validation", seconds=_with_epochs_uncertainty(self.validation, at_bounds)),)
-        return phases
 
 
-def program_time(
-    times: StepTimes,
-    checkpoints: Checkpoints,
-    *,
-    iterations_per_epoch: float,
-    epochs: int,
-    epochs_interval: Interval | None,
-) -> ProgramTime:
-    """Equation 5.3 in plain numbers, equal to `step.measured.training_terms`."""
-
-    def at(number: float) -> EpochsTime:
-        return _epochs_time(round(number), times, checkpoints, iterations_per_epoch)
-
-    expected = at(epochs)
-    bounds = None if epochs_interval is None else (at(epochs_interval.low), at(epochs_interval.high))
-    init, first, later = times.init, times.first, times.later
-    n = iterations_per_epoch * epochs - 1
-    steady = ValueRange(expected.steady, later.low * n, later.high * n)
-    below = (init.value - init.low) + (first.value - first.low) + (steady.value - steady.low)
-    above = (init.high - init.value) + (first.high - first.value) + (steady.high - steady.value)
-    validation = None
-    if times.first_validation is not None:
-        one, more, n = times.first_validation, times.later_validation or times.first_validation, epochs - 1
-        validation = ValueRange(expected.validation, one.low + more.low * n, one.high + more.high * n)
-        below += validation.value - validation.low
-        above += validation.high - validation.value
-    return ProgramTime(times, steady, validation, below, above, checkpoints, expected, bounds)
-
-
-def _epochs_time(epochs: int, times: StepTimes, checkpoints: Checkpoints, iterations_per_epoch: float) -> EpochsTime:
-    steady = times.later.value * (iterations_per_epoch * epochs - 1)
-    validation = 0.0
-    if times.first_validation is not None:
-        later = times.later_validation or times.first_validation
-        validation = times.first_validation.value + later.value * (epochs - 1)
-    return EpochsTime(epochs, steady, validation, steady + validation, round(checkpoints.per_epoch * epochs))
-
-
-def without_interruptions(start: MachineStart, program: ProgramTime) -> Timing:
-    """The time on a machine that is not taken back."""
-    startup, few, many = _startup_seconds(start, program), None, None
-    if program.bounds is not None:
-        each = program.checkpoints.seconds.value
-        few, many = (_Additions(epochs.written * each, 0.0, 0.0) for epochs in program.bounds)
-    uncertainty = _epochs_uncertainty(program, startup, few, many)
-    return _timing(start, program, startup, written=program.expected.written, uncertainty=uncertainty)
-
-
-class SpotProgram(NamedTuple):
-    """A program on spot machines: `nodes` of them, each with this rate of interruptions."""
+class PaidTraining(NamedTuple):
+    """A program on `nodes` rented machines, each with this rate of interruptions; None if they are not on spot."""
 
     start: MachineStart
-    program: ProgramTime
-    per_hour: Interval
+    program: ProgramTimes
+    per_hour: Interval | None
     nodes: int
 
 
-def with_interruptions(trainings: Sequence[SpotProgram]) -> list[Timing]:
-    """The times on spot machines; each program writes its own checkpoints, or those that lose least time.
+class Timing(NamedTuple):
+    """The time of one candidate, which does not depend on its price."""
 
-    The number of epochs is uncertain for all of the trainings or for none.
-    """
-    import numpy as np
+    phases: tuple[Phase, ...]
+    checkpoints: Checkpoints
+    checkpoints_written: int
+    interruptions: Interval | None
+    """The number of interruptions; None if the machine is not on spot."""
+    checkpoint_every_seconds: float | None
+    """The work between two checkpoints that is assumed for interruptions."""
 
-    def column(values: Iterable[float]) -> "Floats":
-        return np.fromiter(values, dtype=np.float64, count=len(trainings))
 
-    startup = column(_startup_seconds(t.start, t.program) for t in trainings)
-    checkpoint = column(t.program.checkpoints.seconds.value for t in trainings)
-    nodes = column(t.nodes for t in trainings)
-    rates = ValueRange(*(column(getattr(t.per_hour, end) for t in trainings) for end in ("value", "low", "high")))
-    per_second = nodes * rates.value / SECONDS_PER_HOUR
+class Timings:
+    """The times of many trainings of one length, in columns with one row per training."""
 
-    def planned(times: Sequence[EpochsTime]) -> "tuple[Floats, CheckpointPlan, Floats]":
-        """The work, its checkpoints, and how many of them are written."""
-        work, own = column(time.work for time in times), column(time.written for time in times)
-        plan = plan_checkpoints(work, checkpoint=checkpoint, own=own, per_second=per_second)
-        return work, plan, np.where(own > 0, own, plan.pieces - 1)
-
-    def additions(times: Sequence[EpochsTime]) -> list[_Additions]:
-        work, plan, written = planned(times)
-        expected = expected_seconds(work, start=startup, plan=plan, per_second=per_second)
-        rework = np.maximum(0.0, expected - startup - work - plan.written_seconds)
-        return _rows(_Additions, written * checkpoint, rework, per_second * expected)
-
-    work, plan, written = planned([t.program.expected for t in trainings])
-    found = expected_rework(work, start=startup, plan=plan, per_hour=rates, nodes=nodes)
-    rework = map(Rework, _rows(ValueRange, *found.seconds), _rows(ValueRange, *found.interruptions))
-    every = np.where((work > 0) & (written > 0), work / plan.pieces, 0.0).tolist()
-    bounds = [t.program.bounds for t in trainings if t.program.bounds is not None]
-    at_few = additions([few for few, _ in bounds]) if bounds else [None] * len(trainings)
-    at_many = additions([many for _, many in bounds]) if bounds else [None] * len(trainings)
-    return [
-        _timing(
-            training.start,
-            training.program,
-            seconds,
-            written=int(checkpoints),
-            rework=lost,
-            every=between or None,
-            uncertainty=_epochs_uncertainty(training.program, seconds, few, many),
+    def __init__(
+        self,
+        trainings: Sequence[PaidTraining],
+        *,
+        iterations_per_epoch: float,
+        epochs: int,
+        epochs_interval: Interval | None = None,
+    ) -> None:
+        self._trainings = trainings
+        rows = _read(trainings)
+        exact = _expected(rows, iterations_per_epoch, epochs)
+        rework = expected_rework(
+            exact.work, start=rows.startup, plan=exact.plan, per_hour=rows.per_hour, nodes=rows.nodes
         )
-        for training, seconds, checkpoints, lost, between, few, many in zip(
-            trainings, startup.tolist(), written.tolist(), rework, every, at_few, at_many, strict=True
+        self._expected = exact
+        self._bounds: tuple[_Expected, _Expected] | None = None
+        if epochs_interval is not None:
+            few, many = (
+                _expected(rows, iterations_per_epoch, round(end)) for end in (epochs_interval.low, epochs_interval.high)
+            )
+            self._bounds = few, many
+        self._exact: dict[PhaseName, Range] = {
+            "steady iterations": _scaled(rows.later, iterations_per_epoch * epochs - 1),
+            "validation": _sum(rows.first_validation, _scaled(rows.later_validation, epochs - 1)),
+            "checkpoints": _scaled(rows.checkpoint, exact.written),
+            "spot rework": rework.seconds,
+        }
+        self._interruptions = rework.interruptions
+        self.seconds = self._widened(self._total(rows), lambda at: at.total)
+        """The sum of the formula; `value`, `low` and `high` are columns."""
+
+    def _total(self, rows: "_Rows") -> "Range":
+        """The total of exactly N epochs."""
+        import numpy as np
+
+        value, rework = self._expected.total, self._exact["spot rework"]
+        program = (rows.init, rows.first, *(part for name, part in self._exact.items() if name != "spot rework"))
+        below = sum(part.value - part.low for part in program)
+        above = sum(part.high - part.value for part in program)
+        low = value - np.sqrt(below**2 + rows.squares_below + (rework.value - rework.low) ** 2)
+        high = value + np.sqrt(above**2 + rows.squares_above + (rework.high - rework.value) ** 2)
+        return ValueRange(value, np.maximum(0.0, low), high)
+
+    def _widened(self, exact: "Range", read: "Callable[[_Expected], Floats]") -> "Range":
+        """The range for exactly N epochs, widened to T₋ and T₊ of the formula. A value of zero keeps its bounds."""
+        import numpy as np
+
+        if self._bounds is None:
+            return exact
+        value, low, high = exact
+        few, many = map(read, self._bounds)
+        down = np.hypot(_log_ratio(value, low), _log_ratio(value, few))
+        up = np.hypot(_log_ratio(high, value), _log_ratio(many, value))
+        positive = value > 0
+        lower = np.where(positive, value * np.exp(-down), low)
+        return ValueRange(value, lower, np.where(positive, value * np.exp(np.where(positive, up, 0.0)), high))
+
+    def at(self, row: int) -> Timing:
+        """The phases that add up to the seconds of one training, its checkpoints and its interruptions."""
+        start, program, per_hour, _ = self._trainings[row]
+        times, lists = program.times, self._lists
+        phases = [
+            *start.phases,
+            Phase(name="initialisation", seconds=_as_interval(times.init)),
+            Phase(name="first iteration", seconds=_as_interval(times.first)),
+        ]
+        shown = {
+            "steady iterations": True,
+            "validation": times.first_validation is not None,
+            "checkpoints": lists.written[row] > 0,
+            "spot rework": lists.phases["spot rework"].high[row] > 0,
+        }
+        phases += [Phase(name=name, seconds=_interval(ends, row)) for name, ends in lists.phases.items() if shown[name]]
+        return Timing(
+            phases=tuple(phases),
+            checkpoints=program.checkpoints,
+            checkpoints_written=int(lists.written[row]),
+            interruptions=None if per_hour is None else _interval(lists.interruptions, row),
+            checkpoint_every_seconds=None if per_hour is None else lists.every[row] or None,
         )
-    ]
+
+    @cached_property
+    def _lists(self) -> "_Lists":
+        """The columns that rows are read from, as lists of floats."""
+        import numpy as np
+
+        exact = self._expected
+        every = np.where((exact.work > 0) & (exact.written > 0), exact.work / exact.plan.pieces, 0.0)
+        interruptions = self._widened(self._interruptions, lambda at: at.interruptions)
+        return _Lists(
+            phases={name: _as_lists(self._widened(ends, _seconds_of(name))) for name, ends in self._exact.items()},
+            interruptions=_as_lists(interruptions),
+            written=exact.written.tolist(),
+            every=every.tolist(),
+        )
 
 
-def _rows(make: Callable[[float, float, float], R], a: "Floats", b: "Floats", c: "Floats") -> list[R]:
-    """One object for each row of three columns."""
-    return list(map(make, a.tolist(), b.tolist(), c.tolist()))
+class _Lists(NamedTuple):
+    phases: dict[PhaseName, ValueRange[list[float]]]
+    interruptions: ValueRange[list[float]]
+    written: list[float]
+    every: list[float]
 
 
-def _startup_seconds(start: MachineStart, program: ProgramTime) -> float:
+class _Rows(NamedTuple):
+    """Columns that do not depend on the number of epochs."""
+
+    init: "Range"
+    first: "Range"
+    later: "Range"
+    first_validation: "Range"
+    """Zero if there are none, as is the next."""
+    later_validation: "Range"
+    checkpoint: "Range"
+    """The time to write one."""
+    checkpoints_per_epoch: "Floats"
+    startup: "Floats"
     """The expected time before the steady iterations."""
-    return start.seconds + program.times.init.value + program.times.first.value
+    squares_below: "Floats"
+    squares_above: "Floats"
+    per_hour: "Range"
+    """The rate of interruptions; zero if the machine is not on spot."""
+    nodes: "Floats"
 
 
-class _Additions(NamedTuple):
-    """The time that is added to the program, without uncertainty, and the number of interruptions."""
-
-    checkpoint_seconds: float
-    rework_seconds: float
-    interruptions: float
+_NONE = (0.0, 0.0, 0.0)
 
 
-_Bounds = tuple[float, float]
-"""The values at N₋ and at N₊ epochs."""
-
-
-class _EpochsUncertainty(NamedTuple):
-    checkpoints: _Bounds
-    rework: _Bounds
-    interruptions: _Bounds
-    total: _Bounds
-    """T(N₋) and T(N₊) of the formula."""
-
-
-def _epochs_uncertainty(
-    program: ProgramTime, startup: float, at_few: _Additions | None, at_many: _Additions | None
-) -> _EpochsUncertainty | None:
-    """The values at N₋ and N₊ epochs; None if the number of epochs is certain."""
-    if program.bounds is None or at_few is None or at_many is None:
-        return None
-    few, many = program.bounds
-    return _EpochsUncertainty(
-        (at_few.checkpoint_seconds, at_many.checkpoint_seconds),
-        (at_few.rework_seconds, at_many.rework_seconds),
-        (at_few.interruptions, at_many.interruptions),
-        (
-            startup + few.steady + few.validation + at_few.rework_seconds + at_few.checkpoint_seconds,
-            startup + many.steady + many.validation + at_many.rework_seconds + at_many.checkpoint_seconds,
-        ),
+def _read(trainings: Sequence[PaidTraining]) -> _Rows:
+    programs = _columns([training.program for training in trainings], _program_numbers, 19)
+    starts = _columns([training.start for training in trainings], _start_numbers, 3)
+    rates = _columns([training.per_hour for training in trainings], _ends, 3)
+    (nodes,) = _columns([training.nodes for training in trainings], lambda nodes: (nodes,), 1)
+    init, first, later, first_validation, later_validation, checkpoint = (
+        ValueRange(*programs[start : start + 3]) for start in range(0, 18, 3)
+    )
+    seconds, squares_below, squares_above = starts
+    return _Rows(
+        init=init,
+        first=first,
+        later=later,
+        first_validation=first_validation,
+        later_validation=later_validation,
+        checkpoint=checkpoint,
+        checkpoints_per_epoch=programs[18],
+        startup=seconds + init.value + first.value,
+        squares_below=squares_below,
+        squares_above=squares_above,
+        per_hour=ValueRange(*rates),
+        nodes=nodes,
     )
 
 
-def _timing(
-    start: MachineStart,
-    program: ProgramTime,
-    startup: float,
-    *,
-    written: int,
-    rework: Rework[float] | None = None,
-    every: float | None = None,
-    uncertainty: _EpochsUncertainty | None,
-) -> Timing:
-    """The sum of the formula, with `written` checkpoints; `startup` is the time before the steady iterations."""
-    value, below, above = startup + program.expected.steady + program.expected.validation, program.below, program.above
-    squares_below, squares_above = start.squares_below, start.squares_above
-    if written:
-        seconds = _checkpoint_seconds(program, written)
-        value += seconds.value
-        below += seconds.value - seconds.low
-        above += seconds.high - seconds.value
-    if rework is not None and rework.seconds.high > 0:
-        seconds = rework.seconds
-        value += seconds.value
-        squares_below += (seconds.value - seconds.low) ** 2
-        squares_above += (seconds.high - seconds.value) ** 2
-    low = max(0.0, value - math.sqrt(below**2 + squares_below))
-    high = value + math.sqrt(above**2 + squares_above)
-    if uncertainty is not None:
-        low, high = _widened(value, low, high, uncertainty.total)
-    return Timing(Interval(value=value, low=low, high=high), start, program, written, rework, every, uncertainty)
+def _columns(objects: Sequence[T], read: Callable[[T], tuple[float, ...]], count: int) -> "Floats":
+    """The `count` numbers of each object, one row of the result per number; an object that occurs again is read
+    once."""
+    import numpy as np
+
+    places: dict[int, int] = {}
+    numbers: list[tuple[float, ...]] = []
+    index: list[int] = []
+    for each in objects:
+        place = places.get(id(each))
+        if place is None:
+            place = places[id(each)] = len(numbers)
+            numbers.append(read(each))
+        index.append(place)
+    return np.array(numbers, dtype=np.float64).reshape(-1, count).T[:, index]
 
 
-def _checkpoint_seconds(program: ProgramTime, written: int) -> ValueRange[float]:
-    each = program.checkpoints.seconds
-    return ValueRange(each.value * written, each.low * written, each.high * written)
+def _program_numbers(program: ProgramTimes) -> tuple[float, ...]:
+    times, checkpoints = program
+    later_validation = times.later_validation or times.first_validation
+    return (
+        *_ends(times.init),
+        *_ends(times.first),
+        *_ends(times.later),
+        *_ends(times.first_validation),
+        *_ends(later_validation),
+        *_ends(checkpoints.seconds),
+        checkpoints.per_epoch,
+    )
 
 
-def _with_epochs_uncertainty(exact: ValueRange[float], bounds: _Bounds | None) -> Interval:
-    """The interval for exactly N epochs, widened by the values at fewer and at more epochs."""
-    value, low, high = exact
-    if bounds is not None:
-        low, high = _widened(value, low, high, bounds)
-    return Interval(value=value, low=low, high=high)
+def _start_numbers(start: MachineStart) -> tuple[float, ...]:
+    return start.seconds, start.squares_below, start.squares_above
 
 
-def _widened(value: float, low: float, high: float, bounds: _Bounds) -> tuple[float, float]:
-    """T₋ and T₊ of the formula. A value of zero keeps its bounds."""
-    few, many = bounds
-    if low > 0 and 0 < few <= value <= many:  # the usual case, computed faster
-        down = math.hypot(math.log(value / low), math.log(value / few))
-        up = math.hypot(math.log(high / value), math.log(many / value))
-    elif value:
-        down = math.hypot(_log_ratio(value, low), _log_ratio(value, few))
-        up = math.hypot(_log_ratio(high, value), _log_ratio(many, value))
-    else:
-        return low, high
-    return value * math.exp(-down), value * math.exp(up)
+def _ends(interval: FloatRange | None) -> tuple[float, float, float]:
+    return _NONE if interval is None else (interval.value, interval.low, interval.high)
 
 
-def _log_ratio(larger: float, smaller: float) -> float:
+class _Expected(NamedTuple):
+    """The times of a number of epochs, in seconds without uncertainty."""
+
+    work: "Floats"
+    """Steady iterations and validations."""
+    plan: CheckpointPlan
+    written: "Floats"
+    """The number of checkpoints."""
+    phases: "dict[PhaseName, Floats]"
+    interruptions: "Floats"
+    total: "Floats"
+
+
+def _expected(rows: _Rows, iterations_per_epoch: float, epochs: int) -> _Expected:
+    """Equation 5.3 with checkpoints and rework. Each program writes its own checkpoints or, on spot, those that lose
+    least time."""
+    import numpy as np
+
+    steady = rows.later.value * (iterations_per_epoch * epochs - 1)
+    validation = rows.first_validation.value + rows.later_validation.value * (epochs - 1)
+    work, own = steady + validation, np.round(rows.checkpoints_per_epoch * epochs)
+    per_second = rows.nodes * rows.per_hour.value / SECONDS_PER_HOUR
+    plan = plan_checkpoints(work, checkpoint=rows.checkpoint.value, own=own, per_second=per_second)
+    seconds = expected_seconds(work, start=rows.startup, plan=plan, per_second=per_second)
+    written = np.where(own > 0, own, plan.pieces - 1)
+    phases: dict[PhaseName, Floats] = {
+        "steady iterations": steady,
+        "validation": validation,
+        "checkpoints": written * rows.checkpoint.value,
+        "spot rework": np.maximum(0.0, seconds - (rows.startup + work + plan.written_seconds)),
+    }
+    return _Expected(work, plan, written, phases, per_second * seconds, rows.startup + sum(phases.values()))
+
+
+def _seconds_of(phase: PhaseName) -> "Callable[[_Expected], Floats]":
+    return lambda at: at.phases[phase]
+
+
+def _scaled(each: "Range", number: "Numbers") -> "Range":
+    return ValueRange(*(end * number for end in each))
+
+
+def _sum(one: "Range", other: "Range") -> "Range":
+    return ValueRange(*(a + b for a, b in zip(one, other, strict=True)))
+
+
+def _as_lists(ends: "Range") -> ValueRange[list[float]]:
+    return ValueRange(*(end.tolist() for end in ends))
+
+
+def _as_interval(ends: FloatRange) -> Interval:
+    return Interval(value=ends.value, low=ends.low, high=ends.high)
+
+
+def _interval(ends: ValueRange[list[float]], row: int) -> Interval:
+    return Interval(value=ends.value[row], low=ends.low[row], high=ends.high[row])
+
+
+def _log_ratio(larger: "Floats", smaller: "Floats") -> "Floats":
     """The log of the ratio; infinite for a denominator of zero, and never negative."""
-    if larger <= smaller:
-        return 0.0
-    return math.log(larger / smaller) if smaller > 0 else math.inf
+    import numpy as np
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(larger > smaller, np.log(larger / smaller), 0.0)

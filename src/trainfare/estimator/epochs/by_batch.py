@@ -5,10 +5,10 @@
 Up to the critical batch size B_c a larger batch needs few additional epochs; above it epochs grow with B, because no
 program can do with fewer steps than S_min. B_c is unknown and has a prior (`EpochsPrior`), on a grid of 61 points:
 
-    log S_min ~ N(7.4, 1.2·n)     S_min is less than the known number of steps. The deviation grows with the number n of
+    log S_min ~ N(7.4, 1.1·n)     S_min is less than the known number of steps. The deviation grows with the number n of
                                   known batch sizes, which show B_c by themselves. Left out where N is unknown, and for
                                   programs of fewer than 1,000 steps, such as fine-tuning
-    log(B_c/B) ~ t₃(2.1, 1.55)    people choose efficient batch sizes B; B is the geometric mean of the known ones
+    log(B_c/B) ~ t₃(2.0, 1.5)     people choose efficient batch sizes B; B is the geometric mean of the known ones
     E(B) = A                      for one program in four, at every batch size that is tried
 
 A known E differs from the law in its logarithm by σ = s·√(0.036² + 0.062²/r) if it is the mean of r runs. Some programs
@@ -51,9 +51,9 @@ class EpochsPrior:
     """
 
     steps_mean: float = 7.4
-    steps_deviation: float = 1.2
-    room_mean: float = 2.1
-    room_deviation: float = 1.55
+    steps_deviation: float = 1.1
+    room_mean: float = 2.0
+    room_deviation: float = 1.5
     flat: float = 0.25
 
     def __post_init__(self) -> None:
@@ -158,7 +158,8 @@ def epochs_at_batches(
     sizes = sorted(set(batch_sizes))
     require_positive(**{f"batch size {size}": size for size in sizes})
     stays = bool(known) and not _shows_growth(known, samples)
-    posterior = _posterior(known, None if stays else samples, prior) if known else None
+    telling = samples if not stays and _steps_tell(known, samples) else None
+    posterior = _posterior(known, telling, prior) if known else None
     answered = {k.batch_size: k.answer for k in reversed(known) if k.answer is not None and k.answer.value is not None}
     monotone = _pooled({size: _bounds(answer) for size, answer in answered.items()})
     answers: dict[int, EpochsAnswer] = {}
@@ -376,7 +377,6 @@ def _critical_batch_grid(
     rooms = [_room(index) for index in range(GRID_POINTS)]
     curves = [_critical_batch_curve(math.exp(centre + room)) for room in rooms]
     logs = []
-    samples = samples if _steps_tell(known, samples) else None
     # Several known batch sizes show B_c by themselves, and S_min counts less.
     prior = replace(prior, steps_deviation=prior.steps_deviation * len({k.batch_size for k in known}))
     for room, curve in zip(rooms, curves, strict=True):
@@ -393,7 +393,10 @@ def _steps_tell(known: Sequence[KnownEpochs], samples: int | None) -> bool:
 
 
 def posterior_means(known: Sequence[KnownEpochs], samples: int, prior: EpochsPrior) -> tuple[float, float, float]:
-    """The posterior of one program: the probability of flat, and the means of log B_c and log S_min otherwise."""
+    """The posterior of one program: the probability of flat, and the means of log B_c and log S_min otherwise.
+
+    A program of few steps counts too: what is learned is its own S_min, not whether it is like those of others.
+    """
     prior = replace(prior, steps_deviation=prior.steps_deviation / len({k.batch_size for k in known}))
     posterior = _posterior([replace(k, gradient_noise=()) for k in known], samples, prior)
     growing = [part for part in posterior.parts if part.curve < GRID_POINTS]

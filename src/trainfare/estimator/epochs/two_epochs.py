@@ -64,8 +64,8 @@ def training_seconds(times: EpochTimes, *, epochs: float) -> Interval:
 
 def cost_usd(seconds: Iterable[Interval], *, usd_per_hour: float, runs: int = 1) -> Interval:
     """price × Σ time × runs, billed by the second and without boot, as in the document."""
-    if not usd_per_hour > 0 or runs < 1:
-        raise ValueError(f"the price must be positive and runs at least one, got ${usd_per_hour}/h and {runs}")
+    if not usd_per_hour >= 0 or runs < 1:
+        raise ValueError(f"the price must not be negative and runs at least one, got ${usd_per_hour}/h and {runs}")
     return _sum(seconds) * (usd_per_hour / SECONDS_PER_HOUR * runs)
 
 

@@ -16,6 +16,7 @@ Limits: the forward and the backward pass differ only in their work; fusion by a
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -277,7 +278,11 @@ def _min_flops_share(operation: Operation) -> float:
 
 def _unit(operation: Operation) -> int:
     """The index in UNITS. The dtype is `tf32` where the program allows it; a GPU without such units uses float32."""
-    dtype = operation.dtype
+    return _unit_of_dtype(operation.dtype)
+
+
+@cache
+def _unit_of_dtype(dtype: str) -> int:
     if dtype.startswith("float8"):
         dtype = "float8"
     return UNITS.index(dtype) if dtype in UNITS else UNITS.index("float32")

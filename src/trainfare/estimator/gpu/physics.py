@@ -172,6 +172,11 @@ class StepModel:
 
     def seconds(self, operations: Sequence[Operation]) -> tuple[StepSeconds, ...]:
         """One iteration on each GPU."""
+        found = self.columns(operations)
+        return tuple(found.step(i) for i in range(len(found.seconds)))
+
+    def columns(self, operations: Sequence[Operation]) -> "StepColumns":
+        """The same with one row per GPU; what explains a step is computed when it is asked for."""
         work = iteration_work(operations)
         x, lower_bound = features(work, self._rates), roofline(work, self._rates)
         parts = x * self._coefficients * self._efficiency
@@ -184,18 +189,40 @@ class StepModel:
         for name, one in zip(self._names, seconds.tolist(), strict=True):
             if not math.isfinite(one):
                 raise NotFiniteError(f"The time of an iteration on {name}", one)
-        columns = (seconds.tolist(), device.tolist(), host.tolist(), similarity.tolist())
-        return tuple(
-            StepSeconds(
-                seconds=t,
-                classes=_classes(part),
-                device_seconds=on_device,
-                host_seconds=on_host,
-                limited_by=_limit(part, on_host),
-                unfamiliar=float(part[self._unfamiliar].sum()) / on_device if on_device > 0 else 0.0,
-                similarity=nearest,
-            )
-            for part, t, on_device, on_host, nearest in zip(parts, *columns, strict=True)
+        return StepColumns(
+            seconds=seconds.tolist(),
+            parts=parts,
+            device=device.tolist(),
+            host=host.tolist(),
+            similarity=similarity.tolist(),
+            unfamiliar=self._unfamiliar,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepColumns:
+    """One iteration on many GPUs, each in its row."""
+
+    seconds: list[float]
+    parts: Array
+    """The time of each feature on the device."""
+    device: list[float]
+    host: list[float]
+    similarity: list[float]
+    unfamiliar: NDArray[np.bool_]
+    """The features without measurements."""
+
+    def step(self, row: int) -> StepSeconds:
+        """The iteration on one of the GPUs."""
+        part, on_device, on_host = self.parts[row], self.device[row], self.host[row]
+        return StepSeconds(
+            seconds=self.seconds[row],
+            classes=_classes(part),
+            device_seconds=on_device,
+            host_seconds=on_host,
+            limited_by=_limit(part, on_host),
+            unfamiliar=float(part[self.unfamiliar].sum()) / on_device if on_device > 0 else 0.0,
+            similarity=self.similarity[row],
         )
 
 

@@ -22,7 +22,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from trainfare.estimator.fitting.conformal import typical_factor
 from trainfare.estimator.parallel.ring import GpuPlacement, MeasuredStep, RingFit
@@ -83,30 +83,50 @@ class ResidualFit:
     relative_errors: Mapping[str, float] = field(default_factory=dict)
     """By machine, the error of its programs relative to those of all machines; 1 for a machine that is not known."""
 
-    def log_correction(self, machine: str, placement: GpuPlacement, sync_share: float, gradient_share: float) -> float:
+    def at(self, machine: str, placement: GpuPlacement) -> "PlacementResidual":
+        """The correction and the error of one machine at one placement."""
         known = self.machines.get(machine, ())
-        if not known:
-            return 0.0
-        nearest = min(known, key=lambda one: _distance(placement, one.nodes, one.gpus))
-        if _distance(placement, nearest.nodes, nearest.gpus) > _MAX_DISTANCE:
-            return 0.0
-        correction = nearest.on_sync * sync_share + nearest.on_gradient * gradient_share
-        return min(max(correction, -_MAX_CORRECTION), _MAX_CORRECTION)
+        nearest = min(known, key=lambda one: _distance(placement, one.nodes, one.gpus), default=None)
+        if nearest is not None and _distance(placement, nearest.nodes, nearest.gpus) > _MAX_DISTANCE:
+            nearest = None
+        spread = self.spread * self.relative_errors.get(machine, 1.0)
+        if nearest is None:
+            return PlacementResidual(0.0, 0.0, spread, self.base_width)
+        return PlacementResidual(nearest.on_sync, nearest.on_gradient, spread, self.base_width)
+
+    def log_correction(self, machine: str, placement: GpuPlacement, sync_share: float, gradient_share: float) -> float:
+        return self.at(machine, placement).log_correction(sync_share, gradient_share)
 
     def log_spread(self, machine: str, sync_share: float) -> float:
-        return (
-            self.spread
-            * self.relative_errors.get(machine, 1.0)
-            * (self.base_width + sync_share)
-            / (self.base_width + 1)
-        )
+        return self.at(machine, GpuPlacement(nodes=1, gpus=1)).log_spread(sync_share)
+
+
+class PlacementResidual(NamedTuple):
+    """a and b of the nearest placement, zero if none is near; and the half width of a step that only sends."""
+
+    on_sync: float
+    on_gradient: float
+    spread: float
+    base_width: float
+
+    def log_correction(self, sync_share: float, gradient_share: float) -> float:
+        correction = self.on_sync * sync_share + self.on_gradient * gradient_share
+        return min(max(correction, -_MAX_CORRECTION), _MAX_CORRECTION)
+
+    def log_spread(self, sync_share: float) -> float:
+        return self.spread * (self.base_width + sync_share) / (self.base_width + 1)
+
+    def correct(self, bare: float, sync_share: float, gradient_seconds: float) -> "CorrectedStep":
+        """The time `bare` of a formula with the correction, and its interval."""
+        seconds = bare * math.exp(self.log_correction(sync_share, gradient_seconds / bare))
+        factor = math.exp(self.log_spread(sync_share))
+        return CorrectedStep(seconds=seconds, low=seconds / factor, high=seconds * factor)
 
 
 NO_CORRECTIONS = ResidualFit(machines={})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CorrectedStep:
+class CorrectedStep(NamedTuple):
     """A corrected step time and its 90% interval."""
 
     seconds: float
@@ -143,9 +163,7 @@ def correct_step(
     residuals: ResidualFit,
 ) -> CorrectedStep:
     """The time `bare` of a formula with the correction for that machine."""
-    seconds = bare * math.exp(residuals.log_correction(machine, placement, sync_share, gradient_seconds / bare))
-    factor = math.exp(residuals.log_spread(machine, sync_share))
-    return CorrectedStep(seconds=seconds, low=seconds / factor, high=seconds * factor)
+    return residuals.at(machine, placement).correct(bare, sync_share, gradient_seconds)
 
 
 def ring_residuals(

@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from trainfare.estimator.parallel.link_residuals import (
     NO_CORRECTIONS,
+    PlacementResidual,
     Residual,
     ResidualFit,
-    correct_step,
     fit_residuals,
     gradient_seconds,
 )
@@ -103,9 +103,12 @@ class ScalingFit:
     several_nodes: ResidualFit = NO_CORRECTIONS
     """Corrections on known machines, and the interval; a machine has the name of its GPU."""
 
+    def residual(self, machine: str, placement: GpuPlacement) -> PlacementResidual:
+        """The correction of a machine at a placement."""
+        return (self.one_node if placement.nodes == 1 else self.several_nodes).at(machine, placement)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterSeconds:
+
+class ClusterSeconds(NamedTuple):
     """A step on a cluster, its 90% interval, and the time of adding up gradients."""
 
     seconds: float
@@ -184,7 +187,8 @@ class ClusterPredictor:
         half: bool = False,
     ) -> None:
         require_positive(gpus_per_node=gpus_per_node, nodes=nodes)
-        self._placement = GpuPlacement(nodes=nodes, gpus=gpus_per_node * nodes)
+        placement = GpuPlacement(nodes=nodes, gpus=gpus_per_node * nodes)
+        self._residual = fit.residual(gpu.name, placement)
         self._facts = _ClusterFacts(fit, gradient_bytes, gpu, network_gb_per_second, gpus_per_node, nodes, half)
         self._gradient_seconds = gradient_seconds(gradient_bytes, gpu)
         self._slowdown = self._facts.slowdown()
@@ -204,7 +208,7 @@ class ClusterPredictor:
             parts = _StepParts(t1 * crowding * straggling, *terms)
             if measured is not None:
                 parts = parts.scaled(_one_node_correction(measured, t1, facts))
-        return _corrected(parts, facts.fit, facts.gpu.name, self._placement, self._gradient_seconds)
+        return _corrected(parts, self._residual, self._gradient_seconds)
 
 
 def predict_cluster_step(step: ClusterStep, fit: ScalingFit, measured: RingFit | None = None) -> ClusterSeconds:
@@ -213,13 +217,8 @@ def predict_cluster_step(step: ClusterStep, fit: ScalingFit, measured: RingFit |
     parts = facts.parts(step.single_gpu_seconds)
     if measured is not None and step.nodes > 1:
         parts = parts.scaled(_one_node_correction(measured, step.single_gpu_seconds, facts))
-    return _corrected(
-        parts,
-        fit,
-        step.machine or step.gpu.name,
-        GpuPlacement(nodes=step.nodes, gpus=step.gpus),
-        gradient_seconds(step.gradient_bytes, step.gpu),
-    )
+    residual = fit.residual(step.machine or step.gpu.name, GpuPlacement(nodes=step.nodes, gpus=step.gpus))
+    return _corrected(parts, residual, gradient_seconds(step.gradient_bytes, step.gpu))
 
 
 class _StepParts(NamedTuple):
@@ -291,17 +290,8 @@ def _step_facts(step: ClusterStep, fit: ScalingFit) -> _ClusterFacts:
     return _ClusterFacts(fit, step.gradient_bytes, step.gpu, step.network_gb_per_second, q, step.nodes, step.half)
 
 
-def _corrected(
-    parts: _StepParts, fit: ScalingFit, machine: str, placement: GpuPlacement, gradient: float
-) -> ClusterSeconds:
-    step = correct_step(
-        parts.seconds,
-        placement,
-        parts.sync_share,
-        machine=machine,
-        gradient_seconds=gradient,
-        residuals=fit.one_node if placement.nodes == 1 else fit.several_nodes,
-    )
+def _corrected(parts: _StepParts, residual: PlacementResidual, gradient: float) -> ClusterSeconds:
+    step = residual.correct(parts.seconds, parts.sync_share, gradient)
     grad, inside, outside, _ = parts
     largest = max(grad, inside, outside)
     return ClusterSeconds(

@@ -249,7 +249,7 @@ class LinearScalingModel:
 
     on_one_gpu: tuple[tuple[float, float], ...]
 
-    def seconds(self, placement: GpuPlacement, batch_size: float) -> float:  # noqa: ARG002 that is the assumption
+    def seconds(self, placement: GpuPlacement, batch_size: float) -> float:  # noqa: ARG002 # that the time does not depend on `placement` is the assumption
         return interpolate(self.on_one_gpu, batch_size)
 
 

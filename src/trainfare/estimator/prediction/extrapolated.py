@@ -42,7 +42,7 @@ def predict_from_operations(
     if leading.framework != "pytorch":
         factor = math.exp(math.hypot(math.log(factor), math.log(OTHER_FRAMEWORK_FACTOR)))
         evidence += (OtherFramework(framework=leading.framework),)
-    seconds = step.seconds * calibration.corrections.factor(target.name, leading.program.name)
+    seconds = step.seconds * models.program_correction(target, leading)
     return PredictedIteration(
         seconds=Interval.within_factor(seconds, factor),
         basis="extrapolated",

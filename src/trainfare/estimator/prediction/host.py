@@ -5,6 +5,8 @@ A host that was not measured is assumed to do the same work in the same time, wi
 
 from dataclasses import dataclass, replace
 
+from trainfare.estimator.cost.interruptions import ValueRange
+from trainfare.estimator.cost.timing import FloatRange, StepRanges
 from trainfare.estimator.prediction.iteration import PredictedIteration
 from trainfare.estimator.step.measured import StepTimes
 from trainfare.model.interval import Interval
@@ -47,7 +49,9 @@ def host_times(measured: StepTimes) -> HostTimes:
     )
 
 
-def times_on_other_host(measured: StepTimes, host: HostTimes, later: Interval, *, validation_ratio: float) -> StepTimes:
+def ranges_on_other_host(
+    measured: StepTimes, host: HostTimes, later: FloatRange, *, validation_ratio: float
+) -> StepRanges:
     """The times of a training on a machine that was not measured, from those of a profile and a predicted iteration.
 
         init  = init₀                             within HOST_FACTOR
@@ -58,16 +62,34 @@ def times_on_other_host(measured: StepTimes, host: HostTimes, later: Interval, *
     iterations without a backward pass, on one GPU, at the batch size it had.
     """
 
-    def scaled(validation: Interval | None) -> Interval | None:
+    def scaled(validation: Interval | None) -> ValueRange[float] | None:
         if validation is None:
             return None
         value = validation.value * validation_ratio
-        return Interval(value=value, low=value * later.low / later.value, high=value * later.high / later.value)
+        return ValueRange(value, value * later.low / later.value, value * later.high / later.value)
 
-    return StepTimes(
+    extra = host.first_iteration_extra
+    return StepRanges(
         init=host.initialisation,
-        first=later + host.first_iteration_extra,
+        first=ValueRange(later.value + extra.value, later.low + extra.low, later.high + extra.high),
         later=later,
         first_validation=scaled(measured.first_validation),
         later_validation=scaled(measured.later_validation),
     )
+
+
+def times_on_other_host(measured: StepTimes, host: HostTimes, later: Interval, *, validation_ratio: float) -> StepTimes:
+    """`ranges_on_other_host` as intervals."""
+    found = ranges_on_other_host(measured, host, later, validation_ratio=validation_ratio)
+    first_validation, later_validation = found.first_validation, found.later_validation
+    return StepTimes(
+        init=host.initialisation,
+        first=_interval(found.first),
+        later=later,
+        first_validation=None if first_validation is None else _interval(first_validation),
+        later_validation=None if later_validation is None else _interval(later_validation),
+    )
+
+
+def _interval(ends: FloatRange) -> Interval:
+    return Interval(value=ends.value, low=ends.low, high=ends.high)

@@ -6,11 +6,11 @@ from dataclasses import replace
 from trainfare.estimator.batch.operations import operations_by_batch
 from trainfare.estimator.calibration.calibration import Calibration
 from trainfare.estimator.gpu.by_times import ProgramTimeModel, TimedRun
-from trainfare.estimator.gpu.physics import StepModel, StepSeconds
+from trainfare.estimator.gpu.physics import StepColumns, StepModel, StepSeconds
 from trainfare.estimator.parallel.links import HALF_DTYPES, ClusterPredictor
 from trainfare.estimator.prediction.profile_index import GpuMeasurement, ProfileIndex
 from trainfare.model.machine import Gpu
-from trainfare.model.profile import Operation
+from trainfare.model.profile import Operation, Profile
 
 
 class ProgramModels:
@@ -25,8 +25,10 @@ class ProgramModels:
         self._targets = {gpu.name: gpu for gpu in targets}
         sized = any(profile.micro_batch_size is not None for profile in index.traced)
         self._operations_at = operations_by_batch(index.traced) if sized else None
-        self._step_models: dict[str | None, tuple[tuple[str, ...], StepModel]] = {}
-        self._steps: dict[int | None, dict[str, StepSeconds]] = {}
+        self._step_models: dict[str | None, tuple[dict[str, int], StepModel]] = {}
+        self._columns: dict[tuple[str | None, int | None], StepColumns] = {}
+        self._steps: dict[tuple[str, int | None], StepSeconds] = {}
+        self._program_names: dict[str, str] = {}
         self._time_models: dict[tuple[str, ...], ProgramTimeModel] = {}
         self._clusters: dict[tuple[object, ...], ClusterPredictor] = {}
 
@@ -38,10 +40,19 @@ class ProgramModels:
         A batch takes no longer than one twice or four times as large. The model is least accurate for small matrix
         products, and for some kinds of them it gives more time than for larger ones.
         """
-        step = self._modelled(gpu, batch_size)
+        key = (gpu.name, batch_size)
+        found = self._steps.get(key)
+        if found is None:
+            found = self._steps[key] = self._step(gpu, batch_size)
+        return found
+
+    def _step(self, gpu: Gpu, batch_size: int | None) -> StepSeconds:
+        columns, row = self._modelled(gpu, batch_size)
+        step = columns.step(row)
         if batch_size is None or self._operations_at is None:
             return step
-        shortest = min(self._modelled(gpu, larger).seconds for larger in (2 * batch_size, 4 * batch_size))
+        larger = (self._modelled(gpu, more * batch_size)[0] for more in (2, 4))
+        shortest = min(columns.seconds[row] for columns in larger)
         if shortest >= step.seconds:
             return step
         share = shortest / step.seconds
@@ -57,6 +68,13 @@ class ProgramModels:
         step = self.step(gpu, batch_size)
         factor = self.calibration.corrections.factor(gpu.name)
         return step if factor == 1.0 else replace(step, seconds=step.seconds * factor)
+
+    def program_correction(self, gpu: Gpu, profile: Profile) -> float:
+        """The correction that the user's own profiles give on that GPU and for that program."""
+        name = self._program_names.get(profile.id)
+        if name is None:
+            name = self._program_names[profile.id] = profile.program.name
+        return self.calibration.corrections.factor(gpu.name, name)
 
     def time_model(self, measured: Sequence[GpuMeasurement], dtype: str | None = None) -> ProgramTimeModel:
         """The model of how other programs speed up between GPUs, fitted to the program's own measurements; `dtype` is
@@ -88,20 +106,18 @@ class ProgramModels:
             )
         return found
 
-    def _modelled(self, gpu: Gpu, batch_size: int | None) -> StepSeconds:
-        steps = self._steps.setdefault(batch_size, {})
-        if gpu.name not in steps:
-            names, model = self._step_model(gpu)
-            steps.update(zip(names, model.seconds(self._operations(batch_size)), strict=True))
-        return steps[gpu.name]
-
-    def _step_model(self, gpu: Gpu) -> tuple[tuple[str, ...], StepModel]:
-        """The model of all targets, and of `gpu` if it is none of them; with the names of its GPUs."""
+    def _modelled(self, gpu: Gpu, batch_size: int | None) -> tuple[StepColumns, int]:
+        """The model of all targets, and of `gpu` if it is none of them; with the row of `gpu`."""
         extra = None if self._targets.get(gpu.name) == gpu else gpu.name
         if extra not in self._step_models:
             gpus = {**self._targets, gpu.name: gpu}
-            self._step_models[extra] = tuple(gpus), StepModel(tuple(gpus.values()), self.calibration.physics)
-        return self._step_models[extra]
+            rows = {name: row for row, name in enumerate(gpus)}
+            self._step_models[extra] = rows, StepModel(tuple(gpus.values()), self.calibration.physics)
+        rows, model = self._step_models[extra]
+        columns = self._columns.get((extra, batch_size))
+        if columns is None:
+            columns = self._columns[extra, batch_size] = model.columns(self._operations(batch_size))
+        return columns, rows[gpu.name]
 
     def _operations(self, batch_size: int | None) -> Sequence[Operation]:
         if batch_size is None or self._operations_at is None:

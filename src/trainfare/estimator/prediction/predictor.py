@@ -13,13 +13,15 @@ slices and other CPUs; it never determines the speed of a GPU. `host.py` adds th
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from trainfare.estimator.calibration.calibration import Calibration
-from trainfare.estimator.parallel.links import per_gpu_batch
+from trainfare.estimator.cost.timing import StepRanges
+from trainfare.estimator.parallel.links import ClusterPredictor, per_gpu_batch
 from trainfare.estimator.parallel.ring import RingFit
 from trainfare.estimator.prediction.data_wait import LoaderHost, ProfiledWait, add_data_wait
 from trainfare.estimator.prediction.extrapolated import predict_from_operations
-from trainfare.estimator.prediction.host import times_on_other_host
+from trainfare.estimator.prediction.host import ranges_on_other_host, times_on_other_host
 from trainfare.estimator.prediction.iteration import PredictedIteration, StepTimePrediction
 from trainfare.estimator.prediction.measured import predict_from_runs
 from trainfare.estimator.prediction.models import ProgramModels
@@ -30,14 +32,29 @@ from trainfare.estimator.prediction.scaled import (
     predict_on_other_gpu,
     predict_on_other_slice,
 )
-from trainfare.estimator.prediction.several_gpus import fit_own_ring, predict_several_gpus
+from trainfare.estimator.prediction.several_gpus import (
+    fit_own_ring,
+    predict_several_gpus,
+    several_gpus_basis,
+    several_gpus_seconds,
+)
 from trainfare.estimator.step.measured import StepTimes, measured_times
 from trainfare.estimator.step.slices import CpuSlice, predict_step_times, slice_measurements
+from trainfare.model.estimate import Basis
 from trainfare.model.evidence import MeasuredOnSlices
 from trainfare.model.machine import Cpu, Gpu, VmType
 from trainfare.model.profile import Profile
 
 Key = tuple[object, ...]
+
+
+class PredictedTimes(NamedTuple):
+    """The predicted times of one machine, as far as they decide between machines."""
+
+    profile: Profile
+    """The profile that the prediction starts from."""
+    basis: Basis
+    times: StepRanges
 
 
 class StepTimePredictor:
@@ -69,6 +86,7 @@ class StepTimePredictor:
         self._models = None if calibration is None else ProgramModels(self._index, calibration, targets)
         self._waits_for_data = self._index.waits_for_data
         self._predictions: dict[Key, StepTimePrediction | None] = {}
+        self._predicted_times: dict[Key, PredictedTimes | None] = {}
         self._on_gpu: dict[Key, tuple[PredictedIteration, ProfiledWait] | None] = {}
         self._single: dict[Key, PredictedIteration | None] = {}
         self._rings: dict[str, RingFit | None] = {}
@@ -80,9 +98,7 @@ class StepTimePredictor:
 
         None if the profiles say nothing about the machine.
         """
-        # Inside one machine nothing goes over its network.
-        network = vm_type.network_gb_per_second if nodes > 1 else None
-        key = (*self._machine_key(vm_type), nodes, gpus, batch_size, network)
+        key = self._key(vm_type, nodes, gpus, batch_size)
         if key not in self._predictions:
             iteration = self._iteration(vm_type, nodes, max(1, gpus), batch_size)
             self._predictions[key] = (
@@ -91,6 +107,36 @@ class StepTimePredictor:
                 else StepTimePrediction(iteration=iteration, times=self._times(iteration, vm_type))
             )
         return self._predictions[key]
+
+    def times(
+        self, vm_type: VmType, *, nodes: int = 1, gpus: int = 1, batch_size: int | None = None
+    ) -> PredictedTimes | None:
+        """The times of `predict` alone, without what explains them: fast enough for thousands of machines."""
+        key = self._key(vm_type, nodes, gpus, batch_size)
+        if key not in self._predicted_times:
+            self._predicted_times[key] = self._new_times(vm_type, nodes, gpus, batch_size)
+        return self._predicted_times[key]
+
+    def _new_times(self, vm_type: VmType, nodes: int, gpus: int, batch_size: int | None) -> PredictedTimes | None:
+        several = None if self._index.on_machine(vm_type) else self._cluster_of(vm_type, nodes, gpus, batch_size)
+        if several is None:
+            found = self.predict(vm_type, nodes=nodes, gpus=gpus, batch_size=batch_size)
+            return None if found is None else PredictedTimes(found.profile, found.basis, StepRanges.of(found.times))
+        single, cluster, _ = several
+        later = several_gpus_seconds(single.seconds, cluster.seconds(single.seconds.value))
+        profile = single.profile
+        ranges = ranges_on_other_host(
+            self._index.times[profile.id],
+            self._index.host_times[profile.id],
+            later,
+            validation_ratio=self._validation_ratio(single, vm_type),
+        )
+        return PredictedTimes(profile, several_gpus_basis(single), ranges)
+
+    def _key(self, vm_type: VmType, nodes: int, gpus: int, batch_size: int | None) -> Key:
+        """Equal for questions with the same answer. Inside one machine nothing goes over its network."""
+        network = vm_type.network_gb_per_second if nodes > 1 else None
+        return (*self._machine_key(vm_type), nodes, gpus, batch_size, network)
 
     def _machine_key(self, vm_type: VmType) -> Key:
         """Machine type, GPU and host. The type only counts if the program was measured on it, or if it has no GPU; the
@@ -105,19 +151,19 @@ class StepTimePredictor:
         workers = nodes * gpus
         runs = [
             p
-            for p in self._index.on_machine(vm_type)
-            if nodes == 1
-            and (p.world_size == workers or vm_type.gpu is None)  # processes without GPUs share the machine
+            for p in (self._index.on_machine(vm_type) if nodes == 1 else ())
+            if (p.world_size == workers or vm_type.gpu is None)  # processes without GPUs share the machine
             and (batch_size is None or p.effective_batch_size == batch_size)
         ]
         if runs:
             return predict_from_runs(runs)
-        # The number of accumulated passes stays as profiled: what changes is how many samples each has.
-        passes = self._index.leading.accumulation_steps
-        per_pass = None if batch_size is None else max(1, round(batch_size / passes))
         if workers == 1:
-            return self._on_single_gpu(vm_type, per_pass)
-        return self._on_several_gpus(vm_type, nodes, gpus, per_pass)
+            return self._on_single_gpu(vm_type, self._per_pass(batch_size))
+        return self._on_several_gpus(vm_type, nodes, gpus, batch_size)
+
+    def _per_pass(self, batch_size: int | None) -> int | None:
+        """The number of accumulated passes stays as profiled: what changes is how many samples each has."""
+        return None if batch_size is None else max(1, round(batch_size / self._index.leading.accumulation_steps))
 
     def _on_single_gpu(
         self, vm_type: VmType, batch_size: int | None, *, processes: int = 1
@@ -170,10 +216,23 @@ class StepTimePredictor:
     def _on_several_gpus(
         self, vm_type: VmType, nodes: int, gpus: int, batch_size: int | None
     ) -> PredictedIteration | None:
+        found = self._cluster_of(vm_type, nodes, gpus, batch_size)
+        if found is None:
+            return None
+        single, cluster, samples_per_gpu = found
+        return predict_several_gpus(
+            single, cluster, self._own_ring(vm_type), nodes=nodes, gpus=gpus, samples_per_gpu=samples_per_gpu
+        )
+
+    def _cluster_of(
+        self, vm_type: VmType, nodes: int, gpus: int, batch_size: int | None
+    ) -> tuple[PredictedIteration, ClusterPredictor, int] | None:
+        """The iteration of one of several GPUs, their cluster, and the samples of each; None if there is only one GPU,
+        or if the profiles say nothing about it."""
         index, models, gpu = self._index, self._models, vm_type.gpu
         workers = nodes * gpus
-        size = batch_size or samples_per_pass(index.leading)
-        if models is None or gpu is None or size is None or size < workers:
+        size = self._per_pass(batch_size) or samples_per_pass(index.leading)
+        if models is None or gpu is None or workers <= 1 or size is None or size < workers:
             return None
         samples_per_gpu = max(1, round(per_gpu_batch(size, gpus=workers)))
         runs = [p for p in index.on_machine(vm_type) if p.world_size == 1 and p.micro_batch_size == samples_per_gpu]
@@ -181,14 +240,7 @@ class StepTimePredictor:
         if single is None:
             return None
         network = vm_type.network_gb_per_second
-        return predict_several_gpus(
-            single,
-            models.cluster(gpu, network_gb_per_second=network, gpus=gpus, nodes=nodes),
-            self._own_ring(vm_type),
-            nodes=nodes,
-            gpus=gpus,
-            samples_per_gpu=samples_per_gpu,
-        )
+        return single, models.cluster(gpu, network_gb_per_second=network, gpus=gpus, nodes=nodes), samples_per_gpu
 
     def _own_ring(self, vm_type: VmType) -> RingFit | None:
         profiles = self._index.on_machine(vm_type)
@@ -209,11 +261,17 @@ class StepTimePredictor:
         if cores and not on_machine and isinstance(iteration.evidence[0], MeasuredOnSlices):
             repeats = [p for p in index.profiles if same_setting(p, profile)]
             return predict_step_times(CpuSlice.of_cores(cores), slice_measurements(repeats, index.slice_cores))
-        measured = index.times[profile.id]
-        if on_machine and any(p.world_size == 1 and same_setting(p, profile) for p in on_machine):
-            ratio = 1.0
-        else:
-            as_profiled = self._on_single_gpu(vm_type, profile.micro_batch_size) or iteration
-            ratio = as_profiled.seconds.value / measured.later.value
-        host = index.host_times[profile.id]
-        return times_on_other_host(measured, host, iteration.seconds, validation_ratio=ratio)
+        return times_on_other_host(
+            index.times[profile.id],
+            index.host_times[profile.id],
+            iteration.seconds,
+            validation_ratio=self._validation_ratio(iteration, vm_type),
+        )
+
+    def _validation_ratio(self, iteration: PredictedIteration, vm_type: VmType) -> float:
+        """The time of the profiled iteration on one GPU of the machine, relative to its measured time."""
+        profile = iteration.profile
+        if any(p.world_size == 1 and same_setting(p, profile) for p in self._index.on_machine(vm_type)):
+            return 1.0
+        as_profiled = self._on_single_gpu(vm_type, profile.micro_batch_size) or iteration
+        return as_profiled.seconds.value / self._index.times[profile.id].later.value

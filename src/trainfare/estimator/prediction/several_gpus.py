@@ -3,10 +3,12 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from trainfare.estimator.parallel.links import ClusterPredictor
+from trainfare.estimator.cost.interruptions import ValueRange
+from trainfare.estimator.parallel.links import ClusterPredictor, ClusterSeconds
 from trainfare.estimator.parallel.ring import GpuPlacement, MeasuredStep, RingFit, fit_ring
 from trainfare.estimator.prediction.iteration import PredictedIteration, log_ratio
 from trainfare.estimator.step.measured import StepTimes
+from trainfare.model.estimate import Basis
 from trainfare.model.evidence import GradientSync
 from trainfare.model.interval import Interval
 from trainfare.model.prediction import IterationPart
@@ -26,20 +28,13 @@ def predict_several_gpus(
 
         t = cluster(t_single)    `parallel/links.py`: computing and synchronising overlap
 
-    `ring` is the program's own ring, fitted to its steps on this machine type; without it the links decide. The errors
-    of both times are independent: their logarithms add up as squares.
+    `ring` is the program's own ring, fitted to its steps on this machine type; without it the links decide.
     """
-    alone = single.seconds
-    step = cluster.seconds(alone.value, ring)
-    down = math.hypot(log_ratio(alone.value, alone.low), log_ratio(step.seconds, step.low))
-    up = math.hypot(log_ratio(alone.high, alone.value), log_ratio(step.high, step.seconds))
+    step = cluster.seconds(single.seconds.value, ring)
+    value, low, high = several_gpus_seconds(single.seconds, step)
     return PredictedIteration(
-        seconds=Interval(
-            value=alone.value * (step.seconds / alone.value),
-            low=step.seconds * math.exp(-down),
-            high=step.seconds * math.exp(up),
-        ),
-        basis="scaled" if single.basis == "measured" else single.basis,
+        seconds=Interval(value=value, low=low, high=high),
+        basis=several_gpus_basis(single),
         profile=single.profile,
         runs=single.runs,
         limited_by=single.limited_by if step.limited_by == "computing" else "network",
@@ -52,6 +47,18 @@ def predict_several_gpus(
             GradientSync(nodes=nodes, gpus=gpus, samples_per_gpu=samples_per_gpu, own_runs=ring is not None),
         ),
     )
+
+
+def several_gpus_basis(single: PredictedIteration) -> Basis:
+    return "scaled" if single.basis == "measured" else single.basis
+
+
+def several_gpus_seconds(alone: Interval, step: ClusterSeconds) -> ValueRange[float]:
+    """The step with the errors of both times, which are independent: their logarithms add up as squares."""
+    down = math.hypot(log_ratio(alone.value, alone.low), log_ratio(step.seconds, step.low))
+    up = math.hypot(log_ratio(alone.high, alone.value), log_ratio(step.high, step.seconds))
+    value = alone.value * (step.seconds / alone.value)
+    return ValueRange(value, step.seconds * math.exp(-down), step.seconds * math.exp(up))
 
 
 def fit_own_ring(profiles: Sequence[Profile], times: Mapping[str, StepTimes]) -> RingFit | None:

@@ -14,13 +14,13 @@ wait by half a slot, so their number is chosen by `slot_count`.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal
 
 from trainfare.estimator.cost.timing import STARTUP_PHASES
-from trainfare.estimator.spot.grid import FALLBACK, SECONDS, STATES, USD, SpotGrid, proportional_values
+from trainfare.estimator.spot.grid import FALLBACK, STATES, USD, SpotGrid, proportional_values
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 from trainfare.model.plan import Goal
@@ -97,8 +97,8 @@ def late_probability(
 
     It is the mean over the possible zones, by weight, and over the uncertainty of the work.
     """
-    slots = slot_count(training, slots)
-    return _weighted([(a.weight, _late(training, a, work, slots)) for a in availabilities])
+    late = _late(training, availabilities, work, slot_count(training, slots))
+    return _weighted([(a.weight, each) for a, each in zip(availabilities, late, strict=True)])
 
 
 def spot_only_outcome(
@@ -108,25 +108,19 @@ def spot_only_outcome(
 
     The uncertainty of the work is only in `late`.
     """
-    slots = slot_count(training, slots)
-    grid = SpotGrid.of(training, availability, slots)
-    # Work that is left at the horizon continues at the mean pace: a machine is available for a share of the time.
-    usd_per_second = training.spot_usd_per_hour / SECONDS_PER_HOUR
-    off = proportional_values(grid, usd_per_second, 1 / availability.share, 0.0, states=STATES)
-    horizon = HORIZON_DEADLINES if training.deadline_seconds < 10 * training.work_seconds else 1.0
-    off, _ = _slots_on_spot(grid, math.ceil(horizon * slots), off, off[..., :AGE_BINS].copy())
-    values = grid.initial_value(off)
-    return Outcome(usd=values[USD], seconds=values[SECONDS], late=_late(training, availability, work, slots))
+    return _spot_only(training, [availability], work, slot_count(training, slots))[0]
 
 
 def fallback_outcome(training: SpotTraining, availability: Availability, *, slots: int | None = None) -> Outcome:
     """The outcome of the rule `greedy`. It is never late, unless on demand alone would be."""
-    return _solve(training, availability, "greedy", slot_count(training, slots)).outcome
+    return _solve(training, [availability], "greedy", slot_count(training, slots)).outcomes[0]
 
 
 def cheapest_actions(training: SpotTraining, availability: Availability, *, slots: int | None = None) -> ActionTable:
     """The actions and the outcome of the rule `best`."""
-    return _solve(training, availability, "best", slot_count(training, slots))
+    slots = slot_count(training, slots)
+    found = _solve(training, [availability], "best", slots)
+    return ActionTable(found.outcomes[0], training.deadline_seconds / slots, *(table[:, 0] for table in found.actions))
 
 
 def slot_count(training: SpotTraining, requested: int | None = None) -> int:
@@ -139,23 +133,23 @@ def slot_count(training: SpotTraining, requested: int | None = None) -> int:
 def spot_risk(estimate: Estimate, on_demand: Estimate, goal: Goal, market: SpotMarket) -> SpotRisk:
     """The risk of the goal's deadline for an Estimate on spot; `on_demand` is that of the same machine.
 
-    Without on demand, the uncertainty of the work is in the probability of being late. With on demand, the upper end of
-    the work at the goal's confidence is reserved: on demand begins early enough for that, and is late only where on
-    demand from the beginning would be. Each figure is the mean over the zones by weight.
+    Without on demand, the uncertainty of the work is in the probability of being late. With on demand, the work that is
+    not exceeded with the goal's confidence is reserved: on demand begins early enough for that, and is late only where
+    on demand from the beginning would be. Each figure is the mean over the zones by weight.
     """
     if goal.deadline_seconds is None:
         raise ValueError("a goal without a deadline has no risk of missing it")
     nodes, work = estimate.candidate.nodes, work_interval(estimate)
     training = spot_training(estimate, on_demand, deadline_seconds=goal.deadline_seconds)
     zones = [a.for_nodes(nodes) for a in market.zones]
-    reserve = work.at_confidence(goal.confidence).high - work.value
+    reserve = work.upper_bound(goal.confidence) - work.value
     with_reserve = replace(training, deadline_seconds=max(1.0, goal.deadline_seconds - reserve))
     late = probability_above(on_demand.seconds, goal.deadline_seconds)
     on_demand_outcome = Outcome(usd=on_demand.usd.value, seconds=on_demand.seconds.value, late=late, fallback=1.0)
     with_fallback = on_demand_outcome
     if with_reserve.slack_seconds > 0:
-        with_fallback = _mean([(a.weight, cheapest_actions(with_reserve, a, slots=PLAN_SLOTS).outcome) for a in zones])
-    spot_only = _mean([(a.weight, spot_only_outcome(training, a, work=work, slots=PLAN_SLOTS)) for a in zones])
+        with_fallback = _mean(zones, _solve(with_reserve, zones, "best", slot_count(with_reserve, PLAN_SLOTS)).outcomes)
+    spot_only = _mean(zones, _spot_only(training, zones, work, slot_count(training, PLAN_SLOTS)))
     return SpotRisk(
         deadline_seconds=goal.deadline_seconds,
         spot_only=spot_only,
@@ -213,12 +207,15 @@ def work_quantiles(work: Interval) -> tuple[float, ...]:
     return tuple(points)
 
 
-def _mean(outcomes: Sequence[tuple[float, Outcome]]) -> Outcome:
+def _mean(zones: Sequence[Availability], outcomes: Sequence[Outcome]) -> Outcome:
+    def mean(values: Iterable[float]) -> float:
+        return _weighted([(zone.weight, value) for zone, value in zip(zones, values, strict=True)])
+
     return Outcome(
-        usd=_weighted([(weight, each.usd) for weight, each in outcomes]),
-        seconds=_weighted([(weight, each.seconds) for weight, each in outcomes]),
-        late=_weighted([(weight, each.late) for weight, each in outcomes]),
-        fallback=_weighted([(weight, each.fallback) for weight, each in outcomes]),
+        usd=mean(each.usd for each in outcomes),
+        seconds=mean(each.seconds for each in outcomes),
+        late=mean(each.late for each in outcomes),
+        fallback=mean(each.fallback for each in outcomes),
     )
 
 
@@ -226,65 +223,90 @@ def _weighted(values: Sequence[tuple[float, float]]) -> float:
     return sum(weight * value for weight, value in values) / sum(weight for weight, _ in values)
 
 
-def _late(training: SpotTraining, availability: Availability, work: Interval | None, slots: int) -> float:
+def _spot_only(
+    training: SpotTraining, zones: Sequence[Availability], work: Interval | None, slots: int
+) -> list[Outcome]:
+    """`spot_only_outcome` in each zone."""
+    grid = SpotGrid.of(training, zones, slots)
+    # Work that is left at the horizon continues at the mean pace: a machine is available for a share of the time.
+    usd_per_second = training.spot_usd_per_hour / SECONDS_PER_HOUR
+    off = proportional_values(grid, usd_per_second, [1 / zone.share for zone in zones], 0.0, states=STATES)
+    horizon = HORIZON_DEADLINES if training.deadline_seconds < 10 * training.work_seconds else 1.0
+    off = _slots_on_spot(grid, math.ceil(horizon * slots), off, off[..., :AGE_BINS].copy())
+    usd, seconds, _ = grid.initial_values(off).tolist()
+    late = _late(training, zones, work, slots)
+    return [Outcome(usd=u, seconds=s, late=p) for u, s, p in zip(usd, seconds, late, strict=True)]
+
+
+def _late(training: SpotTraining, zones: Sequence[Availability], work: Interval | None, slots: int) -> list[float]:
+    """The probability of ending after the deadline in each zone."""
     import numpy as np
 
     works = (training.work_seconds,) if work is None else work_quantiles(work)
     possible = [each for each in works if each + training.start_seconds <= training.deadline_seconds]
     if not possible:
-        return 1.0
-    grid = SpotGrid.of(training, availability, slots, most_work=max(possible))
-    off, on = np.ones((1, len(grid.w), STATES)), np.ones((1, len(grid.w), AGE_BINS))
-    off[:, 0] = on[:, 0] = 0.0
-    off, _ = _slots_on_spot(grid, slots, off, on)
-    late = [grid.initial_value(off, each)[0] for each in possible] + [1.0] * (len(works) - len(possible))
-    return min(1.0, max(0.0, sum(late) / len(works)))
+        return [1.0] * len(zones)
+    grid = SpotGrid.of(training, zones, slots, most_work=max(possible))
+    off, on = (np.ones((1, len(zones), len(grid.w), states)) for states in (STATES, AGE_BINS))
+    off[..., 0, :] = on[..., 0, :] = 0.0
+    off = _slots_on_spot(grid, slots, off, on)
+    late = sum(grid.initial_values(off, each)[0] for each in possible) + (len(works) - len(possible))
+    return [min(1.0, max(0.0, each / len(works))) for each in late.tolist()]
 
 
-def _slots_on_spot(grid: SpotGrid, slots: int, off: "Floats", on: "Floats") -> tuple["Floats", "Floats"]:
-    """The values a number of slots earlier, on spot whenever a machine is available."""
+def _slots_on_spot(grid: SpotGrid, slots: int, off: "Floats", on: "Floats") -> "Floats":
+    """The values with nothing running a number of slots earlier, on spot whenever a machine is available."""
     for _ in range(slots):
-        start, run = grid.start_on_spot(off, on), grid.continue_on_spot(off, on)
-        off, on = _by_availability(start, grid.wait(off)), run
-        off[:, 0] = on[:, 0] = 0.0
-    return off, on
+        (start, on), wait = grid.on_spot(off, on), grid.wait(off)
+        off = _by_availability(start, wait)
+        off[..., 0, :] = on[..., 0, :] = 0.0
+    return off
 
 
-def _solve(training: SpotTraining, availability: Availability, rule: FallbackRule, slots: int) -> ActionTable:
+@dataclass(frozen=True, slots=True)
+class _ZoneOutcomes:
+    """The outcome in each zone, and the actions by slot, zone, remaining work and state: on nothing, on spot and on
+    demand."""
+
+    outcomes: list[Outcome]
+    actions: tuple["Bytes", "Bytes", "Bytes"]
+
+
+def _solve(training: SpotTraining, zones: Sequence[Availability], rule: FallbackRule, slots: int) -> _ZoneOutcomes:
     import numpy as np
 
-    grid = SpotGrid.of(training, availability, slots)
+    grid = SpotGrid.of(training, zones, slots)
     usd_per_second = training.on_demand_usd_per_hour / SECONDS_PER_HOUR
-    demand = proportional_values(grid, usd_per_second, 1.0, 1.0, states=STATES)
+    demand = proportional_values(grid, usd_per_second, [1.0] * len(zones), 1.0, states=STATES)
     off, on = demand.copy(), demand[..., :AGE_BINS].copy()
-    tables = [np.ones((slots, len(grid.w), n), dtype=np.int8) for n in (STATES, AGE_BINS, STATES)]
+    on_nothing, on_spot, on_demand = (
+        np.ones((slots, len(zones), len(grid.w), n), dtype=np.int8) for n in (STATES, AGE_BINS, STATES)
+    )
     choose = _cheapest if rule == "best" else _greedy
     for i in reversed(range(slots)):
         room = training.deadline_seconds - i * grid.h - training.decide_every_seconds - training.start_seconds
         safe, safe_on = grid.w <= room, grid.w <= room - training.checkpoint_every_seconds
-        start, run, wait = grid.start_on_spot(off, on), grid.continue_on_spot(off, on), grid.wait(off)
-        changed, stayed = grid.start_on_demand(demand), grid.continue_on_demand(demand)
+        (start, run), wait = grid.on_spot(off, on), grid.wait(off)
+        changed, stayed = grid.on_demand(demand)
         changed[FALLBACK] = 1.0
-        off = choose(safe, start, changed, wait, tables[0][i])
-        on = choose(safe_on, run, changed[..., :AGE_BINS], wait[..., :AGE_BINS], tables[1][i])
-        demand = _cheapest(safe, start, stayed, wait, tables[2][i]) if rule == "best" else stayed
+        off = choose(safe, start, changed, wait, on_nothing[i])
+        on = choose(safe_on, run, changed[..., :AGE_BINS], wait[..., :AGE_BINS], on_spot[i])
+        demand = _cheapest(safe, start, stayed, wait, on_demand[i]) if rule == "best" else stayed
         for each in (off, on, demand):
-            each[:, 0] = 0.0
-    values = grid.initial_value(off)
-    outcome = Outcome(
-        usd=values[USD],
-        seconds=values[SECONDS],
-        late=float(training.slack_seconds < 0),
-        fallback=min(1.0, max(0.0, values[FALLBACK])),
-    )
-    return ActionTable(outcome, grid.h, *tables)
+            each[..., 0, :] = 0.0
+    late = float(training.slack_seconds < 0)
+    outcomes = [
+        Outcome(usd=usd, seconds=seconds, late=late, fallback=min(1.0, max(0.0, fallback)))
+        for usd, seconds, fallback in grid.initial_values(off).T.tolist()
+    ]
+    return _ZoneOutcomes(outcomes, (on_nothing, on_spot, on_demand))
 
 
 def _greedy(safe: "Bools", spot: "Floats", demand: "Floats", wait: "Floats", actions: "Bytes") -> "Floats":
     """The values of spot if available, else of waiting, while it is safe, else of on demand; writes `actions`."""
     import numpy as np
 
-    actions[safe, :AGE_BINS], actions[safe, AGE_BINS:] = 0, 2
+    actions[:, safe, :AGE_BINS], actions[:, safe, AGE_BINS:] = 0, 2
     return np.where(safe[:, None], _by_availability(spot, wait), demand)
 
 

@@ -16,11 +16,12 @@ A value belongs to w seconds of remaining work in state s, with nothing running 
                                                                      the first slot leaves w as it was
 
 interpolated linearly between grid points. Arrays have the axes: quantity (dollars, seconds, probability of having
-changed to on demand; or the probability of being late alone), remaining work, state.
+changed to on demand; or the probability of being late alone), zone, remaining work, state. P and S act on states and
+the interpolation on work, so their order does not matter: each product is computed once for all actions.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -43,7 +44,7 @@ MAX_EXPONENT = 80.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotGrid:
-    """Remaining work in steps of h, and everything that is the same in every slot."""
+    """Remaining work in steps of h, and everything that is the same in every slot, in several zones."""
 
     training: SpotTraining
     h: float
@@ -58,9 +59,15 @@ class SpotGrid:
     after_running: "Interpolation"
     after_starting: "Interpolation"
     after_losing: "Interpolation"
+    running: "SlotTerms"
+    """The terms of a slot on a machine that runs."""
+    starting: "SlotTerms"
+    """The terms of the first slot of a machine."""
 
     @classmethod
-    def of(cls, training: SpotTraining, availability: Availability, slots: int, most_work: float = 0.0) -> "SpotGrid":
+    def of(
+        cls, training: SpotTraining, availabilities: Sequence[Availability], slots: int, most_work: float = 0.0
+    ) -> "SpotGrid":
         import numpy as np
         from scipy.linalg import expm
 
@@ -68,28 +75,39 @@ class SpotGrid:
         tau, start = min(training.checkpoint_every_seconds, training.work_seconds), training.start_seconds
         largest = max(training.work_seconds, most_work) + start + tau
         size = math.ceil(largest / h) + 3
-        q = _generator(availability)
+        q = np.stack([_generator(availability) for availability in availabilities])
         transition = expm(q * h / SECONDS_PER_HOUR)
-        stay = expm(q[:AGE_BINS, :AGE_BINS] * h / SECONDS_PER_HOUR)
+        stay = expm(q[:, :AGE_BINS, :AGE_BINS] * h / SECONDS_PER_HOUR)
+        w = h * np.arange(size, dtype=np.float64)
+        lost = transition[:, :AGE_BINS] - np.pad(stay, ((0, 0), (0, 0), (0, AGE_BINS)))
+        loss = np.ascontiguousarray(lost.swapaxes(1, 2))
         return cls(
             training=training,
             h=h,
-            w=h * np.arange(size, dtype=np.float64),
-            stationary=expm(q * STATIONARY_HOURS)[0],
-            transition=np.ascontiguousarray(transition.T),
-            stay=np.ascontiguousarray(stay.T),
-            loss=np.ascontiguousarray((transition[:AGE_BINS] - np.pad(stay, ((0, 0), (0, AGE_BINS)))).T),
+            w=w,
+            stationary=expm(q * STATIONARY_HOURS)[:, 0],
+            transition=np.ascontiguousarray(transition.swapaxes(1, 2)),
+            stay=np.ascontiguousarray(stay.swapaxes(1, 2)),
+            loss=loss,
             after_running=_interpolation(size, -1.0),
             after_starting=_interpolation(size, start / h - 1.0),
             after_losing=_interpolation(size, (tau / h - 1.0) / 2),
+            running=SlotTerms.of(training, h, w, loss),
+            starting=SlotTerms.of(training, h, w + start, loss),
         )
 
-    def initial_value(self, off: "Floats", work: float | None = None) -> list[float]:
-        """The values with nothing running and all work left, in the stationary distribution of the market."""
+    @property
+    def zones(self) -> int:
+        return len(self.stationary)
+
+    def initial_values(self, off: "Floats", work: float | None = None) -> "Floats":
+        """The values with nothing running and all work left, in the stationary distribution of each zone's market: one
+        row per quantity, one column per zone."""
         at = (self.training.work_seconds if work is None else work) / self.h
         k = min(len(self.w) - 2, int(at))
-        value = off[:, k] + (at - k) * (off[:, k + 1] - off[:, k])
-        return [float(each) for each in value @ self.stationary]
+        value = off[..., k, :] + (at - k) * (off[..., k + 1, :] - off[..., k, :])
+        found: Floats = (value * self.stationary).sum(axis=-1)
+        return found
 
     def wait(self, off: "Floats") -> "Floats":
         after: Floats = off @ self.transition
@@ -97,52 +115,57 @@ class SpotGrid:
             after[SECONDS] += self.h
         return after
 
-    def continue_on_demand(self, demand: "Floats") -> "Floats":
-        return self._on_demand(_interpolate(demand, self.after_running) @ self.transition, self.w)
+    def on_demand(self, demand: "Floats") -> "tuple[Floats, Floats]":
+        """The values of a slot on demand: of starting a machine, and of continuing on one."""
+        after: Floats = demand @ self.transition
+        return (
+            _interpolate(after, self.after_starting) + self.starting.on_demand,
+            _interpolate(after, self.after_running) + self.running.on_demand,
+        )
 
-    def start_on_demand(self, demand: "Floats") -> "Floats":
-        left = self.w + self.training.start_seconds
-        return self._on_demand(_interpolate(demand, self.after_starting) @ self.transition, left)
+    def on_spot(self, off: "Floats", on: "Floats") -> "tuple[Floats, Floats]":
+        """The values of a slot on spot: of starting a machine, and of continuing on one."""
+        stay, lost = on @ self.stay, off @ self.loss
+        start = _interpolate(stay, self.after_starting) + self.starting.lost_share * lost
+        run = _interpolate(stay, self.after_running) + self.running.lost_share * _interpolate(lost, self.after_losing)
+        if len(off) > 1:
+            start += self.starting.on_spot
+            run += self.running.on_spot
+        return start, run
 
-    def continue_on_spot(self, off: "Floats", on: "Floats") -> "Floats":
-        return self._spot(_interpolate(on, self.after_running), _interpolate(off, self.after_losing), self.w)
 
-    def start_on_spot(self, off: "Floats", on: "Floats") -> "Floats":
-        return self._spot(_interpolate(on, self.after_starting), off, self.w + self.training.start_seconds)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotTerms:
+    """The cost of a slot, whatever comes after it, by remaining work."""
 
-    def _spot(self, on: "Floats", off: "Floats", left: "Floats") -> "Floats":
+    lost_share: "Floats"
+    """Work that ends within the slot is lost only if the machine is lost before that."""
+    on_spot: "Floats"
+    on_demand: "Floats"
+
+    @classmethod
+    def of(cls, training: SpotTraining, h: float, left: "Floats", loss: "Floats") -> "SlotTerms":
         import numpy as np
 
-        # Work that ends within the slot is lost only if the machine is lost before that.
-        share = np.minimum(left / self.h, 1.0)[:, None]
-        after: Floats = on @ self.stay + share * (off @ self.loss)
-        if len(after) == 1:
-            return after
+        share, used = np.minimum(left / h, 1.0)[:, None], np.minimum(left, h)[:, None]
         # A loss comes in the middle of the slot, on average; the rest of it is spent waiting.
-        used = np.minimum(left, self.h)[:, None]
-        lost = share * self.loss.sum(axis=0)
-        after[USD] += self.training.spot_usd_per_hour / SECONDS_PER_HOUR * used * (1 - lost / 2)
-        after[SECONDS] += used
-        return after
-
-    def _on_demand(self, after: "Floats", left: "Floats") -> "Floats":
-        import numpy as np
-
-        used = np.minimum(left, self.h)[:, None]
-        after[USD] += self.training.on_demand_usd_per_hour / SECONDS_PER_HOUR * used
-        after[SECONDS] += used
-        return after
+        charged = used * (1 - share * loss.sum(axis=1)[:, None] / 2)
+        on_spot, on_demand = np.zeros((3, *charged.shape)), np.zeros((3, 1, len(left), 1))
+        on_spot[USD] = training.spot_usd_per_hour / SECONDS_PER_HOUR * charged
+        on_demand[USD] = training.on_demand_usd_per_hour / SECONDS_PER_HOUR * used
+        on_spot[SECONDS] = on_demand[SECONDS] = used
+        return cls(lost_share=share, on_spot=on_spot, on_demand=on_demand)
 
 
 def proportional_values(
-    grid: SpotGrid, usd_per_second: float, seconds_per_second: float, fallback: float, *, states: int
+    grid: SpotGrid, usd_per_second: float, seconds_per_second: Sequence[float], fallback: float, *, states: int
 ) -> "Floats":
-    """Values with dollars and seconds in proportion to the remaining work."""
+    """Values with dollars and seconds in proportion to the remaining work; the seconds differ by zone."""
     import numpy as np
 
-    values = np.empty((3, len(grid.w), states))
+    values = np.empty((3, grid.zones, len(grid.w), states))
     values[USD] = usd_per_second * grid.w[:, None]
-    values[SECONDS] = seconds_per_second * grid.w[:, None]
+    values[SECONDS] = np.asarray(seconds_per_second)[:, None, None] * grid.w[:, None]
     values[FALLBACK] = fallback
     return values
 
@@ -159,7 +182,7 @@ def _interpolation(size: int, shift: float) -> "Interpolation":
 
 def _interpolate(values: "Floats", at: "Interpolation") -> "Floats":
     below, above, less, more = at
-    result: Floats = less * values.take(below, axis=1) + more * values.take(above, axis=1)
+    result: Floats = less * values.take(below, axis=-2) + more * values.take(above, axis=-2)
     return result
 
 

@@ -11,14 +11,14 @@ import importlib.util
 import os
 import sys
 
-_HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 # importing pathlib would add 10 ms to every start
+_HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def _start_probe() -> None:
-    folder = os.path.dirname(_HERE)  # noqa: PTH120 # as above
+    folder = os.path.dirname(_HERE)
     spec = importlib.util.spec_from_file_location(
         "_trainfare_probe",
-        os.path.join(folder, "__init__.py"),  # noqa: PTH118 # as above
+        os.path.join(folder, "__init__.py"),
         submodule_search_locations=[folder],
     )
     if spec is not None and spec.loader is not None:

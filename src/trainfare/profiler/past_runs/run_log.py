@@ -59,7 +59,7 @@ class RunOverrides:
 
     batch_size: int | None = None
     samples: int | None = None
-    epochs: int | None = None
+    epochs: float | None = None
     iterations_per_epoch: int | None = None
     loss: str | None = None
     """The name of the training loss in the log."""

@@ -28,7 +28,7 @@ def assumptions(context: ChoiceContext) -> Iterator[Reason]:
         if not context.chosen.usd.value:
             yield reason("assumptions", "here_is_free")
         return
-    yield from price_is_old(context.chosen, context.today)
+    yield from price_is_old(context.chosen, context.ordered, context.today, renewable=context.renewable_prices)
     yield price_seen(context.chosen, context.today)
 
 

@@ -15,7 +15,7 @@ from trainfare.recommender.explain.what_if import (
     tighter_budget,
     tighter_deadline,
 )
-from trainfare.recommender.limits import sufficient_budget, sufficient_deadline, upper_end
+from trainfare.recommender.limits import sufficient_budget, sufficient_deadline
 from trainfare.units import parse_duration
 
 MAX_LOOSER_SCORE = 0.98
@@ -116,7 +116,7 @@ def _epochs_within_deadline(context: ChoiceContext) -> Iterator[Reason]:
         or chosen.candidate.offer.market == "spot"
     ):
         return
-    epochs = math.floor(chosen.epochs * deadline / upper_end(chosen.seconds, context.goal.confidence))
+    epochs = math.floor(chosen.epochs * deadline / chosen.seconds.upper_bound(context.goal.confidence))
     if epochs > chosen.epochs:
         yield reason("changes", "epochs_within_deadline", epochs=epochs, **_steps(context))
 
@@ -143,7 +143,7 @@ def _deadline_for_here(context: ChoiceContext) -> Iterator[Reason]:
     here, goal = context.here, context.goal
     if here is None or here.usd.value or here.fits is False or goal.kind != "cheapest" or not goal.deadline_seconds:
         return
-    deadline = sufficient_deadline(upper_end(here.seconds, goal.confidence))
+    deadline = sufficient_deadline(here.seconds.upper_bound(goal.confidence))
     yield reason("changes", "looser_deadline", {"deadline": deadline}, **_totals(context, here))
 
 

@@ -1,14 +1,14 @@
-"""What is paid for besides the iterations: starting, rounding, commitments, interruptions."""
+"""What is paid for in addition to the iterations: starting, rounding, commitments, interruptions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
 
 from trainfare.model.bill import Interruptions
 from trainfare.model.estimate import Estimate
 from trainfare.model.offer import OLD_PRICE_DAYS, Offer
 from trainfare.model.profile import Profile
-from trainfare.model.reason import Reason
-from trainfare.recommender.explain.codes import reason
+from trainfare.model.reason import Reason, Value
+from trainfare.recommender.explain.codes import describe, reason
 from trainfare.recommender.explain.why import break_even
 from trainfare.units import SECONDS_PER_HOUR
 
@@ -107,11 +107,27 @@ def _dates(offer: Offer, today: date) -> dict[str, str]:
     return {"seen_on": offer.seen_on.isoformat(), "today": today.isoformat()}
 
 
-def price_is_old(estimate: Estimate, today: date) -> Iterator[Reason]:
-    """A price that is so old that it may have changed; the user states those of own machines."""
+def price_is_old(estimate: Estimate, ordered: Sequence[Estimate], today: date, *, renewable: bool) -> Iterator[Reason]:
+    """A price that is so old that it may have changed, and the best machine with a newer one; the user states the
+    prices of own machines. `renewable` says that an update of the catalog has prices of this provider.
+
+    A newer price is at most OLD_PRICE_DAYS old, or at most half as old where all prices are older.
+    """
     offer = estimate.candidate.offer
-    if offer.market != "own" and not offer.held and offer.age_days(today) > OLD_PRICE_DAYS:
-        yield reason("assumptions", "price_is_old", days=offer.age_days(today), **_dates(offer, today))
+    days = offer.age_days(today)
+    if offer.market == "own" or offer.held or days <= OLD_PRICE_DAYS:
+        return
+    values: dict[str, Value] = {"days": days, **_dates(offer, today), "machine": describe(estimate.candidate)}
+    values["renewable"] = renewable
+    others = [e for e in ordered if e.candidate.offer.vm_type != offer.vm_type and not e.candidate.offer.is_here]
+    for limit in (OLD_PRICE_DAYS, days / 2):
+        newer = next((e for e in others if e.candidate.offer.age_days(today) <= limit), None)
+        if newer is not None:
+            values["newer"] = describe(newer.candidate)
+            values |= {"newer_days": newer.candidate.offer.age_days(today), "newer_usd": newer.usd.value}
+            values["newer_seconds"] = newer.seconds.value
+            break
+    yield reason("assumptions", "price_is_old", **values)
 
 
 def price_seen(estimate: Estimate, today: date) -> Reason:

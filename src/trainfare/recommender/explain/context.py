@@ -59,6 +59,8 @@ class ChoiceContext:
     """Offers of accelerators that the program does not run on."""
     old_marketplace_offers: int = 0
     """Offers of marketplaces whose price is too old to be believed."""
+    renewable_prices: bool = True
+    """An update of the catalog renews the prices of the chosen provider."""
     spot: bool = False
     """Spot candidates are allowed."""
     reserved: bool | None = None

@@ -10,7 +10,7 @@ from typing import Generic
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Goal
 from trainfare.recommender.choose import IdealPoint, Rankable, T, best_of
-from trainfare.recommender.limits import upper_end, within_limits
+from trainfare.recommender.limits import within_limits
 from trainfare.units import SECONDS_PER_HOUR
 
 
@@ -28,22 +28,22 @@ def tighter_deadline(
     alternatives: Sequence[T], chosen: Rankable, goal: Goal, ideal: IdealPoint
 ) -> LimitChange[T] | None:
     """The choice with a deadline that excludes the chosen candidate; None if that excludes all."""
-    below = upper_end(chosen.seconds, goal.confidence)
-    faster = [e for e in alternatives if upper_end(e.seconds, goal.confidence) < below]
+    below = chosen.seconds.upper_bound(goal.confidence)
+    faster = [e for e in alternatives if e.seconds.upper_bound(goal.confidence) < below]
     best = best_of(within_limits(faster, goal), goal, ideal=ideal)
     if best is None:
         return None
-    return LimitChange(estimate=best, minimum=upper_end(best.seconds, goal.confidence), below=below)
+    return LimitChange(estimate=best, minimum=best.seconds.upper_bound(goal.confidence), below=below)
 
 
 def tighter_budget(alternatives: Sequence[T], chosen: Rankable, goal: Goal, ideal: IdealPoint) -> LimitChange[T] | None:
     """The choice with a budget that excludes the chosen candidate; None if that excludes all."""
-    below = upper_end(chosen.usd, goal.confidence)
-    cheaper = [e for e in alternatives if upper_end(e.usd, goal.confidence) < below]
+    below = chosen.usd.upper_bound(goal.confidence)
+    cheaper = [e for e in alternatives if e.usd.upper_bound(goal.confidence) < below]
     best = best_of(within_limits(cheaper, goal), goal, ideal=ideal)
     if best is None:
         return None
-    return LimitChange(estimate=best, minimum=upper_end(best.usd, goal.confidence), below=below)
+    return LimitChange(estimate=best, minimum=best.usd.upper_bound(goal.confidence), below=below)
 
 
 def looser_deadline(
@@ -53,7 +53,7 @@ def looser_deadline(
     best = best_of(within_limits(alternatives, replace(goal, deadline_seconds=None)), goal, ideal=ideal)
     if best is None or best.candidate == chosen.candidate:
         return None
-    return LimitChange(estimate=best, minimum=upper_end(best.seconds, goal.confidence))
+    return LimitChange(estimate=best, minimum=best.seconds.upper_bound(goal.confidence))
 
 
 def looser_budget(alternatives: Sequence[T], chosen: Rankable, goal: Goal, ideal: IdealPoint) -> LimitChange[T] | None:
@@ -61,7 +61,7 @@ def looser_budget(alternatives: Sequence[T], chosen: Rankable, goal: Goal, ideal
     best = best_of(within_limits(alternatives, replace(goal, budget_usd=None)), goal, ideal=ideal)
     if best is None or best.candidate == chosen.candidate:
         return None
-    return LimitChange(estimate=best, minimum=upper_end(best.usd, goal.confidence))
+    return LimitChange(estimate=best, minimum=best.usd.upper_bound(goal.confidence))
 
 
 def break_even_price(chosen: Estimate, second: Rankable) -> float | None:

@@ -408,7 +408,7 @@ class _ExpectedLosses:
         self._start = np.array([o.start_seconds for o in options])
         self._probe = np.array([o.total_probe_seconds for o in options])
         self._mean, self._variance = times.mean, np.diag(times.covariance)
-        self._quantile = NormalDist().inv_cdf((1 + objective.confidence) / 2)
+        self._quantile = max(0.0, NormalDist().inv_cdf(objective.confidence))
         work = np.exp(times.mean + (self._variance + objective.epochs_deviation**2) / 2)
         self.seconds = self._remaining(work, 0.0)
         self.usd = self._usd(self.seconds)
@@ -475,7 +475,7 @@ class _ExpectedLosses:
         return loss
 
     def _upper(self, mean: "Array", variance: "Array") -> "Array":
-        """The upper ends of the intervals of the seconds, at the confidence of the goal."""
+        """The bounds of the seconds that hold with the confidence of the goal."""
         import numpy as np
 
         deviation = np.sqrt(variance + self._objective.epochs_deviation**2)

@@ -17,7 +17,7 @@ from trainfare.estimator.epochs.profile_epochs import profile_epochs, profile_ep
 from trainfare.estimator.estimate import CandidateEstimator, TrainingWork
 from trainfare.estimator.prediction.predictor import StepTimePredictor
 from trainfare.model.estimate import Estimate
-from trainfare.model.interval import Interval
+from trainfare.model.interval import Interval, bound_exponent
 from trainfare.model.offer import Candidate
 from trainfare.model.plan import Goal
 from trainfare.model.profile import Profile
@@ -32,7 +32,6 @@ from trainfare.model.split import (
     SplitPlan,
 )
 from trainfare.recommender.choose import IdealPoint, ideal_point
-from trainfare.recommender.limits import upper_end
 from trainfare.recommender.split.reasons import no_split_reason, single_machine_reason, split_reasons
 from trainfare.recommender.split.saving import CostTerm, error_group, estimate_saving, saving_changes
 from trainfare.recommender.split.search import (
@@ -154,11 +153,7 @@ def expected_early_epochs(training: SplitTraining, early: EarlyTarget, goal: Goa
 
 def _advice_for_one_epoch(best: Estimate, goal: Goal, early: EarlyTarget | None) -> SplitAdvice:
     """A training of one epoch is never split; its early target is reached at its end."""
-    late = (
-        early is not None
-        and early.seconds is not None
-        and best.seconds.at_confidence(goal.confidence).high > early.seconds
-    )
+    late = early is not None and early.seconds is not None and best.seconds.upper_bound(goal.confidence) > early.seconds
     within_limits = _is_within_limits(best.seconds, best.usd, goal) and not late
     return SplitAdvice(
         plan=None,
@@ -179,9 +174,9 @@ def _cheapest_regions(estimates: Sequence[Estimate]) -> list[Estimate]:
 
 
 def _is_within_limits(seconds: Interval, usd: Interval, goal: Goal) -> bool:
-    """True if the upper ends, at the confidence of the goal, are within its deadline and its budget."""
-    late = goal.deadline_seconds is not None and upper_end(seconds, goal.confidence) > goal.deadline_seconds
-    too_expensive = goal.budget_usd is not None and upper_end(usd, goal.confidence) > goal.budget_usd
+    """True if both are within the deadline and the budget with the confidence of the goal."""
+    late = goal.deadline_seconds is not None and seconds.upper_bound(goal.confidence) > goal.deadline_seconds
+    too_expensive = goal.budget_usd is not None and usd.upper_bound(goal.confidence) > goal.budget_usd
     return not late and not too_expensive
 
 
@@ -230,21 +225,20 @@ class _SplitPlanner:
             for count in (1, n)
             for uncertain in (False, True)
         }
-        at = self.goal.confidence
 
-        def upper_line(candidate: Candidate, uncertain: bool, name: str) -> EpochLine:
-            one, many = (getattr(ends[count, uncertain][candidate], name) for count in (1, n))
-            return EpochLine.through(one.at_confidence(at).high, many.at_confidence(at).high, n)
+        def high_line(candidate: Candidate, uncertain: bool, name: str) -> EpochLine:
+            one, many = (getattr(ends[count, uncertain][candidate], name).high for count in (1, n))
+            return EpochLine.through(one, many, n)
 
         return tuple(
             MachineCost(
                 candidate=c,
                 seconds=EpochLine.through(ends[1, False][c].seconds.value, ends[n, False][c].seconds.value, n),
                 usd=EpochLine.through(ends[1, False][c].usd.value, ends[n, False][c].usd.value, n),
-                upper_seconds=upper_line(c, False, "seconds"),
-                upper_usd=upper_line(c, False, "usd"),
-                last_upper_seconds=upper_line(c, True, "seconds"),
-                last_upper_usd=upper_line(c, True, "usd"),
+                high_seconds=high_line(c, False, "seconds"),
+                high_usd=high_line(c, False, "usd"),
+                last_high_seconds=high_line(c, True, "seconds"),
+                last_high_usd=high_line(c, True, "usd"),
             )
             for c in ends[n, False]
         )
@@ -260,6 +254,7 @@ class _SplitPlanner:
             ideal=self.ideal,
             early=self.early,
             early_epochs=self.early_epochs,
+            exponent=bound_exponent(self.best.seconds.confidence, self.goal.confidence),
         )
 
     def migration(self, i: int, j: int) -> Migration:
@@ -269,12 +264,12 @@ class _SplitPlanner:
         )
 
     def migration_cost(self, i: int, j: int) -> MigrationCost:
-        migration, at = self.migration(i, j), self.goal.confidence
+        migration = self.migration(i, j)
         return MigrationCost(
             seconds=migration.seconds.value,
             usd=migration.usd.value,
-            upper_seconds=migration.seconds.at_confidence(at).high,
-            upper_usd=migration.usd.at_confidence(at).high,
+            high_seconds=migration.seconds.high,
+            high_usd=migration.usd.high,
         )
 
     def advice(self) -> SplitAdvice:
@@ -381,8 +376,8 @@ class _SplitPlanner:
         return saving_changes(self.machines, single, split, migration, self.linear_goal, interval)
 
     def _reaches_target_in_time(self, plan: SplitPlan) -> bool:
-        limit = self.early.seconds if self.early else None
-        return limit is None or plan.early_target is None or plan.early_target.seconds.high <= limit
+        limit, target = self.early.seconds if self.early else None, plan.early_target
+        return limit is None or target is None or target.seconds.upper_bound(self.goal.confidence) <= limit
 
     def _early_target(self, split: Split) -> EarlyTargetEstimate | None:
         if self.early is None or self.early_epochs is None:
@@ -393,8 +388,8 @@ class _SplitPlanner:
             migration=self.migration_cost(split.first, split.second),
             goal=self.linear_goal,
         )
-        value, upper = pair.early_seconds(split.after), pair.upper_early_seconds(split.after)
-        high = max(value, upper)
+        value = pair.early_seconds(split.after)
+        high = max(value, pair.high_early_seconds(split.after))
         return EarlyTargetEstimate(
             target=self.early,
             epochs=self.early_epochs,

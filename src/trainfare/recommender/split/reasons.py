@@ -16,7 +16,7 @@ def split_reasons(plan: SplitPlan, goal: Goal, *, writes_checkpoints: bool) -> t
     """The plan itself, its migration, the value of each segment, and what the program must be able to do."""
     return (
         _plan_reason(plan, goal),
-        *_early_target_reason(plan),
+        *_early_target_reason(plan, goal),
         _migration_reason(plan.migration, plan.segments[1]),
         *_delta_reason(plan),
         *_progress_reason(plan),
@@ -98,7 +98,7 @@ def _segment(segment: Segment) -> dict[str, Scalar]:
     }
 
 
-def _early_target_reason(plan: SplitPlan) -> Iterator[Reason]:
+def _early_target_reason(plan: SplitPlan, goal: Goal) -> Iterator[Reason]:
     found = plan.early_target
     if found is None:
         return
@@ -115,7 +115,8 @@ def _early_target_reason(plan: SplitPlan) -> Iterator[Reason]:
             "epochs_high": epochs.high,
             "confidence": epochs.confidence,
             "seconds": found.seconds.value,
-            "seconds_high": found.seconds.high,
+            "seconds_high": found.seconds.upper_bound(goal.confidence),
+            "bound_confidence": goal.confidence,
         },
     )
 

@@ -19,8 +19,11 @@ weighted goal do not depend on k. So a split can win only
     instead of the total time.
 (c) if the ratio of the speeds of two machines changes during the training (a growing batch or image): not covered here.
 
-Limits are linear in k too (an early one on either side of K), so the best k is an end of the range of k that is within
-all limits. Two to six values are tried for each ordered pair of machines, and no better one exists. A split is possible
+A limit applies to the bound value·(high/value)^e of `Interval.upper_bound`, whose value and high end are lines in k too
+(an early one on either side of K). For e = 1 it is a line as well. For e < 1, a confidence below 95%, it is concave: if
+one end of a range of k is within the limit, so is one range of k from there on. So the best k is an end of the range of
+k that is within all limits. Two to six values are tried for each ordered pair of machines, and no better one exists; an
+exception are two limits of which one lets both ends of a range pass and not its middle, or e > 1. A split is possible
 only where the program writes a checkpoint, at the end of an epoch. Both machines of a pair train at the same batch
 size: with another batch size the rest would be another training.
 
@@ -31,7 +34,7 @@ than limits; within two limits a third machine could gain a little before its ow
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainfare.model.interval import Interval
 from trainfare.model.offer import Candidate
@@ -66,29 +69,29 @@ class EpochLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineCost:
-    """Time and cost of n epochs on one machine: expected, and upper bounds at the confidence of the goal.
+    """Time and cost of n epochs on one machine: expected, and the high ends of their intervals.
 
-    The exact upper bound is convex in n, so the line through its values at one epoch and at all epochs lies above it.
+    The exact high end is convex in n, so the line through its values at one epoch and at all epochs lies above it.
     """
 
     candidate: Candidate
     seconds: EpochLine
     usd: EpochLine
-    upper_seconds: EpochLine
-    upper_usd: EpochLine
-    last_upper_seconds: EpochLine
-    """Upper bound for the last segment: it includes the uncertainty of the number of epochs."""
-    last_upper_usd: EpochLine
+    high_seconds: EpochLine
+    high_usd: EpochLine
+    last_high_seconds: EpochLine
+    """High end for the last segment: it includes the uncertainty of the number of epochs."""
+    last_high_usd: EpochLine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationCost:
-    """Time and cost of a migration: expected, and upper bounds at the confidence of the goal."""
+    """Time and cost of a migration: expected, and the high ends of their intervals."""
 
     seconds: float = 0.0
     usd: float = 0.0
-    upper_seconds: float = 0.0
-    upper_usd: float = 0.0
+    high_seconds: float = 0.0
+    high_usd: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,17 +111,23 @@ class LinearGoal:
     budget_usd: float = math.inf
     early_epochs: tuple[int, int] | None = None
     early_deadline_seconds: float = math.inf
-    """Limit for the upper bound of the time until the early target."""
+    """Limit for the bound of the time until the early target."""
     early_cap_seconds: float = math.inf
     """Limit for the expected time until the early target."""
     weighs_early_time: bool = False
     """T is the time until the early target is reached, instead of the total time."""
+    exponent: float = 1.0
+    """e of the bounds that the limits apply to: `bound_exponent` at the confidence of the goal."""
 
     @property
     def split_can_win(self) -> bool:
         """True in the cases (a) and (b) of the module's docstring."""
         limited = min(self.deadline_seconds, self.budget_usd) < math.inf
         return self.epochs > self.checkpoint_every and (limited or self.early_epochs is not None)
+
+    def upper_bound(self, value: float, high: float) -> float:
+        """`Interval.upper_bound` at the confidence of the goal, from the value and the high end."""
+        return high if self.exponent == 1 or not value else value * math.pow(high / value, self.exponent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,8 +151,10 @@ def linear_goal(
     ideal: IdealPoint,
     early: EarlyTarget | None = None,
     early_epochs: Interval | None = None,
+    exponent: float = 1.0,
 ) -> LinearGoal:
-    """The goal over these machines. `early_epochs` is the number of epochs until the early target, if there is one.
+    """The goal over these machines. `early_epochs` is the number of epochs until the early target, if there is one, and
+    `exponent` that of the bounds.
 
     `ideal` is the reference of a weighted goal. If the goal weighs the time until an early target, its reference time
     is the shortest such time on these machines instead.
@@ -151,13 +162,21 @@ def linear_goal(
     reached = None
     if early is not None and early_epochs is not None:
         reached = (min(epochs, max(1, round(early_epochs.value))), min(epochs, max(1, math.ceil(early_epochs.high))))
-    deadline, budget = goal.deadline_seconds or math.inf, goal.budget_usd or math.inf
+    limits = LinearGoal(
+        epochs=epochs,
+        checkpoint_every=checkpoint_every,
+        deadline_seconds=goal.deadline_seconds or math.inf,
+        budget_usd=goal.budget_usd or math.inf,
+        early_epochs=reached,
+        early_deadline_seconds=(early.seconds if early and early.seconds else math.inf),
+        exponent=exponent,
+    )
     untimed = reached is not None and early is not None and early.seconds is None
     quantity: Quantity = "usd"
     per_second, per_usd, cap = 0.0, 1.0, math.inf
     if goal.kind == "fastest" and reached is not None and untimed:
         # As early as on the fastest single machine, and then as cheap as possible.
-        eligible = [machine for machine in machines if _is_within(machine, epochs, deadline, budget)]
+        eligible = [machine for machine in machines if _is_within(machine, limits)]
         cap = min((machine.seconds.at(reached[0]) for machine in eligible), default=math.inf)
         if cap == math.inf:
             quantity, per_second, per_usd = "seconds", 1.0, 0.0
@@ -168,23 +187,22 @@ def linear_goal(
         if reached is not None and untimed:
             least_seconds = min(machine.seconds.at(reached[0]) for machine in machines)
         per_second, per_usd = goal.weight_time / least_seconds, (1 - goal.weight_time) / ideal.usd
-    return LinearGoal(
-        epochs=epochs,
-        checkpoint_every=checkpoint_every,
+    return replace(
+        limits,
         per_second=per_second,
         per_usd=per_usd,
         quantity=quantity,
-        deadline_seconds=deadline,
-        budget_usd=budget,
-        early_epochs=reached,
-        early_deadline_seconds=(early.seconds if early and early.seconds else math.inf),
         early_cap_seconds=cap,
         weighs_early_time=untimed,
     )
 
 
-def _is_within(machine: MachineCost, epochs: int, deadline: float, budget: float) -> bool:
-    return machine.last_upper_seconds.at(epochs) <= deadline and machine.last_upper_usd.at(epochs) <= budget
+def _is_within(machine: MachineCost, goal: LinearGoal) -> bool:
+    """True if all epochs on this machine are within the deadline and the budget."""
+    n = goal.epochs
+    seconds = goal.upper_bound(machine.seconds.at(n), machine.last_high_seconds.at(n))
+    usd = goal.upper_bound(machine.usd.at(n), machine.last_high_usd.at(n))
+    return seconds <= goal.deadline_seconds and usd <= goal.budget_usd
 
 
 def best_single_machine(machines: Sequence[MachineCost], goal: LinearGoal) -> int | None:
@@ -196,11 +214,12 @@ def best_single_machine(machines: Sequence[MachineCost], goal: LinearGoal) -> in
         early_seconds = seconds
         if goal.early_epochs is not None:
             expected, most = goal.early_epochs
-            early_seconds, early_upper = machine.seconds.at(expected), machine.upper_seconds.at(most)
+            early_seconds = machine.seconds.at(expected)
+            early_upper = goal.upper_bound(early_seconds, machine.high_seconds.at(most))
             too_late = early_seconds > goal.early_cap_seconds * (1 + FLOAT_TOLERANCE)
             if too_late or early_upper > goal.early_deadline_seconds:
                 continue
-        if _is_within(machine, n, goal.deadline_seconds, goal.budget_usd):
+        if _is_within(machine, goal):
             weighed = early_seconds if goal.weighs_early_time else seconds
             eligible.append((goal.per_second * weighed + goal.per_usd * usd, seconds, usd, index))
     return min(eligible)[-1] if eligible else None
@@ -256,12 +275,13 @@ class MachinePair:
         return self.first.usd.at(k) + self.migration.usd + self.second.usd.at(self.goal.epochs - k)
 
     def upper_seconds(self, k: int) -> float:
-        rest = self.second.last_upper_seconds.at(self.goal.epochs - k)
-        return self.first.upper_seconds.at(k) + self.migration.upper_seconds + rest
+        rest = self.second.last_high_seconds.at(self.goal.epochs - k)
+        high = self.first.high_seconds.at(k) + self.migration.high_seconds + rest
+        return self.goal.upper_bound(self.seconds(k), high)
 
     def upper_usd(self, k: int) -> float:
-        rest = self.second.last_upper_usd.at(self.goal.epochs - k)
-        return self.first.upper_usd.at(k) + self.migration.upper_usd + rest
+        rest = self.second.last_high_usd.at(self.goal.epochs - k)
+        return self.goal.upper_bound(self.usd(k), self.first.high_usd.at(k) + self.migration.high_usd + rest)
 
     def early_seconds(self, k: int) -> float:
         """The expected time until the early target."""
@@ -271,12 +291,16 @@ class MachinePair:
         return self.first.seconds.at(k) + self.migration.seconds + self.second.seconds.at(reached - k)
 
     def upper_early_seconds(self, k: int) -> float:
-        """The upper bound of the time until the early target."""
+        """The bound of the time until the early target."""
+        return self.goal.upper_bound(self.early_seconds(k), self.high_early_seconds(k))
+
+    def high_early_seconds(self, k: int) -> float:
+        """The high end of the time until the early target: for the largest number of epochs."""
         reached = self.goal.early_epochs[1] if self.goal.early_epochs else 0
         if k >= reached:
-            return self.first.upper_seconds.at(reached)
-        rest = self.second.upper_seconds.at(reached - k)
-        return self.first.upper_seconds.at(k) + self.migration.upper_seconds + rest
+            return self.first.high_seconds.at(reached)
+        rest = self.second.high_seconds.at(reached - k)
+        return self.first.high_seconds.at(k) + self.migration.high_seconds + rest
 
     def score(self, k: int) -> float:
         weighed = self.early_seconds(k) if self.goal.weighs_early_time else self.seconds(k)
@@ -319,15 +343,16 @@ def _linear_ranges(goal: LinearGoal) -> Iterator[tuple[int, int]]:
 
 
 def _range_within(low: int, high: int, bound: Callable[[int], float], limit: float, every: int) -> tuple[int, int]:
-    """The part of low … high in which a line is at most the limit; the ends are swapped if there is none."""
-    at_low, at_high = bound(low * every), bound(high * every)
-    if at_low <= limit and at_high <= limit:
-        return low, high
-    if at_low > limit and at_high > limit:
-        return high + 1, low
-    crossing = low + (limit - at_low) / (at_high - at_low) * (high - low)
-    if at_low <= limit:
-        last = math.floor(crossing + FLOAT_TOLERANCE)
-        return low, last if bound(last * every) <= limit else last - 1
-    first = math.ceil(crossing - FLOAT_TOLERANCE)
-    return first if bound(first * every) <= limit else first + 1, high
+    """The part of low … high in which the bound is at most the limit, by bisection; the ends are swapped if there is
+    none."""
+    within_low, within_high = bound(low * every) <= limit, bound(high * every) <= limit
+    if within_low == within_high:
+        return (low, high) if within_low else (high + 1, low)
+    last, first = low, high
+    while first - last > 1:
+        middle = (last + first) // 2
+        if (bound(middle * every) <= limit) == within_low:
+            last = middle
+        else:
+            first = middle
+    return (low, last) if within_low else (first, high)

@@ -62,7 +62,7 @@ def simulate(
     *,
     name: str,
     nodes: int,
-    delays: Delays = Delays(),  # noqa: B008 - frozen
+    delays: Delays = Delays(),  # noqa: B008 # it is frozen, so sharing it is safe
     tick_seconds: float | None = None,
     seed: int = 0,
     clock: Callable[[], float] | None = None,

@@ -16,7 +16,7 @@ from trainfare.units import (
 from trainfare.views.explain.why import break_even, months
 from trainfare.views.names import machine
 from trainfare.views.sentences import Sentence, SpellArguments, from_values
-from trainfare.views.values import Values, integer, number, optional_text, text
+from trainfare.views.values import Values, integer, number, optional_text, record, text
 
 
 def _long_start(reason: Reason, spell: SpellArguments) -> str:
@@ -101,7 +101,19 @@ def _price_seen(values: Values) -> str:
 
 
 def _price_is_old(values: Values) -> str:
-    return f"prices are {plural(integer(values, 'days'), 'day')} old: `trainfare catalog update` renews them"
+    """The reasons of older plans have only the days."""
+    renewed = "`trainfare catalog update` renews prices"
+    described = record(values, "machine")
+    if described is not None and values.get("renewable") is False:
+        renewed = f"`trainfare catalog update` has none of {text(described, 'provider')}: look it up there"
+    chosen = "its price" if described is None else f"the price of {machine(values)}"
+    old = f"{chosen} is {_age(values)} and may have changed"
+    if record(values, "newer") is None:
+        return f"{old}: {renewed}"
+    days = integer(values, "newer_days")
+    seen = "today" if not days else f"{plural(days, 'day')} ago"
+    totals = f"{format_duration(number(values, 'newer_seconds'))}, {format_usd(number(values, 'newer_usd'))}"
+    return f"{old}; by a price of {seen}, {machine(values, 'newer')} is the best: {totals}; {renewed}"
 
 
 def _billing_assumed(values: Values) -> str:

@@ -1,4 +1,4 @@
-"""The queue: submissions, the profiles that they lean on, and their withdrawal."""
+"""The queue: submissions, the profiles that they are based on, and their withdrawal."""
 
 import sqlalchemy as sa
 from alembic import op
