@@ -7,6 +7,7 @@ in_place  the module itself, by `Module.compile`
 method    its forward pass
 update    only the update of the gradients, which is given weights and not data
 """
+# mypy: ignore-errors
 
 import sys
 

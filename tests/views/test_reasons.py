@@ -1,6 +1,6 @@
 """The sentences of reasons and remarks."""
 
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -700,8 +700,8 @@ def test_a_single_epoch_is_singular() -> None:
 
 
 def test_an_old_price_is_compared_with_a_newer_one() -> None:
-    days = {"days": 430, "seen_on": "2025-09-13", "today": "2026-11-17", "machine": G4DN}
-    newer = {"newer": A2, "newer_days": 6, "newer_usd": 4.2, "newer_seconds": 3600.0}
+    days: dict[str, Any] = {"days": 430, "seen_on": "2025-09-13", "today": "2026-11-17", "machine": G4DN}
+    newer: dict[str, Any] = {"newer": A2, "newer_days": 6, "newer_usd": 4.2, "newer_seconds": 3600.0}
     said = sentence(reason("assumptions", "price_is_old", **(days | newer)))
     assert said == (
         "the price of aws g4dn.xlarge is 14 months old and may have changed; by a price of 6 days ago, 2 × aws a2 at "
