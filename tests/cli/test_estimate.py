@@ -133,7 +133,8 @@ def test_a_gpu_is_the_cheapest_machine_with_one_of_them() -> None:
     store(make_profile())
     found = run_json("--on", "h100")
     single = [row for row in list_offers(gpu="H100", spot=False).rows if row.vm_type.gpus == 1]
-    prices = [row.usd_per_hour for row in single if row.vm_type.provider not in MARKETPLACES]
+    named = [row for row in single if row.vm_type.gpu and row.vm_type.gpu.name == "H100"]
+    prices = [row.usd_per_hour for row in named if row.vm_type.provider not in MARKETPLACES]
     assert (found["gpu"], found["usd_per_hour"]) == ("H100", min(price for price in prices if price))
     assert any("is the cheapest of" in remark and "machines with 1 H100" in remark for remark in found["remarks"])
 
