@@ -48,6 +48,9 @@ MAX_RESIDUAL: Final = 0.25
 SIMILAR: Final = math.exp(-(0.12**2) / (2 * RESIDUAL_LENGTH**2))
 """From this similarity on (shares 0.12 apart) a program is predicted as well as a relative of a measured one."""
 UNFAMILIAR_SHARE: Final = 0.1
+ROWS_AT_ONCE: Final = 4
+"""Rows of a matrix product: for larger ones BLAS starts threads, and waiting for them takes longer than the product,
+on a machine with other work a hundred times as long."""
 SHARED_ERROR: Final = 0.8
 """The share of the model's error on one GPU that recurs on another."""
 
@@ -278,7 +281,8 @@ def root_shares(x: Array) -> Array:
 
 def share_similarity(some: Array, others: Array, length: float) -> Array:
     """exp(−‖s − s'‖² / 2ℓ²) of each row of one array with each row of the other."""
-    square = (some**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2 * some @ others.T
+    products = [some[start : start + ROWS_AT_ONCE] @ others.T for start in range(0, max(1, len(some)), ROWS_AT_ONCE)]
+    square = (some**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2 * np.concatenate(products)
     return np.asarray(np.exp(-np.maximum(square, 0.0) / (2 * length**2)))
 
 
