@@ -42,8 +42,12 @@ FRAGMENT = re.compile(
 )
 """Openings of a docstring that is no sentence and needs the name before it to be understood."""
 
-FOREIGN_FLAGS = {"--batch-size", "--fork"}
-"""Flags of other programs: of the user's own command, and of `setsid`."""
+FOREIGN_FLAGS = {
+    *("--batch-size", "--fork"),
+    *("--files-from", "--from0", "--times", "--perms", "--partial", "--protect-args", "--stats", "--no-human-readable"),
+    *("--rsh", "--timeout", "--copy-links", "--no-links", "--query-gpu", "--format"),
+}
+"""Flags of other programs: of the user's own command, of `setsid`, `rsync` and `nvidia-smi`."""
 
 BROAD = {"Exception", "BaseException"}
 

@@ -24,10 +24,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.slices import slice_offers
+from benchmarks.slices import program_on, require_success, slice_offers
 from trainfare.app.profiling.profile import profile
 from trainfare.app.recommending.workload import TrainingLength, Workload, build_workload
-from trainfare.clouds.local import LocalDoor
+from trainfare.clouds import driver
 from trainfare.estimator.cost.checkpoints import checkpoints_of
 from trainfare.estimator.cost.migration import MigrationEnd, migration_between
 from trainfare.estimator.cost.timing import PROGRAM_STARTUP_PHASES
@@ -94,11 +94,11 @@ def main() -> None:
             _segment(workload, "half", options.epochs - options.after),
         ]
         migration = _migration(workload, *segments)
-        door = LocalDoor(folder / "machines", list(slice_offers(SLICES).values()))
-        single = _run(door, "one", program, options.epochs)
-        first = _run(door, "one", program, options.epochs, until=options.after, save_to=folder / "saved")
+        machines = folder / "machines"
+        single = _run(machines, "one", program, options.epochs)
+        first = _run(machines, "one", program, options.epochs, until=options.after, save_to=folder / "saved")
         shutil.copy(folder / "saved" / "checkpoint.pt", program / "checkpoint.pt")
-        second = _run(door, "half", program, options.epochs)
+        second = _run(machines, "half", program, options.epochs)
     rows = _rows(segments, migration, first, second, options.after)
     difference = max(abs(single.losses[n] - loss) for run in (first, second) for n, loss in run.losses.items())
     _show(rows, difference, second, options)
@@ -146,25 +146,21 @@ def _migration(workload: Workload, first: Estimate, second: Estimate) -> Migrati
 
 
 def _run(
-    door: LocalDoor, name: str, program: Path, epochs: int, *, until: int | None = None, save_to: Path | None = None
+    machines: Path, name: str, program: Path, epochs: int, *, until: int | None = None, save_to: Path | None = None
 ) -> MeasuredRun:
     """A run to the end, or until an epoch is done and its checkpoint is copied to `save_to`; then it is killed."""
-    run_id = f"migration-{os.getpid()}-{name}"
     command = (sys.executable, "pytorch_resume.py", "--batch-size", str(BATCH_SIZE), "--epochs", str(epochs))
-    candidate = Candidate(offer=slice_offers(SLICES)[name], nodes=1, batch_size=BATCH_SIZE)
-    (machine,) = door.launch(candidate, run_id=run_id)
-    try:
-        started = time.time()
-        door.start(machine, Program(command=command, directory=str(program)))
-        while (activity := door.observe(machine)).state != "ended":
-            if until is not None and until in _epochs(door.output(machine)):
-                break
+    offer, run_id = slice_offers(SLICES)[name], f"migration-{os.getpid()}-{name}"
+    started = time.time()
+    with program_on(offer, Program(command=command, directory=str(program)), folder=machines, run_id=run_id) as shell:
+        while driver.results(shell) is None and until not in _epochs(shell.read("output")):
             time.sleep(0.02)
-        if activity.state == "ended" and activity.exit_code != 0:
-            raise SystemExit(f"{run_id} failed:\n{door.output(machine).decode(errors='replace')}")
-        output = door.output(machine)
+        if driver.results(shell) is not None:
+            require_success(shell)
+        output = shell.read("output")
         if save_to is not None:
-            door.collect(machine, save_to)
+            digest = shell.run(["sha256sum", "work/checkpoint.pt"]).output.split()[0].decode()
+            shell.fetch("work", save_to, files={"checkpoint.pt": digest})
         restored = _RESTORED.search(output)
         return MeasuredRun(
             started=started,
@@ -172,8 +168,6 @@ def _run(
             epochs={n: found for n, found in _epochs(output).items() if until is None or n <= until},
             restored_seconds=float(restored[2]) if restored else None,
         )
-    finally:
-        door.terminate(run_id)
 
 
 def _epochs(output: bytes) -> dict[int, tuple[float, float]]:

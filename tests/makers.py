@@ -12,7 +12,8 @@ from trainfare.model.plan import Goal, Plan
 from trainfare.model.profile import Operation, Profile
 from trainfare.model.program import Program
 from trainfare.model.reason import text_reason
-from trainfare.model.run import Observation, Run
+from trainfare.model.rented import RentedMachine
+from trainfare.model.run import Fact, Observation, Run
 from trainfare.model.submission import Submission
 
 if TYPE_CHECKING:
@@ -135,17 +136,61 @@ def make_plan(**changes: Any) -> Plan:
 
 
 def make_run(**changes: Any) -> Run:
-    fields: dict[str, Any] = {"id": "r93", "plan_id": "n4t9", "started_at": NOON}
+    fields: dict[str, Any] = {
+        "id": "r93",
+        "made_at": NOON,
+        "owner": "ada@laptop",
+        "program": make_program(),
+        "candidate": make_candidate(),
+        "results_directory": "/home/ada/results",
+        "estimate": make_estimate(candidate=changes["candidate"]) if "candidate" in changes else make_estimate(),
+        "plan_id": "n4t9",
+    }
     return Run(**(fields | changes))
+
+
+def make_machine(**changes: Any) -> RentedMachine:
+    fields: dict[str, Any] = {
+        "id": "i-0a1b",
+        "owner": "ada@laptop",
+        "run_id": "r93",
+        "attempt": 1,
+        "node": 0,
+        "vm_type": make_vm_type().key,
+        "state": "ready",
+        "expires_at": NOON + timedelta(hours=6),
+    }
+    return RentedMachine(**(fields | changes))
+
+
+def make_fact(**changes: Any) -> Fact:
+    """A fact with everything that its kind needs."""
+    needed: dict[str, dict[str, Any]] = {
+        "launch intended": {"attempt": 1, "candidate": make_candidate()},
+        "machines seen": {"machines": (make_machine(state="booting"),)},
+        "program ended": {"exit_code": 0},
+        "run ended": {"outcome": "succeeded"},
+        "stop asked": {"stop_reason": "user"},
+    }
+    fields: dict[str, Any] = {
+        "run_id": "r93",
+        "number": 0,
+        "seen_at": NOON,
+        "kind": "launch intended",
+        "text": "as it was told",
+    }
+    return Fact(**(fields | needed.get(changes.get("kind", fields["kind"]), {}) | changes))
 
 
 def make_observation(**changes: Any) -> Observation:
     fields: dict[str, Any] = {
         "run_id": "r93",
-        "number": 0,
-        "seen_at": NOON,
-        "fact": "iteration",
-        "value": 0.1,
+        "attempt": 1,
+        "node": 0,
+        "number": 1,
+        "at": NOON,
+        "kind": "iterations",
+        "values": {"first": 0, "seconds": [0.5, 0.1, 0.1]},
     }
     return Observation(**(fields | changes))
 

@@ -1,6 +1,7 @@
 """Hypothesis strategies for every noun: any values that the noun accepts, unusual ones included."""
 
 from datetime import UTC, date, datetime, timedelta
+from typing import get_args
 
 from hypothesis import strategies as st
 
@@ -13,7 +14,8 @@ from trainfare.model.plan import Goal, Plan
 from trainfare.model.profile import EarlyStopping, Epoch, Operation, Profile
 from trainfare.model.program import Program
 from trainfare.model.reason import Reason
-from trainfare.model.run import Observation, Run
+from trainfare.model.rented import RentedMachine
+from trainfare.model.run import Fact, Observation, Outcome, Run, RunLimits, StopReason
 from trainfare.model.submission import Submission
 
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=20).filter(str.strip)
@@ -214,14 +216,67 @@ def plans(draw: st.DrawFn) -> Plan:
     )
 
 
-runs = st.builds(Run, id=texts, plan_id=texts, started_at=moments)
-observations = st.builds(
-    Observation,
+run_limits = st.builds(RunLimits, budget_usd=maybe(positive), deadline=maybe(moments), longest_seconds=maybe(positive))
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> Run:
+    estimate = draw(estimates())
+    return draw(
+        st.builds(
+            Run,
+            id=texts,
+            made_at=moments,
+            owner=texts,
+            program=programs,
+            candidate=st.just(estimate.candidate),
+            results_directory=texts,
+            estimate=maybe(st.just(estimate)),
+            plan_id=maybe(texts),
+            limits=run_limits,
+            setup=maybe(texts),
+            secrets=st.lists(words, max_size=3).map(tuple),
+        )
+    )
+
+
+rented_machines = st.builds(
+    RentedMachine,
+    id=texts,
+    owner=texts,
+    run_id=texts,
+    attempt=st.integers(1, 10**6),
+    node=st.integers(0, 10**6),
+    vm_type=texts,
+    expires_at=moments,
+    reason=maybe(texts),
+    address=maybe(texts),
+    launched_at=maybe(moments),
+)
+facts = st.builds(
+    Fact,
     run_id=texts,
     number=st.integers(0, 10**9),
     seen_at=moments,
-    value=st.floats(allow_nan=False, allow_infinity=False),
-    text=maybe(texts),
+    attempt=st.integers(1, 10**6),
+    text=texts,
+    candidate=candidates,
+    machines=st.lists(rented_machines, min_size=1, max_size=2).map(tuple),
+    exit_code=st.integers(-64, 255),
+    collected_files=maybe(st.integers(0, 10**9)),
+    collected_bytes=maybe(st.integers(0, 2**53)),
+    stop_reason=st.sampled_from(get_args(StopReason)),
+    outcome=st.sampled_from(get_args(Outcome)),
+)
+finite = st.floats(allow_nan=False, allow_infinity=False)
+observations = st.builds(
+    Observation,
+    run_id=texts,
+    attempt=st.integers(1, 10**6),
+    node=st.integers(0, 10**6),
+    number=st.integers(1, 10**9),
+    at=moments,
+    values=st.dictionaries(texts, st.none() | finite | texts | st.lists(st.none() | finite, max_size=5), max_size=4),
 )
 
 

@@ -9,7 +9,7 @@ import pytest
 SRC = Path(__file__).parents[1] / "src" / "trainfare"
 
 FLOORS = (
-    ("cli", "web", "queue", "profiles", "plans", "calibrations"),
+    ("cli", "web", "queue", "profiles", "plans", "runs", "calibrations"),
     ("app",),
     ("papers",),
     ("views", "figures", "settings"),
@@ -124,7 +124,14 @@ INSIDE = {
         ("bounds", "evaluate", "job_table", "pricing"),
         ("execution", "highs", "legal", "limits", "tables"),
     ),
+    "runner": (
+        ("status",),
+        ("decide", "progress", "receipt"),
+        ("limits",),
+        ("life",),
+    ),
     "app": (
+        ("running",),
         ("queue",),
         ("recommending",),
         ("profiling",),

@@ -12,11 +12,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from benchmarks.slices import slice_offers
+from benchmarks.slices import program_on, require_success, slice_offers
 from trainfare.app.profiling.profile import profile
-from trainfare.clouds.local import LocalDoor
+from trainfare.clouds import driver
 from trainfare.model.document import from_document, to_document
-from trainfare.model.offer import Candidate
 from trainfare.model.profile import Profile
 from trainfare.model.program import Program
 from trainfare.settings import Settings
@@ -123,16 +122,9 @@ def _profiled(task: Task, program: Program, folder: Path) -> Measurement:
 
 def _run_complete(task: Task, program: Program, folder: Path) -> Measurement:
     """Run without the probe, through the door of the product."""
-    offer = slice_offers(SLICES)[task.slice]
-    door = LocalDoor(folder / "machines", [offer])
     run_id = f"{task.framework}-{task.batch_size}-{task.slice}".lower()
-    (machine,) = door.launch(Candidate(offer=offer, nodes=1, batch_size=task.batch_size), run_id=run_id)
-    try:
-        door.start(machine, program)
-        while (activity := door.observe(machine)).state != "ended":
+    offer = slice_offers(SLICES)[task.slice]
+    with program_on(offer, program, folder=folder / "machines", run_id=run_id) as shell:
+        while driver.results(shell) is None:
             time.sleep(0.2)
-        if activity.exit_code != 0 or activity.seconds is None:
-            raise SystemExit(f"{run_id} failed:\n{door.output(machine).decode(errors='replace')}")
-        return Measurement(task, activity.seconds, None)
-    finally:
-        door.terminate(run_id)
+        return Measurement(task, require_success(shell)["seconds"], None)

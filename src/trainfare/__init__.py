@@ -6,7 +6,8 @@
 >>> found.plan.chosen.seconds, found.plan.chosen.usd, found.plan.reasons      # doctest: +SKIP
 
 `__init__.pyi` lists the public names: the questions (`recommend`, `estimate`, `predict`, …), the nouns, and the groups
-`trainfare.queue`, `trainfare.profiles`, `trainfare.plans`, `trainfare.catalog`, `trainfare.calibrations`.
+`trainfare.queue`, `trainfare.profiles`, `trainfare.plans`, `trainfare.runs`, `trainfare.catalog`,
+`trainfare.calibrations`.
 """
 
 from trainfare._public import public_names

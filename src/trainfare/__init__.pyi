@@ -6,6 +6,7 @@ from trainfare import papers as papers
 from trainfare import plans as plans
 from trainfare import profiles as profiles
 from trainfare import queue as queue
+from trainfare import runs as runs
 from trainfare.app.catalog.calibrate import CalibrationResult as CalibrationResult
 from trainfare.app.profiling.callbacks import KerasCallback as KerasCallback
 from trainfare.app.profiling.callbacks import LightningCallback as LightningCallback
@@ -26,6 +27,7 @@ from trainfare.app.recommending.probe import run_probes as run_probes
 from trainfare.app.recommending.question import Question as Question
 from trainfare.app.recommending.recommend import Recommendation as Recommendation
 from trainfare.app.recommending.recommend import recommend as recommend
+from trainfare.app.running.train import train as train
 from trainfare.errors import TrainfareError as TrainfareError
 from trainfare.estimator.epochs.profile_epochs import EpochsReport as EpochsReport
 from trainfare.estimator.epochs.profile_epochs import expected_epochs as expected_epochs
@@ -61,6 +63,7 @@ from trainfare.model.queue import Instance as Instance
 from trainfare.model.queue import Job as Job
 from trainfare.model.queue import NodeType as NodeType
 from trainfare.model.reason import Reason as Reason
+from trainfare.model.run import Run as Run
 from trainfare.model.schedule import Schedule as Schedule
 from trainfare.model.schedule import ScheduleOutcome as ScheduleOutcome
 from trainfare.model.scope import Quota as Quota

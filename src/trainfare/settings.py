@@ -43,10 +43,14 @@ class Settings:
     """The folder of coefficients that `trainfare calibrate` has fitted."""
     logs: str = field(default_factory=lambda: _user_data("logs"))
     """The folder with the output of profiled programs."""
+    runs: str = field(default_factory=lambda: _user_data("runs"))
+    """The folder with the output of runs, and with the machines that are slices of this one."""
     iterations: int | None = None
     """The number of iterations that a profile measures; None: until their time is known to within 2%."""
     stall_seconds: float = 600.0
     """The time without an iteration after which a program is stopped."""
+    lease_seconds: float = 30.0
+    """The time after which a run whose supervisor was killed may be taken over by another process."""
     goal: Literal["cheapest", "fastest"] = "cheapest"
     boot_seconds: float | None = None
     """The boot time of a rented machine; None: the usual time of its provider."""

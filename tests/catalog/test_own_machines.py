@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from trainfare.catalog.gpu_facts import load_gpus
-from trainfare.catalog.own_machines import read_machines
+from trainfare.catalog.own_machines import read_destinations, read_machines
 from trainfare.errors import UsageError
 from trainfare.model.machine import Gpu
 from trainfare.model.offer import Offer
@@ -69,6 +69,31 @@ def test_a_slice_of_this_machine_has_a_provider_of_its_own(tmp_path: Path) -> No
 def test_an_invalid_slice_is_refused(tmp_path: Path, fields: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         read(tmp_path, f"[half]\nusd_per_hour = 0.02\n{fields}\n")
+
+
+def test_a_host_for_ssh_has_a_provider_of_its_own_and_may_cost_nothing(tmp_path: Path) -> None:
+    text = '[box]\nssh = "ada@box.lab"\n[lab]\nssh = "lab"\nusd_per_hour = 0.2\n[desk]\nusd_per_hour = 0.3\n'
+    offers, _ = read(tmp_path, text)
+    assert [(offer.vm_type.key, offer.usd_per_hour) for offer in offers] == [
+        ("ssh/box", 0.0),
+        ("ssh/lab", 0.2),
+        ("own/desk", 0.3),
+    ]
+    assert read_destinations(tmp_path / "machines.toml") == {"ssh/box": "ada@box.lab", "ssh/lab": "lab"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[box]\nssh = ""', "ssh must name the host"),
+        ("[box]\nssh = 22", "ssh must be text in quotes, got 22"),
+        ('[box]\nssh = "x"\nslice = true\nvcpus = 1', "leave ssh out"),
+        ('[here]\nssh = "x"', "leave ssh out"),
+    ],
+)
+def test_an_invalid_host_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        read(tmp_path, text)
 
 
 def test_a_machine_needs_only_a_price(tmp_path: Path) -> None:

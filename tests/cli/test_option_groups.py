@@ -31,6 +31,22 @@ def second(*, shared: Shared) -> None:
     typer.echo(f"{shared}")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Other:
+    colour: Annotated[str, typer.Option()] = "red"
+
+
+@app.command()
+@expand_options
+def third(*, shared: Shared, other: Other) -> None:
+    typer.echo(f"{shared} {other}")
+
+
+def test_a_command_may_have_several_groups() -> None:
+    result = CliRunner().invoke(app, ["third", "--nodes", "3", "--colour", "blue"])
+    assert result.stdout == f"{Shared(nodes=3, seed=7)} {Other(colour='blue')}\n"
+
+
 def test_a_command_gets_the_fields_as_options() -> None:
     result = CliRunner().invoke(app, ["first", "--nodes", "3", "--name", "edf"])
     assert result.stdout == f"edf {Shared(nodes=3, seed=7)}\n"

@@ -120,11 +120,11 @@ SESSIONS = {
         "schedule import a.trace --throughputs throughput.csv --into imported",
     ],
     "settings": ["settings"],
-    "help": ["--help", "schedule --help", "profiles --help", "plans --help", "catalog --help"],
+    "help": ["--help", "schedule --help", "profiles --help", "plans --help", "runs --help", "catalog --help"],
     **{
         f"help_{command.replace(' ', '_')}": [f"{command} --help"]
         for command in (
-            *(name for name in COMMANDS if name not in ("schedule", "profiles", "plans", "catalog")),
+            *(name for name in COMMANDS if name not in ("schedule", "profiles", "plans", "runs", "catalog")),
             *(f"schedule {name}" for name in ("submit", "queue", "plan", "simulate", "compare", "generate", "import")),
             *(f"catalog {name}" for name in ("list", "import", "update")),
         )

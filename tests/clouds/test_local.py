@@ -5,17 +5,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.clouds.contract import DoorContract, wait_for_end
-from tests.makers import make_candidate, make_offer, make_vm_type
+from tests.clouds.contract import DoorContract, a_project, ended, launch_of, launched, started
+from tests.makers import NOON, make_offer, make_vm_type
+from trainfare.clouds import driver
 from trainfare.clouds.cgroups import CannotLimitError, make_group
+from trainfare.clouds.door import RefusedError, Shell
 from trainfare.clouds.local import LocalDoor
 from trainfare.clouds.slices import make_slice, slice_for
-from trainfare.errors import NotFoundError, UsageError
+from trainfare.errors import UsageError
 from trainfare.model.machine import VmType
 from trainfare.model.offer import Offer
 
@@ -55,34 +57,41 @@ def run_in(vm_type: VmType, source: str) -> subprocess.CompletedProcess[str]:
 
 class TestLocalDoor(DoorContract):
     @pytest.fixture
-    def door(self, tmp_path: Path) -> Iterator[LocalDoor]:
-        door = LocalDoor(tmp_path / "machines", [offer(a_slice())])
-        yield door
-        for machine in door.machines():
-            door.terminate(machine.run_id)
+    def door(self, tmp_path: Path) -> LocalDoor:
+        return LocalDoor(tmp_path / "machines", [make_offer(), offer(a_slice("here", vcpus=None)), offer(a_slice())])
 
-    def test_a_second_process_finds_the_program_running(self, door: LocalDoor, tmp_path: Path) -> None:
-        (machine,) = door.launch(make_candidate(offer=door.offers()[0]), run_id="r1")
-        door.start(machine, self.program(tmp_path, "import time; time.sleep(0.3)"))
+    def test_only_this_machine_and_its_slices_are_offered(self, door: LocalDoor) -> None:
+        assert [o.vm_type.key for o in door.offers()] == ["local/here", "local/full"]
+
+    def test_a_second_process_finds_the_machine_and_its_program(
+        self, door: LocalDoor, run: Callable[..., Shell], tmp_path: Path
+    ) -> None:
+        run("import time; time.sleep(0.3)")
         second = LocalDoor(tmp_path / "machines", door.offers())
-        assert second.machines() == (machine,)
-        assert second.observe(machine).state == "running"
-        assert wait_for_end(second, machine).exit_code == 0
+        assert [machine.id for machine in second.machines()] == [machine.id for machine in door.machines()]
+        assert ended(second.shell(second.machines()[0]))["exit_code"] == 0
 
-    def test_a_program_killed_with_its_shell_has_ended(self, door: LocalDoor, tmp_path: Path) -> None:
-        (machine,) = door.launch(make_candidate(offer=door.offers()[0]), run_id="r1")
-        door.start(machine, self.program(tmp_path, "import time; time.sleep(600)"))
-        group = int((tmp_path / "machines" / machine.id / "group").read_text())
-        os.killpg(group, signal.SIGKILL)
-        assert wait_for_end(door, machine).exit_code == -signal.SIGKILL
+    def test_a_renewed_lease_is_listed(self, door: LocalDoor, run: Callable[..., Shell]) -> None:
+        shell = run("import time; time.sleep(600)")
+        driver.renew(shell, NOON.replace(year=2126))
+        assert door.machines()[0].expires_at.year == 2126
 
-    def test_only_slices_are_offered(self, tmp_path: Path) -> None:
-        door = LocalDoor(tmp_path, [make_offer(), offer(a_slice())])
-        assert [o.vm_type.key for o in door.offers()] == ["local/full"]
+    def test_a_slice_that_cannot_be_made_is_refused(self, tmp_path: Path) -> None:
+        door = LocalDoor(tmp_path / "machines", [offer(a_slice("huge", vcpus=4096))])
+        with pytest.raises(RefusedError, match="this machine has"):
+            door.launch(launch_of(door))
+        assert door.machines() == ()
 
-    def test_a_machine_that_is_not_offered_is_not_launched(self, door: LocalDoor) -> None:
-        with pytest.raises(NotFoundError, match="no slice of this machine aws/g4dn"):
-            door.launch(make_candidate(), run_id="r1")
+
+class TestLocalSlice:
+    def test_the_agent_and_the_program_are_confined_to_the_slice(self, tmp_path: Path) -> None:
+        door = LocalDoor(tmp_path / "machines", [offer(a_slice())])
+        (machine,) = launched(door)
+        source = "import os; print(len(os.sched_getaffinity(0)), os.environ['OMP_NUM_THREADS'])"
+        shell = started(door.shell(machine), machine, a_project(tmp_path / "project", source))
+        ended(shell)
+        assert driver.output(shell, offset=0) == b"1 1\n"
+        door.terminate(machine.key)
 
 
 def test_a_slice_of_full_cpus_is_bound_to_them() -> None:

@@ -16,7 +16,8 @@ EVERY_NOUN = st.one_of(
     strategies.offers,
     strategies.estimates(),
     strategies.plans(),
-    strategies.runs,
+    strategies.runs(),
+    strategies.facts,
     strategies.observations,
     strategies.submissions(),
 )

@@ -17,8 +17,10 @@ from tests.makers import make_candidate, make_estimate, make_gpu, make_offer, ma
 from tests.strategies import intervals, not_negative
 from trainfare.model.estimate import MemoryFit, Phase
 from trainfare.model.interval import Interval
+from trainfare.model.lease import Lease
 from trainfare.model.machine import Host
 from trainfare.model.profile import EarlyStopping, Epoch, Operation
+from trainfare.model.run import RunLimits
 from trainfare.model.scope import Quota, Scope
 
 BAD = math.nan, math.inf, -math.inf, -1.0
@@ -89,10 +91,37 @@ def test_an_offer_is_not_rentable_from_the_day_it_retires() -> None:
         (makers.make_plan, {"runners_up": (make_estimate(),)}),
         (makers.make_plan, {"considered": 1}),
         (makers.make_run, {"plan_id": ""}),
-        (makers.make_run, {"started_at": NAIVE}),
-        (makers.make_observation, {"value": None}),
-        (makers.make_observation, {"value": math.inf}),
-        (makers.make_observation, {"number": -1}),
+        (makers.make_run, {"made_at": NAIVE}),
+        (makers.make_run, {"owner": ""}),
+        (makers.make_run, {"candidate": make_candidate(nodes=2), "estimate": make_estimate()}),
+        (RunLimits, {"budget_usd": 0.0}),
+        (RunLimits, {"longest_seconds": math.nan}),
+        (RunLimits, {"deadline": NAIVE}),
+        (makers.make_fact, {"number": -1}),
+        (makers.make_fact, {"seen_at": NAIVE}),
+        (makers.make_fact, {"attempt": 0}),
+        (makers.make_fact, {"candidate": None}),
+        (makers.make_fact, {"text": "\udcff"}),
+        (makers.make_fact, {"kind": "machines seen", "machines": ()}),
+        (makers.make_fact, {"kind": "program ended", "exit_code": None}),
+        (makers.make_fact, {"kind": "run ended", "outcome": None}),
+        (makers.make_fact, {"kind": "stop asked", "stop_reason": None}),
+        (makers.make_fact, {"kind": "warned", "text": None}),
+        (makers.make_machine, {"attempt": 0}),
+        (makers.make_machine, {"expires_at": NAIVE}),
+        (makers.make_observation, {"number": 0}),
+        (makers.make_observation, {"attempt": 0}),
+        (makers.make_observation, {"node": -1}),
+        (makers.make_observation, {"at": NAIVE}),
+        (makers.make_observation, {"values": {"seconds": math.inf}}),
+        (makers.make_observation, {"values": {"seconds": [0.1, math.nan]}}),
+        (makers.make_observation, {"values": {"seconds": [0.1, "0.2"]}}),
+        (makers.make_observation, {"values": {"ended": True}}),
+        (makers.make_observation, {"values": {"losses": {"first": 0}}}),
+        (makers.make_observation, {"values": {"path": "\udcff.pt"}}),
+        (Lease, {"name": "run/r93", "holder": "", "token": 1, "expires_at": makers.NOON}),
+        (Lease, {"name": "run/r93", "holder": "a", "token": 0, "expires_at": makers.NOON}),
+        (Lease, {"name": "run/r93", "holder": "a", "token": 1, "expires_at": NAIVE}),
     ],
 )
 def test_an_invalid_noun_is_refused(make: Callable[..., Any], changes: dict[str, Any]) -> None:

@@ -1,5 +1,6 @@
 """The parts that the listeners of Keras, TensorFlow and JAX share, without these frameworks."""
 
+import io
 import multiprocessing
 import threading
 import time
@@ -12,9 +13,11 @@ import pytest
 from trainfare.probe.clocks import ReadyClock
 from trainfare.probe.keras_facts import RunningMean
 from trainfare.probe.listener import (
+    common_folder,
     evenly_spaced_ends,
     find_loss,
     queued_seconds,
+    saved_path,
     worker_reading_due,
     worker_seconds,
 )
@@ -135,3 +138,22 @@ def test_a_program_without_workers_has_no_cpu_time_of_workers() -> None:
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the kernel does not count it")
 def test_time_without_a_cpu_grows() -> None:
     assert queued_seconds()["queued"] >= 0
+
+
+def test_the_path_of_a_checkpoint_is_the_argument_after_what_is_saved(tmp_path: Path) -> None:
+    path = str(tmp_path / "model.pt")
+    assert saved_path(({}, path), {}) == path
+    assert saved_path(({},), {"filepath": Path(path)}) == path
+    with Path(path).open("wb") as file:
+        assert saved_path(({}, file), {}) == path
+    assert saved_path(({}, "model.pt"), {}) == str(Path.cwd() / "model.pt")
+
+
+def test_a_checkpoint_in_memory_or_under_an_automatic_name_has_no_path() -> None:
+    assert saved_path(({}, io.BytesIO()), {}) is None
+    assert saved_path((object(), object(), None), {}) is None
+
+
+def test_a_save_of_several_files_is_in_their_folder() -> None:
+    assert common_folder(["/out/checkpoint-5/optimizer.pt", None, "/out/checkpoint-5/rank/0.pt"]) == "/out/checkpoint-5"
+    assert common_folder([None]) is None

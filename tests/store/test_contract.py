@@ -16,7 +16,6 @@ import pytest
 from tests.makers import (
     NOON,
     make_estimate,
-    make_observation,
     make_plan,
     make_profile,
     make_program,
@@ -78,10 +77,11 @@ PLANS = TableCase(
 RUNS = TableCase(
     name="runs",
     make=make_run,
-    moment="started_at",
-    change={"started_at": NOON + HOUR},
+    moment="made_at",
+    change={"made_at": NOON + HOUR},
     needs={"profiles": make_profile(), "plans": make_plan()},
     missing={"plan_id": "absent"},
+    list_command="trainfare runs list",
 )
 SUBMISSIONS = TableCase(
     name="submissions",
@@ -98,21 +98,6 @@ CASES = (PROFILES, PLANS, RUNS, SUBMISSIONS)
 
 def every(*cases: TableCase) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("case", cases, ids=lambda case: case.name)
-
-
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
-def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The location of a new history."""
-    if request.param == "postgres":
-        url: str = request.getfixturevalue("postgres")
-        return url
-    return "memory:" if request.param == "memory" else str(tmp_path / "history.db")
-
-
-@pytest.fixture
-def history(location: str) -> Iterator[History]:
-    with open_history(location) as history:
-        yield history
 
 
 class TestEveryTable:
@@ -226,9 +211,8 @@ class TestEachNoun:
         history.runs.add(make_run())
         return history
 
-    def test_a_new_history_has_no_estimates_and_no_observations(self, history: History) -> None:
+    def test_a_new_history_has_no_estimates(self, history: History) -> None:
         assert history.estimates.of("p7k2") == ()
-        assert history.observations.of("r93") == ()
 
     def test_a_profile_with_unusual_text_and_numbers_is_read_back(self, history: History) -> None:
         profile = make_profile(
@@ -302,22 +286,10 @@ class TestEachNoun:
         assert full.plans.all() == (make_plan(),)
         assert len(full.estimates.of("p7k2")) == 2
 
-    def test_observations_are_listed_in_the_order_of_their_numbers(self, full: History) -> None:
-        full.runs.add(make_run(id="r94"))
-        for number in (10, 2, 0):
-            full.observations.add(make_observation(number=number, value=number / 3))
-        full.observations.add(make_observation(run_id="r94", fact="message", value=None, text="hello"))
-        assert [observation.number for observation in full.observations.of("r93")] == [0, 2, 10]
-        assert full.observations.of("r93")[2] == make_observation(number=10, value=10 / 3)
-        assert full.observations.of("r94")[0].text == "hello"
-
-    def test_an_observation_needs_its_run_and_a_new_number(self, full: History) -> None:
-        full.observations.add(make_observation())
-        with pytest.raises(AlreadyStoredError, match="r93/0"):
-            full.observations.add(make_observation(value=9.0))
-        with pytest.raises(ValueError, match="run r95"):
-            full.observations.add(make_observation(run_id="r95"))
-        assert full.observations.of("r93") == (make_observation(),)
+    def test_a_run_of_a_program_that_was_never_profiled_needs_no_plan(self, history: History) -> None:
+        run = make_run(plan_id=None, estimate=None)
+        history.runs.add(run)
+        assert history.runs.get("r93") == run
 
     def test_a_history_can_be_used_in_a_with_statement(self, history: History) -> None:
         with history as same:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.makers import make_observation, make_plan, make_profile, make_run, make_submission
+from tests.makers import NOON, make_fact, make_observation, make_plan, make_profile, make_run, make_submission
 from trainfare.errors import StoreError
 from trainfare.store.history import History
 from trainfare.store.open import open_history
@@ -14,13 +14,21 @@ from trainfare.store.rows import checksum
 
 PROFILES = {name: make_profile(id=name, samples=1000 + n) for n, name in enumerate(("p7k2", "p8", "p9"))}
 
+FACTS = tuple(
+    make_fact(number=n, kind=kind) for n, kind in enumerate(("launch intended", "machines seen", "terminated"))
+)
+OBSERVATIONS = tuple(make_observation(number=number) for number in (1, 2, 3))
+
 
 def fill(history: History) -> None:
     for profile in PROFILES.values():
         history.profiles.add(profile)
     history.plans.add(make_plan())
     history.runs.add(make_run())
-    history.observations.add(make_observation())
+    lease = history.leases.take("run/r93", holder="laptop", seconds=60, now=NOON)
+    for fact in FACTS:
+        history.facts.append(fact, lease=lease)
+    history.observations.add_all(OBSERVATIONS)
     history.submissions.add(make_submission(id="s4"))
     history.submissions.remove("s4")
     history.submissions.add(make_submission())
@@ -97,11 +105,37 @@ def test_a_plan_with_a_missing_estimate_is_named(path: Path) -> None:
 
 def test_damaged_runs_and_observations_are_named(path: Path) -> None:
     execute(path, "UPDATE runs SET document = 'x'")
-    execute(path, "UPDATE observations SET document = 'x'")
+    execute(path, "UPDATE observations SET document = 'x' WHERE number = 2")
     with open_history(str(path)) as history:
         assert not history.runs.all()
-        assert not history.observations.of("r93")
-        assert [sentence.split(" in ")[0] for sentence in history.damaged] == ["run r93", "observation r93/0"]
+        assert history.observations.of("r93") == (OBSERVATIONS[0], OBSERVATIONS[2])
+        assert [sentence.split(" in ")[0] for sentence in history.damaged] == ["run r93", "observation r93/1/0/2"]
+        assert history.facts.of("r93") == FACTS
+        assert history.facts.unended_runs() == ("r93",)
+
+
+@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("statement", ["UPDATE facts SET document = 'x'", "UPDATE facts SET document = '{}'"])
+def test_a_run_with_a_damaged_fact_has_no_state_but_is_still_listed(path: Path, statement: str, number: int) -> None:
+    execute(path, f"{statement} WHERE number = {number}")
+    with open_history(str(path)) as history:
+        with pytest.raises(StoreError, match=rf"fact r93/{number} in .* is damaged: its checksum"):
+            history.facts.of("r93")
+        assert history.damaged[0].startswith(f"fact r93/{number} in {path} is damaged")
+        assert history.runs.all() == (make_run(),)
+        assert history.facts.unended_runs() == ("r93",)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_missing_fact_is_named(path: Path, number: int) -> None:
+    execute(path, "DELETE FROM facts WHERE number = ?", str(number))
+    with open_history(str(path)) as history, pytest.raises(StoreError, match=f"fact r93/{number} .* it is missing"):
+        history.facts.of("r93")
+
+
+def test_a_fact_of_an_unknown_kind_cannot_be_inserted(path: Path) -> None:
+    with pytest.raises(sqlite3.IntegrityError, match="ck_facts_kind"):
+        execute(path, "INSERT INTO facts VALUES ('r93', 3, 'exploded', '{}', '')")
 
 
 def test_a_damaged_submission_is_named_and_can_be_withdrawn(path: Path) -> None:
@@ -147,7 +181,9 @@ def check_store(path: Path) -> str:
                 listed == PROFILES == {name: history.profiles.get(name) for name in PROFILES}
                 and history.plans.all() == (plan,)
                 and history.runs.all() == (make_run(),)
-                and history.observations.of("r93") == (make_observation(),)
+                and history.facts.of("r93") == FACTS
+                and history.facts.unended_runs() == ("r93",)
+                and history.observations.of("r93") == OBSERVATIONS
                 and history.submissions.all() == (make_submission(),)
                 and history.estimates.of("p7k2") == (plan.chosen, *plan.runners_up)
             )

@@ -136,7 +136,7 @@ def test_a_store_of_schema_1_gets_a_queue_and_keeps_its_nouns(tmp_path: Path) ->
         assert history.plans.all() == (make_plan(),)
         history.submissions.add(make_submission())
         assert history.submissions.all() == (make_submission(),)
-    connection = sqlite3.connect(path.with_name("history.db.before-0002"))
+    connection = sqlite3.connect(path.with_name("history.db.before-0003"))
     assert connection.execute("SELECT id FROM profiles").fetchall() == [("p7k2",)]
     assert connection.execute("SELECT version_num FROM trainfare_version").fetchall() == [("0001",)]
     connection.close()
@@ -193,9 +193,21 @@ def test_documents_of_version_1_are_listed_and_read(tmp_path: Path) -> None:
         assert history.plans.get("n4t9").runners_up == make_plan().runners_up
         assert history.plans.get("n4t9").front == (make_plan().chosen,)
         assert len(history.estimates.of("p7k2")) == 3
-        assert history.runs.all() == (make_run(),)
-        assert history.observations.of("r93") == (make_observation(),)
         assert history.damaged == ()
+
+
+def test_rows_of_runs_that_no_release_wrote_are_only_in_the_backup(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    insert_documents_of_version_1(path)
+    with open_history(str(path)) as history:
+        assert history.runs.all() == ()
+        history.runs.add(make_run())
+        history.observations.add_all([make_observation()])
+        assert history.runs.all() == (make_run(),)
+    connection = sqlite3.connect(path.with_name("history.db.before-0003"))
+    assert connection.execute("SELECT id FROM runs").fetchall() == [("r93",)]
+    assert connection.execute("SELECT run_id, number FROM observations").fetchall() == [("r93", 0)]
+    connection.close()
 
 
 def test_a_stored_profile_of_version_1_can_be_removed_and_restored(tmp_path: Path) -> None:

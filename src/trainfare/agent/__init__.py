@@ -1,1 +1,1 @@
-"""What runs on a rented machine; standard library only. Empty until plans are carried out."""
+"""What runs on a machine next to the training program: one file, `agent.py`, with the standard library only."""

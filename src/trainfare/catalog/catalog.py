@@ -31,6 +31,8 @@ class Catalog:
     """The machine at hand; None if the catalog was loaded without it."""
     slices: tuple[Offer, ...] = ()
     """The slices of the machine at hand that exist without a file."""
+    hosts: tuple[Offer, ...] = ()
+    """The hosts that were reached by ssh once and are in no file."""
 
     @property
     def at_hand(self) -> tuple[Offer, ...]:
@@ -50,7 +52,8 @@ class Catalog:
         by_key: dict[str, list[Offer]] = {}
         if lowered == HERE_NAME and self.here is not None:
             return (self.here,)
-        for offer in (*self.at_hand, *self.offers):
+        every = (*self.at_hand, *self.hosts, *self.offers)
+        for offer in every:
             key = offer.vm_type.key if "/" in lowered else offer.vm_type.name
             if key.lower() == lowered:
                 by_key.setdefault(offer.vm_type.key, []).append(offer)
@@ -59,7 +62,7 @@ class Catalog:
                 f"{name} is a machine of more than one provider. Write {' or '.join(by_key)}.", field=field
             )
         if not by_key:
-            known = {o.vm_type.key if "/" in lowered else o.vm_type.name for o in (*self.at_hand, *self.offers)}
+            known = {o.vm_type.key if "/" in lowered else o.vm_type.name for o in every}
             raise NotFoundError("machine", name, sorted(known), listed_by=LIST_COMMAND, field=field)
         return tuple(*by_key.values())
 

@@ -14,6 +14,10 @@ usd_per_hour = 0.02
 vcpus = 0.5                      one CPU for half of the time
 memory_gib = 4                   absent: no limit
 
+[box]                            becomes ssh/box: a host on which programs are started, reached by ssh
+ssh = "ada@box.lab"              a name of ~/.ssh/config, a host, or user@host
+usd_per_hour = 0.10              absent: it costs nothing; the host tells its GPUs, CPUs and memory
+
 [here]                           this machine, local/here: only its price is needed
 usd_per_hour = 0.05
 
@@ -38,10 +42,12 @@ from trainfare.model.offer import Offer
 PROVIDER = "own"
 SLICES = HERE_PROVIDER
 """The provider of slices of this machine."""
+HOSTS = "ssh"
+"""The provider of hosts that are reached by ssh."""
 REGION = "here"
 SOURCE = "your machines.toml"
 
-_MACHINE_KEYS = ("usd_per_hour", "gpu", "gpus", "vcpus", "memory_gib", "seen_on", "slice")
+_MACHINE_KEYS = ("usd_per_hour", "gpu", "gpus", "vcpus", "memory_gib", "seen_on", "slice", "ssh")
 _GPU_KEYS = tuple(field.name for field in fields(Gpu) if field.name != "name")
 _REQUIRED_GPU_KEYS = tuple(f.name for f in fields(Gpu) if f.default is MISSING and f.name != "name")
 
@@ -67,9 +73,23 @@ def read_machines(path: Path, known: Mapping[str, Gpu]) -> tuple[tuple[Offer, ..
     return offers, own_gpus
 
 
+def read_destinations(path: Path) -> Mapping[str, str]:
+    """The names by which ssh knows the hosts of the file, by their keys."""
+    file = read_machines_file(path)
+    sections = file.sections if file else {}
+    return {
+        f"{HOSTS}/{name}": fields["ssh"]
+        for name, fields in sections.items()
+        if isinstance(fields, dict) and isinstance(fields.get("ssh"), str)
+    }
+
+
 def _offer(name: str, section: FileSection, gpus: Mapping[str, Gpu], changed_on: date) -> Offer:
     section.require_known(_MACHINE_KEYS)
+    destination = section.text("ssh")
     usd_per_hour = section.number("usd_per_hour")
+    if usd_per_hour is None and destination is not None:
+        usd_per_hour = 0.0
     if usd_per_hour is None:
         raise section.error("usd_per_hour is missing: what does an hour of it cost you?")
     gpu = _named_gpu(section, gpus)
@@ -77,6 +97,8 @@ def _offer(name: str, section: FileSection, gpus: Mapping[str, Gpu], changed_on:
     if gpu is None and count is not None:
         raise section.error("gpus is given without gpu: add the name of the GPU, or leave gpus out")
     is_slice = section.flag("slice")
+    if destination is not None:
+        _check_host(name, section, is_slice=is_slice)
     if is_slice and name == HERE_NAME:
         raise section.error("[here] is this whole machine: leave slice out, or give the slice another name")
     if is_slice and gpu is not None:
@@ -85,7 +107,7 @@ def _offer(name: str, section: FileSection, gpus: Mapping[str, Gpu], changed_on:
         raise section.error("a slice must state its number of CPUs of this machine: add vcpus")
     try:
         vm_type = VmType(
-            provider=SLICES if is_slice or name == HERE_NAME else PROVIDER,
+            provider=HOSTS if destination else SLICES if is_slice or name == HERE_NAME else PROVIDER,
             name=name,
             gpu=gpu,
             gpus=(count or 1) if gpu else 0,
@@ -102,6 +124,14 @@ def _offer(name: str, section: FileSection, gpus: Mapping[str, Gpu], changed_on:
         )
     except ValueError as error:
         raise section.error(str(error)) from error
+
+
+def _check_host(name: str, section: FileSection, *, is_slice: bool) -> None:
+    """Refuse a host that ssh could not have."""
+    if not section.fields["ssh"].strip():
+        raise section.error('ssh must name the host, as in ssh = "user@host"')
+    if is_slice or name == HERE_NAME:
+        raise section.error("a machine that is reached by ssh is not this machine: leave ssh out")
 
 
 def _named_gpu(section: FileSection, gpus: Mapping[str, Gpu]) -> Gpu | None:

@@ -28,6 +28,14 @@ COMMANDS = {
     "estimate": ("trainfare.cli.commands.estimate:estimate", "Estimate time and cost on one machine."),
     "predict": ("trainfare.cli.commands.predict:predict", "Predict one iteration on another machine."),
     "epochs": ("trainfare.cli.commands.epochs:epochs", "Estimate how many epochs a program needs."),
+    "train": ("trainfare.cli.commands.run:train", "From a program to a receipt: profile, recommend, run."),
+    "run": ("trainfare.cli.commands.run:run", "Run a training on a machine; print its receipt."),
+    "watch": ("trainfare.cli.commands.run:watch", "Watch a run."),
+    "logs": ("trainfare.cli.commands.run:logs", "Print the output of a run."),
+    "stop": ("trainfare.cli.commands.run:stop", "Stop a run, and bring its results home."),
+    "receipt": ("trainfare.cli.commands.run:receipt", "Show a run's predicted and real time and cost."),
+    "runs": ("trainfare.cli.commands.runs:app", "Runs: list, show."),
+    "reap": ("trainfare.cli.commands.run:reap", "End machines that no run needs."),
     "schedule": ("trainfare.cli.commands.schedule:app", "A queue of jobs: submit, plan, simulate, compare."),
     "profiles": ("trainfare.cli.commands.profiles:app", "Stored profiles: list, show, remove, import."),
     "plans": ("trainfare.cli.commands.plans:app", "Stored plans: list, show."),
@@ -38,7 +46,7 @@ COMMANDS = {
 }
 """Name → where the command is, and its line in the help."""
 
-CONTEXT = {"profile": {"allow_interspersed_args": False}}
+CONTEXT = {name: {"allow_interspersed_args": False} for name in ("profile", "train", "run")}
 """Settings of single commands: what follows `--` belongs to the program."""
 
 

@@ -7,26 +7,27 @@ from typing import Any, get_type_hints
 
 
 def expand_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with its parameter of a dataclass type replaced by the fields of that dataclass.
+    """The command with each parameter of a dataclass type replaced by the fields of that dataclass.
 
     Typer makes one option of each parameter in a signature. The fields stand where the parameter stood, so its place
     decides the order of options in the help.
     """
     hints = get_type_hints(command, include_extras=True)
-    ((group_name, group),) = [
-        (name, hint) for name, hint in hints.items() if isinstance(hint, type) and is_dataclass(hint)
-    ]
+    groups = {name: hint for name, hint in hints.items() if isinstance(hint, type) and is_dataclass(hint)}
     parameters: dict[str, inspect.Parameter] = {}
     for name, parameter in inspect.signature(command).parameters.items():
-        if name == group_name:
-            group_hints = get_type_hints(group, include_extras=True)
-            parameters |= {field.name: _parameter(field, group_hints[field.name]) for field in fields(group)}
+        if name in groups:
+            group_hints = get_type_hints(groups[name], include_extras=True)
+            parameters |= {field.name: _parameter(field, group_hints[field.name]) for field in fields(groups[name])}
         else:
             parameters[name] = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[name])
 
     def expanded(**values: Any) -> None:
-        shared = {field.name: values.pop(field.name) for field in fields(group)}
-        command(**values, **{group_name: group(**shared)})
+        shared = {
+            name: group(**{field.name: values.pop(field.name) for field in fields(group)})
+            for name, group in groups.items()
+        }
+        command(**values, **shared)
 
     expanded.__name__, expanded.__doc__ = command.__name__, command.__doc__
     expanded.__annotations__ = {name: parameter.annotation for name, parameter in parameters.items()}

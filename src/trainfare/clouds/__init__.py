@@ -1,1 +1,2 @@
-"""Doors to machines. There is one so far: slices of this machine (`local.py`)."""
+"""Doors to machines: this one (`local.py`), hosts of the user (`ssh.py`), and none at all (`fake.py`). `door.py` is
+their contract, and `driver.py` drives the agent on the machines of all of them."""

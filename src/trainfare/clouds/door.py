@@ -1,36 +1,101 @@
-"""The contract of every door to machines: offers → launch → start → observe → collect → terminate."""
+"""The contract of every door to machines, and of the shell through which a machine is reached.
 
+Launching is asynchronous: `launch` asks, `machines` says what became of it. Calls name a launch by its key, so that a
+second process can continue after a first one was killed at any point.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
+from trainfare.errors import ExternalError
 from trainfare.model.offer import Candidate, Offer
-from trainfare.model.program import Program
-from trainfare.model.rented import ProgramStatus, RentedMachine
+from trainfare.model.rented import RentedMachine, launch_key
+
+
+class RefusedError(ExternalError):
+    """The door did not launch, and it is certain that nothing of this launch exists: no capacity, no quota, no such
+    host. After any other error a machine may exist."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """A request to a door, with the tags that every machine gets."""
+
+    owner: str
+    run_id: str
+    attempt: int
+    candidate: Candidate
+    expires_at: datetime
+    """The lease: the machine ends by itself at this moment unless the lease is renewed."""
+
+    @property
+    def key(self) -> str:
+        return launch_key(self.run_id, self.attempt)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed:
+    """A command that has ended on a machine."""
+
+    exit_code: int
+    output: bytes
+    error: bytes
+
+
+class MachineUnreachableError(ExternalError):
+    """The machine did not answer: it may be gone, or only the network may be."""
+
+
+class Shell(Protocol):
+    """One machine as a place with files and commands. Paths are relative to the folder of the launch on the machine,
+    or absolute. Every call raises `MachineUnreachableError` if the machine does not answer in time."""
+
+    def run(self, command: Sequence[str], *, given: bytes = b"", timeout_seconds: float = 60.0) -> Completed:
+        """Run a command in the folder of the launch, with `given` as its input."""
+
+    def write(self, path: str, content: bytes) -> None:
+        """Write a file in one step: a reader sees the old content or the new one."""
+
+    def read(self, path: str, *, offset: int = 0, limit: int = 1 << 20) -> bytes:
+        """At most `limit` bytes of a file from `offset` on; empty if the file does not exist or is not as long."""
+
+    def send(self, folder: Path, path: str, *, files: Sequence[str]) -> int:
+        """Copy `files` of a folder at home below `path`; returns the bytes that were sent. Files that are there
+        already, with the same size and time, are not sent again."""
+
+    def fetch(self, path: str, folder: Path, *, files: Mapping[str, str]) -> int:
+        """Copy files below `path` to a folder at home and verify each by its SHA-256; returns the bytes that were
+        received. A file that does not match is left out and is an `ExternalError`."""
 
 
 class Door(Protocol):
-    """A provider of machines. Calls name a Run by its id, so that a second process can continue after a first one."""
+    """A provider of machines."""
+
+    name: str
+    """The provider in the keys of its machines, such as `local` and `ssh`."""
+    powers_off: bool
+    """True if machines are ended by switching them off, as rented ones are; False for machines of the user."""
+
+    appears_within_seconds: float
+    """The longest time until a machine that was launched is listed."""
 
     def offers(self) -> tuple[Offer, ...]:
         """The offers that can be launched now."""
 
-    def launch(self, candidate: Candidate, *, run_id: str) -> tuple[RentedMachine, ...]:
-        """Launch one machine for each node. A second call with the same `run_id` launches nothing new."""
+    def launch(self, launch: Launch) -> None:
+        """Ask for one machine for each node. A second call with the same key asks for nothing new. `RefusedError` if
+        nothing was or will be launched."""
 
     def machines(self) -> tuple[RentedMachine, ...]:
-        """All machines that exist through this door, whichever process launched them."""
+        """Every machine that was launched through this door and not confirmed as terminated, whoever launched it. A
+        machine may appear in the list some time after `launch` has returned."""
 
-    def start(self, machine: RentedMachine, program: Program) -> None:
-        """Copy the program's folder to the machine and start its command. A second call starts nothing new."""
+    def shell(self, machine: RentedMachine) -> Shell:
+        """The way to a machine that is ready."""
 
-    def observe(self, machine: RentedMachine) -> ProgramStatus:
-        """The current status of the program."""
-
-    def output(self, machine: RentedMachine) -> bytes:
-        """The output of the program so far."""
-
-    def collect(self, machine: RentedMachine, into: Path) -> tuple[Path, ...]:
-        """Copy the files that the program created or changed to `into`, and return their paths there."""
-
-    def terminate(self, run_id: str) -> None:
-        """End the program and release the machines: when it returns, nothing of the run costs money any more."""
+    def terminate(self, key: str) -> None:
+        """Ask for the end of every machine of a launch. Termination is confirmed when `machines` no longer lists
+        them. A second call, and one for machines that do not exist, has no effect."""

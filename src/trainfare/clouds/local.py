@@ -1,214 +1,138 @@
-"""The door to this machine, divided into slices at prices that the user states.
+"""The door to this machine: all of it (`local/here`), or slices of it at prices that the user states.
 
-    <folder>/<run>/<node>/machine.json      what was launched
-                          work/             a copy of the program's folder, in which it runs
-                          before.json       size and time of each file before it ran
-                          output            what it printed
-                          group             the process group of everything that runs there
-                          started, ended    seconds since 1970
-                          exit              its exit code, written last
+    <folder>/<key>/<node>/machine.json      what was launched; the other files are those of the agent
 
-The program runs under a shell of its own, not as our child: it continues when our process ends, and the next process
-that opens the door finds it.
+A launched machine is a folder. The program in it runs under an agent that is not our child: it continues when our
+process ends, and the next process that opens the door finds it.
 """
 
 import contextlib
-import json
 import os
 import shutil
-import signal
-import subprocess
-import time
-from collections.abc import Callable, Iterator, Sequence
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
+from trainfare.clouds import driver
+from trainfare.clouds.door import Launch, MachineUnreachableError, RefusedError, Shell
+from trainfare.clouds.local_shell import LocalShell
 from trainfare.clouds.slices import is_slice, make_slice, remove_slice
-from trainfare.errors import ExternalError, NotFoundError, UsageError
-from trainfare.model.machine import VmType
-from trainfare.model.offer import Candidate, Offer
-from trainfare.model.program import Program
-from trainfare.model.rented import ProgramStatus, RentedMachine
-from trainfare.units import format_duration
-
-_RUN = """
-folder=$1; shift
-echo $$ > "$folder/group"
-date +%s.%N > "$folder/started.new"; mv "$folder/started.new" "$folder/started"
-"$@" > "$folder/output" 2>&1 < /dev/null
-code=$?
-date +%s.%N > "$folder/ended"
-echo $code > "$folder/exit.new"; mv "$folder/exit.new" "$folder/exit"
-"""
-_START_SECONDS = 10.0
-_END_SECONDS = 10.0
+from trainfare.errors import TrainfareError
+from trainfare.model.machine import HERE_PROVIDER, VmType
+from trainfare.model.offer import Offer
+from trainfare.model.rented import RentedMachine
 
 
 class LocalDoor:
-    """A `Door`. `folder` holds the state of launched machines; `offers` are those of the user's slices."""
+    """A `Door`. `folder` holds the launched machines; of `offers`, those of this machine are used."""
+
+    name = HERE_PROVIDER
+    powers_off = False
+    appears_within_seconds = 0.0
 
     def __init__(self, folder: Path, offers: Sequence[Offer]) -> None:
         self._folder = folder
-        self._offers = tuple(offer for offer in offers if is_slice(offer.vm_type))
+        self._offers = tuple(offer for offer in offers if offer.vm_type.provider == HERE_PROVIDER)
 
     def offers(self) -> tuple[Offer, ...]:
         return self._offers
 
-    def launch(self, candidate: Candidate, *, run_id: str) -> tuple[RentedMachine, ...]:
-        vm_type = candidate.offer.vm_type
-        if vm_type.key not in {offer.vm_type.key for offer in self._offers}:
-            raise NotFoundError("slice of this machine", vm_type.key, [offer.vm_type.key for offer in self._offers])
-        for node in range(candidate.nodes):
-            machine = RentedMachine(id=f"{run_id}/{node}", run_id=run_id, node=node, vm_type=vm_type.key)
-            self._write_machine(machine)
-        return tuple(machine for machine in self.machines() if machine.run_id == run_id)
+    def launch(self, launch: Launch) -> None:
+        vm_type = self._vm_type(launch.candidate.offer.vm_type.key)
+        if (self._folder / launch.key).exists():
+            return
+        if is_slice(vm_type):
+            _check_slice(vm_type, launch.key)
+        write_machines(self._folder, launch)
 
     def machines(self) -> tuple[RentedMachine, ...]:
-        return tuple(
-            msgspec.json.decode(path.read_bytes(), type=RentedMachine)
-            for path in sorted(self._folder.glob("*/*/machine.json"))
-        )
+        return read_machines(self._folder)
 
-    def start(self, machine: RentedMachine, program: Program) -> None:
-        folder = self._machine_folder(machine)
-        if (folder / "started").exists():
-            return
-        work = folder / "work"
-        shutil.rmtree(work, ignore_errors=True)
-        try:
-            shutil.copytree(program.directory, work, symlinks=True)
-        except OSError as error:
-            raise ExternalError(f"{program.directory} could not be copied to {work}: {error}") from error
-        (folder / "before.json").write_text(json.dumps(_file_stamps(work)))
-        part = make_slice(self._vm_type(machine), _slice_name(machine))
-        subprocess.run(
-            ("setsid", "--fork", "/bin/sh", "-c", _RUN, "sh", str(folder), *part.prefix, *program.command),
-            cwd=work,
-            env=os.environ | part.environment | {"PWD": str(work)},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            check=True,
-        )
-        if not _wait_until((folder / "started").exists, _START_SECONDS):
-            raise ExternalError(
-                f"{program.command_line} did not start within {format_duration(_START_SECONDS)} in {folder}."
-            )
-
-    def observe(self, machine: RentedMachine) -> ProgramStatus:
-        folder = self._machine_folder(machine)
-        if not (folder / "started").exists():
-            return ProgramStatus(state="idle")
-        started = float((folder / "started").read_text())
-        alive = _group_is_alive(_process_group(folder))  # checked first: it may end in the meantime
-        if (folder / "exit").exists():
-            return ProgramStatus(
-                state="ended",
-                seconds=max(0.0, float((folder / "ended").read_text()) - started),
-                exit_code=int((folder / "exit").read_text()),
-            )
-        if not alive:  # it was killed together with its shell
-            return ProgramStatus(state="ended", exit_code=-signal.SIGKILL)
-        return ProgramStatus(state="running", seconds=max(0.0, time.time() - started))
-
-    def output(self, machine: RentedMachine) -> bytes:
-        path = self._machine_folder(machine) / "output"
-        return path.read_bytes() if path.exists() else b""
-
-    def collect(self, machine: RentedMachine, into: Path) -> tuple[Path, ...]:
-        folder = self._machine_folder(machine)
-        work = folder / "work"
-        before = json.loads((folder / "before.json").read_text()) if (folder / "before.json").exists() else {}
-        changed = [name for name, stamp in _file_stamps(work).items() if before.get(name) != stamp]
-        return tuple(_copy(work / name, into / name) for name in sorted(changed))
-
-    def terminate(self, run_id: str) -> None:
-        for machine in [m for m in self.machines() if m.run_id == run_id]:
-            folder = self._machine_folder(machine)
-            _end_group(_process_group(folder))
-            remove_slice(_slice_name(machine))
-        shutil.rmtree(self._folder / run_id, ignore_errors=True)
-
-    def _write_machine(self, machine: RentedMachine) -> None:
-        """Write the machine once, atomically."""
+    def shell(self, machine: RentedMachine) -> Shell:
         folder = self._folder / machine.id
-        folder.mkdir(parents=True, exist_ok=True)
-        if (folder / "machine.json").exists():
-            return
-        fresh = folder / "machine.new"
-        fresh.write_bytes(msgspec.json.encode(machine))
-        fresh.replace(folder / "machine.json")
+        if not folder.exists():
+            raise MachineUnreachableError(f"the machine {machine.id} does not exist any more.")
+        vm_type = self._vm_type(machine.vm_type)
+        if not is_slice(vm_type):
+            return LocalShell(folder=folder)
+        part = make_slice(vm_type, _slice_name(machine.id))
+        return LocalShell(folder=folder, prefix=part.prefix, environment=part.environment)
 
-    def _machine_folder(self, machine: RentedMachine) -> Path:
-        folder = self._folder / machine.id
-        if not (folder / "machine.json").exists():
-            raise NotFoundError("machine", machine.id, [known.id for known in self.machines()])
-        return folder
+    def terminate(self, key: str) -> None:
+        for folder in sorted((self._folder / key).glob("*")):
+            driver.end(LocalShell(folder=folder))
+            remove_slice(_slice_name(f"{key}/{folder.name}"))
+        remove_machines(self._folder, key)
 
-    def _vm_type(self, machine: RentedMachine) -> VmType:
+    def _vm_type(self, key: str) -> VmType:
         for offer in self._offers:
-            if offer.vm_type.key == machine.vm_type:
+            if offer.vm_type.key == key:
                 return offer.vm_type
-        raise UsageError(
-            f"{machine.vm_type} is no longer in your machines.toml: add it again to continue with {machine.id}."
+        raise RefusedError(
+            f"{key} is not this machine or a slice of it: here are {', '.join(o.vm_type.key for o in self._offers)}."
         )
 
 
-def _slice_name(machine: RentedMachine) -> str:
-    return "trainfare-" + machine.id.replace("/", "-")
+def write_machines(folder: Path, launch: Launch) -> None:
+    """Write the machines of a launch in one step: all exist or none."""
+    folder.mkdir(parents=True, exist_ok=True)
+    fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=folder))
+    for node in range(launch.candidate.nodes):
+        machine = RentedMachine(
+            id=f"{launch.key}/{node}",
+            owner=launch.owner,
+            run_id=launch.run_id,
+            attempt=launch.attempt,
+            node=node,
+            vm_type=launch.candidate.offer.vm_type.key,
+            state="ready",
+            expires_at=launch.expires_at,
+            launched_at=datetime.now(UTC),
+        )
+        (fresh / str(node)).mkdir()
+        (fresh / str(node) / "machine.json").write_bytes(msgspec.json.encode(machine))
+    try:
+        fresh.rename(folder / launch.key)
+    except OSError:  # another process was faster
+        shutil.rmtree(fresh, ignore_errors=True)
+        if not (folder / launch.key).exists():
+            raise
 
 
-def _file_stamps(folder: Path) -> dict[str, list[int]]:
-    """The size and modification time of every file, by its path within the folder."""
-    found = {}
-    for path in folder.rglob("*"):
-        with contextlib.suppress(FileNotFoundError):
-            if path.is_file() and not path.is_symlink():
-                status = path.stat()
-                found[str(path.relative_to(folder))] = [status.st_size, status.st_mtime_ns]
-    return found
+def read_machines(folder: Path) -> tuple[RentedMachine, ...]:
+    """The machines in a folder, with their leases as they were renewed."""
+    found = []
+    for path in sorted(folder.glob("[!.]*/*/machine.json")):
+        with contextlib.suppress(FileNotFoundError):  # it is being terminated
+            machine = msgspec.json.decode(path.read_bytes(), type=RentedMachine)
+            lease = path.with_name("lease")
+            if lease.exists():
+                machine = replace(machine, expires_at=datetime.fromtimestamp(float(lease.read_text()), UTC))
+            found.append(machine)
+    return tuple(found)
 
 
-def _copy(source: Path, target: Path) -> Path:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy2(source, target)
-    return target
-
-
-def _process_group(folder: Path) -> int | None:
-    path = folder / "group"
-    return int(path.read_text()) if path.exists() else None
-
-
-def _group_is_alive(group: int | None) -> bool:
-    return group is not None and any(True for _ in _members(group))
-
-
-def _members(group: int) -> Iterator[int]:
-    """The running processes of a process group."""
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            fields = path.read_text(errors="replace").rpartition(")")[2].split()
-            if int(fields[2]) == group and fields[0] not in "ZX":
-                yield int(path.parent.name)
-
-
-def _end_group(group: int | None) -> None:
-    if group is None or not _group_is_alive(group):
+def remove_machines(folder: Path, key: str) -> None:
+    """Remove the folders of a launch, whose processes have ended: all at once for whoever lists them."""
+    ended = folder / f".ended-{key}-{os.getpid()}"
+    try:
+        (folder / key).rename(ended)
+    except FileNotFoundError:
         return
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(group, number)
-        if _wait_until(lambda: not _group_is_alive(group), _END_SECONDS / 2):
-            return
+    shutil.rmtree(ended, ignore_errors=True)
 
 
-def _wait_until(condition: Callable[[], bool], seconds: float) -> bool:
-    """True if the condition became true in time."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.005)
-    return True
+def _check_slice(vm_type: VmType, key: str) -> None:
+    """Refuse a slice that this machine cannot make."""
+    try:
+        make_slice(vm_type, _slice_name(key)).remove()
+    except TrainfareError as error:
+        raise RefusedError(str(error)) from error
+
+
+def _slice_name(machine_id: str) -> str:
+    return "trainfare-" + machine_id.replace("/", "-")

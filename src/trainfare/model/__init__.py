@@ -8,6 +8,7 @@ epochs       the number of epochs, by one rule     plan         Goal, Plan; reas
 spot         availability and deadlines on spot    cluster      a parameter server and its workers
 catalog      rows of the price list, imports       submission   a training in the queue of a team
 queue        Fleet, Job, State, Decision           schedule     the jobs that ran, where, when, and their cost
-run          Run, Observation                      rented       a launched machine and the program on it
+run          Run, Fact, Observation                rented       a machine that a door was asked for
+lease        the right to supervise, for a while
 document     JSON documents of nouns, versioned    checks       checks of fields
 """

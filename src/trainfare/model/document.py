@@ -1,5 +1,7 @@
 """Nouns as JSON documents and back: `{"kind": "profile", "version": 3, …fields}`.
 
+A field of a noun that is itself called `kind` is written as `fact_kind`, after the noun.
+
 A reader ignores fields that it does not know, so fields may be added within a version. A change that an old reader
 would misread raises the version, and adds a step to `_UPGRADES` that upgrades older documents.
 """
@@ -13,16 +15,16 @@ from trainfare.model.estimate import Estimate
 from trainfare.model.offer import Offer
 from trainfare.model.plan import Plan
 from trainfare.model.profile import Profile
-from trainfare.model.run import Observation, Run
+from trainfare.model.run import Fact, Observation, Run
 from trainfare.model.submission import Submission
 
 VERSION = 3
 
 Document = dict[str, Any]
-Noun = Profile | Offer | Estimate | Plan | Run | Observation | Submission
+Noun = Profile | Offer | Estimate | Plan | Run | Fact | Observation | Submission
 N = TypeVar("N", bound=Noun)
 
-KINDS = ("profile", "offer", "estimate", "plan", "run", "observation", "submission")
+KINDS = ("profile", "offer", "estimate", "plan", "run", "fact", "observation", "submission")
 
 
 def _unchanged(document: Document) -> Document:
@@ -121,7 +123,10 @@ _UPGRADES: dict[tuple[str, int], Callable[[Document], Document]] = {
 
 def to_document(noun: Noun) -> Document:
     """The noun as lists, dicts, numbers and strings."""
-    return {"kind": kind_of(type(noun)), "version": VERSION, **msgspec.to_builtins(noun)}
+    kind, fields = kind_of(type(noun)), msgspec.to_builtins(noun)
+    if "kind" in fields:
+        fields = {f"{kind}_kind" if name == "kind" else name: value for name, value in fields.items()}
+    return {"kind": kind, "version": VERSION, **fields}
 
 
 def to_json(noun: Noun) -> str:
@@ -147,6 +152,8 @@ def from_document(noun_type: type[N], document: object) -> N:
         )
     while version < VERSION:
         document, version = _UPGRADES[kind, version](document), version + 1
+    if f"{kind}_kind" in document:
+        document = {**document, "kind": document[f"{kind}_kind"]}
     try:
         return msgspec.convert(document, noun_type)
     except msgspec.ValidationError as error:

@@ -1,38 +1,49 @@
-"""A machine that a door has launched, and the status of the program on it."""
+"""A machine that a door was asked for."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
-from trainfare.model.checks import require_not_negative, require_text
+from trainfare.model.checks import require_aware, require_not_negative, require_positive, require_text
 
-ProgramState = Literal["idle", "running", "ended"]
+MachineState = Literal["booting", "ready", "failed", "preempted", "unreachable"]
+"""A machine that was terminated is no longer listed at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RentedMachine:
-    """The `node`-th machine of one Run; `id` is the name that the door gives it."""
+    """The `node`-th machine of one attempt of a Run, as the door lists it now; its tags name owner, run and expiry."""
 
     id: str
+    """The name that the door gives it."""
+    owner: str
     run_id: str
+    attempt: int
     node: int
     vm_type: str
     """The key of its VmType."""
+    state: MachineState
+    expires_at: datetime
+    """The moment at which the machine ends by itself, whoever is alive."""
+    reason: str | None = None
+    """Why it failed, or cannot be reached."""
+    address: str | None = None
+    launched_at: datetime | None = None
+    """The moment from which the provider charges; None if it does not tell."""
 
     def __post_init__(self) -> None:
-        require_text(id=self.id, run_id=self.run_id, vm_type=self.vm_type)
+        require_text(id=self.id, owner=self.owner, run_id=self.run_id, vm_type=self.vm_type)
+        require_positive(attempt=self.attempt)
         require_not_negative(node=self.node)
+        require_aware(expires_at=self.expires_at)
+        if self.launched_at is not None:
+            require_aware(launched_at=self.launched_at)
+
+    @property
+    def key(self) -> str:
+        """The idempotency key of the launch: the same for all nodes of an attempt."""
+        return launch_key(self.run_id, self.attempt)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProgramStatus:
-    """The status of the program on a machine: not started, running, or ended."""
-
-    state: ProgramState
-    seconds: float | None = None
-    """The time since it was started, or from its start to its end."""
-    exit_code: int | None = None
-
-    def __post_init__(self) -> None:
-        require_not_negative(seconds=self.seconds)
-        if (self.exit_code is None) == (self.state == "ended"):
-            raise ValueError(f"a program has an exit code when it has ended, not when it is {self.state}")
+def launch_key(run_id: str, attempt: int) -> str:
+    return f"{run_id}-{attempt}"

@@ -108,8 +108,6 @@ class KerasListener(Listener):
         self._validated = False
         self._validation_written = False
         self._evaluations = 0
-        self._open_saves = 0
-        self._save_start: Any = None
         self._ending_since: float | None = None
         self._on_cuda = False
 
@@ -237,21 +235,8 @@ class KerasListener(Listener):
 
     def watch_saves(self) -> None:
         model: Any = self.module.Model
-        began, ended = self.guarded(self._save_began), self.guarded(self._save_ended)
-
-        def watched(save: Callable[..., Any]) -> Callable[..., Any]:
-            @functools.wraps(save)
-            def saving(*args: Any, **options: Any) -> Any:
-                began()
-                try:
-                    return save(*args, **options)
-                finally:
-                    ended()
-
-            return saving
-
         for name in ("save", "save_weights"):
-            setattr(model, name, watched(getattr(model, name)))
+            setattr(model, name, self.timing_checkpoint(getattr(model, name)))
 
     def watch_train_on_batch(self) -> None:
         model: Any = self.module.Model
@@ -428,16 +413,10 @@ class KerasListener(Listener):
             if self._ending_since is not None:
                 self.end()
 
-    def _save_began(self) -> None:
-        self._open_saves += 1
-        if self._open_saves == 1:
+    def _save_started(self) -> None:
+        if not self._open_saves:
             self.clock.synchronize()
-            self._save_start = self.clock.mark()
-
-    def _save_ended(self) -> None:
-        self._open_saves = max(0, self._open_saves - 1)
-        if not self._open_saves and not self.muted:
-            self.loop.checkpoint_saved(self._save_start)
+        super()._save_started()
 
     def _train_on_batch_began(self, model: Any, args: Any, options: dict[str, Any]) -> None:
         if self._depth or self.muted:

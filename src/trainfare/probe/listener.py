@@ -83,6 +83,8 @@ class Listener(abc.ABC):
         """The end of the last call that ran several steps, unless something else came after it."""
         self._open_saves = 0
         self._save_start: Any = None
+        self._saved_paths: list[str | None] = []
+        """The paths of saves inside the one that is running."""
 
     def new_clock(self) -> Any:
         return ReadyClock()
@@ -119,20 +121,23 @@ class Listener(abc.ABC):
             try:
                 return save(*args, **options)
             finally:
-                done()
+                done(args, options)
 
         return watched
 
     def _save_started(self) -> None:
         self._open_saves += 1
         if self._open_saves == 1:
-            self._save_start = self.loop.clock.mark()
+            self._save_start, self._saved_paths = self.loop.clock.mark(), []
 
-    def _save_ended(self) -> None:
+    def _save_ended(self, args: Any, options: Any) -> None:
         """Record the outermost save: one may call another."""
         self._open_saves = max(0, self._open_saves - 1)
-        if not self._open_saves and not self.muted:
-            self.loop.checkpoint_saved(self._save_start)
+        path = saved_path(args, options)
+        if self._open_saves:
+            self._saved_paths.append(path)
+        elif not self.muted:
+            self.loop.checkpoint_saved(self._save_start, path or common_folder(self._saved_paths))
 
     def guarded_always(self, hook: Callable[..., Any]) -> Callable[..., Any]:
         """The hook, called also while nothing is measured: for facts that must be known once measuring begins."""
@@ -338,6 +343,24 @@ class Listener(abc.ABC):
     def _write_memory(self) -> None:
         self._memory_written_at = time.monotonic()
         self.recorder.add("memory", host_bytes=peak_resident_bytes(), device_bytes=self.device_bytes())
+
+
+PATH_OPTIONS = ("f", "filepath", "output_dir", "file_prefix", "path")
+"""The names of the argument with the path, in the functions of all frameworks that save."""
+
+
+def saved_path(args: Any, options: Any) -> str | None:
+    """The path that a function saves to: its second argument, after the object that is saved, or a named one."""
+    target = next((options[name] for name in PATH_OPTIONS if name in options), args[1] if len(args) > 1 else None)
+    if not isinstance(target, os.PathLike):
+        target = getattr(target, "name", target)  # an open file
+    return os.path.abspath(os.fspath(target)) if isinstance(target, (str, os.PathLike)) else None  # see sitecustomize
+
+
+def common_folder(paths: list[str | None]) -> str | None:
+    """The folder with all of these files; None if there are none."""
+    known = [path for path in paths if path is not None]
+    return os.path.commonpath([os.path.dirname(path) for path in known]) if known else None  # as above
 
 
 def find_loss(result: Any) -> Any:

@@ -107,7 +107,7 @@ class Loop:
         self._last_window_activity: Any = None
         self._iterations: list[tuple[Any, Any, float, int, float | None]] = []
         self._written = self._batches_written = 0
-        self._spans: list[tuple[str, Any, Any]] = []
+        self._spans: list[tuple[str, Any, Any, dict[str, Any]]] = []
         self._validation_written = False
 
     @property
@@ -199,10 +199,10 @@ class Loop:
         if self._undecided:
             self._confirm_training()
 
-    def checkpoint_saved(self, start: Any) -> None:
-        """A checkpoint was written from `start` until now."""
+    def checkpoint_saved(self, start: Any, path: str | None = None) -> None:
+        """A checkpoint was written from `start` until now; `path` is its file or folder, if known."""
         if self.count:
-            self._add_span("checkpoint", start, self.clock.mark())
+            self._add_span("checkpoint", start, self.clock.mark(), **({} if path is None else {"path": path}))
 
     def step_started(self) -> None:
         if self._undecided:
@@ -272,11 +272,11 @@ class Loop:
             self._batches_written += sum(row[3] for row in rows)
             del self._iterations[: len(rows)]
         while self._spans:
-            kind, *marks = self._spans[0]
-            begun, ended = map(self.clock.seconds, marks)
+            kind, start, end, facts = self._spans[0]
+            begun, ended = self.clock.seconds(start), self.clock.seconds(end)
             if begun is None or ended is None:
                 break
-            self.recorder.add(kind, start=begun, end=ended)
+            self.recorder.add(kind, start=begun, end=ended, **facts)
             del self._spans[0]
 
     def _resolved_rows(self) -> list[tuple[Any, ...]]:
@@ -354,11 +354,11 @@ class Loop:
             self._validation_written = True
             self.recorder.add("validation", **data_pass.facts)
 
-    def _add_span(self, kind: str, start: Any, end: Any) -> None:
-        self._spans.append((kind, start, end))
+    def _add_span(self, kind: str, start: Any, end: Any, **facts: Any) -> None:
+        self._spans.append((kind, start, end, facts))
 
     def _add_moment(self, kind: str, mark: Any) -> None:
-        self._spans.append((kind, mark, mark))
+        self._add_span(kind, mark, mark)
 
 
 def pack_doubles(numbers: list[float | None]) -> str:

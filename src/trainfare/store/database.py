@@ -71,8 +71,12 @@ class Database:
             try:
                 nouns.append(read(row))
             except DamagedRowError as error:
-                self._damaged[str(error)] = None
+                self.report(error)
         return tuple(nouns)
+
+    def report(self, error: DamagedRowError) -> None:
+        """Name a damaged row in `damaged`."""
+        self._damaged[str(error)] = None
 
     def damaged_row(self, kind: str, name: str, problem: str, *, remove_command: str | None = None) -> DamagedRowError:
         """The error about one damaged row; `remove_command` takes such a row off its list."""

@@ -1,12 +1,16 @@
 """The contract of every history, whether it is stored in memory, in SQLite or in PostgreSQL: one table a noun."""
 
+from collections.abc import Collection, Iterable
+from datetime import datetime
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
+from trainfare.errors import ExternalError, TrainfareError
 from trainfare.model.estimate import Estimate
+from trainfare.model.lease import Lease
 from trainfare.model.plan import Plan
 from trainfare.model.profile import Profile
-from trainfare.model.run import Observation, Run
+from trainfare.model.run import Fact, Observation, ObservationKind, Run
 from trainfare.model.submission import Submission
 
 T = TypeVar("T")
@@ -19,6 +23,31 @@ class AlreadyStoredError(ValueError):
     def __init__(self, kind: str, name: str) -> None:
         super().__init__(f"{kind} {name} is already in history")
         self.kind, self.name = kind, name
+
+
+class RunEndedError(ValueError):
+    """The run has ended: no fact can follow."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"run {run_id} has ended: no fact can follow")
+        self.run_id = run_id
+
+
+class StaleLeaseError(TrainfareError):
+    """The lease was taken over by another process, or released: its holder must stop acting under it.
+
+    It is no ExternalError: a supervisor that waits for a door or a store to work again must not wait for this to pass.
+    """
+
+    exit_code = ExternalError.exit_code
+
+    def __init__(self, lease: Lease, *, current_holder: str | None) -> None:
+        ended = f"taken over by {current_holder}" if current_holder else "released"
+        super().__init__(
+            f"the lease {lease.name} of {lease.holder} was {ended}, so nothing was written. "
+            "Only one process supervises a run at a time."
+        )
+        self.lease, self.current_holder = lease, current_holder
 
 
 class Table(Protocol[T]):
@@ -58,12 +87,82 @@ class Index(Protocol[T_co]):
         ...
 
 
-class ChildTable(Index[T], Protocol[T]):
-    """An index to which nouns can be added one by one."""
+class FactTable(Protocol):
+    """The facts of runs. Those of one run are numbered from 0 without a gap, and the last one may be `run ended`."""
 
-    def add(self, noun: T) -> None:
-        """Append a noun. `AlreadyStoredError` if its owner has one of this number; a plain `ValueError` if the owner
-        is not in history."""
+    def of(self, run_id: str) -> tuple[Fact, ...]:
+        """Every fact of a run in order; empty if there is none.
+
+        `StoreError` if one is damaged or missing: the state of a run follows from all of its facts, and a wrong state
+        would hide a machine that costs. The error is reported in `damaged` too.
+        """
+        ...
+
+    def append(self, fact: Fact, *, lease: Lease | None) -> Fact:
+        """Append a fact in one transaction, and return it as it is stored.
+
+        Under the lease of the run, the fact must have the next number: what was decided without knowing a fact that
+        came meanwhile must be decided again. `AlreadyStoredError` if that is so: read the facts and decide anew. Each
+        refusal means that another process stored a fact, so it does not go on for ever. `StaleLeaseError` if the lease
+        is not the current one; a lease that has run out stays the current one until another process takes it over.
+
+        Without a lease, only a fact of the kinds `REMARKS` is accepted, and it gets the next number whatever number
+        it has: a user may ask for the end of a run that another process supervises.
+
+        `RunEndedError` if the last fact is `run ended`; a plain `ValueError` if the run is not in history.
+        """
+        ...
+
+    def unended_runs(self) -> tuple[str, ...]:
+        """The ids of all runs without the fact `run ended`, the oldest first; damaged runs are included."""
+        ...
+
+
+class ObservationTable(Protocol):
+    """The observations of runs, each stored once."""
+
+    def add_all(self, observations: Iterable[Observation]) -> None:
+        """Append all observations in one transaction, but for those whose run, attempt, node and number are there
+        already: an entry of a journal never changes, so a journal can be read twice. `ValueError` if a run is not in
+        history."""
+        ...
+
+    def of(
+        self, run_id: str, *, kinds: Collection[ObservationKind] | None = None, attempt: int | None = None
+    ) -> tuple[Observation, ...]:
+        """The observations of a run, of some kinds or all, of one attempt or all; in the order of attempt, node and
+        number."""
+        ...
+
+    def last_number(self, run_id: str, *, attempt: int, node: int) -> int:
+        """The highest number that is stored of one journal; 0 if there is none."""
+        ...
+
+
+class LeaseTable(Protocol):
+    """Leases by their names. They are no facts: a lease is overwritten by the next one of its name.
+
+    Whether a lease has run out is judged by `now`, the clock of the caller. Where the clocks of two hosts differ, the
+    one that is fast takes a lease over too early, by as much as they differ, and the one that is slow too late. That
+    wastes work, but two processes never write under one name: the token decides that, not the clock.
+    """
+
+    def take(self, name: str, *, holder: str, seconds: float, now: datetime) -> Lease | None:
+        """A lease with a new token. None if another holder's lease has not run out. A holder that has the lease gets a
+        new one, and its old one becomes stale."""
+        ...
+
+    def renew(self, lease: Lease, seconds: float, now: datetime) -> Lease:
+        """The same lease, which runs out `seconds` from now; one that has run out can be renewed until another process
+        takes it over. `StaleLeaseError` if it was taken over or released."""
+        ...
+
+    def release(self, lease: Lease) -> None:
+        """Let others take the lease at once. Nothing happens if it is not the current one."""
+        ...
+
+    def current(self, name: str) -> Lease | None:
+        """The lease that was taken last, whether or not it has run out; None if there is none or it was released."""
         ...
 
 
@@ -86,8 +185,9 @@ class History(Protocol):
     estimates: Index[Estimate]
     """The estimates of stored plans by the id of their profile: those of the newest plan first and, within a plan,
     the chosen one first."""
-    observations: ChildTable[Observation]
-    """The observations of a run by the id of the run, in the order of their numbers."""
+    facts: FactTable
+    observations: ObservationTable
+    leases: LeaseTable
 
     @property
     def damaged(self) -> tuple[str, ...]:

@@ -62,8 +62,9 @@ PLAN = NounKind(
 )
 RUN = NounKind(
     noun_type=Run,
-    moment=lambda run: run.started_at,
-    references=lambda run: (Reference("plan", run.plan_id),),
+    moment=lambda run: run.made_at,
+    references=lambda run: () if run.plan_id is None else (Reference("plan", run.plan_id),),
+    list_command="trainfare runs list",
 )
 SUBMISSION = NounKind(
     noun_type=Submission,
@@ -78,3 +79,8 @@ SUBMISSION = NounKind(
 def profile_references(profile_ids: Iterable[str]) -> tuple[Reference, ...]:
     """A reference to each profile, without repetition."""
     return tuple(Reference("profile", profile_id) for profile_id in dict.fromkeys(profile_ids))
+
+
+def part_name(owner_id: str, *numbers: int) -> str:
+    """The name of a part in messages and checksums: `n4t9/1`."""
+    return "/".join((owner_id, *map(str, numbers)))

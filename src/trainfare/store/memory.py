@@ -5,9 +5,9 @@ from typing import Any, Generic
 
 from trainfare.errors import NotFoundError
 from trainfare.model.estimate import Estimate
-from trainfare.model.run import Observation
 from trainfare.store.history import AlreadyStoredError, History
 from trainfare.store.kinds import PLAN, PROFILE, RUN, SUBMISSION, N, NounKind
+from trainfare.store.memory_runs import MemoryFacts, MemoryLeases, MemoryObservations
 
 
 class MemoryTable(Generic[N]):
@@ -56,8 +56,10 @@ class MemoryHistory(History):
         self.plans = tables["plan"] = MemoryTable(PLAN, tables)
         self.runs = tables["run"] = MemoryTable(RUN, tables)
         self.submissions = tables["submission"] = MemoryTable(SUBMISSION, tables)
+        self.leases = MemoryLeases()
         self.estimates = _Estimates(tables["plan"])
-        self.observations = _Observations(tables["run"])
+        self.facts = MemoryFacts(tables["run"], self.leases)
+        self.observations = MemoryObservations(tables["run"])
 
     @property
     def damaged(self) -> tuple[str, ...]:
@@ -74,21 +76,3 @@ class _Estimates:
     def of(self, owner_id: str) -> tuple[Estimate, ...]:
         every = (estimate for plan in self._plans.all() for estimate in (plan.chosen, *plan.runners_up))
         return tuple(estimate for estimate in every if estimate.profile_id == owner_id)
-
-
-class _Observations:
-    def __init__(self, runs: MemoryTable[Any]) -> None:
-        self._runs = runs
-        self._by_run: dict[str, dict[int, Observation]] = {}
-
-    def add(self, noun: Observation) -> None:
-        of_run = self._by_run.get(noun.run_id, {})
-        if noun.number in of_run:
-            raise AlreadyStoredError("observation", f"{noun.run_id}/{noun.number}")
-        if not self._runs.has_stored(noun.run_id):
-            raise ValueError(f"observation {noun.number} refers to run {noun.run_id}, which is not in history")
-        self._by_run[noun.run_id] = {**of_run, noun.number: noun}
-
-    def of(self, owner_id: str) -> tuple[Observation, ...]:
-        of_run = self._by_run.get(owner_id, {})
-        return tuple(of_run[number] for number in sorted(of_run))

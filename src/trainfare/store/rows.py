@@ -13,10 +13,10 @@ from trainfare.model import document
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Plan
 from trainfare.model.profile import Profile
-from trainfare.model.run import Observation, Run
+from trainfare.model.run import Fact, Observation, Run
 from trainfare.model.submission import Submission
 from trainfare.store import schema
-from trainfare.store.kinds import PLAN, PROFILE, RUN, SUBMISSION, N, NounKind
+from trainfare.store.kinds import PLAN, PROFILE, RUN, SUBMISSION, N, NounKind, part_name
 
 Values = dict[str, object]
 """The columns of one row."""
@@ -68,25 +68,25 @@ class RowFormat(Generic[N]):
     """The noun of its document and the documents of its parts; a `ValueError` says why they cannot be read."""
 
 
-def part_name(owner_id: str, number: int) -> str:
-    """The name of a part in messages and checksums: `n4t9/1`."""
-    return f"{owner_id}/{number}"
-
-
 def checksum(kind: str, name: str, text: str) -> str:
     """The SHA-256 of a document and its name, so that a document under another's name is noticed."""
     return hashlib.sha256(f"{kind}\n{name}\n{text}".encode(errors="surrogatepass")).hexdigest()
 
 
+def fact_row(fact: Fact) -> Values:
+    contents = _contents("fact", part_name(fact.run_id, fact.number), document.to_json(fact))
+    return {"run_id": fact.run_id, "number": fact.number, "kind": fact.kind, **contents}
+
+
 def observation_row(observation: Observation) -> Values:
-    name = part_name(observation.run_id, observation.number)
-    contents = _contents("observation", name, document.to_json(observation))
-    return {"run_id": observation.run_id, "number": observation.number, **contents}
+    key = {name: getattr(observation, name) for name in ("run_id", "attempt", "node", "number")}
+    contents = _contents("observation", part_name(*key.values()), document.to_json(observation))
+    return {**key, "kind": observation.kind, **contents}
 
 
 def _profile_rows(profile: Profile) -> tuple[NewRows, ...]:
     contents = _contents("profile", profile.id, document.to_json(profile))
-    row = {"id": profile.id, "measured_at": _sortable(profile.measured_at), **contents}
+    row = {"id": profile.id, "measured_at": sortable(profile.measured_at), **contents}
     return (NewRows(schema.profiles, (row,)),)
 
 
@@ -104,7 +104,7 @@ def _plan_row(plan: Plan) -> Values:
     rest = {name: value for name, value in document.to_document(plan).items() if name not in ("chosen", "runners_up")}
     rest["estimates"] = 1 + len(plan.runners_up)
     contents = _contents("plan", plan.id, msgspec.json.encode(rest).decode())
-    return {"id": plan.id, "made_at": _sortable(plan.made_at), **contents}
+    return {"id": plan.id, "made_at": sortable(plan.made_at), **contents}
 
 
 def _estimate_row(plan_id: str, rank: int, estimate: Estimate) -> Values:
@@ -114,13 +114,13 @@ def _estimate_row(plan_id: str, rank: int, estimate: Estimate) -> Values:
 
 def _run_rows(run: Run) -> tuple[NewRows, ...]:
     contents = _contents("run", run.id, document.to_json(run))
-    row = {"id": run.id, "plan_id": run.plan_id, "started_at": _sortable(run.started_at), **contents}
+    row = {"id": run.id, "plan_id": run.plan_id, "made_at": sortable(run.made_at), **contents}
     return (NewRows(schema.runs, (row,)),)
 
 
 def _submission_rows(submission: Submission) -> tuple[NewRows, ...]:
     contents = _contents("submission", submission.id, document.to_json(submission))
-    row = {"id": submission.id, "submitted_at": _sortable(submission.submitted_at), **contents}
+    row = {"id": submission.id, "submitted_at": sortable(submission.submitted_at), **contents}
     profiles = tuple(
         {"submission_id": submission.id, "rank": rank, "profile_id": profile_id}
         for rank, profile_id in enumerate(submission.profile_ids)
@@ -150,7 +150,7 @@ def _contents(kind: str, name: str, text: str) -> Values:
     return {"document": text, "sha256": checksum(kind, name, text)}
 
 
-def _sortable(moment: datetime) -> str:
+def sortable(moment: datetime) -> str:
     """The moment in UTC, always in the same length, so that the order of the texts is the order of the moments."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
@@ -181,7 +181,7 @@ PLANS = RowFormat(
 RUNS = RowFormat(
     kind=RUN,
     table=schema.runs,
-    moment=schema.runs.c.started_at,
+    moment=schema.runs.c.made_at,
     new_rows=_run_rows,
     noun=_document_reader(Run),
 )

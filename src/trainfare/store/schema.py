@@ -3,9 +3,13 @@
 The schema of a real database is created by `migrations/`; a test checks that both are the same.
 """
 
+from typing import get_args
+
 from sqlalchemy import CheckConstraint, Column, ForeignKey, Index, Integer, MetaData, String, Table, Text
 
-REVISIONS = ("0001", "0002")
+from trainfare.model.run import FactKind
+
+REVISIONS = ("0001", "0002", "0003")
 """Every migration in order. They are listed here so that opening a store that is up to date does not load Alembic."""
 
 VERSION_TABLE = "trainfare_version"
@@ -69,20 +73,50 @@ runs = Table(
     "runs",
     metadata,
     Column("id", Text, primary_key=True),
-    Column("plan_id", ForeignKey("plans.id"), nullable=False),
-    Column("started_at", Text, nullable=False),
+    Column("plan_id", ForeignKey("plans.id")),
+    Column("made_at", Text, nullable=False),
     *_contents(),
     Index(None, "plan_id"),
 )
+"""A run without a plan is of a program that was never profiled."""
+
+facts = Table(
+    "facts",
+    metadata,
+    Column("run_id", ForeignKey("runs.id"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("kind", Text, nullable=False),
+    *_contents(),
+    CheckConstraint("number >= 0", name="number"),
+    CheckConstraint(f"kind IN ({', '.join(repr(kind) for kind in get_args(FactKind))})", name="kind"),
+)
+"""The facts of a run, numbered from 0 without a gap."""
 
 observations = Table(
     "observations",
     metadata,
     Column("run_id", ForeignKey("runs.id"), primary_key=True),
+    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    Column("node", Integer, primary_key=True, autoincrement=False),
     Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("kind", Text, nullable=False),
     *_contents(),
-    CheckConstraint("number >= 0", name="number"),
+    CheckConstraint("attempt >= 1", name="attempt"),
+    CheckConstraint("node >= 0", name="node"),
+    CheckConstraint("number >= 1", name="number"),
+    Index(None, "run_id", "kind", "attempt", "node", "number"),
 )
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("holder", Text),
+    Column("token", Integer, nullable=False),
+    Column("expires_at", Text, nullable=False),
+    CheckConstraint("token >= 0", name="token"),
+)
+"""One row a name, which stays when the lease is released, so that its token can grow; the holder is then NULL."""
 
 submissions = Table(
     "submissions",

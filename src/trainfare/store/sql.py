@@ -1,23 +1,21 @@
 """A history in a SQL database: the same tables over SQLite and PostgreSQL."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic
 
-from sqlalchemy import Connection, Engine, Select, Table, func, insert, select
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Connection, Engine, Select, func, insert, select
 
 from trainfare.errors import NotFoundError, StoreError
-from trainfare.model import document
 from trainfare.model.estimate import Estimate
-from trainfare.model.run import Observation
 from trainfare.store import rows, schema
 from trainfare.store.database import AnyRow, Database
-from trainfare.store.database_errors import StoreLocation, is_duplicate_key
+from trainfare.store.database_errors import StoreLocation
 from trainfare.store.history import AlreadyStoredError, History
-from trainfare.store.kinds import N
-from trainfare.store.rows import ChangeLog, PartTable, RowFormat, Values, part_name
+from trainfare.store.kinds import N, part_name
+from trainfare.store.rows import ChangeLog, PartTable, RowFormat
+from trainfare.store.sql_runs import SqlFacts, SqlLeases, SqlObservations
+from trainfare.store.statements import insert_rows, read_noun, verified_document
 
-D = TypeVar("D", bound=document.Noun)
 Parts = Mapping[str, Sequence[AnyRow]]
 """The rows that are parts of nouns, by the ids of the nouns."""
 
@@ -50,7 +48,8 @@ class SqlTable(Generic[N]):
     def _insert(self, connection: Connection, noun: N) -> None:
         references = [str(reference) for reference in self._kind.references(noun)]
         for new in self._format.new_rows(noun):
-            _insert(connection, new.table, new.rows, kind=self._kind.name, name=noun.id, references=references)
+            statement = insert(new.table)
+            insert_rows(connection, statement, new.rows, kind=self._kind.name, name=noun.id, references=references)
 
     def _present(self, query: Select[Any]) -> Select[Any]:
         """The query without removed nouns."""
@@ -73,10 +72,10 @@ class SqlTable(Generic[N]):
 
     def _noun(self, row: AnyRow, parts: Parts) -> N:
         kind, command = self._kind.name, self._kind.remove_command
-        text = _verified_document(self._database, row, kind, row.id, remove_command=command)
+        text = verified_document(self._database, row, kind, row.id, remove_command=command)
         part_kind = self._format.parts.kind if self._format.parts else ""
         part_texts = [
-            _verified_document(self._database, part, part_kind, part_name(row.id, part.part_number))
+            verified_document(self._database, part, part_kind, part_name(row.id, part.part_number))
             for part in parts.get(row.id, ())
         ]
         try:
@@ -141,30 +140,7 @@ class EstimateIndex:
         return self._database.readable(self._noun, found)
 
     def _noun(self, row: AnyRow) -> Estimate:
-        return _read(self._database, Estimate, row, part_name(row.plan_id, row.rank))
-
-
-class ObservationTable:
-    """Observations, by run."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def add(self, noun: Observation) -> None:
-        name = part_name(noun.run_id, noun.number)
-        row = rows.observation_row(noun)
-        with self._database.writing() as connection:
-            references = [f"run {noun.run_id}"]
-            _insert(connection, schema.observations, (row,), kind="observation", name=name, references=references)
-
-    def of(self, owner_id: str) -> tuple[Observation, ...]:
-        table = schema.observations
-        with self._database.listing() as connection:
-            found = connection.execute(select(table).where(table.c.run_id == owner_id).order_by(table.c.number)).all()
-        return self._database.readable(self._noun, found)
-
-    def _noun(self, row: AnyRow) -> Observation:
-        return _read(self._database, Observation, row, part_name(row.run_id, row.number))
+        return read_noun(self._database, Estimate, row, part_name(row.plan_id, row.rank))
 
 
 class SqlHistory(History):
@@ -177,7 +153,9 @@ class SqlHistory(History):
         self.runs = SqlTable(database, rows.RUNS)
         self.submissions = RemovableSqlTable(database, rows.SUBMISSIONS, rows.SUBMISSION_CHANGES)
         self.estimates = EstimateIndex(database)
-        self.observations = ObservationTable(database)
+        self.facts = SqlFacts(database)
+        self.observations = SqlObservations(database)
+        self.leases = SqlLeases(database)
 
     @property
     def damaged(self) -> tuple[str, ...]:
@@ -185,24 +163,6 @@ class SqlHistory(History):
 
     def close(self) -> None:
         self._database.close()
-
-
-def _insert(
-    connection: Connection,
-    table: Table,
-    new_rows: Iterable[Values],
-    *,
-    kind: str,
-    name: str,
-    references: Sequence[str],
-) -> None:
-    try:
-        connection.execute(insert(table), list(new_rows))
-    except IntegrityError as error:
-        if is_duplicate_key(error):
-            raise AlreadyStoredError(kind, name) from error
-        missing = "which is not in history" if len(references) == 1 else "not all of which are in history"
-        raise ValueError(f"{kind} {name} refers to {', '.join(references)}, {missing}") from error
 
 
 def _select_parts(connection: Connection, parts: PartTable, owner_id: str | None) -> Parts:
@@ -214,21 +174,3 @@ def _select_parts(connection: Connection, parts: PartTable, owner_id: str | None
     for row in connection.execute(query):
         found.setdefault(row.owner, []).append(row)
     return found
-
-
-def _verified_document(
-    database: Database, row: AnyRow, kind: str, name: str, *, remove_command: str | None = None
-) -> str:
-    """The document of a row, whose checksum must match."""
-    if row.sha256 != rows.checksum(kind, name, row.document):
-        raise database.damaged_row(kind, name, "its checksum does not match", remove_command=remove_command)
-    return str(row.document)
-
-
-def _read(database: Database, noun_type: type[D], row: AnyRow, name: str) -> D:
-    kind = document.kind_of(noun_type)
-    text = _verified_document(database, row, kind, name)
-    try:
-        return document.from_json(noun_type, text)
-    except ValueError as error:
-        raise database.damaged_row(kind, name, str(error)) from error

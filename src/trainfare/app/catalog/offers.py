@@ -5,6 +5,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from trainfare.app.catalog.own_hosts import with_own_hosts
 from trainfare.app.catalog.this_machine import with_this_machine
 from trainfare.catalog.catalog import LIST_COMMAND, Catalog, load_catalog
 from trainfare.catalog.gpu_facts import load_gpu_facts
@@ -22,7 +23,8 @@ Kind = Literal["gpu", "cpu"]
 def open_catalog(settings: Settings | None) -> Catalog:
     """The catalog with the user's own machines, imported prices and the machine at hand."""
     settings = settings or read_settings()
-    return with_this_machine(load_catalog(Path(settings.machines), Path(settings.prices)))
+    catalog = load_catalog(Path(settings.machines), Path(settings.prices))
+    return with_own_hosts(with_this_machine(catalog), settings)
 
 
 def list_offers(

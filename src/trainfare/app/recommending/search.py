@@ -84,7 +84,7 @@ def _offers(catalog: Catalog, scope: Scope) -> tuple[Offer, ...]:
     named = {*scope.machines}
     return (
         *((catalog.here,) if catalog.here is not None else ()),
-        *(offer for offer in catalog.slices if named & {offer.vm_type.key, offer.vm_type.name}),
+        *(offer for offer in (*catalog.slices, *catalog.hosts) if named & {offer.vm_type.key, offer.vm_type.name}),
         *(
             offer
             for offer in catalog.offers

@@ -1,0 +1,1 @@
+"""Carrying a plan out: start, watch, stop, collect, receipt."""

@@ -1,0 +1,73 @@
+"""Reads what the agents wrote into the history and into the log at home."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast, get_args
+
+from trainfare.clouds import driver
+from trainfare.clouds.door import Shell
+from trainfare.model.run import Observation, ObservationKind
+from trainfare.runner.decide import JobView
+from trainfare.store.history import History
+
+
+def pull_journals(history: History, run_id: str, attempt: int, shells: Mapping[int, Shell]) -> None:
+    """Store the entries that are new, each once."""
+    for node, shell in shells.items():
+        known = history.observations.last_number(run_id, attempt=attempt, node=node)
+        entries = driver.entries(shell, after=known)
+        history.observations.add_all(
+            Observation(
+                run_id=run_id,
+                attempt=attempt,
+                node=node,
+                number=entry.number,
+                at=datetime.fromtimestamp(entry.time, UTC),
+                kind=cast("ObservationKind", entry.kind),
+                values=entry.values,
+            )
+            for entry in entries
+            if entry.kind in get_args(ObservationKind)  # a newer agent may know more
+        )
+
+
+def output_path(folder: Path, attempt: int, node: int) -> Path:
+    return folder / f"output-{attempt}-{node}"
+
+
+def pull_output(folder: Path, attempt: int, shells: Mapping[int, Shell]) -> None:
+    """Append what the program printed since the last time."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for node, shell in shells.items():
+        path = output_path(folder, attempt, node)
+        with path.open("ab") as log:
+            while chunk := driver.output(shell, offset=log.tell()):
+                log.write(chunk)
+                log.flush()
+
+
+def job_view(seen: Sequence[Observation], *, nodes: int) -> JobView | None:
+    """A summary of the entries of all journals about setup and program; None if no node has one."""
+    if not seen:
+        return None
+    failed = next((s for s in seen if s.kind == "setup" and s.values.get("exit_code") not in (None, 0)), None)
+    started = {s.node for s in seen if s.kind == "program" and s.values.get("state") == "started"}
+    codes = {
+        s.node: int(code)
+        for s in seen
+        if s.kind == "program"
+        and s.values.get("state") == "ended"
+        and isinstance(code := s.values.get("exit_code"), int | float)
+    }
+    worst = max(codes.values(), key=abs) if codes else None
+    return JobView(
+        setup_failed=f"The setup ended with exit code {_code(failed)}." if failed else None,
+        started=len(started) == nodes,
+        exit_code=worst if len(codes) == nodes or worst else None,
+    )
+
+
+def _code(seen: Observation) -> int:
+    code = seen.values.get("exit_code")
+    return int(code) if isinstance(code, int | float) else 0

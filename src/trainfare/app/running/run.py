@@ -1,0 +1,274 @@
+"""Use cases: agree on a run, carry it out and watch it, stop it, and end what was left behind.
+
+`start_run` only stores what was agreed. `attend` supervises: it takes the lease of the run, or follows another process
+that has it, until the run has ended. It may be interrupted at any point: the agent on the machine goes on by itself,
+and the next `attend`, by any process, continues.
+"""
+
+import getpass
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+from trainfare.app.ids import new_id
+from trainfare.app.recommending.estimate import estimate
+from trainfare.app.running.doors import open_door, open_doors
+from trainfare.app.running.send import send_program
+from trainfare.app.running.status import load_status, run_folder
+from trainfare.app.running.supervise import Supervisor
+from trainfare.clouds.door import Door
+from trainfare.errors import ExternalError, NotFoundError, UsageError
+from trainfare.model.estimate import Estimate
+from trainfare.model.lease import run_lease_name
+from trainfare.model.offer import Candidate
+from trainfare.model.program import Program
+from trainfare.model.run import Fact, Run, RunLimits
+from trainfare.runner.decide import Patience, Wait
+from trainfare.runner.life import life_of
+from trainfare.runner.status import RunStatus, billing_of
+from trainfare.settings import Settings, read_settings
+from trainfare.store.history import History, RunEndedError, StaleLeaseError
+from trainfare.store.open import open_existing_history, open_history
+
+POLL_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """The terms of a run; None means unknown or without limit."""
+
+    plan_id: str | None = None
+    profile_id: str | None = None
+    on: str | None = None
+    """The key of a machine; None means the machine that the plan chose."""
+    budget_usd: float | None = None
+    deadline_seconds: float | None = None
+    longest_seconds: float | None = None
+    setup: str | None = None
+    secrets: tuple[str, ...] = ()
+    results: Path | None = None
+    """The folder for results; None means the folder of the program."""
+
+
+def agree(
+    command: Sequence[str] | None = None,
+    options: RunOptions | None = None,
+    *,
+    predicted: Estimate | None = None,
+    settings: Settings | None = None,
+) -> Run:
+    """The run that would be started: a command, a profile's program or a plan, on a machine, with its prediction.
+
+    `predicted` is an estimate to agree to, if it is known; otherwise it is made, or taken from the plan.
+    """
+    settings, options = settings or read_settings(), options or RunOptions()
+    program, found = _program_and_estimate(command, options, settings, predicted)
+    predicted = predicted or found
+    on = options.on or (predicted.candidate.offer.vm_type.key if predicted else None)
+    if on is None:
+        raise UsageError("The machine to run on must be named, because nothing was recommended.", field="on")
+    door = open_door(settings, on)
+    candidate = predicted.candidate if predicted else _candidate(door, on)
+    for name in options.secrets:
+        if name not in os.environ:
+            raise UsageError(f"The secret {name} is not set in the environment.", field="secret")
+    now = datetime.now(UTC)
+    deadline = None if options.deadline_seconds is None else now + timedelta(seconds=options.deadline_seconds)
+    return Run(
+        id=new_id("r"),
+        made_at=now,
+        owner=owner_name(),
+        program=program,
+        candidate=candidate,
+        results_directory=str((options.results or Path(program.directory)).absolute()),
+        estimate=predicted,
+        plan_id=options.plan_id,
+        limits=RunLimits(budget_usd=options.budget_usd, deadline=deadline, longest_seconds=options.longest_seconds),
+        setup=options.setup,
+        secrets=options.secrets,
+    )
+
+
+def start_run(run: Run, *, settings: Settings | None = None) -> None:
+    """Store what was agreed. Nothing is launched before it is attended."""
+    with open_history((settings or read_settings()).store) as history:
+        history.runs.add(run)
+
+
+def attend(
+    run_id: str,
+    *,
+    settings: Settings | None = None,
+    on_status: Callable[[RunStatus], None] = lambda _status: None,
+    until_started: bool = False,
+    poll_seconds: float = POLL_SECONDS,
+) -> RunStatus:
+    """Supervise a run until it has ended, or only until its program runs. `on_status` is called after each step."""
+    settings = settings or read_settings()
+    with open_existing_history(settings.store) as history:
+        run = history.runs.get(run_id)
+        door = open_door(settings, run.candidate.offer.vm_type.key)
+        with _attendance(history, door, run, settings) as step:
+            while True:
+                moved = step()
+                status = load_status(history, run, now=datetime.now(UTC))
+                on_status(status)
+                if status.life.state == "ended" or (until_started and status.life.ever_started):
+                    return status
+                if not moved:
+                    time.sleep(poll_seconds)
+
+
+def stop_run(run_id: str, *, settings: Settings | None = None) -> RunStatus:
+    """Ask for the end of a run: its program saves, results are fetched, its machines end. Whoever attends it does so;
+    otherwise this process does."""
+    settings = settings or read_settings()
+    with open_existing_history(settings.store) as history:
+        run = history.runs.get(run_id)
+        facts = history.facts.of(run_id)
+        fact = Fact(
+            run_id=run_id,
+            number=len(facts),
+            seen_at=datetime.now(UTC),
+            kind="stop asked",
+            stop_reason="user",
+            attempt=life_of(facts).attempt,
+        )
+        try:
+            history.facts.append(fact, lease=None)
+        except RunEndedError:
+            return load_status(history, run, now=datetime.now(UTC))
+    return attend(run_id, settings=settings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reaped:
+    """The result of a pass of the reaper: machines that it asked to end, runs that it moved on, and doors that did not
+    answer."""
+
+    terminated: tuple[str, ...]
+    """Keys of launches."""
+    resumed: tuple[str, ...]
+    unreachable: tuple[str, ...]
+    """One sentence for each door or launch that failed."""
+
+
+def reap(*, settings: Settings | None = None) -> Reaped:
+    """Compare what every door says with the store, and end machines of this owner that no run needs."""
+    settings = settings or read_settings()
+    terminated, resumed, failed = [], [], []
+    with open_existing_history(settings.store) as history:
+        for door in open_doors(settings).values():
+            try:
+                machines = [machine for machine in door.machines() if machine.owner == owner_name()]
+            except ExternalError as error:
+                failed.append(f"{door.name}: {error}")
+                continue
+            for key in {m.key: m for m in machines if not _is_needed(history, m.run_id, m.attempt)}:
+                try:
+                    door.terminate(key)
+                    terminated.append(key)
+                except ExternalError as error:
+                    failed.append(f"{key}: {error}")
+        for run_id in history.facts.unended_runs():
+            if history.facts.of(run_id):
+                run = history.runs.get(run_id)
+                door = open_door(settings, run.candidate.offer.vm_type.key)
+                with _attendance(history, door, run, settings) as step:
+                    while step():
+                        pass
+                resumed.append(run_id)
+    return Reaped(terminated=tuple(terminated), resumed=tuple(resumed), unreachable=tuple(failed))
+
+
+def owner_name() -> str:
+    """The user and the machine at home: `ada@laptop`."""
+    return f"{getpass.getuser()}@{platform.node()}"
+
+
+@contextmanager
+def _attendance(history: History, door: Door, run: Run, settings: Settings) -> Iterator[Callable[[], bool]]:
+    """A function that does the next thing and says whether there was one; nothing while another process has the lease
+    of the run. The lease is taken when it is free, kept, and released at the end."""
+    holder = f"{owner_name()}/{os.getpid()}"
+    current: list[Supervisor] = []
+
+    def step() -> bool:
+        if not current:
+            lease = history.leases.take(
+                run_lease_name(run.id), holder=holder, seconds=settings.lease_seconds, now=datetime.now(UTC)
+            )
+            if lease is None:
+                return False
+            current.append(
+                Supervisor(
+                    history=history,
+                    door=door,
+                    run=run,
+                    lease=lease,
+                    folder=run_folder(settings, run.id),
+                    prepare=partial(send_program, power_off=door.powers_off),
+                    lease_seconds=settings.lease_seconds,
+                    billing=billing_of(run),
+                    patience=Patience(appear=door.appears_within_seconds),
+                )
+            )
+        try:
+            current[0].renew()
+            return not isinstance(current[0].step(), Wait)
+        except StaleLeaseError:
+            current.clear()
+            return False
+
+    try:
+        yield step
+    finally:
+        for supervisor in current:
+            history.leases.release(supervisor.lease)
+
+
+def _is_needed(history: History, run_id: str, attempt: int) -> bool:
+    try:
+        life = life_of(history.facts.of(run_id))
+    except NotFoundError:
+        return False
+    return life.may_cost and life.attempt == attempt
+
+
+def _program_and_estimate(
+    command: Sequence[str] | None, options: RunOptions, settings: Settings, known: Estimate | None
+) -> tuple[Program, Estimate | None]:
+    """The program, and the estimate of a plan or of a profile of it; None if it was never profiled."""
+    with open_history(settings.store) as history:
+        plan = history.plans.get(options.plan_id) if options.plan_id else None
+        profiles = history.profiles.all()
+        profile_id = options.profile_id or (plan.chosen.profile_id if plan else None)
+        named = history.profiles.get(profile_id) if profile_id else None
+    if command:
+        program = Program(command=tuple(command), directory=str(Path.cwd()))
+        named = named or next((profile for profile in profiles if profile.program == program), None)
+    elif named is None and not profiles:
+        raise UsageError("There is nothing to run: give a command, a plan or a profile.", field="command")
+    else:
+        named = named or profiles[0]
+        program = named.program
+    if known is not None or named is None:
+        return program, known
+    if plan is not None and options.on in (None, plan.chosen.candidate.offer.vm_type.key):
+        return program, plan.chosen
+    if options.on is None:
+        raise UsageError("The machine to run on must be named, because no plan names it.", field="on")
+    return program, estimate(named.id, on=options.on, settings=settings).estimate
+
+
+def _candidate(door: Door, on: str) -> Candidate:
+    offers = [offer for offer in door.offers() if offer.vm_type.key == on]
+    if not offers:
+        raise NotFoundError("machine", on, [offer.vm_type.key for offer in door.offers()])
+    return Candidate(offer=min(offers, key=lambda offer: offer.usd_per_hour), nodes=1, batch_size=None)

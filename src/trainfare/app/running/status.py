@@ -1,0 +1,70 @@
+"""Use cases: the stored runs, one run as it is now, its output and its receipt."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from trainfare.app.running.journal import output_path
+from trainfare.errors import StoreError
+from trainfare.model.run import Run
+from trainfare.runner.life import life_of
+from trainfare.runner.status import RunStatus, status_of
+from trainfare.settings import Settings, read_settings
+from trainfare.store.history import History
+from trainfare.store.open import open_existing_history
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunList:
+    """The runs, the newest first, and a sentence for each that is damaged and therefore left out."""
+
+    runs: tuple[RunStatus, ...]
+    damaged: tuple[str, ...]
+
+
+def load_status(history: History, run: Run, *, now: datetime) -> RunStatus:
+    """A run as the store knows it."""
+    facts = history.facts.of(run.id)
+    attempt = life_of(facts).attempt
+    seen = history.observations.of(run.id, kinds=("iterations", "losses"), attempt=attempt) if attempt else ()
+    return status_of(run, facts, seen, now=now)
+
+
+def show_run(run_id: str, *, settings: Settings | None = None) -> RunStatus:
+    """One run as the store knows it. `NotFoundError` if there is none of this id."""
+    with open_existing_history((settings or read_settings()).store) as history:
+        return load_status(history, history.runs.get(run_id), now=datetime.now(UTC))
+
+
+def list_runs(*, settings: Settings | None = None) -> RunList:
+    """All runs, the newest first, and a sentence for each that is damaged and therefore left out."""
+    now = datetime.now(UTC)
+    with open_existing_history((settings or read_settings()).store) as history:
+        found = []
+        for run in history.runs.all():
+            with suppress(StoreError):  # it is reported as damaged
+                found.append(load_status(history, run, now=now))
+        return RunList(runs=tuple(found), damaged=history.damaged)
+
+
+def run_folder(settings: Settings, run_id: str) -> Path:
+    """The folder at home with what was fetched of a run while it ran."""
+    return Path(settings.runs) / run_id
+
+
+def read_output(run_id: str, *, settings: Settings | None = None, offset: int = 0) -> bytes:
+    """The output of all attempts and nodes at home, one after the other, from `offset` on."""
+    settings = settings or read_settings()
+    status = show_run(run_id, settings=settings)
+    return b"".join(path.read_bytes() for path in _output_files(settings, status))[offset:]
+
+
+def _output_files(settings: Settings, status: RunStatus) -> Iterator[Path]:
+    nodes = status.run.candidate.nodes
+    for attempt in range(1, status.life.attempt + 1):
+        for node in range(nodes):
+            path = output_path(run_folder(settings, status.run.id), attempt, node)
+            if path.exists():
+                yield path

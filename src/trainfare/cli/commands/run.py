@@ -1,0 +1,233 @@
+"""`trainfare train`, `run`, `watch`, `logs`, `stop`, `receipt`, `reap`: a training from the program to its receipt."""
+
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from trainfare.app.profiling.options import ProfileOptions
+from trainfare.app.running import run as app
+from trainfare.app.running.status import read_output, show_run
+from trainfare.app.running.train import propose
+from trainfare.cli.cards.profile_screen import Screen
+from trainfare.cli.cards.run import RunScreen, print_receipt
+from trainfare.cli.console import out, print_json, print_note
+from trainfare.cli.length_options import LengthOptions
+from trainfare.cli.option_groups import expand_options
+from trainfare.cli.options import Budget, Deadline, GoalKind, Json, Quiet, Store
+from trainfare.cli.parsing import parse_seconds
+from trainfare.errors import UsageError
+from trainfare.model.plan import Goal
+from trainfare.model.run import Run
+from trainfare.recommender.names import machine_name
+from trainfare.runner.status import RunStatus
+from trainfare.settings import Settings, read_settings
+from trainfare.units import format_duration, format_usd
+from trainfare.views.runs import offer_sentence, receipt_record, run_record, state_sentence
+
+RunId = Annotated[str, typer.Argument(metavar="RUN", help="As `trainfare runs list` shows it.")]
+
+
+MaxDuration = Annotated[str | None, typer.Option(metavar="TIME", help="Stop after this time: 3h.", show_default=False)]
+SetupCommand = Annotated[
+    str | None, typer.Option("--setup", metavar="COMMAND", help="Run before the program.", show_default=False)
+]
+Secret = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="Pass this variable on; never stored.", show_default=False),
+]
+Results = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Bring results here.", show_default="the program's folder")
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Dryrun = Annotated[bool, typer.Option("--dryrun", help="Only show what would be run.")]
+Detach = Annotated[bool, typer.Option("--detach", "-d", help="Return once the program runs.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningOptions:
+    """Options of carrying a run out, the same for `train` and `run`."""
+
+    budget: Budget = None
+    deadline: Deadline = None
+    max_duration: MaxDuration = None
+    setup_command: SetupCommand = None
+    secret: Secret = None
+    results: Results = None
+    yes: Yes = False
+    dryrun: Dryrun = False
+    detach: Detach = False
+
+    @property
+    def deadline_seconds(self) -> float | None:
+        return parse_seconds("deadline", self.deadline) if self.deadline else None
+
+    @property
+    def run_options(self) -> app.RunOptions:
+        return app.RunOptions(
+            budget_usd=self.budget,
+            deadline_seconds=self.deadline_seconds,
+            longest_seconds=parse_seconds("max_duration", self.max_duration) if self.max_duration else None,
+            setup=self.setup_command,
+            secrets=tuple(self.secret or ()),
+            results=self.results,
+        )
+
+
+@expand_options
+def train(
+    command: Annotated[list[str], typer.Argument(metavar="-- COMMAND", help="The program.", show_default=False)],
+    *,
+    goal: GoalKind = None,
+    length: LengthOptions,
+    running: RunningOptions,
+    quiet: Quiet = False,
+    json: Json = False,
+    store: Store = None,
+) -> None:
+    """Profile a program, recommend a machine, train on it, and print the receipt."""
+
+    settings = read_settings({"store": store})
+    screen = Screen(quiet=quiet)
+    profiling = ProfileOptions(
+        settings=settings,
+        on_workspace=screen.workspace,
+        on_progress=screen.progress,
+        on_output=None if quiet else screen.output,
+    )
+    kind = goal or ("fastest" if running.budget is not None and running.deadline is None else settings.goal)
+    wanted = Goal(kind=kind, deadline_seconds=running.deadline_seconds, budget_usd=running.budget)
+    proposal = propose(command, running.run_options, profiling=profiling, goal=wanted, **length.keywords)
+    screen.clear()
+    if not proposal.is_the_recommended:
+        best = proposal.recommendation.plan.chosen
+        print_note(
+            f"The best machine is {machine_name(best.candidate.offer)}: {format_duration(best.seconds.value)}, "
+            f"{format_usd(best.usd.value)}; no door leads to it from here. The best one that can be launched:"
+        )
+    _carry_out(proposal.run, running, settings, json=json)
+
+
+@expand_options
+def run(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- COMMAND]", help="The program; else that of the profile.", show_default=False),
+    ] = None,
+    *,
+    plan: Annotated[str | None, typer.Option(metavar="PLAN", help="Carry out this plan.", show_default=False)] = None,
+    profile: Annotated[
+        str | None, typer.Option(metavar="PROFILE", help="Predict by this profile.", show_default=False)
+    ] = None,
+    on: Annotated[
+        str | None,
+        typer.Option(metavar="MACHINE", help="Run there: local/here, ssh/name.", show_default="the plan's"),
+    ] = None,
+    running: RunningOptions,
+    json: Json = False,
+    store: Store = None,
+) -> None:
+    """Run a training on a machine, watch it, and print its receipt."""
+
+    settings = read_settings({"store": store})
+    options = replace(running.run_options, plan_id=plan, profile_id=profile, on=on)
+    _carry_out(app.agree(command, options, settings=settings), running, settings, json=json)
+
+
+def watch(run_id: RunId, json: Json = False, store: Store = None) -> None:
+    """Watch a run until it has ended; Ctrl-C leaves it running."""
+    _attend(run_id, read_settings({"store": store}), json=json)
+
+
+def stop(run_id: RunId, json: Json = False, store: Store = None) -> None:
+    """Stop a run: it saves, its results come home, its machine ends."""
+    status = app.stop_run(run_id, settings=read_settings({"store": store}))
+    _print_end(status, json=json)
+
+
+def receipt(run_id: RunId, json: Json = False, store: Store = None) -> None:
+    """Show what a run was predicted to take and cost, and what it did."""
+    found = show_run(run_id, settings=read_settings({"store": store})).receipt
+    if json:
+        print_json(receipt_record(found))
+    else:
+        print_receipt(found)
+
+
+def logs(
+    run_id: RunId,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run has ended.")] = False,
+    store: Store = None,
+) -> None:
+    """Print what the program printed."""
+    settings, offset = read_settings({"store": store}), 0
+    while True:
+        state = show_run(run_id, settings=settings).life.state
+        text = read_output(run_id, settings=settings, offset=offset)
+        offset += len(text)
+        sys.stdout.buffer.write(text)
+        sys.stdout.buffer.flush()
+        if not follow or state == "ended":
+            return
+        time.sleep(1.0)
+
+
+def reap(json: Json = False, store: Store = None) -> None:
+    """End machines that no run needs, and go on with runs that are not watched."""
+    found = app.reap(settings=read_settings({"store": store}))
+    if json:
+        print_json({"terminated": found.terminated, "resumed": found.resumed, "unreachable": found.unreachable})
+        return
+    for key in found.terminated:
+        out().print(f"{key}: asked to end; no run needs it")
+    for run_id in found.resumed:
+        out().print(f"{run_id}: looked after")
+    for sentence in found.unreachable:
+        print_note(f"note: {sentence}")
+    if not (found.terminated or found.resumed or found.unreachable):
+        print_note("Nothing is left behind.")
+
+
+def _carry_out(agreed: Run, running: RunningOptions, settings: Settings, *, json: bool) -> None:
+    print_note(offer_sentence(agreed))
+    if running.dryrun:
+        return
+    if not running.yes and not _confirmed():
+        print_note("Nothing was started.")
+        raise typer.Exit(1)
+    app.start_run(agreed, settings=settings)
+    _attend(agreed.id, settings, json=json, until_started=running.detach)
+
+
+def _confirmed() -> bool:
+    if not sys.stdin.isatty():
+        raise UsageError("The question cannot be answered here, because there is no terminal.", field="yes")
+    return typer.confirm("Start it?", default=False, err=True)
+
+
+def _attend(run_id: str, settings: Settings, *, json: bool, until_started: bool = False) -> None:
+    screen = RunScreen()
+    try:
+        status = app.attend(run_id, settings=settings, on_status=screen, until_started=until_started)
+    except KeyboardInterrupt:
+        screen.close()
+        print_note(f"{run_id} goes on without you. Return to it: trainfare watch {run_id}")
+        raise typer.Exit(130) from None
+    screen.close()
+    if status.life.state == "ended":
+        _print_end(status, json=json)
+    else:
+        print_note(f"{run_id}: {state_sentence(status)}. Return to it: trainfare watch {run_id}")
+
+
+def _print_end(status: RunStatus, *, json: bool) -> None:
+    if json:
+        print_json(run_record(status) | {"receipt": receipt_record(status.receipt)})
+    else:
+        print_note(f"{status.run.id} {state_sentence(status)}")
+        print_receipt(status.receipt)
+    if status.life.outcome != "succeeded":
+        raise typer.Exit(1)

@@ -1,0 +1,41 @@
+"""`trainfare runs`: the stored runs."""
+
+import typer
+
+from trainfare.app.running.status import list_runs, show_run
+from trainfare.cli.cards.run import print_receipt, print_runs
+from trainfare.cli.commands.run import RunId
+from trainfare.cli.console import out, print_json, print_note
+from trainfare.cli.options import Json, Store
+from trainfare.settings import read_settings
+from trainfare.views.runs import run_record, state_sentence
+
+app = typer.Typer(help="Runs: list, show.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_command(json: Json = False, store: Store = None) -> None:
+    """List the runs, the newest first."""
+    stored = list_runs(settings=read_settings({"store": store}))
+    for sentence in stored.damaged:
+        print_note(f"note: {sentence}")
+    if json:
+        print_json([run_record(status) for status in stored.runs])
+    elif stored.runs:
+        print_runs(stored.runs)
+    elif not stored.damaged:
+        print_note("There are no runs yet. Start one: trainfare run --on local/here -- python train.py")
+
+
+@app.command("show")
+def show_command(run_id: RunId, json: Json = False, store: Store = None) -> None:
+    """Show a run: its state, what happened, and its receipt up to now."""
+    status = show_run(run_id, settings=read_settings({"store": store}))
+    if json:
+        print_json(run_record(status))
+        return
+    out().print(f"{status.run.id}: {state_sentence(status)}")
+    for fact in status.facts:
+        text = f": {fact.text}" if fact.text else ""
+        out().print(f"  {fact.seen_at:%H:%M:%S}  {fact.kind}{text}", markup=False)
+    print_receipt(status.receipt)

@@ -1,0 +1,194 @@
+"""Drives the agent on a machine through its `Shell`: functions without a state of their own.
+
+Each can be repeated by another process after the first was killed at any point. `agent/agent.py` describes the files.
+"""
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import msgspec
+
+from trainfare.agent import agent
+from trainfare.clouds.door import Completed, Shell
+from trainfare.errors import ExternalError
+from trainfare.probe import boot
+
+_START_SECONDS = 60.0
+_AGENT = Path(agent.__file__)
+_PROBE = Path(boot.__file__).parent
+_PYTHON = 'exec "$(command -v python3 || command -v python)" -I agent.py "$@"'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentJob:
+    """The task of the agent on one node."""
+
+    key: str
+    node: int
+    command: tuple[str, ...]
+    lease_ends_at: datetime
+    nodes: int = 1
+    environment: Mapping[str, str] = field(default_factory=dict)
+    setup: str | None = None
+    """A shell command that runs before the program, in the same folder."""
+    longest_seconds: float | None = None
+    """The longest time from the start of the agent on."""
+    grace_seconds: float = 20.0
+    """The time that the program has to end after SIGTERM."""
+    heartbeat_seconds: float = 5.0
+    power_off: bool = False
+    """The agent switches the machine off when the lease ends."""
+    probe: bool = True
+    """Iterations, losses and checkpoints are observed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeBundle:
+    """The files of a folder at home that the program needs, by their paths within it."""
+
+    folder: Path
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalEntry:
+    """An entry of the journal of the agent."""
+
+    number: int
+    time: float
+    """Seconds since 1970, by the clock of the machine."""
+    kind: str
+    values: Mapping[str, Any]
+    ends: int
+    """The position in the journal after this entry."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultFile:
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """The files that a program created or changed, by their paths within its folder."""
+
+    files: Mapping[str, ResultFile]
+
+    def __post_init__(self) -> None:
+        for name in self.files:
+            path = PurePosixPath(name)
+            if path.is_absolute() or ".." in path.parts or not path.parts:
+                raise ExternalError(f"the machine names a result {name}, which is not in the program's folder.")
+
+
+def prepare(shell: Shell, *, job: AgentJob, code: CodeBundle) -> int:
+    """Send everything that the agent needs; returns the bytes. Nothing is sent to an agent that was started: its
+    program may have changed the files."""
+    if shell.read("agent.pid", limit=1):
+        return 0
+    probe_files = [str(path.relative_to(_PROBE)) for path in sorted(_PROBE.rglob("*.py"))]
+    sent = shell.send(code.folder, "work", files=code.files)
+    sent += shell.send(_PROBE, "probe", files=probe_files) if job.probe else 0
+    content = _AGENT.read_bytes()
+    shell.write("agent.py", content)
+    if not shell.read("lease", limit=1):
+        renew(shell, job.lease_ends_at)
+    description = json.dumps(
+        {name: value for name, value in msgspec.to_builtins(job).items() if name != "lease_ends_at"}
+    ).encode()
+    shell.write("job.json", description)
+    return sent + len(content) + len(description)
+
+
+def start(shell: Shell, *, secrets: Mapping[str, str]) -> None:
+    """Start the agent, unless it runs or has done its work. An agent that was killed is started again: it records the
+    end of the program, which ended with it, and its results."""
+    _agent(shell, ["start"], given=json.dumps(dict(secrets)).encode() + b"\n")
+
+
+def entries(shell: Shell, *, after: int, position: int = 0) -> tuple[JournalEntry, ...]:
+    """The next entries after a number, in order: not always all there are, and none only if there is no other.
+
+    `position` is where the entry of that number ends, if it is known: it makes the call cheaper for the machine.
+    """
+    if position:
+        found = _parse(shell.read("journal.jsonl", offset=position), position)
+        if not found or found[0].number == after + 1:
+            return found
+    first, _, text = _agent(shell, ["entries", str(after)]).output.partition(b"\n")
+    return _parse(text, int(first or 0))
+
+
+def output(shell: Shell, *, offset: int) -> bytes:
+    """The next part of what setup and program printed; empty if there is no more."""
+    return shell.read("output", offset=offset)
+
+
+def ask_to_stop(shell: Shell, reason: str) -> None:
+    shell.write("stop", reason.encode())
+
+
+def renew(shell: Shell, lease_ends_at: datetime) -> None:
+    """Let the lease end at this time. It is written by the clock of the machine, which may be wrong."""
+    seconds = (lease_ends_at - datetime.now(UTC)).total_seconds()
+    text = f"echo $(($(date +%s) + {round(seconds)})) > lease.new && mv lease.new lease"
+    _require_success(shell.run(["sh", "-c", text]), "the lease could not be written")
+
+
+def results(shell: Shell) -> Results | None:
+    """The results; None as long as the program has not ended."""
+    text, part = b"", shell.read("results.json")
+    while part:
+        text += part
+        part = shell.read("results.json", offset=len(text))
+    return _results(text) if text else None
+
+
+def fetch(shell: Shell, results: Results, folder: Path) -> int:
+    """Copy the results to a folder at home, verified; returns the bytes that were received."""
+    return shell.fetch("work", folder, files={name: file.sha256 for name, file in results.files.items()})
+
+
+def end(shell: Shell) -> None:
+    """Kill the program and the agent at once, if there are any."""
+    if shell.read("agent.py", limit=1):
+        _agent(shell, ["end"])
+
+
+def _results(text: bytes) -> Results:
+    try:
+        return msgspec.convert(json.loads(text), Results)
+    except (ValueError, msgspec.ValidationError) as error:
+        raise ExternalError(f"the list of results on the machine cannot be read: {error}") from error
+
+
+def _agent(shell: Shell, words: Sequence[str], *, given: bytes = b"") -> Completed:
+    done = shell.run(["sh", "-c", _PYTHON, "sh", *words], given=given, timeout_seconds=_START_SECONDS)
+    return _require_success(done, f"`agent.py {shlex.join(words)}` failed on the machine")
+
+
+def _require_success(done: Completed, failure: str) -> Completed:
+    if done.exit_code:
+        lines = done.error.decode(errors="replace").strip().splitlines()
+        raise ExternalError(f"{failure} with exit code {done.exit_code}: {lines[-1] if lines else 'no message'}")
+    return done
+
+
+def _parse(text: bytes, position: int) -> tuple[JournalEntry, ...]:
+    """The entries of complete lines: the last one may still be being written."""
+    found = []
+    for line in text[: text.rfind(b"\n") + 1].splitlines(keepends=True):
+        position += len(line)
+        try:
+            fields = json.loads(line)
+            number, moment, kind = int(fields.pop("number")), float(fields.pop("time")), str(fields.pop("kind"))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise ExternalError(f"the journal on the machine cannot be read: {error!r}") from error
+        found.append(JournalEntry(number=number, time=moment, kind=kind, values=fields, ends=position))
+    return tuple(found)

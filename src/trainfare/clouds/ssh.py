@@ -1,0 +1,304 @@
+"""The door to hosts that the user already has, by ssh.
+
+    ~/.trainfare/<key>/<node>/machine.json      on the host: what was launched
+                              host              its name: several hosts may share a home folder
+    <folder>/<key>.json                         at home: which host was asked
+
+Nothing boots: a launched machine is a folder on a host. Home remembers each launch before the host is asked, so that
+the machines of a host that does not answer are known: they are listed as unreachable until it answers again.
+"""
+
+import re
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+
+from trainfare.clouds import driver
+from trainfare.clouds.door import Launch, MachineUnreachableError, RefusedError, Shell
+from trainfare.clouds.ssh_connection import FolderGoneError, SshConnection
+from trainfare.clouds.ssh_errors import CannotConnectError
+from trainfare.clouds.ssh_shell import SshShell
+from trainfare.errors import ExternalError
+from trainfare.model.offer import Offer
+from trainfare.model.rented import RentedMachine
+
+PROVIDER = "ssh"
+
+_PLACE = ".trainfare"
+"""The folder of all launches, in the home folder of the host."""
+_ANSWER_SECONDS = 20.0
+"""The time that hosts have to list their machines, or to make the folders of a launch."""
+_SILENCE_SECONDS = 15.0
+"""A host that could not be reached is not asked again for so long when machines are listed."""
+_FORGOTTEN_AFTER = timedelta(minutes=10)
+"""A launch that its host does not know is forgotten after so long: before, the call may still be under way."""
+_NEEDED = 3
+_FULL = 4
+
+_LAUNCH = f"""
+umask 077
+for program in python3 rsync; do
+    command -v $program > /dev/null || {{ echo $program; exit {_NEEDED}; }}
+done
+mkdir -p {_PLACE} && cd {_PLACE} || exit {_FULL}
+[ -e "$1" ] && exit 0
+fresh=.new-$1-$$ node=0
+while IFS= read -r machine; do
+    if ! {{ mkdir -p "$fresh/$node" && printf '%s\\n' "$machine" | cat > "$fresh/$node/machine.json" &&
+        uname -n > "$fresh/$node/host"; }}; then
+        rm -rf "$fresh"; exit {_FULL}
+    fi
+    node=$((node + 1))
+done
+[ "$node" -eq "$2" ] && mv -n -T "$fresh" "$1" 2> /dev/null
+rm -rf "$fresh"
+[ -e "$1" ]
+"""
+"""All machines of a launch appear at once, with a rename. Input that was cut off makes none."""
+
+_LIST = f"""
+date +%s
+cd {_PLACE} 2> /dev/null || exit 0
+for file in */*/machine.json; do
+    folder=${{file%/*}}
+    [ "$(cat "$folder/host" 2> /dev/null)" = "$(uname -n)" ] || continue
+    lease=$(cat "$folder/lease" 2> /dev/null)
+    printf '%s ' "${{lease:--}}"
+    cat "$file" 2> /dev/null || echo
+done
+"""
+_REMOVE = f'cd {_PLACE} 2> /dev/null && [ -d "$1" ] || exit 0; mv -T "$1" ".ended-$1-$$" && rm -rf ".ended-$1-$$"'
+_NODES = f'cd {_PLACE}/"$1" 2> /dev/null && ls || exit 0'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Remembered:
+    """A launch that a host was asked for."""
+
+    destination: str
+    machines: tuple[RentedMachine, ...]
+    asked_at: datetime
+
+
+@dataclass(slots=True)
+class _Answers:
+    """The hosts that did not answer a short while ago."""
+
+    silent: dict[str, tuple[float, str]] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def silence_of(self, destination: str) -> str | None:
+        with self.lock:
+            until, reason = self.silent.get(destination, (0.0, ""))
+        return reason if time.monotonic() < until else None
+
+    def note_silence(self, destination: str, reason: str) -> None:
+        with self.lock:
+            self.silent[destination] = (time.monotonic() + _SILENCE_SECONDS, reason)
+
+    def note_answer(self, destination: str) -> None:
+        with self.lock:
+            self.silent.pop(destination, None)
+
+
+class SshDoor:
+    """A `Door`. `folder` remembers launches. `destinations` is what ssh calls each machine, by the key of its VmType; a
+    machine that is not in it has its own name for ssh."""
+
+    name = PROVIDER
+    powers_off = False
+    appears_within_seconds = 0.0
+
+    def __init__(
+        self,
+        folder: Path,
+        offers: Sequence[Offer],
+        destinations: Mapping[str, str],
+        *,
+        answer_seconds: float = _ANSWER_SECONDS,
+    ) -> None:
+        self._folder = folder
+        self._offers = tuple(offer for offer in offers if offer.vm_type.provider == PROVIDER)
+        self._destinations = dict(destinations)
+        self._connections: dict[str, SshConnection] = {}
+        self._answers = _Answers()
+        self._answer_seconds = answer_seconds
+
+    def offers(self) -> tuple[Offer, ...]:
+        return self._offers
+
+    def launch(self, launch: Launch) -> None:
+        destination = self._destination(launch)
+        known = self._remember(launch, destination)
+        try:
+            self._make_folders(launch, destination)
+        except CannotConnectError as error:
+            self._answers.note_silence(destination, str(error))
+            if known:  # an earlier call may have made them
+                raise
+            self._forget(launch.key)
+            raise RefusedError(str(error)) from error
+        except RefusedError:
+            self._forget(launch.key)
+            raise
+        self._answers.note_answer(destination)
+
+    def machines(self) -> tuple[RentedMachine, ...]:
+        remembered = self._all_remembered()
+        own = (self._destinations.get(o.vm_type.key, o.vm_type.name) for o in self._offers)
+        destinations = sorted({*own, *(launch.destination for launch in remembered.values())})
+        if not destinations:
+            return ()
+        with ThreadPoolExecutor(max_workers=min(32, len(destinations))) as pool:
+            listed = pool.map(lambda destination: self._machines_on(destination, remembered), destinations)
+            found = {machine.id: machine for machines in listed for machine in machines}
+        return tuple(found[name] for name in sorted(found))
+
+    def shell(self, machine: RentedMachine) -> Shell:
+        if machine.address is None:
+            raise MachineUnreachableError(f"The host of {machine.id} is not known.")
+        return SshShell(self._connection(machine.address), f"{_PLACE}/{_safe(machine.key)}/{machine.node}")
+
+    def terminate(self, key: str) -> None:
+        _safe(key)
+        remembered = self._all_remembered().get(key)
+        destinations = {remembered.destination} if remembered else {m.address for m in self.machines() if m.key == key}
+        for destination in destinations:
+            if destination is not None:
+                self._end(key, destination)
+        self._forget(key)
+
+    def _destination(self, launch: Launch) -> str:
+        key = launch.candidate.offer.vm_type.key
+        offered = [offer.vm_type.key for offer in self._offers]
+        if key not in offered:
+            raise RefusedError(f"{key} is not one of your hosts: {', '.join(offered) or 'there are none'}.")
+        return self._destinations.get(key, launch.candidate.offer.vm_type.name)
+
+    def _make_folders(self, launch: Launch, destination: str) -> None:
+        given = b"".join(msgspec.json.encode(machine) + b"\n" for machine in _machines(launch, destination))
+        home = SshShell(self._connection(destination), ".")
+        words = ("sh", "-c", _LAUNCH, "sh", _safe(launch.key), str(launch.candidate.nodes))
+        done = home.run(words, given=given, timeout_seconds=self._answer_seconds)
+        reason = done.error.decode(errors="replace").strip().rpartition("\n")[2]
+        if done.exit_code == _NEEDED:
+            program = done.output.decode(errors="replace").strip()
+            raise RefusedError(f"{program} is not installed on {destination}. On Debian: apt install python3 rsync")
+        if done.exit_code == _FULL:
+            raise RefusedError(f"No folder can be made in the home folder on {destination}: {reason}.")
+        if done.exit_code:
+            raise ExternalError(f"The launch on {destination} failed with exit code {done.exit_code}: {reason}.")
+
+    def _machines_on(self, destination: str, remembered: Mapping[str, _Remembered]) -> list[RentedMachine]:
+        """The machines on a host; those that are remembered, if it does not answer."""
+        mine = {key: launch for key, launch in remembered.items() if launch.destination == destination}
+        reason = self._answers.silence_of(destination)
+        try:
+            if reason is None:
+                found = self._list(destination)
+        except ExternalError as error:
+            reason = str(error)
+            self._answers.note_silence(destination, reason)
+        if reason is not None:
+            known = [machine for launch in mine.values() for machine in launch.machines]
+            return [replace(machine, state="unreachable", reason=reason) for machine in known]
+        self._forget_ended(mine, {machine.key for machine in found})
+        return [machine for machine in found if machine.key in mine or machine.key not in remembered]
+
+    def _list(self, destination: str) -> list[RentedMachine]:
+        home = SshShell(self._connection(destination), ".")
+        lines = home.run(("sh", "-c", _LIST), timeout_seconds=self._answer_seconds).output.splitlines()
+        now, there = datetime.now(UTC), float(lines[0]) if lines else 0.0
+        found = []
+        for line in lines[1:]:
+            lease, _, text = line.partition(b" ")
+            try:
+                machine = replace(msgspec.json.decode(text, type=RentedMachine), address=destination)
+                if lease != b"-":  # by the clock of the host, which may be wrong
+                    machine = replace(machine, expires_at=now + timedelta(seconds=float(lease) - there))
+            except (msgspec.MsgspecError, ValueError):  # a folder that is being removed, or is not ours
+                continue
+            found.append(machine)
+        return found
+
+    def _end(self, key: str, destination: str) -> None:
+        """End everything that runs for a launch on a host, and then remove its folders."""
+        home = SshShell(self._connection(destination), ".")
+        nodes = home.run(("sh", "-c", _NODES, "sh", key)).output.decode().split()
+        for node in nodes:
+            try:
+                driver.end(SshShell(self._connection(destination), f"{_PLACE}/{key}/{node}"))
+            except FolderGoneError:
+                continue
+        done = home.run(("sh", "-c", _REMOVE, "sh", key), timeout_seconds=300.0)
+        if done.exit_code:
+            reason = done.error.decode(errors="replace").strip().rpartition("\n")[2]
+            raise ExternalError(f"The folder ~/{_PLACE}/{key} on {destination} could not be removed: {reason}.")
+
+    def _connection(self, destination: str) -> SshConnection:
+        return self._connections.setdefault(destination, SshConnection(destination))
+
+    def _remember(self, launch: Launch, destination: str) -> bool:
+        """Remember a launch before it is asked for; returns whether it was remembered before."""
+        path = self._folder / f"{_safe(launch.key)}.json"
+        if path.exists():
+            return True
+        machines = tuple(_machines(launch, destination))
+        asked = _Remembered(destination=destination, machines=machines, asked_at=datetime.now(UTC))
+        self._folder.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_suffix(".new")
+        fresh.write_bytes(msgspec.json.encode(asked))
+        fresh.replace(path)
+        return False
+
+    def _all_remembered(self) -> dict[str, _Remembered]:
+        found = {}
+        for path in sorted(self._folder.glob("*.json")):
+            try:
+                found[path.stem] = msgspec.json.decode(path.read_bytes(), type=_Remembered)
+            except FileNotFoundError:  # it has just been forgotten
+                continue
+            except (msgspec.MsgspecError, ValueError) as error:
+                raise ExternalError(
+                    f"{path} is damaged: {error}. Remove it; the host lists what runs there."
+                ) from error
+        return found
+
+    def _forget(self, key: str) -> None:
+        (self._folder / f"{key}.json").unlink(missing_ok=True)
+
+    def _forget_ended(self, remembered: Mapping[str, _Remembered], found: set[str]) -> None:
+        for key, launch in remembered.items():
+            if key not in found and datetime.now(UTC) - launch.asked_at > _FORGOTTEN_AFTER:
+                self._forget(key)
+
+
+def _machines(launch: Launch, destination: str) -> list[RentedMachine]:
+    return [
+        RentedMachine(
+            id=f"{launch.key}/{node}",
+            owner=launch.owner,
+            run_id=launch.run_id,
+            attempt=launch.attempt,
+            node=node,
+            vm_type=launch.candidate.offer.vm_type.key,
+            state="ready",
+            expires_at=launch.expires_at,
+            address=destination,
+            launched_at=datetime.now(UTC),
+        )
+        for node in range(launch.candidate.nodes)
+    ]
+
+
+def _safe(key: str) -> str:
+    """The key, which names a folder that will be removed."""
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", key):
+        raise ValueError(f"the key of a launch must be letters, digits, dots and dashes, got {key!r}")
+    return key

@@ -1,0 +1,155 @@
+"""The life of a run as a table: which facts may follow in which state, and the state that they lead to.
+
+    planned ─▶ asked for ─▶ booting ─▶ setting up ─▶ training ─▶ collecting ─▶ ending ─▶ planned ─▶ ended
+                   │            │            │            │            │            ▲
+                   └─ refused   └────────────┴── lost ────┴────────────┴────────────┘
+
+Each launch is an attempt. An attempt ends when its termination is confirmed: the run is then planned again, and the
+next fact is another launch or the end of the run. So a run never ends while a machine of it may exist, and there are
+never two attempts at once.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from trainfare.model.offer import Candidate
+from trainfare.model.rented import RentedMachine
+from trainfare.model.run import REMARKS, Fact, FactKind, Outcome, RunState, StopReason
+
+NEXT: Mapping[tuple[RunState, FactKind], RunState] = {
+    ("planned", "launch intended"): "asked for",
+    ("planned", "run ended"): "ended",
+    ("asked for", "launch refused"): "planned",
+    ("asked for", "machines seen"): "booting",
+    ("asked for", "machines lost"): "ending",
+    ("asked for", "termination intended"): "ending",
+    ("booting", "machines ready"): "setting up",
+    ("booting", "machines lost"): "ending",
+    ("booting", "termination intended"): "ending",
+    ("setting up", "program started"): "training",
+    ("setting up", "setup failed"): "collecting",
+    ("setting up", "machines lost"): "ending",
+    ("setting up", "termination intended"): "ending",
+    ("training", "program ended"): "collecting",
+    ("training", "machines lost"): "ending",
+    ("training", "termination intended"): "ending",
+    ("collecting", "results collected"): "ending",
+    ("collecting", "results lost"): "ending",
+    ("collecting", "machines lost"): "ending",
+    ("collecting", "termination intended"): "ending",
+    ("ending", "termination intended"): "ending",
+    ("ending", "termination failed"): "ending",
+    ("ending", "terminated"): "planned",
+}
+"""Every transition. A fact that is not in the table for a state cannot be appended in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Life:
+    """The sum of the facts of a run up to now."""
+
+    state: RunState = "planned"
+    facts: int = 0
+    """The number of the next fact."""
+    attempt: int = 0
+    """The current attempt, or the last one."""
+    candidate: Candidate | None = None
+    """The request of the current attempt."""
+    machines: tuple[RentedMachine, ...] = ()
+    asked_at: datetime | None = None
+    """The moment of the request of the current attempt, from which its cost is counted."""
+    started_at: datetime | None = None
+    """The start of the program in the current attempt."""
+    exit_code: int | None = None
+    """The exit code of the program in the current attempt."""
+    failure: str | None = None
+    """Why the current attempt cannot succeed: refused, lost, or its setup failed."""
+    stop_reason: StopReason | None = None
+    """Why the run is to be stopped, if it is."""
+    ever_started: bool = False
+    """The program has started in some attempt."""
+    termination_intended: bool = False
+    """The machines of the current attempt are to be terminated."""
+    termination_failures: int = 0
+    """Failed calls in the current attempt."""
+    termination_failed_at: datetime | None = None
+    outcome: Outcome | None = None
+    message: str | None = None
+    """The end of the run in words."""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def may_cost(self) -> bool:
+        """True if a machine of this run may exist."""
+        return self.state not in ("planned", "ended")
+
+
+class IllegalFactError(ValueError):
+    """A fact that cannot follow in the state that a run is in."""
+
+
+def after(life: Life, fact: Fact) -> Life:
+    """The life with one more fact. `IllegalFactError` if it cannot follow."""
+    if fact.number != life.facts:
+        raise IllegalFactError(f"fact {fact.number} cannot follow: the next number is {life.facts}")
+    if fact.kind in REMARKS and life.state != "ended":
+        state: RunState = life.state
+    elif (life.state, fact.kind) in NEXT:
+        state = NEXT[life.state, fact.kind]
+    else:
+        raise IllegalFactError(f"{fact.kind} cannot follow in the state {life.state}")
+    if fact.kind == "launch intended" and fact.attempt != life.attempt + 1:
+        raise IllegalFactError(f"attempt {fact.attempt} cannot follow attempt {life.attempt}")
+    details = _DETAILS.get(fact.kind)
+    return replace(life, state=state, facts=life.facts + 1, **(details(life, fact) if details else {}))
+
+
+def _new_attempt(_life: Life, fact: Fact) -> dict[str, Any]:
+    return {
+        "attempt": fact.attempt,
+        "candidate": fact.candidate,
+        "asked_at": fact.seen_at,
+        "machines": (),
+        "started_at": None,
+        "exit_code": None,
+        "failure": None,
+        "termination_intended": False,
+        "termination_failures": 0,
+    }
+
+
+def _failure(_life: Life, fact: Fact) -> dict[str, Any]:
+    return {"failure": fact.text}
+
+
+_DETAILS: Mapping[FactKind, Callable[[Life, Fact], dict[str, Any]]] = {
+    "launch intended": _new_attempt,
+    "launch refused": _failure,
+    "machines seen": lambda _life, fact: {"machines": fact.machines},
+    "machines ready": lambda life, fact: {"machines": fact.machines or life.machines},
+    "setup failed": _failure,
+    "program started": lambda _life, fact: {"started_at": fact.seen_at, "ever_started": True},
+    "program ended": lambda _life, fact: {"exit_code": fact.exit_code},
+    "machines lost": _failure,
+    "results lost": _failure,
+    "termination intended": lambda _life, _fact: {"termination_intended": True},
+    "termination failed": lambda life, fact: {
+        "termination_failures": life.termination_failures + 1,
+        "termination_failed_at": fact.seen_at,
+    },
+    "terminated": lambda _life, _fact: {"machines": ()},
+    "run ended": lambda _life, fact: {"outcome": fact.outcome, "message": fact.text},
+    "stop asked": lambda life, fact: {"stop_reason": life.stop_reason or fact.stop_reason},
+    "warned": lambda life, fact: {"warnings": (*life.warnings, fact.text or "")},
+}
+"""Changes by a fact of a kind, in addition to the state. The first reason to stop counts."""
+
+
+def life_of(facts: Iterable[Fact]) -> Life:
+    """The life of a run by its facts, in the order of their numbers."""
+    life = Life()
+    for fact in facts:
+        life = after(life, fact)
+    return life

@@ -1,0 +1,110 @@
+"""How far a run is: iterations done, the time and cost that remain, with intervals that narrow as it runs.
+
+The time of an iteration is known twice: as predicted, and as measured so far by the clock, validation and checkpoints
+included. Both are logarithms with a normal error; they are combined by their weights 1/σ².
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+from trainfare.model.interval import Interval
+from trainfare.model.run import Observation, Run
+
+_Z = NormalDist().inv_cdf(0.95)
+_LEAST_SIGMA = 0.005
+"""The speed of a machine drifts by this much, however long it was measured."""
+_FIRST_SIGMA = 0.3
+"""The relative error of one measured iteration as a forecast of the rest; of n it is this by √n."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunProgress:
+    """The progress of a run while its program trains."""
+
+    iterations: int
+    total_iterations: int | None
+    seconds: float
+    """Since the program was started."""
+    iteration_seconds: Interval | None
+    """The time by the clock of an iteration of the rest."""
+    remaining_seconds: Interval | None
+    loss: float | None
+
+    @property
+    def share(self) -> float | None:
+        """The share of iterations that are done."""
+        return None if not self.total_iterations else min(1.0, self.iterations / self.total_iterations)
+
+
+def progress_of(run: Run, observations: Sequence[Observation], *, seconds: float) -> RunProgress:
+    """The progress of the current attempt, by its observations in order. `seconds` is the time since its start."""
+    steps = [seen for seen in observations if seen.kind == "iterations" and seen.node == 0]
+    losses = [seen for seen in observations if seen.kind == "losses" and seen.node == 0]
+    done = _last_iteration(steps[-1]) if steps else 0
+    total = run.estimate.iterations if run.estimate else None
+    per_iteration = _combined(_predicted(run), *_measured(steps))
+    left = None if total is None else max(0, total - done)
+    return RunProgress(
+        iterations=done,
+        total_iterations=total,
+        seconds=seconds,
+        iteration_seconds=per_iteration,
+        remaining_seconds=None if left is None or per_iteration is None else per_iteration * left,
+        loss=_last_loss(losses[-1]) if losses else None,
+    )
+
+
+def _measured(steps: Sequence[Observation]) -> tuple[float, int]:
+    """The time by the clock that some iterations took, and their number: those between the first entry and the last,
+    or those of a single entry without what is between them."""
+    if not steps:
+        return 0.0, 0
+    iterations = _last_iteration(steps[-1]) - _last_iteration(steps[0])
+    if iterations > 0:
+        return (steps[-1].at - steps[0].at).total_seconds(), iterations
+    times = steps[0].values.get("seconds")
+    known = [time for time in times if time is not None] if isinstance(times, list) else []
+    return sum(known), len(known)
+
+
+def _last_iteration(seen: Observation) -> int:
+    return int(_number(seen, "first") + _number(seen, "count")) - 1
+
+
+def _predicted(run: Run) -> Interval | None:
+    """The predicted time of an iteration by the clock: everything after the first iteration, spread over all."""
+    estimate = run.estimate
+    if estimate is None or not estimate.iterations:
+        return None
+    after = ("steady iterations", "validation", "checkpoints")
+    phases = [phase.seconds for phase in estimate.phases if phase.name in after]
+    return sum(phases, Interval.exactly(0.0)) * (1 / estimate.iterations) if phases else None
+
+
+def _combined(predicted: Interval | None, seconds: float, iterations: int) -> Interval | None:
+    """The time of an iteration, from the prediction and from so many iterations that took `seconds` together."""
+    if not iterations or seconds <= 0:
+        return predicted
+    measured, sigma = seconds / iterations, max(_LEAST_SIGMA, _FIRST_SIGMA / math.sqrt(iterations))
+    if predicted is None or not predicted.value:
+        return _interval(math.log(measured), sigma)
+    prior = max(_LEAST_SIGMA, math.log(predicted.high / predicted.value) / _Z)
+    weights = 1 / sigma**2, 1 / prior**2
+    mean = (weights[0] * math.log(measured) + weights[1] * math.log(predicted.value)) / sum(weights)
+    return _interval(mean, max(_LEAST_SIGMA, 1 / math.sqrt(sum(weights))))
+
+
+def _interval(log_value: float, sigma: float) -> Interval:
+    return Interval.within_factor(math.exp(log_value), math.exp(_Z * sigma))
+
+
+def _number(seen: Observation, name: str) -> float:
+    value = seen.values.get(name)
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _last_loss(seen: Observation) -> float | None:
+    values = seen.values.get("values")
+    return values[-1] if isinstance(values, list) and values else None

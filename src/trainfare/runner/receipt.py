@@ -1,0 +1,149 @@
+"""The receipt of a run: for each part of its time, and in all, what was predicted and what was observed and paid.
+
+    boot          asked for → ready
+    setup         ready → program started
+    training      program started → program ended
+    collecting    program ended → terminated
+
+Everything is charged from the first request to the confirmed termination, by the billing rule and the price that were
+agreed to.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from trainfare.model.bill import Billing
+from trainfare.model.estimate import Estimate, PhaseName
+from trainfare.model.interval import Interval
+from trainfare.model.run import Fact, FactKind, Run
+from trainfare.runner.limits import spent_usd
+
+Part = Literal["boot", "setup", "training", "collecting"]
+
+_ENDS: tuple[tuple[Part, tuple[FactKind, ...]], ...] = (
+    ("boot", ("machines ready",)),
+    ("setup", ("program started", "setup failed")),
+    ("training", ("program ended",)),
+    ("collecting", ("terminated",)),
+)
+"""The parts in their order, and the facts that end them."""
+
+_PHASES: dict[Part, tuple[PhaseName, ...]] = {
+    "boot": ("boot",),
+    "setup": ("setup",),
+    "training": (
+        "initialisation",
+        "first iteration",
+        "steady iterations",
+        "validation",
+        "checkpoints",
+        "spot rework",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One part of the run. `predicted_seconds` is None if nothing was predicted for it."""
+
+    part: Part | Literal["in all"]
+    predicted_seconds: Interval | None
+    seconds: float
+    predicted_usd: Interval | None
+    paid_usd: float
+
+    @property
+    def is_inside(self) -> bool | None:
+        """True if the time was inside its interval; None without a prediction."""
+        return _inside(self.predicted_seconds, self.seconds)
+
+    @property
+    def is_cost_inside(self) -> bool | None:
+        return _inside(self.predicted_usd, self.paid_usd)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """The predicted time and cost of a run, and the real ones."""
+
+    run: Run
+    lines: tuple[Line, ...]
+    total: Line
+    attempts: int
+
+
+def spans_of(facts: Sequence[Fact], *, now: datetime) -> dict[int, dict[Part, float]]:
+    """The seconds of each part of each attempt; the part that has not ended lasts until `now`."""
+    spans: dict[int, dict[Part, float]] = {}
+    attempt, since = 0, now
+    for fact in facts:
+        if fact.kind == "launch intended":
+            attempt, since = fact.attempt, fact.seen_at
+            spans[attempt] = {}
+        if attempt not in spans:
+            continue
+        part = _part_ended_by(fact.kind, spans[attempt])
+        if part is not None:
+            spans[attempt][part] = (fact.seen_at - since).total_seconds()
+            since = fact.seen_at
+        if fact.kind in ("terminated", "launch refused"):
+            attempt = 0
+    if attempt in spans:
+        current: Part = next((part for part, _ in _ENDS if part not in spans[attempt]), "collecting")
+        spans[attempt][current] = max(0.0, (now - since).total_seconds())
+    return spans
+
+
+def receipt_of(run: Run, facts: Sequence[Fact], *, billing: Billing, now: datetime) -> Receipt:
+    """The receipt, also of a run that has not ended: up to `now`."""
+    candidates = {fact.attempt: fact.candidate or run.candidate for fact in facts if fact.kind == "launch intended"}
+    seconds: dict[Part, float] = dict.fromkeys((part for part, _ in _ENDS), 0.0)
+    paid: dict[Part, float] = dict.fromkeys(seconds, 0.0)
+    rounding = 0.0
+    for attempt, parts in spans_of(facts, now=now).items():
+        usd_per_hour = candidates[attempt].usd_per_hour
+        for part, span in parts.items():
+            seconds[part] += span
+            paid[part] += usd_per_hour * span / 3600
+        kept = sum(parts.values())
+        rounding += spent_usd(usd_per_hour, kept, billing) - usd_per_hour * kept / 3600 if parts else 0.0
+    usd_per_second = run.candidate.usd_per_hour / 3600
+    lines = tuple(
+        Line(
+            part=part,
+            predicted_seconds=(predicted := _predicted(run.estimate, part)),
+            seconds=seconds[part],
+            predicted_usd=None if predicted is None else predicted * usd_per_second,
+            paid_usd=paid[part],
+        )
+        for part in seconds
+    )
+    total = Line(
+        part="in all",
+        predicted_seconds=run.estimate.seconds if run.estimate else None,
+        seconds=sum(seconds.values()),
+        predicted_usd=run.estimate.usd if run.estimate else None,
+        paid_usd=sum(paid.values()) + rounding,
+    )
+    return Receipt(run=run, lines=lines, total=total, attempts=len(candidates))
+
+
+def _part_ended_by(kind: FactKind, known: dict[Part, float]) -> Part | None:
+    """The part that a fact ends. A termination ends whichever part is the next, and leaves the others out."""
+    for part, ends in _ENDS:
+        if kind in ends and part not in known:
+            return part
+    return None
+
+
+def _predicted(estimate: Estimate | None, part: Part) -> Interval | None:
+    if estimate is None or part not in _PHASES:
+        return None
+    phases = [phase.seconds for phase in estimate.phases if phase.name in _PHASES[part]]
+    return sum(phases[1:], phases[0]) if phases else None
+
+
+def _inside(predicted: Interval | None, value: float) -> bool | None:
+    return None if predicted is None else predicted.low <= value <= predicted.high

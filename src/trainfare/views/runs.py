@@ -1,0 +1,142 @@
+"""The JSON records and the sentences of runs: their state, their progress, and their receipts."""
+
+from typing import Any
+
+from trainfare.model.interval import Interval
+from trainfare.model.run import Fact, Run
+from trainfare.recommender.names import machine_name
+from trainfare.runner.receipt import Line, Receipt
+from trainfare.runner.status import RunStatus
+from trainfare.units import format_duration, format_usd
+from trainfare.views.estimates import estimate_record, spread
+
+
+def run_record(status: RunStatus) -> dict[str, Any]:
+    """A run as it is now."""
+    run, life, progress = status.run, status.life, status.progress
+    return {
+        "id": run.id,
+        "state": life.state,
+        "outcome": life.outcome,
+        "message": life.message,
+        "program": list(run.program.command),
+        "directory": run.program.directory,
+        "machine": run.candidate.offer.vm_type.key,
+        "nodes": run.candidate.nodes,
+        "made_at": run.made_at.isoformat(),
+        "plan": run.plan_id,
+        "attempt": life.attempt,
+        "exit_code": life.exit_code,
+        "stop_reason": life.stop_reason,
+        "warnings": list(life.warnings),
+        "iterations": progress.iterations,
+        "total_iterations": progress.total_iterations,
+        "loss": progress.loss,
+        **_optional("remaining_seconds", progress.remaining_seconds),
+        "paid_usd": status.receipt.total.paid_usd,
+        **_optional("usd_in_all", status.usd_in_all),
+        "results": run.results_directory,
+        "limits": {
+            "budget_usd": run.limits.budget_usd,
+            "deadline": run.limits.deadline.isoformat() if run.limits.deadline else None,
+            "longest_seconds": run.limits.longest_seconds,
+        },
+        "estimate": estimate_record(run.estimate) if run.estimate else None,
+        "facts": [_fact_record(fact) for fact in status.facts],
+    }
+
+
+def receipt_record(receipt: Receipt) -> dict[str, Any]:
+    """The receipt, line by line."""
+    return {
+        "run": receipt.run.id,
+        "machine": receipt.run.candidate.offer.vm_type.key,
+        "usd_per_hour": receipt.run.candidate.usd_per_hour,
+        "attempts": receipt.attempts,
+        "lines": [_line_record(line) for line in receipt.lines],
+        "total": _line_record(receipt.total),
+    }
+
+
+def offer_sentence(run: Run) -> str:
+    """The terms that the user agrees to."""
+    candidate, estimate = run.candidate, run.estimate
+    machine = machine_name(candidate.offer)
+    times = f"{candidate.nodes} × " if candidate.nodes > 1 else ""
+    price = "at no cost" if not candidate.usd_per_hour else f"at {format_usd(candidate.usd_per_hour)} an hour"
+    if estimate is None:
+        return f"{run.program.command_line} on {times}{machine}, {price}; how long it takes is unknown"
+    seconds, usd = estimate.seconds, estimate.usd
+    return (
+        f"{run.program.command_line} on {times}{machine}, {price}: {format_duration(seconds.value)} "
+        f"({format_duration(seconds.low)} to {format_duration(seconds.high)}), {format_usd(usd.value)}"
+    )
+
+
+def state_sentence(status: RunStatus) -> str:
+    """The state in a few words, with what matters in it."""
+    life, progress = status.life, status.progress
+    if life.state == "ended":
+        return f"{life.outcome}: {life.message}"
+    if life.state != "training":
+        return life.state
+    done = f"iteration {progress.iterations:,}"
+    if progress.total_iterations is not None:
+        done += f" of {progress.total_iterations:,}"
+    left = progress.remaining_seconds
+    ends = "" if left is None else f", {format_duration(left.low)} to {format_duration(left.high)} left"
+    return f"training, {done}{ends}"
+
+
+def receipt_rows(receipt: Receipt) -> list[tuple[str, str, str, str, str, str]]:
+    """The cells of a receipt: part, predicted time, time, predicted cost, paid, verdict."""
+    return [_cells(line) for line in (*receipt.lines, receipt.total)]
+
+
+def _cells(line: Line) -> tuple[str, str, str, str, str, str]:
+    verdict = {True: "inside", False: "outside", None: ""}[line.is_inside]
+    return (
+        line.part,
+        _seconds_range(line.predicted_seconds),
+        format_duration(line.seconds),
+        "" if line.predicted_usd is None else format_usd(line.predicted_usd.value),
+        format_usd(line.paid_usd),
+        verdict,
+    )
+
+
+def _seconds_range(predicted: Interval | None) -> str:
+    if predicted is None:
+        return ""
+    return f"{format_duration(predicted.value)} ({format_duration(predicted.low)} – {format_duration(predicted.high)})"
+
+
+def _line_record(line: Line) -> dict[str, Any]:
+    return {
+        "part": line.part,
+        **_optional("predicted_seconds", line.predicted_seconds),
+        "seconds": line.seconds,
+        **_optional("predicted_usd", line.predicted_usd),
+        "paid_usd": line.paid_usd,
+        "inside": line.is_inside,
+        "cost_inside": line.is_cost_inside,
+    }
+
+
+def _fact_record(fact: Fact) -> dict[str, Any]:
+    return {
+        "number": fact.number,
+        "seen_at": fact.seen_at.isoformat(),
+        "kind": fact.kind,
+        "attempt": fact.attempt,
+        "text": fact.text,
+        "exit_code": fact.exit_code,
+        "files": fact.collected_files,
+        "bytes": fact.collected_bytes,
+    }
+
+
+def _optional(name: str, interval: Interval | None) -> dict[str, float | None]:
+    if interval is None:
+        return {name: None, f"{name}_low": None, f"{name}_high": None}
+    return {**spread(name, interval)}

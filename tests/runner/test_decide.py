@@ -1,0 +1,226 @@
+"""The supervisor's decisions, in a world that is simulated: whatever happens, a run ends and no machine is left."""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.makers import NOON, make_candidate, make_offer, make_run
+from trainfare.model.bill import Billing
+from trainfare.model.rented import RentedMachine
+from trainfare.model.run import Fact, Run, RunLimits
+from trainfare.runner.decide import Action, JobView, Patience, View, decide, termination_pause_seconds
+from trainfare.runner.life import Life, after
+from trainfare.runner.limits import lease_end, limit_reached, spent_usd
+
+PATIENCE = Patience(appear=5, boot=60, collect=60)
+SECOND = timedelta(seconds=1)
+
+
+@dataclass
+class World:
+    """A provider, a machine and a program in one, with faults that are drawn beforehand."""
+
+    appears_after: int
+    boots_after: int
+    trains_for: int
+    exit_code: int
+    vanishes_at: int | None
+    failing_terminations: int
+    deaf_at: frozenset[int]
+    """Seconds at which the door does not answer."""
+    stop_at: int | None
+    now: int = 0
+    launched_at: int | None = None
+    started_at: int | None = None
+    stopped: bool = False
+    terminated: bool = False
+    launches: int = 0
+    facts: list[Fact] = field(default_factory=list)
+
+    def machines(self, attempt: int) -> tuple[RentedMachine, ...]:
+        if self.launched_at is None or self.terminated or self.now < self.launched_at + self.appears_after:
+            return ()
+        if self.vanishes_at is not None and self.now >= self.vanishes_at:
+            return ()
+        ready = self.now >= self.launched_at + self.appears_after + self.boots_after
+        return (
+            RentedMachine(
+                id="m1",
+                owner="ada@laptop",
+                run_id="r93",
+                attempt=max(1, attempt),
+                node=0,
+                vm_type="aws/p3.2xlarge",
+                state="ready" if ready else "booting",
+                expires_at=NOON,
+            ),
+        )
+
+    def job(self) -> JobView | None:
+        if self.started_at is None:
+            return None
+        ended = self.stopped or self.now >= self.started_at + self.trains_for
+        return JobView(started=True, exit_code=(143 if self.stopped else self.exit_code) if ended else None)
+
+    def carry_out(self, action: Action) -> None:
+        match action:
+            case "launch":
+                if self.launched_at is None:
+                    self.launched_at, self.launches = self.now, self.launches + 1
+            case "start":
+                self.started_at = self.now if self.started_at is None else self.started_at
+            case "stop":
+                self.stopped = True
+            case "terminate" if self.failing_terminations == 0:
+                self.terminated = True
+            case _:
+                pass
+
+
+def moment(world: World) -> datetime:
+    return NOON + world.now * SECOND
+
+
+def play(run: Run, world: World) -> Life:
+    """Decide until the run has ended, a second a step at most."""
+    life, asked_to_end = Life(), None
+    for _ in range(2000):
+        machines = None if world.now in world.deaf_at else world.machines(life.attempt)
+        reachable = machines and life.state in ("setting up", "training", "collecting")
+        kept = (moment(world) - life.asked_at).total_seconds() if life.asked_at else 0.0
+        view = View(
+            now=moment(world),
+            machines=machines,
+            job=world.job() if reachable else None,
+            spent_usd=spent_usd(3.0, kept, Billing()),
+            collecting_since=next((f.seen_at for f in world.facts if f.kind == "program ended"), None),
+            asked_to_end_at=asked_to_end,
+        )
+        action = decide(run, life, view, patience=PATIENCE)
+        fact = action if isinstance(action, Fact) else None
+        if action == "collect":
+            fact = remark(life, view.now, "results collected")
+        if action == "terminate" and world.failing_terminations:
+            world.failing_terminations -= 1
+            fact = replace(remark(life, view.now, "termination failed"), text="503")
+        elif action == "terminate":
+            asked_to_end = asked_to_end or view.now
+        world.carry_out(action)
+        if world.stop_at == world.now and life.state != "ended" and life.stop_reason is None and fact is None:
+            fact = replace(remark(life, view.now, "warned"), kind="stop asked", stop_reason="user")
+        if fact is not None:
+            life = after(life, fact)
+            world.facts.append(fact)
+        if life.state == "ended":
+            return life
+        if fact is None:
+            world.now += 1
+    raise AssertionError(f"still {life.state} after {world.now} s: {action}")
+
+
+def remark(life: Life, now: datetime, kind: str) -> Fact:
+    return Fact(run_id="r93", number=life.facts, seen_at=now, kind=kind, attempt=life.attempt, text="why")  # type: ignore[arg-type] # kinds of this file
+
+
+def make_world(**changes: Any) -> World:
+    fields: dict[str, Any] = {
+        "appears_after": 0,
+        "boots_after": 2,
+        "trains_for": 10,
+        "exit_code": 0,
+        "vanishes_at": None,
+        "failing_terminations": 0,
+        "deaf_at": frozenset(),
+        "stop_at": None,
+    }
+    return World(**(fields | changes))
+
+
+RUN = make_run(candidate=make_candidate(offer=make_offer(usd_per_hour=3.0)))
+
+worlds = st.builds(
+    make_world,
+    appears_after=st.integers(0, 5),
+    boots_after=st.integers(0, 70),
+    trains_for=st.integers(0, 40),
+    exit_code=st.sampled_from([0, 1, 137]),
+    vanishes_at=st.none() | st.integers(0, 60),
+    failing_terminations=st.integers(0, 3),
+    deaf_at=st.frozensets(st.integers(0, 120), max_size=30),
+    stop_at=st.none() | st.integers(0, 60),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(worlds)
+def test_whatever_happens_the_run_ends_and_no_machine_is_left(world: World) -> None:
+    life = play(RUN, world)
+    assert life.outcome in ("succeeded", "failed", "stopped", "lost")
+    assert world.launched_at is None or world.terminated, "its machine was asked to end"
+    assert world.launches <= 1
+
+
+def test_a_program_that_ends_well_succeeds() -> None:
+    world = make_world()
+    assert play(RUN, world).outcome == "succeeded"
+    assert [fact.kind for fact in world.facts] == [
+        "launch intended",
+        "machines seen",
+        "machines ready",
+        "program started",
+        "program ended",
+        "results collected",
+        "termination intended",
+        "terminated",
+        "run ended",
+    ]
+
+
+def test_a_machine_that_appears_late_is_waited_for_after_a_stop() -> None:
+    world = make_world(appears_after=4, stop_at=1)
+    assert play(RUN, world).outcome == "stopped"
+    assert world.terminated
+    assert world.now >= 5, "it was not confirmed before the machine could have appeared"
+
+
+def test_a_machine_that_does_not_boot_is_given_up() -> None:
+    life = play(RUN, make_world(boots_after=1000))
+    assert (life.outcome, life.failure) == ("failed", "It was not ready within 1 min.")
+
+
+def test_a_machine_that_vanishes_in_the_training_is_a_lost_run() -> None:
+    life = play(RUN, make_world(vanishes_at=8))
+    assert (life.outcome, life.message) == ("lost", "m1 no longer exists.")
+
+
+def test_failed_terminations_are_each_a_fact_with_a_growing_pause() -> None:
+    world = make_world(failing_terminations=3)
+    assert play(RUN, world).outcome == "succeeded"
+    assert [fact.kind for fact in world.facts].count("termination failed") == 3
+    assert [termination_pause_seconds(n) for n in (0, 1, 2, 3, 20)] == [0, 1, 2, 4, 300]
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        (RunLimits(budget_usd=0.1), "budget"),
+        (RunLimits(deadline=NOON + 30 * SECOND), "deadline"),
+        (RunLimits(longest_seconds=20), "longest duration"),
+    ],
+)
+def test_a_limit_stops_the_run(limits: RunLimits, reason: str) -> None:
+    world = make_world(trains_for=10_000)
+    life = play(replace(RUN, limits=limits), world)
+    assert (life.outcome, life.stop_reason) == ("stopped", reason)
+    assert spent_usd(3.0, world.now, Billing()) <= (limits.budget_usd or 1)
+
+
+def test_a_lease_never_outlasts_the_budget() -> None:
+    run = replace(RUN, limits=RunLimits(budget_usd=6.0, deadline=NOON + timedelta(hours=50)))
+    end = lease_end(run, NOON, spent=3.0, usd_per_hour=3.0)
+    assert end == NOON + timedelta(hours=1)
+    assert limit_reached(run, end - 2 * SECOND, spent=5.99, usd_per_hour=3.0) is not None
