@@ -29,7 +29,7 @@ from trainfare.model.lease import run_lease_name
 from trainfare.model.offer import Candidate
 from trainfare.model.program import Program
 from trainfare.model.run import Fact, Run, RunLimits
-from trainfare.runner.decide import Patience, Wait
+from trainfare.runner.decide import Action, Patience, Wait
 from trainfare.runner.life import life_of
 from trainfare.runner.status import RunStatus, billing_of
 from trainfare.settings import Settings, read_settings
@@ -37,6 +37,7 @@ from trainfare.store.history import History, RunEndedError, StaleLeaseError
 from trainfare.store.open import open_existing_history, open_history
 
 POLL_SECONDS = 1.0
+_FIRST_PAUSE_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,14 +116,16 @@ def attend(
         run = history.runs.get(run_id)
         door = open_door(settings, run.candidate.offer.vm_type.key)
         with _attendance(history, door, run, settings) as step:
+            before, pause = None, 0.0
             while True:
-                moved = step()
+                action = step()
                 status = load_status(history, run, now=datetime.now(UTC))
                 on_status(status)
                 if status.life.state == "ended" or (until_started and status.life.ever_started):
                     return status
-                if not moved:
-                    time.sleep(poll_seconds)
+                pause = _pause_after(action, before, pause, poll_seconds)
+                time.sleep(pause)
+                before = action
 
 
 def stop_run(run_id: str, *, settings: Settings | None = None) -> RunStatus:
@@ -181,8 +184,9 @@ def reap(*, settings: Settings | None = None) -> Reaped:
                 run = history.runs.get(run_id)
                 door = open_door(settings, run.candidate.offer.vm_type.key)
                 with _attendance(history, door, run, settings) as step:
-                    while step():
-                        pass
+                    before, action = None, step()
+                    while not isinstance(action, Wait) and action != before:
+                        before, action = action, step()
                 resumed.append(run_id)
     return Reaped(terminated=tuple(terminated), resumed=tuple(resumed), unreachable=tuple(failed))
 
@@ -192,20 +196,29 @@ def owner_name() -> str:
     return f"{getpass.getuser()}@{platform.node()}"
 
 
+def _pause_after(action: Action, before: Action | None, pause: float, longest: float) -> float:
+    """The time to wait after an action: none after a fact; after a call a little, doubled each time it is repeated."""
+    if isinstance(action, Fact):
+        return 0.0
+    if isinstance(action, Wait):
+        return longest
+    return min(longest, max(_FIRST_PAUSE_SECONDS, 2 * pause if action == before else 0.0))
+
+
 @contextmanager
-def _attendance(history: History, door: Door, run: Run, settings: Settings) -> Iterator[Callable[[], bool]]:
-    """A function that does the next thing and says whether there was one; nothing while another process has the lease
-    of the run. The lease is taken when it is free, kept, and released at the end."""
+def _attendance(history: History, door: Door, run: Run, settings: Settings) -> Iterator[Callable[[], Action]]:
+    """A function that does the next thing and returns it; a Wait while another process has the lease of the run. The
+    lease is taken when it is free, kept, and released at the end."""
     holder = f"{owner_name()}/{os.getpid()}"
     current: list[Supervisor] = []
 
-    def step() -> bool:
+    def step() -> Action:
         if not current:
             lease = history.leases.take(
                 run_lease_name(run.id), holder=holder, seconds=settings.lease_seconds, now=datetime.now(UTC)
             )
             if lease is None:
-                return False
+                return Wait("another process attends it")
             current.append(
                 Supervisor(
                     history=history,
@@ -221,10 +234,10 @@ def _attendance(history: History, door: Door, run: Run, settings: Settings) -> I
             )
         try:
             current[0].renew()
-            return not isinstance(current[0].step(), Wait)
+            return current[0].step()
         except StaleLeaseError:
             current.clear()
-            return False
+            return Wait("another process took it over")
 
     try:
         yield step
