@@ -73,7 +73,7 @@ class Run:
     id: str
     made_at: datetime
     owner: str
-    """The user and the machine at home, as tags on rented machines name them."""
+    """The user, the machine at home and the store, as tags on rented machines name them."""
     program: Program
     candidate: Candidate
     """The machines that the first attempt asks for. Its offer has the price that the receipt uses."""

@@ -12,6 +12,7 @@ from tests.app.running.worlds import World, make_world
 from trainfare.app.running.doors import FAKE_FOLDER
 from trainfare.app.running.run import attend, reap, start_run, stop_run
 from trainfare.app.running.status import read_output, show_run
+from trainfare.clouds.door import Launch
 from trainfare.clouds.fake import Faults
 from trainfare.model.run import RunLimits
 from trainfare.store.open import open_history
@@ -107,12 +108,26 @@ def test_a_supervisor_that_is_killed_is_replaced_and_nothing_is_done_twice(world
 
 
 def test_the_reaper_ends_a_machine_that_no_run_needs(world: World) -> None:
+    run = world.start(PROGRAM)
+    launch = Launch(owner=run.owner, run_id="r0", attempt=1, candidate=run.candidate, expires_at=run.made_at)
+    world.door.launch(launch)
+    assert reap(settings=world.settings).terminated == ("r0-1",)
+    assert world.door.machines() == ()
+
+
+def test_the_reaper_leaves_machines_of_another_store_alone(world: World) -> None:
     run = world.start("import time; time.sleep(600)")
     attend(run.id, settings=world.settings, until_started=True, poll_seconds=0.02)
-    lost = replace(world.settings, store=str(world.folder / "empty.db"))
-    with open_history(lost.store):
-        pass
-    assert reap(settings=lost).terminated == (f"{run.id}-1",)
-    assert world.door.machines() == ()
+    other = replace(world.settings, store=str(world.folder / "other.db"))
+    open_history(other.store).close()
+    assert reap(settings=other).terminated == ()
+    assert [machine.run_id for machine in world.door.machines()] == [run.id]
+    assert stop_run(run.id, settings=world.settings).life.outcome == "stopped"
+
+
+def test_a_machine_that_was_ended_elsewhere_is_a_lost_run(world: World) -> None:
+    run = world.start("import time; time.sleep(600)")
+    attend(run.id, settings=world.settings, until_started=True, poll_seconds=0.02)
+    world.door.terminate(f"{run.id}-1")
     assert attend(run.id, settings=world.settings, poll_seconds=0.02).life.outcome == "lost"
     assert show_run(run.id, settings=world.settings).life.state == "ended"

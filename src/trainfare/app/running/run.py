@@ -6,6 +6,7 @@ and the next `attend`, by any process, continues.
 """
 
 import getpass
+import hashlib
 import os
 import platform
 import time
@@ -84,7 +85,7 @@ def agree(
     return Run(
         id=new_id("r"),
         made_at=now,
-        owner=owner_name(),
+        owner=owner_name(settings),
         program=program,
         candidate=candidate,
         results_directory=str((options.results or Path(program.directory)).absolute()),
@@ -163,13 +164,13 @@ class Reaped:
 
 
 def reap(*, settings: Settings | None = None) -> Reaped:
-    """Compare what every door says with the store, and end machines of this owner that no run needs."""
+    """Compare what every door says with the store, and end machines of this owner that no run of the store needs."""
     settings = settings or read_settings()
     terminated, resumed, failed = [], [], []
     with open_existing_history(settings.store) as history:
         for door in open_doors(settings).values():
             try:
-                machines = [machine for machine in door.machines() if machine.owner == owner_name()]
+                machines = [machine for machine in door.machines() if machine.owner == owner_name(settings)]
             except ExternalError as error:
                 failed.append(f"{door.name}: {error}")
                 continue
@@ -191,9 +192,13 @@ def reap(*, settings: Settings | None = None) -> Reaped:
     return Reaped(terminated=tuple(terminated), resumed=tuple(resumed), unreachable=tuple(failed))
 
 
-def owner_name() -> str:
-    """The user and the machine at home: `ada@laptop`."""
-    return f"{getpass.getuser()}@{platform.node()}"
+def owner_name(settings: Settings) -> str:
+    """The user, the machine at home and the store, as machines are tagged: `ada@laptop/5f2b9c1e`.
+
+    The store belongs to it because its runs are known there alone: another store must not end their machines.
+    """
+    location = settings.store if "://" in settings.store else str(Path(settings.store).absolute())
+    return f"{getpass.getuser()}@{platform.node()}/{hashlib.sha256(location.encode()).hexdigest()[:8]}"
 
 
 def _pause_after(action: Action, before: Action | None, pause: float, longest: float) -> float:
@@ -209,7 +214,7 @@ def _pause_after(action: Action, before: Action | None, pause: float, longest: f
 def _attendance(history: History, door: Door, run: Run, settings: Settings) -> Iterator[Callable[[], Action]]:
     """A function that does the next thing and returns it; a Wait while another process has the lease of the run. The
     lease is taken when it is free, kept, and released at the end."""
-    holder = f"{owner_name()}/{os.getpid()}"
+    holder = f"{owner_name(settings)}/{os.getpid()}"
     current: list[Supervisor] = []
 
     def step() -> Action:
