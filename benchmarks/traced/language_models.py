@@ -70,9 +70,9 @@ def trace(config: LanguageModel) -> tuple[Operation, ...]:
         model.enable_input_require_grads()
     model.train()
     optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], foreach=True)
-    torch.backends.cuda.matmul.allow_tf32 = config.tf32
     tokens = torch.zeros((config.micro_batch, config.sequence), dtype=torch.int64, device="meta")
-    with _fused_attention() if config.fused_attention else nullcontext():
+    fused = _fused_attention() if config.fused_attention else nullcontext()
+    with _matmul_precision("tf32" if config.tf32 else "ieee"), fused:
         for parameter in model.parameters():
             parameter.grad = torch.empty_like(parameter) if parameter.requires_grad else None
         optimizer.step()  # makes the optimizer's state
@@ -90,6 +90,18 @@ def _loss(model: Any, tokens: torch.Tensor, head: Head) -> Any:
         logits = model.cls(model.bert(input_ids=tokens).last_hidden_state[:, :masked])
         return nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, :masked].flatten())
     return model(input_ids=tokens, labels=tokens).loss
+
+
+@contextmanager
+def _matmul_precision(precision: Literal["tf32", "ieee"]) -> Iterator[None]:
+    """Products of float32 in this precision for the duration of the block."""
+    settings: Any = torch.backends.cuda.matmul
+    before = settings.fp32_precision
+    settings.fp32_precision = precision
+    try:
+        yield
+    finally:
+        settings.fp32_precision = before
 
 
 def _step(tracer: Tracer, optimizer: torch.optim.Optimizer) -> None:

@@ -55,7 +55,17 @@ def test_samples_and_batch_size_of_the_profile_can_be_stated() -> None:
     assert (found["iterations"], found["batch_size"]) == (20, 64)
 
 
-TAKE_A_LENGTH = ("recommend", "estimate", "probe", "cluster", "compare", "epochs", "schedule submit", "profile")
+TAKE_A_LENGTH = (
+    "recommend",
+    "estimate",
+    "probe",
+    "cluster",
+    "compare",
+    "epochs",
+    "schedule submit",
+    "profile",
+    "train",
+)
 
 
 @pytest.mark.parametrize("command", TAKE_A_LENGTH)

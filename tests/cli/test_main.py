@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.commands import succeed
-from trainfare.cli.main import COMMANDS
+from trainfare.cli.main import COMMANDS, TOGETHER
 
 TRAINFARE = str(Path(sys.executable).with_name("trainfare"))
 
@@ -28,7 +28,7 @@ def test_version_and_help_go_to_stdout() -> None:
     helped = run("--help")
     assert helped.returncode == 0
     assert len(helped.stdout.splitlines()) <= 24, "help fits a screen"
-    for command in ("profile", "recommend", "schedule", "profiles", "catalog", "settings"):
+    for command in ("profile", "recommend", "schedule", "catalog", "settings"):
         assert f"  {command} " in helped.stdout
 
 
@@ -76,11 +76,13 @@ def test_help_and_version_import_no_command(words: str) -> None:
 
 def test_every_command_is_found_and_named_as_in_the_help() -> None:
     shown = run("--help").stdout
+    together = {name: (", ".join(names), help_line) for names, help_line in TOGETHER.items() for name in names}
     for name, (target, help_line) in COMMANDS.items():
         module, _, attribute = target.partition(":")
         assert hasattr(import_module(module), attribute)
-        assert f"  {name} " in shown
-        assert help_line in shown
+        names, line = together.get(name, (name, help_line))
+        assert f"  {names} " in shown
+        assert line in shown
 
 
 def test_a_mistyped_command_is_named_with_the_nearest() -> None:

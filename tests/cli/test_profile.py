@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -110,7 +111,8 @@ def test_batch_sizes_as_json_are_a_list() -> None:
 
 
 def test_files_are_deleted_with_the_copy_unless_run_in_place(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text((PROGRAMS / "plain.py").read_text())
+    shutil.copy(PROGRAMS / "plain.py", tmp_path / "train.py")
+    shutil.copy(PROGRAMS / "without_compiler.py", tmp_path)
     command = ("-n", "5", "--no-operations", "--", sys.executable, "train.py", "--sleep", "0", "--touch", "out.txt")
     result = run(*command, cwd=tmp_path)
     assert "the program ran in a copy of your folder and wrote nothing there" in result.stderr

@@ -53,7 +53,8 @@ def test_logged_metrics_are_in_the_curve(fit: ProfiledRun) -> None:
 
 def test_checkpoints_are_recorded_separately(fit: ProfiledRun) -> None:
     assert len(fit.profile.checkpoint_seconds) == 2
-    assert_close(fit.profile.checkpoint_seconds, fit.own["saves"])
+    pairs = list(zip(fit.profile.checkpoint_seconds, fit.own["saves"], strict=True))
+    assert all(0 < ours <= own for ours, own in pairs), "the program's clock is around ours"
 
 
 def test_losses_are_the_same_without_the_probe(fit: ProfiledRun) -> None:

@@ -46,6 +46,13 @@ COMMANDS = {
 }
 """Name → where the command is, and its line in the help."""
 
+TOGETHER = {
+    ("watch", "logs", "stop"): "A run: watch it, print its output, end it.",
+    ("receipt", "runs", "reap"): "Runs: predicted and paid, all of them, leftovers.",
+    ("profiles", "plans"): "Stored profiles and plans: list, show.",
+}
+"""Commands that share a line in the help, so that it fits a screen."""
+
 CONTEXT = {name: {"allow_interspersed_args": False} for name in ("profile", "train", "run")}
 """Settings of single commands: what follows `--` belongs to the program."""
 
@@ -87,8 +94,13 @@ class LazyGroup(TyperGroup):
         self.format_commands(ctx, formatter)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 # the signature is Typer's
+        rows = {name: (name, help_line) for name, (_, help_line) in COMMANDS.items()}
+        for names, help_line in TOGETHER.items():
+            rows[names[0]] = (", ".join(names), help_line)
+            for name in names[1:]:
+                del rows[name]
         with formatter.section("Commands"):
-            formatter.write_dl([(name, help_line) for name, (_, help_line) in COMMANDS.items()])
+            formatter.write_dl(list(rows.values()))
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Here and not as Typer's `options_metavar`, which groups below would inherit without having the option."""

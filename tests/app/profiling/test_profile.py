@@ -132,7 +132,8 @@ def test_without_a_number_it_measures_until_steady_and_traces_one_more(settings:
 
 
 def test_times_of_complete_epochs_agree_with_the_program(settings: Settings, tmp_path: Path) -> None:
-    (tmp_path / "plain.py").write_text((PROGRAMS / "plain.py").read_text())
+    for name in ("plain.py", "without_compiler.py"):
+        shutil.copy(PROGRAMS / name, tmp_path)
     output: list[bytes] = []
     command = (sys.executable, "plain.py", "--epochs", "30", "--sleep", "0.02")
     found = profile(command, settings=settings, directory=tmp_path, epochs=2, on_output=output.append)
