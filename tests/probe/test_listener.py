@@ -118,7 +118,7 @@ def _use_cpu(seconds: float, ready: Any, done: Any) -> None:
 
 
 def test_cpu_time_of_workers_is_read_while_they_run() -> None:
-    context = multiprocessing.get_context("fork")
+    context = multiprocessing.get_context("spawn")  # this process may hold threads of a framework
     ready, done = context.Event(), context.Event()
     worker = context.Process(target=_use_cpu, args=(0.2, ready, done))
     worker.start()

@@ -123,10 +123,12 @@ def test_unknown_machine_is_refused_before_the_program_runs(settings: Settings) 
 
 def test_without_a_number_it_measures_until_steady_and_traces_one_more(settings: Settings) -> None:
     found = profile(
-        (sys.executable, "plain.py", "--epochs", "100"), settings=replace(settings, iterations=None), directory=PROGRAMS
+        (sys.executable, "plain.py", "--epochs", "100000"),  # on a busy machine times are steady later
+        settings=replace(settings, iterations=None),
+        directory=PROGRAMS,
     )
     assert found.ending == "enough"
-    assert 11 <= len(found.iteration_seconds) < 1100
+    assert 11 <= len(found.iteration_seconds) < 100_000
     assert found.validation_seconds != ()
     assert found.operations != ()
 
