@@ -292,7 +292,7 @@ class TestFaults:
         cut = threading.Timer(0.3, host.cut)
         cut.start()
         threading.Timer(3.3, host.restore).start()
-        assert self.shell().fetch("work", tmp_path / "back", files=digests) == 20_000_000
+        assert self.shell().fetch("results", tmp_path / "back", files=digests) == 20_000_000
 
     def test_a_fetch_that_breaks_leaves_no_truncated_file_and_continues(self, rig: HostRig, tmp_path: Path) -> None:
         host = rig.add("h1", mbps=100)
@@ -309,13 +309,13 @@ class TestFaults:
         failing = threading.Thread(target=power_off_midway)
         failing.start()
         with pytest.raises(MachineUnreachableError):
-            shell.fetch("work", back, files=digests)
+            shell.fetch("results", back, files=digests)
         failing.join()
         assert not (back / "model.pt").exists()
         (partial,) = list(back.rglob("model.pt"))
         assert 1_000_000 < partial.stat().st_size < 20_000_000
         host.power_on()
-        assert shell.fetch("work", back, files=digests) == 20_000_000
+        assert shell.fetch("results", back, files=digests) == 20_000_000
         assert digest(back / "model.pt") == digests["model.pt"]
         assert [path.name for path in back.iterdir()] == ["model.pt"]
 
@@ -357,8 +357,9 @@ class TestFaults:
             self.shell().run(["true"])
 
     def put_results(self, host: SshHost, *, megabytes: int) -> dict[str, str]:
-        host.run("sh", "-c", f"mkdir /srv/home/work; head -c {megabytes}000000 /dev/urandom > /srv/home/work/model.pt")
-        return {"model.pt": host.run("sha256sum", "/srv/home/work/model.pt").split()[0].decode()}
+        folder = "/srv/home/results"
+        host.run("sh", "-c", f"mkdir {folder}; head -c {megabytes}000000 /dev/urandom > {folder}/model.pt")
+        return {"model.pt": host.run("sha256sum", f"{folder}/model.pt").split()[0].decode()}
 
 
 HOLD = """

@@ -35,6 +35,24 @@ class Launch:
     def key(self) -> str:
         return launch_key(self.run_id, self.attempt)
 
+    def ready_machines(self, *, now: datetime, address: str | None = None) -> tuple[RentedMachine, ...]:
+        """The machines of a door that has nothing to boot, one for each node."""
+        return tuple(
+            RentedMachine(
+                id=f"{self.key}/{node}",
+                owner=self.owner,
+                run_id=self.run_id,
+                attempt=self.attempt,
+                node=node,
+                vm_type=self.candidate.offer.vm_type.key,
+                state="ready",
+                expires_at=self.expires_at,
+                address=address,
+                launched_at=now,
+            )
+            for node in range(self.candidate.nodes)
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:

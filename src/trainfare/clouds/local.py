@@ -81,20 +81,9 @@ def write_machines(folder: Path, launch: Launch) -> None:
     """Write the machines of a launch in one step: all exist or none."""
     folder.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=folder))
-    for node in range(launch.candidate.nodes):
-        machine = RentedMachine(
-            id=f"{launch.key}/{node}",
-            owner=launch.owner,
-            run_id=launch.run_id,
-            attempt=launch.attempt,
-            node=node,
-            vm_type=launch.candidate.offer.vm_type.key,
-            state="ready",
-            expires_at=launch.expires_at,
-            launched_at=datetime.now(UTC),
-        )
-        (fresh / str(node)).mkdir()
-        (fresh / str(node) / "machine.json").write_bytes(msgspec.json.encode(machine))
+    for machine in launch.ready_machines(now=datetime.now(UTC)):
+        (fresh / str(machine.node)).mkdir()
+        (fresh / str(machine.node) / "machine.json").write_bytes(msgspec.json.encode(machine))
     try:
         fresh.rename(folder / launch.key)
     except OSError:  # another process was faster

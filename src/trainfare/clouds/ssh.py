@@ -182,7 +182,8 @@ class SshDoor:
         return self._destinations.get(key, launch.candidate.offer.vm_type.name)
 
     def _make_folders(self, launch: Launch, destination: str) -> None:
-        given = b"".join(msgspec.json.encode(machine) + b"\n" for machine in _machines(launch, destination))
+        machines = launch.ready_machines(now=datetime.now(UTC), address=destination)
+        given = b"".join(msgspec.json.encode(machine) + b"\n" for machine in machines)
         home = SshShell(self._connection(destination), ".")
         words = ("sh", "-c", _LAUNCH, "sh", _safe(launch.key), str(launch.candidate.nodes))
         done = home.run(words, given=given, timeout_seconds=self._answer_seconds)
@@ -249,7 +250,7 @@ class SshDoor:
         path = self._folder / f"{_safe(launch.key)}.json"
         if path.exists():
             return True
-        machines = tuple(_machines(launch, destination))
+        machines = launch.ready_machines(now=datetime.now(UTC), address=destination)
         asked = _Remembered(destination=destination, machines=machines, asked_at=datetime.now(UTC))
         self._folder.mkdir(parents=True, exist_ok=True)
         fresh = path.with_suffix(".new")
@@ -277,24 +278,6 @@ class SshDoor:
         for key, launch in remembered.items():
             if key not in found and datetime.now(UTC) - launch.asked_at > _FORGOTTEN_AFTER:
                 self._forget(key)
-
-
-def _machines(launch: Launch, destination: str) -> list[RentedMachine]:
-    return [
-        RentedMachine(
-            id=f"{launch.key}/{node}",
-            owner=launch.owner,
-            run_id=launch.run_id,
-            attempt=launch.attempt,
-            node=node,
-            vm_type=launch.candidate.offer.vm_type.key,
-            state="ready",
-            expires_at=launch.expires_at,
-            address=destination,
-            launched_at=datetime.now(UTC),
-        )
-        for node in range(launch.candidate.nodes)
-    ]
 
 
 def _safe(key: str) -> str:

@@ -99,14 +99,12 @@ class Supervisor:
     def _job(self, life: Life, machines: Sequence[RentedMachine]) -> JobView | None:
         if life.state not in ("setting up", "training", "collecting"):
             return None
-        try:
+        with suppress(ExternalError):  # what was read before still holds
             shells = self._shells(machines)
             pull_journals(self.history, self.run.id, life.attempt, shells)
             pull_output(self.folder, life.attempt, shells)
             if life.state == "training":
                 self._wake_silent_agents(life, shells)
-        except ExternalError:
-            pass  # what was read before still holds
         seen = self.history.observations.of(self.run.id, kinds=("setup", "program"), attempt=life.attempt)
         nodes = life.candidate.nodes if life.candidate else 1
         return job_view(seen, nodes=nodes)
