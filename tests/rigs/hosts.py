@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -190,9 +190,9 @@ class SshHost:
 
     def power_off(self) -> None:
         """End every process of the host at once. Its disk and its cable remain."""
-        if self.system is not None:
-            _end(self.system)
-            self.system = None
+        system, self.system = self.system, None  # in one step: the thread of a test may do it while the rig is closed
+        if system is not None:
+            _end(system)
 
     def power_on(self) -> None:
         """Boot the host, with an empty /tmp, and return when its sshd answers."""
@@ -291,12 +291,14 @@ class HostRig:
         _make_key(self.folder / "user_key")
 
     def close(self) -> None:
-        for host in self.hosts.values():
-            host.power_off()
-            _end(host.hardware)
-        for pid in _processes_in(self.hub.pid):
-            os.kill(pid, signal.SIGKILL)
-        _end(self.hub)
+        with ExitStack() as closing:  # each step is done, whatever fails in another
+            closing.callback(_end, self.hub)
+            for pid in _processes_in(self.hub.pid):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            for host in self.hosts.values():
+                closing.callback(_end, host.hardware)
+                closing.callback(host.power_off)
 
     def _write_host_files(self, given: Path, hidden: Sequence[str], login_shell: str) -> None:
         given.mkdir()
