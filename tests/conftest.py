@@ -1,4 +1,4 @@
-"""Isolation of every test: a home folder and a terminal of its own, and no network.
+"""Isolation of every test: a home folder and a terminal of its own, and no network. And their order.
 
 A test that needs sockets of this machine asks for them with the marker `loopback`; no test reaches another machine.
 Child processes and libpq, the library behind PostgreSQL, open their sockets outside Python and are not affected.
@@ -7,11 +7,19 @@ Child processes and libpq, the library behind PostgreSQL, open their sockets out
 import ipaddress
 import os
 import socket
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 import scipy.special  # noqa: F401 # the package imports it late, and its 0.3 s must not count in a test's deadline
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start with the files that have the most heavy tests: workers that take one file after another then end at about
+    the same time."""
+    heavy = Counter(item.path for item in items if item.get_closest_marker("heavy"))
+    items.sort(key=lambda item: -heavy[item.path])
 
 
 class NetworkBlockedError(RuntimeError):

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.frameworks.runs import run
-from tests.needs import need
+from tests.needs import need_installed
 from trainfare.profiler.events import summarize_events
 
-need("keras")
+need_installed("keras")
 pytestmark = pytest.mark.heavy
 
 PROGRAM = """

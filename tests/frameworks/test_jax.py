@@ -13,12 +13,12 @@ from tests.frameworks.runs import (
     run_alone,
     run_profiled,
 )
-from tests.needs import need
+from tests.needs import need_installed
 from trainfare.model.program import Program
 from trainfare.profiler.measure import measure
 from trainfare.profiler.stopping import UntilEpochs
 
-need("optax")
+need_installed("optax")
 pytestmark = pytest.mark.heavy
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.frameworks.runs import ProfiledRun, assert_close, run_alone, run_profiled, within_epochs
-from tests.needs import need
+from tests.needs import need_installed
 from trainfare.model.profile import EarlyStopping
 
 pytestmark = pytest.mark.heavy
@@ -19,7 +19,7 @@ BACKENDS = ("tensorflow", "jax", "torch", "tf_keras")
 @pytest.fixture(scope="module", params=BACKENDS)
 def backend(request: pytest.FixtureRequest) -> str:
     name: str = request.param
-    need("keras" if name == "torch" else name)
+    need_installed("keras" if name == "torch" else name)
     return name
 
 

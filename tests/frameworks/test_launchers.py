@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.frameworks.runs import BIN, PROGRAMS, ProfiledRun, assert_close, profile_from, run_profiled_command
-from tests.needs import need
+from tests.needs import need_installed
 
 ITERATIONS = 12
 PLAIN = PROGRAMS / "torch_shapes.py"
@@ -62,7 +62,7 @@ def test_uv_run(tmp_path: Path) -> None:
 
 @pytest.mark.heavy
 def test_accelerate_launch(tmp_path: Path) -> None:
-    need("accelerate")
+    need_installed("accelerate")
     launch = [str(BIN / "accelerate"), "launch", "--cpu", "--num_processes", "1", "--num_machines", "1"]
     assert_profiled([*launch, "--mixed_precision", "no", "--dynamo_backend", "no", str(PLAIN), "autocast"], tmp_path)
 

@@ -3,10 +3,10 @@
 import pytest
 
 from tests.frameworks.runs import ProfiledRun, assert_close, run_alone, run_profiled
-from tests.needs import need
+from tests.needs import need_installed
 from trainfare.model.profile import EarlyStopping
 
-need("lightning")
+need_installed("lightning")
 pytestmark = pytest.mark.heavy
 
 ITERATIONS = 25

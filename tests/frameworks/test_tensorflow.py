@@ -12,9 +12,9 @@ from tests.frameworks.runs import (
     run_profiled_command,
     within_epochs,
 )
-from tests.needs import need
+from tests.needs import need_installed
 
-need("tensorflow")
+need_installed("tensorflow")
 pytestmark = pytest.mark.heavy
 
 
@@ -85,7 +85,7 @@ def test_loop_inside_a_compiled_function_is_averaged_and_the_user_is_told() -> N
 
 
 def test_optimizer_of_keras_2_ends_the_iteration(shape: str) -> None:
-    need("tf_keras")
+    need_installed("tf_keras")
     found = run_profiled_command(["env", "TF_USE_LEGACY_KERAS=1", sys.executable, "tf_tape.py", shape])
     assert_close(*within_epochs(found), seconds=3e-4)
     assert list(found.profile.loss)[:24] == found.own["losses"][:24]

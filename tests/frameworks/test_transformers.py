@@ -5,11 +5,10 @@ from itertools import pairwise
 import pytest
 
 from tests.frameworks.runs import ProfiledRun, assert_close, run_alone, run_profiled
-from tests.needs import need
+from tests.needs import need_installed
 from trainfare.model.profile import EarlyStopping
 
-need("transformers")
-need("accelerate")
+need_installed("transformers", "accelerate")
 pytestmark = pytest.mark.heavy
 
 ITERATIONS = 25

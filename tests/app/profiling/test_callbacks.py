@@ -15,7 +15,7 @@ import pytest
 
 import trainfare
 from tests.frameworks.runs import assert_close
-from tests.needs import need
+from tests.needs import need_installed
 from trainfare.model.profile import Profile
 from trainfare.store.open import open_history
 
@@ -58,7 +58,7 @@ def losses(own: dict[str, Any]) -> list[float]:
 
 @pytest.fixture(scope="module", params=TRAININGS)
 def training(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    need(request.param)
+    need_installed(request.param)
     return TRAININGS[request.param]
 
 
@@ -159,7 +159,7 @@ print(*[(one.profile.ending, len(one.profile.iteration_seconds)) for one in (fir
 @pytest.mark.heavy
 def test_failed_training_is_saved_when_the_next_one_begins(tmp_path: Path) -> None:
     """The second callback is pickled, as by a launcher, and measures only its first training."""
-    need("keras")
+    need_installed("keras")
     environment = os.environ | {"TRAINFARE_STORE": str(tmp_path / "history.db"), "KERAS_BACKEND": "torch"}
     result = subprocess.run(
         [sys.executable, "-c", FAILING], env=environment, capture_output=True, text=True, check=False
@@ -170,7 +170,7 @@ def test_failed_training_is_saved_when_the_next_one_begins(tmp_path: Path) -> No
 
 @pytest.mark.heavy
 def test_training_that_ends_the_program_is_saved(tmp_path: Path) -> None:
-    need("keras")
+    need_installed("keras")
     environment = os.environ | {"TRAINFARE_STORE": str(tmp_path / "history.db"), "KERAS_BACKEND": "torch"}
     program = FAILING.partition("try:")[0] + "model.fit(*data, batch_size=4, callbacks=[first, Failing()], verbose=0)"
     result = subprocess.run(
@@ -183,7 +183,7 @@ def test_training_that_ends_the_program_is_saved(tmp_path: Path) -> None:
 
 @pytest.mark.heavy
 def test_unusable_store_is_a_warning_and_training_goes_on(tmp_path: Path) -> None:
-    need("lightning")
+    need_installed("lightning")
     (tmp_path / "history.db").mkdir()
     result = subprocess.run(
         [sys.executable, "-c", FAILING.partition("class Failing")[0].replace('"error"', '"always"') + UNMEASURED],

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.needs import need
+from tests.needs import need_installed
 from trainfare.app.profiling.profile import profile
 from trainfare.errors import UsageError
 from trainfare.settings import Settings
@@ -60,7 +60,7 @@ def test_profiles_from_code_have_the_origin_code(own: dict[str, Any], store: Pat
 
 
 def test_fit_of_keras_goes_on_to_its_last_epoch(tmp_path: Path) -> None:
-    need("keras")
+    need_installed("keras")
     own = run("keras_measures_itself.py", tmp_path / "history.db", KERAS_BACKEND="torch")
     assert own == {"epochs": [3, 2], "iterations": 10, "framework": "keras", "batch_size": 4}
 
