@@ -2,9 +2,10 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, combinations, pairwise
 from pathlib import Path
@@ -83,6 +84,23 @@ def run_alone(*arguments: str, backend: str | None = None) -> dict[str, Any]:
     environment = os.environ | {"PYTHONWARNINGS": "ignore"} | ({"KERAS_BACKEND": backend} if backend else {})
     done = subprocess.run(command, cwd=PROGRAMS, env=environment, capture_output=True, text=True, check=True)
     return own_account(done.stdout)
+
+
+def run_forked(runs: Sequence[tuple[Sequence[str], Mapping[str, str]]], *, imports: str) -> list[dict[str, Any]]:
+    """What programs report about themselves without the probe, one after another, each with some environment. They run
+    in forks of one process, which has imported the modules `imports`."""
+    done = subprocess.run(
+        [sys.executable, "forked.py", imports],
+        cwd=PROGRAMS,
+        env=os.environ | {"PYTHONWARNINGS": "ignore"},
+        input="".join(json.dumps([list(words), dict(environment)]) + "\n" for words, environment in runs),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    *outputs, rest = re.split(r"(?m)^exit code (?:0$)?", done.stdout)
+    assert (len(outputs), rest) == (len(runs), "\n"), done.stdout + done.stderr
+    return [own_account(output) for output in outputs]
 
 
 def own_account(output: str) -> dict[str, Any]:

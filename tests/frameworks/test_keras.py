@@ -23,9 +23,9 @@ def backend(request: pytest.FixtureRequest) -> str:
     return name
 
 
-def fitted(backend: str, *options: str, iterations: int = 25) -> ProfiledRun:
+def fitted(backend: str, *options: str) -> ProfiledRun:
     version, keras_backend = (["--two"], "tensorflow") if backend == "tf_keras" else ([], backend)
-    return run_profiled("keras_fit.py", *version, *options, backend=keras_backend, iterations=iterations)
+    return run_profiled("keras_fit.py", *version, *options, backend=keras_backend)
 
 
 def fitted_alone(backend: str, *options: str) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def fitted_alone(backend: str, *options: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def fit(backend: str, tmp_path_factory: pytest.TempPathFactory) -> ProfiledRun:
-    return fitted(backend, "--save", str(tmp_path_factory.mktemp("saved")))
+    return fitted(backend, "--schedule", "optimizer", "--save", str(tmp_path_factory.mktemp("saved")))
 
 
 def test_iteration_times_agree_with_the_program(fit: ProfiledRun) -> None:
@@ -65,7 +65,6 @@ def test_counts_are_exact(fit: ProfiledRun) -> None:
     assert fit.profile.early_stopping == EarlyStopping(metric="val_loss", patience=7)
     assert fit.profile.gradient_bytes == 195 * 4
     assert fit.profile.optimizer == "Adam"
-    assert fit.profile.learning_rate == pytest.approx([0.01] * 25)
     assert len(fit.profile.checkpoint_seconds) == 2
 
 
@@ -81,7 +80,7 @@ def test_loss_of_a_batch_follows_from_the_means_of_the_epoch(fit: ProfiledRun) -
 
 
 def test_training_is_the_same_without_the_probe(fit: ProfiledRun, backend: str) -> None:
-    plain = fitted_alone(backend, "--epochs", "3", "--sleep", "0")
+    plain = fitted_alone(backend, "--schedule", "optimizer", "--epochs", "3", "--sleep", "0")
     profiled, unprofiled = list(chain(*fit.own["means"])), list(chain(*plain["means"]))
     assert len(profiled) in (25, 26)  # one more if its operations are traced
     assert profiled == unprofiled[: len(profiled)]
@@ -154,14 +153,11 @@ def test_steps_of_one_execution_are_averaged_and_the_user_is_told() -> None:
     assert "trainfare: 4 steps run in one call" in found.measured.log.text()
 
 
-def test_schedule_is_named_and_its_rates_are_recorded(backend: str) -> None:
+def test_schedule_is_named_and_its_rates_are_recorded(fit: ProfiledRun) -> None:
     """The rates of the steps so far, and those at the start of each of the four epochs of eleven steps."""
-    found = fitted(backend, "--schedule", "optimizer", iterations=12)
-    assert found.profile.learning_rate_schedule == "ExponentialDecay"
-    assert found.profile.learning_rate == pytest.approx([1e-2 * 0.5 ** (n / 10) for n in range(12)], rel=1e-5)
-    assert found.profile.learning_rate_plan == pytest.approx(
-        [1e-2 * 0.5 ** (n / 10) for n in (0, 11, 22, 33)], rel=1e-5
-    )
+    assert fit.profile.learning_rate_schedule == "ExponentialDecay"
+    assert fit.profile.learning_rate == pytest.approx([1e-2 * 0.5 ** (n / 10) for n in range(25)], rel=1e-5)
+    assert fit.profile.learning_rate_plan == pytest.approx([1e-2 * 0.5 ** (n / 10) for n in (0, 11, 22, 33)], rel=1e-5)
 
 
 def test_pure_function_of_a_scheduler_is_replayed() -> None:
@@ -184,6 +180,7 @@ def test_loop_over_single_batches() -> None:
     assert_close(found.profile.validation_seconds, found.own["validations"], seconds=3e-4)
     assert (found.profile.micro_batch_size, found.profile.iterations_per_epoch) == (10, 10)
     assert found.profile.optimizer == "SGD"
+    assert found.profile.learning_rate == pytest.approx([0.01] * 25)
 
 
 def test_loop_of_fits_over_a_data_set_of_unknown_batch_size() -> None:

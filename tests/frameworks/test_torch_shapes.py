@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.frameworks.runs import ProfiledRun, assert_close, run_alone, run_profiled
+from tests.frameworks.runs import ProfiledRun, assert_close, run_forked, run_profiled
 
 SHAPES = (
     "autocast",
@@ -96,10 +96,16 @@ def test_batch_size_and_epoch_are_those_of_the_loader(shape: ProfiledRun) -> Non
     assert [epoch.number for epoch in profile.curve] == [1, 2]
 
 
-@pytest.mark.parametrize("name", SHAPES)
-def test_losses_are_the_same_without_the_probe(name: str, runs: dict[str, ProfiledRun]) -> None:
-    profiled = runs.get(name) or run_profiled("torch_shapes.py", name, iterations=ITERATIONS)
-    assert list(profiled.profile.loss) == run_alone("torch_shapes.py", name)["losses"][:ITERATIONS]
+@pytest.fixture(scope="module")
+def losses_alone() -> dict[str, list[float]]:
+    """The losses of each shape without the probe."""
+    found = run_forked([(("torch_shapes.py", name), {}) for name in SHAPES], imports="torch")
+    return {name: own["losses"] for name, own in zip(SHAPES, found, strict=True)}
+
+
+@for_shapes(*SHAPES)
+def test_losses_are_the_same_without_the_probe(shape: ProfiledRun, losses_alone: dict[str, list[float]]) -> None:
+    assert list(shape.profile.loss) == losses_alone[shape.own["shape"]][:ITERATIONS]
 
 
 @for_shapes("autocast", "scaler")

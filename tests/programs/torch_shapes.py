@@ -10,12 +10,17 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+
+if "compiled" not in sys.argv:
+    with suppress(ImportError):  # this file is also run from other folders
+        import without_compiler  # noqa: F401 # it acts when it is imported
 
 torch.manual_seed(1)
 torch.set_num_threads(1)
@@ -325,6 +330,7 @@ if __name__ == "__main__":
         print(
             json.dumps(
                 {
+                    "shape": sys.argv[1],
                     "ends": ends,
                     "losses": losses,
                     "saves": saves,

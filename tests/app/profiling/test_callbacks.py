@@ -1,12 +1,13 @@
 """Trainings that measure themselves, with a callback of their framework or with a `with` block.
 
-Each runs in its own process, so that its hooks do not affect these tests.
+Each runs in its own process, so that its hooks do not affect these tests; those of one framework in forks of one that
+has imported it.
 """
 
-import json
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 import trainfare
-from tests.frameworks.runs import assert_close
+from tests.frameworks.runs import assert_close, run_forked
 from tests.needs import need_installed
 from trainfare.model.profile import Profile
 from trainfare.store.open import open_history
@@ -29,22 +30,16 @@ TRAININGS = {
     "keras": ("keras_fit.py",),
     "tf_keras": ("keras_fit.py", "--two"),
 }
+IMPORTS = {"transformers": "transformers.trainer,transformers.models.bert.modeling_bert"}
+"""Modules that a framework imports late."""
+STORING = "trainfare.app.profiling.callbacks,trainfare.store.open,alembic.command,sqlalchemy.dialects.sqlite"
 LENGTHS = {"lightning_fit.py": 10, "hf_trainer.py": 8, "keras_fit.py": 11}
-
-
-def run(*words: str, folder: Path) -> dict[str, Any]:
-    result = subprocess.run(
-        [sys.executable, *words],
-        cwd=PROGRAMS,
-        env=os.environ | {"TRAINFARE_STORE": str(folder / "history.db"), "KERAS_BACKEND": "tensorflow"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
-    assert "trainfare" not in result.stderr
-    own: dict[str, Any] = json.loads(next(line for line in result.stdout.splitlines() if line.startswith('{"')))
-    return own
+MODES = {
+    "unmeasured": (),
+    "callback": ("--measure", "callback"),
+    "block": ("--measure", "block"),
+    "stopped": ("--measure", "callback", "--stop"),
+}
 
 
 def stored(folder: Path) -> tuple[Profile, ...]:
@@ -56,29 +51,55 @@ def losses(own: dict[str, Any]) -> list[float]:
     return list(chain(*own["means"])) if "means" in own else list(own["losses"])
 
 
-@pytest.fixture(scope="module", params=TRAININGS)
-def training(request: pytest.FixtureRequest) -> tuple[str, ...]:
+@dataclass(frozen=True)
+class Training:
+    """What a program reports about itself in each mode, and the folder with a store for each."""
+
+    program: str
+    own: dict[str, dict[str, Any]]
+    folder: Path
+
+
+@pytest.fixture(scope="module")
+def trainings() -> dict[str, Training]:
+    """The trainings by framework; each is run once, when a test first needs it."""
+    return {}
+
+
+@pytest.fixture(params=TRAININGS)
+def training(
+    request: pytest.FixtureRequest, trainings: dict[str, Training], tmp_path_factory: pytest.TempPathFactory
+) -> Training:
     need_installed(request.param)
-    return TRAININGS[request.param]
+    if request.param not in trainings:
+        trainings[request.param] = run_modes(request.param, tmp_path_factory.mktemp("stores"))
+    return trainings[request.param]
 
 
-@pytest.fixture(scope="module", params=["callback", "block"])
-def measured(
-    request: pytest.FixtureRequest, training: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory
-) -> tuple[dict[str, Any], Profile]:
-    folder = tmp_path_factory.mktemp("store")
-    own = run(*training, "--measure", request.param, folder=folder)
-    (profile,) = stored(folder)
+def run_modes(framework: str, folder: Path) -> Training:
+    runs = []
+    for mode, options in MODES.items():
+        (folder / mode).mkdir()
+        environment = {"TRAINFARE_STORE": str(folder / mode / "history.db"), "KERAS_BACKEND": "tensorflow"}
+        runs.append(((*TRAININGS[framework], *options), environment))
+    found = run_forked(runs, imports=f"{IMPORTS.get(framework, framework)},{STORING}")
+    return Training(TRAININGS[framework][0], dict(zip(MODES, found, strict=True)), folder)
+
+
+@pytest.fixture(params=["callback", "block"])
+def measured(request: pytest.FixtureRequest, training: Training) -> tuple[dict[str, Any], Profile]:
+    own = training.own[request.param]
+    (profile,) = stored(training.folder / request.param)
     assert own["profile"] == profile.id
     return own, profile
 
 
 @pytest.mark.heavy
-def test_requested_iterations_are_saved(measured: tuple[dict[str, Any], Profile], training: tuple[str, ...]) -> None:
+def test_requested_iterations_are_saved(measured: tuple[dict[str, Any], Profile], training: Training) -> None:
     _, profile = measured
     assert len(profile.iteration_seconds) == ITERATIONS
     assert (profile.origin, profile.ending) == ("code", "enough")
-    assert profile.iterations_per_epoch == LENGTHS[training[0]]
+    assert profile.iterations_per_epoch == LENGTHS[training.program]
     assert profile.epochs
     assert profile.early_stopping
     assert len(profile.loss) == ITERATIONS
@@ -93,26 +114,16 @@ def test_iteration_times_agree_with_the_program(measured: tuple[dict[str, Any], 
     assert_close(profile.steady_iteration_seconds, list(chain(*spans))[1 if by_epoch else 0 : ITERATIONS], seconds=5e-4)
 
 
-@pytest.fixture(scope="module")
-def unmeasured(training: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> list[float]:
-    """The losses of the training without a measurement."""
-    folder = tmp_path_factory.mktemp("unmeasured")
-    own = run(*training, folder=folder)
-    assert stored(folder) == ()
-    return losses(own)
-
-
 @pytest.mark.heavy
-def test_training_goes_on_to_its_end_unchanged(
-    measured: tuple[dict[str, Any], Profile], unmeasured: list[float]
-) -> None:
+def test_training_goes_on_to_its_end_unchanged(measured: tuple[dict[str, Any], Profile], training: Training) -> None:
     own, _ = measured
-    assert losses(own) == unmeasured
+    assert losses(own) == losses(training.own["unmeasured"])
+    assert stored(training.folder / "unmeasured") == ()
 
 
 @pytest.mark.heavy
-def test_training_ends_early_on_request(training: tuple[str, ...], tmp_path: Path) -> None:
-    own = run(*training, "--measure", "callback", "--stop", folder=tmp_path)
+def test_training_ends_early_on_request(training: Training) -> None:
+    own = training.own["stopped"]
     assert own["profile"]
     assert ITERATIONS <= len(losses(own)) <= ITERATIONS + 6
 
@@ -160,7 +171,7 @@ print(*[(one.profile.ending, len(one.profile.iteration_seconds)) for one in (fir
 def test_failed_training_is_saved_when_the_next_one_begins(tmp_path: Path) -> None:
     """The second callback is pickled, as by a launcher, and measures only its first training."""
     need_installed("keras")
-    environment = os.environ | {"TRAINFARE_STORE": str(tmp_path / "history.db"), "KERAS_BACKEND": "torch"}
+    environment = os.environ | {"TRAINFARE_STORE": str(tmp_path / "history.db"), "KERAS_BACKEND": "tensorflow"}
     result = subprocess.run(
         [sys.executable, "-c", FAILING], env=environment, capture_output=True, text=True, check=False
     )
@@ -171,7 +182,7 @@ def test_failed_training_is_saved_when_the_next_one_begins(tmp_path: Path) -> No
 @pytest.mark.heavy
 def test_training_that_ends_the_program_is_saved(tmp_path: Path) -> None:
     need_installed("keras")
-    environment = os.environ | {"TRAINFARE_STORE": str(tmp_path / "history.db"), "KERAS_BACKEND": "torch"}
+    environment = os.environ | {"TRAINFARE_STORE": str(tmp_path / "history.db"), "KERAS_BACKEND": "tensorflow"}
     program = FAILING.partition("try:")[0] + "model.fit(*data, batch_size=4, callbacks=[first, Failing()], verbose=0)"
     result = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
@@ -187,7 +198,7 @@ def test_unusable_store_is_a_warning_and_training_goes_on(tmp_path: Path) -> Non
     (tmp_path / "history.db").mkdir()
     result = subprocess.run(
         [sys.executable, "-c", FAILING.partition("class Failing")[0].replace('"error"', '"always"') + UNMEASURED],
-        env=os.environ | {"TRAINFARE_STORE": str(tmp_path / "history.db"), "KERAS_BACKEND": "torch"},
+        env=os.environ | {"TRAINFARE_STORE": str(tmp_path / "history.db"), "KERAS_BACKEND": "tensorflow"},
         capture_output=True,
         text=True,
         check=False,
