@@ -23,6 +23,8 @@ from trainfare.profiler.measure import MeasurementProgress
 from trainfare.profiler.stopping import STEADY, UntilEpochs, UntilStable
 from trainfare.profiler.workspace import Changes, Workspace
 
+pytestmark = pytest.mark.heavy
+
 PROGRAMS = Path(__file__).parents[1] / "programs"
 TRAINFARE = (sys.executable, "-m", "trainfare.cli.main", "profile")
 PLAIN = (sys.executable, str(PROGRAMS / "plain.py"), "--sleep", "0")

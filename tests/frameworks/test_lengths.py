@@ -4,6 +4,8 @@ import pytest
 
 from tests.frameworks.runs import run_profiled
 
+pytestmark = pytest.mark.heavy
+
 
 def test_nano_gpt_says_its_iterations_and_its_batch() -> None:
     found = run_profiled("nano_gpt.py", "--batch_size=6", "--max_iters=2000", iterations=6)

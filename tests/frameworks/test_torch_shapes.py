@@ -7,6 +7,8 @@ import pytest
 
 from tests.frameworks.runs import ProfiledRun, assert_close, run_forked, run_profiled
 
+pytestmark = pytest.mark.heavy
+
 SHAPES = (
     "autocast",
     "scaler",
@@ -172,7 +174,6 @@ def test_epochs_of_a_program_that_ends_by_itself_are_known() -> None:
     assert len(found.profile.iteration_seconds) == 5 * LENGTH
 
 
-@pytest.mark.heavy
 def test_compile_time_and_cache_state_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     cold, warm = (run_profiled("torch_inductor.py", iterations=5).profile for _ in range(2))

@@ -16,6 +16,8 @@ from trainfare.probe.recorder import FLUSH_SECONDS
 from trainfare.profiler.events import parse_events
 from trainfare.profiler.measure import PROBE_SITE
 
+pytestmark = pytest.mark.heavy
+
 WITHOUT_FAST_PATH = (
     "import sys, torch\nsys.modules['_trainfare_probe.fast_path'].FastPath.begin = lambda self, *args: None\n"
 )

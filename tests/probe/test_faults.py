@@ -13,6 +13,8 @@ from trainfare.probe import boot
 from trainfare.profiler.events import parse_events
 from trainfare.profiler.measure import PROBE_SITE
 
+pytestmark = pytest.mark.heavy
+
 TRAIN = """
 import torch
 weight = torch.nn.Parameter(torch.ones(4))

@@ -17,6 +17,8 @@ from trainfare.profiler.measure import MeasuredRun, MeasurementProgress, measure
 from trainfare.profiler.processes import is_running
 from trainfare.profiler.stopping import UntilSteady
 
+pytestmark = pytest.mark.heavy
+
 
 def run(
     *arguments: str,

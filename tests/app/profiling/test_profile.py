@@ -17,6 +17,8 @@ from trainfare.errors import NotFoundError, StoreError, UsageError
 from trainfare.settings import Settings
 from trainfare.store.open import open_history
 
+pytestmark = pytest.mark.heavy
+
 if TYPE_CHECKING:
     from trainfare.profiler.workspace import Workspace
 
