@@ -9,16 +9,21 @@ from trainfare.model.offer import Market
 from trainfare.model.plan import Goal
 from trainfare.recommender.choose import (
     IdealPoint,
+    Rejection,
+    Rejections,
     best_of,
     best_per_machine,
     ideal_point,
     in_order,
-    not_rejected,
     reject_ineligible,
     score,
 )
 
 CHEAPEST, FASTEST = Goal(kind="cheapest"), Goal(kind="fastest")
+
+
+def listed(rejections: Rejections[Estimate]) -> dict[Rejection, tuple[Estimate, ...]]:
+    return {code: tuple(found) for code, found in rejections.items()}
 
 
 def weighted(w: float, confidence: float = 0.9) -> Goal:
@@ -93,18 +98,19 @@ def test_the_order_does_not_depend_on_the_order_of_the_offers(
 
 def test_a_candidate_that_does_not_fit_is_rejected() -> None:
     small, large = estimate("small", usd=0.1, needs_gib=99), estimate("large")
-    assert reject_ineligible([small, large], spot=False) == ((large,), {small.candidate: "does_not_fit"})
+    eligible, rejections = reject_ineligible([small, large], spot=False)
+    assert eligible == (large,)
+    assert listed(rejections) == {"does_not_fit": (small,)}
 
 
 def test_spot_is_eligible_only_if_allowed() -> None:
     spot, steady = estimate(usd=0.3, market="spot"), estimate(usd=1.0)
-    assert reject_ineligible([spot, steady], spot=False) == ((steady,), {spot.candidate: "market_not_allowed"})
-    assert reject_ineligible([spot, steady], spot=True) == ((spot, steady), {})
-
-
-def test_rejected_candidates_are_left_out_by_equality() -> None:
-    a, b = estimate("a"), estimate("b")
-    assert not_rejected([b, a], {estimate("a").candidate: "beyond_deadline"}) == (b,)
+    eligible, rejections = reject_ineligible([spot, steady], spot=False)
+    assert eligible == (steady,)
+    assert listed(rejections) == {"market_not_allowed": (spot,)}
+    eligible, rejections = reject_ineligible([spot, steady], spot=True)
+    assert eligible == (spot, steady)
+    assert not rejections
 
 
 def test_a_machine_is_listed_once_per_market() -> None:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.recommender.test_choose import estimate, some_estimates
+from tests.recommender.test_choose import estimate, listed, some_estimates
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Goal
 from trainfare.recommender.limits import (
@@ -34,10 +34,12 @@ def test_within_limits_agrees_with_brute_force(estimates: list[Estimate], goal: 
     affordable = [e for e in estimates if e.usd.upper_bound(goal.confidence) <= budget]
     within = tuple(e for e in estimates if e in in_time and e in affordable)
     assert within_limits(estimates, goal) == within
-    rejected = {
-        e.candidate: "beyond_deadline" if e not in in_time else "beyond_budget" for e in estimates if e not in within
-    }
-    assert reject_beyond_limits(estimates, goal) == (within, rejected)
+    late = tuple(e for e in estimates if e not in in_time)
+    expensive = tuple(e for e in in_time if e not in affordable)
+    rejected = {code: found for code, found in (("beyond_deadline", late), ("beyond_budget", expensive)) if found}
+    found, rejections = reject_beyond_limits(estimates, goal)
+    assert found == within
+    assert listed(rejections) == rejected
 
 
 def suggested_goals(conflict: LimitConflict) -> list[Goal]:

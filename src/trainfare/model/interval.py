@@ -16,6 +16,18 @@ def bound_exponent(own: float, confidence: float) -> float:
     return max(0.0, NormalDist().inv_cdf(confidence)) / NormalDist().inv_cdf((1 + own) / 2)
 
 
+def upper_bounds(
+    values: Sequence[float], highs: Sequence[float], confidence: float, *, own: float = 0.9
+) -> list[float]:
+    """`Interval.upper_bound` of many values with the high ends of their intervals, whose own confidence is `own`."""
+    exponent = bound_exponent(own, confidence)
+    if exponent == 1:
+        return [*highs]
+    return [
+        value * math.pow(high / value, exponent) if value else high for value, high in zip(values, highs, strict=True)
+    ]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
     """An estimated value, and an interval from `low` to `high` that holds the true one with probability `confidence`.
@@ -112,10 +124,7 @@ class Interval:
         a bound it holds with 95%. Only the upper side counts, so the low end does not matter, and up to a confidence of
         one half the bound is the value. A value of zero has no logarithm: its bound is the high end.
         """
-        exponent = bound_exponent(self.confidence, confidence)
-        if exponent == 1 or not self.value:
-            return self.high
-        return self.value * math.pow(self.high / self.value, exponent)
+        return upper_bounds([self.value], [self.high], confidence, own=self.confidence)[0]
 
     def overlaps(self, other: "Interval") -> bool:
         return self.low <= other.high and other.low <= self.high

@@ -174,6 +174,11 @@ class Candidate:
         )
 
     @property
+    def shape(self) -> tuple[int, int | None, int | None]:
+        """The nodes, the GPUs used in each, and the batch size."""
+        return self.nodes, self.gpus_used, self.batch_size
+
+    @property
     def gpus(self) -> int:
         """All GPUs that are rented, whether they work or not."""
         return self.nodes * self.offer.vm_type.gpus

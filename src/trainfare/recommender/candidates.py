@@ -57,18 +57,22 @@ def candidates(
     epochs is a guess: they are offered and not chosen, and only on GPUs: a larger batch hardly speeds up a CPU.
     """
     rentable = [offer for offer in offers if offer.rentable_on(today)]
-    compatible = [offer for offer in rentable if _is_compatible(profiles[0].framework, offer.vm_type)]
+    compatible = [offer for offer in rentable if is_compatible(profiles[0].framework, offer.vm_type)]
     wanted = [offer for offer in compatible if _is_in_scope(offer, scope)]
     in_scope = [offer for offer in wanted if not _is_guesswork(offer, scope, today)]
     several = uses_several_gpus(profiles) or (scope.nodes or 1) > 1
+    machines = [
+        (offer, nodes, gpus)
+        for offer in _cheapest_regions(in_scope, interruptions_per_hour)
+        for nodes, gpus in _shapes(offer.vm_type, scope, several=several)
+    ]
     return Candidates(
         candidates=tuple(
             Candidate(offer=offer, nodes=nodes, batch_size=size, gpus_used=gpus)
-            for offer in _cheapest_regions(in_scope, interruptions_per_hour)
-            for nodes, gpus in _shapes(offer.vm_type, scope, several=several)
             for size in batch_sizes
+            for offer, nodes, gpus in machines
             if (size is None or nodes * (gpus or 1) <= size)
-            and (offer.vm_type.gpu is not None or size not in guessed_sizes)
+            and (size not in guessed_sizes or offer.vm_type.gpu is not None)
         ),
         incompatible=len(rentable) - len(compatible),
         outside=len(compatible) - len(wanted),
@@ -113,7 +117,8 @@ def batch_option(program: Program, batch_size: int | None) -> str | None:
     return None
 
 
-def _is_compatible(framework: str, vm_type: VmType) -> bool:
+def is_compatible(framework: str, vm_type: VmType) -> bool:
+    """True if an unmodified program of the framework starts on the machine."""
     return vm_type.gpu is None or vm_type.gpu.vendor in RUNS_ON.get(framework, (vm_type.gpu.vendor,))
 
 

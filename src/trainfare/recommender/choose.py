@@ -15,17 +15,20 @@ an added candidate that is not chosen itself can reverse the order of two others
 neither property.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import groupby
-from operator import itemgetter
-from typing import Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar, get_args
 
 from trainfare.model.checks import require_positive
-from trainfare.model.interval import Interval
 from trainfare.model.offer import Candidate, Market, Offer
 from trainfare.model.plan import Goal
+from trainfare.recommender.options import E, Options, Rankable, T, as_options
 from trainfare.units import SECONDS_PER_HOUR
+
+if TYPE_CHECKING:
+    from trainfare.recommender.options import Floats, Mask, Rows
+
+Number = TypeVar("Number", float, "Floats")
 
 UNINTERRUPTED_MARKETS: frozenset[Market] = frozenset({"on_demand", "own", "reserved"})
 """Markets that do not take a machine away before the training ends."""
@@ -46,26 +49,8 @@ ones were checked first, or if the same machine has no price on demand to fall b
 a batch size that was not asked for and whose number of epochs nothing supports."""
 
 
-class Rankable(Protocol):
-    """A candidate with its time and cost."""
-
-    @property
-    def candidate(self) -> Candidate: ...
-    @property
-    def seconds(self) -> Interval: ...
-    @property
-    def usd(self) -> Interval: ...
-
-
-class RankableWithFit(Rankable, Protocol):
-    """A candidate with its time and cost, and whether it fits in memory."""
-
-    @property
-    def fits(self) -> bool | None: ...
-
-
-T = TypeVar("T", bound=Rankable)
-E = TypeVar("E", bound=RankableWithFit)
+Rejections = Mapping[Rejection, Options[T]]
+"""The options that were rejected, by the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,12 +64,10 @@ class IdealPoint:
         require_positive(seconds=self.seconds, usd=self.usd)
 
 
-def ideal_point(estimates: Sequence[Rankable]) -> IdealPoint:
+def ideal_point(estimates: Iterable[Rankable]) -> IdealPoint:
     """The least time and the least cost above zero, usually of two different candidates; a dollar if all are free."""
-    return IdealPoint(
-        seconds=min(e.seconds.value for e in estimates),
-        usd=min((e.usd.value for e in estimates if e.usd.value > 0), default=1.0),
-    )
+    given = as_options(estimates)
+    return IdealPoint(seconds=float(given.seconds.min()), usd=min(given.usd[given.usd > 0].tolist(), default=1.0))
 
 
 def with_value_of_time(goal: Goal, ideal: IdealPoint) -> Goal:
@@ -108,71 +91,97 @@ def weight_of_time(goal: Goal) -> float:
 
 def score(estimate: Rankable, weight_time: float, ideal: IdealPoint) -> float:
     """w·time/least time + (1 − w)·cost/least cost: 1 for a machine that is both the fastest and the cheapest."""
-    w = weight_time
-    return w * estimate.seconds.value / ideal.seconds + (1 - w) * estimate.usd.value / ideal.usd
+    return _weighted_sum(estimate.seconds.value, estimate.usd.value, weight_time, ideal)
 
 
-def in_order(estimates: Iterable[T], goal: Goal, *, ideal: IdealPoint | None = None) -> tuple[T, ...]:
+def scores(options: Options[T], weight_time: float, ideal: IdealPoint) -> "Floats":
+    """The score of each option."""
+    return _weighted_sum(options.seconds, options.usd, weight_time, ideal)
+
+
+def _weighted_sum(seconds: Number, usd: Number, w: float, ideal: IdealPoint) -> Number:
+    return w * seconds / ideal.seconds + (1 - w) * usd / ideal.usd
+
+
+def in_order(estimates: Iterable[T], goal: Goal, *, ideal: IdealPoint | None = None) -> Options[T]:
     """The estimates, best first; equal time and cost are ordered by offer, nodes and batch size.
 
     `ideal` is the ideal point of a weighted goal, if it belongs to more candidates than those given.
     """
-    given = list(estimates)
+    import numpy as np
+
+    given = as_options(estimates)
     if not given:
-        return ()
-    key = _key(given, goal, ideal)
-    ordered: list[T] = []
-    for _, group in groupby(sorted(((key(e), e) for e in given), key=itemgetter(0)), key=itemgetter(0)):
-        equals = [estimate for _, estimate in group]
-        # Names are built only for ties: there are thousands of estimates.
-        ordered += equals if len(equals) == 1 else sorted(equals, key=lambda e: _name(e.candidate))
-    return tuple(ordered)
+        return given
+    keys = _keys(given, goal, ideal)
+    order = np.lexsort(keys[::-1])
+    equal = np.all([key[order][1:] == key[order][:-1] for key in keys], axis=0)
+    for first, last in _runs(equal):
+        order[first : last + 1] = _by_name(given, order[first : last + 1])
+    return given.take(order)
+
+
+def _runs(equal: "Mask") -> Iterator[tuple[int, int]]:
+    """The first and the last place of each run of equal neighbours, given which places equal the next one."""
+    import numpy as np
+
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], equal, [False])).astype(np.int8)))
+    return zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
 
 
 def best_of(estimates: Iterable[T], goal: Goal, *, ideal: IdealPoint | None = None) -> T | None:
     """The first in order; None if there are no estimates."""
-    given = list(estimates)
+    import numpy as np
+
+    given = as_options(estimates)
     if not given:
         return None
-    keys = list(map(_key(given, goal, ideal), given))
-    best = min(keys)
-    ties = [e for e, key in zip(given, keys, strict=True) if key == best]
-    return min(ties, key=lambda e: _name(e.candidate))
+    best = np.arange(len(given))
+    for key in _keys(given, goal, ideal):
+        best = best[key[best] == key[best].min()]
+    return given[int(_by_name(given, best)[0])]
+
+
+def _by_name(given: Options[T], places: "Rows") -> "Rows":
+    """The places in the order of the names there. Names are built only for ties: there are thousands of options."""
+    import numpy as np
+
+    names = [_name(candidate) for candidate in given.take(places).candidates]
+    return places[np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.intp)]
 
 
 def _name(candidate: Candidate) -> tuple[object, ...]:
     return *candidate.offer.key, candidate.nodes, candidate.batch_size or 0, candidate.gpus_used or 0
 
 
-def _key(given: Sequence[T], goal: Goal, ideal: IdealPoint | None) -> Callable[[T], tuple[float, ...]]:
+def _keys(given: Options[T], goal: Goal, ideal: IdealPoint | None) -> "tuple[Floats, ...]":
+    """The columns that decide the order, the first one first."""
     w = weight_of_time(goal)
     if w == 0:
-        return lambda e: (e.usd.value, e.seconds.value)
+        return given.usd, given.seconds
     if w == 1:
-        return lambda e: (e.seconds.value, e.usd.value)
-    unit = ideal or ideal_point(given)
+        return given.seconds, given.usd
     # Both quotients never fall as their quantity grows, even rounded: a dominated candidate never comes first.
-    return lambda e: (score(e, w, unit), e.seconds.value, e.usd.value)
+    return scores(given, w, ideal or ideal_point(given)), given.seconds, given.usd
 
 
 def reject_ineligible(
     estimates: Iterable[E], *, spot: bool, reserved: bool | None = None
-) -> tuple[tuple[E, ...], dict[Candidate, Rejection]]:
-    """The estimates that fit in memory and are on an allowed market, and the rejections of the others.
+) -> tuple[Options[E], dict[Rejection, Options[E]]]:
+    """The estimates that fit in memory and are on an allowed market, and the rejected others.
 
     Commitments that are held are allowed; with `reserved` also those that would have to be bought, and none if it is
     False.
     """
-    eligible: list[E] = []
-    rejections: dict[Candidate, Rejection] = {}
-    for estimate in estimates:
-        if estimate.fits is False:
-            rejections[estimate.candidate] = "does_not_fit"
-        elif not _is_allowed(estimate.candidate.offer, spot=spot, reserved=reserved):
-            rejections[estimate.candidate] = "market_not_allowed"
-        else:
-            eligible.append(estimate)
-    return tuple(eligible), rejections
+    given = as_options(estimates)
+    fitting = given.where(given.fits)
+    eligible = fitting.where_offer(lambda offer: _is_allowed(offer, spot=spot, reserved=reserved))
+    return eligible, rejected(does_not_fit=given.without(fitting), market_not_allowed=fitting.without(eligible))
+
+
+def rejected(**options: Options[T]) -> dict[Rejection, Options[T]]:
+    """The rejections by their reasons, without reasons that apply to none."""
+    return {reason: found for reason in get_args(Rejection) if (found := options.get(reason))}
 
 
 def _is_allowed(offer: Offer, *, spot: bool, reserved: bool | None) -> bool:
@@ -181,20 +190,21 @@ def _is_allowed(offer: Offer, *, spot: bool, reserved: bool | None) -> bool:
     return spot or offer.market in UNINTERRUPTED_MARKETS
 
 
-def not_rejected(estimates: Iterable[T], rejections: Mapping[Candidate, Rejection]) -> tuple[T, ...]:
-    """The estimates without a rejection, in the order given."""
-    return tuple(e for e in estimates if e.candidate not in rejections)
-
-
-def best_per_machine(ordered: Iterable[T]) -> tuple[T, ...]:
+def best_per_machine(ordered: Iterable[T]) -> Options[T]:
     """The first estimate of each machine type and market, whatever its nodes and batch size: the same machine in a
     more expensive region or at a worse batch size is no alternative.
 
     A commitment that is held and one that would have to be bought count as two markets.
     """
-    best: dict[tuple[str, str, Market, bool], T] = {}
-    for estimate in ordered:
-        offer = estimate.candidate.offer
-        vm_type = offer.vm_type
-        best.setdefault((vm_type.provider, vm_type.name, offer.market, offer.held), estimate)
-    return tuple(best.values())
+    return first_of_each(as_options(ordered), lambda o: (o.vm_type.provider, o.vm_type.name, o.market, o.held))
+
+
+def first_of_each(options: Options[T], key: Callable[[Offer], Hashable]) -> Options[T]:
+    """The first option of each group of offers, in the order given."""
+    import numpy as np
+
+    if not options:
+        return options
+    numbers: dict[Hashable, int] = {}
+    groups = options.of_offers(lambda offer: numbers.setdefault(key(offer), len(numbers)))
+    return options.take(np.sort(np.unique(groups, return_index=True)[1]))

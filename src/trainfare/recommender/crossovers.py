@@ -5,11 +5,11 @@ only if there is enough to run. The best of many lines is their lower envelope, 
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Goal
+from trainfare.recommender.options import Rankable, as_options
 
 MOST_EPOCHS = 1_000_000
 
@@ -21,26 +21,22 @@ class WinningRange:
 
     first: int
     last: int | None
-    estimate: Estimate
+    estimate: Rankable
 
 
 def winning_ranges(
-    once: Sequence[Estimate], twice: Sequence[Estimate], goal: Goal, *, units_per_epoch: float = 1.0
+    once: Sequence[Rankable], twice: Sequence[Rankable], goal: Goal, *, units_per_epoch: float = 1.0
 ) -> tuple[WinningRange, ...]:
     """The winners in ascending order of epochs, from unrounded estimates of the same candidates, in the same order, for
     one epoch and for two. The ranges are in units of which an epoch has `units_per_epoch`, such as steps. Where several
     cost the same, the fastest of them wins."""
-    read: Callable[[Estimate], float] = (
-        (lambda e: e.usd.value) if goal.kind == "cheapest" else (lambda e: e.seconds.value)
-    )
+    one, two = as_options(once), as_options(twice)
+    first, second = (one.usd, two.usd) if goal.kind == "cheapest" else (one.seconds, two.seconds)
     # The slope is what one unit adds, the intercept what precedes the first.
-    lines = [
-        ((read(two) - read(one)) / units_per_epoch, 2 * read(one) - read(two))
-        for one, two in zip(once, twice, strict=True)
-    ]
+    lines = [((b - a) / units_per_epoch, 2 * a - b) for a, b in zip(first.tolist(), second.tolist(), strict=True)]
     found: list[tuple[int, int]] = []
     epochs = 1
-    best = min(range(len(lines)), key=lambda i: (_at(lines[i], 1), lines[i][0], twice[i].seconds.value))
+    best = min(range(len(lines)), key=lambda i: (_at(lines[i], 1), lines[i][0], two.seconds[i]))
     while True:
         found.append((epochs, best))
         following = _next_to_win(lines, best, epochs)

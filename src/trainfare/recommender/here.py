@@ -15,12 +15,13 @@ makes no sense. With a value of time the totals decide, and neither `soon` nor `
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from trainfare.model.plan import Goal
-from trainfare.recommender.choose import IdealPoint, Rankable, T, best_of, weight_of_time
+from trainfare.recommender.choose import IdealPoint, best_of, weight_of_time
+from trainfare.recommender.options import Options, Rankable, T, as_options
 
 HereRule = Literal["only", "soon", "no_sooner", "in_time", "best"]
 """Why here is the answer."""
@@ -67,14 +68,15 @@ def rule_for_here(
         return "no_sooner"
     if not here.usd.value and weight_of_time(goal) == 0:
         return None if goal.deadline_seconds is None else "in_time"
-    return "best" if best_of((here, *rentals), goal, ideal=ideal) is here else None
+    return "best" if best_of((here, rentals[0]), goal, ideal=ideal) is here else None
 
 
-def worth_renting(rentals: Sequence[T], here: Rankable | None, goal: Goal) -> tuple[T, ...]:
+def worth_renting(rentals: Iterable[T], here: Rankable | None, goal: Goal) -> Options[T]:
     """The rentals that end sooner than here, if here costs nothing and only the cost counts; otherwise all."""
+    given = as_options(rentals)
     if here is None or here.usd.value or weight_of_time(goal) != 0:
-        return tuple(rentals)
-    return tuple(e for e in rentals if e.seconds.value <= SOONER * here.seconds.value)
+        return given
+    return given.where(given.seconds <= SOONER * here.seconds.value)
 
 
 def rent_from_epochs(here: Lines, rentals: Sequence[Lines], goal: Goal) -> tuple[int, int] | None:

@@ -10,16 +10,21 @@ confidence only if their errors are fully correlated, as they are on one machine
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
-from functools import cache
+from functools import cache, partial
 from statistics import NormalDist
+from typing import TYPE_CHECKING
 
-from trainfare.model.offer import Candidate, Market
+from trainfare.model.offer import Market, Offer
 from trainfare.model.plan import Goal
-from trainfare.recommender.choose import Rankable, Rejection, T
+from trainfare.recommender.choose import Rejection, rejected
+from trainfare.recommender.options import Options, Rankable, T, as_options
 from trainfare.units import write_duration
+
+if TYPE_CHECKING:
+    from trainfare.recommender.options import Floats
 
 MIN_CONFIDENCE = 0.5
 """The lowest confidence that is suggested: below it, most trainings would exceed the limit."""
@@ -33,32 +38,22 @@ def quantile(confidence: float) -> float:
     return NormalDist().inv_cdf((1 + confidence) / 2)
 
 
-def within_limits(estimates: Iterable[T], goal: Goal) -> tuple[T, ...]:
+def within_limits(estimates: Iterable[T], goal: Goal) -> Options[T]:
     """The estimates within both limits, in the order given."""
-    found, confidence = tuple(estimates), goal.confidence
-    deadline, budget = goal.deadline_seconds, goal.budget_usd
-    if deadline is not None:
-        found = tuple(e for e in found if e.seconds.upper_bound(confidence) <= deadline)
-    if budget is not None:
-        found = tuple(e for e in found if e.usd.upper_bound(confidence) <= budget)
+    found = as_options(estimates)
+    if goal.deadline_seconds is not None:
+        found = found.where(found.upper_bounds("seconds", goal.confidence) <= goal.deadline_seconds)
+    if goal.budget_usd is not None:
+        found = found.where(found.upper_bounds("usd", goal.confidence) <= goal.budget_usd)
     return found
 
 
-def reject_beyond_limits(estimates: Iterable[T], goal: Goal) -> tuple[tuple[T, ...], dict[Candidate, Rejection]]:
-    """The estimates within both limits, in the order given, and the rejections of the others."""
-    confidence, deadline, budget = goal.confidence, goal.deadline_seconds, goal.budget_usd
-    if deadline is None and budget is None:
-        return tuple(estimates), {}
-    within: list[T] = []
-    rejections: dict[Candidate, Rejection] = {}
-    for estimate in estimates:
-        if deadline is not None and estimate.seconds.upper_bound(confidence) > deadline:
-            rejections[estimate.candidate] = "beyond_deadline"
-        elif budget is not None and estimate.usd.upper_bound(confidence) > budget:
-            rejections[estimate.candidate] = "beyond_budget"
-        else:
-            within.append(estimate)
-    return tuple(within), rejections
+def reject_beyond_limits(estimates: Iterable[T], goal: Goal) -> tuple[Options[T], dict[Rejection, Options[T]]]:
+    """The estimates within both limits, in the order given, and the rejected others."""
+    given = as_options(estimates)
+    in_time = within_limits(given, replace(goal, budget_usd=None))
+    within = within_limits(in_time, goal)
+    return within, rejected(beyond_deadline=given.without(in_time), beyond_budget=in_time.without(within))
 
 
 def confidence_within_limits(estimate: Rankable, goal: Goal) -> float:
@@ -135,83 +130,102 @@ class LimitConflict:
 
 
 def limit_conflict(
-    estimates: Sequence[Rankable], goal: Goal, *, on_other_markets: Sequence[Rankable] = ()
+    estimates: Iterable[Rankable], goal: Goal, *, on_other_markets: Iterable[Rankable] = ()
 ) -> LimitConflict:
     """The conflict between the limits and the eligible estimates, none of which is within them.
 
     `on_other_markets` fit in memory, but are on markets that the user did not allow. Suggested limits are rounded up so
     that they include the candidate they are for.
     """
-    if within_limits(estimates, goal):
+    given = as_options(estimates)
+    if within_limits(given, goal):
         raise ValueError("at least one estimate is within the limits")
     deadline, budget = goal.deadline_seconds, goal.budget_usd
-    in_time = within_limits(estimates, replace(goal, budget_usd=None)) if deadline is not None else ()
-    affordable = within_limits(estimates, replace(goal, deadline_seconds=None)) if budget is not None else ()
+    none = given[:0]
+    in_time = within_limits(given, replace(goal, budget_usd=None)) if deadline is not None else none
+    affordable = within_limits(given, replace(goal, deadline_seconds=None)) if budget is not None else none
     by_time = by_cost = None
     if deadline is not None and (affordable or budget is None):
-        by_time = _nearest_by_time(affordable or estimates, goal, within_budget=bool(affordable))
+        by_time = _nearest_by_time(affordable or given, goal, within_budget=bool(affordable))
     if budget is not None and (in_time or deadline is None):
-        by_cost = _nearest_by_cost(in_time or estimates, goal, within_deadline=bool(in_time))
+        by_cost = _nearest_by_cost(in_time or given, goal, within_deadline=bool(in_time))
     return LimitConflict(
         goal=goal,
-        candidates=len(estimates),
+        candidates=len(given),
         within_deadline=len(in_time),
         within_budget=len(affordable),
-        several_batch_sizes=len({e.candidate.batch_size for e in estimates}) > 1,
+        several_batch_sizes=len({candidate.batch_size for candidate in given.candidates}) > 1,
         by_time=by_time,
         by_cost=by_cost,
-        by_both=None if by_time or by_cost else _nearest_by_both(estimates, goal),
-        by_confidence=_nearest_by_confidence(estimates, goal),
-        on_other_markets=_cheapest_by_market(on_other_markets, goal),
+        by_both=None if by_time or by_cost else _nearest_by_both(given, goal),
+        by_confidence=_nearest_by_confidence(given, goal),
+        on_other_markets=_cheapest_by_market(as_options(on_other_markets), goal),
     )
 
 
-def _upper_bounds(goal: Goal) -> tuple[Callable[[Rankable], float], Callable[[Rankable], float]]:
-    """Functions for the upper bound of the time and of the cost of an estimate."""
-    return lambda e: e.seconds.upper_bound(goal.confidence), lambda e: e.usd.upper_bound(goal.confidence)
+def _upper_bounds(options: Options[T], goal: Goal) -> "tuple[Floats, Floats]":
+    """The upper bounds of the times and of the costs."""
+    return options.upper_bounds("seconds", goal.confidence), options.upper_bounds("usd", goal.confidence)
 
 
-def _nearest_by_time(estimates: Sequence[Rankable], goal: Goal, *, within_budget: bool) -> NearestByTime:
-    seconds, usd = _upper_bounds(goal)
-    fastest = min(estimates, key=lambda e: (seconds(e), usd(e)))
-    deadline = sufficient_deadline(seconds(fastest))
-    return NearestByTime(estimate=fastest, seconds=seconds(fastest), deadline=deadline, within_budget=within_budget)
+def _first_by(options: Options[T], key: "Floats", then: "Floats") -> T:
+    """The option with the least key; of several, the one with the least second key."""
+    import numpy as np
+
+    return options[int(np.lexsort((then, key))[0])]
 
 
-def _nearest_by_cost(estimates: Sequence[Rankable], goal: Goal, *, within_deadline: bool) -> NearestByCost:
-    seconds, usd = _upper_bounds(goal)
-    cheapest = min(estimates, key=lambda e: (usd(e), seconds(e)))
-    return NearestByCost(estimate=cheapest, budget=sufficient_budget(usd(cheapest)), within_deadline=within_deadline)
+def _nearest_by_time(options: Options[Rankable], goal: Goal, *, within_budget: bool) -> NearestByTime:
+    fastest = _first_by(options, *_upper_bounds(options, goal))
+    seconds = fastest.seconds.upper_bound(goal.confidence)
+    return NearestByTime(
+        estimate=fastest, seconds=seconds, deadline=sufficient_deadline(seconds), within_budget=within_budget
+    )
 
 
-def _nearest_by_both(estimates: Sequence[Rankable], goal: Goal) -> NearestByBoth:
-    seconds, usd = _upper_bounds(goal)
+def _nearest_by_cost(options: Options[Rankable], goal: Goal, *, within_deadline: bool) -> NearestByCost:
+    seconds, usd = _upper_bounds(options, goal)
+    cheapest = _first_by(options, usd, seconds)
+    budget = sufficient_budget(cheapest.usd.upper_bound(goal.confidence))
+    return NearestByCost(estimate=cheapest, budget=budget, within_deadline=within_deadline)
+
+
+def _nearest_by_both(options: Options[Rankable], goal: Goal) -> NearestByBoth:
+    import numpy as np
+
+    seconds, usd = _upper_bounds(options, goal)
     deadline, budget = goal.deadline_seconds or math.inf, goal.budget_usd or math.inf
-    nearest = min(estimates, key=lambda e: (max(seconds(e) / deadline, usd(e) / budget), seconds(e)))
+    nearest = _first_by(options, np.maximum(seconds / deadline, usd / budget), seconds)
+    needed = nearest.seconds.upper_bound(goal.confidence)
     return NearestByBoth(
         estimate=nearest,
-        seconds=seconds(nearest),
-        deadline=sufficient_deadline(seconds(nearest)),
-        budget=sufficient_budget(usd(nearest)),
+        seconds=needed,
+        deadline=sufficient_deadline(needed),
+        budget=sufficient_budget(nearest.usd.upper_bound(goal.confidence)),
     )
 
 
-def _nearest_by_confidence(estimates: Sequence[Rankable], goal: Goal) -> NearestByConfidence | None:
-    best = max(estimates, key=lambda e: confidence_within_limits(e, goal))
-    percent = math.floor(100 * confidence_within_limits(best, goal) - 1e-9)
-    if percent / 100 < MIN_CONFIDENCE:
+def _nearest_by_confidence(options: Options[Rankable], goal: Goal) -> NearestByConfidence | None:
+    expected = within_limits(options, replace(goal, confidence=MIN_CONFIDENCE))
+    best = max(expected, key=lambda e: confidence_within_limits(e, goal), default=None)
+    percent = 0 if best is None else math.floor(100 * confidence_within_limits(best, goal) - 1e-9)
+    if best is None or percent / 100 < MIN_CONFIDENCE:
         return None
     return NearestByConfidence(estimate=best, confidence=percent / 100)
 
 
-def _cheapest_by_market(estimates: Sequence[Rankable], goal: Goal) -> dict[Market, Rankable]:
-    within = within_limits(estimates, goal)
+def _cheapest_by_market(options: Options[Rankable], goal: Goal) -> dict[Market, Rankable]:
+    within = within_limits(options, goal)
     found: dict[Market, Rankable] = {}
     for market in OPT_IN_MARKETS:
-        there = [e for e in within if e.candidate.offer.market == market]
+        there = within.where_offer(partial(_is_on, market))
         if there:
-            found[market] = min(there, key=lambda e: (e.usd.value, e.seconds.value))
+            found[market] = _first_by(there, there.usd, there.seconds)
     return found
+
+
+def _is_on(market: Market, offer: Offer) -> bool:
+    return offer.market == market
 
 
 def sufficient_deadline(seconds: float) -> str:

@@ -1,16 +1,14 @@
 """The Pareto front in time and cost, its knee, and the difference between two estimates."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from trainfare.model.plan import Goal
-from trainfare.recommender.choose import Rankable, T, best_of
+from trainfare.recommender.choose import best_of, in_order
+from trainfare.recommender.options import Options, Rankable, T, as_options
 
-Item = TypeVar("Item")
-Point = tuple[float, float]
-
+FASTEST = Goal(kind="fastest")
 MAX_COST_RATIO = 10.0
 """The fastest alternative is shown up to this many times the cost of the chosen candidate: eight of the newest GPUs at
 500 times the cost are no alternative."""
@@ -18,36 +16,23 @@ MIN_DEPTH = 1e-9
 """A point less deep than this lies on the chord, but for the rounding of floats."""
 
 
-def pareto_front(items: Iterable[Item], point: Callable[[Item], Point]) -> list[list[Item]]:
-    """The items whose point no other dominates, in groups of equal points, in ascending order of the first coordinate.
+def front(estimates: Iterable[T]) -> Options[T]:
+    """The estimates that nothing dominates in time and cost, the fastest first; the first by name of equal ones.
 
-    A point dominates another if it is at most as large in both coordinates and smaller in one. After sorting by the
-    first coordinate, an item is on the front if its second coordinate is smaller than all before: O(n·log n).
+    One dominates another if it is at most as large in both and smaller in one. In the order of time, an estimate is on
+    the front if it costs less than all before: O(n·log n).
     """
-    groups: list[list[Item]] = []
-    last: Point = (-math.inf, math.inf)
-    for at, item in sorted(((point(item), item) for item in items), key=lambda pair: pair[0]):
-        if at[1] < last[1]:
-            groups.append([item])
-            last = at
-        elif at == last:
-            groups[-1].append(item)
-    return groups
+    import numpy as np
 
-
-def front(estimates: Iterable[T]) -> tuple[T, ...]:
-    """The estimates that nothing dominates in time and cost, the fastest first; the first by name of equal ones."""
-    found = []
-    for equals in pareto_front(estimates, lambda e: (e.seconds.value, e.usd.value)):
-        best = best_of(equals, Goal(kind="fastest"))
-        if best is not None:
-            found.append(best)
-    return tuple(found)
+    ordered = in_order(estimates, FASTEST)
+    least_before = np.minimum.accumulate(np.concatenate(([np.inf], ordered.usd)))[:-1]
+    return ordered.where(ordered.usd < least_before)
 
 
 def fastest_within(estimates: Iterable[T], usd: float) -> T | None:
     """The fastest estimate that costs at most this much; None if there is none."""
-    return best_of((e for e in estimates if e.usd.value <= usd), Goal(kind="fastest"))
+    given = as_options(estimates)
+    return best_of(given.where(given.usd <= usd), FASTEST)
 
 
 def knee(front: Sequence[T]) -> T | None:

@@ -8,11 +8,11 @@ import pytest
 
 from tests.makers import make_profile, make_program
 from trainfare.app.catalog.offers import open_catalog
+from trainfare.app.probing.planned import plan_probes
 from trainfare.app.recommending.compare import compare
 from trainfare.app.recommending.estimate import estimate
 from trainfare.app.recommending.plans import show_plan
 from trainfare.app.recommending.predict import predict
-from trainfare.app.recommending.probe import plan_probes
 from trainfare.app.recommending.recommend import Recommendation, recommend
 from trainfare.errors import InfeasibleError, NotFoundError
 from trainfare.model.machine import HERE, Host

@@ -1,7 +1,6 @@
 """Split plans from profiles, catalog and terms, checked against every split estimated one by one."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -118,8 +117,7 @@ def test_no_other_split_within_the_deadline_is_cheaper(workload: Workload) -> No
     costs = {}
     for k in range(1, EPOCHS):
         one, two = (
-            workload.estimator.details([candidate], replace(workload.leading.work(), epochs=epochs))[0]
-            for candidate, epochs in ((first, k), (second, EPOCHS - k))
+            workload.estimate([candidate], epochs)[0] for candidate, epochs in ((first, k), (second, EPOCHS - k))
         )
         total = one.seconds + plan.migration.seconds + two.seconds
         if total.upper_bound(0.9) <= (goal.deadline_seconds or 0):

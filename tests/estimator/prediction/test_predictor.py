@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.makers import make_profile, make_vm_type, shipped_coefficients
 from trainfare.catalog.gpu_facts import load_gpus
 from trainfare.estimator.prediction.iteration import StepTimePrediction
+from trainfare.estimator.prediction.predicted_times import MachineShape
 from trainfare.estimator.prediction.predictor import StepTimePredictor
 from trainfare.model.evidence import (
     GradientSync,
@@ -358,16 +359,22 @@ def test_times_are_those_of_the_whole_prediction(
     }[known]
     target = machine(gpu, gpus, network_gb_per_second=12.5)
     predictor = StepTimePredictor([profile], gpus=GPUS, calibration=shipped_coefficients())
-    shape = {"nodes": nodes, "gpus": gpus, "batch_size": batch_size}
-    fast, whole = predictor.times(target, **shape), predictor.predict(target, **shape)
+    fast = predictor.times(MachineShape(target, nodes, gpus, batch_size))
+    whole = predictor.predict(target, nodes=nodes, gpus=gpus, batch_size=batch_size)
     if fast is None or whole is None:
         assert (fast, whole) == (None, None)
         return
     assert (fast.profile, fast.basis) == (whole.profile, whole.basis)
-    for name in ("init", "first", "later", "first_validation", "later_validation"):
-        one, other = getattr(fast.times, name), getattr(whole.times, name)
-        if one is None or other is None:
-            assert one is other
-            continue
+    columns, times = predictor.columns([fast]), whole.times
+    assert columns.validates.tolist() == [times.first_validation is not None]
+    expected = {
+        "init": times.init,
+        "first": times.first,
+        "later": times.later,
+        "first_validation": times.first_validation,
+        "later_validation": times.later_validation or times.first_validation,
+    }
+    for name, interval in expected.items():
         for end in ("value", "low", "high"):
-            assert getattr(one, end) == pytest.approx(getattr(other, end), rel=1e-12)
+            ((found,),) = [getattr(getattr(columns, name), end).tolist()]
+            assert found == pytest.approx(0.0 if interval is None else getattr(interval, end), rel=1e-12)

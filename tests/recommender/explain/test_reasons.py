@@ -21,6 +21,7 @@ from trainfare.recommender.explain.codes import describe, reason
 from trainfare.recommender.explain.context import ChoiceContext
 from trainfare.recommender.explain.reasons import reasons
 from trainfare.recommender.limits import reject_beyond_limits
+from trainfare.recommender.options import as_options
 from trainfare.recommender.pareto import front, knee
 
 A100 = make_vm_type(name="a2", gpu=make_gpu(name="A100"))
@@ -46,14 +47,15 @@ def context(
     ordered = ordered or (CHEAP, FAST)
     eligible = eligible or ordered
     goal = goal or Goal(kind="cheapest")
-    accepted, rejections = reject_beyond_limits(eligible, goal)
+    considered = as_options(eligible)
+    accepted, rejections = reject_beyond_limits(considered, goal)
     plain = ChoiceContext(
         goal=goal,
         profile=make_profile(),
         chosen=ordered[0],
         ordered=ordered,
-        compared={e.candidate: e for e in (*eligible, *estimates)},
-        eligible=eligible,
+        compared=as_options((*eligible, *estimates)),
+        eligible=considered,
         ideal=ideal_point(eligible),
         accepted=accepted,
         rejections=rejections,
@@ -94,10 +96,10 @@ def test_the_first_reason_counts_the_candidates() -> None:
 def test_nodes_batch_sizes_limits_and_rejections_are_counted() -> None:
     four = replace(FAST, candidate=replace(FAST.candidate, nodes=4, batch_size=128))
     late = make_estimate(candidate=replace(CHEAP.candidate, nodes=2), seconds=Interval.within_factor(99_000.0, 2))
-    large, spot = replace(CHEAP.candidate, nodes=3), replace(CHEAP.candidate, nodes=5)
+    large, spot = (as_options([replace(CHEAP, candidate=replace(CHEAP.candidate, nodes=nodes))]) for nodes in (3, 5))
     goal = Goal(kind="cheapest", deadline_seconds=43_200.0, budget_usd=20.0)
     found = context(CHEAP, FAST, goal=goal, eligible=(CHEAP, FAST, four, late))
-    found = replace(found, rejections={**found.rejections, large: "does_not_fit", spot: "spot_too_risky"})
+    found = replace(found, rejections={**found.rejections, "does_not_fit": large, "spot_too_risky": spot})
     assert values(found, "best_candidate") == {
         "goal": "cheapest",
         "value_of_time_usd_per_hour": None,
@@ -122,8 +124,8 @@ def test_nodes_batch_sizes_limits_and_rejections_are_counted() -> None:
 def test_candidates_that_miss_the_early_target_are_counted_and_no_alternatives() -> None:
     better = make_estimate(candidate=replace(CHEAP.candidate, nodes=2), usd=Interval.within_factor(0.5, 2))
     found = context(CHEAP, FAST, goal=Goal(budget_usd=9.0), eligible=(better, CHEAP, FAST))
-    rejections = {**found.rejections, better.candidate: "too_late_for_early_target"}
-    found = replace(found, accepted=(CHEAP, FAST), rejections=rejections)
+    rejections = {**found.rejections, "too_late_for_early_target": found.eligible.matching(better.candidate)}
+    found = replace(found, accepted=found.eligible[1:], rejections=rejections)
     assert values(found, "best_candidate")["too_late_for_early_target"] == 1
     assert values(found, "best_candidate")["candidates"] == 2
     assert "looser_budget" not in codes(found)

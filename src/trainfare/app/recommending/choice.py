@@ -1,6 +1,5 @@
 """The choice among the estimates: eligible, within the limits, certain enough on spot, or split over two machines."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from trainfare.app.recommending.question import Question
@@ -10,24 +9,25 @@ from trainfare.app.recommending.spot import check_spot, is_spot
 from trainfare.app.recommending.workload import Workload
 from trainfare.errors import InfeasibleError
 from trainfare.estimator.estimate import Totals
-from trainfare.model.offer import Candidate
 from trainfare.model.plan import Goal
 from trainfare.model.spot import SpotRisk
 from trainfare.recommender.choose import (
     IdealPoint,
-    Rejection,
+    Rejections,
     best_of,
     best_per_machine,
     ideal_point,
     in_order,
-    not_rejected,
+    rejected,
     score,
+    scores,
     weight_of_time,
     with_value_of_time,
 )
 from trainfare.recommender.here import HereRule, rule_for_here, worth_renting
 from trainfare.recommender.limits import limit_conflict, reject_beyond_limits, within_limits
 from trainfare.recommender.names import candidate_name
+from trainfare.recommender.options import Options
 from trainfare.recommender.pareto import front
 from trainfare.recommender.split.planning import SplitAdvice
 from trainfare.recommender.split.reasons import single_machine_reason
@@ -47,19 +47,19 @@ class Choice:
     """The candidates in order, and why others were rejected."""
 
     ideal: IdealPoint
-    totals: tuple[Totals, ...]
+    totals: Options[Totals]
     """All candidates, best first, also those that are not eligible; those whose number of epochs is a guess last."""
-    eligible: tuple[Totals, ...]
+    eligible: Options[Totals]
     """The candidates to rent that fit in memory on an allowed market, within the limits or not, best first. Under a
     deadline, spot candidates only if they were accepted."""
-    accepted: tuple[Totals, ...]
+    accepted: Options[Totals]
     """The eligible candidates to rent that are within the limits and not rejected for another reason, best first."""
-    ordered: tuple[Totals, ...]
+    ordered: Options[Totals]
     """The accepted candidates, one per machine, best first; empty if only a split plan or the machine at hand is within
     the limits."""
-    front: tuple[Totals, ...]
+    front: Options[Totals]
     """The Pareto front of the eligible candidates and the machine at hand."""
-    rejections: Mapping[Candidate, Rejection]
+    rejections: Rejections[Totals]
     spot_risk: SpotRisk | None
     """The risk of the first candidate, if it is on spot and there is a deadline."""
     split: SplitAdvice | None
@@ -75,60 +75,58 @@ class Choice:
 
 def choose(found: SearchResult, question: Question) -> Choice:
     """The best candidates for the goal of a question. Raises InfeasibleError if nothing is within its limits."""
-    every, rejections = find_eligible(found)
+    every, ineligible = find_eligible(found)
     ideal = ideal_point(every)
     goal = with_value_of_time(question.goal, ideal)
-    totals = in_order(found.totals.values(), goal, ideal=ideal)
-    at_hand, rentals, guessed = _groups(_those_in(totals, every), found)
-    guesses: dict[Candidate, Rejection] = {e.candidate: "epochs_guessed" for e in guessed}
-    rejections |= guesses
+    totals = in_order(found.totals, goal, ideal=ideal)
+    none = totals[:0]
+    at_hand, eligible, guessed = _groups(totals.among(every), found)
     here = _here(at_hand, goal)
-    eligible = rentals
-    within, beyond = reject_beyond_limits(eligible, goal)
+    here_alone = none if here is None else at_hand.matching(here.candidate)
+    within, beyond_limits = reject_beyond_limits(eligible, goal)
     here_within = here if here is not None and within_limits((here,), goal) else None
     worth = worth_renting(within, here_within, goal)
     spot = check_spot(best_per_machine(worth), found, goal)
-    accepted = {e.candidate for e in spot.accepted}
+    accepted = spot.accepted
     split = None
     if question.split or question.early is not None or goal.deadline_seconds is not None or goal.budget_usd is not None:
-        others = (e for e in (*worth, *(e for e in eligible if e.candidate in beyond)) if e.candidate not in accepted)
-        split = _split_advice(found.workload, question, goal, spot.accepted, tuple(others))
-    ordered = spot.accepted if question.early is None else _in_time(split, found, question)
+        others = worth.without(accepted).followed_by(eligible.without(within))
+        split = _split_advice(found.workload, question, goal, accepted, others)
+    ordered = accepted if question.early is None else _in_time(split, found, question)
     rule = None
     if here_within is not None and question.early is None:
         rule = rule_for_here(here_within, ordered, goal, ideal, any_within_limits=bool(within))
     if not ordered and rule is None and (split is None or split.plan is None):
-        not_allowed = [
-            found.totals[c]
-            for c, code in rejections.items()
-            if code == "market_not_allowed" and not is_guessed(found.workload, found.scope, c.batch_size)
-        ]
-        raise _nothing_within_limits(goal, (*eligible, *((here,) if here else ())), within, not_allowed)
+        not_allowed = ineligible.get("market_not_allowed", none)
+        not_allowed = not_allowed.where_candidate(lambda c: not is_guessed(found.workload, found.scope, c.batch_size))
+        raise _nothing_within_limits(goal, eligible.followed_by(here_alone), within, not_allowed)
+    slower = within.without(worth)
     if rule is not None:  # the others are alternatives to here, also those that end no sooner
-        ordered = best_per_machine(e for e in within if goal.deadline_seconds is None or not is_spot(e.candidate))
-        accepted = {e.candidate for e in ordered}
-    else:
-        beyond |= {e.candidate: "slower_than_here" for e in _those_not_in(within, worth)}
-        within = worth
-    if goal.deadline_seconds is not None:
-        unaccepted = [e for e in within if is_spot(e.candidate) and e.candidate not in accepted]
-        beyond |= {e.candidate: spot.rejections.get(e.candidate, "spot_not_checked") for e in unaccepted}
-        eligible = tuple(e for e in eligible if not is_spot(e.candidate) or e.candidate in accepted)
-        within = not_rejected(within, beyond)
-    rejections |= beyond
-    if question.early is not None and ordered:
-        too_late = _too_late(within, ordered[0], goal, ideal)
-        rejections |= too_late
-        within = not_rejected(within, too_late)
+        steady = within if goal.deadline_seconds is None else within.without(_on_spot(within))
+        ordered = accepted = best_per_machine(steady)
+        slower, worth = none, within
+    unaccepted = none if goal.deadline_seconds is None else _on_spot(eligible).without(accepted)
+    eligible, unaccepted, worth = eligible.without(unaccepted), worth.among(unaccepted), worth.without(unaccepted)
+    too_late = _too_late(worth, ordered[0], goal, ideal) if question.early is not None and ordered else none
     return Choice(
         goal=goal,
         ideal=ideal,
-        totals=(*_those_not_in(totals, guessed), *guessed),
+        totals=totals.without(guessed).followed_by(guessed),
         eligible=eligible,
-        accepted=within,
+        accepted=worth.without(too_late),
         ordered=ordered,
-        front=front((*eligible, *((here,) if here is not None else ()))),
-        rejections=rejections,
+        front=front(eligible.followed_by(here_alone)),
+        rejections={
+            **ineligible,
+            **beyond_limits,
+            **rejected(
+                epochs_guessed=guessed,
+                slower_than_here=slower,
+                spot_too_risky=unaccepted.among(spot.too_risky),
+                spot_not_checked=unaccepted.without(spot.too_risky),
+                too_late_for_early_target=too_late,
+            ),
+        },
         spot_risk=spot.risk if rule is None and ordered[:1] == spot.accepted[:1] else None,
         split=None if rule is not None else split,
         here=here,
@@ -137,48 +135,36 @@ def choose(found: SearchResult, question: Question) -> Choice:
     )
 
 
-def _groups(
-    eligible: Sequence[Totals], found: SearchResult
-) -> tuple[tuple[Totals, ...], tuple[Totals, ...], tuple[Totals, ...]]:
+def _groups(eligible: Options[Totals], found: SearchResult) -> tuple[Options[Totals], Options[Totals], Options[Totals]]:
     """The candidates on the machine at hand, the others, and those at a batch size that was not asked for and whose
     number of epochs is a guess. These are candidates only if there is no other: the profiled size may fit nowhere."""
-    sizes = {e.candidate.batch_size for e in eligible}
+    sizes = {candidate.batch_size for candidate in eligible.candidates}
     guesses = {size for size in sizes if is_guessed(found.workload, found.scope, size)}
-    at_hand = tuple(e for e in eligible if e.candidate.offer.is_here)
-    rentals = _those_not_in(eligible, at_hand)
-    supported = [
-        tuple(e for e in group if e.candidate.batch_size not in guesses) or group for group in (at_hand, rentals)
-    ]
-    return supported[0], supported[1], _those_not_in(eligible, (*supported[0], *supported[1]))
+    at_hand = eligible.where_offer(lambda offer: offer.is_here)
+    rentals = eligible.without(at_hand)
+    if guesses:
+        at_hand, rentals = (
+            group.where_candidate(lambda candidate: candidate.batch_size not in guesses) or group
+            for group in (at_hand, rentals)
+        )
+    return at_hand, rentals, eligible.without(at_hand).without(rentals)
 
 
-def _those_in(totals: Sequence[Totals], others: Sequence[Totals]) -> tuple[Totals, ...]:
-    """The candidates that are also among the others, in the order given; the same objects are in both."""
-    if len(totals) == len(others):
-        return tuple(totals)
-    known = set(map(id, others))
-    return tuple(e for e in totals if id(e) in known)
+def _on_spot(options: Options[Totals]) -> Options[Totals]:
+    return options.where_offer(is_spot)
 
 
-def _those_not_in(totals: Sequence[Totals], others: Sequence[Totals]) -> tuple[Totals, ...]:
-    """The candidates that are not among the others, in the order given; all of the others are among them."""
-    if not others or len(totals) == len(others):
-        return () if others else tuple(totals)
-    known = set(map(id, others))
-    return tuple(e for e in totals if id(e) not in known)
-
-
-def _here(at_hand: Sequence[Totals], goal: Goal) -> Totals | None:
+def _here(at_hand: Options[Totals], goal: Goal) -> Totals | None:
     """The fastest candidate on the machine at hand, of those within the limits if there are any."""
     return best_of(within_limits(at_hand, goal) or at_hand, Goal(kind="fastest"))
 
 
 def _other_batch_size(
-    guessed: Sequence[Totals], ordered: Sequence[Totals], goal: Goal, ideal: IdealPoint
+    guessed: Options[Totals], ordered: Options[Totals], goal: Goal, ideal: IdealPoint
 ) -> Totals | None:
     """The best rental whose number of epochs is a guess, if it would be clearly better than the chosen one."""
-    rentals = (e for e in guessed if not e.candidate.offer.is_here)
-    steady = [e for e in rentals if goal.deadline_seconds is None or not is_spot(e.candidate)]
+    rentals = guessed.where_offer(lambda offer: not offer.is_here)
+    steady = rentals if goal.deadline_seconds is None else rentals.without(_on_spot(rentals))
     best = best_of(within_limits(steady, goal), goal, ideal=ideal)
     if best is None or not ordered:
         return None
@@ -186,15 +172,14 @@ def _other_batch_size(
     return best if score(best, w, ideal) < CLEARLY_BETTER * score(ordered[0], w, ideal) else None
 
 
-def _too_late(totals: Sequence[Totals], chosen: Totals, goal: Goal, ideal: IdealPoint) -> dict[Candidate, Rejection]:
+def _too_late(options: Options[Totals], chosen: Totals, goal: Goal, ideal: IdealPoint) -> Options[Totals]:
     """The candidates within the other limits that would be better than the one with the early target in time."""
     w = weight_of_time(goal)
-    best = score(chosen, w, ideal) * (1 - EQUAL_SCORE)
-    return {e.candidate: "too_late_for_early_target" for e in totals if score(e, w, ideal) < best}
+    return options.where(scores(options, w, ideal) < score(chosen, w, ideal) * (1 - EQUAL_SCORE))
 
 
 def _nothing_within_limits(
-    goal: Goal, eligible: Sequence[Totals], within: Sequence[Totals], on_other_markets: Sequence[Totals]
+    goal: Goal, eligible: Options[Totals], within: Options[Totals], on_other_markets: Options[Totals]
 ) -> InfeasibleError:
     if within:
         return InfeasibleError(
@@ -208,33 +193,32 @@ def _nothing_within_limits(
 
 
 def _split_advice(
-    workload: Workload, question: Question, goal: Goal, accepted: Sequence[Totals], others: Sequence[Totals]
+    workload: Workload, question: Question, goal: Goal, accepted: Options[Totals], others: Options[Totals]
 ) -> SplitAdvice | None:
     """Advice on a split plan. If it has a time limit, only on machines that are not interrupted: the wait for the next
     spot machine is estimated for a single machine only. Machines that cost nothing are not split with others."""
     early = question.early
     timed = goal.deadline_seconds is not None or (early is not None and early.seconds is not None)
-    pool = tuple(e for e in (*accepted, *others) if e.usd.value > 0)
-    if timed and accepted and early is None and is_spot(accepted[0].candidate):
+    pool = accepted.followed_by(others)
+    pool = pool.where(pool.usd > 0)
+    if timed and accepted and early is None and is_spot(accepted[0].candidate.offer):
         why_not = single_machine_reason("split_not_on_spot")
         return SplitAdvice(plan=None, single_machine=None, reasons=(why_not,))
     if timed:
-        pool = tuple(e for e in pool if not is_spot(e.candidate))
+        pool = pool.without(_on_spot(pool))
     if not pool:
         return None
     size = pool[0].candidate.batch_size
-    estimates = workload.unbilled(e.candidate for e in pool if e.candidate.batch_size == size)
+    estimates = workload.unbilled(candidate for candidate in pool.candidates if candidate.batch_size == size)
     return plan_split(workload, estimates, goal, early=early, ideal=ideal_point(pool))
 
 
-def _in_time(split: SplitAdvice | None, found: SearchResult, question: Question) -> tuple[Totals, ...]:
+def _in_time(split: SplitAdvice | None, found: SearchResult, question: Question) -> Options[Totals]:
     """The best single machine that reaches the early target in time; empty if only a split plan does."""
     single = None if split is None else split.single_machine
     if single is None and split is not None and split.plan is None:
         raise InfeasibleError(f"No single machine {_early_limits(question)}, and {sentence(split.reasons[0])}.")
-    if single is None:
-        return ()
-    return (found.totals[single.candidate],)
+    return found.totals[:0] if single is None else found.totals.matching(single.candidate)
 
 
 def _early_limits(question: Question) -> str:

@@ -204,7 +204,8 @@ def _with_offers(
     """Each profile with the offer of its machine, and a remark on profiles that cannot be compared: those of another
     machine whose price is not known, and those without the time of an iteration."""
     offers: dict[str | None, Offer] = {}
-    for offer in sorted((*catalog.at_hand, *catalog.offers), key=lambda o: (not o.rentable_on(today), o.usd_per_hour)):
+    every = (*catalog.at_hand, *catalog.hosts, *catalog.offers)
+    for offer in sorted(every, key=lambda o: (not o.rentable_on(today), o.usd_per_hour)):
         if offer.market != "spot":
             offers.setdefault(offer.vm_type.key, offer)
     here = taken_here(profiles)

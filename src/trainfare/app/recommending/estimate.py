@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime
 from functools import partial
 from typing import Unpack
 
+from trainfare.app.catalog.starts import observed_starts
 from trainfare.app.recommending.length import decide_epochs
 from trainfare.app.recommending.predict import (
     find_machine_or_gpu,
@@ -73,6 +74,7 @@ def estimate(
         raise UsageError("An offer is either on the spot market or reserved. Pass only one of them.", field="reserved")
     with open_existing_history(settings.store) as history:
         profiles = stated.apply(select_profiles(history, [profile_id] if profile_id else []))
+        starts = observed_starts(history)
     profiled_size = profiles[0].effective_batch_size
     require_batch_size(profiles[0], batch_size)
     workload = build_workload(
@@ -81,6 +83,7 @@ def estimate(
         iterations_per_epoch=stated.iterations_per_epoch,
         overheads=overheads,
         settings=settings,
+        starts=starts,
     )
     named = _named_offers(workload.catalog, on, gpus=gpus or 1, today=today)
     offer = _offer(named, region=region, spot=spot, reserved=reserved, today=today)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal, Unpack, get_args
 
+from trainfare.app.catalog.starts import observed_starts
 from trainfare.app.ids import new_id
 from trainfare.app.recommending.choice import Choice, choose
 from trainfare.app.recommending.length import decide_epochs
@@ -27,19 +28,21 @@ from trainfare.estimator.cost.delta import TimeAndCost, delta
 from trainfare.estimator.estimate import Totals
 from trainfare.model.bill import Overheads
 from trainfare.model.estimate import Estimate
+from trainfare.model.offer import Candidate
 from trainfare.model.plan import Goal, GoalKind, Plan
 from trainfare.model.profile import Profile
 from trainfare.model.reason import Reason
 from trainfare.model.scope import Scope
 from trainfare.model.split import EarlyTarget, SplitPlan
 from trainfare.recommender.candidates import sensible_batch_sizes
-from trainfare.recommender.choose import IdealPoint, best_of, best_per_machine, in_order
+from trainfare.recommender.choose import best_of, best_per_machine, in_order
 from trainfare.recommender.crossovers import WinningRange, winning_ranges
 from trainfare.recommender.explain.codes import reason
 from trainfare.recommender.explain.context import ChoiceContext
 from trainfare.recommender.explain.reasons import reasons
 from trainfare.recommender.explain.spot_risk import spot_risk_reasons
 from trainfare.recommender.here import Lines, rent_from_epochs
+from trainfare.recommender.options import Options
 from trainfare.recommender.pareto import knee
 from trainfare.recommender.probing.plan import suggest_probes, suggestion_reason
 from trainfare.settings import Settings, read_settings
@@ -64,9 +67,9 @@ class Recommendation:
     plan: Plan
     profiles: tuple[Profile, ...]
     """The profiles it is based on, the leading one first."""
-    alternatives: tuple[Estimate, ...]
-    """The eligible estimates, within the limits or not, one per machine and market, best first."""
-    totals: tuple[Totals, ...]
+    eligible: Options[Totals]
+    """Time and cost of the eligible candidates, within the limits or not, one per machine and market, best first."""
+    totals: Options[Totals]
     """Time and cost of all candidates, best first, also those that are not eligible: the cheapest region of every
     machine and market, at every batch size and number of nodes."""
     workload: Workload
@@ -78,21 +81,25 @@ class Recommendation:
     @cached_property
     def estimates(self) -> tuple[Estimate, ...]:
         """Estimates of all candidates, best first. Only those that are in the plan have bills."""
-        return self._estimates(self.totals)
+        return self._estimates(self.totals.candidates)
+
+    @cached_property
+    def alternatives(self) -> tuple[Estimate, ...]:
+        """The estimates of the eligible candidates."""
+        return self._estimates(self.eligible.candidates)
 
     @cached_property
     def machines(self) -> tuple[Estimate, ...]:
         """The best estimate of each machine and market, best first, eligible or not."""
-        return self._estimates(best_per_machine(self.totals))
+        return self._estimates(best_per_machine(self.totals).candidates)
 
-    def _estimates(self, totals: Sequence[Totals]) -> tuple[Estimate, ...]:
+    def _estimates(self, candidates: Sequence[Candidate]) -> tuple[Estimate, ...]:
         extra = [e for e in (self.plan.here, self.plan.other_batch_size) if e is not None]
-        known = {e.candidate: e for e in (*self.plan.runners_up, *self.plan.front, *extra, *self.alternatives)}
+        known = {e.candidate: e for e in (*self.plan.runners_up, *self.plan.front, *extra)}
         if self.plan.chosen.epochs == self.workload.at(self.plan.chosen.candidate.batch_size).length.epochs:
             known[self.plan.chosen.candidate] = self.plan.chosen  # else it is only a segment
-        others = self.workload.unbilled(each.candidate for each in totals if each.candidate not in known)
-        known |= {e.candidate: e for e in others}
-        return tuple(known[each.candidate] for each in totals)
+        known |= {e.candidate: e for e in self.workload.unbilled(c for c in candidates if c not in known)}
+        return tuple(known[candidate] for candidate in candidates)
 
     def figure(self, view: View = "fare") -> "Figure":
         """Time against cost; time and cost against epochs; time and cost against batch sizes; or all of these."""
@@ -189,12 +196,14 @@ def estimate_candidates(question: Question, profile_ids: Sequence[str] = (), *, 
     """Time and cost of every candidate of a question. Of its goal, they depend only on the target."""
     with open_existing_history(settings.store) as history:
         profiles = question.length.apply(select_profiles(history, profile_ids))
+        starts = observed_starts(history)
     workload = build_workload(
         profiles,
         decide=partial(decide_epochs, question.length, leading=profiles[0], target=question.goal.target),
         iterations_per_epoch=question.length.iterations_per_epoch,
         overheads=question.overheads,
         settings=settings,
+        starts=starts,
     )
     scope = in_catalog(question.scope, workload.catalog)
     return search(workload, profiles, scope, question.length, datetime.now(UTC))
@@ -207,23 +216,21 @@ def choose_plan(found: SearchResult, question: Question) -> Recommendation:
     choice = choose(found, question)
     listed = choice.ordered[: 1 + RUNNERS_UP]
     others = [e for e in (choice.here, choice.other_batch_size, *choice.front) if e is not None]
-    in_plan = dict.fromkeys(e.candidate for e in (*listed, *others))
+    in_plan = dict.fromkeys((*listed.candidates, *(each.candidate for each in others)))
     detailed = {e.candidate: e for e in found.workload.estimate(in_plan)}
     plan = _plan(
         found,
         question,
         choice,
-        listed=tuple(detailed[e.candidate] for e in listed),
-        front=tuple(detailed[e.candidate] for e in choice.front),
+        listed=tuple(detailed[candidate] for candidate in listed.candidates),
+        front=tuple(detailed[candidate] for candidate in choice.front.candidates),
         here=None if choice.here is None else detailed[choice.here.candidate],
         other_batch_size=None if choice.other_batch_size is None else detailed[choice.other_batch_size.candidate],
     )
-    alternatives = [each.candidate for each in best_per_machine(choice.eligible)]
-    detailed |= {e.candidate: e for e in found.workload.unbilled(c for c in alternatives if c not in detailed)}
     return Recommendation(
         plan=plan,
         profiles=found.profiles,
-        alternatives=tuple(detailed[candidate] for candidate in alternatives),
+        eligible=best_per_machine(choice.eligible),
         totals=choice.totals,
         workload=found.workload,
         resolved_goal=choice.goal,
@@ -271,10 +278,9 @@ def _first_segment(split: SplitPlan | None) -> Estimate:
 def _context(found: SearchResult, question: Question, choice: Choice, chosen: Estimate) -> ChoiceContext:
     workload, goal, ideal = found.workload, choice.goal, choice.ideal
     leading = workload.leading
-    shortlist = [e.candidate for e in choice.ordered] or [chosen.candidate]
+    shortlist = choice.ordered.candidates or [chosen.candidate]
     ordered = in_order(workload.with_fixed_epochs(shortlist), goal, ideal=ideal)
-    candidates = (*choice.eligible, *((choice.here,) if choice.here else ()))
-    baseline = None if question.baseline is None else _baseline(question.baseline, candidates, goal, ideal)
+    baseline = None if question.baseline is None else _baseline(question.baseline, choice)
     probes = suggest_probes(ordered, goal) if choice.here_rule is None else ()
     crossings = _crossings(workload, choice, chosen, goal)
     return ChoiceContext(
@@ -320,15 +326,15 @@ class _Crossings:
 
     winning_ranges: tuple[WinningRange, ...] = ()
     """The best rental by number of epochs."""
-    rent_from: tuple[int, Estimate] | None = None
+    rent_from: tuple[int, Totals] | None = None
     """The number of epochs from which renting is chosen over the machine at hand, and the machine that is rented."""
 
 
 def _crossings(workload: Workload, choice: Choice, chosen: Estimate, goal: Goal) -> _Crossings:
     """The winners by number of epochs, among the best candidate of each machine at the chosen batch size."""
     size = chosen.candidate.batch_size
-    same_size = best_per_machine(e for e in choice.eligible if e.candidate.batch_size == size)
-    rentals = [e.candidate for e in same_size or choice.ordered] or [chosen.candidate]
+    same_size = best_per_machine(choice.eligible.where_candidate(lambda candidate: candidate.batch_size == size))
+    rentals = (same_size or choice.ordered).candidates or [chosen.candidate]
     here = choice.here.candidate if _is_decided_by_epochs(choice.here, goal) and choice.here is not None else None
     crossing = [*rentals, *((here,) if here is not None else ())]
     once, twice = (workload.unrounded(crossing, number) for number in (1, 2))
@@ -385,12 +391,15 @@ def _epochs_at_batch_size(workload: Workload, chosen: Estimate) -> Reason | None
     )
 
 
-def _baseline(machine: str, eligible: Sequence[Totals], goal: Goal, ideal: IdealPoint) -> Totals:
+def _baseline(machine: str, choice: Choice) -> Totals:
     """The best eligible candidate of a machine type."""
-    there = [e for e in eligible if machine in (e.candidate.offer.vm_type.key, e.candidate.offer.vm_type.name)]
-    best = best_of(there, goal, ideal=ideal)
+    here = () if choice.here is None else (choice.here,)
+    there = choice.eligible.where_offer(lambda offer: machine in (offer.vm_type.key, offer.vm_type.name))
+    own = [each for each in here if machine in (each.candidate.offer.vm_type.key, each.candidate.offer.vm_type.name)]
+    best = best_of((*there, *own), choice.goal, ideal=choice.ideal)
     if best is None:
-        known = {e.candidate.offer.vm_type.key for e in eligible}
+        known = {candidate.offer.vm_type.key for candidate in choice.eligible.candidates}
+        known |= {each.candidate.offer.vm_type.key for each in here}
         raise NotFoundError(
             "eligible machine", machine, sorted(known), listed_by="trainfare catalog list", field="baseline"
         )

@@ -14,7 +14,7 @@ def in_catalog(scope: Scope, catalog: Catalog) -> Scope:
 
     Raises NotFoundError for a name that the catalog does not have.
     """
-    offers = (*catalog.at_hand, *catalog.offers, *catalog.commitments)
+    offers = (*catalog.at_hand, *catalog.hosts, *catalog.offers, *catalog.commitments)
     types = [offer.vm_type for offer in offers]
     providers = {vm_type.provider for vm_type in types}
     machines = {name for vm_type in types for name in (vm_type.key, vm_type.name)}

@@ -1,6 +1,6 @@
 """The candidates to choose from, with their time and cost."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,7 +16,8 @@ from trainfare.model.offer import Candidate, Offer
 from trainfare.model.profile import Profile
 from trainfare.model.scope import Scope
 from trainfare.recommender.candidates import Candidates, candidates, sensible_batch_sizes
-from trainfare.recommender.choose import Rejection, reject_ineligible
+from trainfare.recommender.choose import Rejection, Rejections, first_of_each, reject_ineligible
+from trainfare.recommender.options import Options
 from trainfare.units import format_number, plural
 from trainfare.views.infeasible import question_remedy
 from trainfare.views.memory import ways_phrases
@@ -31,7 +32,7 @@ class SearchResult:
     """The profiles that the question is about, the leading one first."""
     scope: Scope
     candidates: Candidates
-    totals: Mapping[Candidate, Totals]
+    totals: Options[Totals]
     now: datetime
 
 
@@ -65,13 +66,13 @@ def search(
     if not found.candidates:
         raise _empty_scope(found, scope)
     totals = _totals(workload, found.candidates, scope)
-    unsafe = _is_unsafe(workload, scope)
+    totals = _without_unsafe(totals, workload, scope)
     return SearchResult(
         workload=workload,
         profiles=tuple(profiles),
         scope=scope,
         candidates=found,
-        totals={each.candidate: each for each in totals if not unsafe(each)},
+        totals=totals,
         now=now,
     )
 
@@ -81,7 +82,7 @@ def _offers(catalog: Catalog, scope: Scope) -> tuple[Offer, ...]:
     considered only if they are named: the answer to where to train is not half of a laptop. The user's machine with the
     name of this host is the machine at hand, and listed twice only if it is named."""
     same = other_names()
-    named = {*scope.machines}
+    named = {*scope.machines, *scope.also}
     return (
         *((catalog.here,) if catalog.here is not None else ()),
         *(offer for offer in (*catalog.slices, *catalog.hosts) if named & {offer.vm_type.key, offer.vm_type.name}),
@@ -122,64 +123,57 @@ def _empty_scope(found: Candidates, scope: Scope) -> InfeasibleError:
     )
 
 
-def _totals(workload: Workload, found: Sequence[Candidate], scope: Scope) -> Iterable[Totals]:
+def _totals(workload: Workload, found: Sequence[Candidate], scope: Scope) -> Options[Totals]:
     """Totals of all candidates. If spot is not allowed, only those spot candidates that may be mentioned: of a machine
     that is also available otherwise, at the nodes and batch size at which it is the cheapest or the fastest."""
+    totals = workload.totals(found)
     if scope.spot:
-        return workload.totals(found)
-    steady = workload.totals([c for c in found if c.offer.market != "spot"])
+        return totals
     guessed = {size for size in {c.batch_size for c in found} if is_guessed(workload, scope, size)}
-    machines: dict[str, list[Totals]] = {}
-    for each in steady:
-        if each.fits is not False and each.candidate.batch_size not in guessed:
-            machines.setdefault(each.candidate.offer.vm_type.key, []).append(each)
+    steady = totals.where(totals.fits).where_offer(lambda offer: offer.market != "spot")
+    steady = steady.where_candidate(lambda candidate: candidate.batch_size not in guessed)
     best = {
-        (key, _shape(min(there, key=quantity).candidate))
-        for key, there in machines.items()
-        for quantity in (lambda e: e.usd.value, lambda e: e.seconds.value)
+        (candidate.offer.vm_type.key, candidate.shape)
+        for quantity in (steady.usd, steady.seconds)
+        for candidate in first_of_each(steady.sorted_by(quantity), lambda offer: offer.vm_type.key).candidates
     }
-    on_spot = [c for c in found if c.offer.market == "spot"]
-    mentioned = [c for c in on_spot if (key := c.offer.vm_type.key) not in machines or (key, _shape(c)) in best]
-    return (*steady, *workload.totals(mentioned))
+    machines = {key for key, _ in best}
+
+    def may_be_mentioned(candidate: Candidate) -> bool:
+        key = candidate.offer.vm_type.key
+        return candidate.offer.market != "spot" or key not in machines or (key, candidate.shape) in best
+
+    return totals.where_candidate(may_be_mentioned)
 
 
-def _shape(candidate: Candidate) -> tuple[int, int | None, int | None]:
-    return candidate.nodes, candidate.gpus_used, candidate.batch_size
-
-
-def _is_unsafe(workload: Workload, scope: Scope) -> Callable[[Totals], bool]:
-    """A function that is True for a batch size that was neither requested nor profiled, unless it certainly fits in
+def _without_unsafe(totals: Options[Totals], workload: Workload, scope: Scope) -> Options[Totals]:
+    """The candidates without batch sizes that were neither requested nor profiled, unless they certainly fit in
     memory."""
     requested = {*scope.batch_sizes, *(group.profiles[0].effective_batch_size for group in workload.groups)}
-
-    def is_unsafe(totals: Totals) -> bool:
-        if totals.candidate.batch_size in requested:
-            return False
-        return totals.memory is None or totals.memory.verdict != "fits"
-
-    return is_unsafe
+    others = totals.where_candidate(lambda candidate: candidate.batch_size not in requested)
+    return totals.without(others.where([each.memory is None or each.memory.verdict != "fits" for each in others]))
 
 
-def find_eligible(found: SearchResult) -> tuple[tuple[Totals, ...], dict[Candidate, Rejection]]:
-    """The candidates that fit in memory on an allowed market, and the rejections of the others.
+def find_eligible(found: SearchResult) -> tuple[Options[Totals], dict[Rejection, Options[Totals]]]:
+    """The candidates that fit in memory on an allowed market, and the rejected others.
 
     Raises InfeasibleError, with the reason, if there are none.
     """
     scope = found.scope
-    eligible, rejections = reject_ineligible(found.totals.values(), spot=scope.spot, reserved=scope.reserved)
+    eligible, rejections = reject_ineligible(found.totals, spot=scope.spot, reserved=scope.reserved)
     if not eligible:
         raise _nothing_eligible(found, rejections)
     return eligible, rejections
 
 
-def _nothing_eligible(found: SearchResult, rejections: Mapping[Candidate, Rejection]) -> InfeasibleError:
+def _nothing_eligible(found: SearchResult, rejections: Rejections[Totals]) -> InfeasibleError:
     if found.totals:
-        if set(rejections.values()) == {"does_not_fit"}:
+        not_allowed = rejections.get("market_not_allowed")
+        if not not_allowed:
             return _fits_nowhere(found)
-        fitting = sum(code != "does_not_fit" for code in rejections.values())
         return InfeasibleError(
-            f"No candidate is left: all of the {plural(fitting, 'candidate')} that would do are on spot or need a "
-            "commitment, which are not allowed by default.",
+            f"No candidate is left: all of the {plural(len(not_allowed), 'candidate')} that would do are on spot or "
+            "need a commitment, which are not allowed by default.",
             remedies=[question_remedy({"spot": True}), question_remedy({"reserved": True})],
         )
     profile = found.workload.leading.profiles[0]
@@ -213,7 +207,7 @@ def _nothing_eligible(found: SearchResult, rejections: Mapping[Candidate, Reject
 
 
 def _fits_nowhere(found: SearchResult) -> InfeasibleError:
-    known = [(each.candidate, each.memory) for each in found.totals.values() if each.memory is not None]
+    known = [(each.candidate, each.memory) for each in found.totals if each.memory is not None]
     candidate, largest = max(known, key=lambda pair: (pair[0].offer.vm_type.gpu is not None, pair[1].available_gib))
     needed, vm_type = largest.needed_gib, candidate.offer.vm_type
     has = "the largest machine" if vm_type.gpu is None else "the largest GPU"

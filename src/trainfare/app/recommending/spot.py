@@ -5,18 +5,17 @@ The best few spot candidates are therefore checked against traces of how long sp
 region.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from trainfare.app.recommending.search import SearchResult
 from trainfare.app.recommending.workload import Workload
 from trainfare.catalog.spot_zones import find_spot_market
 from trainfare.estimator.estimate import Totals
 from trainfare.estimator.spot.deadline_risk import spot_risk
-from trainfare.model.offer import Candidate
+from trainfare.model.offer import Candidate, Offer
 from trainfare.model.plan import Goal
 from trainfare.model.spot import SpotRisk
-from trainfare.recommender.choose import Rejection
+from trainfare.recommender.options import Options
 from trainfare.recommender.spot import meets_deadline
 
 MAX_CHECKS = 3
@@ -25,48 +24,47 @@ MAX_CHECKS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotCheck:
-    """The accepted candidates, best first, the rejections of the others, and the risk of the first if it is on spot."""
+    """The accepted candidates, best first, those that were checked and rejected, and the risk of the first accepted if
+    it is on spot."""
 
-    accepted: tuple[Totals, ...]
-    rejections: Mapping[Candidate, Rejection] = field(default_factory=dict)
+    accepted: Options[Totals]
+    too_risky: Options[Totals]
     risk: SpotRisk | None = None
 
 
-def check_spot(ordered: Sequence[Totals], found: SearchResult, goal: Goal) -> SpotCheck:
+def check_spot(ordered: Options[Totals], found: SearchResult, goal: Goal) -> SpotCheck:
     """The candidates without the spot machines that would be late, or that, with a fallback to on demand, would cost
     more than the best machine on another market. `found` contains the same machines on demand.
 
     Without a deadline all are accepted.
     """
     if goal.deadline_seconds is None:
-        return SpotCheck(accepted=tuple(ordered))
-    steady = next((each for each in ordered if not is_spot(each.candidate)), None)
-    accepted: list[Totals] = []
-    rejections: dict[Candidate, Rejection] = {}
+        return SpotCheck(accepted=ordered, too_risky=ordered[:0])
+    steady = next((each for each in ordered if not is_spot(each.candidate.offer)), None)
+    accepted: list[int] = []
+    too_risky: list[int] = []
     risk_of_first: SpotRisk | None = None
     checks = 0
-    for each in ordered:
-        candidate = each.candidate
-        if not is_spot(candidate):
-            accepted.append(each)
+    for place, candidate in enumerate(ordered.candidates):
+        if not is_spot(candidate.offer):
+            accepted.append(place)
             continue
-        on_demand = _on_demand(candidate, found.totals.values()) if checks < MAX_CHECKS else None
+        on_demand = _on_demand(candidate, found.totals) if checks < MAX_CHECKS else None
         if on_demand is None:
-            rejections[candidate] = "spot_not_checked"
             continue
         checks += 1
         risk = _risk(candidate, on_demand, found.workload, goal)
         too_expensive = steady is not None and goal.kind == "cheapest" and risk.with_fallback.usd > steady.usd.value
         if meets_deadline(risk, goal) and not too_expensive:
             risk_of_first = risk_of_first if accepted else risk
-            accepted.append(each)
+            accepted.append(place)
         else:
-            rejections[candidate] = "spot_too_risky"
-    return SpotCheck(accepted=tuple(accepted), rejections=rejections, risk=risk_of_first)
+            too_risky.append(place)
+    return SpotCheck(accepted=ordered.take(accepted), too_risky=ordered.take(too_risky), risk=risk_of_first)
 
 
-def is_spot(candidate: Candidate) -> bool:
-    return candidate.offer.market == "spot"
+def is_spot(offer: Offer) -> bool:
+    return offer.market == "spot"
 
 
 def _risk(spot: Candidate, on_demand: Candidate, workload: Workload, goal: Goal) -> SpotRisk:
@@ -74,19 +72,10 @@ def _risk(spot: Candidate, on_demand: Candidate, workload: Workload, goal: Goal)
     return spot_risk(estimate, fallback, goal, find_spot_market(spot.offer.vm_type, spot.offer.region))
 
 
-def _on_demand(spot: Candidate, totals: Iterable[Totals]) -> Candidate | None:
+def _on_demand(spot: Candidate, totals: Options[Totals]) -> Candidate | None:
     """The cheapest region of the same machines, nodes and batch size on demand."""
-    key, shape = spot.offer.vm_type.key, _shape(spot)
-    same = (
-        each
-        for each in totals
-        if each.candidate.offer.market == "on_demand"
-        and _shape(each.candidate) == shape
-        and each.candidate.offer.vm_type.key == key
-    )
+    key, shape = spot.offer.vm_type.key, spot.shape
+    there = totals.where_offer(lambda offer: offer.market == "on_demand" and offer.vm_type.key == key)
+    same = there.where_candidate(lambda candidate: candidate.shape == shape)
     cheapest = min(same, key=lambda each: each.usd.value, default=None)
     return None if cheapest is None else cheapest.candidate
-
-
-def _shape(candidate: Candidate) -> tuple[int, int | None, int | None]:
-    return candidate.nodes, candidate.batch_size, candidate.gpus_used

@@ -2,14 +2,15 @@
 
 import gc
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import TypeVar
 
 from trainfare.app.catalog.calibrations import calibration_in_use
 from trainfare.app.catalog.offers import open_catalog
+from trainfare.app.catalog.starts import NO_STARTS, ObservedStarts, program_key, terms_with_starts
 from trainfare.app.catalog.this_machine import taken_here
 from trainfare.catalog.catalog import Catalog
 from trainfare.catalog.cpu_facts import cpu_for
@@ -29,14 +30,18 @@ from trainfare.model.offer import Candidate, Offer
 from trainfare.model.profile import Profile
 from trainfare.model.reason import Reason
 from trainfare.profiler.host import this_host_name
+from trainfare.recommender.candidates import is_compatible
+from trainfare.recommender.options import Options
 from trainfare.settings import Settings
 from trainfare.store.history import History
 
-T = TypeVar("T")
-
 REPEATED_WITHIN = timedelta(days=1)
 """Profiles of one program on one machine are repeats of one another if they were taken this close together; a later
-one may be of changed code under the same name."""
+one may be of changed code under the same name. A run of the program that was made later counts always."""
+
+
+MAX_RUNS_PER_MACHINE = 5
+"""The newest profiles of runs on a machine that count; further ones would hardly narrow an interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,18 +89,17 @@ class Workload:
         return self.groups[0]
 
     def estimate(self, candidates: Iterable[Candidate], epochs: int | None = None) -> tuple[Estimate, ...]:
-        """Estimates with bills, each by the profiles of its batch size, and grouped by batch size; for `epochs` epochs
-        instead of the planned number."""
-        work = self._work_at if epochs is None else self._work_for(epochs)
-        return self._by_batch_size(self.estimator.details, candidates, work)
+        """Estimates with bills, each by the profiles of its batch size; for `epochs` epochs instead of the planned
+        number."""
+        return self.estimator.details(candidates, self._work_at if epochs is None else self._work_for(epochs))
 
     def unbilled(self, candidates: Iterable[Candidate]) -> tuple[Estimate, ...]:
         """The same estimates without bills and without the calculations of the phases."""
-        return self._by_batch_size(self.estimator.unbilled, candidates, self._work_at)
+        return self.estimator.unbilled(candidates, self._work_at)
 
-    def totals(self, candidates: Iterable[Candidate]) -> tuple[Totals, ...]:
+    def totals(self, candidates: Iterable[Candidate]) -> Options[Totals]:
         """Only their time and cost, fast enough for thousands."""
-        return self._by_batch_size(self.estimator.totals, candidates, self._work_at)
+        return Options.all_of(self.estimator.table(candidates, self._work_at))
 
     def with_fixed_epochs(self, candidates: Sequence[Candidate]) -> tuple[Estimate, ...]:
         """Estimates without the uncertainty of the number of epochs, which is the same on every machine and does not
@@ -105,13 +109,12 @@ class Workload:
         size = candidates[0].batch_size if candidates else None
         if size is not None and size in known:
             known[size] = replace(known[size], low=known[size].value, high=known[size].value)
-        fixed = replace(self, groups=groups, epochs_at=known)
-        return self._by_batch_size(self.estimator.unbilled, candidates, lambda size: fixed.at(size).work())
+        return replace(self, groups=groups, epochs_at=known).unbilled(candidates)
 
-    def unrounded(self, candidates: Iterable[Candidate], epochs: int) -> tuple[Estimate, ...]:
-        """Estimates for another number of epochs, without rounding and minimum charge: straight lines in the number of
-        epochs, from which crossovers are computed."""
-        return self._by_batch_size(self.estimator.unrounded, candidates, self._work_for(epochs))
+    def unrounded(self, candidates: Iterable[Candidate], epochs: int) -> Options[Totals]:
+        """Times and costs for another number of epochs, without rounding and minimum charge: straight lines in the
+        number of epochs, from which crossovers are computed."""
+        return Options.all_of(self.estimator.table(candidates, self._work_for(epochs), unrounded=True))
 
     def at(self, batch_size: int | None) -> BatchSizeGroup:
         """The training at an effective batch size. If that was not profiled, it is the leading one with another number
@@ -149,18 +152,6 @@ class Workload:
         """The work at each batch size for a given number of epochs."""
         return lambda size: TrainingWork(iterations_per_epoch=self.at(size).iterations_per_epoch, epochs=epochs)
 
-    def _by_batch_size(
-        self,
-        estimates: Callable[[Iterable[Candidate], TrainingWork], Iterable[T]],
-        candidates: Iterable[Candidate],
-        work: Callable[[int | None], TrainingWork],
-    ) -> tuple[T, ...]:
-        by_size: dict[int | None, list[Candidate]] = {}
-        for candidate in candidates:
-            by_size.setdefault(candidate.batch_size, []).append(candidate)
-        with gc_paused():
-            return tuple(estimate for size, group in by_size.items() for estimate in estimates(group, work(size)))
-
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
@@ -182,9 +173,10 @@ def build_workload(
     iterations_per_epoch: int | None,
     overheads: Overheads | None,
     settings: Settings,
+    starts: ObservedStarts = NO_STARTS,
 ) -> Workload:
     """The workload of these profiles. `decide` returns the length of the training of a profile, given its iterations
-    per epoch."""
+    per epoch. `starts` are start-up times of the user's runs."""
     groups: dict[int | None, list[Profile]] = {}
     for profile in profiles:
         groups.setdefault(profile.effective_batch_size, []).append(profile)
@@ -199,7 +191,7 @@ def build_workload(
     stated = overheads or Overheads()
     catalog = open_catalog(settings)
     charges = Charges(
-        terms=find_terms,
+        terms=terms_with_starts(find_terms, starts, program_key(profiles[0].program)),
         interruptions=interruptions_on,
         overheads=replace(
             stated,
@@ -221,10 +213,12 @@ def build_predictor(
     profiles: Sequence[Profile], catalog: Catalog, settings: Settings, *, targets: Sequence[Gpu] | None = None
 ) -> StepTimePredictor:
     """A predictor with the GPUs and slices of the catalog and the calibration in use; `targets` are the GPUs that will
-    be asked about, by default those of the catalog."""
+    be asked about, by default those of the catalog that the program starts on."""
     devices = {profile.host.gpu for profile in profiles if profile.host.gpu}
     processors = {profile.host.cpu for profile in profiles if profile.host.cpu}
-    machines = [offer.vm_type for offer in (*catalog.at_hand, *catalog.offers)]
+    if targets is None:
+        machines = (offer.vm_type for offer in (*catalog.at_hand, *catalog.hosts, *catalog.offers))
+        targets = [m.gpu for m in machines if m.gpu is not None and is_compatible(profiles[0].framework, m)]
     return StepTimePredictor(
         profiles,
         gpus={name: gpu for name in devices if (gpu := catalog.find_gpu(name)) is not None},
@@ -232,7 +226,7 @@ def build_predictor(
         taken_here=taken_here(profiles),
         cpus={name: cpu for name in processors if (cpu := cpu_for(name)) is not None},
         calibration=calibration_in_use(settings),
-        targets=[vm_type.gpu for vm_type in machines if vm_type.gpu] if targets is None else targets,
+        targets=targets,
     )
 
 
@@ -251,7 +245,7 @@ def interruptions_on(offer: Offer) -> Interruptions:
 
 def select_profiles(history: History, profile_ids: Sequence[str]) -> tuple[Profile, ...]:
     """The named profiles. If one or none is named, also its repeats, and those of the same program and batch size on
-    other machine types; without a name, of the newest."""
+    other machine types; without a name, of the newest that is not of a run, which knows less."""
     if len(profile_ids) > 1:
         return tuple(history.profiles.get(profile_id) for profile_id in dict.fromkeys(profile_ids))
     every = history.profiles.all()
@@ -260,17 +254,21 @@ def select_profiles(history: History, profile_ids: Sequence[str]) -> tuple[Profi
             "There is no profile yet. Profile the program first.",
             remedies=[Remedy(command="profile", program="python train.py")],
         )
-    leading = history.profiles.get(profile_ids[0]) if profile_ids else every[0]
+    profiled = (profile for profile in every if profile.origin != "run")
+    leading = history.profiles.get(profile_ids[0]) if profile_ids else next(profiled, every[0])
     here = taken_here(every)
     newest: dict[str, Profile] = {machine: leading} if (machine := _machine(leading, here)) else {}
-    found = [leading]
+    found, runs = [leading], Counter[str]()
     for profile in every:
         machine = _machine(profile, here)
         if machine is None or profile.id == leading.id or _command_and_size(profile) != _command_and_size(leading):
             continue
+        if profile.origin == "run" and runs[machine] >= MAX_RUNS_PER_MACHINE:
+            continue
         first = newest.setdefault(machine, profile)
         if first is profile or _is_repeat(profile, first):
             found.append(profile)
+            runs[machine] += profile.origin == "run"
     return tuple(found)
 
 
@@ -289,7 +287,8 @@ def _command_and_size(profile: Profile) -> tuple[object, ...]:
 
 
 def _is_repeat(profile: Profile, first: Profile) -> bool:
-    close = abs(profile.measured_at - first.measured_at) <= REPEATED_WITHIN
+    later_run = profile.origin == "run" and profile.measured_at >= first.measured_at
+    close = later_run or abs(profile.measured_at - first.measured_at) <= REPEATED_WITHIN
     return close and profile.parameters == first.parameters and profile.program == first.program
 
 

@@ -23,8 +23,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from trainfare.estimator.cost.interruptions import Bounded, ValueRange
-from trainfare.model.bill import Bill, Billing, BillLine, Interruptions, Overheads, Terms, billed_seconds
-from trainfare.model.estimate import Phase
+from trainfare.model.bill import (
+    Bill,
+    Billing,
+    BillLine,
+    Interruptions,
+    MeasuredTime,
+    Overheads,
+    Terms,
+    billed_seconds,
+)
+from trainfare.model.estimate import Phase, PhaseName
 from trainfare.model.interval import Interval
 from trainfare.model.offer import HOURS_PER_MONTH, Candidate, Commitment, Offer
 from trainfare.units import (
@@ -78,22 +87,47 @@ class Charges:
 
 
 def starting_phases(offer: Offer, terms: Terms, overheads: Overheads) -> tuple[Phase, ...]:
-    """The phases boot and setup, without those that take no time, as on the user's own machine."""
-    return tuple(phase for phase in (_boot(offer, terms, overheads), _setup(offer, overheads)) if phase.seconds.high)
+    """The phases boot, setup and, where the user's runs say how long it takes, collecting; without those that take no
+    time, as on the user's own machine."""
+    phases = (_boot(offer, terms, overheads), _setup(offer, terms, overheads), *_collecting(terms))
+    return tuple(phase for phase in phases if phase.seconds.high)
+
+
+def expected_boot(terms: Terms) -> Interval:
+    """The time to boot a rented machine, if the user states none."""
+    return terms.measured.boot.seconds if terms.measured and terms.measured.boot else terms.boot_seconds
+
+
+def expected_setup(terms: Terms) -> Interval:
+    """The time to set a rented machine up, if the user states none."""
+    return terms.measured.setup.seconds if terms.measured and terms.measured.setup else SETUP_SECONDS
 
 
 def _boot(offer: Offer, terms: Terms, overheads: Overheads) -> Phase:
-    stated = overheads.boot_seconds
-    if offer.market == "own" or stated is None:
-        how = f"{_describe_range(terms.boot_seconds)} on {terms.provider}, an assumption"
-        return Phase(name="boot", seconds=terms.boot_seconds, how=how)
-    return Phase(name="boot", seconds=Interval.exactly(stated), how=f"{format_duration(stated)}, as you stated")
+    stated, measured = overheads.boot_seconds, terms.measured.boot if terms.measured else None
+    if stated is not None and offer.market != "own":
+        return Phase(name="boot", seconds=Interval.exactly(stated), how=f"{format_duration(stated)}, as you stated")
+    if measured is not None:
+        return _measured_phase("boot", measured)
+    how = f"{_describe_range(terms.boot_seconds)} on {terms.provider}, an assumption"
+    return Phase(name="boot", seconds=terms.boot_seconds, how=how)
 
 
-def _setup(offer: Offer, overheads: Overheads) -> Phase:
-    stated = overheads.setup_seconds
+def _collecting(terms: Terms) -> tuple[Phase, ...]:
+    measured = terms.measured.collecting if terms.measured else None
+    return () if measured is None else (_measured_phase("collecting", measured),)
+
+
+def _measured_phase(name: PhaseName, measured: MeasuredTime) -> Phase:
+    return Phase(name=name, seconds=measured.seconds, how=f"{_describe_range(measured.seconds)}, {measured.source}")
+
+
+def _setup(offer: Offer, terms: Terms, overheads: Overheads) -> Phase:
+    stated, measured = overheads.setup_seconds, terms.measured.setup if terms.measured else None
     if stated is not None:
         seconds, how = Interval.exactly(stated), f"{format_duration(stated)}, as you stated"
+    elif measured is not None:
+        seconds, how = measured.seconds, f"{_describe_range(measured.seconds)}, {measured.source}"
     elif offer.market == "own":
         seconds, how = Interval.exactly(0.0), "your machine is already set up"
     else:

@@ -44,7 +44,8 @@ def checkpoints_of(profile: Profile, *, iterations_per_epoch: int) -> Checkpoint
         size = checkpoint_bytes(profile)
         seconds = UNKNOWN_SECONDS if size is None else max(MIN_SECONDS, size / DISK_BYTES_PER_SECOND)
         return Checkpoints(seconds=Interval.within_factor(seconds, DISK_FACTOR), per_epoch=0.0)
-    seen, iterations = len(profile.checkpoint_seconds), max(1, len(profile.iteration_seconds))
+    seen = len(profile.checkpoint_seconds)
+    iterations = max(1, profile.run_iterations or len(profile.iteration_seconds))
     epochs = iterations // iterations_per_epoch
     return Checkpoints(
         seconds=Interval.within_factor(median(profile.checkpoint_seconds), DISK_FACTOR),

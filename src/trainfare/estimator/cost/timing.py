@@ -22,10 +22,12 @@ one with no interruptions an hour. Intervals and phases are made only of the row
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
+from trainfare.estimator.columns import Repeated
 from trainfare.estimator.cost.checkpoints import Checkpoints
 from trainfare.estimator.cost.interruptions import (
+    Bounded,
     CheckpointPlan,
     ValueRange,
     expected_rework,
@@ -33,16 +35,18 @@ from trainfare.estimator.cost.interruptions import (
     plan_checkpoints,
 )
 from trainfare.estimator.step.measured import StepTimes
+from trainfare.model.checks import require_positive
 from trainfare.model.estimate import Phase, PhaseName
 from trainfare.model.interval import Interval
 from trainfare.units import SECONDS_PER_HOUR
 
 if TYPE_CHECKING:
+    from numpy import bool_, intp
+    from numpy.typing import NDArray
+
     from trainfare.estimator.cost.interruptions import Floats, Numbers
 
     Range = ValueRange[Floats]
-
-T = TypeVar("T")
 
 MACHINE_STARTUP_PHASES = ("boot", "setup")
 PROGRAM_STARTUP_PHASES = ("initialisation", "first iteration")
@@ -52,7 +56,7 @@ STARTUP_PHASES = MACHINE_STARTUP_PHASES + PROGRAM_STARTUP_PHASES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineStart:
-    """The sum of boot and setup."""
+    """The sum of boot, setup and collecting, which a further start adds to the program's times."""
 
     phases: tuple[Phase, ...]
     seconds: float
@@ -70,45 +74,77 @@ class MachineStart:
         )
 
 
-class FloatRange(Protocol):
-    """A number and its bounds: an Interval, or a ValueRange of floats, which is made faster."""
-
-    @property
-    def value(self) -> float: ...
-    @property
-    def low(self) -> float: ...
-    @property
-    def high(self) -> float: ...
-
-
 class StepRanges(NamedTuple):
-    """The times of one machine that equation 5.3 needs, before intervals are made of them."""
+    """The times that equation 5.3 needs, before intervals are made of them: of one machine, or columns of many."""
 
-    init: FloatRange
-    first: FloatRange
-    later: FloatRange
-    first_validation: FloatRange | None
-    later_validation: FloatRange | None
+    init: Bounded
+    first: Bounded
+    later: Bounded
+    first_validation: Bounded | None
+    later_validation: Bounded | None
 
     @classmethod
     def of(cls, times: StepTimes) -> "StepRanges":
         return cls(times.init, times.first, times.later, times.first_validation, times.later_validation)
 
 
-class ProgramTimes(NamedTuple):
-    """The times of the program on a machine, which do not depend on the offer and the market."""
+class TimeColumns(NamedTuple):
+    """The times of many machines, in columns with one row per machine."""
 
-    times: StepRanges
-    checkpoints: Checkpoints
+    init: "Range"
+    first: "Range"
+    later: "Range"
+    first_validation: "Range"
+    """Zero if there are none, as is the next."""
+    later_validation: "Range"
+    validates: "NDArray[bool_]"
+
+    @classmethod
+    def of(cls, numbers: "Floats", validates: "NDArray[bool_]") -> "TimeColumns":
+        """The columns from an array with a row for each value and bound."""
+        init, first, later, first_validation, later_validation = (
+            ValueRange(*ends) for ends in numbers.reshape(5, 3, -1)
+        )
+        return cls(init, first, later, first_validation, later_validation, validates)
+
+    def take(self, rows: "NDArray[intp]") -> "TimeColumns":
+        """The machines in these rows, each as often as it is given."""
+        import numpy as np
+
+        return TimeColumns.of(np.array(self[:5])[:, :, rows], self.validates[rows])
 
 
-class PaidTraining(NamedTuple):
-    """A program on `nodes` rented machines, each with this rate of interruptions; None if they are not on spot."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingWork:
+    """The length of a training: the same for all candidates of one batch size.
 
-    start: MachineStart
-    program: ProgramTimes
-    per_hour: Interval | None
-    nodes: int
+    If the program counts in iterations, its epochs need not be integers: `iterations_per_epoch` is then chosen so that
+    the product with `epochs` is right. `epochs_interval` is set if the number of epochs is uncertain.
+    """
+
+    iterations_per_epoch: float
+    epochs: int
+    epochs_interval: Interval | None = None
+
+    @property
+    def iterations(self) -> int:
+        return round(self.iterations_per_epoch * self.epochs)
+
+    def __post_init__(self) -> None:
+        require_positive(epochs=self.epochs)
+        if not self.iterations_per_epoch >= 1:
+            raise ValueError(f"iterations_per_epoch must be at least 1, got {self.iterations_per_epoch}")
+
+
+class PaidTrainings(NamedTuple):
+    """Programs on `nodes` rented machines, each with this rate of interruptions; None if they are not on spot."""
+
+    starts: Repeated[MachineStart]
+    times: TimeColumns
+    checkpoints: Repeated[Checkpoints]
+    works: Repeated[TrainingWork]
+    per_hour: Repeated[Interval | None]
+    nodes: "Floats"
 
 
 class Timing(NamedTuple):
@@ -124,36 +160,32 @@ class Timing(NamedTuple):
 
 
 class Timings:
-    """The times of many trainings of one length, in columns with one row per training."""
+    """The times of many trainings, in columns with one row per training."""
 
-    def __init__(
-        self,
-        trainings: Sequence[PaidTraining],
-        *,
-        iterations_per_epoch: float,
-        epochs: int,
-        epochs_interval: Interval | None = None,
-    ) -> None:
+    def __init__(self, trainings: PaidTrainings) -> None:
+        import numpy as np
+
         self._trainings = trainings
         rows = _read(trainings)
-        exact = _expected(rows, iterations_per_epoch, epochs)
+        exact = _expected(rows, rows.epochs.value)
         rework = expected_rework(
             exact.work, start=rows.startup, plan=exact.plan, per_hour=rows.per_hour, nodes=rows.nodes
         )
         self._expected = exact
+        self._pieces = np.asarray(exact.plan.pieces)
         self._bounds: tuple[_Expected, _Expected] | None = None
-        if epochs_interval is not None:
-            few, many = (
-                _expected(rows, iterations_per_epoch, round(end)) for end in (epochs_interval.low, epochs_interval.high)
-            )
-            self._bounds = few, many
+        self._uncertain = rows.epochs.low < rows.epochs.high
+        if self._uncertain.any():
+            self._bounds = _expected(rows, rows.epochs.low), _expected(rows, rows.epochs.high)
         self._exact: dict[PhaseName, Range] = {
-            "steady iterations": _scaled(rows.later, iterations_per_epoch * epochs - 1),
-            "validation": _sum(rows.first_validation, _scaled(rows.later_validation, epochs - 1)),
+            "steady iterations": _scaled(rows.times.later, rows.iterations_per_epoch * rows.epochs.value - 1),
+            "validation": _sum(
+                rows.times.first_validation, _scaled(rows.times.later_validation, rows.epochs.value - 1)
+            ),
             "checkpoints": _scaled(rows.checkpoint, exact.written),
             "spot rework": rework.seconds,
         }
-        self._interruptions = rework.interruptions
+        self._interruptions = self._widened(rework.interruptions, lambda at: at.interruptions)
         self.seconds = self._widened(self._total(rows), lambda at: at.total)
         """The sum of the formula; `value`, `low` and `high` are columns."""
 
@@ -162,7 +194,11 @@ class Timings:
         import numpy as np
 
         value, rework = self._expected.total, self._exact["spot rework"]
-        program = (rows.init, rows.first, *(part for name, part in self._exact.items() if name != "spot rework"))
+        program = (
+            rows.times.init,
+            rows.times.first,
+            *(part for name, part in self._exact.items() if name != "spot rework"),
+        )
         below = sum(part.value - part.low for part in program)
         above = sum(part.high - part.value for part in program)
         low = value - np.sqrt(below**2 + rows.squares_below + (rework.value - rework.low) ** 2)
@@ -170,7 +206,8 @@ class Timings:
         return ValueRange(value, np.maximum(0.0, low), high)
 
     def _widened(self, exact: "Range", read: "Callable[[_Expected], Floats]") -> "Range":
-        """The range for exactly N epochs, widened to T₋ and T₊ of the formula. A value of zero keeps its bounds."""
+        """The range for exactly N epochs, widened to T₋ and T₊ of the formula where their number is uncertain. A value
+        of zero keeps its bounds."""
         import numpy as np
 
         if self._bounds is None:
@@ -179,66 +216,58 @@ class Timings:
         few, many = map(read, self._bounds)
         down = np.hypot(_log_ratio(value, low), _log_ratio(value, few))
         up = np.hypot(_log_ratio(high, value), _log_ratio(many, value))
-        positive = value > 0
-        lower = np.where(positive, value * np.exp(-down), low)
-        return ValueRange(value, lower, np.where(positive, value * np.exp(np.where(positive, up, 0.0)), high))
+        wider = self._uncertain & (value > 0)
+        lower = np.where(wider, value * np.exp(-down), low)
+        return ValueRange(value, lower, np.where(wider, value * np.exp(np.where(wider, up, 0.0)), high))
 
     def at(self, row: int) -> Timing:
         """The phases that add up to the seconds of one training, its checkpoints and its interruptions."""
-        start, program, per_hour, _ = self._trainings[row]
-        times, lists = program.times, self._lists
+        trainings = self._trainings
+        start, per_hour, times = trainings.starts[row], trainings.per_hour[row], trainings.times
         phases = [
-            *start.phases,
-            Phase(name="initialisation", seconds=_as_interval(times.init)),
-            Phase(name="first iteration", seconds=_as_interval(times.first)),
+            *(phase for phase in start.phases if phase.name in MACHINE_STARTUP_PHASES),
+            Phase(name="initialisation", seconds=interval_at(times.init, row)),
+            Phase(name="first iteration", seconds=interval_at(times.first, row)),
         ]
         shown = {
             "steady iterations": True,
-            "validation": times.first_validation is not None,
-            "checkpoints": lists.written[row] > 0,
-            "spot rework": lists.phases["spot rework"].high[row] > 0,
+            "validation": times.validates[row],
+            "checkpoints": self._expected.written[row] > 0,
+            "spot rework": self._phases["spot rework"].high[row] > 0,
         }
-        phases += [Phase(name=name, seconds=_interval(ends, row)) for name, ends in lists.phases.items() if shown[name]]
+        phases += [
+            Phase(name=name, seconds=interval_at(ends, row)) for name, ends in self._phases.items() if shown[name]
+        ]
+        phases += [phase for phase in start.phases if phase.name not in MACHINE_STARTUP_PHASES]
         return Timing(
             phases=tuple(phases),
-            checkpoints=program.checkpoints,
-            checkpoints_written=int(lists.written[row]),
-            interruptions=None if per_hour is None else _interval(lists.interruptions, row),
-            checkpoint_every_seconds=None if per_hour is None else lists.every[row] or None,
+            checkpoints=trainings.checkpoints[row],
+            checkpoints_written=int(self._expected.written[row]),
+            interruptions=self.interruptions(row),
+            checkpoint_every_seconds=None if per_hour is None else self._checkpoint_every_seconds(row),
         )
+
+    def interruptions(self, row: int) -> Interval | None:
+        """The number of interruptions of one training; None if the machine is not on spot."""
+        if self._trainings.per_hour[row] is None:
+            return None
+        return interval_at(self._interruptions, row)
+
+    def _checkpoint_every_seconds(self, row: int) -> float | None:
+        """The work between two checkpoints; None if none is written."""
+        work, written = self._expected.work[row], self._expected.written[row]
+        return float(work / self._pieces[row]) if work > 0 and written > 0 else None
 
     @cached_property
-    def _lists(self) -> "_Lists":
-        """The columns that rows are read from, as lists of floats."""
-        import numpy as np
-
-        exact = self._expected
-        every = np.where((exact.work > 0) & (exact.written > 0), exact.work / exact.plan.pieces, 0.0)
-        interruptions = self._widened(self._interruptions, lambda at: at.interruptions)
-        return _Lists(
-            phases={name: _as_lists(self._widened(ends, _seconds_of(name))) for name, ends in self._exact.items()},
-            interruptions=_as_lists(interruptions),
-            written=exact.written.tolist(),
-            every=every.tolist(),
-        )
-
-
-class _Lists(NamedTuple):
-    phases: dict[PhaseName, ValueRange[list[float]]]
-    interruptions: ValueRange[list[float]]
-    written: list[float]
-    every: list[float]
+    def _phases(self) -> "dict[PhaseName, Range]":
+        """The phases after the first iteration."""
+        return {name: self._widened(ends, _seconds_of(name)) for name, ends in self._exact.items()}
 
 
 class _Rows(NamedTuple):
     """Columns that do not depend on the number of epochs."""
 
-    init: "Range"
-    first: "Range"
-    later: "Range"
-    first_validation: "Range"
-    """Zero if there are none, as is the next."""
-    later_validation: "Range"
+    times: TimeColumns
     checkpoint: "Range"
     """The time to write one."""
     checkpoints_per_epoch: "Floats"
@@ -249,64 +278,26 @@ class _Rows(NamedTuple):
     per_hour: "Range"
     """The rate of interruptions; zero if the machine is not on spot."""
     nodes: "Floats"
+    iterations_per_epoch: "Floats"
+    epochs: "Range"
 
 
-_NONE = (0.0, 0.0, 0.0)
-
-
-def _read(trainings: Sequence[PaidTraining]) -> _Rows:
-    programs = _columns([training.program for training in trainings], _program_numbers, 19)
-    starts = _columns([training.start for training in trainings], _start_numbers, 3)
-    rates = _columns([training.per_hour for training in trainings], _ends, 3)
-    (nodes,) = _columns([training.nodes for training in trainings], lambda nodes: (nodes,), 1)
-    init, first, later, first_validation, later_validation, checkpoint = (
-        ValueRange(*programs[start : start + 3]) for start in range(0, 18, 3)
-    )
-    seconds, squares_below, squares_above = starts
+def _read(trainings: PaidTrainings) -> _Rows:
+    times = trainings.times
+    seconds, squares_below, squares_above = trainings.starts.columns(_start_numbers, 3)
+    *checkpoint, per_epoch = trainings.checkpoints.columns(lambda each: (*_ends(each.seconds), each.per_epoch), 4)
+    iterations_per_epoch, *epochs = trainings.works.columns(_work_numbers, 4)
     return _Rows(
-        init=init,
-        first=first,
-        later=later,
-        first_validation=first_validation,
-        later_validation=later_validation,
-        checkpoint=checkpoint,
-        checkpoints_per_epoch=programs[18],
-        startup=seconds + init.value + first.value,
+        times=times,
+        checkpoint=ValueRange(*checkpoint),
+        checkpoints_per_epoch=per_epoch,
+        startup=seconds + times.init.value + times.first.value,
         squares_below=squares_below,
         squares_above=squares_above,
-        per_hour=ValueRange(*rates),
-        nodes=nodes,
-    )
-
-
-def _columns(objects: Sequence[T], read: Callable[[T], tuple[float, ...]], count: int) -> "Floats":
-    """The `count` numbers of each object, one row of the result per number; an object that occurs again is read
-    once."""
-    import numpy as np
-
-    places: dict[int, int] = {}
-    numbers: list[tuple[float, ...]] = []
-    index: list[int] = []
-    for each in objects:
-        place = places.get(id(each))
-        if place is None:
-            place = places[id(each)] = len(numbers)
-            numbers.append(read(each))
-        index.append(place)
-    return np.array(numbers, dtype=np.float64).reshape(-1, count).T[:, index]
-
-
-def _program_numbers(program: ProgramTimes) -> tuple[float, ...]:
-    times, checkpoints = program
-    later_validation = times.later_validation or times.first_validation
-    return (
-        *_ends(times.init),
-        *_ends(times.first),
-        *_ends(times.later),
-        *_ends(times.first_validation),
-        *_ends(later_validation),
-        *_ends(checkpoints.seconds),
-        checkpoints.per_epoch,
+        per_hour=ValueRange(*trainings.per_hour.columns(_ends, 3)),
+        nodes=trainings.nodes,
+        iterations_per_epoch=iterations_per_epoch,
+        epochs=ValueRange(*epochs),
     )
 
 
@@ -314,8 +305,14 @@ def _start_numbers(start: MachineStart) -> tuple[float, ...]:
     return start.seconds, start.squares_below, start.squares_above
 
 
-def _ends(interval: FloatRange | None) -> tuple[float, float, float]:
-    return _NONE if interval is None else (interval.value, interval.low, interval.high)
+def _work_numbers(work: TrainingWork) -> tuple[float, ...]:
+    ends = work.epochs_interval
+    low, high = (work.epochs, work.epochs) if ends is None else (round(ends.low), round(ends.high))
+    return work.iterations_per_epoch, work.epochs, low, high
+
+
+def _ends(interval: Interval | None) -> tuple[float, float, float]:
+    return (0.0, 0.0, 0.0) if interval is None else (interval.value, interval.low, interval.high)
 
 
 class _Expected(NamedTuple):
@@ -331,13 +328,14 @@ class _Expected(NamedTuple):
     total: "Floats"
 
 
-def _expected(rows: _Rows, iterations_per_epoch: float, epochs: int) -> _Expected:
+def _expected(rows: _Rows, epochs: "Floats") -> _Expected:
     """Equation 5.3 with checkpoints and rework. Each program writes its own checkpoints or, on spot, those that lose
     least time."""
     import numpy as np
 
-    steady = rows.later.value * (iterations_per_epoch * epochs - 1)
-    validation = rows.first_validation.value + rows.later_validation.value * (epochs - 1)
+    times = rows.times
+    steady = times.later.value * (rows.iterations_per_epoch * epochs - 1)
+    validation = times.first_validation.value + times.later_validation.value * (epochs - 1)
     work, own = steady + validation, np.round(rows.checkpoints_per_epoch * epochs)
     per_second = rows.nodes * rows.per_hour.value / SECONDS_PER_HOUR
     plan = plan_checkpoints(work, checkpoint=rows.checkpoint.value, own=own, per_second=per_second)
@@ -364,16 +362,9 @@ def _sum(one: "Range", other: "Range") -> "Range":
     return ValueRange(*(a + b for a, b in zip(one, other, strict=True)))
 
 
-def _as_lists(ends: "Range") -> ValueRange[list[float]]:
-    return ValueRange(*(end.tolist() for end in ends))
-
-
-def _as_interval(ends: FloatRange) -> Interval:
-    return Interval(value=ends.value, low=ends.low, high=ends.high)
-
-
-def _interval(ends: ValueRange[list[float]], row: int) -> Interval:
-    return Interval(value=ends.value[row], low=ends.low[row], high=ends.high[row])
+def interval_at(ends: "Range", row: int) -> Interval:
+    """The interval in one row."""
+    return Interval(value=float(ends.value[row]), low=float(ends.low[row]), high=float(ends.high[row]))
 
 
 def _log_ratio(larger: "Floats", smaller: "Floats") -> "Floats":

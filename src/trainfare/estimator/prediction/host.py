@@ -4,13 +4,17 @@ A host that was not measured is assumed to do the same work in the same time, wi
 """
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from trainfare.estimator.cost.interruptions import ValueRange
-from trainfare.estimator.cost.timing import FloatRange, StepRanges
+from trainfare.estimator.cost.interruptions import Bounded, ValueRange
+from trainfare.estimator.cost.timing import StepRanges
 from trainfare.estimator.prediction.iteration import PredictedIteration
 from trainfare.estimator.step.measured import StepTimes
 from trainfare.model.interval import Interval
 from trainfare.model.prediction import IterationPart
+
+if TYPE_CHECKING:
+    from trainfare.estimator.cost.interruptions import Numbers
 
 HOST_FACTOR = 2.0
 """The factor by which another host may be faster or slower at the host's work; an assumption until hosts are
@@ -50,9 +54,10 @@ def host_times(measured: StepTimes) -> HostTimes:
 
 
 def ranges_on_other_host(
-    measured: StepTimes, host: HostTimes, later: FloatRange, *, validation_ratio: float
+    measured: StepTimes, host: HostTimes, later: Bounded, *, validation_ratio: "Numbers"
 ) -> StepRanges:
-    """The times of a training on a machine that was not measured, from those of a profile and a predicted iteration.
+    """The times of a training on a machine that was not measured, from those of a profile and a predicted iteration;
+    or columns of many machines.
 
         init  = init₀                             within HOST_FACTOR
         first = later + max(0, first₀ − later₀)   the extra time within HOST_FACTOR
@@ -62,7 +67,7 @@ def ranges_on_other_host(
     iterations without a backward pass, on one GPU, at the batch size it had.
     """
 
-    def scaled(validation: Interval | None) -> ValueRange[float] | None:
+    def scaled(validation: Interval | None) -> "ValueRange[Numbers] | None":
         if validation is None:
             return None
         value = validation.value * validation_ratio
@@ -91,5 +96,5 @@ def times_on_other_host(measured: StepTimes, host: HostTimes, later: Interval, *
     )
 
 
-def _interval(ends: FloatRange) -> Interval:
-    return Interval(value=ends.value, low=ends.low, high=ends.high)
+def _interval(ends: Bounded) -> Interval:
+    return Interval(value=float(ends.value), low=float(ends.low), high=float(ends.high))

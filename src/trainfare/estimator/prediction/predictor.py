@@ -13,19 +13,19 @@ slices and other CPUs; it never determines the speed of a GPU. `host.py` adds th
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from trainfare.estimator.calibration.calibration import Calibration
-from trainfare.estimator.cost.timing import StepRanges
+from trainfare.estimator.cost.timing import TimeColumns
 from trainfare.estimator.parallel.links import ClusterPredictor, per_gpu_batch
 from trainfare.estimator.parallel.ring import RingFit
 from trainfare.estimator.prediction.data_wait import LoaderHost, ProfiledWait, add_data_wait
 from trainfare.estimator.prediction.extrapolated import predict_from_operations
-from trainfare.estimator.prediction.host import ranges_on_other_host, times_on_other_host
+from trainfare.estimator.prediction.host import times_on_other_host
 from trainfare.estimator.prediction.iteration import PredictedIteration, StepTimePrediction
 from trainfare.estimator.prediction.measured import predict_from_runs
 from trainfare.estimator.prediction.models import ProgramModels
 from trainfare.estimator.prediction.other_cpu import OtherCpuPredictor
+from trainfare.estimator.prediction.predicted_times import MachineShape, MachineTimes, in_columns
 from trainfare.estimator.prediction.profile_index import ProfileIndex, same_setting, samples_per_pass
 from trainfare.estimator.prediction.scaled import (
     predict_at_other_batch_size,
@@ -40,21 +40,11 @@ from trainfare.estimator.prediction.several_gpus import (
 )
 from trainfare.estimator.step.measured import StepTimes, measured_times
 from trainfare.estimator.step.slices import CpuSlice, predict_step_times, slice_measurements
-from trainfare.model.estimate import Basis
 from trainfare.model.evidence import MeasuredOnSlices
 from trainfare.model.machine import Cpu, Gpu, VmType
 from trainfare.model.profile import Profile
 
 Key = tuple[object, ...]
-
-
-class PredictedTimes(NamedTuple):
-    """The predicted times of one machine, as far as they decide between machines."""
-
-    profile: Profile
-    """The profile that the prediction starts from."""
-    basis: Basis
-    times: StepRanges
 
 
 class StepTimePredictor:
@@ -86,7 +76,7 @@ class StepTimePredictor:
         self._models = None if calibration is None else ProgramModels(self._index, calibration, targets)
         self._waits_for_data = self._index.waits_for_data
         self._predictions: dict[Key, StepTimePrediction | None] = {}
-        self._predicted_times: dict[Key, PredictedTimes | None] = {}
+        self._machine_times: dict[Key, MachineTimes | None] = {}
         self._on_gpu: dict[Key, tuple[PredictedIteration, ProfiledWait] | None] = {}
         self._single: dict[Key, PredictedIteration | None] = {}
         self._rings: dict[str, RingFit | None] = {}
@@ -108,30 +98,26 @@ class StepTimePredictor:
             )
         return self._predictions[key]
 
-    def times(
-        self, vm_type: VmType, *, nodes: int = 1, gpus: int = 1, batch_size: int | None = None
-    ) -> PredictedTimes | None:
+    def times(self, shape: MachineShape) -> MachineTimes | None:
         """The times of `predict` alone, without what explains them: fast enough for thousands of machines."""
-        key = self._key(vm_type, nodes, gpus, batch_size)
-        if key not in self._predicted_times:
-            self._predicted_times[key] = self._new_times(vm_type, nodes, gpus, batch_size)
-        return self._predicted_times[key]
+        key = self._key(*shape)
+        if key not in self._machine_times:
+            self._machine_times[key] = self._times_alone(*shape)
+        return self._machine_times[key]
 
-    def _new_times(self, vm_type: VmType, nodes: int, gpus: int, batch_size: int | None) -> PredictedTimes | None:
+    def columns(self, machines: Sequence[MachineTimes]) -> TimeColumns:
+        """The times of many machines."""
+        return in_columns(machines, self._index)
+
+    def _times_alone(self, vm_type: VmType, nodes: int, gpus: int, batch_size: int | None) -> MachineTimes | None:
         several = None if self._index.on_machine(vm_type) else self._cluster_of(vm_type, nodes, gpus, batch_size)
         if several is None:
             found = self.predict(vm_type, nodes=nodes, gpus=gpus, batch_size=batch_size)
-            return None if found is None else PredictedTimes(found.profile, found.basis, StepRanges.of(found.times))
+            return None if found is None else MachineTimes(found.profile, found.basis, found.times, found.times.later)
         single, cluster, _ = several
         later = several_gpus_seconds(single.seconds, cluster.seconds(single.seconds.value))
-        profile = single.profile
-        ranges = ranges_on_other_host(
-            self._index.times[profile.id],
-            self._index.host_times[profile.id],
-            later,
-            validation_ratio=self._validation_ratio(single, vm_type),
-        )
-        return PredictedTimes(profile, several_gpus_basis(single), ranges)
+        ratio = self._validation_ratio(single, vm_type)
+        return MachineTimes(single.profile, several_gpus_basis(single), None, later, ratio)
 
     def _key(self, vm_type: VmType, nodes: int, gpus: int, batch_size: int | None) -> Key:
         """Equal for questions with the same answer. Inside one machine nothing goes over its network."""

@@ -50,11 +50,11 @@ def _large_batch(profile: Profile) -> Iterator[Reason]:
 
 def _epochs_by_batch_size(context: ChoiceContext) -> Iterator[Reason]:
     """The number of epochs at each batch size, if several were compared."""
-    epochs: dict[int, int] = {}
-    for compared in context.at_known_sizes:
-        size = compared.candidate.batch_size
-        if size is not None and size not in epochs:
-            epochs[size] = compared.epochs
+    compared, firsts = context.at_known_sizes, dict[int, int]()
+    for place, candidate in enumerate(compared.candidates):
+        if candidate.batch_size is not None:
+            firsts.setdefault(candidate.batch_size, place)
+    epochs = {size: compared[place].epochs for size, place in firsts.items()}
     if len(epochs) < 2:
         return
     size, sizes = context.chosen.candidate.batch_size, sorted(epochs)

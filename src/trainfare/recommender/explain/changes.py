@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 
 from trainfare.model.reason import Reason, Scalar
-from trainfare.recommender.choose import Rankable, score, weight_of_time
+from trainfare.recommender.choose import score, weight_of_time
 from trainfare.recommender.explain.codes import describe, reason
 from trainfare.recommender.explain.context import ChoiceContext
 from trainfare.recommender.explain.here import rent_anyway
@@ -16,6 +16,7 @@ from trainfare.recommender.explain.what_if import (
     tighter_deadline,
 )
 from trainfare.recommender.limits import sufficient_budget, sufficient_deadline
+from trainfare.recommender.options import Rankable
 from trainfare.units import parse_duration
 
 MAX_LOOSER_SCORE = 0.98

@@ -1,7 +1,7 @@
 """Everything that the reasons of a plan are derived from."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
@@ -10,14 +10,17 @@ from typing import Protocol
 from trainfare.model.bill import Interruptions
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
-from trainfare.model.offer import Candidate
 from trainfare.model.plan import Goal
 from trainfare.model.profile import Profile
 from trainfare.model.reason import Reason, Scalar
-from trainfare.recommender.choose import IdealPoint, Rankable, RankableWithFit, Rejection
+from trainfare.recommender.choose import IdealPoint, Rejection, Rejections
 from trainfare.recommender.crossovers import WinningRange
 from trainfare.recommender.explain.codes import describe
 from trainfare.recommender.here import HereRule
+from trainfare.recommender.options import Options, Rankable, RankableWithFit
+
+NEVER_INCLUDED: frozenset[Rejection] = frozenset({"too_late_for_early_target", "slower_than_here"})
+"""Rejections that another deadline or budget does not lift."""
 
 
 class ComparedCandidate(RankableWithFit, Protocol):
@@ -42,17 +45,17 @@ class ChoiceContext:
     """The accepted candidates within the limits, one per machine, best first, for a fixed number of epochs: the
     uncertainty of the number of epochs is the same on all machines. If there are none, only the machine of the first
     segment of the split plan."""
-    compared: Mapping[Candidate, ComparedCandidate]
+    compared: Options[ComparedCandidate]
     """All candidates, also those that are not eligible."""
-    eligible: Sequence[ComparedCandidate]
+    eligible: Options[ComparedCandidate]
     """The candidates that fit in memory on an allowed market, within the limits or not. Under a deadline, spot
     candidates are eligible only if their risk was checked and accepted."""
-    accepted: Sequence[ComparedCandidate]
+    accepted: Options[ComparedCandidate]
     """The eligible candidates that are within the limits and not rejected for another reason."""
     ideal: IdealPoint
     """The ideal point of the eligible candidates."""
-    rejections: Mapping[Candidate, Rejection] = field(default_factory=dict)
-    """The reason why a candidate was not accepted."""
+    rejections: Rejections[ComparedCandidate] = field(default_factory=dict)
+    """The candidates that were not accepted, by the reason."""
     winning_ranges: Sequence[WinningRange] = ()
     """The machine that wins at each number of epochs."""
     incompatible_offers: int = 0
@@ -94,30 +97,30 @@ class ChoiceContext:
     """A better candidate at a batch size whose number of epochs is a guess."""
 
     @cached_property
-    def alternatives(self) -> Sequence[ComparedCandidate]:
+    def alternatives(self) -> Options[ComparedCandidate]:
         """The eligible candidates that other limits would include."""
-        never: tuple[Rejection, ...] = ("too_late_for_early_target", "slower_than_here")
-        if not any(self.rejected[code] for code in never):
-            return self.eligible
-        return [e for e in self.eligible if self.rejections.get(e.candidate) not in never]
+        found = self.eligible
+        for code in NEVER_INCLUDED & self.rejections.keys():
+            found = found.without(self.rejections[code])
+        return found
 
     @cached_property
-    def at_known_sizes(self) -> Sequence[ComparedCandidate]:
+    def at_known_sizes(self) -> Options[ComparedCandidate]:
         """The compared candidates without the batch sizes at which none is eligible, because their number of epochs is
         a guess."""
-        sizes = {e.candidate.batch_size for e in self.eligible} | {self.chosen.candidate.batch_size}
-        return [e for e in self.compared.values() if e.candidate.batch_size in sizes]
+        sizes = {candidate.batch_size for candidate in (*self.eligible.candidates, self.chosen.candidate)}
+        return self.compared.where_candidate(lambda candidate: candidate.batch_size in sizes)
 
     @cached_property
     def rejected(self) -> Counter[Rejection]:
         """The number of candidates by the reason of their rejection."""
-        return Counter(self.rejections.values())
+        return Counter({code: len(found) for code, found in self.rejections.items()})
 
     @cached_property
     def chosen_for_all_epochs(self) -> ComparedCandidate | Estimate:
         """Time and cost of the chosen candidate for the whole training, as it is compared with the limits: the chosen
         estimate itself covers only the first segment if no single machine is within the limits."""
-        return self.compared.get(self.chosen.candidate, self.chosen)
+        return next(iter(self.compared.matching(self.chosen.candidate)), self.chosen)
 
     def describe(self, estimate: Rankable) -> dict[str, Scalar]:
         """The candidate of an estimate, with its batch size if it differs from that of the chosen one."""

@@ -2,15 +2,14 @@
 
 from collections.abc import Iterator
 
-from trainfare.model.plan import Goal
 from trainfare.model.reason import Reason, Scalar
-from trainfare.recommender.choose import Rankable, best_of
+from trainfare.recommender.choose import best_of
 from trainfare.recommender.explain.codes import limit_values, reason
 from trainfare.recommender.explain.context import ChoiceContext
 from trainfare.recommender.here import SOON_SECONDS
+from trainfare.recommender.options import Rankable
+from trainfare.recommender.pareto import FASTEST
 from trainfare.units import SECONDS_PER_HOUR
-
-FASTEST = Goal(kind="fastest")
 
 
 def why_here(context: ChoiceContext) -> Iterator[Reason]:

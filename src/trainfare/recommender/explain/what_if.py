@@ -3,14 +3,15 @@
 Each function answers one question over all alternatives; nothing here is rounded.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Generic
 
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Goal
-from trainfare.recommender.choose import IdealPoint, Rankable, T, best_of
+from trainfare.recommender.choose import IdealPoint, best_of
 from trainfare.recommender.limits import within_limits
+from trainfare.recommender.options import Rankable, T, as_options
 from trainfare.units import SECONDS_PER_HOUR
 
 
@@ -25,21 +26,23 @@ class LimitChange(Generic[T]):
 
 
 def tighter_deadline(
-    alternatives: Sequence[T], chosen: Rankable, goal: Goal, ideal: IdealPoint
+    alternatives: Iterable[T], chosen: Rankable, goal: Goal, ideal: IdealPoint
 ) -> LimitChange[T] | None:
     """The choice with a deadline that excludes the chosen candidate; None if that excludes all."""
     below = chosen.seconds.upper_bound(goal.confidence)
-    faster = [e for e in alternatives if e.seconds.upper_bound(goal.confidence) < below]
+    given = as_options(alternatives)
+    faster = given.where(given.upper_bounds("seconds", goal.confidence) < below)
     best = best_of(within_limits(faster, goal), goal, ideal=ideal)
     if best is None:
         return None
     return LimitChange(estimate=best, minimum=best.seconds.upper_bound(goal.confidence), below=below)
 
 
-def tighter_budget(alternatives: Sequence[T], chosen: Rankable, goal: Goal, ideal: IdealPoint) -> LimitChange[T] | None:
+def tighter_budget(alternatives: Iterable[T], chosen: Rankable, goal: Goal, ideal: IdealPoint) -> LimitChange[T] | None:
     """The choice with a budget that excludes the chosen candidate; None if that excludes all."""
     below = chosen.usd.upper_bound(goal.confidence)
-    cheaper = [e for e in alternatives if e.usd.upper_bound(goal.confidence) < below]
+    given = as_options(alternatives)
+    cheaper = given.where(given.upper_bounds("usd", goal.confidence) < below)
     best = best_of(within_limits(cheaper, goal), goal, ideal=ideal)
     if best is None:
         return None
@@ -47,7 +50,7 @@ def tighter_budget(alternatives: Sequence[T], chosen: Rankable, goal: Goal, idea
 
 
 def looser_deadline(
-    alternatives: Sequence[T], chosen: Rankable, goal: Goal, ideal: IdealPoint
+    alternatives: Iterable[T], chosen: Rankable, goal: Goal, ideal: IdealPoint
 ) -> LimitChange[T] | None:
     """The choice without the deadline, and the least deadline that includes it; None if the choice stays the same."""
     best = best_of(within_limits(alternatives, replace(goal, deadline_seconds=None)), goal, ideal=ideal)
@@ -56,7 +59,7 @@ def looser_deadline(
     return LimitChange(estimate=best, minimum=best.seconds.upper_bound(goal.confidence))
 
 
-def looser_budget(alternatives: Sequence[T], chosen: Rankable, goal: Goal, ideal: IdealPoint) -> LimitChange[T] | None:
+def looser_budget(alternatives: Iterable[T], chosen: Rankable, goal: Goal, ideal: IdealPoint) -> LimitChange[T] | None:
     """The choice without the budget, and the least budget that includes it; None if the choice stays the same."""
     best = best_of(within_limits(alternatives, replace(goal, budget_usd=None)), goal, ideal=ideal)
     if best is None or best.candidate == chosen.candidate:

@@ -1,6 +1,6 @@
 """Why this candidate was chosen: out of how many, what limits it, and what the alternatives would take."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
@@ -8,11 +8,12 @@ from trainfare.model.estimate import Estimate
 from trainfare.model.offer import Commitment
 from trainfare.model.plan import Goal, GoalKind
 from trainfare.model.reason import Reason, Scalar
-from trainfare.recommender.choose import Rankable, best_of, score
+from trainfare.recommender.choose import best_of, score
 from trainfare.recommender.explain.codes import describe, limit_values, reason
 from trainfare.recommender.explain.context import ChoiceContext, ComparedCandidate
 from trainfare.recommender.explain.here import compared_with_here, why_here
 from trainfare.recommender.limits import within_limits
+from trainfare.recommender.options import Options, Rankable
 from trainfare.recommender.pareto import MAX_COST_RATIO, difference, fastest_within
 from trainfare.units import SECONDS_PER_HOUR
 
@@ -60,7 +61,7 @@ def why(context: ChoiceContext) -> Iterator[Reason]:
 
 
 def _best_candidate(context: ChoiceContext) -> Reason:
-    accepted, rejected = context.accepted, context.rejected
+    accepted, rejected = context.accepted.candidates, context.rejected
     return reason(
         "why",
         "best_candidate",
@@ -68,9 +69,9 @@ def _best_candidate(context: ChoiceContext) -> Reason:
         value_of_time_usd_per_hour=context.goal.value_of_time_usd_per_hour,
         usd_with_time=_usd_with_time(context),
         candidates=len(accepted),
-        machine_types=len({(m.provider, m.name) for m in (e.candidate.offer.vm_type for e in accepted)}),
-        max_nodes=max(e.candidate.nodes for e in accepted),
-        batch_sizes=len({e.candidate.batch_size for e in accepted}),
+        machine_types=len({(m.provider, m.name) for m in (candidate.offer.vm_type for candidate in accepted)}),
+        max_nodes=max(candidate.nodes for candidate in accepted),
+        batch_sizes=len({candidate.batch_size for candidate in accepted}),
         beyond_limits=rejected["beyond_deadline"] + rejected["beyond_budget"],
         spot_too_risky=rejected["spot_too_risky"],
         spot_not_checked=rejected["spot_not_checked"],
@@ -167,7 +168,7 @@ def _runners_up(context: ChoiceContext) -> Iterator[Reason]:
 
 def _knee(context: ChoiceContext) -> Iterator[Reason]:
     knee = context.knee
-    if knee is None or knee.candidate in context.rejections:
+    if knee is None or any(found.matching(knee.candidate) for found in context.rejections.values()):
         return
     if _is_same_machine(knee, context.chosen):
         yield reason("why", "chosen_is_knee", front=len(context.front))
@@ -194,7 +195,7 @@ def _baseline(context: ChoiceContext) -> Iterator[Reason]:
 
 
 def _spot(context: ChoiceContext) -> Iterator[Reason]:
-    found = _better_of(context, (e for e in context.at_known_sizes if e.candidate.offer.market == "spot"))
+    found = _better_of(context, context.at_known_sizes.where_offer(lambda offer: offer.market == "spot"))
     if found is not None:
         yield reason(
             "why",
@@ -208,7 +209,7 @@ def _spot(context: ChoiceContext) -> Iterator[Reason]:
 
 def _commitment(context: ChoiceContext) -> Iterator[Reason]:
     """A commitment that would have to be bought."""
-    found = _better_of(context, (e for e in context.at_known_sizes if e.candidate.offer.requires_commitment))
+    found = _better_of(context, context.at_known_sizes.where_offer(lambda offer: offer.requires_commitment))
     commitment = found.candidate.offer.commitment if found else None
     if found is not None and commitment is not None:
         yield reason(
@@ -230,13 +231,13 @@ def break_even(commitment: Commitment) -> dict[str, Scalar]:
     }
 
 
-def _better_of(context: ChoiceContext, candidates: Iterable[ComparedCandidate]) -> ComparedCandidate | None:
+def _better_of(context: ChoiceContext, options: Options[ComparedCandidate]) -> ComparedCandidate | None:
     """The best of candidates that were not allowed, if it would have been chosen. If only time counts, also one that
     costs less and is hardly slower."""
     chosen, goal = context.chosen, context.goal
-    found = within_limits((e for e in candidates if e.fits is not False), goal)
+    found = within_limits(options.where(options.fits), goal)
     if goal.kind == "fastest":
-        found = tuple(e for e in found if e.seconds.value <= HARDLY_SLOWER * chosen.seconds.value)
+        found = found.where(found.seconds <= HARDLY_SLOWER * chosen.seconds.value)
         goal = replace(goal, kind="cheapest")
     best = best_of(found, goal, ideal=context.ideal)
     if best is None or best_of((best, chosen), goal, ideal=context.ideal) is chosen:
@@ -246,8 +247,8 @@ def _better_of(context: ChoiceContext, candidates: Iterable[ComparedCandidate]) 
 
 def _held_machine(context: ChoiceContext) -> Iterator[Reason]:
     """The cheapest commitment that is held: it is paid for and stands idle unless it is chosen."""
-    held = [e for e in context.at_known_sizes if e.candidate.offer.held and e.fits is not False]
-    best = min(held, key=lambda e: e.usd.value, default=None)
+    held = context.at_known_sizes.where_offer(lambda offer: offer.held)
+    best = min(held.where(held.fits), key=lambda e: e.usd.value, default=None)
     if best is not None and not context.chosen.candidate.offer.held:
         yield reason(
             "why",

@@ -14,7 +14,7 @@ from trainfare.estimator.cost.delta import TimeAndCost, delta
 from trainfare.estimator.cost.migration import DEFAULT_RATES, MigrationEnd, TransferRates, migration_between
 from trainfare.estimator.epochs.convergence import epochs_to_reach
 from trainfare.estimator.epochs.profile_epochs import profile_epochs, profile_epochs_remedy
-from trainfare.estimator.estimate import CandidateEstimator, TrainingWork
+from trainfare.estimator.estimate import CandidateEstimator, TotalsTable, TrainingWork
 from trainfare.estimator.prediction.predictor import StepTimePredictor
 from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval, bound_exponent
@@ -220,7 +220,7 @@ class _SplitPlanner:
         ends = {
             (count, uncertain): {
                 estimate.candidate: estimate
-                for estimate in self.estimator.unrounded(candidates, self._work(count, uncertain=uncertain))
+                for estimate in self._unrounded(candidates, self._work(count, uncertain=uncertain))
             }
             for count in (1, n)
             for uncertain in (False, True)
@@ -430,11 +430,17 @@ class _SplitPlanner:
 
     def _estimate_fixed(self, index: int, epochs: int, estimator: CandidateEstimator) -> Estimate:
         """The estimate without the uncertainty of the number of epochs."""
-        return estimator.details((self.machines[index].candidate,), self._work(epochs, uncertain=False))[0]
+        work = self._work(epochs, uncertain=False)
+        return estimator.details((self.machines[index].candidate,), lambda _: work)[0]
 
     def _estimate_uncertain(self, index: int, epochs: int) -> Estimate:
         """The estimate with the uncertainty of the number of epochs."""
-        return self.estimator.details((self.machines[index].candidate,), self._work(epochs, uncertain=True))[0]
+        work = self._work(epochs, uncertain=True)
+        return self.estimator.details((self.machines[index].candidate,), lambda _: work)[0]
+
+    def _unrounded(self, candidates: Sequence[Candidate], work: TrainingWork) -> TotalsTable:
+        """Times and costs without rounding of the billed time."""
+        return self.estimator.table(candidates, lambda _: work, unrounded=True)
 
     def _work(self, epochs: int, *, uncertain: bool) -> TrainingWork:
         """A part of the training with this many epochs.
