@@ -43,11 +43,17 @@ FRAGMENT = re.compile(
 """Openings of a docstring that is no sentence and needs the name before it to be understood."""
 
 FOREIGN_FLAGS = {
-    *("--batch-size", "--fork"),
+    *("--batch-size", "--fork", "--resume"),
     *("--files-from", "--from0", "--times", "--perms", "--partial", "--protect-args", "--stats", "--no-human-readable"),
     *("--rsh", "--timeout", "--copy-links", "--no-links", "--query-gpu", "--format"),
+    *("--requirement", "--constraint", "--editable", "--find-links", "--python", "--without-pip", "--no-input"),
+    *("--disable-pip-version-check", "--progress-bar", "--no-progress", "--frozen", "--no-install-project"),
+    *("--proto", "--quiet", "--kill-after"),
+    *("--job-name", "--partition", "--nodes", "--ntasks-per-node", "--cpus-per-task", "--mem", "--gres", "--time"),
+    *("--signal", "--output"),
 }
-"""Flags of other programs: of the user's own command, of `setsid`, `rsync` and `nvidia-smi`."""
+"""Flags of other programs: of the user's own command, of `setsid`, `rsync` and `nvidia-smi`; of `pip` and `uv`; of
+`curl`, `sha256sum` and `timeout`; of `sbatch`."""
 
 BROAD = {"Exception", "BaseException"}
 

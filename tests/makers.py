@@ -13,7 +13,7 @@ from trainfare.model.profile import Operation, Profile
 from trainfare.model.program import Program
 from trainfare.model.reason import text_reason
 from trainfare.model.rented import RentedMachine
-from trainfare.model.run import Fact, Observation, Run
+from trainfare.model.run import Checkpoint, Fact, Observation, Run
 from trainfare.model.submission import Submission
 
 if TYPE_CHECKING:
@@ -163,6 +163,20 @@ def make_machine(**changes: Any) -> RentedMachine:
     return RentedMachine(**(fields | changes))
 
 
+def make_checkpoint(**changes: Any) -> Checkpoint:
+    fields: dict[str, Any] = {
+        "name": "1-7",
+        "path": "out/last.pt",
+        "files": ("out/last.pt",),
+        "bytes": 1000,
+        "saved_at": NOON,
+        "iteration": 300,
+        "save_seconds": 0.5,
+        "fetch_seconds": 1.5,
+    }
+    return Checkpoint(**(fields | changes))
+
+
 def make_fact(**changes: Any) -> Fact:
     """A fact with everything that its kind needs."""
     needed: dict[str, dict[str, Any]] = {
@@ -171,6 +185,8 @@ def make_fact(**changes: Any) -> Fact:
         "program ended": {"exit_code": 0},
         "run ended": {"outcome": "succeeded"},
         "stop asked": {"stop_reason": "user"},
+        "move asked": {"candidate": make_candidate()},
+        "checkpoint fetched": {"checkpoint": make_checkpoint()},
     }
     fields: dict[str, Any] = {
         "run_id": "r93",

@@ -106,7 +106,7 @@ INSIDE = {
         ("cost", "cpu", "gpu"),
         ("batch", "epochs", "parallel"),
         ("step",),
-        ("fitting", "memory"),
+        ("columns", "fitting", "memory"),
     ),
     "recommender": (
         ("probing", "split", "clusters", "comparison"),
@@ -114,7 +114,7 @@ INSIDE = {
         ("spot", "ranking_confidence", "pareto", "here"),
         ("limits", "crossovers", "candidates"),
         ("choose",),
-        ("names",),
+        ("names", "options"),
     ),
     "scheduler": (
         ("queue_plan",),
@@ -125,17 +125,18 @@ INSIDE = {
         ("execution", "highs", "legal", "limits", "tables"),
     ),
     "runner": (
-        ("status",),
-        ("decide", "progress", "receipt"),
-        ("limits",),
-        ("life",),
+        ("status", "accuracy"),
+        ("decide", "receipt", "measured_profile"),
+        ("better", "checkpoints", "limits", "resuming"),
+        ("life", "observed", "progress"),
     ),
     "app": (
+        ("probing",),
         ("running",),
         ("queue",),
         ("recommending",),
-        ("profiling",),
-        ("catalog", "figures", "ids", "stated"),
+        ("profiling", "learning"),
+        ("catalog", "figures", "ids", "programs", "stated"),
     ),
 }
 """The floors inside the large rooms: each folder or file imports only what stands below it."""

@@ -8,6 +8,13 @@ from trainfare import profiles as profiles
 from trainfare import queue as queue
 from trainfare import runs as runs
 from trainfare.app.catalog.calibrate import CalibrationResult as CalibrationResult
+from trainfare.app.learning.accuracy import accuracy as accuracy
+from trainfare.app.probing.comparing import MeasuredComparison as MeasuredComparison
+from trainfare.app.probing.comparing import compare_on as compare_on
+from trainfare.app.probing.machines import ProbeTerms as ProbeTerms
+from trainfare.app.probing.planned import plan_probes as plan_probes
+from trainfare.app.probing.planned import run_probes as run_probes
+from trainfare.app.probing.probe import probe_machines as probe_machines
 from trainfare.app.profiling.callbacks import KerasCallback as KerasCallback
 from trainfare.app.profiling.callbacks import LightningCallback as LightningCallback
 from trainfare.app.profiling.callbacks import TransformersCallback as TransformersCallback
@@ -22,8 +29,6 @@ from trainfare.app.recommending.epochs import epochs as epochs
 from trainfare.app.recommending.estimate import Estimation as Estimation
 from trainfare.app.recommending.estimate import estimate as estimate
 from trainfare.app.recommending.predict import predict as predict
-from trainfare.app.recommending.probe import plan_probes as plan_probes
-from trainfare.app.recommending.probe import run_probes as run_probes
 from trainfare.app.recommending.question import Question as Question
 from trainfare.app.recommending.recommend import Recommendation as Recommendation
 from trainfare.app.recommending.recommend import recommend as recommend
@@ -52,6 +57,8 @@ from trainfare.model.plan import Plan as Plan
 from trainfare.model.plan import Target as Target
 from trainfare.model.prediction import Prediction as Prediction
 from trainfare.model.prediction import PredictionReport as PredictionReport
+from trainfare.model.probing import MachineProbe as MachineProbe
+from trainfare.model.probing import MachineProbing as MachineProbing
 from trainfare.model.probing import Probe as Probe
 from trainfare.model.probing import ProbePlan as ProbePlan
 from trainfare.model.probing import ProbingPlan as ProbingPlan
@@ -73,8 +80,10 @@ from trainfare.model.split import SplitPlan as SplitPlan
 from trainfare.model.spot import SpotRisk as SpotRisk
 from trainfare.model.submission import Submission as Submission
 from trainfare.model.submission import SubmissionResult as SubmissionResult
+from trainfare.model.supplies import DataSource as DataSource
 from trainfare.papers import reproduce as reproduce
 from trainfare.recommender.comparison import Comparison as Comparison
+from trainfare.runner.accuracy import Accuracy as Accuracy
 from trainfare.scheduler.queue_plan import QueuePlan as QueuePlan
 from trainfare.scheduler.simulation.options import SimulationOptions as SimulationOptions
 from trainfare.scheduler.simulation.report import BoundReport as BoundReport

@@ -1,4 +1,4 @@
-"""Runs: agree on one, start and attend it, stop it, list them, show one."""
+"""Runs: agree on one, start and attend it, stop it, fetch its results, list them, show one."""
 
 from trainfare._public import public_names
 

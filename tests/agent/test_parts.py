@@ -1,6 +1,7 @@
 """The parts of the agent, one by one."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -140,7 +141,32 @@ def test_the_time_of_an_iteration_is_without_validations_and_checkpoints() -> No
     training.note(
         [iterations(1, [(0, 1), (1, 9)]), event("window", start=2, end=5), event("checkpoint", start=6, end=8)]
     )
-    assert training.entries() == [("iterations", {"first": 1, "count": 2, "seconds": [1.0, 3.0]})]
+    ((_, fields),) = training.entries()
+    assert (fields["first"], fields["count"], fields["seconds"]) == (1, 2, [1.0, 3.0])
+
+
+def test_the_parts_of_a_training_are_added_up_from_one_entry_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    training = agent.Training()
+    monkeypatch.setattr(agent.time, "monotonic", lambda: 100.0)
+    training.began()
+    saved = [event("checkpoint", start=106, end=108), event("checkpoint", start=109, end=109.5)]
+    training.note([iterations(1, [(103, 105), (105, 110)]), event("window", start=105, end=106), *saved])
+    ((_, first),) = training.entries()
+    assert first == {
+        "first": 1,
+        "count": 2,
+        "seconds": [2.0, 1.5],
+        "init_seconds": 3.0,
+        "first_seconds": 2.0,
+        "validations": 1.0,
+        "validation_seconds": 1.0,
+        "checkpoints": 2.0,
+        "checkpoint_seconds": 2.5,
+    }
+    training.note([event("window", start=110, end=114)])
+    ((_, last),) = training.entries()
+    assert last == {"first": 3, "count": 0, "seconds": [], "validations": 1.0, "validation_seconds": 4.0}
+    assert training.entries() == []
 
 
 def test_only_one_of_several_processes_is_counted_and_the_next_goes_on() -> None:
@@ -148,7 +174,8 @@ def test_only_one_of_several_processes_is_counted_and_the_next_goes_on() -> None
     ended.wait()
     training = agent.Training()
     training.note([iterations(1, [(0, 1)], pid=1), iterations(1, [(0, 5)], pid=2)])
-    assert training.entries() == [("iterations", {"first": 1, "count": 1, "seconds": [1.0]})]
+    ((_, fields),) = training.entries()
+    assert (fields["first"], fields["count"], fields["seconds"]) == (1, 1, [1.0])
     training = agent.Training()
     training.note([iterations(1, [(0, 1), (1, 2)], pid=ended.pid)])
     training.entries()
@@ -190,8 +217,23 @@ def test_a_file_with_the_suffix_of_a_checkpoint_counts_once_it_is_complete(
     (tmp_path / "begun.ckpt").touch()
     assert checkpoints.completed() == [], "it may still be being written"
     monkeypatch.setattr(agent, "CHECKPOINT_SECONDS", -1)
-    assert checkpoints.completed() == [{"path": "epoch.ckpt", "bytes": 5}]
+    saved = round((tmp_path / "epoch.ckpt").stat().st_mtime, 3)
+    assert checkpoints.completed() == [{"path": "epoch.ckpt", "bytes": 5, "saved": saved}]
     assert checkpoints.completed() == []
+    monkeypatch.setattr(agent, "CHECKPOINT_SECONDS", 5)
+    (tmp_path / "last.ckpt").write_text("end")
+    assert [each["path"] for each in checkpoints.completed(has_ended=True)] == ["last.ckpt"]
+
+
+def test_a_checkpoint_that_was_renamed_when_it_was_complete_is_found(tmp_path: Path) -> None:
+    (tmp_path / "last.pt").write_text("complete")
+    (tmp_path / "old.pt").write_text("old")
+    os.utime(tmp_path / "old.pt", (1, 1))
+    now = time.monotonic()
+    saved = event("checkpoint", start=now - 0.05, end=now, path=str(tmp_path / "last.pt.tmp"), iteration=40)
+    (found,) = agent.CheckpointWatch(tmp_path).saved([saved])
+    assert (found["path"], found["bytes"], found["iteration"]) == ("last.pt", 8, 40)
+    assert abs(found["saved"] - time.time()) < 60
 
 
 def test_a_checkpoint_may_be_a_folder_or_several_files_of_one_name(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.makers import make_profile, make_program
+from trainfare.app.probing import planned as probing
 from trainfare.app.profiling.options import ProfileOptions
-from trainfare.app.recommending import probe as probing
 from trainfare.model.machine import Host
 from trainfare.model.profile import Profile
 from trainfare.model.scope import Scope

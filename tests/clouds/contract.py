@@ -137,6 +137,13 @@ class DoorContract:
         assert {m.vm_type for m in machines} == {door.offers()[0].vm_type.key}
         assert all(abs(m.expires_at - in_an_hour()) < timedelta(minutes=2) for m in machines)
 
+    def test_the_machines_of_one_launch_are_listed_alone(self, door: Door) -> None:
+        launched(door, "r1")
+        launched(door, "r2")
+        assert {machine.key for machine in door.machines("r1-1")} == {"r1-1"}
+        assert door.machines("r9-1") == ()
+        assert {machine.key for machine in door.known_machines()} == {"r1-1", "r2-1"}
+
     def test_a_machine_that_is_not_offered_is_refused(self, door: Door) -> None:
         other = make_offer(vm_type=make_vm_type(provider="nowhere", name="x"))
         launch = Launch(

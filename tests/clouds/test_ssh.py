@@ -112,6 +112,10 @@ class TestFaults:
         second = replace(launch_of(door, "r2"), candidate=replace(launch_of(door).candidate, offer=offer("h2")))
         door.launch(second)
         hosts[0].power_off()
+        quick = self.door(tmp_path, "h1", "h2")
+        assert [m.state for m in quick.machines("r2-1")] == ["ready"]
+        assert {m.key for m in quick.known_machines()} == {"r1-1", "r2-1"}
+        assert quick._answers.silent == {}, "the host that is off was not asked"
         again = self.door(tmp_path, "h1", "h2")
         assert [(m.run_id, m.state) for m in again.machines()] == [("r1", "unreachable"), ("r2", "ready")]
         assert "no ssh server answers" in (again.machines()[0].reason or "")

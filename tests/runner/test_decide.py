@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.makers import NOON, make_candidate, make_offer, make_run
+from tests.makers import NOON, make_candidate, make_checkpoint, make_fact, make_offer, make_run
 from trainfare.model.bill import Billing
 from trainfare.model.rented import RentedMachine
 from trainfare.model.run import Fact, Run, RunLimits
@@ -29,10 +29,21 @@ class World:
     trains_for: int
     exit_code: int
     vanishes_at: int | None
+    """The second at which the machine of the first attempt vanishes."""
     failing_terminations: int
     deaf_at: frozenset[int]
     """Seconds at which the door does not answer."""
     stop_at: int | None
+    restarts_at: int | None = None
+    """The second at which the machine is restarted, so that the program ends with it."""
+    saves_after: int | None = None
+    """The program saves so many seconds after its start."""
+    refused: frozenset[int] = frozenset()
+    """Attempts whose launch is refused."""
+    move_at: int | None = None
+    attempt: int = 0
+    restarted: bool = False
+    asked_to_end: datetime | None = None
     now: int = 0
     launched_at: int | None = None
     started_at: int | None = None
@@ -44,7 +55,7 @@ class World:
     def machines(self, attempt: int) -> tuple[RentedMachine, ...]:
         if self.launched_at is None or self.terminated or self.now < self.launched_at + self.appears_after:
             return ()
-        if self.vanishes_at is not None and self.now >= self.vanishes_at:
+        if self.vanishes_at is not None and self.now >= self.vanishes_at and self.attempt == 1:
             return ()
         ready = self.now >= self.launched_at + self.appears_after + self.boots_after
         return (
@@ -63,14 +74,23 @@ class World:
     def job(self) -> JobView | None:
         if self.started_at is None:
             return None
-        ended = self.stopped or self.now >= self.started_at + self.trains_for
-        return JobView(started=True, exit_code=(143 if self.stopped else self.exit_code) if ended else None)
+        if self.restarts_at is not None and self.now >= self.restarts_at >= self.started_at and self.attempt == 1:
+            return JobView(started=True, exit_code=-9, cause="signal")
+        if self.now >= self.started_at + self.trains_for and not self.stopped:
+            return JobView(started=True, exit_code=self.exit_code)
+        return JobView(started=True, exit_code=143 if self.stopped else None, cause="stop" if self.stopped else "own")
 
-    def carry_out(self, action: Action) -> None:
+    def has_saved(self) -> bool:
+        started = self.started_at is not None and self.saves_after is not None
+        return started and self.now >= (self.started_at or 0) + (self.saves_after or 0)
+
+    def carry_out(self, action: Action, attempt: int) -> None:
         match action:
             case "launch":
-                if self.launched_at is None:
-                    self.launched_at, self.launches = self.now, self.launches + 1
+                if attempt != self.attempt:
+                    assert self.launched_at is None or self.terminated, "never two attempts at once"
+                    self.attempt, self.terminated, self.stopped, self.asked_to_end = attempt, False, False, None
+                    self.launched_at, self.started_at, self.launches = self.now, None, self.launches + 1
             case "start":
                 self.started_at = self.now if self.started_at is None else self.started_at
             case "stop":
@@ -87,7 +107,7 @@ def moment(world: World) -> datetime:
 
 def play(run: Run, world: World) -> Life:
     """Decide until the run has ended, a second a step at most."""
-    life, asked_to_end = Life(), None
+    life = Life()
     for _ in range(2000):
         machines = None if world.now in world.deaf_at else world.machines(life.attempt)
         reachable = machines and life.state in ("setting up", "training", "collecting")
@@ -97,19 +117,27 @@ def play(run: Run, world: World) -> Life:
             machines=machines,
             job=world.job() if reachable else None,
             spent_usd=spent_usd(3.0, kept, Billing()),
-            collecting_since=next((f.seen_at for f in world.facts if f.kind == "program ended"), None),
-            asked_to_end_at=asked_to_end,
+            collecting_since=next((f.seen_at for f in reversed(world.facts) if f.kind == "program ended"), None),
+            asked_to_end_at=world.asked_to_end,
+            fetch_due=world.has_saved() and life.checkpoint_attempt != life.attempt,
         )
-        action = decide(run, life, view, patience=PATIENCE)
+        action = decide(run, life, view, patience=PATIENCE, fallbacks=FALLBACKS)
         fact = action if isinstance(action, Fact) else None
+        if action == "launch" and life.attempt in world.refused:
+            fact, action = replace(remark(life, view.now, "launch refused"), text="no capacity"), "fetch"
+        if action == "fetch" and fact is None:
+            fact = replace(make_fact(kind="checkpoint fetched"), number=life.facts, seen_at=view.now)
         if action == "collect":
             fact = remark(life, view.now, "results collected")
         if action == "terminate" and world.failing_terminations:
             world.failing_terminations -= 1
             fact = replace(remark(life, view.now, "termination failed"), text="503")
         elif action == "terminate":
-            asked_to_end = asked_to_end or view.now
-        world.carry_out(action)
+            world.asked_to_end = world.asked_to_end or view.now
+        world.carry_out(action, life.attempt)
+        if world.move_at == world.now and fact is None and life.state != "ended":
+            world.move_at = None
+            fact = replace(make_fact(kind="move asked", candidate=OTHER), number=life.facts, seen_at=view.now)
         if world.stop_at == world.now and life.state != "ended" and life.stop_reason is None and fact is None:
             fact = replace(remark(life, view.now, "warned"), kind="stop asked", stop_reason="user")
         if fact is not None:
@@ -141,6 +169,9 @@ def make_world(**changes: Any) -> World:
 
 
 RUN = make_run(candidate=make_candidate(offer=make_offer(usd_per_hour=3.0)))
+GOES_ON = replace(RUN, resume_flag="--resume {}")
+FALLBACKS = (make_candidate(offer=make_offer(usd_per_hour=2.0)),)
+OTHER = make_candidate(offer=make_offer(usd_per_hour=1.0))
 
 worlds = st.builds(
     make_world,
@@ -152,16 +183,21 @@ worlds = st.builds(
     failing_terminations=st.integers(0, 3),
     deaf_at=st.frozensets(st.integers(0, 120), max_size=30),
     stop_at=st.none() | st.integers(0, 60),
+    restarts_at=st.none() | st.integers(0, 40),
+    saves_after=st.none() | st.integers(0, 20),
+    refused=st.frozensets(st.integers(1, 4)),
+    move_at=st.none() | st.integers(0, 60),
 )
 
 
-@settings(max_examples=60, deadline=None)
-@given(worlds)
-def test_whatever_happens_the_run_ends_and_no_machine_is_left(world: World) -> None:
-    life = play(RUN, world)
+@settings(max_examples=120, deadline=None)
+@given(worlds, st.booleans())
+def test_whatever_happens_the_run_ends_and_no_machine_is_left(world: World, goes_on: bool) -> None:
+    life = play(GOES_ON if goes_on else RUN, world)
     assert life.outcome in ("succeeded", "failed", "stopped", "lost")
     assert world.launched_at is None or world.terminated, "its machine was asked to end"
-    assert world.launches <= 1
+    assert world.launches <= 3 + len(FALLBACKS) + life.moves
+    assert life.starts - life.moves <= GOES_ON.attempts
 
 
 def test_a_program_that_ends_well_succeeds() -> None:
@@ -194,7 +230,84 @@ def test_a_machine_that_does_not_boot_is_given_up() -> None:
 
 def test_a_machine_that_vanishes_in_the_training_is_a_lost_run() -> None:
     life = play(RUN, make_world(vanishes_at=8))
-    assert (life.outcome, life.message) == ("lost", "m1 no longer exists.")
+    assert life.outcome == "lost"
+    assert life.message == "m1 no longer exists. The program was started without a way to go on from a checkpoint."
+    life = play(RUN, make_world(vanishes_at=12, saves_after=3))
+    assert "The checkpoint out/last.pt of 12:00, iteration 300 is in /home/ada/results." in (life.message or "")
+
+
+def kinds_and_machines(world: World) -> list[tuple[str, float | None]]:
+    return [(f.kind, f.candidate.usd_per_hour if f.candidate else None) for f in world.facts]
+
+
+def test_a_run_that_can_go_on_is_launched_again_from_its_checkpoint() -> None:
+    world = make_world(vanishes_at=12, saves_after=3)
+    life = play(GOES_ON, world)
+    assert (life.outcome, life.attempt, life.starts) == ("succeeded", 2, 2)
+    launches = [fact for fact in world.facts if fact.kind == "launch intended"]
+    assert [fact.checkpoint for fact in launches] == [None, make_checkpoint()]
+    assert launches[1].candidate == launches[0].candidate, "the same machine again"
+    (warning,) = life.warnings
+    assert warning.startswith("m1 no longer exists. It goes on from the checkpoint out/last.pt of 12:00, iteration 300")
+
+
+def test_a_trainer_that_saved_its_checkpoint_goes_on_without_a_flag() -> None:
+    life = replace(
+        Life(attempt=1, starts=1, facts=9, started_at=NOON, candidate=RUN.candidate, interrupted=True, failure="Gone."),
+        checkpoint=make_checkpoint(resumes=True),
+        checkpoint_attempt=1,
+    )
+    view = View(now=NOON, machines=(), job=None, spent_usd=0.0)
+    warned = decide(RUN, life, view, patience=PATIENCE)
+    assert isinstance(warned, Fact)
+    launch = decide(RUN, after(life, warned), view, patience=PATIENCE)
+    assert isinstance(launch, Fact)
+    assert (launch.kind, launch.checkpoint) == ("launch intended", make_checkpoint(resumes=True))
+
+
+def test_a_run_without_a_checkpoint_at_home_starts_again_and_says_so() -> None:
+    life = play(GOES_ON, make_world(vanishes_at=6))
+    assert (life.outcome, life.attempt, life.resumed_from) == ("succeeded", 2, None)
+    assert "starts again from the beginning" in life.warnings[0]
+
+
+def test_a_machine_that_is_restarted_gives_its_last_checkpoint_before_the_run_goes_on() -> None:
+    world = make_world(restarts_at=6, saves_after=4)
+    life = play(GOES_ON, world)
+    assert (life.outcome, life.attempt) == ("succeeded", 2)
+    kinds = [fact.kind for fact in world.facts]
+    assert kinds.index("program ended") < kinds.index("checkpoint fetched") < kinds.index("results collected")
+    assert play(RUN, make_world(restarts_at=6)).outcome == "lost"
+
+
+def test_a_fallback_is_tried_when_the_lost_machine_cannot_be_had_again() -> None:
+    world = make_world(vanishes_at=12, saves_after=3, refused=frozenset({2}))
+    life = play(GOES_ON, world)
+    assert (life.outcome, life.attempt) == ("succeeded", 3)
+    assert [usd for kind, usd in kinds_and_machines(world) if kind == "launch intended"] == [3.0, 3.0, 2.0]
+    nowhere = play(GOES_ON, make_world(vanishes_at=12, saves_after=3, refused=frozenset({2, 3})))
+    assert (nowhere.outcome, nowhere.attempt) == ("lost", 3)
+
+
+def test_the_number_of_starts_is_limited() -> None:
+    life = play(replace(GOES_ON, attempts=1), make_world(vanishes_at=12, saves_after=3))
+    assert (life.outcome, life.starts) == ("lost", 1)
+    assert "It may be started only once." in (life.message or "")
+
+
+def test_a_move_saves_fetches_ends_the_machine_and_goes_on_elsewhere() -> None:
+    world = make_world(move_at=7, saves_after=3, trains_for=20)
+    life = play(GOES_ON, world)
+    assert (life.outcome, life.candidate, life.moves) == ("succeeded", OTHER, 1)
+    kinds = [fact.kind for fact in world.facts]
+    assert kinds.index("terminated") < len(kinds) - 1 - kinds[::-1].index("launch intended")
+    assert world.facts[kinds.index("program ended")].interrupted
+    assert "It moves to" in life.warnings[0]
+
+
+def test_a_program_that_ends_before_its_move_has_just_ended() -> None:
+    life = play(GOES_ON, make_world(move_at=13, trains_for=10))
+    assert (life.outcome, life.attempt, life.exit_code) == ("succeeded", 1, 0)
 
 
 def test_failed_terminations_are_each_a_fact_with_a_growing_pause() -> None:

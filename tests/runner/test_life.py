@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.makers import NOON, make_candidate
+from tests.makers import NOON, make_candidate, make_checkpoint
 from trainfare.model.rented import RentedMachine
 from trainfare.model.run import REMARKS, Fact, FactKind, RunState
 from trainfare.runner.life import NEXT, IllegalFactError, Life, after, life_of
@@ -34,6 +34,7 @@ def make_fact(kind: FactKind, life: Life) -> Fact:
         exit_code=0,
         stop_reason="user",
         outcome="succeeded",
+        checkpoint=make_checkpoint(),
     )
 
 

@@ -122,6 +122,15 @@ class TestFacts:
         run_history.facts.append(make_fact(run_id="r94", kind="run ended"), lease=other)
         assert run_history.facts.unended_runs() == ("r93", "r00")
 
+    def test_runs_that_have_ended_are_listed_newest_first(self, run_history: History, lease: Lease) -> None:
+        assert run_history.facts.ended_runs() == ()
+        run_history.runs.add(make_run(id="r00", plan_id=None, made_at=NOON + 5 * MINUTE))
+        run_history.facts.append(make_fact(kind="run ended"), lease=lease)
+        newest = take(run_history, run_id="r00")
+        run_history.facts.append(make_fact(run_id="r00", kind="run ended"), lease=newest)
+        assert run_history.facts.ended_runs() == ("r00", "r93")
+        assert run_history.facts.ended_runs(limit=1) == ("r00",)
+
 
 class TestObservations:
     def test_a_new_run_has_no_observations(self, run_history: History) -> None:

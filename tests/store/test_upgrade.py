@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from sqlalchemy import CheckConstraint, create_engine, inspect
 
-from tests.makers import make_observation, make_plan, make_profile, make_run, make_submission
+from tests.makers import NOON, make_fact, make_observation, make_plan, make_profile, make_run, make_submission
 from trainfare.errors import StoreError
+from trainfare.model.lease import run_lease_name
 from trainfare.store import upgrade
 from trainfare.store.database_errors import StoreLocation
 from trainfare.store.open import _sqlite_engine, open_history
@@ -136,10 +137,32 @@ def test_a_store_of_schema_1_gets_a_queue_and_keeps_its_nouns(tmp_path: Path) ->
         assert history.plans.all() == (make_plan(),)
         history.submissions.add(make_submission())
         assert history.submissions.all() == (make_submission(),)
-    connection = sqlite3.connect(path.with_name("history.db.before-0003"))
+    connection = sqlite3.connect(path.with_name("history.db.before-0004"))
     assert connection.execute("SELECT id FROM profiles").fetchall() == [("p7k2",)]
     assert connection.execute("SELECT version_num FROM trainfare_version").fetchall() == [("0001",)]
     connection.close()
+
+
+def test_facts_of_schema_3_stay_and_a_checkpoint_can_follow(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    engine = _sqlite_engine(path, 5)
+    writer = engine.execution_options(trainfare_writes=True)
+    upgrade.upgrade_schema(writer, StoreLocation(str(path), path), revisions=REVISIONS[:3])
+    old = SqlHistory(engine, writer, StoreLocation(str(path), path))
+    old.profiles.add(make_profile())
+    old.plans.add(make_plan())
+    old.runs.add(make_run())
+    lease = old.leases.take(run_lease_name("r93"), holder="a", seconds=600, now=NOON)
+    assert lease is not None
+    facts = [make_fact(number=0), make_fact(kind="machines seen", number=1)]
+    for fact in facts:
+        old.facts.append(fact, lease=lease)
+    old.close()
+    with open_history(str(path)) as history:
+        assert history.facts.of("r93") == tuple(facts)
+        fetched = make_fact(kind="checkpoint fetched", number=2)
+        history.facts.append(fetched, lease=lease)
+        assert history.facts.of("r93") == (*facts, fetched)
 
 
 def test_a_postgresql_store_of_schema_1_gets_a_queue(postgres: str) -> None:
@@ -204,7 +227,7 @@ def test_rows_of_runs_that_no_release_wrote_are_only_in_the_backup(tmp_path: Pat
         history.runs.add(make_run())
         history.observations.add_all([make_observation()])
         assert history.runs.all() == (make_run(),)
-    connection = sqlite3.connect(path.with_name("history.db.before-0003"))
+    connection = sqlite3.connect(path.with_name("history.db.before-0004"))
     assert connection.execute("SELECT id FROM runs").fetchall() == [("r93",)]
     assert connection.execute("SELECT run_id, number FROM observations").fetchall() == [("r93", 0)]
     connection.close()

@@ -10,6 +10,7 @@ reads the files of its folder, and asks for something by writing one.
     job.json       what is to be done                          written before the start
     work/          the folder in which the program runs
     probe/         what observes the program from inside
+    supply.py      makes the environment and the data of the program ready, if supply.json names any
     lease          seconds since 1970: everything ends then    rewritten to allow more time
     stop           if it exists, the program is to end         written to ask for the end
     journal.jsonl  what happened, numbered                     written by the agent, like all that follow
@@ -405,6 +406,12 @@ class Training:
         self._seconds: list[float] = []
         self._losses: list[tuple[int, float]] = []
         self._pauses: list[tuple[float, float]] = []
+        self._parts: dict[str, float] = {}
+        self._started = time.monotonic()
+
+    def began(self) -> None:
+        """The program is started now; the probe uses the same clock."""
+        self._started = time.monotonic()
 
     def note(self, events: list[Entry]) -> None:
         for event in events:
@@ -413,7 +420,9 @@ class Training:
         mine = [event for event in events if event["pid"] == self._leader]
         self._pauses += [(e["start"], e["end"]) for e in mine if e["event"] in ("window", "checkpoint")]
         for event in mine:
-            if event["event"] == "iterations":
+            if event["event"] in ("window", "checkpoint"):
+                self._note_part(event)
+            elif event["event"] == "iterations":
                 self._note_iterations(event)
             elif event["event"] == "losses":
                 first = self._before_leader + event["first"]
@@ -423,8 +432,16 @@ class Training:
         if self._leader is None or (pid != self._leader and not process_fields(self._leader)):
             self._leader, self._before_leader = pid, self._count
 
+    def _note_part(self, event: Entry) -> None:
+        """Add up the number and the time of validations and checkpoints since the last entry."""
+        name = "validation" if event["event"] == "window" else "checkpoint"
+        for key, value in ((name + "s", 1), (name + "_seconds", max(0.0, event["end"] - event["start"]))):
+            self._parts[key] = self._parts.get(key, 0) + value
+
     def _note_iterations(self, event: Entry) -> None:
         numbers = unpack(event)
+        if numbers and not self._count:
+            self._parts["init_seconds"] = max(0.0, numbers[0] - self._started)
         for start, end in zip(numbers[0::5], numbers[1::5]):  # noqa: B905 # `strict` is newer than Python 3.8
             pause = sum(max(0.0, min(end, until) - max(start, since)) for since, until in self._pauses)
             self._pauses = [(since, until) for since, until in self._pauses if until > end]
@@ -437,8 +454,11 @@ class Training:
         losses, self._losses = self._losses, []
         first, self._first = self._first, self._count + 1
         new: list[tuple[str, Entry]] = []
-        if seconds:
-            new.append(("iterations", {"first": first, "count": len(seconds), "seconds": thin(seconds)}))
+        if seconds or (self._parts and self._count):
+            parts, self._parts = {key: float(f"{value:.6g}") for key, value in self._parts.items()}, {}
+            if first == 1 and seconds:
+                parts["first_seconds"] = float(f"{seconds[0]:.6g}")
+            new.append(("iterations", {"first": first, "count": len(seconds), "seconds": thin(seconds), **parts}))
         if losses:
             count = losses[-1][0] - losses[0][0] + 1
             values = thin([value for _, value in losses])
@@ -448,7 +468,7 @@ class Training:
 
 def thin(numbers: list[float]) -> list[float]:
     """At most `NUMBERS_PER_ENTRY` numbers: means of groups of equal size but for the last."""
-    size = -(-len(numbers) // NUMBERS_PER_ENTRY)
+    size = max(1, -(-len(numbers) // NUMBERS_PER_ENTRY))
     groups = [numbers[at : at + size] for at in range(0, len(numbers), size)]
     return [float(f"{sum(group) / len(group):.6g}") for group in groups]
 
@@ -471,22 +491,27 @@ class CheckpointWatch:
         found = {}
         for event in events:
             if event["event"] == "checkpoint" and event.get("path"):
-                self._probe_sees_them = True
+                seconds, saved = event["end"] - event["start"], time.time() - (time.monotonic() - event["end"])
                 path = Path(event["path"])
-                seconds = round(event["end"] - event["start"], 4)
-                found[path] = {"path": self._name(path), "bytes": bytes_of(path), "seconds": seconds}
-        return [checkpoint for checkpoint in found.values() if checkpoint["bytes"]]
+                path = path if bytes_of(path) else renamed(path, since=saved - seconds, until=saved)
+                fields = {"path": self._name(path), "bytes": bytes_of(path), "seconds": round(seconds, 4)}
+                known: Entry = {name: int(event[name]) for name in ("iteration", "resumes") if name in event}
+                found[path] = {**fields, "saved": round(saved, 3), **known}
+        complete = [checkpoint for checkpoint in found.values() if checkpoint["bytes"]]
+        self._probe_sees_them = self._probe_sees_them or bool(complete)
+        return complete
 
-    def completed(self) -> list[Entry]:
-        """Files with the suffix of a checkpoint that are new or changed, and complete."""
+    def completed(self, *, has_ended: bool = False) -> list[Entry]:
+        """Files with the suffix of a checkpoint that are new or changed, and complete, as all are once the program has
+        ended."""
         if self._probe_sees_them:
             return []
         found = []
         for name, stamp in file_stamps(self._work).items():
-            complete = stamp[0] and time.time() - stamp[1] / 1e9 > CHECKPOINT_SECONDS
+            complete = stamp[0] and (has_ended or time.time() - stamp[1] / 1e9 > CHECKPOINT_SECONDS)
             if name.endswith(CHECKPOINT_SUFFIXES) and complete and self._known.get(name) != stamp:
                 self._known[name] = stamp
-                found.append({"path": name, "bytes": stamp[0]})
+                found.append({"path": name, "bytes": stamp[0], "saved": round(stamp[1] / 1e9, 3)})
         return found
 
     def _name(self, path: Path) -> str:
@@ -495,6 +520,19 @@ class CheckpointWatch:
             return str(path.relative_to(self._work))
         except ValueError:
             return str(path)
+
+
+def renamed(path: Path, *, since: float, until: float) -> Path:
+    """The file that a file has become: many programs save to a temporary name, and rename the file when it is complete.
+    It is the newest one in the same folder that was written while the program saved; the path itself if there is none.
+    """
+    found = []
+    with contextlib.suppress(OSError):
+        for each in path.parent.iterdir():
+            status = each.stat()
+            if each.is_file() and status.st_size and since - 0.1 <= status.st_mtime <= until + 0.1:
+                found.append((status.st_mtime_ns, each))
+    return max(found)[1] if found else path
 
 
 def bytes_of(path: Path) -> int:
@@ -665,26 +703,35 @@ class Agent:
     # The phases.
 
     def _set_up(self) -> bool:
-        """Run the setup command, if there is one; True if the program can start."""
-        if not self._job.get("setup"):
+        """Supply the program with what it needs and run the setup command, if there is one; True if it can start."""
+        steps = [[sys.executable, "-I", str(self._folder / "supply.py")]] if self._is_supplied else []
+        steps += [["/bin/sh", "-c", self._job["setup"]]] if self._job.get("setup") else []
+        if not steps:
             return True
         self._journal.add("setup", state="started")
         began = steady_seconds()
-        exit_code, cause = self._run(["/bin/sh", "-c", self._job["setup"]], self._environment())
+        for step in steps:
+            exit_code, cause = self._run(step, self._environment())
+            if exit_code or cause != "own":
+                break
         seconds = round(steady_seconds() - began, 3)
         self._journal.add("setup", state="ended", exit_code=exit_code, seconds=seconds, cause=cause)
         return exit_code == 0 and cause == "own"
 
     def _train(self) -> None:
         stamps = file_stamps(self._work)
-        write_file(self._folder / "before.json", json.dumps(stamps))
         self._checkpoints.began(stamps)
+        restored = self._job.get("restored", [])  # saved in an earlier attempt: they are results of the program too
+        stamps = {name: stamp for name, stamp in stamps.items() if name not in restored}
+        write_file(self._folder / "before.json", json.dumps(stamps))
+        self._training.began()
         began = steady_seconds()
         environment = {**self._environment(), **self._probe_environment()}
         exit_code, cause = self._run(self._job["command"], environment, kind="program")
         seconds = round(steady_seconds() - began, 3)
         self._end_rest()
         self._report_training()
+        self._report_checkpoints(has_ended=exit_code not in (-9, 137))  # one that was killed may just have been saving
         self._read_meter()
         self._journal.add("program", state="ended", exit_code=exit_code, seconds=seconds, cause=cause)
 
@@ -736,15 +783,18 @@ class Agent:
     # The program.
 
     def _environment(self) -> dict[str, str]:
-        """The environment of the machine, that of the job, and the secrets."""
-        return {
-            "PYTHONUNBUFFERED": "1",
-            **os.environ,
-            **self._job.get("environment", {}),
-            **self._secrets,
-            "PWD": str(self._work),
-            MARKER: str(self._folder),
-        }
+        """The environment of the machine, that of the job, the secrets, and what the program was supplied with."""
+        environment = {"PYTHONUNBUFFERED": "1", **os.environ, **self._job.get("environment", {}), **self._secrets}
+        for name, value in json.loads(read_text(self._folder / "supplied.json") or "{}").items():
+            if isinstance(value, str):
+                environment[name] = value
+            elif value:  # folders that come first on a path
+                environment[name] = os.pathsep.join([*value, *filter(None, [environment.get(name)])])
+        return {**environment, "PWD": str(self._work), MARKER: str(self._folder)}
+
+    @property
+    def _is_supplied(self) -> bool:
+        return (self._folder / "supply.json").exists()
 
     def _probe_environment(self) -> dict[str, str]:
         """The variables that make Python load the probe when the program starts."""
@@ -898,8 +948,8 @@ class Agent:
     def _read_meter(self) -> None:
         self._journal.add("meter", **self._meter.read())
 
-    def _report_checkpoints(self) -> None:
-        for checkpoint in self._checkpoints.completed():
+    def _report_checkpoints(self, *, has_ended: bool = False) -> None:
+        for checkpoint in self._checkpoints.completed(has_ended=has_ended):
             self._journal.add("checkpoint", **checkpoint)
 
     def _report_training(self) -> None:

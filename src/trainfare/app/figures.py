@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from trainfare.errors import UsageError
+from trainfare.figures.accuracy import accuracy_figure
 from trainfare.figures.batches import batches_figure
 from trainfare.figures.epochs import epochs_figure
 from trainfare.figures.look import NARROW, WIDE, Spec
@@ -20,6 +21,8 @@ from trainfare.figures.time_cost import time_cost_figure
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Plan
 from trainfare.recommender.crossovers import WinningRange
+from trainfare.recommender.options import Rankable
+from trainfare.runner.accuracy import Accuracy
 
 VEGA_LITE = "5.21"
 """The last version of the renderer with the schema that specifications and notebooks name."""
@@ -67,8 +70,8 @@ def draw_time_cost(plan: Plan, estimates: Sequence[Estimate]) -> Figure:
 
 def draw_epochs(
     plan: Plan,
-    once: Sequence[Estimate],
-    twice: Sequence[Estimate],
+    once: Sequence[Rankable],
+    twice: Sequence[Rankable],
     *,
     fastest: Sequence[WinningRange],
     cheapest: Sequence[WinningRange],
@@ -97,6 +100,11 @@ def draw_batches(plan: Plan, estimates: Sequence[Estimate]) -> Figure:
         return batches_figure(estimates, chosen=plan.chosen, confidence=plan.goal.confidence, width=width)
 
     return _at_both_widths(at)
+
+
+def draw_accuracy(accuracy: Accuracy) -> Figure:
+    """The figure of predicted against observed times."""
+    return _at_both_widths(lambda width: accuracy_figure(accuracy, width=width))
 
 
 def stack(figures: Sequence[Figure]) -> Figure:

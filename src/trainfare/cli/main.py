@@ -33,8 +33,12 @@ COMMANDS = {
     "watch": ("trainfare.cli.commands.run:watch", "Watch a run."),
     "logs": ("trainfare.cli.commands.run:logs", "Print the output of a run."),
     "stop": ("trainfare.cli.commands.run:stop", "Stop a run, and bring its results home."),
+    "move": ("trainfare.cli.commands.run:move", "Move a run to another machine, where it goes on."),
     "receipt": ("trainfare.cli.commands.run:receipt", "Show a run's predicted and real time and cost."),
     "runs": ("trainfare.cli.commands.runs:app", "Runs: list, show."),
+    "results": ("trainfare.cli.commands.results:results", "Bring the results of a run to a folder."),
+    "export": ("trainfare.cli.commands.export:export", "Write a run or a plan as a file for another tool."),
+    "accuracy": ("trainfare.cli.commands.accuracy:accuracy", "Predicted against paid, over all your runs."),
     "reap": ("trainfare.cli.commands.run:reap", "End machines that no run needs."),
     "schedule": ("trainfare.cli.commands.schedule:app", "A queue of jobs: submit, plan, simulate, compare."),
     "profiles": ("trainfare.cli.commands.profiles:app", "Stored profiles: list, show, remove, import."),
@@ -47,8 +51,11 @@ COMMANDS = {
 """Name → where the command is, and its line in the help."""
 
 TOGETHER = {
+    ("estimate", "predict"): "One machine: time and cost, or one iteration.",
     ("watch", "logs", "stop"): "A run: watch it, print its output, end it.",
-    ("receipt", "runs", "reap"): "Runs: predicted and paid, all of them, leftovers.",
+    ("receipt", "accuracy"): "Predicted and paid: of a run, of all of them.",
+    ("run", "move", "export"): "Run a training, move it, or write it for another tool.",
+    ("results", "runs", "reap"): "A run's results, all runs, leftovers.",
     ("profiles", "plans"): "Stored profiles and plans: list, show.",
 }
 """Commands that share a line in the help, so that it fits a screen."""

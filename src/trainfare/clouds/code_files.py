@@ -36,28 +36,32 @@ class CodeFiles:
     """Links that lead out of the folder, which are left out."""
 
 
-def list_code_files(folder: Path, *, max_bytes: int = MAX_BYTES) -> CodeFiles:
-    """The files to send. `UsageError` if they are too many or too large, with the largest folders in it."""
+def list_code_files(folder: Path, *, max_bytes: int = MAX_BYTES, leave_out: frozenset[str] = frozenset()) -> CodeFiles:
+    """The files to send, without the paths in `leave_out`. `UsageError` if they are too many or too large, with the
+    largest folders in it."""
     files: list[str] = []
     outside: list[str] = []
     sizes: dict[str, int] = {}
-    for entry, is_outside in _walk(folder, PurePosixPath(), {}):
-        name = str(PurePosixPath(Path(entry.path).relative_to(folder)))
-        if is_outside:
-            outside.append(name)
-            continue
-        files.append(name)
-        top = name.partition("/")[0]
-        sizes[top] = sizes.get(top, 0) + entry.stat(follow_symlinks=False).st_size
-        if len(files) > MAX_FILES or sum(sizes.values()) > max_bytes:
-            raise _too_large(folder, sizes, len(files), max_bytes)
+    try:
+        for entry, is_outside in _walk(folder, PurePosixPath(), {}, leave_out):
+            name = str(PurePosixPath(Path(entry.path).relative_to(folder)))
+            if is_outside:
+                outside.append(name)
+                continue
+            files.append(name)
+            top = name.partition("/")[0]
+            sizes[top] = sizes.get(top, 0) + entry.stat(follow_symlinks=False).st_size
+            if len(files) > MAX_FILES or sum(sizes.values()) > max_bytes:
+                raise _too_large(folder, sizes, len(files), max_bytes)
+    except OSError as error:
+        raise UsageError(f"{error.filename or folder} cannot be read: {error.strerror}.") from error
     return CodeFiles(
         folder=folder, files=tuple(sorted(files)), bytes=sum(sizes.values()), outside_links=tuple(sorted(outside))
     )
 
 
 def _walk(
-    folder: Path, path: PurePosixPath, rules: Mapping[PurePosixPath, GitIgnoreSpec]
+    folder: Path, path: PurePosixPath, rules: Mapping[PurePosixPath, GitIgnoreSpec], leave_out: frozenset[str]
 ) -> Iterator[tuple["os.DirEntry[str]", bool]]:
     """Every file that is not ignored, and whether it is a link that leads out of the folder."""
     spec = _read_rules(folder / path)
@@ -66,10 +70,10 @@ def _walk(
         for entry in sorted(entries, key=lambda each: each.name):
             at = path / entry.name
             is_folder = entry.is_dir(follow_symlinks=False)
-            if entry.name in NEVER_SENT or _is_ignored(at, is_folder, rules):
+            if entry.name in NEVER_SENT or str(at) in leave_out or _is_ignored(at, is_folder, rules):
                 continue
             if is_folder:
-                yield from _walk(folder, at, rules)
+                yield from _walk(folder, at, rules, leave_out)
             elif entry.is_symlink():
                 yield entry, not Path(entry.path).resolve().is_relative_to(folder.resolve())
             elif entry.is_file():

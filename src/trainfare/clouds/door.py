@@ -107,9 +107,14 @@ class Door(Protocol):
         """Ask for one machine for each node. A second call with the same key asks for nothing new. `RefusedError` if
         nothing was or will be launched."""
 
-    def machines(self) -> tuple[RentedMachine, ...]:
+    def machines(self, key: str | None = None) -> tuple[RentedMachine, ...]:
         """Every machine that was launched through this door and not confirmed as terminated, whoever launched it. A
-        machine may appear in the list some time after `launch` has returned."""
+        machine may appear in the list some time after `launch` has returned. With the key of a launch, its machines
+        alone: no host is asked that cannot have them."""
+
+    def known_machines(self) -> tuple[RentedMachine, ...]:
+        """The machines that are known at home, at once and without asking anyone: some may have ended, and others may
+        exist."""
 
     def shell(self, machine: RentedMachine) -> Shell:
         """The way to a machine that is ready."""

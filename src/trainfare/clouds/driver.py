@@ -13,15 +13,19 @@ from typing import Any
 
 import msgspec
 
-from trainfare.agent import agent
+from trainfare.agent import agent, supply
+from trainfare.clouds.data_files import list_data_files
 from trainfare.clouds.door import Completed, Shell
+from trainfare.clouds.recipes import EnvironmentRecipe
 from trainfare.errors import ExternalError
+from trainfare.model.supplies import DataSource
 from trainfare.probe import boot
 
 _START_SECONDS = 60.0
 _AGENT = Path(agent.__file__)
+_SUPPLY = Path(supply.__file__)
 _PROBE = Path(boot.__file__).parent
-_PYTHON = 'exec "$(command -v python3 || command -v python)" -I agent.py "$@"'
+_PYTHON = 'exec "$(command -v python3 || command -v python)" -I "$@"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +49,8 @@ class AgentJob:
     """The agent switches the machine off when the lease ends."""
     probe: bool = True
     """Iterations, losses and checkpoints are observed."""
+    restored: tuple[str, ...] = ()
+    """Files of an earlier attempt that are put back before the start: results of the program, like those it writes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +59,20 @@ class CodeBundle:
 
     folder: Path
     files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supplies:
+    """Everything that the program needs next to its code."""
+
+    environment: EnvironmentRecipe | None = None
+    data: tuple[DataSource, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.environment is not None or bool(self.data)
+
+
+NO_SUPPLIES = Supplies()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,14 +107,20 @@ class Results:
                 raise ExternalError(f"the machine names a result {name}, which is not in the program's folder.")
 
 
-def prepare(shell: Shell, *, job: AgentJob, code: CodeBundle) -> int:
+def has_started(shell: Shell) -> bool:
+    """An agent was started in the folder of the launch."""
+    return bool(shell.read("agent.pid", limit=1))
+
+
+def prepare(shell: Shell, *, job: AgentJob, code: CodeBundle, supplies: Supplies = NO_SUPPLIES) -> int:
     """Send everything that the agent needs; returns the bytes. Nothing is sent to an agent that was started: its
     program may have changed the files."""
-    if shell.read("agent.pid", limit=1):
+    if has_started(shell):
         return 0
     probe_files = [str(path.relative_to(_PROBE)) for path in sorted(_PROBE.rglob("*.py"))]
     sent = shell.send(code.folder, "work", files=code.files)
     sent += shell.send(_PROBE, "probe", files=probe_files) if job.probe else 0
+    sent += _send_supplies(shell, supplies) if supplies else 0
     content = _AGENT.read_bytes()
     shell.write("agent.py", content)
     if not shell.read("lease", limit=1):
@@ -104,6 +130,22 @@ def prepare(shell: Shell, *, job: AgentJob, code: CodeBundle) -> int:
     ).encode()
     shell.write("job.json", description)
     return sent + len(content) + len(description)
+
+
+def _send_supplies(shell: Shell, supplies: Supplies) -> int:
+    """Send the list of what is needed, and the data that this host does not have yet."""
+    folders = {source.name: Path(source.source).is_dir() for source in supplies.data}
+    record = msgspec.to_builtins(supplies)
+    record["data"] = [{**source, "folder": folders[source["name"]]} for source in record["data"]]
+    content, description = _SUPPLY.read_bytes(), json.dumps(record).encode()
+    shell.write("supply.py", content)
+    shell.write("supply.json", description)
+    sent = len(content) + len(description)
+    if any(source.kind == "sent" for source in supplies.data):
+        for number in json.loads(_run_python(shell, "supply.py", ["missing"]).output):
+            files = list_data_files(Path(supplies.data[number].source))
+            sent += shell.send(files.folder, f"arriving/{number}", files=files.files)
+    return sent
 
 
 def start(shell: Shell, *, secrets: Mapping[str, str]) -> None:
@@ -169,8 +211,12 @@ def _results(text: bytes) -> Results:
 
 
 def _agent(shell: Shell, words: Sequence[str], *, given: bytes = b"") -> Completed:
-    done = shell.run(["sh", "-c", _PYTHON, "sh", *words], given=given, timeout_seconds=_START_SECONDS)
-    return _require_success(done, f"`agent.py {shlex.join(words)}` failed on the machine")
+    return _run_python(shell, "agent.py", words, given=given)
+
+
+def _run_python(shell: Shell, script: str, words: Sequence[str], *, given: bytes = b"") -> Completed:
+    done = shell.run(["sh", "-c", _PYTHON, "sh", script, *words], given=given, timeout_seconds=_START_SECONDS)
+    return _require_success(done, f"`{script} {shlex.join(words)}` failed on the machine")
 
 
 def _require_success(done: Completed, failure: str) -> Completed:

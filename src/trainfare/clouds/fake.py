@@ -92,14 +92,17 @@ class FakeDoor:
             write_machines(self._machines, launch)
             self._log("launched", launch.key)
 
-    def machines(self) -> tuple[RentedMachine, ...]:
+    def machines(self, key: str | None = None) -> tuple[RentedMachine, ...]:
         with self._call("machines", ""):
             faults, now = self._faults(), time.time()
             return tuple(
                 self._in_its_state(machine, faults, now)
                 for machine in read_machines(self._machines)
-                if self._is_listed(machine, faults, now)
+                if key in (None, machine.key) and self._is_listed(machine, faults, now)
             )
+
+    def known_machines(self) -> tuple[RentedMachine, ...]:
+        return read_machines(self._machines)
 
     def shell(self, machine: RentedMachine) -> Shell:
         folder = self._machines / machine.id

@@ -10,9 +10,10 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
@@ -22,7 +23,7 @@ from trainfare.clouds.door import Launch, MachineUnreachableError, RefusedError,
 from trainfare.clouds.local_shell import LocalShell
 from trainfare.clouds.slices import is_slice, make_slice, remove_slice
 from trainfare.errors import TrainfareError
-from trainfare.model.machine import HERE_PROVIDER, VmType
+from trainfare.model.machine import HERE, HERE_PROVIDER, VmType
 from trainfare.model.offer import Offer
 from trainfare.model.rented import RentedMachine
 
@@ -34,30 +35,38 @@ class LocalDoor:
     powers_off = False
     appears_within_seconds = 0.0
 
-    def __init__(self, folder: Path, offers: Sequence[Offer]) -> None:
+    def __init__(self, folder: Path, offers: Iterable[Offer]) -> None:
         self._folder = folder
-        self._offers = tuple(offer for offer in offers if offer.vm_type.provider == HERE_PROVIDER)
+        self._every = offers
+
+    @cached_property
+    def _offers(self) -> tuple[Offer, ...]:
+        """Read when they are needed first: most calls do not, and reading all prices takes time."""
+        return tuple(offer for offer in self._every if offer.vm_type.provider == HERE_PROVIDER)
 
     def offers(self) -> tuple[Offer, ...]:
         return self._offers
 
     def launch(self, launch: Launch) -> None:
-        vm_type = self._vm_type(launch.candidate.offer.vm_type.key)
         if (self._folder / launch.key).exists():
             return
-        if is_slice(vm_type):
+        vm_type = self._slice_of(launch.candidate.offer.vm_type.key)
+        if vm_type is not None:
             _check_slice(vm_type, launch.key)
         write_machines(self._folder, launch)
 
-    def machines(self) -> tuple[RentedMachine, ...]:
-        return read_machines(self._folder)
+    def machines(self, key: str | None = None) -> tuple[RentedMachine, ...]:
+        return tuple(machine for machine in read_machines(self._folder) if key in (None, machine.key))
+
+    def known_machines(self) -> tuple[RentedMachine, ...]:
+        return self.machines()
 
     def shell(self, machine: RentedMachine) -> Shell:
         folder = self._folder / machine.id
         if not folder.exists():
             raise MachineUnreachableError(f"the machine {machine.id} does not exist any more.")
-        vm_type = self._vm_type(machine.vm_type)
-        if not is_slice(vm_type):
+        vm_type = self._slice_of(machine.vm_type)
+        if vm_type is None:
             return LocalShell(folder=folder)
         part = make_slice(vm_type, _slice_name(machine.id))
         return LocalShell(folder=folder, prefix=part.prefix, environment=part.environment)
@@ -67,6 +76,11 @@ class LocalDoor:
             driver.end(LocalShell(folder=folder))
             remove_slice(_slice_name(f"{key}/{folder.name}"))
         remove_machines(self._folder, key)
+
+    def _slice_of(self, key: str) -> VmType | None:
+        """The slice of this key; None if it is the whole machine, for which no price is needed."""
+        vm_type = None if key == HERE else self._vm_type(key)
+        return vm_type if vm_type is not None and is_slice(vm_type) else None
 
     def _vm_type(self, key: str) -> VmType:
         for offer in self._offers:

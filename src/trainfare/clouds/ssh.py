@@ -11,10 +11,11 @@ the machines of a host that does not answer are known: they are listed as unreac
 import re
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
@@ -118,17 +119,22 @@ class SshDoor:
     def __init__(
         self,
         folder: Path,
-        offers: Sequence[Offer],
+        offers: Iterable[Offer],
         destinations: Mapping[str, str],
         *,
         answer_seconds: float = _ANSWER_SECONDS,
     ) -> None:
         self._folder = folder
-        self._offers = tuple(offer for offer in offers if offer.vm_type.provider == PROVIDER)
+        self._every = offers
         self._destinations = dict(destinations)
         self._connections: dict[str, SshConnection] = {}
         self._answers = _Answers()
         self._answer_seconds = answer_seconds
+
+    @cached_property
+    def _offers(self) -> tuple[Offer, ...]:
+        """Read when they are needed first: most calls do not, and reading all prices takes time."""
+        return tuple(offer for offer in self._every if offer.vm_type.provider == PROVIDER)
 
     def offers(self) -> tuple[Offer, ...]:
         return self._offers
@@ -149,8 +155,19 @@ class SshDoor:
             raise
         self._answers.note_answer(destination)
 
-    def machines(self) -> tuple[RentedMachine, ...]:
+    def machines(self, key: str | None = None) -> tuple[RentedMachine, ...]:
         remembered = self._all_remembered()
+        if key in remembered:
+            found = self._machines_on(remembered[key].destination, remembered)
+            return tuple(machine for machine in sorted(found, key=lambda each: each.id) if machine.key == key)
+        every = self._machines_everywhere(remembered)
+        return tuple(machine for machine in every if key in (None, machine.key))
+
+    def known_machines(self) -> tuple[RentedMachine, ...]:
+        return tuple(machine for launch in self._all_remembered().values() for machine in launch.machines)
+
+    def _machines_everywhere(self, remembered: Mapping[str, _Remembered]) -> tuple[RentedMachine, ...]:
+        """All hosts are asked at once, so that a silent one delays the answer only by its own time."""
         own = (self._destinations.get(o.vm_type.key, o.vm_type.name) for o in self._offers)
         destinations = sorted({*own, *(launch.destination for launch in remembered.values())})
         if not destinations:

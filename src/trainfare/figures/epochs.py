@@ -13,9 +13,9 @@ from trainfare.figures.axis import Quantity, needs_log_scale
 from trainfare.figures.chart import Chart, Series, chart_views
 from trainfare.figures.labels import machine_labels
 from trainfare.figures.look import WIDE, Spec, page
-from trainfare.model.estimate import Estimate
 from trainfare.model.offer import Candidate
 from trainfare.recommender.crossovers import WinningRange
+from trainfare.recommender.options import Rankable
 from trainfare.units import format_count, format_duration, format_usd, plural
 
 MAX_LINES = 6
@@ -52,8 +52,8 @@ class _EpochsPanel:
 
 
 def epochs_figure(
-    once: Sequence[Estimate],
-    twice: Sequence[Estimate],
+    once: Sequence[Rankable],
+    twice: Sequence[Rankable],
     *,
     chosen: Candidate,
     epochs: int,
@@ -82,7 +82,7 @@ def epochs_figure(
 
 
 def _lines(
-    once: Sequence[Estimate], twice: Sequence[Estimate], chosen: Candidate, won: Sequence[WinningRange]
+    once: Sequence[Rankable], twice: Sequence[Rankable], chosen: Candidate, won: Sequence[WinningRange]
 ) -> list[_EpochsLine]:
     """The lines of the chosen machine, of the winners, then of the others."""
     found = {one.candidate: (one, two) for one, two in zip(once, twice, strict=True)}

@@ -7,6 +7,7 @@ from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 from trainfare.model.offer import Offer
 from trainfare.recommender.names import machine_name
+from trainfare.recommender.options import Rankable
 from trainfare.units import format_duration, format_number, format_percent, format_usd, format_usd_per_hour
 
 TOOLTIP_FIELDS = [
@@ -26,7 +27,7 @@ def gpu_name(offer: Offer) -> str:
     return vm_type.gpu.name if vm_type.gpus == 1 else f"{vm_type.gpus} × {vm_type.gpu.name}"
 
 
-def machine_labels(estimates: Sequence[Estimate]) -> list[str]:
+def machine_labels(estimates: Sequence[Rankable]) -> list[str]:
     """The name of each machine, with the number of nodes if above one, and with the batch size if sizes differ."""
     batches = len({estimate.candidate.batch_size for estimate in estimates}) > 1
     return [_label(estimate, batches=batches) for estimate in estimates]
@@ -64,7 +65,7 @@ def tooltip(estimate: Estimate, confidence: float) -> Spec:
     return shown
 
 
-def _label(estimate: Estimate, *, batches: bool) -> str:
+def _label(estimate: Rankable, *, batches: bool) -> str:
     candidate = estimate.candidate
     name = machine_name(candidate.offer)
     if candidate.nodes > 1:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from trainfare.model.checks import require_not_negative, require_positive, require_text
 from trainfare.model.interval import Interval
-from trainfare.units import format_duration
+from trainfare.units import format_duration, plural
 
 if TYPE_CHECKING:
     from numpy import float64
@@ -49,6 +49,40 @@ def billed_seconds(seconds: "Numbers", *, increment: "Numbers", minimum: "Number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredTime:
+    """A time that a further run is expected to take, by the user's own runs."""
+
+    seconds: Interval
+    runs: int
+    """Runs on this machine."""
+    others: int = 0
+    """Runs on other machines of the same provider, which count as far as the machines differ."""
+
+    def __post_init__(self) -> None:
+        require_positive(runs_in_all=self.runs + self.others)
+        require_not_negative(runs=self.runs, others=self.others)
+
+    @property
+    def source(self) -> str:
+        """The evidence in words: `measured in 3 runs`."""
+        if self.runs:
+            return f"measured in {plural(self.runs, 'run')}"
+        return f"measured in {plural(self.others, 'run')} on other machines of the provider"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredStart:
+    """The times that a run adds to those of its program, by the user's own runs; None if no run says anything."""
+
+    boot: MeasuredTime | None = None
+    """From the request until the machine is ready."""
+    setup: MeasuredTime | None = None
+    """From then until the program is started: files are sent, and the environment is made."""
+    collecting: MeasuredTime | None = None
+    """From the end of the program until its results are at home and the machine has ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
     """A provider's charges in addition to the price of a machine, and the time that it takes to start one."""
 
@@ -63,6 +97,8 @@ class Terms:
     """Free each month for the account; the remaining part of it is unknown."""
     assumed: bool = False
     """The provider's own terms are unknown, and those of other providers are used instead."""
+    measured: MeasuredStart | None = None
+    """The times of the user's own runs on this machine, which replace assumptions."""
 
     def __post_init__(self) -> None:
         require_text(provider=self.provider)

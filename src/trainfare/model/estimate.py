@@ -22,6 +22,7 @@ PhaseName = Literal[
     "validation",
     "checkpoints",
     "spot rework",
+    "collecting",
     "storage",
 ]
 

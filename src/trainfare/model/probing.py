@@ -87,3 +87,62 @@ class ProbingResult:
     unreachable: tuple[Probe, ...]
     """Probes that would pay on machines that cannot be reached."""
     plan: Plan
+
+
+PROBE_LAUNCH = "probe-"
+"""The beginning of the name of every launch that is a probe and belongs to no run."""
+
+
+def is_probe_launch(run_id: str) -> bool:
+    """True for the machine of a probe, which no run in the store needs. It is in use until its lease ends, because the
+    process that follows the probe renews it all the time."""
+    return run_id.startswith(PROBE_LAUNCH)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineProbe:
+    """One measurement on a machine that the user named: its profile, or why there is none."""
+
+    machine: str
+    """The key of its VmType."""
+    profile: Profile | None = None
+    failure: str | None = None
+    """The reason of a failure; a profile may have been saved all the same."""
+    interrupted: bool = False
+    batch_size: int | None = None
+    """The batch size that was requested, if one was."""
+    seconds: float = 0.0
+    """From the launch of the machine to its end."""
+    usd: float = 0.0
+    left_behind: str | None = None
+    """A sentence if something may still be on the machine."""
+
+    def __post_init__(self) -> None:
+        require_not_negative(seconds=self.seconds, usd=self.usd)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineProbing:
+    """The measurements on machines that the user named, and the recommendation before and after them."""
+
+    probes: tuple[MachineProbe, ...]
+    before: Plan | None = None
+    """It does not exist if the program was not profiled before."""
+    after: Plan | None = None
+    """It does not exist if nothing was measured, or nothing can be recommended."""
+    estimates_before: tuple[Estimate, ...] = ()
+    """The named machines as they were predicted."""
+    estimates_after: tuple[Estimate, ...] = ()
+    """The named machines as they are now."""
+    no_recommendation: str | None = None
+    """The reason why nothing can be recommended although something was measured."""
+    budget_usd: float | None = None
+
+    @property
+    def interrupted(self) -> bool:
+        return any(probe.interrupted for probe in self.probes)
+
+    @property
+    def usd(self) -> float:
+        """The cost of all probes."""
+        return sum(probe.usd for probe in self.probes)

@@ -9,6 +9,8 @@ from trainfare.model.checks import require_text, require_unicode
 KERNELS = ("ipykernel_launcher", "ipykernel", "colab_kernel_launcher")
 """Modules that run the cells of a notebook, whose name their command does not contain."""
 
+SHELLS = ("bash", "sh", "zsh")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
@@ -31,7 +33,7 @@ class Program:
     @property
     def path(self) -> str:
         """The path of the script or notebook that is run; of a module or another executable, its name in the folder."""
-        words = self.command if self._notebook is None else (self._notebook,)
+        words = self._script_words or self.command if self._notebook is None else (self._notebook,)
         for word, following in zip(words, (*words[1:], ""), strict=True):
             if word == "-m" and following:
                 return str(PurePath(self.directory, "a notebook" if following in KERNELS else following))
@@ -39,6 +41,12 @@ class Program:
                 script = PurePath(self.directory, word)
                 return str(script.with_name("a notebook") if script.stem in KERNELS else script)
         return str(PurePath(self.directory, PurePath(self.command[0]).name))
+
+    @property
+    def _script_words(self) -> tuple[str, ...]:
+        """The words of a script that a shell runs, such as `bash -c 'cd src; python train.py'`; else none."""
+        is_script = len(self.command) > 2 and self.command[1] == "-c" and PurePath(self.command[0]).name in SHELLS
+        return tuple(self.command[2].replace(";", " ").split()) if is_script else ()
 
     @property
     def _notebook(self) -> str | None:

@@ -15,6 +15,7 @@ from trainfare.model.estimate import Estimate
 from trainfare.model.offer import Candidate
 from trainfare.model.program import Program
 from trainfare.model.rented import RentedMachine
+from trainfare.model.supplies import DataSource, Install
 
 RunState = Literal["planned", "asked for", "booting", "setting up", "training", "collecting", "ending", "ended"]
 """`planned` is also the state between two attempts: nothing is rented."""
@@ -36,19 +37,65 @@ FactKind = Literal[
     "machines lost",
     "results collected",
     "results lost",
+    "checkpoint fetched",
     "termination intended",
     "termination failed",
     "terminated",
     "run ended",
     "stop asked",
+    "move asked",
     "warned",
 ]
 
-REMARKS: tuple[FactKind, ...] = ("stop asked", "warned")
+REMARKS: tuple[FactKind, ...] = ("stop asked", "move asked", "warned")
 """Facts that may come in every state but the last, and leave it as it is. Any process may append them; all others come
 from the one that holds the lease of the run."""
 
 ObservationKind = Literal["heartbeat", "setup", "program", "iterations", "losses", "meter", "checkpoint", "message"]
+
+
+FINDS_ITSELF = "auto"
+"""The `resume_flag` of a program that needs no argument to go on: it, or its Trainer, finds its checkpoint."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """A state that the program saved, as it was brought home: its files are complete and verified."""
+
+    name: str
+    """Its folder at home, among the checkpoints of the run."""
+    path: str
+    """The file or folder that the program is to go on from, by its path within the program's folder."""
+    files: tuple[str, ...]
+    """Paths within the program's folder."""
+    bytes: int
+    saved_at: datetime
+    """By the clock of the machine."""
+    iteration: int | None = None
+    """Iterations that were done when it was saved, over all attempts; None if they cannot be counted."""
+    save_seconds: float = 0.0
+    """The time that the program took to save it."""
+    fetch_seconds: float = 0.0
+    resumes: bool = False
+    """The Trainer of the program, of Hugging Face or Lightning, goes on from it without being asked to."""
+
+    def __post_init__(self) -> None:
+        require_text(name=self.name, path=self.path)
+        require_aware(saved_at=self.saved_at)
+        require_not_negative(
+            bytes=self.bytes,
+            iteration=self.iteration,
+            save_seconds=self.save_seconds,
+            fetch_seconds=self.fetch_seconds,
+        )
+        for word in (self.name, self.path, *self.files):
+            if word.startswith("/") or ".." in word.split("/"):
+                raise ValueError(f"a checkpoint must be within its folder, got {word}")
+
+    @property
+    def cost_seconds(self) -> float:
+        """The time that it takes to save it and to bring it home."""
+        return self.save_seconds + self.fetch_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,14 +134,31 @@ class Run:
     """A shell command that prepares the environment on the machine."""
     secrets: tuple[str, ...] = ()
     """Names of environment variables that are passed on; their values are never stored."""
+    install: Install | None = None
+    """By default `auto`, unless there is a setup command or the machine is the one at home."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables of setup and program. They are stored: secrets belong elsewhere."""
+    data: tuple[DataSource, ...] = ()
+    resume_flag: str | None = None
+    """Words that are added to the command so that the program goes on from a checkpoint, `{}` being its path; `auto`
+    if it finds its checkpoint by itself; None if only the Trainers of Hugging Face and Lightning can go on."""
+    attempts: int = 3
+    """The program is started so many times at most."""
+    auto_move: bool = False
+    """A better machine that pays for its move is taken without a question."""
+    then: Estimate | None = None
+    """The second segment of a split plan: when the iterations of `estimate` are done, the run moves to its machines."""
 
     def __post_init__(self) -> None:
         require_text(id=self.id, owner=self.owner, results_directory=self.results_directory)
+        require_positive(attempts=self.attempts)
         require_aware(made_at=self.made_at)
         if self.plan_id is not None:
             require_text(plan_id=self.plan_id)
         if self.estimate is not None and self.estimate.candidate != self.candidate:
             raise ValueError("the estimate must be of the candidate of the run")
+        if self.then is not None and not (self.estimate and self.estimate.iterations and self.then.iterations):
+            raise ValueError("both segments of a split plan must have a number of iterations")
 
 
 _NEEDED: Mapping[FactKind, tuple[str, ...]] = {
@@ -105,9 +169,11 @@ _NEEDED: Mapping[FactKind, tuple[str, ...]] = {
     "program ended": ("exit_code",),
     "machines lost": ("text",),
     "results lost": ("text",),
+    "checkpoint fetched": ("checkpoint",),
     "termination failed": ("text",),
     "run ended": ("outcome", "text"),
     "stop asked": ("stop_reason",),
+    "move asked": ("candidate",),
     "warned": ("text",),
 }
 """The fields that a fact of a kind must have; others may have none but `text`."""
@@ -133,7 +199,12 @@ class Fact:
     collected_files: int | None = None
     collected_bytes: int | None = None
     stop_reason: StopReason | None = None
+    """The reason to stop; in a warning, the limit that it is about."""
     outcome: Outcome | None = None
+    checkpoint: Checkpoint | None = None
+    """The checkpoint that was fetched; of a launch, the one that it goes on from."""
+    interrupted: bool = False
+    """The program did not end by itself: its agent was killed, its machine was restarted, or it is to move."""
 
     def __post_init__(self) -> None:
         require_text(run_id=self.run_id)

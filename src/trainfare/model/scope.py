@@ -38,6 +38,8 @@ class Scope:
     gpus: tuple[str, ...] = ()
     machines: tuple[str, ...] = ()
     """Machines by key or by name; `here` is the machine at hand."""
+    also: tuple[str, ...] = ()
+    """Keys of machines that are considered too: hosts and slices of this machine that are in no file."""
     exclude: tuple[str, ...] = ()
     """Machines, providers, GPUs or regions that are left out; `here` is the machine at hand."""
     min_gpu_gib: float | None = None

@@ -27,6 +27,10 @@ def listen(
 ) -> None:
     """Install the hooks; `trainer` is the module of the class, of `lightning.pytorch` or of `pytorch_lightning`."""
     listener = importlib.import_module(f"{__package__}.torch_hooks").TorchListener.current
+    module: Any = trainer
+    resuming = importlib.import_module(f"{__package__}.resuming")
+    if resuming.checkpoint_path() is not None:
+        module.Trainer.fit = resuming.resume_by_argument(module.Trainer.fit, "ckpt_path", 5)
     if listener is None:
         return
     calls: Any = importlib.import_module(trainer.__name__.rpartition(".")[0] + ".call")
@@ -45,8 +49,12 @@ def listen(
         return result
 
     calls._call_callback_hooks = call_and_record  # noqa: SLF001 # there is no public place that sees every hook
-    module: Any = trainer
-    module.Trainer.save_checkpoint = listener.timing_checkpoint(module.Trainer.save_checkpoint)
+    module.Trainer.save_checkpoint = listener.timing_checkpoint(module.Trainer.save_checkpoint, _saves_everything)
+
+
+def _saves_everything(args: Any, options: Any) -> bool:
+    """The checkpoint holds the optimizer too, so that the Trainer can go on from it."""
+    return not (args[2] if len(args) > 2 else options.get("weights_only"))
 
 
 def _write_plan(recorder: Recorder, trainer: Any) -> None:

@@ -109,9 +109,13 @@ class Listener(abc.ABC):
 
         return guarded
 
-    def timing_checkpoint(self, save: Callable[..., Any]) -> Callable[..., Any]:
-        """The same function, with the time that it takes recorded as that of a checkpoint."""
-        begun, done = self.guarded(self._save_started), self.guarded(self._save_ended)
+    def timing_checkpoint(
+        self, save: Callable[..., Any], resumes: Callable[[Any, Any], bool] = lambda _args, _options: False
+    ) -> Callable[..., Any]:
+        """The same function, with the time that it takes recorded as that of a checkpoint. `resumes` tells, from the
+        arguments, whether the Trainer can go on from it."""
+        begun = self.guarded(self._save_started)
+        done = self.guarded(functools.partial(self._save_ended, resumes))
 
         @functools.wraps(save)
         def watched(*args: Any, **options: Any) -> Any:
@@ -130,14 +134,15 @@ class Listener(abc.ABC):
         if self._open_saves == 1:
             self._save_start, self._saved_paths = self.loop.clock.mark(), []
 
-    def _save_ended(self, args: Any, options: Any) -> None:
+    def _save_ended(self, resumes: Callable[[Any, Any], bool], args: Any, options: Any) -> None:
         """Record the outermost save: one may call another."""
         self._open_saves = max(0, self._open_saves - 1)
         path = saved_path(args, options)
         if self._open_saves:
             self._saved_paths.append(path)
         elif not self.muted:
-            self.loop.checkpoint_saved(self._save_start, path or common_folder(self._saved_paths))
+            folder = path or common_folder(self._saved_paths)
+            self.loop.checkpoint_saved(self._save_start, folder, resumes=resumes(args, options))
 
     def guarded_always(self, hook: Callable[..., Any]) -> Callable[..., Any]:
         """The hook, called also while nothing is measured: for facts that must be known once measuring begins."""

@@ -199,10 +199,13 @@ class Loop:
         if self._undecided:
             self._confirm_training()
 
-    def checkpoint_saved(self, start: Any, path: str | None = None) -> None:
-        """A checkpoint was written from `start` until now; `path` is its file or folder, if known."""
+    def checkpoint_saved(self, start: Any, path: str | None = None, *, resumes: bool = False) -> None:
+        """A checkpoint was written from `start` until now; `path` is its file or folder, if known. With `resumes`, the
+        Trainer can go on from it by itself."""
         if self.count:
-            self._add_span("checkpoint", start, self.clock.mark(), **({} if path is None else {"path": path}))
+            known = {"iteration": self.count, "path": path, "resumes": resumes or None}
+            known = {name: value for name, value in known.items() if value is not None}
+            self._add_span("checkpoint", start, self.clock.mark(), **known)
 
     def step_started(self) -> None:
         if self._undecided:

@@ -27,9 +27,12 @@ def listen(
 ) -> None:
     """Install the hooks; `trainer` is the module of the class."""
     listener = importlib.import_module(f"{__package__}.torch_hooks").TorchListener.current
+    module: Any = trainer
+    resuming = importlib.import_module(f"{__package__}.resuming")
+    if resuming.checkpoint_path() is not None:
+        module.Trainer.train = resuming.resume_by_argument(module.Trainer.train, "resume_from_checkpoint", 1)
     if listener is None:
         return
-    module: Any = trainer
     handler = module.CallbackHandler
     plan, epoch = listener.guarded(_write_plan), listener.guarded(_write_epoch)
     call_all = handler.call_event
@@ -46,7 +49,13 @@ def listen(
         return result
 
     handler.call_event = call_and_record
-    module.Trainer._save_checkpoint = listener.timing_checkpoint(module.Trainer._save_checkpoint)  # noqa: SLF001 # there is no public function that saves the whole state
+    name = "_save_checkpoint"  # there is no public function that saves the whole state
+    setattr(module.Trainer, name, listener.timing_checkpoint(getattr(module.Trainer, name), _saves_everything))
+
+
+def _saves_everything(args: Any, _options: Any) -> bool:
+    """The checkpoint holds the optimizer too, so that the Trainer can go on from it."""
+    return not getattr(args[0].args, "save_only_model", False)
 
 
 def _write_plan(recorder: Recorder, args: Any, callbacks: list[Any]) -> None:

@@ -16,24 +16,21 @@ import sys
 import tempfile
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from types import FrameType
 
 from trainfare.errors import Remedy, UsageError
-from trainfare.model.machine import Host
 from trainfare.model.profile import Ending, Profile
 from trainfare.model.program import Program
 from trainfare.model.startup import MemoryReading, StartUp
 from trainfare.probe import boot
 from trainfare.probe.stop import STOP_FILE_SUFFIX
 from trainfare.profiler.command import probe_blocking_flag
-from trainfare.profiler.events import Event, build_profile, parse_events
+from trainfare.profiler.event_log import EventLog
+from trainfare.profiler.events import Event, parse_events
 from trainfare.profiler.memory import MemoryWatch
 from trainfare.profiler.output import Log, Pump
 from trainfare.profiler.processes import end_all, is_running, pause_shell
@@ -145,13 +142,12 @@ def measure(
         pump.start()
         watch = _EventWatcher(
             path,
-            program,
+            EventLog(program=program, trace_operations=trace_operations, stop_delay_seconds=_STOP_DELAY_SECONDS),
             started,
             iterations,
             stopping_rule,
             StartUpWatch(MemoryWatch(process.pid)),
             deadline=math.inf if max_seconds is None else started + max_seconds,
-            trace_operations=trace_operations,
         )
         ending: Ending = "interrupted"
         try:
@@ -167,7 +163,7 @@ def measure(
     if watch.stopped or (watch.stop_requested and ending == "finished"):
         ending = "time_limit" if watch.time_limited else "enough"
     return MeasuredRun(
-        events=tuple(watch.events),
+        events=tuple(watch.log.events),
         started=started,
         ending=ending,
         exit_code=exit_code,
@@ -249,24 +245,18 @@ class _EventWatcher:
     """Reads the events as they are written and requests the stop when the stopping rule is met."""
 
     path: Path
-    program: Program
+    log: EventLog
     started: float
     iterations: int | None
     stopping_rule: StoppingRule
     startup_watch: StartUpWatch
     deadline: float
     """The moment at which the program is ended, whatever it does."""
-    trace_operations: bool
-    events: list[Event] = field(default_factory=list)
     last_event_at: float = 0.0
     stop_requested: bool = False
     time_limited: bool = False
     """The stop was requested because the time limit was near."""
     _offset: int = 0
-    _event_kinds: set[str] = field(default_factory=set)
-    _iteration_counts: Counter[int] = field(default_factory=Counter)
-    """Iterations by process id."""
-    _framework: str | None = None
 
     def read(self) -> None:
         with self.path.open("rb") as file:
@@ -274,41 +264,33 @@ class _EventWatcher:
             text = file.read()
         complete_lines = text[: text.rfind(b"\n") + 1]
         self._offset += len(complete_lines)
-        for event in parse_events(complete_lines):
+        if found := parse_events(complete_lines):
             self.last_event_at = time.monotonic()
-            self._note(event)
-
-    def _note(self, event: Event) -> None:
-        self.events.append(event)
-        self._event_kinds.add(event["event"])
-        if event["event"] == "iteration":
-            self._iteration_counts[event["pid"]] += 1
-        elif event["event"] == "import":
-            self._framework = self._framework or event["name"]
+            self.log.add(found)
 
     @property
     def stopped(self) -> bool:
-        return "stop" in self._event_kinds
+        return self.log.stopped
 
     @property
     def training_processes_ended(self) -> bool:
         """Every process that trained has ended."""
-        return not any(map(is_running, self._iteration_counts))
+        return not any(map(is_running, self.log.iteration_counts))
 
     def startup(self) -> StartUp | None:
         """The state of a program without an iteration; None once one has ended."""
-        if self._iteration_counts:
+        if self.log.iteration_counts:
             return None
-        return self.startup_watch.state(self.events, time.monotonic() - self.started)
+        return self.startup_watch.state(self.log.events, time.monotonic() - self.started)
 
     def progress(self) -> MeasurementProgress:
-        self.startup_watch.read_memory(training=bool(self._iteration_counts))
+        self.startup_watch.read_memory(training=bool(self.log.iteration_counts))
         return MeasurementProgress(
-            profile=self._profile_so_far() if self._iteration_counts else None,
+            profile=self.log.profile(self.started),
             target_iterations=self.iterations,
             stopping_rule=self.stopping_rule,
             seconds=time.monotonic() - self.started,
-            framework=self._framework,
+            framework=self.log.framework,
             stopping=self.stopped or self.stop_requested,
             startup=self.startup(),
         )
@@ -319,41 +301,13 @@ class _EventWatcher:
             return
         now = time.monotonic()
         first_ended = self.started + (profile.init_seconds or 0.0) + profile.iteration_seconds[0]
-        self.time_limited = len(profile.iteration_seconds) > 1 and now + self._stop_seconds(profile) >= self.deadline
+        several = len(profile.iteration_seconds) > 1
+        self.time_limited = several and now + self.log.stop_seconds(profile) >= self.deadline
         if self.time_limited or self.stopping_rule.is_met(profile, now - first_ended):
             self.stop_requested = True
-            last = max(self._iteration_counts.values()) + self._stop_margin(profile)
             temporary = self.path.with_suffix(".telling")
-            temporary.write_text(str(last) if self._several_train else "")
+            temporary.write_text(self.log.stop_text(profile))
             temporary.replace(f"{self.path}{STOP_FILE_SUFFIX}")
-
-    @property
-    def _several_train(self) -> bool:
-        return len(self._iteration_counts) > 1
-
-    def _stop_margin(self, profile: Profile) -> int:
-        """Iterations that end before the stop: processes that train together wait for each other, so they must all
-        stop after the same iteration."""
-        return math.ceil(_STOP_DELAY_SECONDS / profile.iteration_seconds[-1]) + 1 if self._several_train else 1
-
-    def _stop_seconds(self, profile: Profile) -> float:
-        """Seconds that the program needs to stop by itself: the iterations before the stop and, if none was traced yet,
-        a traced one, which may take twice as long as others."""
-        iterations = self._stop_margin(profile)
-        if self.trace_operations and "operations" not in self._event_kinds:
-            iterations += 2
-        return _STOP_DELAY_SECONDS + iterations * median(profile.iteration_seconds[1:])
-
-    def _profile_so_far(self) -> Profile:
-        return build_profile(
-            self.events,
-            id="so far",
-            program=self.program,
-            host=Host(name="here"),
-            measured_at=datetime.now(UTC),
-            ending="enough",
-            started=self.started,
-        )
 
 
 @dataclass(slots=True)

@@ -13,8 +13,11 @@ from typing import Any, Literal, Protocol
 from trainfare.model.offer import Candidate
 from trainfare.model.rented import RentedMachine
 from trainfare.model.run import Fact, FactKind, Outcome, Run
+from trainfare.runner.better import BetterMachine
+from trainfare.runner.checkpoints import describe_checkpoint, lost_work
 from trainfare.runner.life import Life
-from trainfare.runner.limits import limit_reached
+from trainfare.runner.limits import Limit, lease_reason, limit_reached, limits_ahead
+from trainfare.runner.progress import RunProgress
 from trainfare.units import format_duration
 
 MAX_TERMINATION_PAUSE_SECONDS = 300.0
@@ -39,6 +42,9 @@ class JobView:
     started: bool = False
     exit_code: int | None = None
     """The worst exit code, once the program has ended on every node."""
+    cause: str = "own"
+    """Why it ended, as the agent says: by itself, or by a stop, a lease, the longest duration, or a signal to the agent
+    or with the machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +58,17 @@ class View:
     """The journals; None if a node does not answer, or if nothing was started on it yet."""
     spent_usd: float
     collecting_since: datetime | None = None
+    """The end of the program, or the last moment at which something of a checkpoint arrived after it."""
     asked_to_end_at: datetime | None = None
     """The moment at which the door accepted to terminate the current attempt."""
+    progress: RunProgress | None = None
+    """The progress of the current attempt, or of the last one."""
+    heard_at: datetime | None = None
+    """The time of the last entry in its journals, by the clock of the machine."""
+    fetch_due: bool = False
+    """A checkpoint is to be brought home, or is on its way."""
+    better: BetterMachine | None = None
+    """A machine for the rest that pays for its move."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +78,13 @@ class Wait:
     why: str
 
 
-Call = Literal["launch", "start", "stop", "collect", "terminate"]
+Call = Literal["launch", "start", "stop", "fetch", "collect", "terminate"]
 """A call to the door or to the agents. A repeated call has no further effect:
 
 launch       ask the door for machines, with the key of the attempt
 start        send code and agent to every node and start it
 stop         ask the agents to end the program, so that it can save
+fetch        bring a part of a checkpoint home
 collect      fetch the results
 terminate    ask the door for the end of every machine of the attempt
 """
@@ -81,13 +97,18 @@ def decide(run: Run, life: Life, view: View, *, patience: Patience, fallbacks: S
     """The next action. `fallbacks` are tried in their order when a launch is refused or its machines are lost before
     the program has started."""
     if life.may_cost and life.stop_reason is None:
-        limit = limit_reached(run, view.now, spent=view.spent_usd, usd_per_hour=_rate(life))
+        limit = limit_reached(
+            run, view.now, spent=view.spent_usd, usd_per_hour=_rate(life), checkpoint_seconds=_saving_seconds(life)
+        )
         if limit is not None:
             return _fact(run, life, view, "stop asked", stop_reason=limit.reason, text=limit.text)
+        warning = _limit_ahead(run, life, view)
+        if warning is not None:
+            return _fact(run, life, view, "warned", stop_reason=warning.reason, text=warning.text)
     note = partial(_fact, run, life, view)
     match life.state:
         case "planned":
-            return _between_attempts(run, life, note, fallbacks)
+            return _between_attempts(run, life, view, note, fallbacks)
         case "asked for":
             return _asked_for(life, view, note, patience)
         case "booting":
@@ -95,7 +116,7 @@ def decide(run: Run, life: Life, view: View, *, patience: Patience, fallbacks: S
         case "setting up":
             return _setting_up(life, view, note)
         case "training":
-            return _training(life, view, note)
+            return _training(run, life, view, note)
         case "collecting":
             return _collecting(life, view, note, patience)
         case "ending":
@@ -118,22 +139,73 @@ def _fact(run: Run, life: Life, view: View, kind: FactKind, **fields: Any) -> Fa
     return Fact(run_id=run.id, number=life.facts, seen_at=view.now, kind=kind, **fields)
 
 
-def _between_attempts(run: Run, life: Life, note: _Note, fallbacks: Sequence[Candidate]) -> Action:
+def can_resume(run: Run, life: Life) -> bool:
+    """The program can go on from a checkpoint: the user says so, or its Trainer has saved the last one."""
+    return run.resume_flag is not None or (life.checkpoint is not None and life.checkpoint.resumes)
+
+
+def _between_attempts(run: Run, life: Life, view: View, note: _Note, fallbacks: Sequence[Candidate]) -> Action:
     if life.stop_reason is not None:
         return note("run ended", outcome="stopped", text=f"Stopped: {life.stop_reason}.")
-    if life.exit_code is not None:
-        outcome: Outcome = "succeeded" if life.exit_code == 0 else "failed"
-        return note("run ended", outcome=outcome, text=f"The program ended with exit code {life.exit_code}.")
     if life.attempt == 0:
-        return note("launch intended", attempt=1, candidate=run.candidate)
-    if not life.ever_started and life.attempt <= len(fallbacks):
-        return note("launch intended", attempt=life.attempt + 1, candidate=fallbacks[life.attempt - 1])
-    outcome = "lost" if life.ever_started else "failed"
-    return note("run ended", outcome=outcome, text=life.failure or "The machine ended.")
+        return note("launch intended", attempt=1, candidate=life.move_to or run.candidate)
+    if life.exit_code is not None and not life.interrupted:
+        outcome: Outcome = "succeeded" if life.exit_code == 0 else "failed"
+        words = (f"The program ended with exit code {life.exit_code}.", life.failure)
+        return note("run ended", outcome=outcome, text=" ".join(filter(None, words)))
+    candidate = _next_candidate(run, life, fallbacks)
+    if candidate is None:
+        return _give_up(run, life, note)
+    if life.interrupted and (text := _going_on(life, view)) not in life.warnings:
+        return note("warned", text=text)
+    return note(
+        "launch intended",
+        attempt=life.attempt + 1,
+        candidate=candidate,
+        checkpoint=life.checkpoint if can_resume(run, life) else None,
+    )
+
+
+def _next_candidate(run: Run, life: Life, fallbacks: Sequence[Candidate]) -> Candidate | None:
+    """The machines of the next attempt; None if there is to be none. Machines that were lost while the program trained
+    are asked for again; if they cannot be had, the next of the fallbacks is."""
+    if life.is_moving:
+        return life.move_to
+    if life.starts and (life.starts - life.moves >= run.attempts or not can_resume(run, life)):
+        return None
+    if life.started_at is not None:
+        return life.candidate
+    order = [run.candidate, *fallbacks]
+    tried = order.index(life.candidate) + 1 if life.candidate in order else 0
+    return order[tried] if tried < len(order) else None
+
+
+def _going_on(life: Life, view: View) -> str:
+    """A sentence about a loss, and where the run goes on."""
+    lost = lost_work(life, view.progress, heard_at=view.heard_at)
+    if life.checkpoint is None:
+        return f"{life.failure} It starts again from the beginning, because no checkpoint was at home. Lost: {lost}."
+    return f"{life.failure} It goes on from {describe_checkpoint(life)}. Lost: {lost}."
+
+
+def _give_up(run: Run, life: Life, note: _Note) -> Fact:
+    """The end of a run whose machines were lost, or could not be had."""
+    failure = life.failure or "The machine ended."
+    if not life.ever_started:
+        return note("run ended", outcome="failed", text=failure)
+    words = [failure]
+    if life.checkpoint is not None:
+        words.append(f"{describe_checkpoint(life).capitalize()} is in {run.results_directory}.")
+    if not can_resume(run, life):
+        words.append("The program was started without a way to go on from a checkpoint.")
+    elif life.starts - life.moves >= run.attempts:
+        limit = f"It was lost {run.attempts} times, which is the limit."
+        words.append("It may be started only once." if run.attempts == 1 else limit)
+    return note("run ended", outcome="lost", text=" ".join(words))
 
 
 def _asked_for(life: Life, view: View, note: _Note, patience: Patience) -> Action:
-    if life.stop_reason is not None:
+    if life.stop_reason is not None or life.is_moving:
         return note("termination intended")
     if _is_overdue(life, view, patience):
         return note("machines lost", text=f"No machine was listed within {format_duration(patience.boot)}.")
@@ -145,7 +217,7 @@ def _asked_for(life: Life, view: View, note: _Note, patience: Patience) -> Actio
 
 
 def _booting(life: Life, view: View, note: _Note, patience: Patience) -> Action:
-    if life.stop_reason is not None:
+    if life.stop_reason is not None or life.is_moving:
         return note("termination intended")
     if (gone := _gone(life, view)) is not None:
         return note("machines lost", text=gone)
@@ -161,7 +233,7 @@ def _is_overdue(life: Life, view: View, patience: Patience) -> bool:
 
 
 def _setting_up(life: Life, view: View, note: _Note) -> Action:
-    if life.stop_reason is not None:
+    if life.stop_reason is not None or life.is_moving:
         return note("termination intended")
     if (gone := _gone(life, view)) is not None:
         return note("machines lost", text=gone)
@@ -172,12 +244,41 @@ def _setting_up(life: Life, view: View, note: _Note) -> Action:
     return note("program started") if view.job.started else Wait("it is set up")
 
 
-def _training(life: Life, view: View, note: _Note) -> Action:
-    if view.job is not None and view.job.exit_code is not None:
-        return note("program ended", exit_code=view.job.exit_code)
+def _training(run: Run, life: Life, view: View, note: _Note) -> Action:
+    job = view.job
+    if job is not None and job.exit_code is not None:
+        reason = {"lease": lease_reason(run), "longest": "longest duration"}.get(job.cause)
+        if reason is not None and life.stop_reason is None:
+            return note("stop asked", stop_reason=reason, text="The machine ended the program at its limit.")
+        text = _interruption(life, job)
+        return note("program ended", exit_code=job.exit_code, interrupted=text is not None, text=text)
     if (gone := _gone(life, view)) is not None:
         return note("machines lost", text=gone)
-    return "stop" if life.stop_reason is not None else Wait("it trains")
+    if life.stop_reason is not None or life.is_moving:
+        return "stop"
+    if run.then is not None and not life.moves and _has_done_first_segment(run, view):
+        return note("move asked", candidate=run.then.candidate, text="The first segment of its plan is done.")
+    is_settled = run.then is not None or life.moves > 0 or life.proposed is not None or not can_resume(run, life)
+    if view.better is not None and not is_settled:
+        kind: FactKind = "move asked" if run.auto_move else "warned"
+        return note(kind, candidate=view.better.estimate.candidate, text=view.better.text)
+    return "fetch" if view.fetch_due and view.machines else Wait("it trains")
+
+
+def _has_done_first_segment(run: Run, view: View) -> bool:
+    first = run.estimate.iterations if run.estimate else None
+    return view.progress is not None and first is not None and view.progress.iterations >= first
+
+
+def _interruption(life: Life, job: JobView) -> str | None:
+    """Why a program that has ended is to go on; None if it has ended by itself or was stopped for good."""
+    if life.stop_reason is not None:
+        return None
+    if job.cause == "signal":
+        return "The machine was restarted, or the agent on it was killed."
+    if job.cause == "stop" and life.move_to is not None:
+        return f"It moves to {life.move_to.offer.vm_type.key}."
+    return None
 
 
 def _collecting(life: Life, view: View, note: _Note, patience: Patience) -> Action:
@@ -187,7 +288,11 @@ def _collecting(life: Life, view: View, note: _Note, patience: Patience) -> Acti
     if view.now - since > timedelta(seconds=patience.collect):
         text = f"The results could not be fetched within {format_duration(patience.collect)}."
         return note("results lost", text=text)
-    return Wait("the door does not answer") if view.machines is None else "collect"
+    if view.machines is None:
+        return Wait("the door does not answer")
+    goes_on = life.interrupted and life.stop_reason is None
+    has_time = view.now - since < timedelta(seconds=patience.collect / 2)  # the other half is for the results
+    return "fetch" if goes_on and view.fetch_due and has_time else "collect"
 
 
 def _ending(life: Life, view: View, note: _Note, patience: Patience) -> Action:
@@ -202,6 +307,18 @@ def _ending(life: Life, view: View, note: _Note, patience: Patience) -> Action:
         return Wait("the door does not answer")
     quiet = view.now - view.asked_to_end_at >= timedelta(seconds=patience.appear)
     return note("terminated") if quiet else Wait("a machine may still appear")
+
+
+def _limit_ahead(run: Run, life: Life, view: View) -> Limit | None:
+    """A limit that the run will reach before its end, of which it was not warned yet."""
+    if life.state != "training" or life.is_moving or view.progress is None:
+        return None
+    found = limits_ahead(run, view.now, spent=view.spent_usd, usd_per_hour=_rate(life), progress=view.progress)
+    return next((limit for limit in found if limit.reason not in life.warned_of), None)
+
+
+def _saving_seconds(life: Life) -> float:
+    return life.checkpoint.cost_seconds if life.checkpoint else 0.0
 
 
 def _rate(life: Life) -> float:

@@ -16,7 +16,7 @@ from typing import Any
 
 from trainfare.model.offer import Candidate
 from trainfare.model.rented import RentedMachine
-from trainfare.model.run import REMARKS, Fact, FactKind, Outcome, RunState, StopReason
+from trainfare.model.run import REMARKS, Checkpoint, Fact, FactKind, Outcome, RunState, StopReason
 
 NEXT: Mapping[tuple[RunState, FactKind], RunState] = {
     ("planned", "launch intended"): "asked for",
@@ -32,9 +32,11 @@ NEXT: Mapping[tuple[RunState, FactKind], RunState] = {
     ("setting up", "setup failed"): "collecting",
     ("setting up", "machines lost"): "ending",
     ("setting up", "termination intended"): "ending",
+    ("training", "checkpoint fetched"): "training",
     ("training", "program ended"): "collecting",
     ("training", "machines lost"): "ending",
     ("training", "termination intended"): "ending",
+    ("collecting", "checkpoint fetched"): "collecting",
     ("collecting", "results collected"): "ending",
     ("collecting", "results lost"): "ending",
     ("collecting", "machines lost"): "ending",
@@ -64,12 +66,30 @@ class Life:
     """The start of the program in the current attempt."""
     exit_code: int | None = None
     """The exit code of the program in the current attempt."""
+    interrupted: bool = False
+    """The program of the current attempt is to go on in another one: it ended with its agent or its machine or for a
+    move, or its machine was lost before its results were fetched."""
+    ended_at: datetime | None = None
+    """The end of the program in the current attempt, or the moment at which its machines were lost."""
+    checkpoint: Checkpoint | None = None
+    """The last checkpoint that was brought home, in whichever attempt."""
+    checkpoint_attempt: int = 0
+    checkpoint_at: datetime | None = None
+    """The moment at which it was at home."""
+    resumed_from: Checkpoint | None = None
+    """The checkpoint that the current attempt goes on from; None if it starts from the beginning."""
+    move_to: Candidate | None = None
+    """The machines that the run is to move to; None once it is launched on them."""
+    proposed: Candidate | None = None
+    """Better machines that were proposed to the user."""
     failure: str | None = None
     """Why the current attempt cannot succeed: refused, lost, or its setup failed."""
     stop_reason: StopReason | None = None
     """Why the run is to be stopped, if it is."""
-    ever_started: bool = False
-    """The program has started in some attempt."""
+    starts: int = 0
+    """The number of attempts in which the program has started."""
+    moves: int = 0
+    """The number of attempts that were launched because the run was moved."""
     termination_intended: bool = False
     """The machines of the current attempt are to be terminated."""
     termination_failures: int = 0
@@ -79,6 +99,34 @@ class Life:
     message: str | None = None
     """The end of the run in words."""
     warnings: tuple[str, ...] = ()
+    warned_of: frozenset[StopReason] = frozenset()
+    """The limits of which it was warned that they will be reached."""
+
+    @property
+    def ever_started(self) -> bool:
+        """The program has started in some attempt."""
+        return self.starts > 0
+
+    @property
+    def ended_without_results(self) -> bool:
+        """The program ran before, but the last attempt was interrupted or did not start it: the last checkpoint at home
+        is what there is."""
+        return self.ever_started and (self.interrupted or self.started_at is None)
+
+    @property
+    def is_running(self) -> bool:
+        """The program has started in the current attempt, and is not to move."""
+        return self.started_at is not None and not self.is_moving
+
+    @property
+    def done_before(self) -> int:
+        """The iterations that were done before the checkpoint that the current attempt goes on from."""
+        return (self.resumed_from.iteration or 0) if self.resumed_from else 0
+
+    @property
+    def is_moving(self) -> bool:
+        """The program is to end here and to go on elsewhere."""
+        return self.move_to is not None and self.stop_reason is None
 
     @property
     def may_cost(self) -> bool:
@@ -106,7 +154,7 @@ def after(life: Life, fact: Fact) -> Life:
     return replace(life, state=state, facts=life.facts + 1, **(details(life, fact) if details else {}))
 
 
-def _new_attempt(_life: Life, fact: Fact) -> dict[str, Any]:
+def _new_attempt(life: Life, fact: Fact) -> dict[str, Any]:
     return {
         "attempt": fact.attempt,
         "candidate": fact.candidate,
@@ -114,6 +162,11 @@ def _new_attempt(_life: Life, fact: Fact) -> dict[str, Any]:
         "machines": (),
         "started_at": None,
         "exit_code": None,
+        "interrupted": False,
+        "ended_at": None,
+        "resumed_from": fact.checkpoint,
+        "move_to": None,
+        "moves": life.moves + (life.move_to is not None),
         "failure": None,
         "termination_intended": False,
         "termination_failures": 0,
@@ -124,15 +177,38 @@ def _failure(_life: Life, fact: Fact) -> dict[str, Any]:
     return {"failure": fact.text}
 
 
+def _warning(life: Life, fact: Fact) -> dict[str, Any]:
+    limits = {fact.stop_reason} if fact.stop_reason else set()
+    return {
+        "warnings": (*life.warnings, fact.text or ""),
+        "warned_of": life.warned_of | limits,
+        "proposed": fact.candidate or life.proposed,
+    }
+
+
 _DETAILS: Mapping[FactKind, Callable[[Life, Fact], dict[str, Any]]] = {
     "launch intended": _new_attempt,
     "launch refused": _failure,
     "machines seen": lambda _life, fact: {"machines": fact.machines},
     "machines ready": lambda life, fact: {"machines": fact.machines or life.machines},
     "setup failed": _failure,
-    "program started": lambda _life, fact: {"started_at": fact.seen_at, "ever_started": True},
-    "program ended": lambda _life, fact: {"exit_code": fact.exit_code},
-    "machines lost": _failure,
+    "program started": lambda life, fact: {"started_at": fact.seen_at, "starts": life.starts + 1},
+    "program ended": lambda _life, fact: {
+        "exit_code": fact.exit_code,
+        "interrupted": fact.interrupted,
+        "ended_at": fact.seen_at,
+        "failure": fact.text,
+    },
+    "machines lost": lambda life, fact: {
+        "failure": fact.text,
+        "ended_at": life.ended_at or fact.seen_at,
+        "interrupted": life.started_at is not None and not life.exit_code,
+    },
+    "checkpoint fetched": lambda life, fact: {
+        "checkpoint": fact.checkpoint,
+        "checkpoint_attempt": life.attempt,
+        "checkpoint_at": fact.seen_at,
+    },
     "results lost": _failure,
     "termination intended": lambda _life, _fact: {"termination_intended": True},
     "termination failed": lambda life, fact: {
@@ -142,7 +218,8 @@ _DETAILS: Mapping[FactKind, Callable[[Life, Fact], dict[str, Any]]] = {
     "terminated": lambda _life, _fact: {"machines": ()},
     "run ended": lambda _life, fact: {"outcome": fact.outcome, "message": fact.text},
     "stop asked": lambda life, fact: {"stop_reason": life.stop_reason or fact.stop_reason},
-    "warned": lambda life, fact: {"warnings": (*life.warnings, fact.text or "")},
+    "move asked": lambda _life, fact: {"move_to": fact.candidate},
+    "warned": _warning,
 }
 """Changes by a fact of a kind, in addition to the state. The first reason to stop counts."""
 

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
+from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
+from trainfare.model.offer import Candidate
 from trainfare.model.run import Observation, Run
 
 _Z = NormalDist().inv_cdf(0.95)
@@ -24,13 +26,16 @@ class RunProgress:
     """The progress of a run while its program trains."""
 
     iterations: int
+    """Done in all, those before the checkpoint that this attempt goes on from included."""
     total_iterations: int | None
     seconds: float
-    """Since the program was started."""
+    """Since the program was started in this attempt."""
     iteration_seconds: Interval | None
     """The time by the clock of an iteration of the rest."""
     remaining_seconds: Interval | None
     loss: float | None
+    is_measured: bool = False
+    """Iterations of this attempt were measured."""
 
     @property
     def share(self) -> float | None:
@@ -38,22 +43,42 @@ class RunProgress:
         return None if not self.total_iterations else min(1.0, self.iterations / self.total_iterations)
 
 
-def progress_of(run: Run, observations: Sequence[Observation], *, seconds: float) -> RunProgress:
-    """The progress of the current attempt, by its observations in order. `seconds` is the time since its start."""
+def progress_of(
+    run: Run,
+    observations: Sequence[Observation],
+    *,
+    seconds: float,
+    done_before: int = 0,
+    candidate: Candidate | None = None,
+) -> RunProgress:
+    """The progress by the observations of the current attempt, in order. `seconds` is the time since its start; the
+    checkpoint that it goes on from was saved after `done_before` iterations. For a `candidate` that is not the one of
+    the run nothing is predicted."""
     steps = [seen for seen in observations if seen.kind == "iterations" and seen.node == 0]
     losses = [seen for seen in observations if seen.kind == "losses" and seen.node == 0]
-    done = _last_iteration(steps[-1]) if steps else 0
-    total = run.estimate.iterations if run.estimate else None
-    per_iteration = _combined(_predicted(run), *_measured(steps))
-    left = None if total is None else max(0, total - done)
+    done = done_before + (last_iteration(steps[-1]) if steps else 0)
+    segments = [segment for segment in (run.estimate, run.then) if segment is not None]
+    current = next((each for each in segments if each.candidate == (candidate or run.candidate)), None)
+    per_iteration = _combined(predicted_iteration_seconds(current), *_measured(steps))
+    later = run.then if run.then is not None and current is run.estimate else None
+    total = sum(each.iterations or 0 for each in segments) or None
+    left = None if total is None else max(0, total - (later.iterations or 0 if later else 0) - done)
     return RunProgress(
         iterations=done,
         total_iterations=total,
         seconds=seconds,
         iteration_seconds=per_iteration,
-        remaining_seconds=None if left is None or per_iteration is None else per_iteration * left,
+        remaining_seconds=_remaining(per_iteration, left, later),
         loss=_last_loss(losses[-1]) if losses else None,
+        is_measured=bool(steps),
     )
+
+
+def _remaining(per_iteration: Interval | None, left: int | None, later: Estimate | None) -> Interval | None:
+    """The time of the iterations that are left on these machines, and of the segment that comes later on others."""
+    if per_iteration is None or left is None:
+        return None
+    return per_iteration * left + (later.seconds if later else Interval.exactly(0.0))
 
 
 def _measured(steps: Sequence[Observation]) -> tuple[float, int]:
@@ -61,7 +86,7 @@ def _measured(steps: Sequence[Observation]) -> tuple[float, int]:
     or those of a single entry without what is between them."""
     if not steps:
         return 0.0, 0
-    iterations = _last_iteration(steps[-1]) - _last_iteration(steps[0])
+    iterations = last_iteration(steps[-1]) - last_iteration(steps[0])
     if iterations > 0:
         return (steps[-1].at - steps[0].at).total_seconds(), iterations
     times = steps[0].values.get("seconds")
@@ -69,13 +94,13 @@ def _measured(steps: Sequence[Observation]) -> tuple[float, int]:
     return sum(known), len(known)
 
 
-def _last_iteration(seen: Observation) -> int:
+def last_iteration(seen: Observation) -> int:
+    """The number of the last iteration in an entry, counted from 1 in each attempt."""
     return int(_number(seen, "first") + _number(seen, "count")) - 1
 
 
-def _predicted(run: Run) -> Interval | None:
+def predicted_iteration_seconds(estimate: Estimate | None) -> Interval | None:
     """The predicted time of an iteration by the clock: everything after the first iteration, spread over all."""
-    estimate = run.estimate
     if estimate is None or not estimate.iterations:
         return None
     after = ("steady iterations", "validation", "checkpoints")

@@ -2,11 +2,11 @@
 
     boot          asked for → ready
     setup         ready → program started
-    training      program started → program ended
+    training      program started → program ended, or machines lost
     collecting    program ended → terminated
 
 Everything is charged from the first request to the confirmed termination, by the billing rule and the price that were
-agreed to.
+agreed to. The parts of all attempts are added up.
 """
 
 from collections.abc import Sequence
@@ -41,6 +41,7 @@ _PHASES: dict[Part, tuple[PhaseName, ...]] = {
         "checkpoints",
         "spot rework",
     ),
+    "collecting": ("collecting",),
 }
 
 
@@ -75,25 +76,35 @@ class Receipt:
 
 
 def spans_of(facts: Sequence[Fact], *, now: datetime) -> dict[int, dict[Part, float]]:
-    """The seconds of each part of each attempt; the part that has not ended lasts until `now`."""
+    """The seconds of each part of each attempt; the part that has not ended lasts until `now`. Machines that are gone
+    have ended with their lease at the latest, however long after it that was noticed."""
     spans: dict[int, dict[Part, float]] = {}
-    attempt, since = 0, now
+    attempt, since, gone_at = 0, now, None
     for fact in facts:
         if fact.kind == "launch intended":
-            attempt, since = fact.attempt, fact.seen_at
+            attempt, since, gone_at = fact.attempt, fact.seen_at, None
             spans[attempt] = {}
         if attempt not in spans:
             continue
+        if fact.kind == "machines lost":
+            gone_at = _end_of_lease(facts, attempt)
+        moment = min(fact.seen_at, max(since, gone_at)) if gone_at else fact.seen_at
         part = _part_ended_by(fact.kind, spans[attempt])
         if part is not None:
-            spans[attempt][part] = (fact.seen_at - since).total_seconds()
-            since = fact.seen_at
+            spans[attempt][part] = (moment - since).total_seconds()
+            since = moment
         if fact.kind in ("terminated", "launch refused"):
             attempt = 0
     if attempt in spans:
         current: Part = next((part for part, _ in _ENDS if part not in spans[attempt]), "collecting")
         spans[attempt][current] = max(0.0, (now - since).total_seconds())
     return spans
+
+
+def _end_of_lease(facts: Sequence[Fact], attempt: int) -> datetime | None:
+    """The moment at which the machines of an attempt end by themselves."""
+    machines = [machine for fact in facts if fact.attempt == attempt for machine in fact.machines]
+    return max((machine.expires_at for machine in machines), default=None)
 
 
 def receipt_of(run: Run, facts: Sequence[Fact], *, billing: Billing, now: datetime) -> Receipt:
@@ -109,29 +120,31 @@ def receipt_of(run: Run, facts: Sequence[Fact], *, billing: Billing, now: dateti
             paid[part] += usd_per_hour * span / 3600
         kept = sum(parts.values())
         rounding += spent_usd(usd_per_hour, kept, billing) - usd_per_hour * kept / 3600 if parts else 0.0
-    usd_per_second = run.candidate.usd_per_hour / 3600
+    segments = [segment for segment in (run.estimate, run.then) if segment is not None]
     lines = tuple(
         Line(
             part=part,
-            predicted_seconds=(predicted := _predicted(run.estimate, part)),
+            predicted_seconds=_sum([_predicted(each, part) for each in segments]),
             seconds=seconds[part],
-            predicted_usd=None if predicted is None else predicted * usd_per_second,
+            predicted_usd=_sum([_predicted_usd(each, part) for each in segments]),
             paid_usd=paid[part],
         )
         for part in seconds
     )
     total = Line(
         part="in all",
-        predicted_seconds=run.estimate.seconds if run.estimate else None,
+        predicted_seconds=_sum([each.seconds for each in segments]),
         seconds=sum(seconds.values()),
-        predicted_usd=run.estimate.usd if run.estimate else None,
+        predicted_usd=_sum([each.usd for each in segments]),
         paid_usd=sum(paid.values()) + rounding,
     )
     return Receipt(run=run, lines=lines, total=total, attempts=len(candidates))
 
 
 def _part_ended_by(kind: FactKind, known: dict[Part, float]) -> Part | None:
-    """The part that a fact ends. A termination ends whichever part is the next, and leaves the others out."""
+    """The part that a fact ends. The loss of the machines ends the part that it comes in."""
+    if kind == "machines lost":
+        return next((part for part, _ in _ENDS[:-1] if part not in known), None)
     for part, ends in _ENDS:
         if kind in ends and part not in known:
             return part
@@ -143,6 +156,17 @@ def _predicted(estimate: Estimate | None, part: Part) -> Interval | None:
         return None
     phases = [phase.seconds for phase in estimate.phases if phase.name in _PHASES[part]]
     return sum(phases[1:], phases[0]) if phases else None
+
+
+def _predicted_usd(estimate: Estimate, part: Part) -> Interval | None:
+    seconds = _predicted(estimate, part)
+    return None if seconds is None else seconds * (estimate.candidate.usd_per_hour / 3600)
+
+
+def _sum(parts: Sequence[Interval | None]) -> Interval | None:
+    """The sum of what is predicted; None if nothing is."""
+    known = [part for part in parts if part is not None]
+    return sum(known[1:], known[0]) if known else None
 
 
 def _inside(predicted: Interval | None, value: float) -> bool | None:

@@ -41,13 +41,18 @@ def billing_of(run: Run) -> Billing:
 def status_of(run: Run, facts: Sequence[Fact], observations: Sequence[Observation], *, now: datetime) -> RunStatus:
     """The status by all facts, and by the observations of the current attempt."""
     life = life_of(facts)
-    ended = next((fact.seen_at for fact in reversed(facts) if fact.kind == "program ended"), now)
-    seconds = (ended - life.started_at).total_seconds() if life.started_at else 0.0
+    seconds = ((life.ended_at or now) - life.started_at).total_seconds() if life.started_at else 0.0
     return RunStatus(
         run=run,
         facts=tuple(facts),
         life=life,
-        progress=progress_of(run, observations, seconds=max(0.0, seconds)),
+        progress=progress_of(
+            run,
+            observations,
+            seconds=max(0.0, seconds),
+            done_before=life.done_before,
+            candidate=life.candidate,
+        ),
         receipt=receipt_of(run, facts, billing=billing_of(run), now=now),
         now=now,
     )

@@ -117,6 +117,11 @@ class FactTable(Protocol):
         """The ids of all runs without the fact `run ended`, the oldest first; damaged runs are included."""
         ...
 
+    def ended_runs(self, *, limit: int | None = None) -> tuple[str, ...]:
+        """The ids of all runs with the fact `run ended`, or of so many, the newest first; damaged runs are
+        included."""
+        ...
+
 
 class ObservationTable(Protocol):
     """The observations of runs, each stored once."""

@@ -84,8 +84,13 @@ class MemoryFacts:
         return stored
 
     def unended_runs(self) -> tuple[str, ...]:
-        oldest_first = (run.id for run in reversed(self._runs.all()))
-        return tuple(name for name in oldest_first if not any(fact.kind == "run ended" for fact in self.of(name)))
+        return tuple(run.id for run in reversed(self._runs.all()) if not self._has_ended(run.id))
+
+    def ended_runs(self, *, limit: int | None = None) -> tuple[str, ...]:
+        return tuple(run.id for run in self._runs.all() if self._has_ended(run.id))[:limit]
+
+    def _has_ended(self, run_id: str) -> bool:
+        return any(fact.kind == "run ended" for fact in self.of(run_id))
 
 
 class MemoryObservations:

@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from operator import attrgetter
+from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Select, insert, select, update
 
 from trainfare.errors import StoreError
 from trainfare.model.lease import Lease
@@ -55,11 +56,17 @@ class SqlFacts:
         return stored
 
     def unended_runs(self) -> tuple[str, ...]:
-        runs, facts = schema.runs, schema.facts
-        ended = select(facts.c.run_id).where(facts.c.run_id == runs.c.id, facts.c.kind == "run ended").exists()
+        runs = schema.runs
+        return self._names(select(runs.c.id).where(~_has_ended()).order_by(runs.c.made_at, runs.c.id))
+
+    def ended_runs(self, *, limit: int | None = None) -> tuple[str, ...]:
+        runs = schema.runs
+        newest_first = (runs.c.made_at.desc(), runs.c.id.desc())
+        return self._names(select(runs.c.id).where(_has_ended()).order_by(*newest_first).limit(limit))
+
+    def _names(self, query: Select[Any]) -> tuple[str, ...]:
         with self._database.listing() as connection:
-            found = connection.execute(select(runs.c.id).where(~ended).order_by(runs.c.made_at, runs.c.id))
-            return tuple(found.scalars())
+            return tuple(connection.execute(query).scalars())
 
     def _lock_run(self, connection: Connection, run_id: str) -> None:
         """Let one process at a time append facts of this run; its observations can be added meanwhile."""
@@ -74,6 +81,11 @@ class SqlFacts:
         if row.number != number:
             raise self._database.damaged_row("fact", part_name(row.run_id, number), "it is missing")
         return read_noun(self._database, Fact, row, part_name(row.run_id, row.number))
+
+
+def _has_ended() -> ColumnElement[bool]:
+    runs, facts = schema.runs, schema.facts
+    return select(facts.c.run_id).where(facts.c.run_id == runs.c.id, facts.c.kind == "run ended").exists()
 
 
 class SqlObservations:

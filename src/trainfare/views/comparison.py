@@ -1,15 +1,16 @@
 """A comparison of measured machines as a sentence and as a JSON record."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from trainfare.model.estimate import Estimate
 from trainfare.model.reason import Reason
 from trainfare.recommender.comparison import Comparison, LengthUnit, StableComparison
 from trainfare.recommender.crossovers import WinningRange
+from trainfare.recommender.options import Rankable
 from trainfare.units import format_epochs, format_tokens, plural
 from trainfare.views.estimates import estimate_record
+from trainfare.views.intervals import time_with_interval, usd_with_interval
 from trainfare.views.sentences import Sentence, from_values
 from trainfare.views.values import Values, integer, texts
 
@@ -69,7 +70,21 @@ def winners_sentence(goal: str, ranges: Sequence[WinningRange], unit: LengthUnit
     return f"{goal}: {', '.join(parts)}"
 
 
-def _machine(estimate: Estimate) -> str:
+def longest_sentences(found: Comparison) -> Iterator[str]:
+    """The fastest and the cheapest machine at the longest length, with their intervals."""
+    number = max(found.by_iterations)
+    estimates = [machine.estimate for machine in found.by_iterations[number]]
+    fastest = min(estimates, key=lambda e: (e.seconds.value, e.usd.value))
+    cheapest = min(estimates, key=lambda e: (e.usd.value, e.seconds.value))
+    named = {"fastest": fastest, "cheapest": cheapest} if fastest is not cheapest else {"fastest and cheapest": fastest}
+    for goal, best in named.items():
+        yield (
+            f"{length_of(number, found.unit)}, {goal}: {_machine(best)}, {time_with_interval(best.seconds)}, "
+            f"{usd_with_interval(best.usd)}"
+        )
+
+
+def _machine(estimate: Rankable) -> str:
     size = estimate.candidate.batch_size
     return estimate.candidate.offer.vm_type.key + (f" at batch size {size}" if size else "")
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 
 from trainfare.errors import InfeasibleError, Remedy
-from trainfare.recommender.choose import Rankable
 from trainfare.recommender.limits import LimitConflict, rounded_up_seconds
 from trainfare.recommender.names import candidate_name
+from trainfare.recommender.options import Rankable
 from trainfare.units import format_duration, format_percent, format_usd, plural
 from trainfare.views.names import goal_limits
 from trainfare.views.reasons import python_arguments

@@ -3,12 +3,15 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from trainfare.model.estimate import Estimate
 from trainfare.model.machine import HERE_NAME
-from trainfare.model.probing import Probe, ProbePlan, ProbingPlan, ProbingResult
+from trainfare.model.probing import MachineProbe, MachineProbing, Probe, ProbePlan, ProbingPlan, ProbingResult
 from trainfare.model.reason import Reason
+from trainfare.model.stability import steady_interval
 from trainfare.recommender.names import machine_name
 from trainfare.units import format_duration, format_percent, format_ratio, format_usd, plural
 from trainfare.views.estimates import estimate_record
+from trainfare.views.intervals import time_with_interval, usd_with_interval
 from trainfare.views.sentences import Sentence, from_values
 from trainfare.views.values import Values, integer, number, text, texts
 
@@ -204,3 +207,74 @@ def probe_record(probe: Probe) -> dict[str, Any]:
         "expected_saving_seconds": probe.expected_saving_seconds,
         "why": probe_sentence(probe.reason),
     }
+
+
+def machine_probing_record(found: MachineProbing) -> dict[str, Any]:
+    """The probes on named machines, and the recommendation before and after them."""
+    before = {estimate.candidate.offer.vm_type.key: estimate for estimate in found.estimates_before}
+    after = {estimate.candidate.offer.vm_type.key: estimate for estimate in found.estimates_after}
+    return {
+        "probes": [
+            {
+                **machine_probe_record(probe),
+                "before": _optional_estimate(before.get(probe.machine)),
+                "after": _optional_estimate(after.get(probe.machine)),
+            }
+            for probe in found.probes
+        ],
+        "usd": found.usd,
+        "budget_usd": found.budget_usd,
+        "interrupted": found.interrupted,
+        "plan_before": found.before.id if found.before else None,
+        "chosen_before": _optional_estimate(found.before.chosen if found.before else None),
+        "plan": found.after.id if found.after else None,
+        "chosen": _optional_estimate(found.after.chosen if found.after else None),
+        "no_recommendation": found.no_recommendation,
+    }
+
+
+def machine_probe_record(probe: MachineProbe) -> dict[str, Any]:
+    """One probe on a named machine."""
+    middle = steady_interval(probe.profile) if probe.profile else None
+    return {
+        "machine": probe.machine,
+        "batch_size": probe.batch_size,
+        "profile": probe.profile.id if probe.profile else None,
+        "iterations": len(probe.profile.iteration_seconds) if probe.profile else 0,
+        "iteration_seconds": middle.value if middle else None,
+        "iteration_seconds_low": middle.low if middle else None,
+        "iteration_seconds_high": middle.high if middle else None,
+        "failure": probe.failure,
+        "interrupted": probe.interrupted,
+        "seconds": probe.seconds,
+        "usd": probe.usd,
+        "left_behind": probe.left_behind,
+    }
+
+
+def machine_probing_sentences(found: MachineProbing) -> Iterator[str]:
+    """The change by the probes, their cost, and the id of the plan."""
+    if found.after is not None:
+        chosen = machine_name(found.after.chosen.candidate.offer)
+        if found.before is None:
+            yield "the program was not profiled before"
+        elif machine_name(found.before.chosen.candidate.offer) == chosen:
+            yield f"as before the probes: {_time_and_cost(found.before.chosen)}"
+        else:
+            before = machine_name(found.before.chosen.candidate.offer)
+            yield f"before the probes: {before}, {_time_and_cost(found.before.chosen)}"
+    count = len({probe.machine for probe in found.probes if probe.profile})
+    limit = "" if found.budget_usd is None else f" of {format_usd(found.budget_usd)}"
+    yield f"{plural(count, 'machine')} measured, for {format_usd(found.usd)}{limit}"
+    if found.after is not None:
+        yield f"plan {found.after.id} stored; show it with trainfare plans show {found.after.id}"
+    if found.no_recommendation:
+        yield f"no recommendation: {found.no_recommendation}"
+
+
+def _time_and_cost(estimate: Estimate) -> str:
+    return f"{time_with_interval(estimate.seconds)}, {usd_with_interval(estimate.usd)}"
+
+
+def _optional_estimate(estimate: Estimate | None) -> dict[str, Any] | None:
+    return None if estimate is None else estimate_record(estimate)

@@ -1,14 +1,25 @@
 """The JSON records and the sentences of runs: their state, their progress, and their receipts."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from trainfare.model.interval import Interval
-from trainfare.model.run import Fact, Run
+from trainfare.model.offer import Candidate
+from trainfare.model.run import Checkpoint, Fact, Run
 from trainfare.recommender.names import machine_name
 from trainfare.runner.receipt import Line, Receipt
 from trainfare.runner.status import RunStatus
 from trainfare.units import format_duration, format_usd
 from trainfare.views.estimates import estimate_record, spread
+
+
+class SizedFile(Protocol):
+    """A file that was fetched."""
+
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def sha256(self) -> str: ...
 
 
 def run_record(status: RunStatus) -> dict[str, Any]:
@@ -21,11 +32,16 @@ def run_record(status: RunStatus) -> dict[str, Any]:
         "message": life.message,
         "program": list(run.program.command),
         "directory": run.program.directory,
-        "machine": run.candidate.offer.vm_type.key,
-        "nodes": run.candidate.nodes,
+        "machine": (life.candidate or run.candidate).offer.vm_type.key,
+        "nodes": (life.candidate or run.candidate).nodes,
         "made_at": run.made_at.isoformat(),
         "plan": run.plan_id,
         "attempt": life.attempt,
+        "moves": life.moves,
+        "moving_to": life.move_to.offer.vm_type.key if life.move_to else None,
+        "resume_flag": run.resume_flag,
+        "checkpoint": _checkpoint_record(life.checkpoint),
+        "resumed_from": _checkpoint_record(life.resumed_from),
         "exit_code": life.exit_code,
         "stop_reason": life.stop_reason,
         "warnings": list(life.warnings),
@@ -36,6 +52,11 @@ def run_record(status: RunStatus) -> dict[str, Any]:
         "paid_usd": status.receipt.total.paid_usd,
         **_optional("usd_in_all", status.usd_in_all),
         "results": run.results_directory,
+        "setup": run.setup,
+        "install": run.install,
+        "variables": dict(run.variables),
+        "secrets": list(run.secrets),
+        "data": [{"name": each.name, "kind": each.kind, "source": each.source} for each in run.data],
         "limits": {
             "budget_usd": run.limits.budget_usd,
             "deadline": run.limits.deadline.isoformat() if run.limits.deadline else None,
@@ -58,6 +79,11 @@ def receipt_record(receipt: Receipt) -> dict[str, Any]:
     }
 
 
+def file_records(files: Mapping[str, SizedFile]) -> list[dict[str, Any]]:
+    """Result files with their sizes and checksums."""
+    return [{"path": name, "bytes": file.bytes, "sha256": file.sha256} for name, file in sorted(files.items())]
+
+
 def offer_sentence(run: Run) -> str:
     """The terms that the user agrees to."""
     candidate, estimate = run.candidate, run.estimate
@@ -67,10 +93,23 @@ def offer_sentence(run: Run) -> str:
     if estimate is None:
         return f"{run.program.command_line} on {times}{machine}, {price}; how long it takes is unknown"
     seconds, usd = estimate.seconds, estimate.usd
+    if run.then is not None:
+        seconds, usd = seconds + run.then.seconds, usd + run.then.usd
+        machine += f", then on {machine_name(run.then.candidate.offer)}"
     return (
         f"{run.program.command_line} on {times}{machine}, {price}: {format_duration(seconds.value)} "
         f"({format_duration(seconds.low)} to {format_duration(seconds.high)}), {format_usd(usd.value)}"
     )
+
+
+def move_sentence(run: Run, machines: Candidate, to: Candidate) -> str:
+    """The terms of a move that the user agrees to."""
+    names = [f"{machine_name(each.offer)} ({_price(each)})" for each in (machines, to)]
+    return f"{run.id} moves from {names[0]} to {names[1]}: it saves, its machine ends, it goes on from its checkpoint"
+
+
+def _price(candidate: Candidate) -> str:
+    return "at no cost" if not candidate.usd_per_hour else f"{format_usd(candidate.usd_per_hour)} an hour"
 
 
 def state_sentence(status: RunStatus) -> str:
@@ -78,6 +117,8 @@ def state_sentence(status: RunStatus) -> str:
     life, progress = status.life, status.progress
     if life.state == "ended":
         return f"{life.outcome}: {life.message}"
+    if life.state == "planned" and life.attempt:
+        return "between two machines" if life.interrupted or life.move_to else "ending"
     if life.state != "training":
         return life.state
     done = f"iteration {progress.iterations:,}"
@@ -123,6 +164,21 @@ def _line_record(line: Line) -> dict[str, Any]:
     }
 
 
+def _checkpoint_record(checkpoint: Checkpoint | None) -> dict[str, Any] | None:
+    if checkpoint is None:
+        return None
+    return {
+        "name": checkpoint.name,
+        "path": checkpoint.path,
+        "files": len(checkpoint.files),
+        "bytes": checkpoint.bytes,
+        "saved_at": checkpoint.saved_at.isoformat(),
+        "iteration": checkpoint.iteration,
+        "save_seconds": checkpoint.save_seconds,
+        "fetch_seconds": checkpoint.fetch_seconds,
+    }
+
+
 def _fact_record(fact: Fact) -> dict[str, Any]:
     return {
         "number": fact.number,
@@ -133,6 +189,8 @@ def _fact_record(fact: Fact) -> dict[str, Any]:
         "exit_code": fact.exit_code,
         "files": fact.collected_files,
         "bytes": fact.collected_bytes,
+        "machine": fact.candidate.offer.vm_type.key if fact.candidate else None,
+        "checkpoint": _checkpoint_record(fact.checkpoint),
     }
 
 

@@ -1,8 +1,12 @@
 """Runs on hosts that are reached by a real ssh: from the agreement to the results, through cuts and reboots."""
 
 import os
+import re
+import shutil
+import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,13 +16,16 @@ from tests.rigs.hosts import HostRig
 from trainfare.app.running import supervise
 from trainfare.app.running.doors import open_door
 from trainfare.app.running.run import RunOptions, agree, attend, reap, start_run
+from trainfare.clouds import driver
 from trainfare.clouds.door import MachineUnreachableError
+from trainfare.runner.status import RunStatus
 from trainfare.settings import Settings
 
 __all__ = ["fresh_rig"]
 
 pytestmark = needs_hosts
 
+PROGRAMS = Path(__file__).parents[2] / "programs"
 SOURCE = """
 import time
 for epoch in range(40):
@@ -92,6 +99,41 @@ def test_a_run_whose_host_reboots_ends_and_leaves_nothing(
     assert attend(run_id, settings=settings, poll_seconds=0.1).life.outcome in ("failed", "lost")
     assert host.run("ls", "-A", "/srv/home/.trainfare") == b""
     assert reap(settings=settings).terminated == ()
+
+
+def test_a_pytorch_training_goes_on_after_a_reboot_of_its_host(
+    fresh_rig: HostRig, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervise, "SILENT_SECONDS", 1.0)
+    monkeypatch.setattr(driver, "AgentJob", partial(driver.AgentJob, heartbeat_seconds=0.3))
+    project, by_hand = tmp_path / "training", tmp_path / "by_hand"
+    for folder in (project, by_hand):
+        folder.mkdir()
+        for name in ("torch_resumes.py", "without_compiler.py"):
+            shutil.copy(PROGRAMS / name, folder)
+    monkeypatch.chdir(project)
+    host, results = fresh_rig.add("h1"), tmp_path / "results"
+    command = [sys.executable, "torch_resumes.py", "--hold-at", "35"]
+    options = RunOptions(on="ssh/h1", results=results, resume_flag="--resume {}", install="none")
+    run = agree(command, options, settings=settings)
+    start_run(run, settings=settings)
+    reboots: list[int] = []
+
+    def reboot_once(status: RunStatus) -> None:
+        if status.life.checkpoint is not None and not reboots:
+            reboots.append(status.progress.iterations)
+            host.reboot()
+
+    ended = attend(run.id, settings=settings, poll_seconds=0.1, on_status=reboot_once)
+    assert (ended.life.outcome, ended.life.attempt) == ("succeeded", 2)
+    (warning,) = ended.life.warnings
+    assert "It goes on from the checkpoint last.pt" in warning
+    assert re.search(r"iteration 30\. Lost: \d+ iterations", warning)
+    assert ended.life.resumed_from is not None
+    assert ended.progress.iterations == 60, "the count goes on"
+    subprocess.run([sys.executable, "torch_resumes.py"], cwd=by_hand, check=True)
+    assert (results / "weights.pt").read_bytes() == (by_hand / "weights.pt").read_bytes()
+    assert host.run("ls", "-A", "/srv/home/.trainfare") == b""
 
 
 @pytest.mark.usefixtures("project", "fresh_rig")

@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from trainfare.app.running.doors import FAKE_FOLDER
 from trainfare.app.running.run import RunOptions, agree, start_run
-from trainfare.app.running.supervise import KILL_AT
+from trainfare.app.running.supervise import FREEZE_AT, KILL_AT
 from trainfare.clouds.fake import FakeDoor, Faults
 from trainfare.model.run import Run
 from trainfare.settings import Settings
@@ -33,8 +35,8 @@ class World:
     def home(self) -> Path:
         return self.folder / "home"
 
-    def start(self, source: str, **options: object) -> Run:
-        """A run of a program with this source, agreed to and stored."""
+    def start(self, source: str, *arguments: str, **options: object) -> Run:
+        """A run of a program with this source and arguments, agreed to and stored."""
         project = self.folder / "project"
         project.mkdir(exist_ok=True)
         (project / "train.py").write_text(source)
@@ -42,7 +44,7 @@ class World:
         before = Path.cwd()
         os.chdir(project)
         try:
-            run = agree((sys.executable, "train.py"), wanted, settings=self.settings)
+            run = agree((sys.executable, "train.py", *arguments), wanted, settings=self.settings)
         finally:
             os.chdir(before)
         start_run(run, settings=self.settings)
@@ -53,6 +55,17 @@ class World:
         words = (sys.executable, "-c", ATTEND, self.settings.store, self.settings.runs, run.id)
         environment = os.environ | ({KILL_AT: kill_at} if kill_at else {})
         return subprocess.run(words, env=environment, check=False, timeout=120).returncode
+
+    @contextmanager
+    def frozen_supervisor(self, run: Run, *, at: str) -> Iterator[None]:
+        """A process that supervises and then stands still at a labelled point, for the time of the block."""
+        words = (sys.executable, "-c", ATTEND, self.settings.store, self.settings.runs, run.id)
+        with subprocess.Popen(words, env=os.environ | {FREEZE_AT: at}) as process:
+            try:
+                os.waitpid(process.pid, os.WUNTRACED)
+                yield
+            finally:
+                process.kill()
 
 
 def make_world(folder: Path, faults: Faults | None = None) -> World:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from trainfare.app.catalog.calibrations import calibration_in_use, read_calibration
 from trainfare.app.catalog.offers import open_catalog
+from trainfare.app.catalog.starts import MachineStarts, observed_starts, starts_by_machine
 from trainfare.catalog.calibrations import CalibrationFolder
 from trainfare.catalog.catalog import Catalog
 from trainfare.errors import UsageError
@@ -48,6 +49,8 @@ class CalibrationResult:
     """The corrections from the user's profiles."""
     changes: tuple[str, ...]
     """The differences from the calibration before, one sentence each."""
+    starts: tuple[MachineStarts, ...] = ()
+    """The start-up times of the user's machines by their runs, which estimates use without a calibration."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +69,8 @@ def calibrate(
     on_progress: OnProgress = lambda _: None,
     settings: Settings | None = None,
 ) -> CalibrationResult:
-    """Fit to the tables in `data`, if given, and learn corrections from every profile in history taken on a GPU.
+    """Fit to the tables in `data`, if given, and learn corrections from every profile in history taken on a GPU, those
+    of runs included.
 
     The result is stored and used from now on, unless `try_only` is set or nothing changed. Corrections by the user's
     profiles are used only if they reduce the error on held-out programs.
@@ -80,6 +84,7 @@ def calibrate(
     on_progress("your own profiles")
     with open_existing_history(settings.store) as history:
         runs = tuple(_observed_runs(history.profiles.all(), catalog, fitted))
+        starts = starts_by_machine(observed_starts(history))
     learned = learn_corrections(runs)
     corrections = learned.corrections if learned.helps else Corrections()
     fitted = replace(fitted, corrections=corrections, learned_from=learned.rows if learned.helps else 0)
@@ -88,7 +93,9 @@ def calibrate(
     if changes and not try_only:
         name = f"{now:%Y%m%d-%H%M%S}"
         CalibrationFolder(Path(settings.calibrations)).add(name, to_json(replace(fitted, made_at=now)))
-    return CalibrationResult(name=name, calibration=fitted, left_out=left_out, learned=learned, changes=changes)
+    return CalibrationResult(
+        name=name, calibration=fitted, left_out=left_out, learned=learned, changes=changes, starts=starts
+    )
 
 
 def list_calibrations(settings: Settings | None = None) -> tuple[StoredCalibration, ...]:

@@ -82,6 +82,11 @@ def is_known(settings: Settings, key: str) -> bool:
     return _path(settings, key).exists()
 
 
+def known_host(settings: Settings, key: str) -> Host | None:
+    """A host as it described itself; None if it was never asked."""
+    return _read_host(_path(settings, key))
+
+
 def with_own_hosts(catalog: Catalog, settings: Settings) -> Catalog:
     """The catalog, completed by what hosts say of themselves. Where machines.toml states a fact, it decides."""
     known = _remembered(_folder(settings))
@@ -126,13 +131,17 @@ def _vm_type(catalog: Catalog, host: Host, stated: VmType) -> VmType:
 def _remembered(folder: Path) -> dict[str, Host]:
     found = {}
     for path in sorted(folder.glob("*.json")):
-        try:
-            found[f"{HOSTS}/{unquote(path.name.removesuffix('.json'))}"] = msgspec.json.decode(
-                path.read_bytes(), type=Host
-            )
-        except (OSError, msgspec.MsgspecError, ValueError):  # it is asked again when it is used
-            continue
+        host = _read_host(path)
+        if host is not None:
+            found[f"{HOSTS}/{unquote(path.name.removesuffix('.json'))}"] = host
     return found
+
+
+def _read_host(path: Path) -> Host | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Host)
+    except (OSError, msgspec.MsgspecError, ValueError):  # it is asked again when it is used
+        return None
 
 
 def _path(settings: Settings, key: str) -> Path:

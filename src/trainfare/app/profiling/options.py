@@ -29,6 +29,7 @@ class ProfileKeywords(TypedDict, total=False):
     until_stable: bool
     patience: int | None
     max_seconds: float | None
+    most_seconds: float | None
     in_place: bool
     keep_files: bool
     on: str | None
@@ -67,7 +68,9 @@ class ProfileOptions:
     """Measure until the metric has not improved for `patience` epochs."""
     patience: int | None = None
     max_seconds: float | None = None
-    """The longest time that the program may run, from its start on."""
+    """The longest time that the program may run, from its start on; without another rule, measure for so long."""
+    most_seconds: float | None = None
+    """Another limit, which does not change how long is measured."""
     in_place: bool = False
     """Run in the folder itself, not in a copy."""
     keep_files: bool = False
@@ -115,6 +118,11 @@ class ProfileOptions:
         return StatedLength(
             steps=self.steps, tokens=self.tokens, samples=self.samples, profiled_batch_size=self.batch_size
         )
+
+    @property
+    def longest_seconds(self) -> float | None:
+        """The longest time that the program may run; None if there is no limit."""
+        return min((limit for limit in (self.max_seconds, self.most_seconds) if limit is not None), default=None)
 
     @property
     def stopping_rule(self) -> StoppingRule:

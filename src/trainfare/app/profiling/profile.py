@@ -10,9 +10,10 @@ from trainfare.app.profiling.failures import profiling_error
 from trainfare.app.profiling.in_process import InProcessProfiler
 from trainfare.app.profiling.options import ProfileKeywords, ProfileOptions
 from trainfare.app.profiling.save import MIN_ITERATIONS, count_iterations, save_profile, this_machine
+from trainfare.app.programs.sources import ProgramSource, read_program
 from trainfare.clouds.slices import is_slice, slice_for
 from trainfare.errors import Remedy, UsageError
-from trainfare.model.machine import VmType
+from trainfare.model.machine import Host, VmType
 from trainfare.model.profile import Profile
 from trainfare.model.program import Program
 from trainfare.profiler.measure import MeasuredRun, measure
@@ -67,14 +68,30 @@ def profile(command: Sequence[str] | None = None, **options: Unpack[ProfileKeywo
     )
 
 
-def profile_command(command: Sequence[str], options: ProfileOptions) -> Profile:
-    """Measure a program and save its Profile; see `profile`."""
+def profile_command(command: Sequence[str] | ProgramSource, options: ProfileOptions) -> Profile:
+    """Measure a program and save its Profile; see `profile`. An archive or a task file is a command too."""
     settings = options.settings or read_settings()
-    program = _program(command, options.directory or Path.cwd())
+    source = command if isinstance(command, ProgramSource) else _source(command, options.directory, settings)
+    program = source.program
     machine = this_machine(options.on, settings)
     # A store that cannot be written is reported before the program runs.
     open_history(settings.store).close()
-    measured, place = _measure(program, machine, options, settings)
+    measured, place = _measure(program, machine, options, settings, source.variables)
+    return save_measurement(measured, place, program=program, machine=machine, options=options, settings=settings)
+
+
+def save_measurement(
+    measured: MeasuredRun,
+    place: Workspace,
+    *,
+    program: Program,
+    machine: VmType | None,
+    options: ProfileOptions,
+    settings: Settings,
+    host: Host | None = None,
+) -> Profile:
+    """Save what was measured on this machine, or on another `host`. A measurement that is not complete raises
+    `ProfilingError`, which carries what could be saved."""
     saved = None
     # What was measured within a time limit is kept, even a single iteration.
     if count_iterations(measured.events) >= (1 if measured.ending == "time_limit" else MIN_ITERATIONS):
@@ -82,6 +99,7 @@ def profile_command(command: Sequence[str], options: ProfileOptions) -> Profile:
             measured.events,
             program=program,
             machine=machine,
+            host=host,
             ending=measured.ending,
             started=measured.started,
             store=settings.store,
@@ -97,13 +115,17 @@ def profile_command(command: Sequence[str], options: ProfileOptions) -> Profile:
         place,
         saved,
         stall_seconds=settings.stall_seconds,
-        max_seconds=options.max_seconds,
+        max_seconds=options.longest_seconds,
         output_shown=options.on_output is not None,
     )
 
 
 def _measure(
-    program: Program, machine: VmType | None, options: ProfileOptions, settings: Settings
+    program: Program,
+    machine: VmType | None,
+    options: ProfileOptions,
+    settings: Settings,
+    variables: Mapping[str, str],
 ) -> tuple[MeasuredRun, Workspace]:
     with (
         _part_of_this_machine(machine) as (prefix, environment),
@@ -114,10 +136,10 @@ def _measure(
             program,
             iterations=options.target_iterations(settings.iterations),
             stopping_rule=options.stopping_rule,
-            max_seconds=options.max_seconds,
+            max_seconds=options.longest_seconds,
             directory=place.directory,
             prefix=prefix,
-            environment=environment,
+            environment={**variables, **environment},
             stall_seconds=settings.stall_seconds,
             trace_operations=options.trace_operations,
             gradient_noise=options.gradient_noise,
@@ -138,11 +160,11 @@ def _part_of_this_machine(machine: VmType | None) -> Iterator[tuple[Sequence[str
         yield part.prefix, part.environment
 
 
-def _program(command: Sequence[str], directory: Path) -> Program:
+def _source(command: Sequence[str], directory: Path | None, settings: Settings) -> ProgramSource:
     if not command or not command[0].strip():
         raise UsageError(
             "there is no command to profile.",
             field="command",
             remedies=[Remedy(command="profile", program="python train.py")],
         )
-    return Program(command=tuple(command), directory=str(directory))
+    return read_program(command, settings, folder=directory)

@@ -59,6 +59,7 @@ def show_log(profile_id: str, *, settings: Settings | None = None) -> str:
 
 _NO_LOG_REASON: dict[Origin, str] = {
     "probe": "it was measured on another machine, or before output was stored",
+    "run": "it is of a run, which has its own output",
     "code": "it was measured in the program's own process, which prints to its own terminal",
 }
 _NO_LOG_OF_IMPORT = "it was imported from the log of a past run"

@@ -51,11 +51,13 @@ def save_profile(
     ending: Ending,
     started: float,
     store: str,
+    host: Host | None = None,
     origin: Origin = "probe",
     stated: StatedLength = StatedLength(),  # noqa: B008 # it is frozen, so sharing it is safe
 ) -> Profile:
     """Build the Profile from events with at least one iteration, and save it with what the user states about it.
 
+    `host` is the machine that it was measured on, if that is not this one.
     What was measured is saved also if the statements do not fit it, which raises UsageError.
     """
     gpu, gpus = gpu_from_events(leading_process_events(events))
@@ -63,7 +65,7 @@ def save_profile(
         events,
         id=new_id("p"),
         program=program,
-        host=_host(machine, gpu, gpus),
+        host=_host(machine, gpu, gpus) if host is None else replace(host, gpu=gpu, gpus=gpus),
         measured_at=datetime.now(UTC),
         ending=ending,
         started=started,

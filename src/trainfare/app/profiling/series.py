@@ -68,7 +68,7 @@ def run_trials(
     on_trial: Callable[[Trial], None],
 ) -> tuple[Trial, ...]:
     """Profile the program several times with the same options; see `profile_series`."""
-    commands = _commands(command, batch_sizes, batch_flag)
+    commands = batch_commands(command, batch_sizes, batch_flag)
     if batch_sizes and options.batch_size is not None:
         raise UsageError(
             "The batch size cannot be stated where several are measured. Give one of the two.",
@@ -93,7 +93,7 @@ def run_trials(
     return tuple(trials)
 
 
-def _commands(
+def batch_commands(
     command: Sequence[str], batch_sizes: Sequence[int], batch_flag: str | None
 ) -> list[tuple[int | None, tuple[str, ...]]]:
     """The batch sizes, each with the command that sets it."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import partial
 
+from trainfare.app.catalog.starts import ObservedStarts, observed_starts, program_key, terms_with_starts
 from trainfare.app.queue.machines import named_offers, suitable_offers
 from trainfare.app.queue.question import QueueQuestion
 from trainfare.app.recommending.length import decide_epochs
@@ -18,7 +19,7 @@ from trainfare.app.recommending.workload import (
 from trainfare.app.stated import StatedLength
 from trainfare.catalog.terms import find_terms
 from trainfare.errors import Remedy, TrainfareError, UsageError
-from trainfare.estimator.cost.bill import SETUP_SECONDS
+from trainfare.estimator.cost.bill import expected_boot, expected_setup
 from trainfare.estimator.cost.checkpoints import checkpoints_of, daly_interval
 from trainfare.model.bill import Overheads
 from trainfare.model.estimate import Estimate
@@ -69,6 +70,7 @@ def queue_table(question: QueueQuestion | None = None, *, settings: Settings | N
     quotas = tuple(dict(question.quotas).items())
     with open_existing_history(settings.store) as history:
         workloads, unplanned = _read_workloads(history, settings)
+        starts = observed_starts(history)
         damaged = history.damaged
     estimates = EstimateTable(
         [each.training for each in workloads],
@@ -79,7 +81,8 @@ def queue_table(question: QueueQuestion | None = None, *, settings: Settings | N
     trainings, types = estimates.plannable(), estimates.used_types()
     origin_at = min((training.submission.submitted_at for training in trainings), default=now)
     offers = {name: estimates.machines[name].offer for name in types}
-    planned = {training.submission.id for training in trainings}
+    ids = {training.submission.id for training in trainings}
+    planned = [workload for workload in workloads if workload.training.submission.id in ids]
     return QueueTable(
         instance=queue_instance(estimates, quotas, now=now, origin_at=origin_at) if trainings else None,
         now=now,
@@ -87,7 +90,7 @@ def queue_table(question: QueueQuestion | None = None, *, settings: Settings | N
         trainings=tuple(trainings),
         estimates=estimates.estimates,
         offers=offers,
-        delays=_delays([w for w in workloads if w.training.submission.id in planned], offers.values(), settings),
+        delays=_delays(planned, offers.values(), settings, starts),
         unplanned=(*unplanned, *estimates.unplanned()),
         damaged=damaged,
         remarks=tuple(table_remarks(estimates, machines_named=bool(question.machines))),
@@ -205,20 +208,27 @@ def _offers(workloads: Sequence[_TrainingWorkload], question: QueueQuestion, now
     )
 
 
-def _delays(workloads: Sequence[_TrainingWorkload], offers: Iterable[Offer], settings: Settings) -> Delays:
+def _delays(
+    workloads: Sequence[_TrainingWorkload], offers: Iterable[Offer], settings: Settings, starts: ObservedStarts
+) -> Delays:
     """The delays of all nodes and jobs, taken from the slowest.
 
-    Boot is as the provider's terms say, then setup and the program's own start; checkpoints are as its profile shows
-    them, on spot at the interval that loses least (Daly 2006).
+    Boot and setup are as the user's runs measured them, else as the provider's terms say, then comes the program's own
+    start; checkpoints are as its profile shows them, on spot at the interval that loses least (Daly 2006).
     """
     rented = [offer for offer in offers if offer.market != "own"]
     if not workloads:
         return Delays()
     boot, setup = settings.boot_seconds, settings.setup_seconds
+    terms = [
+        terms_with_starts(find_terms, starts, program_key(each.profile.program))(offer)
+        for each in workloads
+        for offer in rented
+    ]
     if boot is None:
-        boot = max((find_terms(offer).boot_seconds.value for offer in rented), default=0.0)
+        boot = max((expected_boot(each).value for each in terms), default=0.0)
     if setup is None:
-        setup = SETUP_SECONDS.value
+        setup = max((expected_setup(each).value for each in terms), default=0.0)
     checkpoint = max(
         checkpoints_of(each.profile, iterations_per_epoch=each.workload.leading.iterations_per_epoch).seconds.value
         for each in workloads

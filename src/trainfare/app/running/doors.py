@@ -1,33 +1,48 @@
 """The doors that can launch machines, by the provider in the keys of their machines."""
 
 import os
+from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 
 from trainfare.app.catalog.offers import open_catalog
 from trainfare.app.catalog.own_hosts import is_known, learn_host
+from trainfare.catalog.catalog import Catalog
 from trainfare.catalog.own_machines import HOSTS, read_destinations
 from trainfare.clouds.door import Door
 from trainfare.clouds.fake import FakeDoor
 from trainfare.clouds.local import LocalDoor
 from trainfare.clouds.ssh import SshDoor
 from trainfare.errors import UsageError
-from trainfare.model.machine import HERE_PROVIDER
+from trainfare.model.offer import Offer
 from trainfare.settings import Settings
 
 FAKE_FOLDER = "TRAINFARE_FAKE_DOOR"
 """The folder of a provider that does not exist, for trials and tests."""
 
 
+class OwnOffers:
+    """The user's own machines. The catalog is read when one of them is needed first: reading it takes longer than all
+    else that a door does."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    @cached_property
+    def _catalog(self) -> Catalog:
+        return open_catalog(self._settings)
+
+    def __iter__(self) -> Iterator[Offer]:
+        yield from self._catalog.offers
+        yield from self._catalog.at_hand
+        yield from self._catalog.hosts
+
+
 def open_doors(settings: Settings) -> dict[str, Door]:
     """Every door that is ready on this machine."""
-    catalog = open_catalog(settings)
-    every = [*catalog.offers, *catalog.slices, *((catalog.here,) if catalog.here else ())]
-    local = LocalDoor(
-        Path(settings.runs) / "machines", [offer for offer in every if offer.vm_type.provider == HERE_PROVIDER]
-    )
-    ssh = SshDoor(
-        Path(settings.runs) / "ssh", [*catalog.offers, *catalog.hosts], read_destinations(Path(settings.machines))
-    )
+    own = OwnOffers(settings)
+    local = LocalDoor(Path(settings.runs) / "machines", own)
+    ssh = SshDoor(Path(settings.runs) / "ssh", own, read_destinations(Path(settings.machines)))
     doors: list[Door] = [local, ssh]
     if FAKE_FOLDER in os.environ:
         doors.append(FakeDoor(Path(os.environ[FAKE_FOLDER])))

@@ -11,12 +11,22 @@ from trainfare.model.run import Observation, ObservationKind
 from trainfare.runner.decide import JobView
 from trainfare.store.history import History
 
+JournalEnds = dict[tuple[int, int], tuple[int, int]]
+"""By attempt and node: the number of the last entry that was read, and where it ends in the journal."""
 
-def pull_journals(history: History, run_id: str, attempt: int, shells: Mapping[int, Shell]) -> None:
-    """Store the entries that are new, each once."""
+
+def pull_journals(
+    history: History, run_id: str, attempt: int, shells: Mapping[int, Shell], ends: JournalEnds | None = None
+) -> None:
+    """Store the entries that are new, each once. `ends` is kept from call to call: with it, the machine need not search
+    its journal, for which it would start Python each time."""
+    ends = {} if ends is None else ends
     for node, shell in shells.items():
         known = history.observations.last_number(run_id, attempt=attempt, node=node)
-        entries = driver.entries(shell, after=known)
+        last, position = ends.get((attempt, node), (0, 0))
+        entries = driver.entries(shell, after=known, position=position if last == known else 0)
+        if entries:
+            ends[attempt, node] = (entries[-1].number, entries[-1].ends)
         history.observations.add_all(
             Observation(
                 run_id=run_id,
@@ -61,10 +71,12 @@ def job_view(seen: Sequence[Observation], *, nodes: int) -> JobView | None:
         and isinstance(code := s.values.get("exit_code"), int | float)
     }
     worst = max(codes.values(), key=abs) if codes else None
+    causes = [str(s.values.get("cause", "own")) for s in seen if s.kind == "program" and s.node in codes]
     return JobView(
         setup_failed=f"The setup ended with exit code {_code(failed)}." if failed else None,
         started=len(started) == nodes,
         exit_code=worst if len(codes) == nodes or worst else None,
+        cause=next((cause for cause in causes if cause != "own"), "own"),
     )
 
 

@@ -10,27 +10,35 @@ import hashlib
 import os
 import platform
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from trainfare.app.ids import new_id
+from trainfare.app.learning.learn import learn_from_run
+from trainfare.app.programs.data import read_data
+from trainfare.app.programs.sources import ProgramSource, read_program
 from trainfare.app.recommending.estimate import estimate
+from trainfare.app.running.checkpoints import checkpoints_folder
 from trainfare.app.running.doors import open_door, open_doors
-from trainfare.app.running.send import send_program
+from trainfare.app.running.recovery import check_resume_flag, list_alternatives, read_segments
+from trainfare.app.running.send import check_sending, send_program
 from trainfare.app.running.status import load_status, run_folder
 from trainfare.app.running.supervise import Supervisor
 from trainfare.clouds.door import Door
-from trainfare.errors import ExternalError, NotFoundError, UsageError
+from trainfare.errors import ExternalError, InfeasibleError, NotFoundError, StoreError, UsageError
 from trainfare.model.estimate import Estimate
 from trainfare.model.lease import run_lease_name
 from trainfare.model.offer import Candidate
+from trainfare.model.probing import is_probe_launch
 from trainfare.model.program import Program
+from trainfare.model.rented import RentedMachine
 from trainfare.model.run import Fact, Run, RunLimits
-from trainfare.runner.decide import Action, Patience, Wait
+from trainfare.model.supplies import Install
+from trainfare.runner.decide import Action, Wait
 from trainfare.runner.life import life_of
 from trainfare.runner.status import RunStatus, billing_of
 from trainfare.settings import Settings, read_settings
@@ -54,32 +62,58 @@ class RunOptions:
     longest_seconds: float | None = None
     setup: str | None = None
     secrets: tuple[str, ...] = ()
+    install: Install | None = None
+    """By default `auto`, unless there is a setup command or the machine is this one."""
+    folder: Path | None = None
+    """The folder in which the command is started; None means the current one."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables of the program, which are stored."""
+    data: tuple[str, ...] = ()
+    """Data that the program reads, as `NAME=SOURCE`: a path, a URL, or `machine:/path`."""
+    allow_private: bool = False
+    """URLs of data may lead to addresses that are not public."""
     results: Path | None = None
     """The folder for results; None means the folder of the program."""
+    resume_flag: str | None = None
+    """Words that make the program go on from a checkpoint, `{}` being its path; `auto` if it needs none."""
+    attempts: int = 3
+    auto_move: bool = False
+    """Move to a better machine that pays for its move without a question."""
+    split: bool = False
+    """Carry out the split of the plan: its first segment, then a move to the machines of the second."""
 
 
 def agree(
-    command: Sequence[str] | None = None,
+    command: Sequence[str] | ProgramSource | None = None,
     options: RunOptions | None = None,
     *,
     predicted: Estimate | None = None,
     settings: Settings | None = None,
 ) -> Run:
-    """The run that would be started: a command, a profile's program or a plan, on a machine, with its prediction.
+    """The run that would be started: a command, a profile's program or a plan, on a machine, with its prediction. An
+    archive or a task file is a command too, see `read_program`.
 
     `predicted` is an estimate to agree to, if it is known; otherwise it is made, or taken from the plan.
     """
     settings, options = settings or read_settings(), options or RunOptions()
-    program, found = _program_and_estimate(command, options, settings, predicted)
+    source = _source(command, options, settings)
+    options = _with_stated(options, source) if source else options
+    then = None
+    if options.split:
+        with open_history(settings.store) as history:
+            predicted, then = read_segments(history, options.plan_id, options.resume_flag, settings)
+    program, found = _program_and_estimate(source, options, settings, predicted)
     predicted = predicted or found
     on = options.on or (predicted.candidate.offer.vm_type.key if predicted else None)
     if on is None:
         raise UsageError("The machine to run on must be named, because nothing was recommended.", field="on")
     door = open_door(settings, on)
-    candidate = predicted.candidate if predicted else _candidate(door, on)
+    candidate = predicted.candidate if predicted else pick_candidate(door, on, nodes=source.nodes if source else 1)
     for name in options.secrets:
         if name not in os.environ:
             raise UsageError(f"The secret {name} is not set in the environment.", field="secret")
+    data = read_data(options.data, Path(program.directory), allow_private=options.allow_private, settings=settings)
+    check_sending(program, data)
     now = datetime.now(UTC)
     deadline = None if options.deadline_seconds is None else now + timedelta(seconds=options.deadline_seconds)
     return Run(
@@ -94,6 +128,13 @@ def agree(
         limits=RunLimits(budget_usd=options.budget_usd, deadline=deadline, longest_seconds=options.longest_seconds),
         setup=options.setup,
         secrets=options.secrets,
+        resume_flag=check_resume_flag(options.resume_flag),
+        attempts=options.attempts,
+        auto_move=options.auto_move,
+        then=then,
+        install=options.install,
+        variables=options.variables,
+        data=data,
     )
 
 
@@ -115,14 +156,13 @@ def attend(
     settings = settings or read_settings()
     with open_existing_history(settings.store) as history:
         run = history.runs.get(run_id)
-        door = open_door(settings, run.candidate.offer.vm_type.key)
-        with _attendance(history, door, run, settings) as step:
+        with _attendance(history, run, settings) as step:
             before, pause = None, 0.0
             while True:
                 action = step()
                 status = load_status(history, run, now=datetime.now(UTC))
                 on_status(status)
-                if status.life.state == "ended" or (until_started and status.life.ever_started):
+                if status.life.state == "ended" or (until_started and status.life.is_running):
                     return status
                 pause = _pause_after(action, before, pause, poll_seconds)
                 time.sleep(pause)
@@ -174,7 +214,7 @@ def reap(*, settings: Settings | None = None) -> Reaped:
             except ExternalError as error:
                 failed.append(f"{door.name}: {error}")
                 continue
-            for key in {m.key: m for m in machines if not _is_needed(history, m.run_id, m.attempt)}:
+            for key in {m.key: m for m in machines if not is_needed(history, m)}:
                 try:
                     door.terminate(key)
                     terminated.append(key)
@@ -183,8 +223,7 @@ def reap(*, settings: Settings | None = None) -> Reaped:
         for run_id in history.facts.unended_runs():
             if history.facts.of(run_id):
                 run = history.runs.get(run_id)
-                door = open_door(settings, run.candidate.offer.vm_type.key)
-                with _attendance(history, door, run, settings) as step:
+                with _attendance(history, run, settings) as step:
                     before, action = None, step()
                     while not isinstance(action, Wait) and action != before:
                         before, action = action, step()
@@ -211,10 +250,11 @@ def _pause_after(action: Action, before: Action | None, pause: float, longest: f
 
 
 @contextmanager
-def _attendance(history: History, door: Door, run: Run, settings: Settings) -> Iterator[Callable[[], Action]]:
+def _attendance(history: History, run: Run, settings: Settings) -> Iterator[Callable[[], Action]]:
     """A function that does the next thing and returns it; a Wait while another process has the lease of the run. The
     lease is taken when it is free, kept, and released at the end."""
     holder = f"{owner_name(settings)}/{os.getpid()}"
+    folder = run_folder(settings, run.id)
     current: list[Supervisor] = []
 
     def step() -> Action:
@@ -227,19 +267,23 @@ def _attendance(history: History, door: Door, run: Run, settings: Settings) -> I
             current.append(
                 Supervisor(
                     history=history,
-                    door=door,
+                    open_door=cache(partial(open_door, settings)),
                     run=run,
                     lease=lease,
-                    folder=run_folder(settings, run.id),
-                    prepare=partial(send_program, power_off=door.powers_off),
+                    folder=folder,
+                    prepare=partial(send_program, checkpoints=checkpoints_folder(folder)),
                     lease_seconds=settings.lease_seconds,
                     billing=billing_of(run),
-                    patience=Patience(appear=door.appears_within_seconds),
+                    alternatives=list_alternatives(history, run, settings),
                 )
             )
         try:
             current[0].renew()
-            return current[0].step()
+            action = current[0].step()
+            if isinstance(action, Fact) and action.kind == "run ended":
+                with suppress(StoreError, ValueError):  # the run has ended well even if nothing is learned from it
+                    learn_from_run(history, run, settings)
+            return action
         except StaleLeaseError:
             current.clear()
             return Wait("another process took it over")
@@ -251,16 +295,42 @@ def _attendance(history: History, door: Door, run: Run, settings: Settings) -> I
             history.leases.release(supervisor.lease)
 
 
-def _is_needed(history: History, run_id: str, attempt: int) -> bool:
+def is_needed(history: History, machine: RentedMachine) -> bool:
+    """True for the machine of a run that may cost, and of a probe that someone follows, which renews its lease."""
+    if is_probe_launch(machine.run_id):
+        return machine.expires_at > datetime.now(UTC)
     try:
-        life = life_of(history.facts.of(run_id))
+        life = life_of(history.facts.of(machine.run_id))
     except NotFoundError:
         return False
-    return life.may_cost and life.attempt == attempt
+    return life.may_cost and life.attempt == machine.attempt
+
+
+def _source(
+    command: Sequence[str] | ProgramSource | None, options: RunOptions, settings: Settings
+) -> ProgramSource | None:
+    if isinstance(command, ProgramSource):
+        return command
+    if not command and options.folder is not None:
+        raise UsageError("A folder needs a command that is started in it.", field="folder")
+    return read_program(command, settings, folder=options.folder) if command else None
+
+
+def _with_stated(options: RunOptions, source: ProgramSource) -> RunOptions:
+    """The options with what was stated together with the program, where they leave it open."""
+    return replace(
+        options,
+        setup=options.setup or source.setup,
+        results=options.results or source.results,
+        variables={**source.variables, **options.variables},
+        secrets=tuple(dict.fromkeys((*source.secrets, *options.secrets))),
+        data=(*source.data, *options.data),
+        **{name: value for name, value in source.terms.items() if getattr(options, name) is None},  # type: ignore[arg-type] # each was read in the type of its field
+    )
 
 
 def _program_and_estimate(
-    command: Sequence[str] | None, options: RunOptions, settings: Settings, known: Estimate | None
+    source: ProgramSource | None, options: RunOptions, settings: Settings, known: Estimate | None
 ) -> tuple[Program, Estimate | None]:
     """The program, and the estimate of a plan or of a profile of it; None if it was never profiled."""
     with open_history(settings.store) as history:
@@ -268,8 +338,8 @@ def _program_and_estimate(
         profiles = history.profiles.all()
         profile_id = options.profile_id or (plan.chosen.profile_id if plan else None)
         named = history.profiles.get(profile_id) if profile_id else None
-    if command:
-        program = Program(command=tuple(command), directory=str(Path.cwd()))
+    if source is not None:
+        program = source.program
         named = named or next((profile for profile in profiles if profile.program == program), None)
     elif named is None and not profiles:
         raise UsageError("There is nothing to run: give a command, a plan or a profile.", field="command")
@@ -282,11 +352,15 @@ def _program_and_estimate(
         return program, plan.chosen
     if options.on is None:
         raise UsageError("The machine to run on must be named, because no plan names it.", field="on")
-    return program, estimate(named.id, on=options.on, settings=settings).estimate
+    open_door(settings, options.on)  # a host that is used for the first time says what it is, which estimates need
+    try:
+        return program, estimate(named.id, on=options.on, settings=settings).estimate
+    except InfeasibleError:  # a run needs no prediction
+        return program, None
 
 
-def _candidate(door: Door, on: str) -> Candidate:
+def pick_candidate(door: Door, on: str, *, nodes: int) -> Candidate:
     offers = [offer for offer in door.offers() if offer.vm_type.key == on]
     if not offers:
         raise NotFoundError("machine", on, [offer.vm_type.key for offer in door.offers()])
-    return Candidate(offer=min(offers, key=lambda offer: offer.usd_per_hour), nodes=1, batch_size=None)
+    return Candidate(offer=min(offers, key=lambda offer: offer.usd_per_hour), nodes=nodes, batch_size=None)

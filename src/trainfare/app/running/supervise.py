@@ -8,36 +8,58 @@ import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from trainfare.app.running.journal import job_view, pull_journals, pull_output
+from trainfare.app.running.checkpoints import CheckpointFetch, checkpoints_folder, copy_to_results, keep_newest
+from trainfare.app.running.journal import JournalEnds, job_view, pull_journals, pull_output
+from trainfare.app.running.recovery import Alternatives
+from trainfare.app.running.results import remember_results
 from trainfare.clouds import driver
 from trainfare.clouds.door import Door, Launch, RefusedError, Shell
-from trainfare.errors import ExternalError
+from trainfare.clouds.snapshots import NoSnapshotError
+from trainfare.errors import ExternalError, UsageError
 from trainfare.model.bill import Billing
 from trainfare.model.lease import Lease
-from trainfare.model.offer import Candidate
 from trainfare.model.rented import RentedMachine, launch_key
-from trainfare.model.run import Fact, FactKind, Run
+from trainfare.model.run import Fact, FactKind, Observation, Run
+from trainfare.runner.better import better_machine
+from trainfare.runner.checkpoints import is_fetch_due, is_newer, latest_saved, mean_seconds_between_losses
 from trainfare.runner.decide import Action, JobView, Patience, View, Wait, decide
 from trainfare.runner.life import Life, life_of
 from trainfare.runner.limits import lease_end
+from trainfare.runner.progress import progress_of
 from trainfare.runner.receipt import receipt_of
 from trainfare.store.history import AlreadyStoredError, History
 
 SILENT_SECONDS = 30.0
 """An agent that writes nothing for so long on a machine that answers may have ended with a reboot of it."""
+FETCH_SECONDS = 5.0
+"""A checkpoint is fetched for so long at a time: then limits are looked at, and the lease is renewed."""
+_KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 KILL_AT = "TRAINFARE_TEST_KILL_AT"
 """The label of the point at which the process kills itself, in tests of what then happens."""
+
+
+FREEZE_AT = "TRAINFARE_TEST_FREEZE_AT"
+"""The label of the point at which the process stops itself, as a laptop does that is closed."""
 
 
 def reached(label: str) -> None:
     """A labelled point between two effects."""
     if os.environ.get(KILL_AT) == label:
         os.kill(os.getpid(), signal.SIGKILL)
+    if os.environ.get(FREEZE_AT) == label:
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+
+class Sender(Protocol):
+    """Sends the program to a machine and starts it; with `power_off`, its agent switches the machine off when its lease
+    ends."""
+
+    def __call__(self, shell: Shell, run: Run, life: Life, machine: RentedMachine, /, *, power_off: bool) -> None: ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,28 +67,37 @@ class Supervisor:
     """Supervises one run under its lease."""
 
     history: History
-    door: Door
+    open_door: Callable[[str], Door]
+    """The door to a machine, by the key of its type."""
     run: Run
     lease: Lease
     folder: Path
-    """The folder at home with what is fetched while it runs: its output."""
-    prepare: Callable[[Shell, Run, Life, RentedMachine], None]
-    """Sends the program to a machine and starts it."""
+    """The folder at home with what is fetched while it runs: its output and its checkpoints."""
+    prepare: Sender
     lease_seconds: float = 30.0
     billing: Billing = field(default_factory=Billing)
-    patience: Patience = field(default_factory=Patience)
-    fallbacks: Sequence[Candidate] = ()
+    alternatives: Alternatives = field(default_factory=Alternatives)
+    """Machines to fall back on, or to move to."""
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     _asked_to_end_at: dict[int, datetime] = field(default_factory=dict)
     _heard: dict[int, tuple[int | None, datetime]] = field(default_factory=dict)
     """The last entry of each node, and when it was first seen."""
+    _journal_ends: JournalEnds = field(default_factory=dict)
+    _fetch: CheckpointFetch | None = None
+    """The checkpoint that is on its way home."""
+    _given_up: set[tuple[int, int]] = field(default_factory=set)
+    """Checkpoints that cannot be had any more, by attempt and number."""
+    _arrived_at: datetime | None = None
+    """The last moment at which a part of a checkpoint arrived."""
 
     def step(self) -> Action:
         """Do the next thing, and append its fact. Returns what it was."""
         facts = self.history.facts.of(self.run.id)
         life = life_of(facts)
         view = self._view(facts, life)
-        action = decide(self.run, life, view, patience=self.patience, fallbacks=self.fallbacks)
+        patience = Patience(appear=self._door(life).appears_within_seconds)
+        fallbacks = self.alternatives.within(self.run.estimate.usd.high) if self.run.estimate else ()
+        action = decide(self.run, life, view, patience=patience, fallbacks=fallbacks)
         with suppress(AlreadyStoredError):  # a remark of another process came first: the next step knows it
             self._carry_out(action, life, view)
         return action
@@ -76,14 +107,26 @@ class Supervisor:
         if self.lease.expires_at - now < timedelta(seconds=self.lease_seconds / 2):
             self.lease = self.history.leases.renew(self.lease, seconds=self.lease_seconds, now=now)
 
+    def _door(self, life: Life) -> Door:
+        return self.open_door((life.candidate or self.run.candidate).offer.vm_type.key)
+
     def _view(self, facts: Sequence[Fact], life: Life) -> View:
         now = self.clock()
         machines = self._machines(life) if life.may_cost else ()
         collecting = [fact.seen_at for fact in facts if fact.kind in ("program ended", "setup failed")]
+        if collecting and self._arrived_at is not None:
+            collecting.append(max(collecting[-1], self._arrived_at))
+        job = self._job(life, machines or ())
+        seen = self._seen(life)
+        progress = progress_of(self.run, seen, seconds=0.0, done_before=life.done_before, candidate=life.candidate)
         return View(
             now=now,
             machines=machines,
-            job=self._job(life, machines or ()),
+            job=job,
+            progress=progress,
+            better=better_machine(self.run, life, progress, self.alternatives.estimates, self.alternatives.goal),
+            heard_at=seen[-1].at if seen else None,
+            fetch_due=self._is_fetch_due(life, seen, now),
             spent_usd=receipt_of(self.run, facts, billing=self.billing, now=now).total.paid_usd,
             collecting_since=collecting[-1] if collecting else None,
             asked_to_end_at=self._asked_to_end_at.get(life.attempt),
@@ -92,16 +135,47 @@ class Supervisor:
     def _machines(self, life: Life) -> tuple[RentedMachine, ...] | None:
         key = launch_key(self.run.id, life.attempt)
         try:
-            return tuple(machine for machine in self.door.machines() if machine.key == key)
+            return self._door(life).machines(key)
         except ExternalError:
             return None
+
+    def _seen(self, life: Life) -> tuple[Observation, ...]:
+        """The entries about training of the current attempt, or of the last one."""
+        if life.state not in ("training", "collecting", "planned") or not life.attempt:
+            return ()
+        return self.history.observations.of(self.run.id, kinds=("iterations", "checkpoint"), attempt=life.attempt)
+
+    def _is_fetch_due(self, life: Life, seen: Sequence[Observation], now: datetime) -> bool:
+        """A checkpoint is to be brought home, or is on its way. After the end of the program, the last one is."""
+        if self._fetch is not None and self._fetch.attempt != life.attempt:
+            self._fetch = None
+        if life.state not in ("training", "collecting"):
+            return False
+        has_ended = life.state == "collecting"
+        if self._fetch is not None and not has_ended:
+            return True
+        saved = latest_saved(seen, done_before=life.done_before, has_ended=has_ended)
+        if saved is None or (life.attempt, saved.number) in self._given_up:
+            return False
+        between_losses = mean_seconds_between_losses(self.run, life.candidate)
+        is_due = is_newer(life, saved) if has_ended else is_fetch_due(life, saved, now, between_losses)
+        if not is_due:
+            return False
+        if self._fetch is None or self._fetch.saved.number != saved.number:
+            self._fetch = CheckpointFetch(
+                folder=checkpoints_folder(self.folder),
+                attempt=life.attempt,
+                saved=saved,
+                was_killed=life.exit_code in _KILLED,
+            )
+        return True
 
     def _job(self, life: Life, machines: Sequence[RentedMachine]) -> JobView | None:
         if life.state not in ("setting up", "training", "collecting"):
             return None
         with suppress(ExternalError):  # what was read before still holds
-            shells = self._shells(machines)
-            pull_journals(self.history, self.run.id, life.attempt, shells)
+            shells = self._shells(life, machines)
+            pull_journals(self.history, self.run.id, life.attempt, shells, self._journal_ends)
             pull_output(self.folder, life.attempt, shells)
             if life.state == "training":
                 self._wake_silent_agents(life, shells)
@@ -121,11 +195,14 @@ class Supervisor:
                 since = now
             self._heard[node] = (number, since if number == last else now)
 
-    def _shells(self, machines: Sequence[RentedMachine]) -> Mapping[int, Shell]:
-        return {machine.node: self.door.shell(machine) for machine in machines if machine.state == "ready"}
+    def _shells(self, life: Life, machines: Sequence[RentedMachine]) -> Mapping[int, Shell]:
+        door = self._door(life)
+        return {machine.node: door.shell(machine) for machine in machines if machine.state == "ready"}
 
     def _carry_out(self, action: Action, life: Life, view: View) -> None:
         if isinstance(action, Fact):
+            if action.kind == "run ended":
+                action = self._with_checkpoint(action, life)
             self.history.facts.append(action, lease=self.lease)
             reached(action.kind)
         elif not isinstance(action, Wait):
@@ -133,11 +210,25 @@ class Supervisor:
                 "launch": self._launch,
                 "start": self._start,
                 "stop": self._stop,
+                "fetch": self._fetch_checkpoint,
                 "collect": self._collect,
                 "terminate": self._terminate,
             }
             calls[action](life, view)
             reached(f"after {action}")
+
+    def _with_checkpoint(self, end: Fact, life: Life) -> Fact:
+        """The end of the run, with its last checkpoint among the results if there are no newer ones."""
+        if life.checkpoint is None or not life.ended_without_results:
+            return end
+        folder = checkpoints_folder(self.folder)
+        try:
+            copy_to_results(folder, life.checkpoint, Path(self.run.results_directory))
+        except (OSError, ExternalError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            text = f"{end.text} It could not be copied there ({reason}): it is in {folder / life.checkpoint.name}."
+            return replace(end, text=text)
+        return end
 
     def _launch(self, life: Life, view: View) -> None:
         candidate = life.candidate or self.run.candidate
@@ -150,36 +241,70 @@ class Supervisor:
             expires_at=end,
         )
         try:
-            self.door.launch(launch)
+            self._door(life).launch(launch)
         except RefusedError as error:
             self._append(life, "launch refused", text=str(error))
         except ExternalError as error:
             self._warn_once(life, f"The launch failed and is tried again: {error}")
 
     def _start(self, life: Life, view: View) -> None:
+        door = self._door(life)
         try:
             for machine in view.machines or ():
-                self.prepare(self.door.shell(machine), self.run, life, machine)
+                self.prepare(door.shell(machine), self.run, life, machine, power_off=door.powers_off)
                 reached("program sent")
         except ExternalError as error:
             self._warn_once(life, f"The program could not be sent, which is tried again: {error}")
+        except UsageError as error:  # what is at home has changed since the run was agreed to: trying again is useless
+            self._append(life, "setup failed", text=f"The program could not be sent: {error.message}")
 
     def _stop(self, life: Life, view: View) -> None:
-        for shell in self._shells(view.machines or ()).values():
-            driver.ask_to_stop(shell, life.stop_reason or "user")
+        with suppress(ExternalError):  # it is asked again
+            for shell in self._shells(life, view.machines or ()).values():
+                driver.ask_to_stop(shell, life.stop_reason or "move")
+
+    def _fetch_checkpoint(self, life: Life, view: View) -> None:
+        """Go on with the checkpoint that is on its way. It is saved by the first node."""
+        fetch = self._fetch
+        if fetch is None:
+            return
+        try:
+            shell = self._shells(life, view.machines or ()).get(0)
+            if shell is None:
+                return
+            before = fetch.seconds
+            checkpoint = fetch.advance(shell, seconds=min(FETCH_SECONDS, self.lease_seconds / 4))
+            self._arrived_at = self.clock() if fetch.seconds > before else self._arrived_at
+        except NoSnapshotError:  # the program has saved another one meanwhile, or will
+            self._given_up.add((life.attempt, fetch.saved.number))
+            self._fetch = None
+            return
+        except (ExternalError, OSError) as error:
+            self._warn_once(life, f"A checkpoint could not be brought home, which is tried again: {error}")
+            return
+        if checkpoint is None:
+            return
+        reached("checkpoint arrived")
+        self._append(life, "checkpoint fetched", checkpoint=checkpoint)
+        self._fetch = None
+        keep_newest(fetch.folder, checkpoint, life.checkpoint)
+        fetch.forget(shell)
 
     def _collect(self, life: Life, view: View) -> None:
         files = size = 0
         try:
-            shells = self._shells(view.machines or ())
+            shells = self._shells(life, view.machines or ())
             if len(shells) < (life.candidate.nodes if life.candidate else 1):
                 return  # a node that does not answer has results too
             for shell in shells.values():
                 found = driver.results(shell)
-                if found is None:
+                if found is None and driver.has_started(shell):
                     return
+                if found is None:  # nothing was started there
+                    continue
                 size += driver.fetch(shell, found, Path(self.run.results_directory))
                 files += len(found.files)
+                remember_results(self.folder, found)
                 reached("results fetched")
         except ExternalError as error:
             self._warn_once(life, f"The results could not be fetched, which is tried again: {error}")
@@ -188,7 +313,7 @@ class Supervisor:
 
     def _terminate(self, life: Life, _view: View) -> None:
         try:
-            self.door.terminate(launch_key(self.run.id, life.attempt))
+            self._door(life).terminate(launch_key(self.run.id, life.attempt))
         except ExternalError as error:
             self._append(life, "termination failed", text=str(error))
         else:

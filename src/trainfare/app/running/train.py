@@ -6,6 +6,7 @@ from typing import Unpack
 
 from trainfare.app.profiling.options import ProfileOptions
 from trainfare.app.profiling.profile import profile_command
+from trainfare.app.programs.sources import ProgramSource, read_program
 from trainfare.app.recommending.question import EVERYTHING
 from trainfare.app.recommending.recommend import Recommendation, recommend
 from trainfare.app.running.doors import open_doors
@@ -33,7 +34,7 @@ class Proposal:
 
 
 def propose(
-    command: Sequence[str],
+    command: Sequence[str] | ProgramSource,
     options: RunOptions,
     *,
     profiling: ProfileOptions,
@@ -43,11 +44,13 @@ def propose(
 ) -> Proposal:
     """Profile a program, recommend a machine, and agree on the best one that can be launched from here."""
     settings = profiling.settings or read_settings()
-    profile = profile_command(command, profiling)
+    given = command if isinstance(command, ProgramSource) else read_program(command, settings, folder=options.folder)
+    source = replace(given, variables={**given.variables, **options.variables})
+    profile = profile_command(source, profiling)
     found = recommend((profile.id,), goal=goal, scope=scope, settings=settings, **length)
     chosen = _reachable(found, frozenset(open_doors(settings)))
     wanted = replace(options, plan_id=found.plan.id, profile_id=profile.id, on=chosen.candidate.offer.vm_type.key)
-    return Proposal(run=agree(None, wanted, settings=settings, predicted=chosen), recommendation=found)
+    return Proposal(run=agree(source, wanted, settings=settings, predicted=chosen), recommendation=found)
 
 
 def _reachable(found: Recommendation, providers: frozenset[str]) -> Estimate:

@@ -7,11 +7,13 @@ from rich.text import Text
 
 from trainfare.cli.cards.bill import answer
 from trainfare.cli.console import new_table, out, print_points
-from trainfare.model.probing import Probe, ProbeResult, ProbingPlan, ProbingResult
+from trainfare.model.estimate import Estimate
+from trainfare.model.probing import MachineProbe, MachineProbing, Probe, ProbeResult, ProbingPlan, ProbingResult
 from trainfare.model.stability import steady_interval
 from trainfare.recommender.names import machine_name
 from trainfare.units import format_duration, format_usd, plural
-from trainfare.views.probing import plan_sentences, probe_sentence
+from trainfare.views.intervals import time_with_interval
+from trainfare.views.probing import machine_probing_sentences, plan_sentences, probe_sentence
 
 
 def print_plan(found: ProbingPlan) -> None:
@@ -44,6 +46,45 @@ def print_probing(found: ProbingResult) -> None:
             f"plan {plan.id} stored; show it with trainfare plans show {plan.id}",
         ]
     )
+
+
+def print_machine_probing(found: MachineProbing) -> None:
+    """The recommendation after probes on named machines, and each machine before and after."""
+    if found.after is not None:
+        out().print(Text.assemble("Train on  ", *answer(found.after.chosen)), soft_wrap=False)
+        out().print()
+    print_points(machine_probing_sentences(found))
+    if found.estimates_after or found.estimates_before:
+        out().print()
+        out().print(_machines_table(found))
+
+
+def _machines_table(found: MachineProbing) -> Table:
+    """Each machine now and, below it, as it was predicted before."""
+    before = {e.candidate.offer.vm_type.key: e for e in found.estimates_before}
+    after = {e.candidate.offer.vm_type.key: e for e in found.estimates_after}
+    table = new_table()
+    table.add_column("machine", overflow="fold", min_width=8)
+    table.add_column("profile", no_wrap=True)
+    for name in ("iteration", "training (90%)", "cost"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for probe in found.probes:
+        table.add_row(probe.machine, _profile_cell(probe), *_estimate_cells(after.get(probe.machine)))
+        if (earlier := before.get(probe.machine)) is not None:
+            table.add_row("  before", earlier.basis, *_estimate_cells(earlier), style="dim")
+    return table
+
+
+def _profile_cell(probe: MachineProbe) -> str:
+    name = probe.profile.id if probe.profile else ""
+    return f"{name} (failed)".strip() if probe.failure and name else name or "failed"
+
+
+def _estimate_cells(estimate: Estimate | None) -> tuple[str, str, str]:
+    if estimate is None:
+        return ("–", "–", "–")
+    iteration = format_duration(estimate.iteration_seconds.value)
+    return iteration, time_with_interval(estimate.seconds), format_usd(estimate.usd.value)
 
 
 def beginning_line(probe: Probe) -> str:
@@ -84,9 +125,9 @@ def _unreached(probes: Sequence[Probe]) -> list[str]:
     first = probes[0].candidate.offer.vm_type.key
     one = "it" if len(probes) == 1 else "one of them"
     return [
-        f"{names} cannot be measured from here: trainfare probe runs on slices of this machine. Rent {one}, profile "
-        f"the program there (trainfare profile --on {first} -- …) and import the profile here (trainfare profiles "
-        "import)"
+        f"{names} cannot be measured from here: trainfare probe runs on your servers and on slices of this machine. "
+        f"Rent {one}, profile the program there (trainfare profile --on {first} -- …) and import the profile here "
+        "(trainfare profiles import)"
     ]
 
 

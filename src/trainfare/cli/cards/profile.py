@@ -139,7 +139,8 @@ def _time_facts(profile: Profile) -> list[str]:
     if not steady:
         facts.append("only one iteration was measured")
         return facts
-    seen = f"{plural(len(steady), 'iteration')}{_verdict(steady)}"
+    count = (profile.run_iterations or 0) - 1 if profile.origin == "run" else len(steady)  # a run has means of several
+    seen = f"{plural(count, 'iteration')}{_verdict(steady)}"
     facts.append(f"then {iteration_time(profile)}  {_bars(steady)} {seen}")
     for amount, name in ((profile.effective_batch_size, "samples"), (profile.tokens_per_iteration, "tokens")):
         if (rate := per_second(profile, amount)) is not None:

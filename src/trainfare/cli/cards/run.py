@@ -1,7 +1,7 @@
 """Prints runs: a line while one is watched, a table of all, and receipts."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from rich.text import Text
@@ -10,10 +10,11 @@ from trainfare.cli.console import err, new_table, out, print_note
 from trainfare.recommender.names import machine_name
 from trainfare.runner.receipt import Receipt
 from trainfare.runner.status import RunStatus
-from trainfare.units import format_ago, format_duration, format_usd
-from trainfare.views.runs import receipt_rows, state_sentence
+from trainfare.units import format_ago, format_duration, format_large, format_usd, plural
+from trainfare.views.runs import SizedFile, receipt_rows, state_sentence
 
 _BAR = 24
+_FILES = 20
 
 
 class RunScreen:
@@ -81,6 +82,7 @@ def print_runs(runs: Sequence[RunStatus]) -> None:
 def print_receipt(receipt: Receipt) -> None:
     run = receipt.run
     title = f"run {run.id}  {run.program.command_line}  on {machine_name(run.candidate.offer)}"
+    title += f"  in {receipt.attempts} attempts" if receipt.attempts > 1 else ""
     out().print(Text(title, style="bold"))
     table = new_table()
     for name in ("", "predicted", "observed", "predicted", "paid", "90% interval"):
@@ -88,3 +90,15 @@ def print_receipt(receipt: Receipt) -> None:
     for row in receipt_rows(receipt):
         table.add_row(*row, style="bold" if row[0] == "in all" else None)
     out().print(table)
+
+
+def print_files(files: Mapping[str, SizedFile]) -> None:
+    """Result files and their sizes, at most `_FILES` of them."""
+    table = new_table()
+    table.add_column("file", overflow="fold")
+    table.add_column("size", justify="right", no_wrap=True)
+    for name, file in sorted(files.items())[:_FILES]:
+        table.add_row(Text(name), f"{format_large(file.bytes)}B")
+    out().print(table)
+    if len(files) > _FILES:
+        print_note(f"and {plural(len(files) - _FILES, 'more file')}: --json lists all")

@@ -12,7 +12,12 @@ from trainfare.cli.options import Json, Store
 from trainfare.errors import UsageError
 from trainfare.settings import read_settings
 from trainfare.units import format_count, format_percent, plural
-from trainfare.views.calibration import fitted_calibration_record, stored_calibration_record
+from trainfare.views.calibration import (
+    fitted_calibration_record,
+    start_record,
+    start_sentence,
+    stored_calibration_record,
+)
 
 
 def calibrate(
@@ -60,6 +65,7 @@ def calibrate(
                 learned=found.learned,
                 changes=found.changes,
             )
+            | {"starts": [start_record(one.machine, one.measured) for one in found.starts]}
         )
     else:
         _print(found, try_only=try_only)
@@ -81,6 +87,8 @@ def _print(found: CalibrationResult, *, try_only: bool) -> None:
     elif not learned.rejected:
         out().print("your profiles: none was measured on a known GPU with its operations traced")
     print_points(f"profile {one.run.profile_id} is left out. {one.reason}" for one in learned.rejected)
+    for one in found.starts:
+        out().print(f"your runs on {start_sentence(one.machine, one.measured)}")
     out().print()
     print_points(found.changes or ["nothing has changed"])
     if found.name is not None:

@@ -1,32 +1,50 @@
 """`trainfare compare`: the machines that a program was measured on, side by side."""
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 import typer
 from rich.table import Table
 
+from trainfare.app.probing.comparing import compare_on
 from trainfare.app.recommending import compare as app
+from trainfare.cli.cards.probe_screen import ProbeScreen
 from trainfare.cli.console import new_table, out, print_json, print_points
 from trainfare.cli.length_options import ProfiledBatch, Samples, parse_whole_amount, whole
-from trainfare.cli.options import IterationsPerEpoch, Json, Store
+from trainfare.cli.option_groups import expand_options
+from trainfare.cli.options import IterationsPerEpoch, Json, Quiet, Store
 from trainfare.cli.parsing import parse_amounts
+from trainfare.cli.probe_options import MeasuringOptions, SendingOptions
 from trainfare.estimator.cost.relative import relative_to_best
 from trainfare.estimator.epochs.two_epochs import cheapest, fastest
 from trainfare.recommender.comparison import Comparison, StableComparison
-from trainfare.settings import read_settings
+from trainfare.settings import Settings, read_settings
 from trainfare.units import format_duration, format_usd
-from trainfare.views.comparison import comparison_record, length_of, remark_sentence, winners_sentence
+from trainfare.views.comparison import (
+    comparison_record,
+    length_of,
+    longest_sentences,
+    remark_sentence,
+    winners_sentence,
+)
+from trainfare.views.intervals import time_with_interval, usd_with_interval
+from trainfare.views.probing import machine_probe_record
 
 
+@expand_options
 def compare(
-    profile: Annotated[
+    *,
+    words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="PROFILE",
-            help="Profiles of one program; by default all of the newest program.",
+            metavar="PROFILE | -- COMMAND",
+            help="Profiles of one program, by default all of the newest program; or, with --on, a program.",
             show_default=False,
         ),
+    ] = None,
+    on: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MACHINE,…", help="Measure on these first: ssh/name, local/half.", show_default=False),
     ] = None,
     epochs: Annotated[
         str | None,
@@ -44,33 +62,97 @@ def compare(
         int, typer.Option(min=1, metavar="N", help="Epochs without improvement that count as stable.")
     ] = 5,
     iterations_per_epoch: IterationsPerEpoch = None,
+    measuring: MeasuringOptions,
+    sending: SendingOptions,
+    quiet: Quiet = False,
     json: Json = False,
     store: Store = None,
 ) -> None:
-    """Compare the measured machines: which wins at which length and at which batch size."""
+    """Compare the measured machines: which wins at which length and at which batch size.
 
-    found = app.compare(
-        profile or (),
-        epochs=None if epochs is None else [whole(number) for number in parse_amounts("epochs", epochs)],
-        steps=None if steps is None else [round(number) for number in parse_amounts("steps", steps)],
-        tokens=None if tokens is None else parse_amounts("tokens", tokens),
-        samples=parse_whole_amount("samples", samples),
-        profiled_batch_size=batch_size,
-        patience=patience,
-        iterations_per_epoch=iterations_per_epoch,
-        settings=read_settings({"store": store}),
-    )
+    With --on the program is measured on these machines first, all at once: a few iterations on each, or, with
+    --until-stable, each batch size until stable on the cheapest machine and for two epochs on the others.
+    """
+
+    lengths: ComparedLengths = {
+        "epochs": None if epochs is None else [whole(number) for number in parse_amounts("epochs", epochs)],
+        "steps": None if steps is None else [round(number) for number in parse_amounts("steps", steps)],
+        "tokens": None if tokens is None else parse_amounts("tokens", tokens),
+        "samples": parse_whole_amount("samples", samples),
+        "profiled_batch_size": batch_size,
+        "patience": patience,
+        "iterations_per_epoch": iterations_per_epoch,
+        "settings": read_settings({"store": store}),
+    }
+    if on:
+        machines = [name for text in on for name in text.split(",")]
+        _measure_and_compare(machines, words or [], lengths, measuring, sending, quiet=quiet, as_json=json)
+        return
+    measuring.require_machines()
+    found = app.compare(words or (), **lengths)
     if json:
         print_json(comparison_record(found))
     else:
         _print(found)
 
 
-def _print(found: Comparison) -> None:
+class ComparedLengths(TypedDict):
+    """The arguments that comparing has with and without measuring."""
+
+    epochs: list[float] | None
+    steps: list[int] | None
+    tokens: list[float] | None
+    samples: int | None
+    profiled_batch_size: int | None
+    patience: int
+    iterations_per_epoch: int | None
+    settings: Settings
+
+
+def _measure_and_compare(
+    machines: list[str],
+    command: list[str],
+    lengths: ComparedLengths,
+    measuring: MeasuringOptions,
+    sending: SendingOptions,
+    *,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    screen = ProbeScreen(quiet=quiet)
+    try:
+        found = compare_on(
+            machines,
+            command,
+            until_stable=measuring.until_stable,
+            batch_sizes=measuring.sizes,
+            batch_flag=measuring.batch_flag,
+            iterations=measuring.iterations,
+            max_seconds=measuring.max_seconds,
+            terms=sending.terms(measuring.budget),
+            on_status=screen.status,
+            on_probe=screen.probe,
+            **lengths,
+        )
+    finally:
+        screen.close()
+    if as_json:
+        probes = [machine_probe_record(probe) for probe in found.probes]
+        print_json({**comparison_record(found.comparison), "probes": probes, "stable_on": found.stable_on})
+    else:
+        _print(found.comparison, stable_on=found.stable_on)
+    if any(probe.interrupted for probe in found.probes):
+        raise typer.Exit(130)
+
+
+def _print(found: Comparison, *, stable_on: str | None = None) -> None:
+    method = f"trained until stable on {stable_on}, the cheapest, and for two epochs on the others"
     print_points(
         [
+            *([method] if stable_on else []),
             winners_sentence("fastest", found.fastest, found.unit),
             winners_sentence("cheapest", found.cheapest, found.unit),
+            *longest_sentences(found),
             *_stable_winners(found.until_stable),
         ]
     )
@@ -95,7 +177,7 @@ def _stable_winners(found: StableComparison | None) -> Iterator[str]:
         best = choose(found.configurations)
         yield (
             f"until stable, {goal}: {best.machine} at batch size {best.batch_size}, {best.epochs:g} epochs, "
-            f"{format_duration(best.seconds.value)}, {format_usd(best.usd.value)}"
+            f"{time_with_interval(best.seconds)}, {usd_with_interval(best.usd)}"
         )
     exhaustive = sum(cost.exhaustive_usd.value for cost in found.method_costs)
     spent = sum(cost.epochs_usd.value for cost in found.method_costs)

@@ -1,7 +1,8 @@
 """`trainfare profile -- python train.py`: run a program for a few iterations and store what they show."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,6 +11,7 @@ from trainfare.app.profiling.failures import ProfilingError
 from trainfare.app.profiling.options import ProfileOptions
 from trainfare.app.profiling.profile import profile_command
 from trainfare.app.profiling.series import Trial, run_trials
+from trainfare.app.programs.sources import ProgramSource, read_program
 from trainfare.cli.arguments import spell_arguments
 from trainfare.cli.cards.profile import print_card
 from trainfare.cli.cards.profile_screen import Screen, uncertainty_of
@@ -20,7 +22,7 @@ from trainfare.cli.parsing import parse_amount, parse_seconds, parse_whole_numbe
 from trainfare.errors import ProgramError, UsageError
 from trainfare.model.profile import Profile
 from trainfare.model.stability import PATIENCE, Stability, complete_epochs, stability_of, steady_interval
-from trainfare.settings import read_settings
+from trainfare.settings import Settings, read_settings
 from trainfare.units import format_duration, format_large, plural
 from trainfare.views.profile import length_arguments, profile_record, trial_record
 
@@ -112,11 +114,14 @@ def profile(
         on_output=None if quiet else screen.output,
     )
     requested = RequestedLength(iterations=iterations, epochs=epochs, patience=patience, until_stable=until_stable)
+    source = _read_program(command, settings) if command else None
     if batch_sizes is None and batch_flag is None and repeat == 1:
-        _one(command or [], options, requested, screen, as_json=as_json)
+        _one(source or [], options, requested, screen, as_json=as_json)
     else:
         sizes = [] if batch_sizes is None else parse_whole_numbers("batch_sizes", batch_sizes, "64,128")
-        _several(command or [], sizes, batch_flag, repeat, options, requested, screen, as_json=as_json)
+        words = list(source.program.command) if source else []
+        options = replace(options, directory=Path(source.program.directory)) if source else options
+        _several(words, sizes, batch_flag, repeat, options, requested, screen, as_json=as_json)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,8 +143,25 @@ class RequestedLength:
         return None
 
 
+def _read_program(command: Sequence[str], settings: Settings) -> ProgramSource:
+    source = read_program(command, settings)
+    for note in source.notes:
+        print_note(f"note: {note}")
+    unused = [name for name, stated in (("setup", source.setup), ("data", source.data)) if stated]
+    if unused:
+        print_note(
+            f"note: the {' and the '.join(unused)} of the task are not used here: the program is profiled as it is."
+        )
+    return source
+
+
 def _one(
-    command: list[str], options: ProfileOptions, requested: RequestedLength, screen: Screen, *, as_json: bool
+    command: Sequence[str] | ProgramSource,
+    options: ProfileOptions,
+    requested: RequestedLength,
+    screen: Screen,
+    *,
+    as_json: bool,
 ) -> None:
     failure: ProfilingError | None = None
     try:

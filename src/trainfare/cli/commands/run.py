@@ -1,7 +1,8 @@
-"""`trainfare train`, `run`, `watch`, `logs`, `stop`, `receipt`, `reap`: a training from the program to its receipt."""
+"""`trainfare train`, `run`, `watch`, `logs`, `stop`, `move`, `receipt`, `reap`: from a program to its receipt."""
 
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -9,12 +10,17 @@ from typing import Annotated
 import typer
 
 from trainfare.app.profiling.options import ProfileOptions
+from trainfare.app.programs.sources import ProgramSource, read_program
 from trainfare.app.running import run as app
+from trainfare.app.running.last_lines import last_lines
+from trainfare.app.running.moves import ask_to_move, propose_move
+from trainfare.app.running.send import summarize_sending
 from trainfare.app.running.status import read_output, show_run
 from trainfare.app.running.train import propose
 from trainfare.cli.cards.profile_screen import Screen
 from trainfare.cli.cards.run import RunScreen, print_receipt
 from trainfare.cli.console import out, print_json, print_note
+from trainfare.cli.leftovers import read_run_settings
 from trainfare.cli.length_options import LengthOptions
 from trainfare.cli.option_groups import expand_options
 from trainfare.cli.options import Budget, Deadline, GoalKind, Json, Quiet, Store
@@ -22,11 +28,14 @@ from trainfare.cli.parsing import parse_seconds
 from trainfare.errors import UsageError
 from trainfare.model.plan import Goal
 from trainfare.model.run import Run
+from trainfare.model.supplies import Install
 from trainfare.recommender.names import machine_name
+from trainfare.runner.decide import can_resume
 from trainfare.runner.status import RunStatus
 from trainfare.settings import Settings, read_settings
 from trainfare.units import format_duration, format_usd
-from trainfare.views.runs import offer_sentence, receipt_record, run_record, state_sentence
+from trainfare.views.runs import move_sentence, offer_sentence, receipt_record, run_record, state_sentence
+from trainfare.views.sending import proposal_record, sending_record, sending_sentences
 
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="As `trainfare runs list` shows it.")]
 
@@ -35,13 +44,48 @@ MaxDuration = Annotated[str | None, typer.Option(metavar="TIME", help="Stop afte
 SetupCommand = Annotated[
     str | None, typer.Option("--setup", metavar="COMMAND", help="Run before the program.", show_default=False)
 ]
+InstallWhat = Annotated[
+    Install | None,
+    typer.Option(
+        "--install",
+        metavar="auto|none",
+        help="Install what its folder names (here: none).",
+        show_default=False,
+    ),
+]
+Data = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=SOURCE",
+        help="Data: path, URL or machine:/path (repeatable).",
+        show_default=False,
+    ),
+]
+AllowPrivate = Annotated[bool, typer.Option("--allow-private", help="URLs of data may be private addresses.")]
+Variable = Annotated[
+    list[str] | None,
+    typer.Option("--env", metavar="NAME=VALUE", help="Set a variable of the program (repeatable).", show_default=False),
+]
+Folder = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="The program's folder, if not this one.", show_default=False)
+]
 Secret = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME", help="Pass this variable on; never stored.", show_default=False),
 ]
 Results = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Bring results here.", show_default="the program's folder")
+    Path | None, typer.Option(metavar="DIR", help="Bring results here, not to its folder.", show_default=False)
 ]
+ResumeFlag = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WORDS",
+        help="To go on from a checkpoint: '--resume {}', or auto.",
+        show_default=False,
+    ),
+]
+Attempts = Annotated[int, typer.Option(metavar="N", help="Start it N times at most.", min=1)]
+AutoMove = Annotated[bool, typer.Option("--auto", help="Move to a better machine if it pays, without a question.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Dryrun = Annotated[bool, typer.Option("--dryrun", help="Only show what would be run.")]
 Detach = Annotated[bool, typer.Option("--detach", "-d", help="Return once the program runs.")]
@@ -55,8 +99,16 @@ class RunningOptions:
     deadline: Deadline = None
     max_duration: MaxDuration = None
     setup_command: SetupCommand = None
+    install: InstallWhat = None
+    env: Variable = None
     secret: Secret = None
+    data: Data = None
+    allow_private: AllowPrivate = False
+    folder: Folder = None
     results: Results = None
+    resume_flag: ResumeFlag = None
+    attempts: Attempts = 3
+    auto: AutoMove = False
     yes: Yes = False
     dryrun: Dryrun = False
     detach: Detach = False
@@ -72,9 +124,27 @@ class RunningOptions:
             deadline_seconds=self.deadline_seconds,
             longest_seconds=parse_seconds("max_duration", self.max_duration) if self.max_duration else None,
             setup=self.setup_command,
+            install=self.install,
+            variables=_parse_variables(self.env or ()),
+            data=tuple(self.data or ()),
+            allow_private=self.allow_private,
+            folder=self.folder,
             secrets=tuple(self.secret or ()),
             results=self.results,
+            resume_flag=self.resume_flag,
+            attempts=self.attempts,
+            auto_move=self.auto,
         )
+
+
+def _parse_variables(texts: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not sign or not name.isidentifier():
+            raise UsageError(f"{text!r} is not NAME=VALUE.", field="env")
+        found[name] = value
+    return found
 
 
 @expand_options
@@ -90,7 +160,7 @@ def train(
 ) -> None:
     """Profile a program, recommend a machine, train on it, and print the receipt."""
 
-    settings = read_settings({"store": store})
+    settings = read_run_settings(store)
     screen = Screen(quiet=quiet)
     profiling = ProfileOptions(
         settings=settings,
@@ -100,7 +170,8 @@ def train(
     )
     kind = goal or ("fastest" if running.budget is not None and running.deadline is None else settings.goal)
     wanted = Goal(kind=kind, deadline_seconds=running.deadline_seconds, budget_usd=running.budget)
-    proposal = propose(command, running.run_options, profiling=profiling, goal=wanted, **length.keywords)
+    source = _read_program(command, running, settings)
+    proposal = propose(source, running.run_options, profiling=profiling, goal=wanted, **length.keywords)
     screen.clear()
     if not proposal.is_the_recommended:
         best = proposal.recommendation.plan.chosen
@@ -115,7 +186,9 @@ def train(
 def run(
     command: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[-- COMMAND]", help="The program; else that of the profile.", show_default=False),
+        typer.Argument(
+            metavar="[-- COMMAND]", help="A command, archive or task file; else the profile's.", show_default=False
+        ),
     ] = None,
     *,
     plan: Annotated[str | None, typer.Option(metavar="PLAN", help="Carry out this plan.", show_default=False)] = None,
@@ -126,26 +199,47 @@ def run(
         str | None,
         typer.Option(metavar="MACHINE", help="Run there: local/here, ssh/name.", show_default="the plan's"),
     ] = None,
+    split: Annotated[bool, typer.Option("--split", help="Carry out both segments of a split plan.")] = False,
     running: RunningOptions,
     json: Json = False,
     store: Store = None,
 ) -> None:
     """Run a training on a machine, watch it, and print its receipt."""
 
-    settings = read_settings({"store": store})
-    options = replace(running.run_options, plan_id=plan, profile_id=profile, on=on)
-    _carry_out(app.agree(command, options, settings=settings), running, settings, json=json)
+    settings = read_run_settings(store)
+    source = _read_program(command, running, settings) if command else None
+    options = replace(running.run_options, plan_id=plan, profile_id=profile, on=on, split=split)
+    _carry_out(app.agree(source, options, settings=settings), running, settings, json=json)
 
 
 def watch(run_id: RunId, json: Json = False, store: Store = None) -> None:
     """Watch a run until it has ended; Ctrl-C leaves it running."""
-    _attend(run_id, read_settings({"store": store}), json=json)
+    _attend(run_id, read_run_settings(store), json=json)
 
 
 def stop(run_id: RunId, json: Json = False, store: Store = None) -> None:
     """Stop a run: it saves, its results come home, its machine ends."""
-    status = app.stop_run(run_id, settings=read_settings({"store": store}))
-    _print_end(status, json=json)
+    settings = read_run_settings(store)
+    _print_end(app.stop_run(run_id, settings=settings), settings, json=json)
+
+
+def move(
+    run_id: RunId,
+    on: Annotated[str, typer.Option(metavar="MACHINE", help="Go on there: local/here, ssh/name.", show_default=False)],
+    yes: Yes = False,
+    detach: Detach = False,
+    json: Json = False,
+    store: Store = None,
+) -> None:
+    """Move a run: it saves, its machine ends, and it goes on from its checkpoint on another."""
+    settings = read_settings({"store": store})
+    proposed = propose_move(run_id, on, settings=settings)
+    print_note(move_sentence(proposed.run, proposed.machines, proposed.to))
+    if not yes and not _confirmed("Move it?"):
+        print_note("Nothing was moved.")
+        raise typer.Exit(1)
+    ask_to_move(proposed, settings=settings)
+    _attend(run_id, settings, json=json, until_started=detach)
 
 
 def receipt(run_id: RunId, json: Json = False, store: Store = None) -> None:
@@ -191,9 +285,21 @@ def reap(json: Json = False, store: Store = None) -> None:
         print_note("Nothing is left behind.")
 
 
+def _read_program(command: Sequence[str], running: RunningOptions, settings: Settings) -> ProgramSource:
+    source = read_program(command, settings, folder=running.folder)
+    for note in source.notes:
+        print_note(f"note: {note}")
+    return source
+
+
 def _carry_out(agreed: Run, running: RunningOptions, settings: Settings, *, json: bool) -> None:
     print_note(offer_sentence(agreed))
+    sending = summarize_sending(agreed)
+    for sentence in sending_sentences(sending):
+        print_note(f"  {sentence}")
     if running.dryrun:
+        if json:
+            print_json(proposal_record(agreed) | {"sending": sending_record(sending)})
         return
     if not running.yes and not _confirmed():
         print_note("Nothing was started.")
@@ -202,10 +308,10 @@ def _carry_out(agreed: Run, running: RunningOptions, settings: Settings, *, json
     _attend(agreed.id, settings, json=json, until_started=running.detach)
 
 
-def _confirmed() -> bool:
+def _confirmed(question: str = "Start it?") -> bool:
     if not sys.stdin.isatty():
         raise UsageError("The question cannot be answered here, because there is no terminal.", field="yes")
-    return typer.confirm("Start it?", default=False, err=True)
+    return typer.confirm(question, default=False, err=True)
 
 
 def _attend(run_id: str, settings: Settings, *, json: bool, until_started: bool = False) -> None:
@@ -218,16 +324,21 @@ def _attend(run_id: str, settings: Settings, *, json: bool, until_started: bool 
         raise typer.Exit(130) from None
     screen.close()
     if status.life.state == "ended":
-        _print_end(status, json=json)
+        _print_end(status, settings, json=json)
     else:
         print_note(f"{run_id}: {state_sentence(status)}. Return to it: trainfare watch {run_id}")
 
 
-def _print_end(status: RunStatus, *, json: bool) -> None:
+def _print_end(status: RunStatus, settings: Settings, *, json: bool) -> None:
+    lines = last_lines(status, settings=settings) if status.life.outcome == "failed" else []
     if json:
-        print_json(run_record(status) | {"receipt": receipt_record(status.receipt)})
+        print_json(run_record(status) | {"receipt": receipt_record(status.receipt), "last_output": lines})
     else:
+        for line in lines:
+            print_note(f"  {line}")
         print_note(f"{status.run.id} {state_sentence(status)}")
         print_receipt(status.receipt)
+    if status.life.outcome == "lost" and not can_resume(status.run, status.life):
+        print_note("note: with --resume-flag '--resume {}' a program goes on from its checkpoint on the next machine")
     if status.life.outcome != "succeeded":
         raise typer.Exit(1)

@@ -2,13 +2,14 @@
 
 import typer
 
+from trainfare.app.running.results import result_files
 from trainfare.app.running.status import list_runs, show_run
-from trainfare.cli.cards.run import print_receipt, print_runs
+from trainfare.cli.cards.run import print_files, print_receipt, print_runs
 from trainfare.cli.commands.run import RunId
 from trainfare.cli.console import out, print_json, print_note
+from trainfare.cli.leftovers import read_run_settings
 from trainfare.cli.options import Json, Store
-from trainfare.settings import read_settings
-from trainfare.views.runs import run_record, state_sentence
+from trainfare.views.runs import file_records, run_record, state_sentence
 
 app = typer.Typer(help="Runs: list, show.", no_args_is_help=True)
 
@@ -16,7 +17,7 @@ app = typer.Typer(help="Runs: list, show.", no_args_is_help=True)
 @app.command("list")
 def list_command(json: Json = False, store: Store = None) -> None:
     """List the runs, the newest first."""
-    stored = list_runs(settings=read_settings({"store": store}))
+    stored = list_runs(settings=read_run_settings(store))
     for sentence in stored.damaged:
         print_note(f"note: {sentence}")
     if json:
@@ -30,12 +31,16 @@ def list_command(json: Json = False, store: Store = None) -> None:
 @app.command("show")
 def show_command(run_id: RunId, json: Json = False, store: Store = None) -> None:
     """Show a run: its state, what happened, and its receipt up to now."""
-    status = show_run(run_id, settings=read_settings({"store": store}))
+    settings = read_run_settings(store)
+    status, files = show_run(run_id, settings=settings), result_files(run_id, settings=settings)
     if json:
-        print_json(run_record(status))
+        print_json(run_record(status) | {"result_files": file_records(files)})
         return
     out().print(f"{status.run.id}: {state_sentence(status)}")
     for fact in status.facts:
         text = f": {fact.text}" if fact.text else ""
         out().print(f"  {fact.seen_at:%H:%M:%S}  {fact.kind}{text}", markup=False)
     print_receipt(status.receipt)
+    if files:
+        out().print(f"results in {status.run.results_directory}:", markup=False)
+        print_files(files)

@@ -1,0 +1,1 @@
+"""Learning from ended runs: profiles of the machines that they ran on, and the accuracy of predictions."""
