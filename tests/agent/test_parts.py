@@ -147,7 +147,7 @@ def test_the_time_of_an_iteration_is_without_validations_and_checkpoints() -> No
 
 def test_the_parts_of_a_training_are_added_up_from_one_entry_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     training = agent.Training()
-    monkeypatch.setattr(agent.time, "monotonic", lambda: 100.0)
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0)
     training.began()
     saved = [event("checkpoint", start=106, end=108), event("checkpoint", start=109, end=109.5)]
     training.note([iterations(1, [(103, 105), (105, 110)]), event("window", start=105, end=106), *saved])

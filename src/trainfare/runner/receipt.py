@@ -86,7 +86,7 @@ def spans_of(facts: Sequence[Fact], *, now: datetime) -> dict[int, dict[Part, fl
             spans[attempt] = {}
         if attempt not in spans:
             continue
-        if fact.kind == "machines lost":
+        if fact.kind in ("machines lost", "terminated"):
             gone_at = _end_of_lease(facts, attempt)
         moment = min(fact.seen_at, max(since, gone_at)) if gone_at else fact.seen_at
         part = _part_ended_by(fact.kind, spans[attempt])

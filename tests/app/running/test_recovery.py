@@ -173,5 +173,10 @@ def test_words_that_cannot_name_the_checkpoint_are_refused(world: World, flag: s
         world.start(PROGRAM.read_text(), resume_flag=flag)
 
 
+def test_a_split_that_no_plan_has_is_refused(world: World) -> None:
+    with pytest.raises(UsageError, match="no split plan"):
+        world.start(PROGRAM.read_text(), resume_flag="auto", split=True)
+
+
 def output_of(world: World, run_id: str) -> str:
     return read_output(run_id, settings=world.settings).decode()

@@ -40,8 +40,8 @@ def probe(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="PROFILE | -- COMMAND",
-            help="Profiles of one program, by default the newest; or, with --on, a program.",
+            metavar="PROFILE|COMMAND",
+            help="Else: the newest profile.",
             show_default=False,
         ),
     ] = None,
@@ -73,9 +73,8 @@ def probe(
 ) -> None:
     """Take measurements that save more than they cost.
 
-    The program of the profile runs for a few iterations on your servers and on slices of this machine, one after
-    another, as long as a measurement is expected to save more than it costs. With --plan nothing is measured. With --on
-    it, or another program, is measured on the machines that you name, all at once.
+    The program runs for a few iterations on your servers and on slices of this machine, as long as a measurement is
+    expected to save more than it costs. With --on it runs on the machines that you name, all at once.
     """
 
     settings = read_settings({"store": store, "goal": goal})
