@@ -15,13 +15,17 @@ from trainfare.views.runs import SizedFile, receipt_rows, state_sentence
 
 _BAR = 24
 _FILES = 20
+_LINE_SECONDS = 60.0
 
 
 class RunScreen:
-    """Shows a run while it is watched: a line that is rewritten on a terminal, a line for each new state elsewhere."""
+    """Shows a run while it is watched: a line that is rewritten on a terminal; elsewhere a line for each new state, and
+    one a minute while it trains."""
 
     def __init__(self) -> None:
         self._state: tuple[str, int] | None = None
+        self._said = ""
+        self._said_at: datetime | None = None
         self._warnings = 0
         self._is_terminal = sys.stderr.isatty()
 
@@ -33,12 +37,19 @@ class RunScreen:
         if self._is_terminal:
             sys.stderr.write("\r\033[K" + self._line(status)[: err().width - 1])
             sys.stderr.flush()
-        elif (status.life.state, status.life.attempt) != self._state:
-            self._state = (status.life.state, status.life.attempt)
-            print_note(f"{status.run.id}: {state_sentence(status)}")
+        elif self._is_news(status):
+            self._said, self._said_at = state_sentence(status), status.now
+            print_note(f"{status.run.id}: {self._said}")
 
     def close(self) -> None:
         self._clear()
+
+    def _is_news(self, status: RunStatus) -> bool:
+        state, self._state = self._state, (status.life.state, status.life.attempt)
+        if state != self._state:
+            return state_sentence(status) != self._said
+        is_time = self._said_at is not None and (status.now - self._said_at).total_seconds() >= _LINE_SECONDS
+        return status.life.state == "training" and is_time
 
     def _clear(self) -> None:
         if self._is_terminal:
