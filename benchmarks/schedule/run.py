@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean, stdev
 
@@ -101,7 +102,8 @@ def run_all(cases: Iterable[Case], *, processes: int, results: Path | None) -> l
     done = {row["key"]: row for row in _read_rows(results)} if results else {}
     left = [case for key, case in by_key.items() if key not in done]
     started = time.monotonic()
-    with ProcessPoolExecutor(processes) as pool:
+    # Not forks of this process, which may have threads.
+    with ProcessPoolExecutor(processes, mp_context=get_context("forkserver")) as pool:
         for number, future in enumerate(as_completed([pool.submit(run_case, case) for case in left]), 1):
             row = future.result()
             done[row["key"]] = row

@@ -12,7 +12,7 @@ from trainfare.profiler.measure import measure
 
 def profiled(*, operator_times: bool) -> Profile:
     measured = measure(
-        Program(command=(sys.executable, "torch_shapes.py", "stream"), directory=str(PROGRAMS)),
+        Program(command=(sys.executable, "torch_shapes.py", "stream", "with_compiler"), directory=str(PROGRAMS)),
         iterations=6,
         stall_seconds=120,
         trace_operations=True,

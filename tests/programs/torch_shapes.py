@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
-if "compiled" not in sys.argv:
+if not {"compiled", "with_compiler"}.intersection(sys.argv):
     with suppress(ImportError):  # this file is also run from other folders
         import without_compiler  # noqa: F401 # it acts when it is imported
 

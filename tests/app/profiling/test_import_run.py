@@ -31,7 +31,7 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def test_every_kind_is_an_origin_and_has_a_sample() -> None:
-    assert set(KINDS) == set(SOURCES) == set(get_args(Origin)) - {"probe", "code"}
+    assert set(KINDS) == set(SOURCES) == set(get_args(Origin)) - {"probe", "code", "run"}
 
 
 @pytest.mark.parametrize("kind", KINDS)
