@@ -22,7 +22,10 @@ WITHOUT_FAST_PATH = (
     "import sys, torch\nsys.modules['_trainfare_probe.fast_path'].FastPath.begin = lambda self, *args: None\n"
 )
 
-SETUP = """
+SETUP = f"""
+import sys
+sys.path.append({str(Path(__file__).parents[1] / "programs")!r})
+import without_compiler
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 torch.manual_seed(0)

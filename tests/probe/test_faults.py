@@ -15,7 +15,10 @@ from trainfare.profiler.measure import PROBE_SITE
 
 pytestmark = pytest.mark.heavy
 
-TRAIN = """
+TRAIN = f"""
+import sys
+sys.path.append({str(Path(__file__).parents[1] / "programs")!r})
+import without_compiler
 import torch
 weight = torch.nn.Parameter(torch.ones(4))
 optimizer = torch.optim.SGD([weight], lr=0.01)
