@@ -9,6 +9,7 @@ import ipaddress
 import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
@@ -107,12 +108,10 @@ def _sent(name: str | None, path: Path, folder: Path, known: Path) -> DataSource
 def _remembered_digest(files: DataFiles, known: Path) -> str:
     """The digest of the content, which is computed again only when a size or a time has changed."""
     remembered = known / f"{sha256(str(files.path).encode()).hexdigest()[:32]}.json"
-    try:
+    with suppress(OSError, ValueError, KeyError, TypeError):  # it is unknown, or the note is damaged
         record = json.loads(remembered.read_text())
         if record["stamp"] == files.stamp:
             return str(record["sha256"])
-    except (OSError, ValueError, KeyError, TypeError):
-        pass  # it is unknown
     digest = files.digest()
     known.mkdir(parents=True, exist_ok=True)
     remembered.write_text(json.dumps({"stamp": files.stamp, "sha256": digest}))
