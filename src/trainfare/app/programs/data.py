@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
 from trainfare.clouds.data_files import DataFiles, list_data_files
-from trainfare.errors import UsageError
+from trainfare.errors import Remedy, UsageError
 from trainfare.model.supplies import DataSource
 from trainfare.settings import Settings
 
@@ -62,7 +62,11 @@ def _fetched(name: str | None, url: str, allow_private: bool) -> DataSource:
     if parts.username or parts.password:
         raise ValueError("the URL has a password, which would be stored; use a setup command and a secret")
     if not allow_private and _is_private(parts.hostname):
-        raise ValueError(f"{parts.hostname} is not a public address; such URLs must be allowed explicitly")
+        raise UsageError(
+            f"{url}: {parts.hostname} is not a public address.",
+            field="data",
+            remedies=[Remedy({"allow_private": True})],
+        )
     digest = fragment.removeprefix("sha256=") if fragment else None
     if fragment and not fragment.startswith("sha256="):
         raise ValueError("after # only sha256=… is known")
