@@ -6,9 +6,9 @@ hypervisor hides it; `cpu_machines.csv` says which CPU the machines of a family 
 decides.
 """
 
+import fnmatch
 import re
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 from functools import cache
 
 import msgspec
@@ -51,18 +51,21 @@ def cpu_for(name: str) -> Cpu | None:
 @cache
 def cpu_of_machine(provider: str, machine: str) -> Cpu | None:
     """The CPU of a machine type, by its family; None if it is unknown."""
-    for pattern, cpu in _machine_patterns().get(provider, ()):
-        if fnmatchcase(machine, pattern):
-            return load_cpus()[cpu]
-    return None
+    pattern, cpus = _machine_patterns().get(provider, (None, ()))
+    found = pattern.match(machine) if pattern else None
+    return load_cpus()[cpus[found.lastindex - 1]] if found and found.lastindex else None
 
 
 @cache
-def _machine_patterns() -> Mapping[str, tuple[tuple[str, str], ...]]:
-    patterns: dict[str, list[tuple[str, str]]] = {}
+def _machine_patterns() -> Mapping[str, tuple[re.Pattern[str], tuple[str, ...]]]:
+    """By provider, one pattern with a group for each row, and the CPU of each: the first that matches decides."""
+    rows: dict[str, list[tuple[str, str]]] = {}
     for row in bundled_rows("cpu_machines.csv"):
-        patterns.setdefault(row["provider"], []).append((row["machine"], row["cpu"]))
-    return {provider: tuple(found) for provider, found in patterns.items()}
+        rows.setdefault(row["provider"], []).append((fnmatch.translate(row["machine"]), row["cpu"]))
+    return {
+        provider: (re.compile("|".join(f"({glob})" for glob, _ in found)), tuple(cpu for _, cpu in found))
+        for provider, found in rows.items()
+    }
 
 
 @cache

@@ -27,9 +27,10 @@ class Repeated(Generic[T]):
 
         given = list(objects)
         keys = list(map(key, given))
-        places: dict[Hashable, int] = {}
-        rows = np.array([places.setdefault(each, len(places)) for each in keys], dtype=np.intp)
-        return cls(list(dict(zip(keys, given, strict=True)).values()), rows)
+        once = dict(zip(keys, given, strict=True))
+        places = dict(zip(once, range(len(once)), strict=True))
+        rows = np.fromiter(map(places.__getitem__, keys), dtype=np.intp, count=len(keys))
+        return cls(list(once.values()), rows)
 
     def __getitem__(self, row: int) -> T:
         return self.objects[int(self.rows[row])]

@@ -232,7 +232,7 @@ class CandidateEstimator:
         self._starts: dict[tuple[str, bool, int], MachineStart] = {}
         self._needs: dict[tuple[object, ...], MemoryFit | None] = {}
         self._memory: dict[tuple[object, ...], MemoryFit | None] = {}
-        self._profiled_machines = {profile.host.vm_type for profile in predictor.profiles}
+        self._profiled_machines = {profile.host.vm_type for profile in predictor.profiles} - {None}
         self._results_gib: dict[int, float | None] = {}
 
     def table(self, candidates: Iterable[Candidate], work_at: WorkAt, *, unrounded: bool = False) -> TotalsTable:
@@ -241,7 +241,7 @@ class CandidateEstimator:
 
         asked = list(candidates)
         shapes = Repeated.of(asked, lambda c: (id(c.offer.vm_type), c.nodes, c.gpus_used, c.batch_size)).map(_shape)
-        found = [self._predictor.times(shape) for shape in shapes.objects]
+        found = self._predictor.times(shapes.objects)
         memory = [times and self._memory_fit(shape, times) for shape, times in zip(shapes.objects, found, strict=True)]
         times, places = present(shapes.replaced(found))
         asked, shapes = [asked[place] for place in places.tolist()], shapes.take(places)
@@ -345,7 +345,8 @@ class CandidateEstimator:
             return None
         workers = max(1, shape.nodes * shape.gpus)
         size = shape.batch_size if profile.effective_batch_size is not None else None
-        ran_there = vm_type.key if vm_type.key in self._profiled_machines else None
+        profiled = self._profiled_machines
+        ran_there = vm_type.key if profiled and vm_type.key in profiled else None
         need = (id(profile), size, workers, vm_type.gpu is None, ran_there)
         key = (need, gib, times.basis == "measured")
         if key not in self._memory:

@@ -359,7 +359,7 @@ def test_times_are_those_of_the_whole_prediction(
     }[known]
     target = machine(gpu, gpus, network_gb_per_second=12.5)
     predictor = StepTimePredictor([profile], gpus=GPUS, calibration=shipped_coefficients())
-    fast = predictor.times(MachineShape(target, nodes, gpus, batch_size))
+    (fast,) = predictor.times([MachineShape(target, nodes, gpus, batch_size)])
     whole = predictor.predict(target, nodes=nodes, gpus=gpus, batch_size=batch_size)
     if fast is None or whole is None:
         assert (fast, whole) == (None, None)

@@ -109,8 +109,7 @@ class _OperationGrowth:
         if not self.flops and not self.bytes:
             return op
         more = batch_size - self.batch
-        inputs = len(op.inputs)
-        shapes = [_resized(s, a, self.batch, batch_size) for s, a in zip(_shapes(op), self.axes, strict=True)]
+        inputs, outputs = self._shapes_at(batch_size) if self.axes else (op.inputs, op.outputs)
         return Operation(
             kind=op.kind,
             dtype=op.dtype,
@@ -119,13 +118,18 @@ class _OperationGrowth:
             count=op.count,
             name=op.name,
             part=op.part,
-            inputs=tuple(shapes[:inputs]),
-            outputs=tuple(shapes[inputs:]),
+            inputs=inputs,
+            outputs=outputs,
             convolution=op.convolution,
             norm=op.norm,
             row=max(1, op.row * batch_size // self.batch) if op.row and self.row else op.row,
             autocast=op.autocast,
         )
+
+    def _shapes_at(self, batch_size: int) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
+        op = self.operation
+        shapes = [_resized(s, a, self.batch, batch_size) for s, a in zip(_shapes(op), self.axes, strict=True)]
+        return tuple(shapes[: len(op.inputs)]), tuple(shapes[len(op.inputs) :])
 
 
 def _resized(shape: Shape, axis: int | None, batch: int, batch_size: int) -> Shape:

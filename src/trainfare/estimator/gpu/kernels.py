@@ -207,9 +207,10 @@ class _WorkSum:
     """Adds up operations by feature."""
 
     def __init__(self, operations: Sequence[Operation]) -> None:
-        self.flops = np.zeros((len(FEATURES), len(UNITS)))
-        self.bytes = np.zeros(len(FEATURES))
-        self.launches = np.zeros(len(HOST))
+        # Lists: adding to an element of an array takes several times as long.
+        self.flops = [[0.0] * len(UNITS) for _ in FEATURES]
+        self.bytes = [0.0] * len(FEATURES)
+        self.launches = [0.0] * len(HOST)
         self.upload = 0.0
         self.channels: list[tuple[float, float]] = []
         self.cached: list[tuple[float, float, int]] = []
@@ -225,7 +226,7 @@ class _WorkSum:
         self.bytes[_COLUMN[name]] += factor * operation.bytes * operation.count
 
     def add_flops(self, name: str, operation: Operation, factor: float = 1.0) -> None:
-        self.flops[_COLUMN[name], _unit(operation)] += factor * operation.flops * operation.count
+        self.flops[_COLUMN[name]][_unit(operation)] += factor * operation.flops * operation.count
 
     def add_slower(self, name: str, operation: Operation, flops: float, traffic: float) -> None:
         """The slower of arithmetic and bytes; `flops` and `traffic` are factors on them."""
@@ -238,9 +239,9 @@ class _WorkSum:
         cached = self.cached or [(0.0, 0.0, 0)]
         ops = self.operations
         return IterationWork(
-            flops=self.flops,
-            bytes=self.bytes,
-            launches=self.launches,
+            flops=np.array(self.flops),
+            bytes=np.array(self.bytes),
+            launches=np.array(self.launches),
             upload=self.upload,
             channels=channels[:, 0],
             channel_bytes=channels[:, 1],

@@ -14,7 +14,6 @@ for frameworks that choose other kernels, it is only as accurate as their operat
 """
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
@@ -192,13 +191,16 @@ class StepModel:
         for name, one in zip(self._names, seconds.tolist(), strict=True):
             if not math.isfinite(one):
                 raise NotFiniteError(f"The time of an iteration on {name}", one)
+        unfamiliar = parts[:, self._unfamiliar].sum(axis=1) / np.where(device > 0, device, 1.0)
         return StepColumns(
             seconds=seconds.tolist(),
-            parts=parts,
+            memory=(parts @ _MEMORY_OF_KINDS).tolist(),
+            compute=(parts @ _COMPUTE_OF_KINDS).tolist(),
             device=device.tolist(),
             host=host.tolist(),
+            limited_by=_limits(parts, device, host),
             similarity=similarity.tolist(),
-            unfamiliar=self._unfamiliar,
+            unfamiliar=unfamiliar.tolist(),
         )
 
 
@@ -207,24 +209,24 @@ class StepColumns:
     """One iteration on many GPUs, each in its row."""
 
     seconds: list[float]
-    parts: Array
-    """The time of each feature on the device."""
+    memory: list[list[float]]
+    """The time of each class of operators that memory limits on the device; next, that which arithmetic limits."""
+    compute: list[list[float]]
     device: list[float]
     host: list[float]
+    limited_by: list[Bottleneck]
     similarity: list[float]
-    unfamiliar: NDArray[np.bool_]
-    """The features without measurements."""
+    unfamiliar: list[float]
 
     def step(self, row: int) -> StepSeconds:
         """The iteration on one of the GPUs."""
-        part, on_device, on_host = self.parts[row], self.device[row], self.host[row]
         return StepSeconds(
             seconds=self.seconds[row],
-            classes=_classes(part),
-            device_seconds=on_device,
-            host_seconds=on_host,
-            limited_by=_limit(part, on_host),
-            unfamiliar=float(part[self.unfamiliar].sum()) / on_device if on_device > 0 else 0.0,
+            classes=_classes(self.memory[row], self.compute[row]),
+            device_seconds=self.device[row],
+            host_seconds=self.host[row],
+            limited_by=self.limited_by[row],
+            unfamiliar=self.unfamiliar[row],
             similarity=self.similarity[row],
         )
 
@@ -281,9 +283,15 @@ def root_shares(x: Array) -> Array:
 
 def share_similarity(some: Array, others: Array, length: float) -> Array:
     """exp(−‖s − s'‖² / 2ℓ²) of each row of one array with each row of the other."""
-    products = [some[start : start + ROWS_AT_ONCE] @ others.T for start in range(0, max(1, len(some)), ROWS_AT_ONCE)]
-    square = (some**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2 * np.concatenate(products)
-    return np.asarray(np.exp(-np.maximum(square, 0.0) / (2 * length**2)))
+    found = np.concatenate(
+        [some[start : start + ROWS_AT_ONCE] @ others.T for start in range(0, max(1, len(some)), ROWS_AT_ONCE)]
+    )
+    found *= -2
+    found += np.einsum("ij,ij->i", some, some)[:, None]
+    found += np.einsum("ij,ij->i", others, others)
+    np.maximum(found, 0.0, out=found)
+    found *= -1 / (2 * length**2)
+    return np.asarray(np.exp(found, out=found))
 
 
 class ResidualModel:
@@ -305,24 +313,18 @@ class ResidualModel:
 
 
 _COLUMN: Final = {feature.name: column for column, feature in enumerate(FEATURES)}
-_CLASS_COLUMNS: Final = [
-    (column, feature.kind, feature.compute)
-    for column, feature in enumerate(FEATURES)
-    if feature.kind not in ("launches", "upload")
-]
+_KINDS: Final = tuple(dict.fromkeys(f.kind for f in FEATURES if f.kind not in ("launches", "upload")))
+_OF_KINDS: Final = np.array([[f.kind == kind for kind in _KINDS] for f in FEATURES], dtype=np.float64)
+_COMPUTE_OF_KINDS: Final = _OF_KINDS * np.array([[f.compute] for f in FEATURES])
+_MEMORY_OF_KINDS: Final = _OF_KINDS - _COMPUTE_OF_KINDS
+"""1 for a feature and its class of operators, by what limits it."""
 
 
-def _classes(parts: Array) -> tuple[ClassSeconds, ...]:
-    seconds: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-    part = parts.tolist()
-    for column, kind, compute in _CLASS_COLUMNS:
-        seconds[kind][compute] += part[column]
+def _classes(memory: Sequence[float], compute: Sequence[float]) -> tuple[ClassSeconds, ...]:
     classes = [
-        ClassSeconds(
-            kind=kind, seconds=memory + compute, limited_by="compute" if compute > memory else "memory bandwidth"
-        )
-        for kind, (memory, compute) in seconds.items()
-        if memory + compute > 0
+        ClassSeconds(kind=kind, seconds=slow + fast, limited_by="compute" if fast > slow else "memory bandwidth")
+        for kind, slow, fast in zip(_KINDS, memory, compute, strict=True)
+        if slow + fast > 0
     ]
     return tuple(sorted(classes, key=lambda one: -one.seconds))
 
@@ -330,9 +332,9 @@ def _classes(parts: Array) -> tuple[ClassSeconds, ...]:
 _IS_GAP: Final = np.equal(SORTS, OTHER_SORT)
 
 
-def _limit(parts: Array, host: float) -> Bottleneck:
-    device, gaps = float(parts.sum()), float(parts[_IS_GAP].sum())
-    if host > device or gaps > device / 2:
-        return "launches"
-    compute = float(parts[IS_COMPUTE].sum())
-    return "compute" if compute > device - gaps - compute else "memory bandwidth"
+def _limits(parts: Array, device: Array, host: Array) -> list[Bottleneck]:
+    """The bottleneck of each row."""
+    gaps, compute = parts[:, _IS_GAP].sum(axis=1), parts[:, IS_COMPUTE].sum(axis=1)
+    limits = np.where(compute > device - gaps - compute, "compute", "memory bandwidth")
+    found: list[Bottleneck] = np.where((host > device) | (gaps > device / 2), "launches", limits).tolist()
+    return found

@@ -38,7 +38,7 @@ _MAX_DISTANCE = 0.3
 """A placement farther than this from all known ones is not corrected."""
 _OUTLIER = 0.3
 """A log error above this loses weight."""
-_MAX_CORRECTION = 0.7
+MAX_CORRECTION = 0.7
 """Largest correction, in logs."""
 _PSEUDO_STEPS = 5
 """Steps with the typical error that are added to those of each machine."""
@@ -111,7 +111,7 @@ class PlacementResidual(NamedTuple):
 
     def log_correction(self, sync_share: float, gradient_share: float) -> float:
         correction = self.on_sync * sync_share + self.on_gradient * gradient_share
-        return min(max(correction, -_MAX_CORRECTION), _MAX_CORRECTION)
+        return min(max(correction, -MAX_CORRECTION), MAX_CORRECTION)
 
     def log_spread(self, sync_share: float) -> float:
         return self.spread * (self.base_width + sync_share) / (self.base_width + 1)

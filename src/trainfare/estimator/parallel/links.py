@@ -27,6 +27,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from trainfare.estimator.parallel.link_residuals import (
+    MAX_CORRECTION,
     NO_CORRECTIONS,
     PlacementResidual,
     Residual,
@@ -40,6 +41,9 @@ from trainfare.model.machine import Gpu, VmType
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
 
 Link = Literal["NVLink", "PCIe", "network"]
 
@@ -194,6 +198,13 @@ class ClusterPredictor:
         self._slowdown = self._facts.slowdown()
         self._sync_terms = None if gradient_bytes is None else self._facts.sync_terms(1.0)
 
+    def terms(self) -> tuple[float, ...]:
+        """The numbers of `cluster_steps`: G/t₁; Y_in + Y_out, γ, and 1 if that sum is one of t₁ = 1; the residual."""
+        crowding, straggling = self._slowdown
+        inside, outside, gamma = self._sync_terms or self._facts.sync_terms(1.0)
+        grows = float(self._sync_terms is None)
+        return crowding * straggling, inside + outside, gamma, grows, *self._residual, self._gradient_seconds
+
     def seconds(self, single_gpu_seconds: float, measured: RingFit | None = None) -> ClusterSeconds:
         if not 0 < single_gpu_seconds < math.inf:
             require_positive(single_gpu_seconds=single_gpu_seconds)
@@ -209,6 +220,24 @@ class ClusterPredictor:
             if measured is not None:
                 parts = parts.scaled(_one_node_correction(measured, t1, facts))
         return _corrected(parts, self._residual, self._gradient_seconds)
+
+
+def cluster_steps(
+    single_gpu_seconds: "Floats", clusters: Sequence[ClusterPredictor]
+) -> "tuple[Floats, Floats, Floats]":
+    """`ClusterPredictor.seconds` of many clusters of several GPUs, without rings that were measured: the seconds, and
+    the low and the high ends."""
+    import numpy as np
+
+    numbers = np.array([cluster.terms() for cluster in clusters]).reshape(-1, 9).T
+    slowdown, sync, gamma, grows, on_sync, on_gradient, spread, base_width, gradient = numbers
+    grad, sync = single_gpu_seconds * slowdown, sync * np.where(grows, single_gpu_seconds, 1.0)
+    longer, shorter = np.maximum(grad, sync), np.minimum(grad, sync)
+    bare = longer * (1 + (shorter / longer) ** gamma) ** (1 / gamma)
+    share = np.where(sync > 0, 1 / (1 + (grad / np.where(sync > 0, sync, 1.0)) ** gamma), 0.0)
+    correction = np.clip(on_sync * share + on_gradient * gradient / bare, -MAX_CORRECTION, MAX_CORRECTION)
+    seconds, factor = bare * np.exp(correction), np.exp(spread * (base_width + share) / (base_width + 1))
+    return seconds, seconds / factor, seconds * factor
 
 
 def predict_cluster_step(step: ClusterStep, fit: ScalingFit, measured: RingFit | None = None) -> ClusterSeconds:

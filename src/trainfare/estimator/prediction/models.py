@@ -108,7 +108,8 @@ class ProgramModels:
 
     def _modelled(self, gpu: Gpu, batch_size: int | None) -> tuple[StepColumns, int]:
         """The model of all targets, and of `gpu` if it is none of them; with the row of `gpu`."""
-        extra = None if self._targets.get(gpu.name) == gpu else gpu.name
+        target = self._targets.get(gpu.name)
+        extra = None if target is gpu or target == gpu else gpu.name
         if extra not in self._step_models:
             gpus = {**self._targets, gpu.name: gpu}
             rows = {name: row for row, name in enumerate(gpus)}

@@ -36,7 +36,7 @@ from trainfare.estimator.prediction.several_gpus import (
     fit_own_ring,
     predict_several_gpus,
     several_gpus_basis,
-    several_gpus_seconds,
+    several_gpus_steps,
 )
 from trainfare.estimator.step.measured import StepTimes, measured_times
 from trainfare.estimator.step.slices import CpuSlice, predict_step_times, slice_measurements
@@ -75,6 +75,8 @@ class StepTimePredictor:
         self._other_cpus = OtherCpuPredictor(self._index)
         self._models = None if calibration is None else ProgramModels(self._index, calibration, targets)
         self._waits_for_data = self._index.waits_for_data
+        self._machine_keys: dict[int, tuple[VmType, Key]] = {}
+        self._validation_ratios: dict[Key, float] = {}
         self._predictions: dict[Key, StepTimePrediction | None] = {}
         self._machine_times: dict[Key, MachineTimes | None] = {}
         self._on_gpu: dict[Key, tuple[PredictedIteration, ProfiledWait] | None] = {}
@@ -98,26 +100,32 @@ class StepTimePredictor:
             )
         return self._predictions[key]
 
-    def times(self, shape: MachineShape) -> MachineTimes | None:
+    def times(self, shapes: Sequence[MachineShape]) -> list[MachineTimes | None]:
         """The times of `predict` alone, without what explains them: fast enough for thousands of machines."""
-        key = self._key(*shape)
-        if key not in self._machine_times:
-            self._machine_times[key] = self._times_alone(*shape)
-        return self._machine_times[key]
+        known = self._machine_times
+        keys = [self._key(*shape) for shape in shapes]
+        unknown = {key: shape for key, shape in zip(keys, shapes, strict=True) if key not in known}
+        joined: dict[Key, tuple[PredictedIteration, ClusterPredictor, float]] = {}
+        for key, shape in unknown.items():
+            several = None if self._index.on_machine(shape.vm_type) else self._cluster_of(*shape)
+            if several is None:
+                known[key] = self._times_alone(shape)
+            else:
+                single, cluster, _ = several
+                joined[key] = single, cluster, self._validation_ratio(single, shape.vm_type)
+        steps = several_gpus_steps([(single.seconds, cluster) for single, cluster, _ in joined.values()])
+        for (key, (single, _, ratio)), step in zip(joined.items(), steps, strict=True):
+            known[key] = MachineTimes(single.profile, several_gpus_basis(single), None, step, ratio)
+        return [known[key] for key in keys]
 
     def columns(self, machines: Sequence[MachineTimes]) -> TimeColumns:
         """The times of many machines."""
         return in_columns(machines, self._index)
 
-    def _times_alone(self, vm_type: VmType, nodes: int, gpus: int, batch_size: int | None) -> MachineTimes | None:
-        several = None if self._index.on_machine(vm_type) else self._cluster_of(vm_type, nodes, gpus, batch_size)
-        if several is None:
-            found = self.predict(vm_type, nodes=nodes, gpus=gpus, batch_size=batch_size)
-            return None if found is None else MachineTimes(found.profile, found.basis, found.times, found.times.later)
-        single, cluster, _ = several
-        later = several_gpus_seconds(single.seconds, cluster.seconds(single.seconds.value))
-        ratio = self._validation_ratio(single, vm_type)
-        return MachineTimes(single.profile, several_gpus_basis(single), None, later, ratio)
+    def _times_alone(self, shape: MachineShape) -> MachineTimes | None:
+        vm_type, nodes, gpus, batch_size = shape
+        found = self.predict(vm_type, nodes=nodes, gpus=gpus, batch_size=batch_size)
+        return None if found is None else MachineTimes(found.profile, found.basis, found.times, found.times.later)
 
     def _key(self, vm_type: VmType, nodes: int, gpus: int, batch_size: int | None) -> Key:
         """Equal for questions with the same answer. Inside one machine nothing goes over its network."""
@@ -127,11 +135,16 @@ class StepTimePredictor:
     def _machine_key(self, vm_type: VmType) -> Key:
         """Machine type, GPU and host. The type only counts if the program was measured on it, or if it has no GPU; the
         host only if the program waits for data."""
+        known = self._machine_keys.get(id(vm_type))
+        if known is not None:
+            return known[1]
         gpu = vm_type.gpu
-        if gpu is None:
-            return vm_type.key, None, None
-        host = (vm_type.vcpus, vm_type.cpu.name if vm_type.cpu else None) if self._waits_for_data else None
-        return vm_type.key if self._index.on_machine(vm_type) else None, gpu.name, host
+        key: Key = (vm_type.key, None, None)
+        if gpu is not None:
+            host = (vm_type.vcpus, vm_type.cpu.name if vm_type.cpu else None) if self._waits_for_data else None
+            key = vm_type.key if self._index.on_machine(vm_type) else None, gpu.name, host
+        self._machine_keys[id(vm_type)] = vm_type, key  # as long as it is here, no other has its id
+        return key
 
     def _iteration(self, vm_type: VmType, nodes: int, gpus: int, batch_size: int | None) -> PredictedIteration | None:
         workers = nodes * gpus
@@ -257,7 +270,14 @@ class StepTimePredictor:
     def _validation_ratio(self, iteration: PredictedIteration, vm_type: VmType) -> float:
         """The time of the profiled iteration on one GPU of the machine, relative to its measured time."""
         profile = iteration.profile
+        key = (*self._machine_key(vm_type), profile.id)
+        known = self._validation_ratios.get(key)
+        if known is not None:
+            return known
         if any(p.world_size == 1 and same_setting(p, profile) for p in self._index.on_machine(vm_type)):
             return 1.0
-        as_profiled = self._on_single_gpu(vm_type, profile.micro_batch_size) or iteration
-        return as_profiled.seconds.value / self._index.times[profile.id].later.value
+        as_profiled = self._on_single_gpu(vm_type, profile.micro_batch_size)
+        ratio = (as_profiled or iteration).seconds.value / self._index.times[profile.id].later.value
+        if as_profiled is not None:
+            self._validation_ratios[key] = ratio
+        return ratio

@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from trainfare.estimator.cost.interruptions import ValueRange
-from trainfare.estimator.parallel.links import ClusterPredictor, ClusterSeconds
+from trainfare.estimator.parallel.links import ClusterPredictor, ClusterSeconds, cluster_steps
 from trainfare.estimator.parallel.ring import GpuPlacement, MeasuredStep, RingFit, fit_ring
 from trainfare.estimator.prediction.iteration import PredictedIteration, log_ratio
 from trainfare.estimator.step.measured import StepTimes
@@ -13,6 +14,9 @@ from trainfare.model.evidence import GradientSync
 from trainfare.model.interval import Interval
 from trainfare.model.prediction import IterationPart
 from trainfare.model.profile import Profile
+
+if TYPE_CHECKING:
+    from trainfare.estimator.cost.interruptions import Floats
 
 
 def predict_several_gpus(
@@ -59,6 +63,25 @@ def several_gpus_seconds(alone: Interval, step: ClusterSeconds) -> ValueRange[fl
     up = math.hypot(log_ratio(alone.high, alone.value), log_ratio(step.high, step.seconds))
     value = alone.value * (step.seconds / alone.value)
     return ValueRange(value, step.seconds * math.exp(-down), step.seconds * math.exp(up))
+
+
+def several_gpus_steps(alone: Sequence[tuple[Interval, ClusterPredictor]]) -> list[ValueRange[float]]:
+    """`several_gpus_seconds` of many iterations on one GPU, each with its cluster."""
+    import numpy as np
+
+    value, low, high = np.array([(each.value, each.low, each.high) for each, _ in alone]).reshape(-1, 3).T
+    step, shortest, longest = cluster_steps(value, [cluster for _, cluster in alone])
+    down = np.hypot(_log_ratios(value, low), np.log(step / shortest))
+    up = np.hypot(_log_ratios(high, value), np.log(longest / step))
+    ends = step, step * np.exp(-down), step * np.exp(up)
+    return list(map(ValueRange, *(end.tolist() for end in ends)))
+
+
+def _log_ratios(larger: "Floats", smaller: "Floats") -> "Floats":
+    """`log_ratio` of many."""
+    import numpy as np
+
+    return np.log(larger / np.where((larger > smaller) & (smaller > 0), smaller, larger))
 
 
 def fit_own_ring(profiles: Sequence[Profile], times: Mapping[str, StepTimes]) -> RingFit | None:
