@@ -125,10 +125,10 @@ INSIDE = {
         ("execution", "highs", "legal", "limits", "tables"),
     ),
     "runner": (
-        ("status", "accuracy"),
+        ("status", "accuracy", "charges"),
         ("decide", "receipt", "measured_profile"),
         ("better", "checkpoints", "limits", "resuming"),
-        ("life", "observed", "progress"),
+        ("caps", "life", "observed", "progress"),
     ),
     "app": (
         ("probing",),

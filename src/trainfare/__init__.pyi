@@ -32,6 +32,8 @@ from trainfare.app.recommending.predict import predict as predict
 from trainfare.app.recommending.question import Question as Question
 from trainfare.app.recommending.recommend import Recommendation as Recommendation
 from trainfare.app.recommending.recommend import recommend as recommend
+from trainfare.app.running.costs import CostReport as CostReport
+from trainfare.app.running.costs import costs as costs
 from trainfare.app.running.train import train as train
 from trainfare.errors import TrainfareError as TrainfareError
 from trainfare.estimator.epochs.profile_epochs import EpochsReport as EpochsReport

@@ -6,6 +6,7 @@ project file    trainfare.toml in this directory or above                 this p
 user file       ~/.config/trainfare/settings.toml                         this person
 """
 
+import math
 import os
 import tomllib
 from collections.abc import Mapping
@@ -56,6 +57,13 @@ class Settings:
     """The boot time of a rented machine; None: the usual time of its provider."""
     setup_seconds: float | None = None
     """The time to set up a machine before the program starts; None: the usual time."""
+    max_usd_per_run: float | None = None
+    """The most that a run may cost, in dollars. A run that would break this cap or one of the next is not started."""
+    max_usd_per_day: float | None = None
+    """The most that all runs of the store may cost in a day."""
+    max_usd_per_month: float | None = None
+    max_usd_per_user_month: float | None = None
+    """The most that the runs of one user may cost in a month."""
     origins: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -124,6 +132,8 @@ def _parse(name: str, value: object, source: str) -> object:
                 return parse_duration(str(value))
             case "boot_seconds" | "setup_seconds":
                 return 0.0 if str(value).strip() in ("0", "0.0", "0s") else parse_duration(str(value))
+            case "max_usd_per_run" | "max_usd_per_day" | "max_usd_per_month" | "max_usd_per_user_month":
+                return _parse_usd(value)
             case "goal":
                 if value not in ("cheapest", "fastest"):
                     raise ValueError(f"must be cheapest or fastest, not {value!r}")
@@ -143,3 +153,14 @@ def _parse_iterations(value: object) -> int:
     if not text.isdecimal() or int(text) < 2:
         raise ValueError(f"must be a whole number of at least 2, not {value!r}")
     return int(text)
+
+
+def _parse_usd(value: object) -> float:
+    text = str(value).strip().removeprefix("$").replace(",", "")
+    try:
+        usd = float(text) if not isinstance(value, bool) else math.nan
+    except ValueError:
+        usd = math.nan
+    if not 0 < usd < math.inf:
+        raise ValueError(f"must be an amount of dollars above 0, not {value!r}")
+    return usd

@@ -14,6 +14,7 @@ from typing import Any
 from trainfare.errors import UsageError
 from trainfare.figures.accuracy import accuracy_figure
 from trainfare.figures.batches import batches_figure
+from trainfare.figures.costs import costs_figure
 from trainfare.figures.epochs import epochs_figure
 from trainfare.figures.look import NARROW, WIDE, Spec
 from trainfare.figures.stacked import stack_figures
@@ -23,6 +24,7 @@ from trainfare.model.plan import Plan
 from trainfare.recommender.crossovers import WinningRange
 from trainfare.recommender.options import Rankable
 from trainfare.runner.accuracy import Accuracy
+from trainfare.runner.charges import CostGroup, CostRow
 
 VEGA_LITE = "5.21"
 """The last version of the renderer with the schema that specifications and notebooks name."""
@@ -105,6 +107,11 @@ def draw_batches(plan: Plan, estimates: Sequence[Estimate]) -> Figure:
 def draw_accuracy(accuracy: Accuracy) -> Figure:
     """The figure of predicted against observed times."""
     return _at_both_widths(lambda width: accuracy_figure(accuracy, width=width))
+
+
+def draw_costs(rows: Sequence[CostRow], by: CostGroup) -> Figure:
+    """The figure of what runs have cost."""
+    return _at_both_widths(lambda width: costs_figure(rows, by, width=width))
 
 
 def stack(figures: Sequence[Figure]) -> Figure:

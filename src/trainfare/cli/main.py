@@ -28,7 +28,7 @@ COMMANDS = {
     "estimate": ("trainfare.cli.commands.estimate:estimate", "Estimate time and cost on one machine."),
     "predict": ("trainfare.cli.commands.predict:predict", "Predict one iteration on another machine."),
     "epochs": ("trainfare.cli.commands.epochs:epochs", "Estimate how many epochs a program needs."),
-    "train": ("trainfare.cli.commands.run:train", "From a program to a receipt: profile, recommend, run."),
+    "train": ("trainfare.cli.commands.run:train", "From a program to a receipt: recommend and run it."),
     "run": ("trainfare.cli.commands.run:run", "Run a training on a machine; print its receipt."),
     "watch": ("trainfare.cli.commands.run:watch", "Watch a run."),
     "logs": ("trainfare.cli.commands.run:logs", "Print the output of a run."),
@@ -39,6 +39,7 @@ COMMANDS = {
     "results": ("trainfare.cli.commands.results:results", "Bring the results of a run to a folder."),
     "export": ("trainfare.cli.commands.export:export", "Write a run or a plan as a file for another tool."),
     "accuracy": ("trainfare.cli.commands.accuracy:accuracy", "Predicted against paid, over all your runs."),
+    "costs": ("trainfare.cli.commands.costs:costs", "What your runs have cost, by day, program, machine, user."),
     "reap": ("trainfare.cli.commands.run:reap", "End machines that no run needs."),
     "schedule": ("trainfare.cli.commands.schedule:app", "A queue of jobs: submit, plan, simulate, compare."),
     "profiles": ("trainfare.cli.commands.profiles:app", "Stored profiles: list, show, remove, import."),
@@ -53,8 +54,8 @@ COMMANDS = {
 TOGETHER = {
     ("estimate", "predict"): "One machine: time and cost, or one iteration.",
     ("watch", "logs", "stop"): "A run: watch it, print its output, end it.",
-    ("receipt", "accuracy"): "Predicted and paid: of a run, of all of them.",
-    ("run", "move", "export"): "Run a training, move it, or write it for another tool.",
+    ("receipt", "accuracy", "costs"): "Predicted and paid: of a run, of all of them.",
+    ("run", "move", "export"): "Run a training, move it, write it for other tools.",
     ("results", "runs", "reap"): "A run's results, all runs, leftovers.",
     ("profiles", "plans"): "Stored profiles and plans: list, show.",
 }

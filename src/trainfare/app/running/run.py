@@ -23,6 +23,7 @@ from trainfare.app.programs.data import read_data
 from trainfare.app.programs.sources import ProgramSource, read_program
 from trainfare.app.recommending.estimate import estimate
 from trainfare.app.running.checkpoints import checkpoints_folder
+from trainfare.app.running.costs import store_within_caps, within_caps
 from trainfare.app.running.doors import open_door, open_doors
 from trainfare.app.running.recovery import check_resume_flag, list_alternatives, read_segments
 from trainfare.app.running.send import check_sending, send_program
@@ -116,7 +117,7 @@ def agree(
     check_sending(program, data)
     now = datetime.now(UTC)
     deadline = None if options.deadline_seconds is None else now + timedelta(seconds=options.deadline_seconds)
-    return Run(
+    run = Run(
         id=new_id("r"),
         made_at=now,
         owner=owner_name(settings),
@@ -136,12 +137,16 @@ def agree(
         variables=options.variables,
         data=data,
     )
+    with open_history(settings.store) as history:
+        return within_caps(history, run, settings)
 
 
 def start_run(run: Run, *, settings: Settings | None = None) -> None:
-    """Store what was agreed. Nothing is launched before it is attended."""
-    with open_history((settings or read_settings()).store) as history:
-        history.runs.add(run)
+    """Store what was agreed. Nothing is launched before it is attended. `InfeasibleError` if by now it would break a
+    cap on costs."""
+    settings = settings or read_settings()
+    with open_history(settings.store) as history:
+        store_within_caps(history, run, settings)
 
 
 def attend(
