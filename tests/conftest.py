@@ -4,15 +4,38 @@ A test that needs sockets of this machine asks for them with the marker `loopbac
 Child processes and libpq, the library behind PostgreSQL, open their sockets outside Python and are not affected.
 """
 
+import gc
 import ipaddress
 import os
 import socket
 from collections import Counter
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
-import scipy.special  # noqa: F401 # the package imports it late, and its 0.3 s must not count in a test's deadline
+
+from tests.pythons import remove_folder
+
+# How long an example takes, and to make one, depends on the load of the machine.
+hypothesis.settings.register_profile("tests", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("tests")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Ten thousand tests and their modules stay until the end: they are not searched for garbage again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    remove_folder()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -62,7 +62,7 @@ def test_hosts_are_removed_after_an_error() -> None:
 @pytest.mark.heavy
 def test_three_workers_are_faster_behind_a_wide_cable_and_hardly_behind_a_narrow_one() -> None:
     command = [*COMMAND, "--mbps", "2000,100", "--workers", "1,3"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=600, check=True)
     synchronous = {table["mbps"]: table for table in json.loads(done.stdout)["server"] if table["synchronous"]}
     gains = {
         mbps: table["rows"][1]["samples_per_second"] / table["rows"][0]["samples_per_second"]
@@ -88,7 +88,7 @@ def test_interrupted_benchmark_removes_its_hosts() -> None:
         assert "2 synchronous workers" in running.stderr.readline()
         assert namespaces_of(running.pid)
         running.send_signal(signal.SIGINT)
-        running.communicate(timeout=20)
+        running.communicate(timeout=300)
     assert running.returncode != 0
     assert namespaces_of(running.pid) == []
 

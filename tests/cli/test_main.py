@@ -17,7 +17,7 @@ TRAINFARE = str(Path(sys.executable).with_name("trainfare"))
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [TRAINFARE, *arguments], capture_output=True, text=True, env=os.environ | environment, timeout=60, check=False
+        [TRAINFARE, *arguments], capture_output=True, text=True, env=os.environ | environment, timeout=600, check=False
     )
 
 

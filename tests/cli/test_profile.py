@@ -13,6 +13,7 @@ import pytest
 
 from tests.makers import make_profile
 from tests.model.test_startup import make_memory, make_model
+from tests.pythons import STORE_MODULES, python_with
 from trainfare.cli import main
 from trainfare.cli.cards.profile_screen import Screen, file_lines, progress_line
 from trainfare.cli.commands.profile import stability_line
@@ -28,15 +29,34 @@ pytestmark = pytest.mark.heavy
 PROGRAMS = Path(__file__).parents[1] / "programs"
 TRAINFARE = (sys.executable, "-m", "trainfare.cli.main", "profile")
 PLAIN = (sys.executable, str(PROGRAMS / "plain.py"), "--sleep", "0")
+LONGEST_SECONDS = 600
+"""Of one command, on a busy machine."""
+COMMAND_MODULES = ("trainfare.cli.commands.profile", "trainfare.app.profiling.profile", *STORE_MODULES)
+
+
+def torch_program(name: str, *options: str) -> tuple[str, ...]:
+    return (python_with("torch"), str(PROGRAMS / name), *options)
+
+
+def plain() -> tuple[str, ...]:
+    """The same as PLAIN, which starts sooner."""
+    return torch_program("plain.py", "--sleep", "0")
+
+
+@pytest.fixture(autouse=True)
+def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program runs in a copy of the current folder, and that of the tests has thousands of files."""
+    monkeypatch.chdir(tmp_path)
 
 
 def run(*arguments: str, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
-    command = [*TRAINFARE, *arguments]
-    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=120, cwd=cwd)
+    command = [python_with(*COMMAND_MODULES), *TRAINFARE[1:], *arguments]
+    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=LONGEST_SECONDS, cwd=cwd)
 
 
 def test_card_goes_to_stdout_and_the_program_to_stderr() -> None:
-    result = run("--iterations", "12", "--", *PLAIN)
+    command = [*TRAINFARE, "--iterations", "12", "--", *PLAIN]
+    result = subprocess.run(command, check=False, capture_output=True, text=True, timeout=LONGEST_SECONDS)
     assert result.returncode == 0, result.stderr
     assert "batch 10" in result.stdout
     assert "11 iterations per epoch (107 samples)" in result.stdout
@@ -46,7 +66,7 @@ def test_card_goes_to_stdout_and_the_program_to_stderr() -> None:
 
 
 def test_stdout_has_only_the_json_and_quiet_shows_no_output() -> None:
-    result = run("--quiet", "--json", "-n", "5", "--no-operations", *PLAIN)
+    result = run("--quiet", "--json", "-n", "5", "--no-operations", *plain())
     assert result.returncode == 0, result.stderr
     record = json.loads(result.stdout)
     assert len(record["iteration_seconds"]) == 5
@@ -55,28 +75,28 @@ def test_stdout_has_only_the_json_and_quiet_shows_no_output() -> None:
 
 
 def test_a_program_that_ends_before_the_requested_iterations_is_an_error() -> None:
-    result = run("-n", "30", *PLAIN, "--epochs", "1")
+    result = run("-n", "30", *plain(), "--epochs", "1")
     assert result.returncode == 1
     assert "ended after 11 of the 30 iterations requested" in result.stderr
     assert "batch 10" in result.stdout
 
 
 def test_a_program_that_ends_by_itself_is_a_note() -> None:
-    result = run(*PLAIN, "--epochs", "1")
+    result = run(*plain(), "--epochs", "1")
     assert result.returncode == 0
     assert "it ended by itself after 10 iterations" in result.stderr  # and one that was traced
     assert "operations traced" in result.stdout
 
 
 def test_a_program_that_ends_before_the_requested_epochs_is_an_error() -> None:
-    result = run("--epochs", "5", *PLAIN, "--epochs", "2")
+    result = run("--epochs", "5", *plain(), "--epochs", "2")
     assert result.returncode == 1
     assert "ended after 2 of the 5 epochs requested" in result.stderr
     assert "epochs, with validation: " in result.stderr
 
 
 def test_until_stable_prints_the_metric_and_the_epoch() -> None:
-    command = ("--until-stable", "--patience", "3", "--json", sys.executable, str(PROGRAMS / "settles.py"))
+    command = ("--until-stable", "--patience", "3", "--json", *torch_program("settles.py"))
     result = run(*command)
     assert result.returncode == 0, result.stderr
     assert "training loss was best at epoch 12 (0.5) · stable from epoch 12 (iteration 48) on" in result.stderr
@@ -85,12 +105,11 @@ def test_until_stable_prints_the_metric_and_the_epoch() -> None:
     assert record["curve"][0]["loss"] == pytest.approx(1.6)
 
 
-BATCHES = (sys.executable, str(PROGRAMS / "batches.py"), "--batch-size", "2")
 SIZES = ("--batch-sizes", "8,512,16", "--batch-flag", "--batch-size {}", "-n", "4", "--no-operations")
 
 
 def test_batch_sizes_make_a_table_and_a_failure_is_an_exit_code() -> None:
-    result = run(*SIZES, *BATCHES)
+    result = run(*SIZES, *torch_program("batches.py", "--batch-size", "2"))
     assert result.returncode == 1
     lines = [line.split() for line in result.stdout.splitlines()]
     assert [line[0] for line in lines] == ["batch", "8", "512", "16"]
@@ -101,7 +120,7 @@ def test_batch_sizes_make_a_table_and_a_failure_is_an_exit_code() -> None:
 
 
 def test_batch_sizes_as_json_are_a_list() -> None:
-    result = run("--quiet", "--json", *SIZES, *BATCHES)
+    result = run("--quiet", "--json", *SIZES, *torch_program("batches.py", "--batch-size", "2"))
     assert result.returncode == 1
     trials = json.loads(result.stdout)
     assert [(trial["batch_size"], trial["failure"] is None) for trial in trials] == [
@@ -115,7 +134,8 @@ def test_batch_sizes_as_json_are_a_list() -> None:
 def test_files_are_deleted_with_the_copy_unless_run_in_place(tmp_path: Path) -> None:
     shutil.copy(PROGRAMS / "plain.py", tmp_path / "train.py")
     shutil.copy(PROGRAMS / "without_compiler.py", tmp_path)
-    command = ("-n", "5", "--no-operations", "--", sys.executable, "train.py", "--sleep", "0", "--touch", "out.txt")
+    program = (python_with("torch"), "train.py", "--sleep", "0", "--touch", "out.txt")
+    command = ("-n", "5", "--no-operations", "--", *program)
     result = run(*command, cwd=tmp_path)
     assert "the program ran in a copy of your folder and wrote nothing there" in result.stderr
     result = run("--epochs", "1", *command[2:], cwd=tmp_path)
@@ -127,7 +147,7 @@ def test_files_are_deleted_with_the_copy_unless_run_in_place(tmp_path: Path) -> 
 
 
 def test_a_crash_shows_the_traceback_of_the_program() -> None:
-    result = run(*PLAIN, "--crash-at", "3")
+    result = run(*plain(), "--crash-at", "3")
     assert result.returncode == 1
     assert "RuntimeError: the data is corrupt" in result.stderr
     assert "failed after 2 iterations with exit code 1" in result.stderr
@@ -136,16 +156,16 @@ def test_a_crash_shows_the_traceback_of_the_program() -> None:
 
 def test_ctrl_c_stores_the_measured_iterations(tmp_path: Path) -> None:
     trained = tmp_path / "trained"
-    command = [*TRAINFARE, "--json", "-n", "100000", *PLAIN, "--epochs", "100000", "--touch", str(trained)]
+    command = [*TRAINFARE, "--json", "-n", "100000", *PLAIN[:2], "--epochs", "100000", "--touch", str(trained)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + LONGEST_SECONDS
         while not trained.exists():
             assert time.monotonic() < deadline
             time.sleep(0.05)
         child = int(children.read_text().split()[0])
         process.send_signal(signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=60)
+        stdout, stderr = process.communicate(timeout=LONGEST_SECONDS)
     assert process.returncode == 130
     assert json.loads(stdout)["ending"] == "interrupted"
     assert "interrupted after" in stderr
@@ -156,13 +176,13 @@ def test_ctrl_c_stores_the_measured_iterations(tmp_path: Path) -> None:
 def test_ctrl_c_before_anything_was_measured() -> None:
     with subprocess.Popen([*TRAINFARE, "sleep", "100"], stderr=subprocess.PIPE, text=True) as process:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + LONGEST_SECONDS
         while not children.read_text().split():
             assert time.monotonic() < deadline
             time.sleep(0.05)
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
-        _, stderr = process.communicate(timeout=60)
+        _, stderr = process.communicate(timeout=LONGEST_SECONDS)
     assert process.returncode == 130
     assert "interrupted before its first iteration" in stderr
     assert "Traceback" not in stderr
@@ -236,7 +256,9 @@ def test_a_folder_that_was_removed_is_an_error(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     script = f"cd {gone} && rmdir {gone} && exec {' '.join(TRAINFARE)} -- true"
-    result = subprocess.run(["bash", "-c", script], check=False, capture_output=True, text=True, timeout=60)
+    result = subprocess.run(
+        ["bash", "-c", script], check=False, capture_output=True, text=True, timeout=LONGEST_SECONDS
+    )
     assert result.returncode == 2, result.stderr
     assert "the current directory does not exist" in result.stderr
     assert "Traceback" not in result.stderr

@@ -20,7 +20,8 @@ from trainfare.clouds.driver import AgentJob, CodeBundle, JournalEntry
 from trainfare.errors import ExternalError
 from trainfare.model.rented import RentedMachine
 
-TIMEOUT_SECONDS = 60.0
+TIMEOUT_SECONDS = 300.0
+"""The longest wait on a busy machine; nothing is known about its speed."""
 SECRET = "canary-7f3a-canary"  # noqa: S105 # it is searched for on the machine
 
 WAITING = "import os, time\nwhile not os.path.exists('go'): time.sleep(0.02)\n"

@@ -102,7 +102,7 @@ def test_a_slice_of_full_cpus_is_bound_to_them() -> None:
 @needs_groups
 def test_half_a_cpu_gets_at_most_half_of_the_time() -> None:
     used = float(run_in(a_slice(vcpus=0.5), BUSY).stdout)
-    assert 0.1 < used < 0.55, "of one second; on a busy machine it may get less than its share, never more"
+    assert 0 < used < 0.55, "of one second; on a busy machine it may get less than its share, never more"
 
 
 @needs_groups
@@ -116,10 +116,10 @@ def test_a_program_that_exceeds_the_memory_of_its_slice_is_killed() -> None:
 def test_processes_in_a_slice_are_killed_with_it() -> None:
     with slice_for(a_slice(vcpus=0.5), f"trainfare-test-{os.getpid()}") as part:
         sleeper = subprocess.Popen((*part.prefix, "sleep", "600"), start_new_session=True)
-        until = time.monotonic() + 5
+        until = time.monotonic() + 300
         while sleeper.pid not in part.group.processes() and time.monotonic() < until:
             time.sleep(0.01)
-    assert sleeper.wait(5) == -signal.SIGKILL
+    assert sleeper.wait(300) == -signal.SIGKILL
     assert not any(folder.exists() for folder in part.group.folders)
 
 

@@ -34,7 +34,7 @@ def profile(store: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, A
 def trainfare(*arguments: str, store: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"TRAINFARE_STORE": store}
     return subprocess.run(
-        [TRAINFARE, *arguments], capture_output=True, text=True, env=environment, cwd=cwd, timeout=120, check=True
+        [TRAINFARE, *arguments], capture_output=True, text=True, env=environment, cwd=cwd, timeout=600, check=True
     )
 
 

@@ -2,10 +2,9 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, combinations, pairwise
 from pathlib import Path
@@ -13,6 +12,7 @@ from statistics import median, median_low
 from typing import Any
 
 from tests.makers import NOON
+from tests.pythons import python_with
 from trainfare.model.machine import Host
 from trainfare.model.profile import Profile
 from trainfare.model.program import Program
@@ -50,10 +50,39 @@ def run(command: Sequence[str], *, iterations: int, trace: bool = True, director
     )
 
 
-def run_profiled(*arguments: str, backend: str | None = None, iterations: int = 25, trace: bool = True) -> ProfiledRun:
-    """Profile a program of tests/programs; `backend` is that of Keras."""
+def run_profiled(
+    *arguments: str, backend: str | None = None, iterations: int = 25, trace: bool = True, forked: bool = True
+) -> ProfiledRun:
+    """Profile a program of tests/programs; `backend` is that of Keras. It runs in a fork of a Python that has imported
+    its framework, or in a Python of its own, as at least one program of each framework does."""
+    python = python_for(*arguments, backend=backend) if forked else sys.executable
     chosen = ["env", f"KERAS_BACKEND={backend}"] if backend else []
-    return run_profiled_command([*chosen, sys.executable, *arguments], iterations=iterations, trace=trace)
+    return run_profiled_command([*chosen, python, *arguments], iterations=iterations, trace=trace)
+
+
+WITHOUT_COMPILER = "import without_compiler"
+"""What a program says that does not load the compiler of PyTorch."""
+
+
+def python_for(program: str, *options: str, backend: str | None = None) -> str:
+    """A Python that has imported what a program of tests/programs imports."""
+    match program.partition("_")[0]:
+        case "hf":
+            models = ("transformers.models.bert.modeling_bert", "transformers.models.gpt2.modeling_gpt2")
+            return python_with("transformers.trainer", *models, "torch._dynamo")
+        case "jax":
+            return python_with("jax", "optax")
+        case "keras" if "--two" in options:
+            return python_with("tensorflow", "tf_keras", TF_USE_LEGACY_KERAS="1")
+        case "keras":
+            return python_with("keras", KERAS_BACKEND=backend or "tensorflow")
+        case "lightning":
+            return python_with("pytorch_lightning" if "--old" in options else "lightning.pytorch", "torch._dynamo")
+        case "tf":
+            return python_with("tensorflow", "keras")
+    if "compiled" not in options and WITHOUT_COMPILER in (PROGRAMS / program).read_text():
+        return python_with("torch")
+    return python_with("torch", "torch._dynamo")
 
 
 def run_profiled_command(
@@ -80,27 +109,10 @@ def profile_from(measured: MeasuredRun) -> Profile:
 
 def run_alone(*arguments: str, backend: str | None = None) -> dict[str, Any]:
     """What the program reports about itself without the probe."""
-    command = [sys.executable, *arguments]
-    environment = os.environ | {"PYTHONWARNINGS": "ignore"} | ({"KERAS_BACKEND": backend} if backend else {})
+    command = [python_for(*arguments, backend=backend), *arguments]
+    environment = os.environ | ({"KERAS_BACKEND": backend} if backend else {})
     done = subprocess.run(command, cwd=PROGRAMS, env=environment, capture_output=True, text=True, check=True)
     return own_account(done.stdout)
-
-
-def run_forked(runs: Sequence[tuple[Sequence[str], Mapping[str, str]]], *, imports: str) -> list[dict[str, Any]]:
-    """What programs report about themselves without the probe, one after another, each with some environment. They run
-    in forks of one process, which has imported the modules `imports`."""
-    done = subprocess.run(
-        [sys.executable, "forked.py", imports],
-        cwd=PROGRAMS,
-        env=os.environ | {"PYTHONWARNINGS": "ignore"},
-        input="".join(json.dumps([list(words), dict(environment)]) + "\n" for words, environment in runs),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    *outputs, rest = re.split(r"(?m)^exit code (?:0$)?", done.stdout)
-    assert (len(outputs), rest) == (len(runs), "\n"), done.stdout + done.stderr
-    return [own_account(output) for output in outputs]
 
 
 def own_account(output: str) -> dict[str, Any]:

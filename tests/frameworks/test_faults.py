@@ -1,12 +1,12 @@
 """A failing hook into Keras is recorded, and the training goes on to its end."""
 
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.frameworks.runs import run
 from tests.needs import need_installed
+from tests.pythons import python_with
 from trainfare.profiler.events import summarize_events
 
 need_installed("keras")
@@ -31,7 +31,13 @@ print(len(history.epoch), "epochs")
     "place", ["_fit_began", "_data_made", "_training_began", "_batch_ended", "_validation_began", "write_facts"]
 )
 def test_failing_hook_is_recorded_and_never_breaks_keras(place: str, tmp_path: Path) -> None:
-    command = ["env", "KERAS_BACKEND=torch", sys.executable, "-c", PROGRAM.format(place=place)]
+    command = [
+        "env",
+        "KERAS_BACKEND=torch",
+        python_with("keras", KERAS_BACKEND="torch"),
+        "-c",
+        PROGRAM.format(place=place),
+    ]
     measured = run(command, iterations=1000, trace=False, directory=tmp_path)
     assert (measured.ending, "2 epochs" in measured.log.text()) == ("finished", True), measured.log.text()
     assert [trouble for trouble in summarize_events(measured.events).troubles if "broken hook" in trouble]

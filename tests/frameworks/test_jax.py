@@ -1,7 +1,5 @@
 """Unmodified JAX programs, with and without optax."""
 
-import sys
-
 import pytest
 
 from tests.frameworks.runs import (
@@ -10,6 +8,7 @@ from tests.frameworks.runs import (
     ProfiledRun,
     assert_close,
     profile_from,
+    python_for,
     run_alone,
     run_profiled,
 )
@@ -31,7 +30,7 @@ def iterations_without_validation(found: ProfiledRun) -> tuple[list[float], list
 
 @pytest.fixture(scope="module")
 def step() -> ProfiledRun:
-    return run_profiled("jax_optax.py", "step")
+    return run_profiled("jax_optax.py", "step", forked=False)
 
 
 def test_iteration_times_agree_with_the_program(step: ProfiledRun) -> None:
@@ -99,7 +98,9 @@ def test_program_that_never_waits_is_timed_by_its_results() -> None:
 
 def test_epochs_of_a_loop_without_a_loader_end_with_its_validations() -> None:
     measured = measure(
-        Program(command=(sys.executable, "jax_optax.py", "step", "--epochs", "300"), directory=str(PROGRAMS)),
+        Program(
+            command=(python_for("jax_optax.py"), "jax_optax.py", "step", "--epochs", "300"), directory=str(PROGRAMS)
+        ),
         stopping_rule=UntilEpochs(epochs=2),
         stall_seconds=STALL_SECONDS,
         trace_operations=False,

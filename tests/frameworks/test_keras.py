@@ -14,6 +14,8 @@ pytestmark = pytest.mark.heavy
 
 BACKENDS = ("tensorflow", "jax", "torch", "tf_keras")
 """The last one is Keras 2, which runs on TensorFlow only."""
+FORKED = ("jax", "torch")
+"""Keras 3 is also run in a Python of its own on TensorFlow, as is Keras 2."""
 
 
 @pytest.fixture(scope="module", params=BACKENDS)
@@ -25,7 +27,7 @@ def backend(request: pytest.FixtureRequest) -> str:
 
 def fitted(backend: str, *options: str) -> ProfiledRun:
     version, keras_backend = (["--two"], "tensorflow") if backend == "tf_keras" else ([], backend)
-    return run_profiled("keras_fit.py", *version, *options, backend=keras_backend)
+    return run_profiled("keras_fit.py", *version, *options, backend=keras_backend, forked=backend in FORKED)
 
 
 def fitted_alone(backend: str, *options: str) -> dict[str, Any]:

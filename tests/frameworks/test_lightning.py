@@ -14,7 +14,7 @@ ITERATIONS = 25
 
 @pytest.fixture(scope="module")
 def fit() -> ProfiledRun:
-    return run_profiled("lightning_fit.py", iterations=ITERATIONS)
+    return run_profiled("lightning_fit.py", iterations=ITERATIONS, forked=False)
 
 
 def test_iteration_times_agree_with_the_program(fit: ProfiledRun) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.frameworks.runs import ProfiledRun, assert_close, run_forked, run_profiled
+from tests.frameworks.runs import ProfiledRun, assert_close, run_alone, run_profiled
 
 pytestmark = pytest.mark.heavy
 
@@ -101,8 +101,7 @@ def test_batch_size_and_epoch_are_those_of_the_loader(shape: ProfiledRun) -> Non
 @pytest.fixture(scope="module")
 def losses_alone() -> dict[str, list[float]]:
     """The losses of each shape without the probe."""
-    found = run_forked([(("torch_shapes.py", name), {}) for name in SHAPES], imports="torch")
-    return {name: own["losses"] for name, own in zip(SHAPES, found, strict=True)}
+    return {name: run_alone("torch_shapes.py", name)["losses"] for name in SHAPES}
 
 
 @for_shapes(*SHAPES)

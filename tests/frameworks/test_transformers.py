@@ -16,7 +16,7 @@ ITERATIONS = 25
 
 @pytest.fixture(scope="module")
 def trainer() -> ProfiledRun:
-    return run_profiled("hf_trainer.py", iterations=ITERATIONS)
+    return run_profiled("hf_trainer.py", iterations=ITERATIONS, forked=False)
 
 
 @pytest.fixture(scope="module")

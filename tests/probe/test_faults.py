@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.pythons import python_with
 from trainfare.probe import boot
 from trainfare.profiler.events import parse_events
 from trainfare.profiler.measure import PROBE_SITE
@@ -32,7 +33,7 @@ OTHER_PYTHONS = [path for minor in range(9, 15) for path in sorted(PYENV.glob(f"
 
 
 def train(
-    program: str, events: Path, *, python: str = sys.executable, iterations: int = 100
+    program: str, events: Path, *, python: str | None = None, iterations: int = 100
 ) -> "subprocess.CompletedProcess[str]":
     environment = {
         "PATH": os.environ["PATH"],
@@ -41,7 +42,8 @@ def train(
         boot.ITERATIONS: str(iterations),
         boot.OPERATIONS: "0",
     }
-    return subprocess.run([python, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    command = [python or python_with("torch"), "-c", program]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture
@@ -56,7 +58,7 @@ def iterations_in(events: Path) -> int:
 
 
 def test_full_disk_is_reported_once_and_training_goes_on() -> None:
-    result = train(TRAIN + "print(float(weight.detach()[0]) < 1)", Path("/dev/full"))
+    result = train(TRAIN + "print(float(weight.detach()[0]) < 1)", Path("/dev/full"), python=sys.executable)
     assert (result.returncode, result.stdout) == (0, "True\n")
     assert result.stderr == ("trainfare: the probe cannot write its events to /dev/full: No space left on device\n")
 

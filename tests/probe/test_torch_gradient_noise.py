@@ -5,13 +5,13 @@ half the squared error of a sample is −x y. Its mean is −w and E|x y|² = d 
 that of the mean of B samples φ = (2 d + 1) / B.
 """
 
-import sys
 from statistics import fmean
 
 import pytest
 import torch
 
 from tests.frameworks.runs import PROGRAMS, profile_from
+from tests.pythons import python_with
 from trainfare.model.program import Program
 from trainfare.probe.torch_gradient_noise import MAX_BATCHES, MAX_COORDINATES, GradientNoise
 from trainfare.profiler.events import summarize_events
@@ -69,7 +69,7 @@ def test_large_model_is_sampled_evenly_over_all_its_parameters() -> None:
 
 def profiled(batch: int, *, gradient_noise: bool) -> MeasuredRun:
     return measure(
-        Program(command=(sys.executable, "torch_noise.py", "--batch-size", str(batch)), directory=str(PROGRAMS)),
+        Program(command=(python_with("torch"), "torch_noise.py", "--batch-size", str(batch)), directory=str(PROGRAMS)),
         iterations=10,
         stall_seconds=120,
         trace_operations=True,

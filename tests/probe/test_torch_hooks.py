@@ -7,6 +7,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+from tests.pythons import python_with
 from trainfare.probe.clocks import CudaClock
 from trainfare.profiler.events import parse_events
 from trainfare.profiler.measure import PROBE_SITE
@@ -33,7 +34,9 @@ def test_failing_hook_is_recorded_and_does_not_break_the_program(tmp_path: Path)
         "TRAINFARE_PROBE_EVENTS": str(events),
         "TRAINFARE_PROBE_ITERATIONS": "10",
     }
-    result = subprocess.run([sys.executable, "-c", BREAK], env=environment, check=True, capture_output=True, text=True)
+    result = subprocess.run(
+        [python_with("torch"), "-c", BREAK], env=environment, check=True, capture_output=True, text=True
+    )
     assert (result.stdout, result.stderr) == ("trained\n", "")
     troubles = [event for event in parse_events(events.read_bytes()) if event["event"] == "trouble"]
     assert ["ZeroDivisionError" in trouble["what"] for trouble in troubles] == [True]

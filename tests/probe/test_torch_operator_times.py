@@ -1,9 +1,9 @@
 """The times of operators, measured by PyTorch's profiler after the iterations."""
 
-import sys
 from statistics import median
 
 from tests.frameworks.runs import PROGRAMS, profile_from
+from tests.pythons import python_with
 from trainfare.model.profile import Profile
 from trainfare.model.program import Program
 from trainfare.profiler.events import summarize_events
@@ -12,7 +12,10 @@ from trainfare.profiler.measure import measure
 
 def profiled(*, operator_times: bool) -> Profile:
     measured = measure(
-        Program(command=(sys.executable, "torch_shapes.py", "stream", "with_compiler"), directory=str(PROGRAMS)),
+        Program(
+            command=(python_with("torch", "torch._dynamo"), "torch_shapes.py", "stream", "with_compiler"),
+            directory=str(PROGRAMS),
+        ),
         iterations=6,
         stall_seconds=120,
         trace_operations=True,

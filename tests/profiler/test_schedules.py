@@ -2,13 +2,13 @@
 
 import json
 import subprocess
-import sys
 from functools import cache
 from typing import Any
 
 import pytest
 
 from tests.frameworks.runs import PROGRAMS, ProfiledRun, run_profiled
+from tests.pythons import python_with
 
 EPOCHS, BATCHES = 14, 6
 REPLAYED = (
@@ -38,7 +38,7 @@ for kind in sys.argv[1:]:
 @cache
 def complete_runs() -> dict[str, dict[str, Any]]:
     done = subprocess.run(
-        [sys.executable, "-c", EACH, *REPLAYED], cwd=PROGRAMS, capture_output=True, text=True, check=True
+        [python_with("torch"), "-c", EACH, *REPLAYED], cwd=PROGRAMS, capture_output=True, text=True, check=True
     )
     accounts = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"')]
     return dict(zip(REPLAYED, accounts, strict=True))

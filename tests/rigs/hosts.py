@@ -205,7 +205,7 @@ class SshHost:
                 *("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "bash", "-c", BOOT),
             ]
         )
-        wait_until(self._listens, 10.0)
+        wait_until(self._listens, 120.0)
 
     def reboot(self) -> None:
         self.power_off()

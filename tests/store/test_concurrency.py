@@ -92,7 +92,7 @@ def test_a_takeover_waits_for_the_fact_that_is_being_appended(postgres: str) -> 
         waiting = "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE NOT granted AND query ~ %s"
 
         def wait_for(processes: int, done: Future[Any]) -> None:
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 300
             with psycopg.connect(postgres, autocommit=True) as observer:
                 while time.monotonic() < deadline and not done.done():
                     (found,) = observer.execute(waiting, ["(facts|leases)"]).fetchone() or (0,)

@@ -35,7 +35,7 @@ def when(condition: Callable[[], bool], do: Callable[[], object]) -> threading.T
     """Do something in another thread as soon as a condition holds."""
 
     def wait() -> None:
-        deadline = time.monotonic() + 60.0
+        deadline = time.monotonic() + 600.0
         while not condition() and time.monotonic() < deadline:
             time.sleep(0.01)
         do()

@@ -7,6 +7,7 @@ has imported it.
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 import trainfare
-from tests.frameworks.runs import assert_close, run_forked
+from tests.frameworks.runs import assert_close, own_account, python_for
 from tests.needs import need_installed
 from trainfare.model.profile import Profile
 from trainfare.store.open import open_history
@@ -30,9 +31,6 @@ TRAININGS = {
     "keras": ("keras_fit.py",),
     "tf_keras": ("keras_fit.py", "--two"),
 }
-IMPORTS = {"transformers": "transformers.trainer,transformers.models.bert.modeling_bert"}
-"""Modules that a framework imports late."""
-STORING = "trainfare.app.profiling.callbacks,trainfare.store.open,alembic.command,sqlalchemy.dialects.sqlite"
 LENGTHS = {"lightning_fit.py": 10, "hf_trainer.py": 8, "keras_fit.py": 11}
 MODES = {
     "unmeasured": (),
@@ -77,13 +75,18 @@ def training(
 
 
 def run_modes(framework: str, folder: Path) -> Training:
-    runs = []
+    python = python_for(*TRAININGS[framework], backend="tensorflow")
+    own = {}
     for mode, options in MODES.items():
         (folder / mode).mkdir()
-        environment = {"TRAINFARE_STORE": str(folder / mode / "history.db"), "KERAS_BACKEND": "tensorflow"}
-        runs.append(((*TRAININGS[framework], *options), environment))
-    found = run_forked(runs, imports=f"{IMPORTS.get(framework, framework)},{STORING}")
-    return Training(TRAININGS[framework][0], dict(zip(MODES, found, strict=True)), folder)
+        own[mode] = own_account(run([python, *TRAININGS[framework], *options], folder / mode, check=True).stdout)
+    return Training(TRAININGS[framework][0], own, folder)
+
+
+def run(command: Sequence[str], folder: Path, *, check: bool = False) -> "subprocess.CompletedProcess[str]":
+    """Run a program with a store in the folder."""
+    environment = os.environ | {"TRAINFARE_STORE": str(folder / "history.db"), "KERAS_BACKEND": "tensorflow"}
+    return subprocess.run(command, cwd=PROGRAMS, env=environment, capture_output=True, text=True, check=check)
 
 
 @pytest.fixture(params=["callback", "block"])
@@ -171,10 +174,7 @@ print(*[(one.profile.ending, len(one.profile.iteration_seconds)) for one in (fir
 def test_failed_training_is_saved_when_the_next_one_begins(tmp_path: Path) -> None:
     """The second callback is pickled, as by a launcher, and measures only its first training."""
     need_installed("keras")
-    environment = os.environ | {"TRAINFARE_STORE": str(tmp_path / "history.db"), "KERAS_BACKEND": "tensorflow"}
-    result = subprocess.run(
-        [sys.executable, "-c", FAILING], env=environment, capture_output=True, text=True, check=False
-    )
+    result = run([python_for("keras_fit.py", backend="tensorflow"), "-c", FAILING], tmp_path)
     assert result.stdout == "('failed', 6) ('enough', 5)\n", result.stderr
     assert len(stored(tmp_path)) == 2
 
@@ -182,11 +182,8 @@ def test_failed_training_is_saved_when_the_next_one_begins(tmp_path: Path) -> No
 @pytest.mark.heavy
 def test_training_that_ends_the_program_is_saved(tmp_path: Path) -> None:
     need_installed("keras")
-    environment = os.environ | {"TRAINFARE_STORE": str(tmp_path / "history.db"), "KERAS_BACKEND": "tensorflow"}
     program = FAILING.partition("try:")[0] + "model.fit(*data, batch_size=4, callbacks=[first, Failing()], verbose=0)"
-    result = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
-    )
+    result = run([sys.executable, "-c", program], tmp_path)
     assert result.returncode == 1
     assert result.stderr.rstrip().endswith("KeyError: 'mine'")
     assert [(profile.ending, len(profile.iteration_seconds)) for profile in stored(tmp_path)] == [("failed", 6)]
@@ -196,13 +193,8 @@ def test_training_that_ends_the_program_is_saved(tmp_path: Path) -> None:
 def test_unusable_store_is_a_warning_and_training_goes_on(tmp_path: Path) -> None:
     need_installed("lightning")
     (tmp_path / "history.db").mkdir()
-    result = subprocess.run(
-        [sys.executable, "-c", FAILING.partition("class Failing")[0].replace('"error"', '"always"') + UNMEASURED],
-        env=os.environ | {"TRAINFARE_STORE": str(tmp_path / "history.db"), "KERAS_BACKEND": "tensorflow"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    program = FAILING.partition("class Failing")[0].replace('"error"', '"always"') + UNMEASURED
+    result = run([python_for("keras_fit.py", backend="tensorflow"), "-c", program], tmp_path)
     assert result.stdout == "16 None\n", result.stderr
     assert "this training is not measured" in result.stderr
 

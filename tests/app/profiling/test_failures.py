@@ -8,6 +8,7 @@ import pytest
 
 from tests.model.test_startup import make_memory, make_model, make_startup
 from tests.needs import need
+from tests.pythons import python_with
 from trainfare.app.profiling.failures import ProfilingError, profiling_error
 from trainfare.app.profiling.profile import profile
 from trainfare.model.profile import Ending
@@ -106,9 +107,10 @@ def test_a_program_that_asks_for_a_gpu_is_told_where_and_how_to_do_without(setti
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
     (tmp_path / "train.py").write_text(WANTS_GPU)
+    python = python_with("torch")
     with pytest.raises(ProfilingError, match=r"The program asks for a GPU at train\.py:6") as failure:
-        profile((sys.executable, "train.py"), settings=settings, directory=tmp_path)
-    assert failure.value.remedies[0].program == f"{sys.executable} train.py --device cpu"
+        profile((python, "train.py"), settings=settings, directory=tmp_path)
+    assert failure.value.remedies[0].program == f"{python} train.py --device cpu"
 
 
 @pytest.mark.parametrize("exit_code", [-signal.SIGKILL, 128 + signal.SIGKILL])

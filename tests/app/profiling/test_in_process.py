@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.needs import need_installed
+from tests.pythons import python_with
 from trainfare.app.profiling.profile import profile
 from trainfare.errors import UsageError
 from trainfare.settings import Settings
@@ -20,7 +21,7 @@ PROGRAMS = Path(__file__).parents[2] / "programs"
 
 def run(program: str, store: Path, **environment: str) -> dict[str, Any]:
     result = subprocess.run(
-        [sys.executable, "-W", "ignore", program],
+        [python_with("torch", "torch._dynamo"), program],
         cwd=PROGRAMS,
         env=os.environ | {"TRAINFARE_STORE": str(store)} | environment,
         capture_output=True,
@@ -80,7 +81,8 @@ try:
 except KeyError:
     print(measured.profile.ending, len(measured.profile.iteration_seconds))
 """
-    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    measuring = python_with("torch", "torch._dynamo")
+    result = subprocess.run([measuring, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert result.stdout.split() == ["failed", "9"], result.stderr
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.pythons import python_with
 from trainfare.app.profiling.failures import ProfilingError
 from trainfare.app.profiling.profile import profile
 from trainfare.errors import NotFoundError, StoreError, UsageError
@@ -43,7 +44,7 @@ def test_profile_is_saved_as_measured(settings: Settings) -> None:
 
 def test_program_that_ends_early_has_a_profile(settings: Settings) -> None:
     found = profile(
-        (sys.executable, "plain.py", "--epochs", "1", "--sleep", "0"), settings=settings, directory=PROGRAMS
+        (python_with("torch"), "plain.py", "--epochs", "1", "--sleep", "0"), settings=settings, directory=PROGRAMS
     )
     assert found.ending == "finished"
     assert len(found.iteration_seconds) == 11
@@ -51,7 +52,7 @@ def test_program_that_ends_early_has_a_profile(settings: Settings) -> None:
 
 
 def test_iterations_before_a_crash_are_saved(settings: Settings) -> None:
-    command = (sys.executable, "plain.py", "--crash-at", "5")
+    command = (python_with("torch"), "plain.py", "--crash-at", "5")
     with pytest.raises(ProfilingError, match="failed after 4 iterations with exit code 1") as failure:
         profile(command, settings=settings, directory=PROGRAMS)
     saved = failure.value.profile
@@ -63,7 +64,7 @@ def test_iterations_before_a_crash_are_saved(settings: Settings) -> None:
 
 def test_crash_after_one_iteration_saves_nothing(settings: Settings) -> None:
     with pytest.raises(ProfilingError, match="failed after 1 iteration") as failure:
-        profile((sys.executable, "plain.py", "--crash-at", "2"), settings=settings, directory=PROGRAMS)
+        profile((python_with("torch"), "plain.py", "--crash-at", "2"), settings=settings, directory=PROGRAMS)
     assert failure.value.profile is None
     with open_history(settings.store) as history:
         assert history.profiles.all() == ()
@@ -110,7 +111,7 @@ def test_host_with_the_name_of_an_own_machine_is_that_machine(tmp_path: Path, se
     machines = tmp_path / "machines.toml"
     machines.write_text(f'["{socket.gethostname()}"]\nusd_per_hour = 0.1\n')
     found = profile(
-        (sys.executable, "plain.py", "--sleep", "0"),
+        (python_with("torch"), "plain.py", "--sleep", "0"),
         settings=replace(settings, machines=str(machines)),
         directory=PROGRAMS,
         trace_operations=False,
@@ -125,7 +126,7 @@ def test_unknown_machine_is_refused_before_the_program_runs(settings: Settings) 
 
 def test_without_a_number_it_measures_until_steady_and_traces_one_more(settings: Settings) -> None:
     found = profile(
-        (sys.executable, "plain.py", "--epochs", "100000"),  # on a busy machine times are steady later
+        (python_with("torch"), "plain.py", "--epochs", "100000"),  # on a busy machine times are steady later
         settings=replace(settings, iterations=None),
         directory=PROGRAMS,
     )
@@ -139,7 +140,7 @@ def test_times_of_complete_epochs_agree_with_the_program(settings: Settings, tmp
     for name in ("plain.py", "without_compiler.py"):
         shutil.copy(PROGRAMS / name, tmp_path)
     output: list[bytes] = []
-    command = (sys.executable, "plain.py", "--epochs", "30", "--sleep", "0.02")
+    command = (python_with("torch"), "plain.py", "--epochs", "30", "--sleep", "0.02")
     found = profile(command, settings=settings, directory=tmp_path, epochs=2, on_output=output.append)
     assert found.ending == "enough"
     assert [epoch.number for epoch in found.curve][:2] == [1, 2]
@@ -152,7 +153,7 @@ def test_times_of_complete_epochs_agree_with_the_program(settings: Settings, tmp
 
 
 def test_last_epoch_of_a_finished_program_is_complete(settings: Settings) -> None:
-    command = (sys.executable, "plain.py", "--epochs", "2", "--sleep", "0")
+    command = (python_with("torch"), "plain.py", "--epochs", "2", "--sleep", "0")
     found = profile(command, settings=settings, directory=PROGRAMS, epochs=2)
     assert found.ending == "finished"
     assert [epoch.number for epoch in found.curve] == [1, 2]
@@ -160,7 +161,7 @@ def test_last_epoch_of_a_finished_program_is_complete(settings: Settings) -> Non
 
 
 def test_training_goes_on_until_the_loss_stops_improving(settings: Settings) -> None:
-    found = profile((sys.executable, "settles.py"), settings=settings, directory=PROGRAMS, until_stable=True)
+    found = profile((python_with("torch"), "settles.py"), settings=settings, directory=PROGRAMS, until_stable=True)
     assert found.ending == "enough"
     losses = [epoch.loss for epoch in found.curve]
     assert 12 < len(losses) < 40
@@ -205,7 +206,12 @@ def project(tmp_path: Path) -> Path:
 def test_program_does_not_change_its_folder(settings: Settings, project: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in project.rglob("*")}
     places: list[Workspace] = []
-    found = profile((sys.executable, "train.py"), settings=settings, directory=project, on_workspace=places.append)
+    found = profile(
+        (python_with("torch", "torch._dynamo"), "train.py"),
+        settings=settings,
+        directory=project,
+        on_workspace=places.append,
+    )
     assert found.program.directory == str(project)
     assert {path: path.stat().st_mtime_ns for path in project.rglob("*")} == before
     assert places[0].changes.written == ("notes.txt", "runs/model.pt")
@@ -214,7 +220,7 @@ def test_program_does_not_change_its_folder(settings: Settings, project: Path) -
 
 
 def test_program_in_place_writes_to_its_folder(settings: Settings, project: Path) -> None:
-    profile((sys.executable, "train.py"), settings=settings, directory=project, in_place=True)
+    profile((python_with("torch", "torch._dynamo"), "train.py"), settings=settings, directory=project, in_place=True)
     assert (project / "notes.txt").read_text() == "overwritten"
     assert (project / "runs" / "model.pt").exists()
 
@@ -222,7 +228,7 @@ def test_program_in_place_writes_to_its_folder(settings: Settings, project: Path
 def test_copy_with_written_files_can_be_kept(settings: Settings, project: Path) -> None:
     places: list[Workspace] = []
     profile(
-        (sys.executable, "train.py"),
+        (python_with("torch", "torch._dynamo"), "train.py"),
         settings=settings,
         directory=project,
         keep_files=True,
@@ -264,7 +270,7 @@ def test_program_on_a_slice_has_only_the_cores_of_the_slice(settings: Settings, 
 
 def test_what_the_user_states_is_stored_with_what_was_measured(settings: Settings) -> None:
     found = profile(
-        (sys.executable, "batches.py"),
+        (python_with("torch"), "batches.py"),
         settings=settings,
         directory=PROGRAMS,
         iterations=4,
@@ -277,7 +283,7 @@ def test_what_the_user_states_is_stored_with_what_was_measured(settings: Setting
     assert found.sources["planned_iterations"] == found.sources["samples"] == "you"
     with pytest.raises(UsageError, match="What was measured is stored as p"):
         profile(
-            (sys.executable, "batches.py"),
+            (python_with("torch"), "batches.py"),
             settings=settings,
             directory=PROGRAMS,
             iterations=4,

@@ -1,11 +1,11 @@
 """One program at several batch sizes, with real programs and a real store."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.pythons import python_with
 from trainfare.app.profiling.series import Trial, profile_series
 from trainfare.errors import UsageError
 from trainfare.settings import Settings
@@ -20,7 +20,7 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def series(settings: Settings, **options: Any) -> tuple[Trial, ...]:
-    command = (sys.executable, "batches.py", "--batch-size", "8")
+    command = (python_with("torch"), "batches.py", "--batch-size", "8")
     return profile_series(command, settings=settings, directory=PROGRAMS, trace_operations=False, **options)
 
 

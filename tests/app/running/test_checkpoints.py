@@ -41,7 +41,7 @@ def make_fetch(home: Path, **changes: Any) -> CheckpointFetch:
 
 def finish(fetch: CheckpointFetch, machine: LocalShell, *, seconds: float = 60.0) -> tuple[Checkpoint, int]:
     """The checkpoint, and the number of steps that it took."""
-    give_up = time.monotonic() + 60
+    give_up = time.monotonic() + 600
     for steps in range(1, 1000):
         found = fetch.advance(machine, seconds=seconds)
         if found is not None:

@@ -74,7 +74,7 @@ def test_a_stop_lets_the_program_save_and_brings_its_results_home(world: World) 
         "time.sleep(600)\n"
     )
     attend(run.id, settings=world.settings, until_started=True, poll_seconds=0.02)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 500
     while b"ready" not in read_output(run.id, settings=world.settings):
         assert time.monotonic() < deadline
         reap(settings=world.settings)

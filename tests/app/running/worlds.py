@@ -54,7 +54,7 @@ class World:
         """Supervise in a process that kills itself at a labelled point; returns its exit code."""
         words = (sys.executable, "-c", ATTEND, self.settings.store, self.settings.runs, run.id)
         environment = os.environ | ({KILL_AT: kill_at} if kill_at else {})
-        return subprocess.run(words, env=environment, check=False, timeout=120).returncode
+        return subprocess.run(words, env=environment, check=False, timeout=600).returncode
 
     @contextmanager
     def frozen_supervisor(self, run: Run, *, at: str) -> Iterator[None]:
