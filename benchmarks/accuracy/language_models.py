@@ -28,7 +28,7 @@ from trainfare.catalog.calibrations import shipped_calibration
 from trainfare.catalog.gpu_facts import load_gpus
 from trainfare.estimator.calibration.calibration import Calibration
 from trainfare.estimator.calibration.document import from_json
-from trainfare.estimator.gpu.physics import step_seconds
+from trainfare.estimator.gpu.physics import on_other_hosts, step_seconds
 from trainfare.measurements.rented_gpus import rented_gpus
 from trainfare.model.machine import Gpu
 from trainfare.model.measurement import MeasuredIteration
@@ -172,8 +172,8 @@ def _published_rows(folder: Path, part: str) -> Iterator[Row]:
 
 
 def _judged(key: str, rows: Iterable[Row], calibration: Calibration, note: str) -> Judged:
-    rows = list(rows)
-    steps = [step_seconds(_trace(row.config), [row.gpu], calibration.physics)[0] for row in rows]
+    rows, physics = list(rows), on_other_hosts(calibration.physics)
+    steps = [step_seconds(_trace(row.config), [row.gpu], physics)[0] for row in rows]
     ours = np.array([step.seconds for step in steps])
     factors = [calibration.extrapolated_factor(step, row.gpu.name) for step, row in zip(steps, rows, strict=True)]
     naive = {"40% of peak": [row.naive_seconds for row in rows]}

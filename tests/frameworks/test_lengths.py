@@ -33,9 +33,10 @@ def test_a_compiled_function_tells_the_batch_that_it_is_given(kind: str) -> None
     assert profile.sources["micro_batch_size"] == "the first dimension of what the model is given"
 
 
-def test_a_compiled_update_of_gradients_is_no_batch() -> None:
+def test_the_model_tells_its_batch_next_to_a_compiled_update_of_gradients() -> None:
+    """Libraries compile functions when they are imported, such as the updates of 8-bit optimizers."""
     profile = run_profiled("torch_compiled_functions.py", "update", iterations=4, trace=False).profile
-    assert profile.micro_batch_size is None
+    assert (profile.micro_batch_size, profile.tokens_per_sample) == (6, 16)
 
 
 def test_the_word_model_says_its_batches_and_epochs() -> None:

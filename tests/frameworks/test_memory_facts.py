@@ -98,3 +98,9 @@ def test_each_gpu_of_a_sharded_program_has_its_share(sharded: ProfiledRun) -> No
     assert eight.weights_gib == pytest.approx(one.weights_gib / 8)
     assert eight.optimizer_gib == pytest.approx(one.optimizer_gib / 8)
     assert eight.tensors_gib < one.tensors_gib
+
+
+def test_frozen_weights_that_the_optimizer_is_given_are_not_trained() -> None:
+    found = lora("all")
+    assert found.profile.parameters == found.own["trained"]
+    assert found.profile.frozen_parameters == found.own["frozen"]

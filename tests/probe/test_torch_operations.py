@@ -1,6 +1,7 @@
 """FLOPs and bytes of small networks with known figures."""
 # mypy: allow-untyped-calls
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
+from trainfare.probe import operations
 from trainfare.probe.torch_operations import Tracer, kind_of
 
 BATCH = 4
@@ -390,3 +392,16 @@ def test_nothing_is_counted_while_paused() -> None:
 )
 def test_kind_follows_from_the_name(name: str, kind: str) -> None:
     assert kind_of(name) == kind
+
+
+def test_waiting_for_a_cpu_is_no_reason_to_give_up_counting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine makes counting take long, and not more work."""
+    count = Tracer._count
+
+    def interrupted(self: Tracer, *call: Any) -> None:
+        time.sleep(0.3)
+        count(self, *call)
+
+    monkeypatch.setattr(Tracer, "_count", interrupted)
+    monkeypatch.setattr(operations, "MAX_COUNTING_SECONDS", 0.2)
+    assert traced(lambda _: torch.ones(4) + 1)["operations"]

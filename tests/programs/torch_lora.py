@@ -31,7 +31,8 @@ def main() -> None:
     model = nn.Sequential(*(Adapted() for _ in range(LAYERS)))
     unused = nn.Linear(WIDTH, WIDTH).requires_grad_(False)  # a second model that the program keeps, such as a teacher
     trained = [p for p in model.parameters() if p.requires_grad]
-    optimizer = torch.optim.SGD(trained, lr=0.01) if "sgd" in sys.argv else torch.optim.AdamW(trained, fused=True)
+    given = list(model.parameters()) if "all" in sys.argv else trained
+    optimizer = torch.optim.SGD(given, lr=0.01) if "sgd" in sys.argv else torch.optim.AdamW(given, fused=True)
     data = TensorDataset(torch.randn(SAMPLES, WIDTH), torch.randn(SAMPLES, WIDTH))
     try:
         for _ in range(4):

@@ -17,6 +17,7 @@ from trainfare.recommender.choose import (
     in_order,
     reject_ineligible,
     score,
+    without_idle_copies,
 )
 
 CHEAPEST, FASTEST = Goal(kind="cheapest"), Goal(kind="fastest")
@@ -116,6 +117,18 @@ def test_spot_is_eligible_only_if_allowed() -> None:
 def test_a_machine_is_listed_once_per_market() -> None:
     expensive, cheap, spot = estimate(usd=2.0), estimate(usd=1.0), estimate(usd=0.5, market="spot")
     assert best_per_machine(in_order([expensive, cheap, spot], CHEAPEST)) == (spot, cheap)
+
+
+def test_a_machine_that_only_adds_idle_gpus_to_a_better_one_is_not_listed() -> None:
+    def with_gpus(gpus: int, used: int | None = None, *, usd: float, provider: str = "aws") -> Estimate:
+        vm_type = make_vm_type(name=f"{provider}{gpus}", provider=provider, gpus=gpus)
+        candidate = make_candidate(offer=make_offer(vm_type=vm_type), gpus_used=used)
+        return make_estimate(candidate=candidate, usd=Interval.within_factor(usd, 2))
+
+    one, idle, all_four = with_gpus(1, usd=1), with_gpus(4, usd=4), with_gpus(4, 4, usd=4)
+    elsewhere = with_gpus(8, usd=8, provider="gcp")
+    ordered = in_order([one, idle, all_four, elsewhere], CHEAPEST)
+    assert list(without_idle_copies(ordered)) == [one, all_four, elsewhere]
 
 
 def test_a_machine_is_listed_once_whatever_its_nodes_and_batch_size() -> None:

@@ -271,10 +271,10 @@ EXAMPLES: dict[Code, tuple[Topic, dict[str, Value], dict[str, Scalar], str]] = {
     ),
     "busy_profile": (
         "certainty",
-        {"profile": "p1", "share": 0.4},
+        {"profile": "p1", "share": 0.4, "idle_here_seconds": 360.0},
         {},
-        "the machine was busy with other work during profile p1: the program waited for a CPU 40% of the time; a "
-        "profile on an idle machine would be more certain",
+        "the machine was busy with other work during profile p1: the program waited for a CPU 40% of the time; without "
+        "that work, training here would take about 6 min; a profile on an idle machine would be more certain",
     ),
     "data_wait_uncertain": (
         "certainty",

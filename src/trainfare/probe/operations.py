@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MAX_COUNTING_SECONDS = 5.0
-"""If the probe takes longer than this to count operations, they are not recorded."""
+"""If the probe needs more CPU time than this to count operations, they are not recorded. Waits for a CPU do not count:
+on a busy machine a program would lose its operations, and with them every estimate for a GPU."""
 
 MAX_ROWS = 3000
 """Beyond this many different operations they are counted without their shapes, which makes most of them equal."""

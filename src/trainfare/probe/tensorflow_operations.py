@@ -156,7 +156,7 @@ class _FuncGraphReader:
     def __init__(self, batch_size: int | None) -> None:
         self._tf: Any = sys.modules["tensorflow"]
         self._batch = batch_size
-        self._deadline = time.monotonic() + operations.MAX_COUNTING_SECONDS
+        self._deadline = time.thread_time() + operations.MAX_COUNTING_SECONDS
         self._variables: dict[int, Value] = {}
         """The tensor of a resource variable, by the storage of its handle."""
         self._handles: list[Value] = []
@@ -174,7 +174,7 @@ class _FuncGraphReader:
             shapes.set_input(tensor, None if value is None or value.itemsize == 0 else value.shape)
             values[id(tensor)] = self._value(tensor, shapes) if value is None else value
         for op in _live_operators(func_graph):
-            if time.monotonic() > self._deadline:
+            if time.thread_time() > self._deadline:
                 raise TimeoutError(f"counting took more than {operations.MAX_COUNTING_SECONDS} s")
             if op.type in ("Placeholder", "PlaceholderWithDefault") and id(op.outputs[0]) in values:
                 continue

@@ -2,9 +2,10 @@
 
 The outermost module is the first one that is called. A global hook sees that call and is removed in it, before the
 modules inside are called, so no iteration pays for it. A compiled module gets a hook of its own instead, because
-`torch.compile` warns of global hooks. If the program compiles a function, or a module in place, its first call tells:
-the first tensor among its arguments that needs no gradient. Functions that only see activations or gradients, such as
-a compiled attention or a compiled update of the optimizer, tell nothing.
+`torch.compile` warns of global hooks. If the program or a library compiles a function, or a module in place, whichever
+is called first tells: a module that is not compiled, or that function, by the first tensor among its arguments that
+needs no gradient. Functions that only see activations or gradients, such as a compiled attention or a compiled update
+of the optimizer, tell nothing.
 """
 
 from __future__ import annotations
@@ -59,9 +60,9 @@ class ModelInput:
         """Watch what was compiled; the function to use instead of it, or None."""
         if given is None or self.facts:
             return None  # a decorator, which will call torch.compile with the function
-        self.stop()
-        self._compiles = True
         if isinstance(made, self._torch.nn.Module):
+            self.stop()
+            self._compiles = True
             self._handle = made.register_forward_pre_hook(self._compiled_called, with_kwargs=True)
         elif isinstance(made, FunctionType):
             return self._watching(made, given)
@@ -69,9 +70,7 @@ class ModelInput:
 
     def _watching(self, made: Any, given: Any) -> Any:
         """The compiled function, which also tells what it is given until that is known."""
-        is_compiling = getattr(getattr(self._torch, "compiler", None), "is_compiling", None)
-        if is_compiling is None:
-            return None
+        is_compiling = _compiling_test(self._torch)
         seen = self._guarded(self._function_called)
 
         @functools.wraps(made)
@@ -92,6 +91,7 @@ class ModelInput:
             return
         data = [v for v in values if isinstance(v, self._torch.Tensor) and v.dim() and not v.requires_grad]
         if data:
+            self.stop()  # before its modules are traced
             self._module_called(module, data, options)
 
     def _module_of(self, function: Any) -> Any:
@@ -114,9 +114,10 @@ class ModelInput:
         if self.facts or self._handle is not None or self._compiles:
             return
         trains = self._guarded(lambda module: module.training and next(module.parameters(), None) is not None)
+        is_compiling = _compiling_test(self._torch)
 
         def called(module: Any, args: Any) -> None:
-            if trains(module):
+            if not is_compiling() and trains(module):
                 self.stop()
                 self._called(module, args, _keywords())
 
@@ -156,6 +157,12 @@ class ModelInput:
             return False
         embeddings = sum(isinstance(part, self._torch.nn.Embedding) for part in module.modules())
         return 0 < embeddings <= MAX_EMBEDDINGS
+
+
+def _compiling_test(torch: Any) -> Callable[[], bool]:
+    """PyTorch's test for code that is being compiled, which the compiler itself knows as a constant."""
+    found: Callable[[], bool] | None = getattr(getattr(torch, "compiler", None), "is_compiling", None)
+    return found or (lambda: False)
 
 
 def _parts(value: Any) -> list[Any]:

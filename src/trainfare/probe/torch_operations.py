@@ -314,12 +314,12 @@ class Tracer:
     def record(self, func: Any, args: Any, kwargs: dict[str, Any], out: Any) -> None:
         if self._error is not None or not self._counting():
             return
-        start = time.perf_counter()
+        start = time.thread_time()
         try:
             self._count(func, args, kwargs, out)
         except Exception as error:  # noqa: BLE001 # an operator that the probe misreads must still run
             self._error = error
-        self._seconds += time.perf_counter() - start
+        self._seconds += time.thread_time() - start
         if self._seconds > operations.MAX_COUNTING_SECONDS:
             self._error = TimeoutError(f"counting took more than {operations.MAX_COUNTING_SECONDS} s")
 

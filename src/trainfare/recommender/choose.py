@@ -199,6 +199,21 @@ def best_per_machine(ordered: Iterable[T]) -> Options[T]:
     return first_of_each(as_options(ordered), lambda o: (o.vm_type.provider, o.vm_type.name, o.market, o.held))
 
 
+def without_idle_copies(ordered: Options[T]) -> Options[T]:
+    """The options without those that only add idle GPUs to a better one: `1 of 8 × T4` behind `1 × T4` of the same
+    provider."""
+    seen: set[Hashable] = set()
+    places = []
+    for place, candidate in enumerate(ordered.candidates):
+        offer, working = candidate.offer, candidate.nodes * candidate.working_gpus_per_node
+        gpu = offer.vm_type.gpu
+        key = (offer.vm_type.provider, gpu and gpu.name, offer.market, offer.held, working, candidate.batch_size)
+        if candidate.gpus == working or key not in seen:
+            places.append(place)
+        seen.add(key)
+    return ordered.take(places)
+
+
 def first_of_each(options: Options[T], key: Callable[[Offer], Hashable]) -> Options[T]:
     """The first option of each group of offers, in the order given."""
     import numpy as np

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from trainfare.model.plan import Plan
 from trainfare.model.reason import Reason
 from trainfare.units import format_count, format_duration, format_percent, format_usd, plural
-from trainfare.views.explain.certainty import OBJECTIVES
+from trainfare.views.explain.certainty import OBJECTIVES, time_on_idle_machine
 from trainfare.views.explain.why import cheapest_with_time
 from trainfare.views.names import limits, machine
 from trainfare.views.reasons import python_arguments, sentence
@@ -82,8 +82,10 @@ def _certainty(plan: Plan, by_code: Mapping[str, Reason], spell: SpellArguments)
         yield _BASES[basis.code](basis.values)
     else:
         yield from (sentence(each, spell) for each in _of_topic(plan, "certainty")[:1])
-    if "busy_profile" in by_code:
+    if (busy := by_code.get("busy_profile")) is not None:
         yield "the machine was busy during the profile"
+        if (idle := optional_number(busy.values, "idle_here_seconds")) is not None:
+            yield time_on_idle_machine(idle)
     if "data_wait_uncertain" in by_code:
         yield "most of it waits for data, which is the least certain part"
     if (uncertain := by_code.get("ranking_uncertain")) is not None:

@@ -1,5 +1,6 @@
 """The prediction for a machine, by which profiles there are."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -378,3 +379,15 @@ def test_times_are_those_of_the_whole_prediction(
         for end in ("value", "low", "high"):
             ((found,),) = [getattr(getattr(columns, name), end).tolist()]
             assert found == pytest.approx(0.0 if interval is None else getattr(interval, end), rel=1e-12)
+
+
+def test_launch_time_belongs_to_the_host_and_not_to_the_gpu() -> None:
+    """In the fit, the RTX 3090 stood in the machine with the fastest launches, and a rented one will not."""
+    relu = replace(operations()[1], bytes=8.0 * 4096, count=300, inputs=((1, 4096),), outputs=((1, 4096),))
+    small = make_profile(operations=(relu,), micro_batch_size=1)
+    newest, older = (predicted(small, on=machine(gpu), batch=1) for gpu in ("H100", "RTX 3090"))
+    assert newest is not None
+    assert older is not None
+    assert older.iteration.limited_by == "launches"
+    assert older.times.later.value > newest.times.later.value
+    assert older.times.later.high / older.times.later.value > 1.3

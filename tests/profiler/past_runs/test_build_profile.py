@@ -83,6 +83,16 @@ def test_validation_between_two_steps_is_not_in_the_iteration_time() -> None:
     assert profile.validation_seconds == (3.0,)
 
 
+def test_a_log_with_a_validation_in_every_line_still_tells_the_time_of_an_iteration() -> None:
+    lines = make_scalars(loss=steady(range(100, 500, 100), 0.6), val_loss=steady(range(100, 500, 100), 0.6))
+    profile = profiled(make_log(by_step=lines))
+    assert profile.iteration_seconds == pytest.approx((0.6,) * 3)
+    assert profile.validation_seconds == ()
+    told = profiled(make_log(by_step=lines, validation_seconds=(10.0, 10.0, 10.0)))
+    assert told.iteration_seconds == pytest.approx((0.5,) * 3)
+    assert told.validation_seconds == (10.0, 10.0, 10.0)
+
+
 def test_steps_with_a_validation_each_are_epochs() -> None:
     log = make_log(by_step=make_scalars(loss=steady(range(4), 60.0), val_loss=steady(range(4), 60.0)))
     profile = profiled(log)

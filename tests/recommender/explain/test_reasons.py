@@ -619,4 +619,13 @@ def test_a_busy_profile_and_a_wait_for_data_are_named() -> None:
     waiting = replace(CHEAP, limited_by="data")
     found = context(waiting, profile=make_profile(cpu_queue_share=0.4, loader_workers=2))
     assert values(found, "busy_profile")["share"] == 0.4
+    assert values(found, "busy_profile")["idle_here_seconds"] is None
     assert values(found, "data_wait_uncertain")["workers"] == 2
+
+
+def test_a_rental_is_not_compared_with_a_busy_machine_alone() -> None:
+    """The time here is with the other work, the time of a rented machine without it."""
+    busy = make_profile(cpu_queue_share=0.8, threads=2)
+    found = context(FAST, profile=busy, here=CHEAP)
+    assert values(found, "busy_profile")["idle_here_seconds"] == pytest.approx(CHEAP.seconds.value * 0.2**2)
+    assert values(replace(found, here_rule="soon"), "busy_profile")["idle_here_seconds"] is None

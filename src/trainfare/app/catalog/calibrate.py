@@ -21,7 +21,7 @@ from trainfare.estimator.calibration.corrections import (
 )
 from trainfare.estimator.calibration.document import to_json
 from trainfare.estimator.calibration.fit import HeldOutError, fit_calibration
-from trainfare.estimator.gpu.physics import step_seconds
+from trainfare.estimator.gpu.physics import on_other_hosts, step_seconds
 from trainfare.estimator.step.measured import measured_times
 from trainfare.measurements.read import TABLES, fingerprint, read_measurements
 from trainfare.model.measurement import Measurements
@@ -156,12 +156,13 @@ def _read_tables(folder: Path) -> Measurements:
 
 def _observed_runs(profiles: Sequence[Profile], catalog: Catalog, calibration: Calibration) -> Iterator[ObservedRun]:
     """The predicted and the measured iteration of every profile on one GPU with operations, without waits for data."""
+    physics = on_other_hosts(calibration.physics)
     for profile in profiles:
         gpu = catalog.find_gpu(profile.host.gpu) if profile.device == "cuda" and profile.host.gpu else None
         if gpu is None or not profile.operations or not profile.steady_iteration_seconds or profile.world_size > 1:
             continue
         observed = measured_times(profile).later.value - profile.median_data_wait_seconds
-        predicted = step_seconds(profile.operations, [gpu], calibration.physics)[0].seconds
+        predicted = step_seconds(profile.operations, [gpu], physics)[0].seconds
         if observed > 0 and predicted > 0:
             yield ObservedRun(
                 profile_id=profile.id,

@@ -23,6 +23,7 @@ from trainfare.recommender.choose import (
     scores,
     weight_of_time,
     with_value_of_time,
+    without_idle_copies,
 )
 from trainfare.recommender.here import HereRule, rule_for_here, worth_renting
 from trainfare.recommender.limits import limit_conflict, reject_beyond_limits, within_limits
@@ -114,7 +115,7 @@ def choose(found: SearchResult, question: Question) -> Choice:
         totals=totals.without(guessed).followed_by(guessed),
         eligible=eligible,
         accepted=worth.without(too_late),
-        ordered=ordered,
+        ordered=without_idle_copies(ordered),
         front=front(eligible.followed_by(here_alone)),
         rejections={
             **ineligible,

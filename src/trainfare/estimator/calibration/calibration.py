@@ -9,7 +9,7 @@ from trainfare.estimator.batch.larger import DEFAULT_LARGER_BATCH_FIT, LargerBat
 from trainfare.estimator.calibration.corrections import Corrections
 from trainfare.estimator.gpu.by_operator import TransferFit
 from trainfare.estimator.gpu.by_times import ProgramsFit
-from trainfare.estimator.gpu.physics import PhysicsFit, StepSeconds, interval_factor
+from trainfare.estimator.gpu.physics import PhysicsFit, StepSeconds, other_host_factor
 from trainfare.estimator.parallel.links import ScalingFit
 from trainfare.model.checks import require_aware, require_positive, require_text
 
@@ -47,11 +47,11 @@ class Calibration:
             raise ValueError("a factor of error is at least 1")
 
     def extrapolated_factor(self, step: StepSeconds, gpu: str) -> float:
-        """The factor of the 90% interval of a step known by its operations alone.
+        """The factor of the 90% interval of a step known by its operations alone, on a machine that was not measured.
 
         It is smaller on a GPU without public measurements that the user's own profiles have corrected.
         """
-        factor = interval_factor(step, gpu, self.physics)
+        factor = other_host_factor(step, gpu, self.physics)
         remaining = self.corrections.remaining_deviation.get(gpu, 1.0)
         if gpu in self.physics.gpus or remaining == 1.0:
             return factor

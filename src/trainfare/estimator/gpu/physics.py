@@ -260,6 +260,32 @@ def interval_factor(step: StepSeconds, gpu: str, fit: PhysicsFit) -> float:
     return factor * (1 + step.unfamiliar) if step.unfamiliar > UNFAMILIAR_SHARE else factor
 
 
+def on_other_hosts(fit: PhysicsFit) -> PhysicsFit:
+    """The fit for machines other than the measured ones.
+
+    A GPU keeps the share of its figures that it reaches, but the time of a launch belongs to the host: every GPU has
+    that of a host without measurements. Otherwise small networks would be three times as fast on the GPU that happened
+    to be measured in the fastest machine.
+    """
+    gpus = {name: replace(one, launch_seconds=fit.launch_seconds) for name, one in fit.gpus.items()}
+    return replace(fit, gpus=gpus)
+
+
+def other_host_factor(step: StepSeconds, gpu: str, fit: PhysicsFit) -> float:
+    """`interval_factor` on a machine other than the measured ones.
+
+        log f = √((log f_gpu)² + (w·log f_new)²),     w = H^γ / (D^γ + H^γ)
+
+    A host that was never measured is as uncertain as a GPU that never was, in as far as the host decides the time.
+    """
+    factor = interval_factor(step, gpu, fit)
+    total = step.device_seconds**OVERLAP + step.host_seconds**OVERLAP
+    if gpu not in fit.gpus or not total:
+        return factor
+    share = step.host_seconds**OVERLAP / total
+    return math.exp(math.hypot(math.log(factor), share * math.log(fit.factor_new_gpu)))
+
+
 def effective_gpu(gpu: Gpu) -> Gpu:
     """The GPU with the bandwidth and the FP32 rate that its architecture reaches at most."""
     memory, arithmetic = _ARCHITECTURE_EFFICIENCY.get(gpu.architecture, (1.0, 1.0))

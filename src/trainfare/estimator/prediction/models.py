@@ -6,7 +6,7 @@ from dataclasses import replace
 from trainfare.estimator.batch.operations import operations_by_batch
 from trainfare.estimator.calibration.calibration import Calibration
 from trainfare.estimator.gpu.by_times import ProgramTimeModel, TimedRun
-from trainfare.estimator.gpu.physics import StepColumns, StepModel, StepSeconds
+from trainfare.estimator.gpu.physics import StepColumns, StepModel, StepSeconds, on_other_hosts
 from trainfare.estimator.parallel.links import HALF_DTYPES, ClusterPredictor
 from trainfare.estimator.prediction.profile_index import GpuMeasurement, ProfileIndex
 from trainfare.model.machine import Gpu
@@ -21,6 +21,7 @@ class ProgramModels:
 
     def __init__(self, index: ProfileIndex, calibration: Calibration, targets: Iterable[Gpu] = ()) -> None:
         self.calibration = calibration
+        self._physics = on_other_hosts(calibration.physics)
         self._index = index
         self._targets = {gpu.name: gpu for gpu in targets}
         sized = any(profile.micro_batch_size is not None for profile in index.traced)
@@ -113,7 +114,7 @@ class ProgramModels:
         if extra not in self._step_models:
             gpus = {**self._targets, gpu.name: gpu}
             rows = {name: row for row, name in enumerate(gpus)}
-            self._step_models[extra] = rows, StepModel(tuple(gpus.values()), self.calibration.physics)
+            self._step_models[extra] = rows, StepModel(tuple(gpus.values()), self._physics)
         rows, model = self._step_models[extra]
         columns = self._columns.get((extra, batch_size))
         if columns is None:

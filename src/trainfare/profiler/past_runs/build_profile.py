@@ -5,7 +5,8 @@ Time of an iteration
     one entry of `iteration_seconds`: for k = 1 the time of an iteration, for k > 1 the mean of k iterations. If only
     epochs were logged, k is the length of an epoch. The first logged step only starts the clock. A pair with a
     validation between its points gives no entry; its time beyond k median iterations goes into `validation_seconds`,
-    together with anything else that the program did there.
+    together with anything else that the program did there. If every pair has one, as in a log with one line per epoch,
+    its time is part of the iterations, unless the log tells how long it took.
 Loss and learning rate
     One entry per iteration, None for those that were not logged.
 Curve
@@ -194,6 +195,8 @@ def _times(
     if log.began is not None and len(timing) and timing.timestamps[0] > log.began:
         timed.insert(0, TimedSteps(log.began_steps or timing.step_interval or 1, log.began, timing.timestamps[0]))
     without_validation, with_validation = _split_by_validation(timed, log)
+    if not without_validation:
+        without_validation, with_validation = _less_validation(with_validation, log, notes), []
     iterations = tuple(pair.seconds / (pair.steps * per_step) for pair in without_validation)
     if not iterations:
         return _MeasuredTimes()
@@ -223,6 +226,16 @@ def _split_by_validation(timed: list[TimedSteps], log: RunLog) -> tuple[list[Tim
         is_validated = at < len(validations) and validations[at] <= pair.end
         (with_validation if is_validated else without_validation).append(pair)
     return without_validation, with_validation
+
+
+def _less_validation(validated: list[TimedSteps], log: RunLog, notes: list[str]) -> list[TimedSteps]:
+    """Pairs that all have a validation, without its time if the log tells it."""
+    spent = fmean(log.validation_seconds) if log.validation_seconds else 0.0
+    if spent and all(pair.seconds > spent for pair in validated):
+        return [pair._replace(end=pair.end - spent) for pair in validated]
+    if validated:
+        notes.append("every logged time contains a validation, which is counted as part of the iterations.")
+    return validated
 
 
 def _epoch_timing_series(by_epoch: Scalars) -> ScalarSeries:

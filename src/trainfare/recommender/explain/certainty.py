@@ -1,8 +1,9 @@
 """How certain the choice is: the basis of the time, candidates that may be better after all, and what would help."""
 
+import math
 from collections.abc import Iterator, Sequence
 
-from trainfare.estimator.cpu.busy import queue_share
+from trainfare.estimator.cpu.busy import on_idle_machine, queue_share
 from trainfare.model.estimate import Estimate
 from trainfare.model.machine import HERE_PROVIDER
 from trainfare.model.profile import Profile
@@ -21,7 +22,7 @@ BARGAIN = 0.8
 
 def certainty(context: ChoiceContext) -> Iterator[Reason]:
     yield basis(context.chosen, context.profile, suggest_profile=context.probe is None)
-    yield from profiled_host(context.chosen, context.profile)
+    yield from profiled_host(context.chosen, context.profile, idle_here_seconds=_idle_here_seconds(context))
     if context.here_rule is None:
         yield from _uncertain_ranking(context)
     if context.probe is not None:
@@ -72,12 +73,24 @@ def basis(estimate: Estimate, profile: Profile, *, suggest_profile: bool = True)
     )
 
 
-def profiled_host(estimate: Estimate, profile: Profile) -> Iterator[Reason]:
+def profiled_host(estimate: Estimate, profile: Profile, *, idle_here_seconds: float | None = None) -> Iterator[Reason]:
     """The host of the profile makes a time less certain by other work on it, and by waits for data."""
     if share := queue_share(profile):
-        yield reason("certainty", "busy_profile", profile=profile.id, share=share)
+        yield reason("certainty", "busy_profile", profile=profile.id, share=share, idle_here_seconds=idle_here_seconds)
     if estimate.limited_by == "data" and estimate.basis != "measured":
         yield reason("certainty", "data_wait_uncertain", profile=profile.id, workers=profile.loader_workers)
+
+
+def _idle_here_seconds(context: ChoiceContext) -> float | None:
+    """How long training here would take if this machine did nothing else, where a rental was chosen.
+
+    The time here is as it was measured, with the other work, and those of rented machines are without it.
+    """
+    here, profile = context.here, context.profile
+    if here is None or context.here_rule is not None or profile.device != "cpu":
+        return None
+    threads = profile.threads or math.ceil(profile.host.cores or 1)
+    return on_idle_machine(here.seconds, queue_share(profile), threads=threads).value
 
 
 def _uncertain_ranking(context: ChoiceContext) -> Iterator[Reason]:

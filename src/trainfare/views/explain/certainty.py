@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from trainfare.units import format_number, format_percent, format_ratio, plural
+from trainfare.units import format_duration, format_number, format_percent, format_ratio, plural
 from trainfare.views.names import described_machine, machine
 from trainfare.views.sentences import Sentence, from_values
 from trainfare.views.values import Values, flag, integer, number, optional_number, optional_text, record, text
@@ -50,9 +50,19 @@ def _basis_scaled_from_cpu(values: Values) -> str:
 def _busy_profile(values: Values) -> str:
     return (
         f"the machine was busy with other work during profile {text(values, 'profile')}: the program waited for a CPU "
-        f"{format_percent(round(number(values, 'share'), 2))} of the time; a profile on an idle machine would be more "
-        "certain"
+        f"{format_percent(round(number(values, 'share'), 2))} of the time; {_idle_here(values)}a profile on an idle "
+        "machine would be more certain"
     )
+
+
+def _idle_here(values: Values) -> str:
+    idle = optional_number(values, "idle_here_seconds")
+    return "" if idle is None else f"{time_on_idle_machine(idle)}; "
+
+
+def time_on_idle_machine(seconds: float) -> str:
+    """`without that work, training here would take about 9 min`."""
+    return f"without that work, training here would take about {format_duration(seconds)}"
 
 
 def _data_wait_uncertain(values: Values) -> str:
