@@ -2,8 +2,12 @@
 
 import ast
 import json
+import math
+import os
+import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -117,3 +121,59 @@ def test_a_machine_that_can_make_no_environment_says_what_to_install(
     (host.folder / "programs" / "uv").unlink()
     with pytest.raises(supply.SupplyError, match="apt install python3-venv"):
         host.supply("a", locked=False, arguments=["tiny"])
+
+
+def age(host: Launch, key: str, days: float) -> None:
+    """Let a place look as if it was last used so many days ago."""
+    for users in (host.folder / "cache").glob(f"*/{key}.users"):
+        os.utime(users, (time.time() - days * 86400,) * 2)
+
+
+def end(host: Launch, *names: str) -> None:
+    """Remove the folders of launches, as their termination does."""
+    for name in names:
+        shutil.rmtree(host.folder / name)
+
+
+def test_what_a_launch_uses_is_never_removed_and_the_rest_by_its_age(host: Launch) -> None:
+    used, old, new = (Path(host.supply(name, digest=name)["VIRTUAL_ENV"]) for name in ("used", "old", "new"))
+    end(host, "old", "new")
+    for place, days in ((used, 100), (old, 40), (new, 2)):
+        age(host, place.name, days)
+    listed = {each["key"]: each for each in supply.cached()}
+    assert [listed[place.name]["in_use"] for place in (used, old, new)] == [True, False, False]
+    assert listed[old.name]["name"] == "uv.lock"
+    assert [each["key"] for each in supply.clean(30 * 86400, math.inf)] == [old.name]
+    assert [each["key"] for each in supply.clean(0, 0)] == [new.name]
+    assert used.exists()
+    assert not old.exists()
+    assert Path(host.supply("again", digest="old")["VIRTUAL_ENV"]).exists(), "it is made anew"
+
+
+def test_the_longest_unused_goes_first_when_there_is_too_much(host: Launch) -> None:
+    places = [Path(host.supply(name, digest=name)["VIRTUAL_ENV"]) for name in "abc"]
+    end(host, *"abc")
+    for place, days in zip(places, (1, 3, 2), strict=True):
+        age(host, place.name, days)
+        (place / "large").write_bytes(bytes(1 << 20))
+        record = json.loads((place / "complete").read_text())
+        (place / "complete").write_text(json.dumps({**record, "size": 1 << 20}))
+    removed = supply.clean(math.inf, 2 << 20)
+    assert [each["key"] for each in removed] == [places[1].name]
+
+
+def test_a_place_that_is_just_being_made_is_left_alone(host: Launch) -> None:
+    place = Path(host.supply("a")["VIRTUAL_ENV"])
+    end(host, "a")
+    with supply.locked(place.with_name(place.name + ".lock")):
+        assert supply.clean(0, 0) == []
+    assert [each["key"] for each in supply.clean(0, 0)] == [place.name]
+
+
+def test_each_launch_keeps_the_cache_within_its_bounds(host: Launch, capsys: pytest.CaptureFixture[str]) -> None:
+    old = Path(host.supply("a")["VIRTUAL_ENV"])
+    end(host, "a")
+    age(host, old.name, 100)
+    host.supply("b", digest="another")
+    assert not old.exists()
+    assert "removed uv.lock" in capsys.readouterr().out

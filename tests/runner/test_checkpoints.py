@@ -24,6 +24,7 @@ from trainfare.runner.checkpoints import (
 from trainfare.runner.life import Life
 from trainfare.runner.progress import RunProgress
 from trainfare.runner.resuming import resume_command, resume_environment
+from trainfare.runner.seen import Seen, summarise
 
 SECOND = timedelta(seconds=1)
 
@@ -142,3 +143,58 @@ def test_the_words_that_resume_are_added_only_where_there_is_a_checkpoint() -> N
     by_itself = replace(run, resume_flag="auto")
     assert resume_environment(by_itself, life) == {"TRAINFARE_RESUME_FROM": "out/my file.pt"}
     assert resume_environment(by_itself, Life()) == {}
+
+
+def on_node(node: int, entry: Observation) -> Observation:
+    return replace(entry, node=node)
+
+
+def test_a_checkpoint_of_several_nodes_is_complete_when_each_has_saved_its_part() -> None:
+    first = (saved(1, "c/0.pt", 0, iteration=10), saved(4, "c/0.pt", 20, iteration=20))
+    second = (on_node(1, saved(2, "c/1.pt", 0.5, iteration=10)), on_node(1, saved(3, "c/1.pt", 21, iteration=20)))
+    found = newest(*first, *second, nodes=2)
+    assert (found.iteration, found.paths) == (20, ("c/0.pt",))
+    (part,) = found.others
+    assert (part.node, part.number, part.paths) == (1, 3, ("c/1.pt",))
+    older = newest(*first, second[0], nodes=2)
+    assert (older.iteration, older.others[0].number) == (10, 2), "the second node has not saved at iteration 20 yet"
+    assert newest(*first, second[0], nodes=2, has_ended=True).iteration == 10, "and never will"
+    assert latest_saved(first[:1], nodes=2) is None, "nothing was heard of the second node"
+
+
+def test_a_node_that_trains_and_does_not_save_has_no_part() -> None:
+    entries = (saved(1, "last.pt", 0, iteration=10), saved(2, "last.pt", 10, iteration=20))
+    steps = make_observation(node=1, number=5, at=NOON + 30 * SECOND)
+    assert newest(*entries, steps, nodes=2).iteration == 20
+    assert newest(*entries, steps, nodes=2).others == ()
+    early = make_observation(node=1, number=5, at=NOON + 5 * SECOND)
+    assert newest(*entries, early, nodes=2).iteration == 10, "it has not looked since"
+    once = on_node(1, saved(6, "tokens.pt", -60, iteration=1))
+    more = (*entries, saved(3, "last.pt", 20, iteration=30), once, steps)
+    assert newest(*more, nodes=2).others == (), "what it saved once is no part of every checkpoint"
+
+
+def test_without_iterations_nodes_that_saved_at_the_same_time_belong_together() -> None:
+    first = (saved(1, "0.pt", 0), saved(2, "0.pt", 8))
+    second = (on_node(1, saved(1, "1.pt", 0.3)),)
+    assert newest(*first, *second, nodes=2, has_ended=True).number == 1, "the first node has saved once more"
+    both = newest(*first, *second, on_node(1, saved(2, "1.pt", 8.2)), nodes=2)
+    assert (both.number, both.others[0].number) == (2, 2)
+
+
+@given(st.data())
+def test_what_is_added_bit_by_bit_says_the_same_as_all_at_once(data: st.DataObject) -> None:
+    entries = []
+    for number in range(1, data.draw(st.integers(1, 12)) + 1):
+        node = data.draw(st.integers(0, 1))
+        if data.draw(st.booleans()):
+            entries.append(on_node(node, saved(number, data.draw(st.sampled_from("ab")), 3.0 * number)))
+        else:
+            values = {"first": number, "count": 1, "seconds": [0.1]}
+            entries.append(make_observation(node=node, number=number, at=NOON + 3 * number * SECOND, values=values))
+    pieces, cut = Seen(), data.draw(st.integers(0, len(entries)))
+    pieces.add(entries[:cut])
+    latest_saved(pieces, nodes=2)
+    pieces.add(entries[cut:])
+    assert pieces == summarise(entries)
+    assert latest_saved(pieces, nodes=2) == latest_saved(entries, nodes=2)

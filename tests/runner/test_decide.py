@@ -15,8 +15,9 @@ from trainfare.model.run import Fact, Run, RunLimits
 from trainfare.runner.decide import Action, JobView, Patience, View, decide, termination_pause_seconds
 from trainfare.runner.life import Life, after
 from trainfare.runner.limits import lease_end, limit_reached, spent_usd
+from trainfare.runner.progress import RunProgress
 
-PATIENCE = Patience(appear=5, boot=60, collect=60)
+PATIENCE = Patience(appear=5, boot=60, collect=60, notice=10, silence=40)
 SECOND = timedelta(seconds=1)
 
 
@@ -41,6 +42,10 @@ class World:
     refused: frozenset[int] = frozenset()
     """Attempts whose launch is refused."""
     move_at: int | None = None
+    silent: range = range(0)
+    """The seconds at which the machine of the first attempt does not answer, and cannot be terminated."""
+    lease: int = 100_000
+    """The second at which the lease of the first attempt ends."""
     attempt: int = 0
     restarted: bool = False
     asked_to_end: datetime | None = None
@@ -53,6 +58,8 @@ class World:
     facts: list[Fact] = field(default_factory=list)
 
     def machines(self, attempt: int) -> tuple[RentedMachine, ...]:
+        if attempt != self.attempt:
+            return ()
         if self.launched_at is None or self.terminated or self.now < self.launched_at + self.appears_after:
             return ()
         if self.vanishes_at is not None and self.now >= self.vanishes_at and self.attempt == 1:
@@ -66,10 +73,14 @@ class World:
                 attempt=max(1, attempt),
                 node=0,
                 vm_type="aws/p3.2xlarge",
-                state="ready" if ready else "booting",
-                expires_at=NOON,
+                state="unreachable" if self.is_silent else "ready" if ready else "booting",
+                expires_at=NOON + self.lease * SECOND,
             ),
         )
+
+    @property
+    def is_silent(self) -> bool:
+        return self.attempt == 1 and self.now in self.silent
 
     def job(self) -> JobView | None:
         if self.started_at is None:
@@ -88,14 +99,15 @@ class World:
         match action:
             case "launch":
                 if attempt != self.attempt:
-                    assert self.launched_at is None or self.terminated, "never two attempts at once"
+                    given_up = self.facts and any(fact.kind == "machines abandoned" for fact in self.facts)
+                    assert self.launched_at is None or self.terminated or given_up, "never two attempts at once"
                     self.attempt, self.terminated, self.stopped, self.asked_to_end = attempt, False, False, None
                     self.launched_at, self.started_at, self.launches = self.now, None, self.launches + 1
             case "start":
                 self.started_at = self.now if self.started_at is None else self.started_at
             case "stop":
                 self.stopped = True
-            case "terminate" if self.failing_terminations == 0:
+            case "terminate" if self.failing_terminations == 0 and not self.is_silent:
                 self.terminated = True
             case _:
                 pass
@@ -107,15 +119,18 @@ def moment(world: World) -> datetime:
 
 def play(run: Run, world: World) -> Life:
     """Decide until the run has ended, a second a step at most."""
-    life = Life()
+    life, job = Life(), None
     for _ in range(2000):
         machines = None if world.now in world.deaf_at else world.machines(life.attempt)
         reachable = machines and life.state in ("setting up", "training", "collecting")
+        answers = None if not machines or machines[0].state == "booting" else machines[0].state == "ready"
+        job = job if reachable and answers is False else world.job() if reachable else None
         kept = (moment(world) - life.asked_at).total_seconds() if life.asked_at else 0.0
         view = View(
             now=moment(world),
             machines=machines,
-            job=world.job() if reachable else None,
+            job=job,
+            answers=answers,
             spent_usd=spent_usd(3.0, kept, Billing()),
             collecting_since=next((f.seen_at for f in reversed(world.facts) if f.kind == "program ended"), None),
             asked_to_end_at=world.asked_to_end,
@@ -129,8 +144,8 @@ def play(run: Run, world: World) -> Life:
             fact = replace(make_fact(kind="checkpoint fetched"), number=life.facts, seen_at=view.now)
         if action == "collect":
             fact = remark(life, view.now, "results collected")
-        if action == "terminate" and world.failing_terminations:
-            world.failing_terminations -= 1
+        if action == "terminate" and (world.failing_terminations or world.is_silent):
+            world.failing_terminations = max(0, world.failing_terminations - 1)
             fact = replace(remark(life, view.now, "termination failed"), text="503")
         elif action == "terminate":
             world.asked_to_end = world.asked_to_end or view.now
@@ -187,6 +202,8 @@ worlds = st.builds(
     saves_after=st.none() | st.integers(0, 20),
     refused=st.frozensets(st.integers(1, 4)),
     move_at=st.none() | st.integers(0, 60),
+    silent=st.builds(lambda first, length: range(first, first + length), st.integers(0, 60), st.integers(0, 400)),
+    lease=st.integers(20, 200),
 )
 
 
@@ -195,7 +212,8 @@ worlds = st.builds(
 def test_whatever_happens_the_run_ends_and_no_machine_is_left(world: World, goes_on: bool) -> None:
     life = play(GOES_ON if goes_on else RUN, world)
     assert life.outcome in ("succeeded", "failed", "stopped", "lost")
-    assert world.launched_at is None or world.terminated, "its machine was asked to end"
+    given_up = any(fact.kind == "machines abandoned" for fact in world.facts)
+    assert world.launched_at is None or world.terminated or given_up, "its machine was asked to end"
     assert world.launches <= 3 + len(FALLBACKS) + life.moves
     assert life.starts - life.moves <= GOES_ON.attempts
 
@@ -337,3 +355,151 @@ def test_a_lease_never_outlasts_the_budget() -> None:
     end = lease_end(run, NOON, spent=3.0, usd_per_hour=3.0)
     assert end == NOON + timedelta(hours=1)
     assert limit_reached(run, end - 2 * SECOND, spent=5.99, usd_per_hour=3.0) is not None
+
+
+FOR_EVER = range(8, 100_000)
+
+
+def test_a_short_cut_is_noted_and_no_reason_to_warn_or_to_leave() -> None:
+    world = make_world(trains_for=60, silent=range(8, 17), lease=12, saves_after=3)
+    life = play(GOES_ON, world)
+    assert (life.outcome, life.attempt, life.warnings) == ("succeeded", 1, ())
+    kinds = [fact.kind for fact in world.facts]
+    assert kinds.count("machines silent") == kinds.count("machines answer") == 1
+    assert life.silent_since is None
+
+
+def test_a_silent_machine_is_reported_once_and_given_up_when_its_lease_is_over() -> None:
+    world = make_world(silent=FOR_EVER, lease=300, saves_after=3)
+    life = play(GOES_ON, world)
+    assert (life.outcome, life.attempt) == ("succeeded", 2)
+    launches = [fact for fact in world.facts if fact.kind == "launch intended"]
+    assert launches[1].candidate == FALLBACKS[0], "not the machine that does not answer"
+    assert launches[1].checkpoint == make_checkpoint()
+    assert (launches[1].seen_at - NOON).total_seconds() >= 360, "nothing runs there any more"
+    warnings = [text for text in life.warnings if "has not answered since 12:00 UTC, for 10 s" in text]
+    assert len(warnings) == 1
+    (given_up,) = [fact for fact in world.facts if fact.kind == "machines abandoned"]
+    assert "ended as soon as it answers" in (given_up.text or "")
+    assert life.abandoned == ((1, RUN.candidate),)
+
+
+def test_a_silent_machine_without_a_way_to_go_on_is_a_lost_run_after_its_lease() -> None:
+    world = make_world(silent=FOR_EVER, lease=300)
+    life = play(RUN, world)
+    assert (life.outcome, life.attempt) == ("lost", 1)
+    assert world.now >= 360
+    assert "has not answered for" in (life.message or "")
+
+
+def test_a_user_who_moves_a_run_off_a_silent_machine_is_not_kept_waiting_for_it() -> None:
+    world = make_world(silent=FOR_EVER, saves_after=3, move_at=20)
+    life = play(GOES_ON, world)
+    assert (life.outcome, life.attempt, life.candidate) == ("succeeded", 2, OTHER)
+    assert world.now < 60
+    short = play(GOES_ON, make_world(trains_for=30, silent=range(8, 15), saves_after=3, move_at=10))
+    assert (short.outcome, short.candidate, short.abandoned) == ("succeeded", OTHER, ()), "it answered in time"
+
+
+def test_a_stop_of_a_run_on_a_silent_machine_ends_after_some_patience() -> None:
+    world = make_world(silent=FOR_EVER, stop_at=12)
+    life = play(RUN, world)
+    assert (life.outcome, life.stop_reason) == ("stopped", "user")
+    assert 48 <= world.now < 60
+
+
+def test_with_a_patience_the_machine_is_left_as_soon_as_it_has_ended_by_itself() -> None:
+    world = make_world(silent=FOR_EVER, saves_after=3)
+    life = play(replace(GOES_ON, patience_seconds=30), world)
+    assert (life.outcome, life.attempt) == ("succeeded", 2)
+    launch = [fact for fact in world.facts if fact.kind == "launch intended"][1]
+    assert (launch.seen_at - NOON).total_seconds() >= 8 + 30 + 60
+    assert world.now < 150
+
+
+def test_a_program_that_ended_because_nobody_reached_its_machine_goes_on() -> None:
+    life = Life(state="training", attempt=1, starts=1, started_at=NOON, candidate=RUN.candidate)
+    machine = RentedMachine(
+        id="m1",
+        owner="ada@laptop",
+        run_id="r93",
+        attempt=1,
+        node=0,
+        vm_type="ssh/box",
+        state="ready",
+        expires_at=NOON + 9999 * SECOND,
+    )
+    life = replace(life, machines=(machine,))
+    job = JobView(started=True, exit_code=143, cause="lease")
+    view = View(now=NOON + 900 * SECOND, machines=(machine,), job=job, spent_usd=0.0)
+    ended = decide(replace(GOES_ON, patience_seconds=600), life, view, patience=PATIENCE)
+    assert isinstance(ended, Fact)
+    assert (ended.kind, ended.interrupted) == ("program ended", True)
+    assert ended.text == "The machine ended the program, because it was not reached for 10 min."
+
+
+def resumed(checkpoint: Any, older: Any = None) -> Life:
+    life = Life(state="training", attempt=2, starts=2, started_at=NOON, candidate=RUN.candidate, facts=9)
+    return replace(life, checkpoint=checkpoint, older_checkpoint=older, checkpoint_attempt=1, resumed_from=checkpoint)
+
+
+def ends(life: Life, *, exit_code: int = 1, seconds: float = 5, **fields: Any) -> tuple[Life, list[Fact]]:
+    """The life after the program has ended in it, up to the next launch or the end, and all facts."""
+    run = replace(GOES_ON, attempts=2)
+    facts: list[Fact] = []
+    view = View(
+        now=NOON + seconds * SECOND,
+        machines=(),
+        job=JobView(started=True, exit_code=exit_code),
+        spent_usd=0.0,
+        asked_to_end_at=NOON,
+        **fields,
+    )
+    while not facts or facts[-1].kind not in ("launch intended", "run ended"):
+        action = decide(run, life, view, patience=PATIENCE)
+        fact = action if isinstance(action, Fact) else remark(life, view.now, "results collected")
+        life, view = after(life, fact), replace(view, now=view.now + 10 * SECOND)
+        facts.append(fact)
+    return life, facts
+
+
+def test_a_checkpoint_that_cannot_be_loaded_is_followed_by_the_older_one_and_then_by_the_beginning() -> None:
+    new, old = make_checkpoint(name="1-9", iteration=400), make_checkpoint()
+    life, facts = ends(resumed(new, old))
+    assert facts[-1].checkpoint == old
+    assert (
+        "could not go on from the checkpoint out/last.pt of 12:00, iteration 400: it ended with exit code 1"
+        in (life.warnings[-1])
+    )
+    assert "It goes on from the checkpoint out/last.pt of 12:00, iteration 300." in life.warnings[-1]
+    life, facts = ends(replace(life, state="training", started_at=NOON, starts=3))
+    assert (facts[-1].kind, facts[-1].checkpoint) == ("launch intended", None)
+    assert "It starts again from the beginning, because no other one is at home." in life.warnings[-1]
+    life, facts = ends(replace(life, state="training", started_at=NOON, starts=4))
+    assert (facts[-1].kind, facts[-1].outcome) == ("run ended", "failed")
+
+
+def test_a_program_that_fails_later_has_failed() -> None:
+    life = resumed(make_checkpoint(), make_checkpoint(name="1-3"))
+    new = make_progress(iterations=301)
+    for fields in ({"progress": new}, {"has_saved": True}, {"seconds": 3600}):
+        _, facts = ends(life, **fields)
+        assert (facts[-1].kind, facts[-1].outcome) == ("run ended", "failed"), fields
+
+
+def make_progress(iterations: int) -> RunProgress:
+    return RunProgress(
+        iterations=iterations,
+        total_iterations=None,
+        seconds=0.0,
+        iteration_seconds=None,
+        remaining_seconds=None,
+        loss=None,
+        is_measured=True,
+    )
+
+
+def test_a_program_that_fails_on_one_node_is_stopped_on_the_others_at_once() -> None:
+    life = Life(state="training", attempt=1, starts=1, started_at=NOON, candidate=RUN.candidate)
+    view = View(now=NOON, machines=(), job=JobView(started=True, failing=True), spent_usd=0.0)
+    assert decide(GOES_ON, life, view, patience=PATIENCE) == "stop"

@@ -61,7 +61,7 @@ def test_every_walk_through_the_table_can_be_read_back_and_ended(data: st.DataOb
 def test_a_run_ends_only_where_no_machine_can_exist() -> None:
     assert {state for (state, kind), end in NEXT.items() if end == "ended"} == {"planned"}
     into_planned = {kind for (state, kind), end in NEXT.items() if end == "planned"}
-    assert into_planned == {"terminated", "launch refused"}
+    assert into_planned == {"terminated", "launch refused", "machines abandoned"}
 
 
 def test_machines_that_were_asked_for_can_be_terminated_in_every_state() -> None:

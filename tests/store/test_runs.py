@@ -167,6 +167,17 @@ class TestObservations:
         assert last("r93", attempt=1, node=1) == 9
         assert last("r94", attempt=1, node=0) == 0
 
+    def test_the_newest_entries_of_one_journal_can_be_listed(self, run_history: History) -> None:
+        run_history.observations.add_all(
+            make_observation(attempt=attempt, node=node, number=number)
+            for attempt in (1, 2)
+            for node in (0, 1)
+            for number in (1, 2, 3)
+        )
+        found = run_history.observations.of("r93", attempt=2, node=1, after=1)
+        assert [(each.attempt, each.node, each.number) for each in found] == [(2, 1, 2), (2, 1, 3)]
+        assert run_history.observations.of("r93", attempt=1, node=0, after=3) == ()
+
     def test_some_kinds_can_be_listed(self, run_history: History) -> None:
         kinds = ("heartbeat", "message", "checkpoint", "heartbeat")
         run_history.observations.add_all(

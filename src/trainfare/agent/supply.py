@@ -3,6 +3,9 @@ newer, no packages.
 
     python3 supply.py missing     print the numbers of the data in supply.json that must be sent from home
     python3 supply.py             make everything ready that supply.json names, and write supplied.json
+    python3 supply.py cache       print what is kept on this host, as JSON
+    python3 supply.py clean SECONDS BYTES
+                                  remove what was not used for so long, and the oldest until so much is left; print it
 
     supply.json    what the program needs                      written before the start
     arriving/N     data number N, as it is sent from home
@@ -18,6 +21,10 @@ cache folder ($TRAINFARE_CACHE, or `trainfare` in $XDG_CACHE_HOME or ~/.cache), 
                           if a program has changed it
     …/KEY/complete        written last: without it the environment is made, or the data taken, anew
     …/KEY.lock            locked while that happens
+    …/KEY.users           the folders of launches that use it; its time is that of the last use
+
+Whatever no launch uses is removed when it was not used for 90 days, or when all takes more than a quarter of the disk,
+the longest unused first.
 
 A URL is fetched from the address that was checked, and each redirect is checked again: an address that is not public
 is refused unless supply.json allows it, so that a URL cannot reach services of this machine or its network.
@@ -48,6 +55,10 @@ SILENT_SECONDS = 60.0
 ROOM_BYTES = 64 << 20
 """Data without a stated size is fetched as long as so much room is left on the disk."""
 NO_ENVIRONMENT = "no virtual environment could be made"
+
+UNUSED_SECONDS = 90 * 86400.0
+SHARE_OF_DISK = 0.25
+"""The cache may take so much of the disk that it is on."""
 
 Record = Dict[str, Any]  # noqa: UP006 # it is evaluated by Python 3.8
 Words = List[str]  # noqa: UP006 # it is evaluated by Python 3.8
@@ -107,6 +118,91 @@ def mark_complete(folder: Path, record: Record) -> None:
     fresh.replace(folder / "complete")
 
 
+# What is kept.
+
+
+def note_use(place: Path, launch: Path) -> None:
+    """Note that a launch uses a place, whose lock is held; those that have ended are forgotten."""
+    users = place.with_name(place.name + ".users")
+    users.write_text("".join(f"{user}\n" for user in [*(user for user in users_of(place) if user != launch), launch]))
+
+
+def users_of(place: Path) -> list[Path]:
+    """The folders of launches that use a place and have not been removed."""
+    named = read_text(place.with_name(place.name + ".users")).splitlines()
+    return [Path(user) for user in named if Path(user).exists()]
+
+
+def tree_bytes(path: Path) -> int:
+    """The room that a folder takes on the disk."""
+    total = 0
+    for parent, _, names in os.walk(str(path)):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += os.lstat(os.path.join(parent, name)).st_blocks * 512  # noqa: PTH118 # of many files
+    return total
+
+
+def cached() -> list[Record]:
+    """Everything that is kept on this host, the longest unused first."""
+    found = []
+    for kind in ("environments", "data"):
+        folder = cache_folder() / kind
+        for place in sorted(folder.iterdir()) if folder.is_dir() else []:
+            if not place.is_dir():
+                continue
+            record = json.loads(read_text(place / "complete") or "{}")
+            users = place.with_name(place.name + ".users")
+            size = record.get("size")
+            found.append(
+                {
+                    "kind": kind,
+                    "key": place.name,
+                    "name": record.get("named_by") or record.get("source") or place.name[:8],
+                    "bytes": tree_bytes(place) if size is None else size,
+                    "unused_seconds": max(0.0, time.time() - (users if users.exists() else place).stat().st_mtime),
+                    "in_use": bool(users_of(place)),
+                }
+            )
+    return sorted(found, key=lambda each: -each["unused_seconds"])
+
+
+def clean(unused_seconds: float, keep_bytes: float) -> list[Record]:
+    """Remove what no launch uses: what was not used for so long, and the longest unused until at most so many bytes
+    are left. Returns what was removed."""
+    kept = cached()
+    total, removed = sum(each["bytes"] for each in kept), []
+    for each in kept:
+        place = cache_folder() / each["kind"] / each["key"]
+        if (each["unused_seconds"] >= unused_seconds or total > keep_bytes) and remove_unused(place):
+            total -= each["bytes"]
+            removed.append(each)
+    return removed
+
+
+def remove_unused(place: Path) -> bool:
+    """Remove a place unless a launch uses it or is just making it."""
+    with place.with_name(place.name + ".lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        if users_of(place):
+            return False
+        remove(place)
+        remove(place.with_name(place.name + ".users"))
+    return True
+
+
+def trim() -> None:
+    """Keep the cache within its bounds."""
+    with contextlib.suppress(OSError, ValueError):  # the next launch tries again
+        total = shutil.disk_usage(str(cache_folder())).total
+        for each in clean(UNUSED_SECONDS, SHARE_OF_DISK * total):
+            days = each["unused_seconds"] / 86400
+            say(f"removed {each['name']} ({each['key'][:8]}), which was not used for {days:.0f} days.")
+
+
 # The environment.
 
 
@@ -127,13 +223,16 @@ def make_environment(recipe: Record, folder: Path) -> Record:
         key = environment_key(recipe, uv)
         place = cache_folder() / "environments" / key if recipe["reusable"] else folder / "environment"
         with locked(place.with_name(place.name + ".lock")):
+            if recipe["reusable"]:
+                note_use(place, folder)
             if is_complete(place) and (place / "bin" / "python").exists():
                 say(f"the environment of {recipe['named_by']} is there already ({key[:8]}).")
             else:
                 began = time.monotonic()
                 remove(place)
                 install(recipe, place, work, uv)
-                mark_complete(place, {"named_by": recipe["named_by"], "python": sys.version})
+                record = {"named_by": recipe["named_by"], "python": sys.version, "size": tree_bytes(place)}
+                mark_complete(place, record)
                 say(
                     f"the environment of {recipe['named_by']} was made in {time.monotonic() - began:.1f} s ({key[:8]})."
                 )
@@ -272,7 +371,7 @@ def missing(wanted: Record) -> list[int]:
     return [number for number, source in sent if not is_complete(data_place(source))]
 
 
-def take_data(source: Record, arrived: Path) -> Path:
+def take_data(source: Record, arrived: Path, launch: Path) -> Path:
     """The place of data on this machine, verified."""
     if source["kind"] == "there":
         place = Path(os.path.expanduser(source["source"]))  # noqa: PTH111 # of a text
@@ -281,6 +380,7 @@ def take_data(source: Record, arrived: Path) -> Path:
         return place
     place = data_place(source)
     with locked(place.with_name(place.name + ".lock")):
+        note_use(place, launch)
         if source["kind"] == "sent":
             keep_arrived(source, arrived, place)
         else:
@@ -300,7 +400,8 @@ def keep_arrived(source: Record, arrived: Path, place: Path) -> None:
     remove(place)
     place.mkdir(parents=True, mode=0o700)
     shutil.move(str(found), str(place / "content"))
-    mark_complete(place, {"source": source["name"], "stamps": file_stamps(place / "content")})
+    record = {"source": source["name"], "stamps": file_stamps(place / "content"), "size": tree_bytes(place)}
+    mark_complete(place, record)
 
 
 def keep_fetched(source: Record, place: Path) -> None:
@@ -323,7 +424,8 @@ def keep_fetched(source: Record, place: Path) -> None:
             raise SupplyError(
                 f"{shown(url)} is not what it should be: its SHA-256 is {record['sha256']}, not {source['sha256']}."
             )
-        mark_complete(fresh, {**record, "stamps": file_stamps(fresh / "content")})
+        stamps = file_stamps(fresh / "content")
+        mark_complete(fresh, {**record, "source": source["name"], "stamps": stamps, "size": tree_bytes(fresh)})
         remove(place)
         fresh.replace(place)
     finally:
@@ -492,14 +594,19 @@ def supply(folder: Path) -> None:
         supplied.update(make_environment(wanted["environment"], folder))
     if wanted.get("data"):
         sources = list(enumerate(wanted["data"]))
-        link_data({each["name"]: take_data(each, folder / "arriving" / str(n)) for n, each in sources}, folder)
+        link_data({each["name"]: take_data(each, folder / "arriving" / str(n), folder) for n, each in sources}, folder)
         supplied["TRAINFARE_DATA"] = str(folder / "data")
     fresh = folder / "supplied.json.new"
     fresh.write_text(json.dumps(supplied))
     fresh.replace(folder / "supplied.json")
+    trim()
 
 
 def main(words: Words) -> None:
+    if words[:1] in (["cache"], ["clean"]):
+        answer = cached() if words == ["cache"] else clean(float(words[1]), float(words[2]))
+        print(json.dumps(answer))  # noqa: T201 # it is the answer
+        return
     folder = Path(__file__).resolve().parent
     if words == ["missing"]:
         numbers = missing(json.loads((folder / "supply.json").read_text()))

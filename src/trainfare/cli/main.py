@@ -45,6 +45,7 @@ COMMANDS = {
     "profiles": ("trainfare.cli.commands.profiles:app", "Stored profiles: list, show, remove, import."),
     "plans": ("trainfare.cli.commands.plans:app", "Stored plans: list, show."),
     "catalog": ("trainfare.cli.commands.catalog:app", "Machines and GPUs: list, show, import prices."),
+    "hosts": ("trainfare.cli.commands.hosts:app", "What is kept on your servers: list, clean."),
     "calibrate": ("trainfare.cli.commands.calibrate:calibrate", "Fit the prediction to your own measurements."),
     "reproduce": ("trainfare.cli.commands.reproduce:reproduce", "Recompute the published tables."),
     "settings": ("trainfare.cli.commands.settings:settings", "Show the settings and where each was set."),
@@ -57,6 +58,7 @@ TOGETHER = {
     ("receipt", "accuracy", "costs"): "Predicted and paid: of a run, of all of them.",
     ("run", "move", "export"): "Run a training, move it, write it for other tools.",
     ("results", "runs", "reap"): "A run's results, all runs, leftovers.",
+    ("hosts", "calibrate"): "What your servers keep; fit the prediction to you.",
     ("profiles", "plans"): "Stored profiles and plans: list, show.",
 }
 """Commands that share a line in the help, so that it fits a screen."""

@@ -4,6 +4,7 @@ Each can be repeated by another process after the first was killed at any point.
 """
 
 import json
+import math
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from trainfare.agent import agent, supply
 from trainfare.clouds.data_files import list_data_files
 from trainfare.clouds.door import Completed, Shell
 from trainfare.clouds.recipes import EnvironmentRecipe
+from trainfare.clouds.sending import Parcel, Sending
 from trainfare.errors import ExternalError
 from trainfare.model.supplies import DataSource
 from trainfare.probe import boot
@@ -113,14 +115,37 @@ def has_started(shell: Shell) -> bool:
 
 
 def prepare(shell: Shell, *, job: AgentJob, code: CodeBundle, supplies: Supplies = NO_SUPPLIES) -> int:
-    """Send everything that the agent needs; returns the bytes. Nothing is sent to an agent that was started: its
-    program may have changed the files."""
+    """Send everything that the agent needs, in one go; returns the bytes. Nothing is sent to an agent that was started:
+    its program may have changed the files."""
     if has_started(shell):
         return 0
-    probe_files = [str(path.relative_to(_PROBE)) for path in sorted(_PROBE.rglob("*.py"))]
-    sent = shell.send(code.folder, "work", files=code.files)
-    sent += shell.send(_PROBE, "probe", files=probe_files) if job.probe else 0
-    sent += _send_supplies(shell, supplies) if supplies else 0
+    sending = begin_sending(shell, code=code, supplies=supplies, probe=job.probe)
+    while not sending.advance(shell, seconds=math.inf):
+        pass
+    return sending.bytes + write_job(shell, job)
+
+
+def begin_sending(
+    shell: Shell,
+    *,
+    code: CodeBundle,
+    supplies: Supplies = NO_SUPPLIES,
+    probe: bool = True,
+    others: Sequence[Parcel] = (),
+) -> Sending:
+    """The code, the probe, the data that this host does not have yet, and `others`, which are to be sent. The list of
+    supplies is written at once."""
+    parcels = [Parcel(folder=code.folder, path="work", files=tuple(code.files))]
+    if probe:
+        names = tuple(str(path.relative_to(_PROBE)) for path in sorted(_PROBE.rglob("*.py")))
+        parcels.append(Parcel(folder=_PROBE, path="probe", files=names))
+    if supplies:
+        parcels += _missing_supplies(shell, supplies)
+    return Sending(parcels=(*parcels, *others))
+
+
+def write_job(shell: Shell, job: AgentJob) -> int:
+    """Write the agent and its job, which is the last thing before it is started; returns the bytes."""
     content = _AGENT.read_bytes()
     shell.write("agent.py", content)
     if not shell.read("lease", limit=1):
@@ -129,23 +154,23 @@ def prepare(shell: Shell, *, job: AgentJob, code: CodeBundle, supplies: Supplies
         {name: value for name, value in msgspec.to_builtins(job).items() if name != "lease_ends_at"}
     ).encode()
     shell.write("job.json", description)
-    return sent + len(content) + len(description)
+    return len(content) + len(description)
 
 
-def _send_supplies(shell: Shell, supplies: Supplies) -> int:
-    """Send the list of what is needed, and the data that this host does not have yet."""
+def _missing_supplies(shell: Shell, supplies: Supplies) -> list[Parcel]:
+    """Write the list of what is needed; returns the data that this host does not have yet."""
     folders = {source.name: Path(source.source).is_dir() for source in supplies.data}
     record = msgspec.to_builtins(supplies)
     record["data"] = [{**source, "folder": folders[source["name"]]} for source in record["data"]]
-    content, description = _SUPPLY.read_bytes(), json.dumps(record).encode()
-    shell.write("supply.py", content)
-    shell.write("supply.json", description)
-    sent = len(content) + len(description)
-    if any(source.kind == "sent" for source in supplies.data):
-        for number in json.loads(_run_python(shell, "supply.py", ["missing"]).output):
-            files = list_data_files(Path(supplies.data[number].source))
-            sent += shell.send(files.folder, f"arriving/{number}", files=files.files)
-    return sent
+    shell.write("supply.py", _SUPPLY.read_bytes())
+    shell.write("supply.json", json.dumps(record).encode())
+    if not any(source.kind == "sent" for source in supplies.data):
+        return []
+    parcels = []
+    for number in json.loads(_run_python(shell, "supply.py", ["missing"]).output):
+        files = list_data_files(Path(supplies.data[number].source))
+        parcels.append(Parcel(folder=files.folder, path=f"arriving/{number}", files=files.files))
+    return parcels
 
 
 def start(shell: Shell, *, secrets: Mapping[str, str]) -> None:

@@ -32,9 +32,13 @@ FactKind = Literal[
     "machines seen",
     "machines ready",
     "setup failed",
+    "program sent",
     "program started",
     "program ended",
     "machines lost",
+    "machines silent",
+    "machines answer",
+    "machines abandoned",
     "results collected",
     "results lost",
     "checkpoint fetched",
@@ -59,6 +63,15 @@ FINDS_ITSELF = "auto"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFiles:
+    """The files of a checkpoint that a further node has saved."""
+
+    node: int
+    files: tuple[str, ...]
+    """Paths within the program's folder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
     """A state that the program saved, as it was brought home: its files are complete and verified."""
 
@@ -78,6 +91,10 @@ class Checkpoint:
     fetch_seconds: float = 0.0
     resumes: bool = False
     """The Trainer of the program, of Hugging Face or Lightning, goes on from it without being asked to."""
+    node: int = 0
+    """The node that has saved `files`: the first one that saves."""
+    others: tuple[NodeFiles, ...] = ()
+    """The files of further nodes; they are part of the checkpoint."""
 
     def __post_init__(self) -> None:
         require_text(name=self.name, path=self.path)
@@ -88,7 +105,7 @@ class Checkpoint:
             save_seconds=self.save_seconds,
             fetch_seconds=self.fetch_seconds,
         )
-        for word in (self.name, self.path, *self.files):
+        for word in (self.name, self.path, *self.files, *(file for each in self.others for file in each.files)):
             if word.startswith("/") or ".." in word.split("/"):
                 raise ValueError(f"a checkpoint must be within its folder, got {word}")
 
@@ -96,6 +113,11 @@ class Checkpoint:
     def cost_seconds(self) -> float:
         """The time that it takes to save it and to bring it home."""
         return self.save_seconds + self.fetch_seconds
+
+    def files_of(self, node: int) -> tuple[str, ...]:
+        """The files that a node gets back: its own, and those of the first node, which others may read too."""
+        own = next((each.files for each in self.others if each.node == node), ())
+        return (*own, *(file for file in self.files if file not in own))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,12 +168,15 @@ class Run:
     """The program is started so many times at most."""
     auto_move: bool = False
     """A better machine that pays for its move is taken without a question."""
+    patience_seconds: float | None = None
+    """The machine ends the program if it was not reached for so long, and the run goes on elsewhere; None if it is
+    waited for until its lease ends."""
     then: Estimate | None = None
     """The second segment of a split plan: when the iterations of `estimate` are done, the run moves to its machines."""
 
     def __post_init__(self) -> None:
         require_text(id=self.id, owner=self.owner, results_directory=self.results_directory)
-        require_positive(attempts=self.attempts)
+        require_positive(attempts=self.attempts, patience_seconds=self.patience_seconds)
         require_aware(made_at=self.made_at)
         if self.plan_id is not None:
             require_text(plan_id=self.plan_id)
@@ -168,6 +193,8 @@ _NEEDED: Mapping[FactKind, tuple[str, ...]] = {
     "setup failed": ("text",),
     "program ended": ("exit_code",),
     "machines lost": ("text",),
+    "machines silent": ("text",),
+    "machines abandoned": ("text",),
     "results lost": ("text",),
     "checkpoint fetched": ("checkpoint",),
     "termination failed": ("text",),
@@ -201,8 +228,12 @@ class Fact:
     stop_reason: StopReason | None = None
     """The reason to stop; in a warning, the limit that it is about."""
     outcome: Outcome | None = None
+    sent_bytes: int | None = None
+    transfer_seconds: float | None = None
+    """The time that it took to send the program with what it needs, or to fetch the results."""
     checkpoint: Checkpoint | None = None
-    """The checkpoint that was fetched; of a launch, the one that it goes on from."""
+    """The checkpoint that was fetched; of a launch, the one that it goes on from; of the end of a program, the one that
+    it could not go on from."""
     interrupted: bool = False
     """The program did not end by itself: its agent was killed, its machine was restarted, or it is to move."""
 
@@ -215,6 +246,8 @@ class Fact:
             attempt=self.attempt,
             collected_files=self.collected_files,
             collected_bytes=self.collected_bytes,
+            sent_bytes=self.sent_bytes,
+            transfer_seconds=self.transfer_seconds,
         )
         for name in _NEEDED.get(self.kind, ()):
             if getattr(self, name) in (None, (), 0) and not (name == "exit_code" and self.exit_code == 0):

@@ -9,27 +9,40 @@ the interval that would be best, and keeps the link free.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from posixpath import commonpath
 
 from trainfare.model.offer import Candidate
-from trainfare.model.run import Observation, Run
+from trainfare.model.run import Checkpoint, Observation, Run
 from trainfare.runner.life import Life
-from trainfare.runner.progress import RunProgress, last_iteration
+from trainfare.runner.progress import RunProgress
+from trainfare.runner.seen import NodeSeen, Seen, number_in, path_of, saved_at, summarise
 from trainfare.units import format_duration
 
 MEAN_SECONDS_BETWEEN_LOSSES = 86400.0
 """M of a machine whose rate of loss is unknown: a day. Rented machines on demand and own servers last longer, so that
 checkpoints come home more often than they must."""
-SETTLED_SECONDS = 1.0
-"""Files that belong to one checkpoint are saved one after the other within so much time."""
+SAME_TIME_SECONDS = 10.0
+"""Nodes that do not count iterations save one checkpoint within so much time, by their clocks."""
+UNSEEN_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedPart:
+    """The part of a checkpoint that a further node has saved."""
+
+    node: int
+    number: int
+    paths: tuple[str, ...]
+    saved_at: datetime
+    save_seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedCheckpoint:
-    """A checkpoint on the machine: everything that the program saved at one iteration."""
+    """A checkpoint on the machines: everything that the program saved at one iteration."""
 
     number: int
     """The number of its last entry in the journal."""
@@ -42,6 +55,10 @@ class SavedCheckpoint:
     iteration: int | None
     resumes: bool = False
     """The Trainer of the program can go on from it without an argument."""
+    node: int = 0
+    """The node that all of this is about: the first one that saves."""
+    others: tuple[SavedPart, ...] = ()
+    """The parts of further nodes."""
 
 
 def mean_seconds_between_losses(run: Run, candidate: Candidate | None) -> float:
@@ -59,39 +76,104 @@ def fetch_interval_seconds(cost_seconds: float, *, between_losses: float) -> flo
 
 
 def latest_saved(
-    seen: Sequence[Observation], *, done_before: int = 0, has_ended: bool = False
+    entries: Iterable[Observation] | Seen, *, nodes: int = 1, done_before: int = 0, has_ended: bool = False
 ) -> SavedCheckpoint | None:
-    """The last complete checkpoint by the entries of the current attempt (`checkpoint` and `iterations`) in their
-    order; `done_before` iterations were done in earlier attempts.
+    """The last complete checkpoint by the entries of the current attempt in their order, or by their summary;
+    `done_before` iterations were done in earlier attempts.
 
     Entries with the same iteration are one checkpoint (weights and optimizer state in two files); without iterations,
     those saved at the same time. The last group counts once the agent looked later and saw no more of it, or the
-    program has ended.
+    program has ended. Of several nodes, each that saves must have saved its part.
     """
-    of_node = [each for each in seen if each.node == 0]
-    groups = _groups([each for each in of_node if each.kind == "checkpoint" and _path(each)])
-    looked_at = max((each.at for each in of_node), default=None)
-    if groups and looked_at is not None and not has_ended:
-        last = groups[-1][-1]
-        if (looked_at - _saved_at(last)).total_seconds() < SETTLED_SECONDS:
-            groups.pop()
-    if not groups:
+    seen = summarise(entries)
+    saving = {number: node for number, node in sorted(seen.nodes.items()) if node.groups}
+    if not saving:
         return None
-    group = groups[-1]
-    iteration = _number(group[-1], "iteration")
+    lead, first = next(iter(saving.items()))
+    for group in reversed(first.groups):
+        if not (has_ended or first.is_settled(group)):
+            continue
+        others = {number: seen.nodes.get(number, NodeSeen()) for number in range(nodes) if number != lead}
+        parts = _parts(group, first, others, has_ended=has_ended)
+        if parts is not None:
+            return _saved(group, lead, first, parts, done_before)
+    return None
+
+
+def _parts(
+    group: list[Observation], first: NodeSeen, others: Mapping[int, NodeSeen], *, has_ended: bool
+) -> tuple[SavedPart, ...] | None:
+    """The parts of other nodes of a checkpoint; None if one of them is not complete, or may still come. A node that
+    saves at least half as often as the first has a part of each."""
+    found = []
+    for number, node in sorted(others.items()):
+        part = _part(group, first, node)
+        if part is not None and (has_ended or node.is_settled(part)):
+            found.append(
+                SavedPart(
+                    node=number,
+                    number=part[-1].number,
+                    paths=tuple(dict.fromkeys(map(path_of, part))),
+                    saved_at=saved_at(part[-1]),
+                    save_seconds=_save_seconds(part),
+                )
+            )
+        elif part is not None or 2 * node.saves >= first.saves or not (has_ended or _will_not_save(node, group, first)):
+            return None
+    return tuple(found)
+
+
+def _will_not_save(node: NodeSeen, group: Sequence[Observation], first: NodeSeen) -> bool:
+    """A node has looked since a checkpoint was saved and saw no part of it. If it never reports anything, because its
+    program is not observed, that is taken to be so after a minute."""
+    moment = saved_at(group[-1])
+    if node.looked_at is not None:
+        return node.has_looked_after(moment)
+    return first.has_looked_after(moment + timedelta(seconds=UNSEEN_SECONDS))
+
+
+def _part(group: list[Observation], first: NodeSeen, node: NodeSeen) -> list[Observation] | None:
+    """The files that a node saved at the same iteration, or else at the same time: then each is the nearest of the
+    other, so that a node that has saved once more than another is not taken together with it."""
+    iteration = number_in(group[-1], "iteration")
+    if iteration is not None:
+        same = [each for each in node.groups if number_in(each[-1], "iteration") == iteration]
+        if same or any(number_in(each[-1], "iteration") is not None for each in node.groups):
+            return same[-1] if same else None
+    part = _nearest(node, group)
+    if part is None or abs((saved_at(part[-1]) - saved_at(group[-1])).total_seconds()) > SAME_TIME_SECONDS:
+        return None
+    return part if _nearest(first, part) is group else None
+
+
+def _nearest(node: NodeSeen, group: Sequence[Observation]) -> list[Observation] | None:
+    moment = saved_at(group[-1])
+    return min(node.groups, key=lambda each: abs((saved_at(each[-1]) - moment).total_seconds()), default=None)
+
+
+def _saved(
+    group: Sequence[Observation], lead: int, node: NodeSeen, parts: tuple[SavedPart, ...], done_before: int
+) -> SavedCheckpoint:
+    last = group[-1]
+    iteration = number_in(last, "iteration")
     if iteration is None:  # it was found on the disk: at least those that were reported before were done
-        counts = [last_iteration(each) for each in of_node if _is_count(each, _saved_at(group[-1]))]
-        iteration = max(counts, default=None)
-    by_trainer = [_path(each) for each in group if _number(each, "resumes")]
+        iteration = max((count for at, count in node.counts if at <= saved_at(last)), default=None)
+    by_trainer = [path_of(each) for each in group if number_in(each, "resumes")]
     return SavedCheckpoint(
-        number=group[-1].number,
-        paths=tuple(dict.fromkeys(_path(each) for each in group)),
-        path=_main_path(by_trainer[-1:] or [_path(each) for each in group], [_path(each) for each in of_node]),
-        saved_at=_saved_at(group[-1]),
-        save_seconds=sum(_number(each, "seconds") or 0.0 for each in group),
+        number=last.number,
+        paths=tuple(dict.fromkeys(map(path_of, group))),
+        path=_main_path(by_trainer[-1:] or [path_of(each) for each in group], node.paths),
+        saved_at=saved_at(last),
+        save_seconds=_save_seconds(group),
         iteration=done_before + int(iteration) if iteration is not None else None,
         resumes=bool(by_trainer),
+        node=lead,
+        others=parts,
     )
+
+
+def _save_seconds(group: Sequence[Observation]) -> float:
+    return sum(number_in(each, "seconds") or 0.0 for each in group)
 
 
 def is_fetch_due(life: Life, saved: SavedCheckpoint, now: datetime, between_losses: float) -> bool:
@@ -111,72 +193,34 @@ def is_newer(life: Life, saved: SavedCheckpoint) -> bool:
 
 
 def lost_work(life: Life, progress: RunProgress | None, *, heard_at: datetime | None) -> str:
-    """The work that is done again, in words: iterations since the last checkpoint at home, where they can be counted,
-    and the time that they took; otherwise the time until `heard_at`, that of the last entry of the machine."""
-    last = life.checkpoint
+    """The work that is done again, in words: iterations since the checkpoint that the run goes on from, where they can
+    be counted, and the time that they took; otherwise the time until `heard_at`, that of the last entry of the
+    machine."""
+    last = life.usable_checkpoint
     if progress is not None and progress.iterations and (last is None or last.iteration is not None):
         count = max(0, progress.iterations - (last.iteration or 0 if last else 0))
         took = progress.iteration_seconds
         words = f"{count:,} iterations" if count != 1 else "1 iteration"
         return f"{words} ({format_duration(count * took.value)})" if took else words
-    is_of_this_attempt = last is not None and life.checkpoint_attempt == life.attempt
+    is_of_this_attempt = last is life.checkpoint and life.checkpoint_attempt == life.attempt
     since = last.saved_at if last is not None and is_of_this_attempt else life.started_at
     until = heard_at or life.ended_at
     seconds = max(0.0, (until - since).total_seconds()) if until and since else 0.0
     return f"{format_duration(seconds)} of training"
 
 
-def describe_checkpoint(life: Life) -> str:
-    """The last checkpoint at home in words; it must exist."""
-    last = life.checkpoint
-    if last is None:
-        raise ValueError("there is no checkpoint")
-    at = f"{last.saved_at:%H:%M}" + (f", iteration {last.iteration:,}" if last.iteration is not None else "")
-    return f"the checkpoint {last.path} of {at}"
+def describe_checkpoint(checkpoint: Checkpoint) -> str:
+    """A checkpoint at home in words."""
+    iteration = f", iteration {checkpoint.iteration:,}" if checkpoint.iteration is not None else ""
+    return f"the checkpoint {checkpoint.path} of {checkpoint.saved_at:%H:%M}{iteration}"
 
 
-def _groups(entries: Sequence[Observation]) -> list[list[Observation]]:
-    groups: list[list[Observation]] = []
-    for entry in entries:
-        if groups and _belong_together(groups[-1][-1], entry):
-            groups[-1].append(entry)
-        else:
-            groups.append([entry])
-    return groups
-
-
-def _belong_together(first: Observation, second: Observation) -> bool:
-    before, after = _number(first, "iteration"), _number(second, "iteration")
-    if before is not None and after is not None:
-        return before == after
-    return abs((_saved_at(second) - _saved_at(first)).total_seconds()) < SETTLED_SECONDS
-
-
-def _main_path(group: Sequence[str], every: Sequence[str]) -> str:
+def _main_path(group: Sequence[str], counts_by_path: Mapping[str, int]) -> str:
     """The path to go on from: that of the only file, or of the one that is saved most often (`last.pt`, while `best.pt`
     is saved now and then), or the common folder of files that belong together."""
     names = list(dict.fromkeys(group))
-    counts = sorted((every.count(name) for name in names), reverse=True)
+    counts = sorted((counts_by_path[name] for name in names), reverse=True)
     if len(names) == 1 or counts[0] > counts[1]:
-        return max(names, key=every.count)
+        return max(names, key=lambda name: counts_by_path[name])
     folders = [name.rpartition("/")[0] for name in names]
     return commonpath(folders) if all(folders) else "."
-
-
-def _is_count(seen: Observation, until: datetime) -> bool:
-    return seen.kind == "iterations" and seen.at <= until
-
-
-def _path(seen: Observation) -> str:
-    path = seen.values.get("path")
-    return path if isinstance(path, str) else ""
-
-
-def _saved_at(seen: Observation) -> datetime:
-    saved = _number(seen, "saved")
-    return datetime.fromtimestamp(saved, UTC) if saved is not None else seen.at
-
-
-def _number(seen: Observation, name: str) -> float | None:
-    value = seen.values.get(name)
-    return float(value) if isinstance(value, int | float) else None

@@ -12,15 +12,19 @@ from typing import Any, Literal, Protocol
 
 from trainfare.model.offer import Candidate
 from trainfare.model.rented import RentedMachine
-from trainfare.model.run import Fact, FactKind, Outcome, Run
+from trainfare.model.run import Checkpoint, Fact, FactKind, Outcome, Run
 from trainfare.runner.better import BetterMachine
 from trainfare.runner.checkpoints import describe_checkpoint, lost_work
-from trainfare.runner.life import Life
+from trainfare.runner.life import MAY_BE_SILENT, Life
 from trainfare.runner.limits import Limit, lease_reason, limit_reached, limits_ahead
 from trainfare.runner.progress import RunProgress
 from trainfare.units import format_duration
 
 MAX_TERMINATION_PAUSE_SECONDS = 300.0
+SOON_SECONDS = 600.0
+"""A program whose iterations cannot be counted, and that ends with an error within so long, has done nothing new."""
+LEASE_MARGIN = timedelta(seconds=60)
+"""A silent machine has ended its program so long after the end of its lease: a renewal may have been under way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +36,10 @@ class Patience:
     boot: float = 900.0
     collect: float = 600.0
     """Until results that cannot be fetched are given up."""
+    notice: float = 120.0
+    """Until a silent machine is reported, and until a run that the user moves leaves it: longer than a short cut."""
+    silence: float = 1800.0
+    """Until a silent machine is given up whose lease is over, or whose run the user has stopped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +49,11 @@ class JobView:
     setup_failed: str | None = None
     started: bool = False
     exit_code: int | None = None
-    """The worst exit code, once the program has ended on every node."""
+    """The exit code that counts, once the program has ended on every node."""
+    everywhere: bool = True
+    """The agent of every node has reported something."""
+    failing: bool = False
+    """The program has failed on one node, and still runs on another."""
     cause: str = "own"
     """Why it ended, as the agent says: by itself, or by a stop, a lease, the longest duration, or a signal to the agent
     or with the machine."""
@@ -57,12 +69,16 @@ class View:
     job: JobView | None
     """The journals; None if a node does not answer, or if nothing was started on it yet."""
     spent_usd: float
+    answers: bool | None = None
+    """True if all machines answer; None if that is unknown."""
     collecting_since: datetime | None = None
     """The end of the program, or the last moment at which something of a checkpoint arrived after it."""
     asked_to_end_at: datetime | None = None
     """The moment at which the door accepted to terminate the current attempt."""
     progress: RunProgress | None = None
     """The progress of the current attempt, or of the last one."""
+    has_saved: bool = False
+    """The program has saved in the current attempt."""
     heard_at: datetime | None = None
     """The time of the last entry in its journals, by the clock of the machine."""
     fetch_due: bool = False
@@ -96,16 +112,10 @@ Action = Fact | Call | Wait
 def decide(run: Run, life: Life, view: View, *, patience: Patience, fallbacks: Sequence[Candidate] = ()) -> Action:
     """The next action. `fallbacks` are tried in their order when a launch is refused or its machines are lost before
     the program has started."""
-    if life.may_cost and life.stop_reason is None:
-        limit = limit_reached(
-            run, view.now, spent=view.spent_usd, usd_per_hour=_rate(life), checkpoint_seconds=_saving_seconds(life)
-        )
-        if limit is not None:
-            return _fact(run, life, view, "stop asked", stop_reason=limit.reason, text=limit.text)
-        warning = _limit_ahead(run, life, view)
-        if warning is not None:
-            return _fact(run, life, view, "warned", stop_reason=warning.reason, text=warning.text)
     note = partial(_fact, run, life, view)
+    remark = _limit_remark(run, life, view, note) or _change_of_silence(life, view, note, patience)
+    if remark is not None:
+        return remark
     match life.state:
         case "planned":
             return _between_attempts(run, life, view, note, fallbacks)
@@ -114,13 +124,13 @@ def decide(run: Run, life: Life, view: View, *, patience: Patience, fallbacks: S
         case "booting":
             return _booting(life, view, note, patience)
         case "setting up":
-            return _setting_up(life, view, note)
+            return _setting_up(run, life, view, note, patience)
         case "training":
-            return _training(run, life, view, note)
+            return _training(run, life, view, note, patience)
         case "collecting":
-            return _collecting(life, view, note, patience)
+            return _collecting(run, life, view, note, patience)
         case "ending":
-            return _ending(life, view, note, patience)
+            return _ending(run, life, view, note, patience)
         case "ended":
             return Wait("the run has ended")
 
@@ -156,13 +166,13 @@ def _between_attempts(run: Run, life: Life, view: View, note: _Note, fallbacks: 
     candidate = _next_candidate(run, life, fallbacks)
     if candidate is None:
         return _give_up(run, life, note)
-    if life.interrupted and (text := _going_on(life, view)) not in life.warnings:
+    if (life.interrupted or _could_not_load(life)) and (text := _going_on(life, view)) not in life.warnings:
         return note("warned", text=text)
     return note(
         "launch intended",
         attempt=life.attempt + 1,
         candidate=candidate,
-        checkpoint=life.checkpoint if can_resume(run, life) else None,
+        checkpoint=life.usable_checkpoint if can_resume(run, life) else None,
     )
 
 
@@ -171,11 +181,15 @@ def _next_candidate(run: Run, life: Life, fallbacks: Sequence[Candidate]) -> Can
     are asked for again; if they cannot be had, the next of the fallbacks is."""
     if life.is_moving:
         return life.move_to
-    if life.starts and (life.starts - life.moves >= run.attempts or not can_resume(run, life)):
+    if life.starts and (_trials(life) >= run.attempts or not can_resume(run, life)):
         return None
-    if life.started_at is not None:
-        return life.candidate
     order = [run.candidate, *fallbacks]
+    if life.is_abandoned:
+        silent = [candidate for _, candidate in life.abandoned]
+        again = life.candidate if life.started_at is not None else None
+        return next((candidate for candidate in order if candidate not in silent), again)
+    if life.started_at is not None or _could_not_load(life):
+        return life.candidate
     tried = order.index(life.candidate) + 1 if life.candidate in order else 0
     return order[tried] if tried < len(order) else None
 
@@ -183,9 +197,21 @@ def _next_candidate(run: Run, life: Life, fallbacks: Sequence[Candidate]) -> Can
 def _going_on(life: Life, view: View) -> str:
     """A sentence about a loss, and where the run goes on."""
     lost = lost_work(life, view.progress, heard_at=view.heard_at)
-    if life.checkpoint is None:
-        return f"{life.failure} It starts again from the beginning, because no checkpoint was at home. Lost: {lost}."
-    return f"{life.failure} It goes on from {describe_checkpoint(life)}. Lost: {lost}."
+    last = life.usable_checkpoint
+    if last is not None:
+        return f"{life.failure} It goes on from {describe_checkpoint(last)}. Lost: {lost}."
+    why = "no checkpoint was at home" if life.checkpoint is None else "no other one is at home"
+    return f"{life.failure} It starts again from the beginning, because {why}. Lost: {lost}."
+
+
+def _could_not_load(life: Life) -> bool:
+    """The checkpoint that the current attempt was to go on from could not be loaded."""
+    return life.resumed_from is not None and life.resumed_from.name in life.unloadable
+
+
+def _trials(life: Life) -> int:
+    """The starts of the program that count: not those after a move, nor those that could not load a checkpoint."""
+    return life.starts - life.moves - len(life.unloadable)
 
 
 def _give_up(run: Run, life: Life, note: _Note) -> Fact:
@@ -195,10 +221,10 @@ def _give_up(run: Run, life: Life, note: _Note) -> Fact:
         return note("run ended", outcome="failed", text=failure)
     words = [failure]
     if life.checkpoint is not None:
-        words.append(f"{describe_checkpoint(life).capitalize()} is in {run.results_directory}.")
+        words.append(f"{describe_checkpoint(life.checkpoint).capitalize()} is in {run.results_directory}.")
     if not can_resume(run, life):
         words.append("The program was started without a way to go on from a checkpoint.")
-    elif life.starts - life.moves >= run.attempts:
+    elif _trials(life) >= run.attempts:
         limit = f"It was lost {run.attempts} times, which is the limit."
         words.append("It may be started only once." if run.attempts == 1 else limit)
     return note("run ended", outcome="lost", text=" ".join(words))
@@ -232,30 +258,37 @@ def _is_overdue(life: Life, view: View, patience: Patience) -> bool:
     return life.asked_at is not None and view.now - life.asked_at > timedelta(seconds=patience.boot)
 
 
-def _setting_up(life: Life, view: View, note: _Note) -> Action:
+def _setting_up(run: Run, life: Life, view: View, note: _Note, patience: Patience) -> Action:
+    if (silence := _fatal_silence(run, life, view, patience)) is not None:
+        return note("machines lost", text=silence)
     if life.stop_reason is not None or life.is_moving:
         return note("termination intended")
     if (gone := _gone(life, view)) is not None:
         return note("machines lost", text=gone)
-    if view.job is None:
+    if life.silent_since is not None:
+        return Wait("its machine does not answer")
+    if view.job is None or not (view.job.everywhere or view.job.setup_failed):
         return "start"
     if view.job.setup_failed is not None:
         return note("setup failed", text=view.job.setup_failed)
     return note("program started") if view.job.started else Wait("it is set up")
 
 
-def _training(run: Run, life: Life, view: View, note: _Note) -> Action:
+def _training(run: Run, life: Life, view: View, note: _Note, patience: Patience) -> Action:
     job = view.job
     if job is not None and job.exit_code is not None:
+        bad = life.resumed_from if _failed_at_once(life, job, view) else None
+        text = _interruption(run, life, job, view.now) if bad is None else _cannot_load(bad, job.exit_code)
         reason = {"lease": lease_reason(run), "longest": "longest duration"}.get(job.cause)
-        if reason is not None and life.stop_reason is None:
+        if text is None and reason is not None and life.stop_reason is None:
             return note("stop asked", stop_reason=reason, text="The machine ended the program at its limit.")
-        text = _interruption(life, job)
-        return note("program ended", exit_code=job.exit_code, interrupted=text is not None, text=text)
-    if (gone := _gone(life, view)) is not None:
+        return note("program ended", exit_code=job.exit_code, interrupted=text is not None, text=text, checkpoint=bad)
+    if (gone := _gone(life, view) or _fatal_silence(run, life, view, patience)) is not None:
         return note("machines lost", text=gone)
-    if life.stop_reason is not None or life.is_moving:
+    if life.stop_reason is not None or life.is_moving or (job is not None and job.failing):
         return "stop"
+    if life.silent_since is not None:
+        return Wait("its machine does not answer")
     if run.then is not None and not life.moves and _has_done_first_segment(run, view):
         return note("move asked", candidate=run.then.candidate, text="The first segment of its plan is done.")
     is_settled = run.then is not None or life.moves > 0 or life.proposed is not None or not can_resume(run, life)
@@ -270,21 +303,45 @@ def _has_done_first_segment(run: Run, view: View) -> bool:
     return view.progress is not None and first is not None and view.progress.iterations >= first
 
 
-def _interruption(life: Life, job: JobView) -> str | None:
+def _failed_at_once(life: Life, job: JobView, view: View) -> bool:
+    """The program was to go on from a checkpoint, and ended with an error before it did anything new. Where iterations
+    cannot be counted, it must have ended soon."""
+    last = life.resumed_from
+    if last is None or not job.exit_code or job.cause != "own" or life.stop_reason is not None or life.is_moving:
+        return False
+    if view.has_saved or life.checkpoint_attempt == life.attempt or last.name in life.unloadable:
+        return False
+    if view.progress is not None and view.progress.is_measured:
+        return view.progress.iterations <= life.done_before
+    return life.started_at is not None and view.now - life.started_at < timedelta(seconds=SOON_SECONDS)
+
+
+def _cannot_load(checkpoint: Checkpoint, exit_code: int) -> str:
+    return (
+        f"The program could not go on from {describe_checkpoint(checkpoint)}: it ended with exit code {exit_code} "
+        "before its first iteration."
+    )
+
+
+def _interruption(run: Run, life: Life, job: JobView, now: datetime) -> str | None:
     """Why a program that has ended is to go on; None if it has ended by itself or was stopped for good."""
     if life.stop_reason is not None:
         return None
     if job.cause == "signal":
         return "The machine was restarted, or the agent on it was killed."
+    if job.cause == "lease" and run.patience_seconds is not None and now < _end_of_lease(life, now):
+        return f"The machine ended the program, because it was not reached for {format_duration(run.patience_seconds)}."
     if job.cause == "stop" and life.move_to is not None:
         return f"It moves to {life.move_to.offer.vm_type.key}."
     return None
 
 
-def _collecting(life: Life, view: View, note: _Note, patience: Patience) -> Action:
-    if (gone := _gone(life, view)) is not None:
+def _collecting(run: Run, life: Life, view: View, note: _Note, patience: Patience) -> Action:
+    if (gone := _gone(life, view) or _fatal_silence(run, life, view, patience)) is not None:
         return note("machines lost", text=gone)
     since = view.collecting_since or view.now
+    if life.silent_since is not None and _is_own(life):
+        return Wait("its machine does not answer")  # the results wait there, and cost nothing
     if view.now - since > timedelta(seconds=patience.collect):
         text = f"The results could not be fetched within {format_duration(patience.collect)}."
         return note("results lost", text=text)
@@ -295,9 +352,13 @@ def _collecting(life: Life, view: View, note: _Note, patience: Patience) -> Acti
     return "fetch" if goes_on and view.fetch_due and has_time else "collect"
 
 
-def _ending(life: Life, view: View, note: _Note, patience: Patience) -> Action:
+def _ending(run: Run, life: Life, view: View, note: _Note, patience: Patience) -> Action:
     if not life.termination_intended:
         return note("termination intended")
+    if life.silent_since is not None and life.termination_failures:
+        if (silence := _fatal_silence(run, life, view, patience)) is not None:
+            return note("machines abandoned", text=f"{silence} {_left_there(life, view.now)}")
+        return Wait("its machine does not answer")
     pause = timedelta(seconds=termination_pause_seconds(life.termination_failures))
     if life.termination_failed_at is not None and view.now - life.termination_failed_at < pause:
         return Wait("the last call to terminate failed")
@@ -307,6 +368,79 @@ def _ending(life: Life, view: View, note: _Note, patience: Patience) -> Action:
         return Wait("the door does not answer")
     quiet = view.now - view.asked_to_end_at >= timedelta(seconds=patience.appear)
     return note("terminated") if quiet else Wait("a machine may still appear")
+
+
+def _change_of_silence(life: Life, view: View, note: _Note, patience: Patience) -> Fact | None:
+    """The fact that machines have fallen silent, or answer again, and one warning about a silence that lasts."""
+    if view.answers is None or life.state not in MAY_BE_SILENT:
+        return None
+    if view.answers:
+        return note("machines answer") if life.silent_since is not None else None
+    if life.silent_since is None:
+        reasons = [machine.reason for machine in view.machines or () if machine.reason]
+        return note("machines silent", text=reasons[0] if reasons else "It does not answer.")
+    silence = view.now - life.silent_since
+    text = f"{_machine(life)} has not answered since {life.silent_since:%H:%M} UTC"
+    if silence < timedelta(seconds=patience.notice) or any(warning.startswith(text) for warning in life.warnings):
+        return None
+    words = f"{text}, for {format_duration(silence.total_seconds())}. Its program may go on there, and is waited for."
+    return note("warned", text=f"{words} Move the run to go on elsewhere from its last checkpoint.")
+
+
+def _fatal_silence(run: Run, life: Life, view: View, patience: Patience) -> str | None:
+    """Why silent machines are given up: the user goes on elsewhere or has stopped the run, or their lease is over, so
+    that nothing runs there any more. None if they are waited for."""
+    if life.silent_since is None:
+        return None
+    silence = (view.now - life.silent_since).total_seconds()
+    longest = patience.silence if run.patience_seconds is None else run.patience_seconds
+    is_over = silence >= longest and view.now >= _silent_lease_end(run, life, view.now) + LEASE_MARGIN
+    by_user = silence >= (patience.notice if life.is_moving else patience.silence)
+    if is_over or (by_user and (life.is_moving or life.stop_reason == "user")):
+        return f"{_machine(life)} has not answered for {format_duration(silence)}."
+    return None
+
+
+def _silent_lease_end(run: Run, life: Life, now: datetime) -> datetime:
+    """The moment at which silent machines have ended the program by themselves. With a patience, whoever reaches them
+    renews their lease for so long only."""
+    end = _end_of_lease(life, now)
+    if run.patience_seconds is None or life.silent_since is None:
+        return end
+    return min(end, life.silent_since + timedelta(seconds=run.patience_seconds))
+
+
+def _end_of_lease(life: Life, now: datetime) -> datetime:
+    """The end of the lease that the budget and the other limits of the run gave its machines."""
+    return max((machine.expires_at for machine in life.machines), default=now)
+
+
+def _left_there(life: Life, now: datetime) -> str:
+    """A sentence about machines that are given up."""
+    end = _end_of_lease(life, now)
+    until = f" It may still run until {end:%Y-%m-%d %H:%M} UTC." if end > now else ""
+    return f"What is there is not used any more, and is ended as soon as it answers.{until}"
+
+
+def _machine(life: Life) -> str:
+    return life.candidate.offer.vm_type.key if life.candidate else "The machine"
+
+
+def _is_own(life: Life) -> bool:
+    return life.candidate is not None and life.candidate.offer.market == "own"
+
+
+def _limit_remark(run: Run, life: Life, view: View, note: _Note) -> Fact | None:
+    """The fact that a limit is reached, or will be."""
+    if not life.may_cost or life.stop_reason is not None:
+        return None
+    limit = limit_reached(
+        run, view.now, spent=view.spent_usd, usd_per_hour=_rate(life), checkpoint_seconds=_saving_seconds(life)
+    )
+    if limit is not None:
+        return note("stop asked", stop_reason=limit.reason, text=limit.text)
+    warning = _limit_ahead(run, life, view)
+    return note("warned", stop_reason=warning.reason, text=warning.text) if warning is not None else None
 
 
 def _limit_ahead(run: Run, life: Life, view: View) -> Limit | None:

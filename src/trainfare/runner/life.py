@@ -6,7 +6,9 @@
 
 Each launch is an attempt. An attempt ends when its termination is confirmed: the run is then planned again, and the
 next fact is another launch or the end of the run. So a run never ends while a machine of it may exist, and there are
-never two attempts at once.
+never two attempts at once. The exception is a machine that has fallen silent and is given up for good (`machines
+abandoned`), because its lease is over or the user goes on elsewhere: nothing of that attempt is read any more, and the
+reaper ends it when it answers again.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,6 +20,11 @@ from trainfare.model.offer import Candidate
 from trainfare.model.rented import RentedMachine
 from trainfare.model.run import REMARKS, Checkpoint, Fact, FactKind, Outcome, RunState, StopReason
 
+MAY_BE_SILENT: tuple[RunState, ...] = ("setting up", "training", "collecting", "ending")
+"""The states in which a machine is expected to answer."""
+
+_SILENCE: tuple[FactKind, ...] = ("machines silent", "machines answer")
+
 NEXT: Mapping[tuple[RunState, FactKind], RunState] = {
     ("planned", "launch intended"): "asked for",
     ("planned", "run ended"): "ended",
@@ -28,6 +35,7 @@ NEXT: Mapping[tuple[RunState, FactKind], RunState] = {
     ("booting", "machines ready"): "setting up",
     ("booting", "machines lost"): "ending",
     ("booting", "termination intended"): "ending",
+    ("setting up", "program sent"): "setting up",
     ("setting up", "program started"): "training",
     ("setting up", "setup failed"): "collecting",
     ("setting up", "machines lost"): "ending",
@@ -44,6 +52,8 @@ NEXT: Mapping[tuple[RunState, FactKind], RunState] = {
     ("ending", "termination intended"): "ending",
     ("ending", "termination failed"): "ending",
     ("ending", "terminated"): "planned",
+    ("ending", "machines abandoned"): "planned",
+    **{(state, kind): state for state in MAY_BE_SILENT for kind in _SILENCE},
 }
 """Every transition. A fact that is not in the table for a state cannot be appended in it."""
 
@@ -60,8 +70,14 @@ class Life:
     candidate: Candidate | None = None
     """The request of the current attempt."""
     machines: tuple[RentedMachine, ...] = ()
+    silent_since: datetime | None = None
+    """The moment at which machines of the current attempt were first found not to answer; None if they do."""
+    abandoned: tuple[tuple[int, Candidate], ...] = ()
+    """Attempts whose machines fell silent and were given up, and what they had asked for."""
     asked_at: datetime | None = None
     """The moment of the request of the current attempt, from which its cost is counted."""
+    sent: bool = False
+    """The program is on all machines of the current attempt."""
     started_at: datetime | None = None
     """The start of the program in the current attempt."""
     exit_code: int | None = None
@@ -73,6 +89,10 @@ class Life:
     """The end of the program in the current attempt, or the moment at which its machines were lost."""
     checkpoint: Checkpoint | None = None
     """The last checkpoint that was brought home, in whichever attempt."""
+    older_checkpoint: Checkpoint | None = None
+    """The one before it, which is kept too."""
+    unloadable: frozenset[str] = frozenset()
+    """The names of checkpoints that the program could not go on from."""
     checkpoint_attempt: int = 0
     checkpoint_at: datetime | None = None
     """The moment at which it was at home."""
@@ -129,6 +149,17 @@ class Life:
         return self.move_to is not None and self.stop_reason is None
 
     @property
+    def usable_checkpoint(self) -> Checkpoint | None:
+        """The checkpoint at home to go on from: the last, or the one before if the program could not load it."""
+        kept = (self.checkpoint, self.older_checkpoint)
+        return next((each for each in kept if each is not None and each.name not in self.unloadable), None)
+
+    @property
+    def is_abandoned(self) -> bool:
+        """The machines of the current attempt were given up."""
+        return any(attempt == self.attempt for attempt, _ in self.abandoned)
+
+    @property
     def may_cost(self) -> bool:
         """True if a machine of this run may exist."""
         return self.state not in ("planned", "ended")
@@ -160,6 +191,8 @@ def _new_attempt(life: Life, fact: Fact) -> dict[str, Any]:
         "candidate": fact.candidate,
         "asked_at": fact.seen_at,
         "machines": (),
+        "silent_since": None,
+        "sent": False,
         "started_at": None,
         "exit_code": None,
         "interrupted": False,
@@ -191,13 +224,18 @@ _DETAILS: Mapping[FactKind, Callable[[Life, Fact], dict[str, Any]]] = {
     "launch refused": _failure,
     "machines seen": lambda _life, fact: {"machines": fact.machines},
     "machines ready": lambda life, fact: {"machines": fact.machines or life.machines},
-    "setup failed": _failure,
+    "program sent": lambda _life, _fact: {"sent": True},
+    "setup failed": lambda life, fact: {
+        "failure": fact.text,
+        "unloadable": life.unloadable | ({fact.checkpoint.name} if fact.checkpoint else set()),
+    },
     "program started": lambda life, fact: {"started_at": fact.seen_at, "starts": life.starts + 1},
-    "program ended": lambda _life, fact: {
+    "program ended": lambda life, fact: {
         "exit_code": fact.exit_code,
         "interrupted": fact.interrupted,
         "ended_at": fact.seen_at,
         "failure": fact.text,
+        "unloadable": life.unloadable | ({fact.checkpoint.name} if fact.checkpoint else set()),
     },
     "machines lost": lambda life, fact: {
         "failure": fact.text,
@@ -206,8 +244,16 @@ _DETAILS: Mapping[FactKind, Callable[[Life, Fact], dict[str, Any]]] = {
     },
     "checkpoint fetched": lambda life, fact: {
         "checkpoint": fact.checkpoint,
+        "older_checkpoint": life.usable_checkpoint,
         "checkpoint_attempt": life.attempt,
         "checkpoint_at": fact.seen_at,
+    },
+    "machines silent": lambda _life, fact: {"silent_since": fact.seen_at},
+    "machines answer": lambda _life, _fact: {"silent_since": None},
+    "machines abandoned": lambda life, _fact: {
+        "machines": (),
+        "silent_since": None,
+        "abandoned": (*life.abandoned, *([(life.attempt, life.candidate)] if life.candidate else [])),
     },
     "results lost": _failure,
     "termination intended": lambda _life, _fact: {"termination_intended": True},
@@ -215,7 +261,7 @@ _DETAILS: Mapping[FactKind, Callable[[Life, Fact], dict[str, Any]]] = {
         "termination_failures": life.termination_failures + 1,
         "termination_failed_at": fact.seen_at,
     },
-    "terminated": lambda _life, _fact: {"machines": ()},
+    "terminated": lambda _life, _fact: {"machines": (), "silent_since": None},
     "run ended": lambda _life, fact: {"outcome": fact.outcome, "message": fact.text},
     "stop asked": lambda life, fact: {"stop_reason": life.stop_reason or fact.stop_reason},
     "move asked": lambda _life, fact: {"move_to": fact.candidate},

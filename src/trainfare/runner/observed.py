@@ -51,6 +51,14 @@ class TrainingTimes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TransferTime:
+    """Files that were sent or fetched, and the time that it took."""
+
+    bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptTimes:
     """One attempt of a run; None for parts that have not ended."""
 
@@ -71,6 +79,11 @@ class AttemptTimes:
     """The program ended by itself and well."""
     training: TrainingTimes | None = None
     """It is None if no iteration was seen."""
+    sent: TransferTime | None = None
+    """The program with what it needs."""
+    collected: TransferTime | None = None
+    """Its results."""
+    checkpoints: tuple[TransferTime, ...] = ()
     peak_host_bytes: int | None = None
     """The most memory that the processes of the program had together."""
 
@@ -130,9 +143,22 @@ def _attempt(run: Run, facts: Sequence[Fact], seen: Sequence[Observation], *, st
         resumed=facts[0].checkpoint is not None,
         completed=ended is not None and ended.exit_code == 0 and not ended.interrupted and not stopped,
         training=_training([s for s in seen if s.kind == "iterations"]),
+        sent=next((_transfer(f.sent_bytes, f.transfer_seconds) for f in facts if f.kind == "program sent"), None),
+        collected=next(
+            (_transfer(f.collected_bytes, f.transfer_seconds) for f in facts if f.kind == "results collected"), None
+        ),
+        checkpoints=tuple(
+            TransferTime(bytes=f.checkpoint.bytes, seconds=f.checkpoint.fetch_seconds)
+            for f in facts
+            if f.kind == "checkpoint fetched" and f.checkpoint is not None
+        ),
         peak_host_bytes=int(max((_number(s, "peak_memory_bytes") for s in seen if s.kind == "meter"), default=0))
         or None,
     )
+
+
+def _transfer(size: int | None, seconds: float | None) -> TransferTime | None:
+    return None if size is None or seconds is None else TransferTime(bytes=size, seconds=seconds)
 
 
 def _between(moments: dict[FactKind, datetime], start: FactKind, end: FactKind) -> float | None:

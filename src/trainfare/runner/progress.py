@@ -5,7 +5,7 @@ included. Both are logarithms with a normal error; they are combined by their we
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -13,6 +13,7 @@ from trainfare.model.estimate import Estimate
 from trainfare.model.interval import Interval
 from trainfare.model.offer import Candidate
 from trainfare.model.run import Observation, Run
+from trainfare.runner.seen import NodeSeen, Seen, last_iteration, summarise
 
 _Z = NormalDist().inv_cdf(0.95)
 _LEAST_SIGMA = 0.005
@@ -45,7 +46,7 @@ class RunProgress:
 
 def progress_of(
     run: Run,
-    observations: Sequence[Observation],
+    observations: Iterable[Observation] | Seen,
     *,
     seconds: float,
     done_before: int = 0,
@@ -54,12 +55,11 @@ def progress_of(
     """The progress by the observations of the current attempt, in order. `seconds` is the time since its start; the
     checkpoint that it goes on from was saved after `done_before` iterations. For a `candidate` that is not the one of
     the run nothing is predicted."""
-    steps = [seen for seen in observations if seen.kind == "iterations" and seen.node == 0]
-    losses = [seen for seen in observations if seen.kind == "losses" and seen.node == 0]
-    done = done_before + (last_iteration(steps[-1]) if steps else 0)
+    node = summarise(observations).first
+    done = done_before + (last_iteration(node.last_steps) if node.last_steps else 0)
     segments = [segment for segment in (run.estimate, run.then) if segment is not None]
     current = next((each for each in segments if each.candidate == (candidate or run.candidate)), None)
-    per_iteration = _combined(predicted_iteration_seconds(current), *_measured(steps))
+    per_iteration = _combined(predicted_iteration_seconds(current), *_measured(node))
     later = run.then if run.then is not None and current is run.estimate else None
     total = sum(each.iterations or 0 for each in segments) or None
     left = None if total is None else max(0, total - (later.iterations or 0 if later else 0) - done)
@@ -69,8 +69,8 @@ def progress_of(
         seconds=seconds,
         iteration_seconds=per_iteration,
         remaining_seconds=_remaining(per_iteration, left, later),
-        loss=_last_loss(losses[-1]) if losses else None,
-        is_measured=bool(steps),
+        loss=_last_loss(node.last_losses) if node.last_losses else None,
+        is_measured=node.last_steps is not None,
     )
 
 
@@ -81,22 +81,18 @@ def _remaining(per_iteration: Interval | None, left: int | None, later: Estimate
     return per_iteration * left + (later.seconds if later else Interval.exactly(0.0))
 
 
-def _measured(steps: Sequence[Observation]) -> tuple[float, int]:
+def _measured(node: NodeSeen) -> tuple[float, int]:
     """The time by the clock that some iterations took, and their number: those between the first entry and the last,
     or those of a single entry without what is between them."""
-    if not steps:
+    first, last = node.first_steps, node.last_steps
+    if first is None or last is None:
         return 0.0, 0
-    iterations = last_iteration(steps[-1]) - last_iteration(steps[0])
+    iterations = last_iteration(last) - last_iteration(first)
     if iterations > 0:
-        return (steps[-1].at - steps[0].at).total_seconds(), iterations
-    times = steps[0].values.get("seconds")
+        return (last.at - first.at).total_seconds(), iterations
+    times = first.values.get("seconds")
     known = [time for time in times if time is not None] if isinstance(times, list) else []
     return sum(known), len(known)
-
-
-def last_iteration(seen: Observation) -> int:
-    """The number of the last iteration in an entry, counted from 1 in each attempt."""
-    return int(_number(seen, "first") + _number(seen, "count")) - 1
 
 
 def predicted_iteration_seconds(estimate: Estimate | None) -> Interval | None:
@@ -123,11 +119,6 @@ def _combined(predicted: Interval | None, seconds: float, iterations: int) -> In
 
 def _interval(log_value: float, sigma: float) -> Interval:
     return Interval.within_factor(math.exp(log_value), math.exp(_Z * sigma))
-
-
-def _number(seen: Observation, name: str) -> float:
-    value = seen.values.get(name)
-    return float(value) if isinstance(value, int | float) else 0.0
 
 
 def _last_loss(seen: Observation) -> float | None:

@@ -26,7 +26,7 @@ _ENDS: tuple[tuple[Part, tuple[FactKind, ...]], ...] = (
     ("boot", ("machines ready",)),
     ("setup", ("program started", "setup failed")),
     ("training", ("program ended",)),
-    ("collecting", ("terminated",)),
+    ("collecting", ("terminated", "machines abandoned")),
 )
 """The parts in their order, and the facts that end them."""
 
@@ -86,14 +86,14 @@ def spans_of(facts: Sequence[Fact], *, now: datetime) -> dict[int, dict[Part, fl
             spans[attempt] = {}
         if attempt not in spans:
             continue
-        if fact.kind in ("machines lost", "terminated"):
+        if fact.kind in ("machines lost", "terminated", "machines abandoned"):
             gone_at = _end_of_lease(facts, attempt)
         moment = min(fact.seen_at, max(since, gone_at)) if gone_at else fact.seen_at
         part = _part_ended_by(fact.kind, spans[attempt])
         if part is not None:
             spans[attempt][part] = (moment - since).total_seconds()
             since = moment
-        if fact.kind in ("terminated", "launch refused"):
+        if fact.kind in ("terminated", "machines abandoned", "launch refused"):
             attempt = 0
     if attempt in spans:
         current: Part = next((part for part, _ in _ENDS if part not in spans[attempt]), "collecting")

@@ -1,6 +1,6 @@
 """A run at one moment: its state, how far it is, and what it has cost."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,6 +10,7 @@ from trainfare.model.run import Fact, Observation, Run
 from trainfare.runner.life import Life, life_of
 from trainfare.runner.progress import RunProgress, progress_of
 from trainfare.runner.receipt import Receipt, receipt_of
+from trainfare.runner.seen import Seen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +39,10 @@ def billing_of(run: Run) -> Billing:
     return run.estimate.bill.billing if run.estimate and run.estimate.bill else Billing()
 
 
-def status_of(run: Run, facts: Sequence[Fact], observations: Sequence[Observation], *, now: datetime) -> RunStatus:
-    """The status by all facts, and by the observations of the current attempt."""
+def status_of(
+    run: Run, facts: Sequence[Fact], observations: Iterable[Observation] | Seen, *, now: datetime
+) -> RunStatus:
+    """The status by all facts, and by the observations of the current attempt or their summary."""
     life = life_of(facts)
     seconds = ((life.ended_at or now) - life.started_at).total_seconds() if life.started_at else 0.0
     return RunStatus(

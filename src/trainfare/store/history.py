@@ -133,10 +133,17 @@ class ObservationTable(Protocol):
         ...
 
     def of(
-        self, run_id: str, *, kinds: Collection[ObservationKind] | None = None, attempt: int | None = None
+        self,
+        run_id: str,
+        *,
+        kinds: Collection[ObservationKind] | None = None,
+        attempt: int | None = None,
+        node: int | None = None,
+        after: int = 0,
     ) -> tuple[Observation, ...]:
-        """The observations of a run, of some kinds or all, of one attempt or all; in the order of attempt, node and
-        number."""
+        """The observations of a run, of some kinds or all, of one attempt or all, of one node or all, with numbers
+        after one; in the order of attempt, node and number. The newest of a long journal are found without reading the
+        others, if attempt and node are named."""
         ...
 
     def last_number(self, run_id: str, *, attempt: int, node: int) -> int:

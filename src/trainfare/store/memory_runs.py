@@ -109,13 +109,22 @@ class MemoryObservations:
             self._by_run.setdefault(each.run_id, {}).setdefault((each.attempt, each.node, each.number), each)
 
     def of(
-        self, run_id: str, *, kinds: Collection[ObservationKind] | None = None, attempt: int | None = None
+        self,
+        run_id: str,
+        *,
+        kinds: Collection[ObservationKind] | None = None,
+        attempt: int | None = None,
+        node: int | None = None,
+        after: int = 0,
     ) -> tuple[Observation, ...]:
         of_run = self._by_run.get(run_id, {})
         return tuple(
             of_run[key]
             for key in sorted(of_run)
-            if (kinds is None or of_run[key].kind in kinds) and attempt in (None, key[0])
+            if (kinds is None or of_run[key].kind in kinds)
+            and attempt in (None, key[0])
+            and node in (None, key[1])
+            and key[2] > after
         )
 
     def last_number(self, run_id: str, *, attempt: int, node: int) -> int:

@@ -9,7 +9,7 @@ from sqlalchemy import CheckConstraint, Column, ForeignKey, Index, Integer, Meta
 
 from trainfare.model.run import FactKind
 
-REVISIONS = ("0001", "0002", "0003", "0004")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005")
 """Every migration in order. They are listed here so that opening a store that is up to date does not load Alembic."""
 
 VERSION_TABLE = "trainfare_version"

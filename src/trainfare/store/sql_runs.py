@@ -107,7 +107,13 @@ class SqlObservations:
             insert_rows(connection, statement, new_rows, kind="observation", name=first, references=runs)
 
     def of(
-        self, run_id: str, *, kinds: Collection[ObservationKind] | None = None, attempt: int | None = None
+        self,
+        run_id: str,
+        *,
+        kinds: Collection[ObservationKind] | None = None,
+        attempt: int | None = None,
+        node: int | None = None,
+        after: int = 0,
     ) -> tuple[Observation, ...]:
         table = schema.observations
         query = select(table).where(table.c.run_id == run_id)
@@ -115,6 +121,10 @@ class SqlObservations:
             query = query.where(table.c.kind.in_(tuple(kinds)))
         if attempt is not None:
             query = query.where(table.c.attempt == attempt)
+        if node is not None:
+            query = query.where(table.c.node == node)
+        if after:
+            query = query.where(table.c.number > after)
         with self._database.listing() as connection:
             found = connection.execute(query).all()
         # Sorted here: for the sake of the order, SQLite would read all rows of the run instead of those of some kinds.

@@ -44,6 +44,7 @@ def run_record(status: RunStatus) -> dict[str, Any]:
         "resumed_from": _checkpoint_record(life.resumed_from),
         "exit_code": life.exit_code,
         "stop_reason": life.stop_reason,
+        "silent_since": life.silent_since.isoformat() if life.silent_since else None,
         "warnings": list(life.warnings),
         "iterations": progress.iterations,
         "total_iterations": progress.total_iterations,
@@ -62,6 +63,7 @@ def run_record(status: RunStatus) -> dict[str, Any]:
             "deadline": run.limits.deadline.isoformat() if run.limits.deadline else None,
             "longest_seconds": run.limits.longest_seconds,
         },
+        "patience_seconds": run.patience_seconds,
         "estimate": estimate_record(run.estimate) if run.estimate else None,
         "facts": [_fact_record(fact) for fact in status.facts],
     }
@@ -119,6 +121,9 @@ def state_sentence(status: RunStatus) -> str:
         return f"{life.outcome}: {life.message}"
     if life.state == "planned" and life.attempt:
         return "between two machines" if life.interrupted or life.move_to else "ending"
+    if life.silent_since is not None:
+        silence = format_duration(max(0.0, (status.now - life.silent_since).total_seconds()))
+        return f"{life.state}; its machine has not answered for {silence}"
     if life.state != "training":
         return life.state
     done = f"iteration {progress.iterations:,}"

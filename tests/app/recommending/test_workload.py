@@ -21,8 +21,6 @@ from trainfare.model.scope import Scope
 from trainfare.settings import read_settings
 from trainfare.store.open import open_history
 
-STARTS = ("boot", "setup", "collecting")
-
 
 @gc_paused()
 def failing_estimates() -> None:
@@ -93,14 +91,14 @@ def test_a_run_before_the_profile_does_not_count_for_it() -> None:
 
 def test_measured_start_up_times_are_in_every_sum() -> None:
     profile = make_profile(activation_bytes=50_000_000, samples=6400)
-    times = {name: (StartTime(machine="aws/g4dn.xlarge", program="python train.py", seconds=7.0),) for name in STARTS}
+    times = (StartTime(machine="aws/g4dn.xlarge", program="python train.py", seconds=7.0),)
     workload = build_workload(
         [profile],
         decide=lambda _profile, _iterations: TrainingLength(epochs=30),
         iterations_per_epoch=None,
         overheads=None,
         settings=read_settings(),
-        starts=ObservedStarts(**times),
+        starts=ObservedStarts(boot=times, setup=times, collecting=times),
     )
     offers = [offer for offer in workload.catalog.offers if offer.vm_type.provider == "aws" and offer.vm_type.gpu][:40]
     offers += [offer for offer in workload.catalog.offers if offer.vm_type.key == "aws/g4dn.xlarge"]

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from trainfare.app.running.checkpoints import CheckpointFetch, copy_to_results, keep_newest, put_back
+from trainfare.app.running.checkpoints import CheckpointFetch, copy_to_results, keep_newest, parcels_back
 from trainfare.clouds import snapshots
 from trainfare.clouds.local_shell import LocalShell
+from trainfare.clouds.sending import Sending
 from trainfare.errors import ExternalError
 from trainfare.model.run import Checkpoint
 from trainfare.runner.checkpoints import SavedCheckpoint
@@ -43,7 +44,7 @@ def finish(fetch: CheckpointFetch, machine: LocalShell, *, seconds: float = 60.0
     """The checkpoint, and the number of steps that it took."""
     give_up = time.monotonic() + 600
     for steps in range(1, 1000):
-        found = fetch.advance(machine, seconds=seconds)
+        found = fetch.advance({0: machine}, seconds=seconds)
         if found is not None:
             return found, steps
         assert time.monotonic() < give_up
@@ -55,7 +56,7 @@ def test_a_checkpoint_comes_home_step_by_step_and_gets_its_name_when_it_is_whole
 ) -> None:
     home = tmp_path / "home"
     fetch = make_fetch(home, _chunk=1 << 19)
-    while fetch.advance(machine, seconds=0.0) is None and not list(home.glob(".arriving-*/out/last.pt")):
+    while fetch.advance({0: machine}, seconds=0.0) is None and not list(home.glob(".arriving-*/out/last.pt")):
         assert not (home / "2-7").exists()
     found, steps = finish(fetch, machine, seconds=0.0)
     assert steps > 1, "a chunk a step"
@@ -71,7 +72,7 @@ def test_another_process_continues_and_nothing_is_fetched_twice(
 ) -> None:
     home, first = tmp_path / "home", make_fetch(tmp_path / "home", _chunk=1 << 18)
     while not list(home.glob(".arriving-*/out/last.pt")):
-        first.advance(machine, seconds=0.0)
+        first.advance({0: machine}, seconds=0.0)
     arrived = (home / ".arriving-2-7" / "out" / "last.pt").stat().st_size
     assert 0 < arrived < len(CONTENT)
     offsets: list[int] = []
@@ -106,7 +107,7 @@ def test_a_damaged_part_is_fetched_again_and_never_replaces_a_whole_checkpoint(
 def test_a_snapshot_that_vanishes_is_made_again(machine: LocalShell, tmp_path: Path) -> None:
     fetch = make_fetch(tmp_path / "home", _chunk=1 << 18)
     while fetch.seconds == 0.0:
-        fetch.advance(machine, seconds=0.0)
+        fetch.advance({0: machine}, seconds=0.0)
     snapshots.remove_snapshot(machine, 7)
     with pytest.raises(ExternalError, match="ended early"):
         finish(fetch, machine)
@@ -122,9 +123,11 @@ def test_the_last_two_are_kept_and_one_is_put_back_or_given_to_the_user(machine:
     keep_newest(home, found, before)
     assert sorted(each.name for each in home.iterdir()) == [".arriving-2-8", "1-9", "2-7"]
     (machine.folder / "work" / "out" / "last.pt").unlink()
-    assert put_back(machine, home, found) == len(CONTENT)
+    sending = Sending(parcels=parcels_back(home, found, 0))
+    assert sending.advance(machine, seconds=60.0)
+    assert sending.bytes == len(CONTENT)
     assert (machine.folder / "work" / "out" / "last.pt").read_bytes() == CONTENT
     copy_to_results(home, found, tmp_path / "results")
     assert (tmp_path / "results" / "out" / "last.pt").read_bytes() == CONTENT
     with pytest.raises(ExternalError, match="not complete"):
-        put_back(machine, home, Checkpoint(name="1-9", path="a", files=("a",), bytes=1, saved_at=found.saved_at))
+        parcels_back(home, Checkpoint(name="1-9", path="a", files=("a",), bytes=1, saved_at=found.saved_at), 0)

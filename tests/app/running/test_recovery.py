@@ -16,11 +16,11 @@ from tests.clouds.contract import wait_until
 from trainfare.app.running.doors import FAKE_FOLDER
 from trainfare.app.running.moves import move_run
 from trainfare.app.running.run import attend, reap
-from trainfare.app.running.status import read_output, show_run
+from trainfare.app.running.status import read_output, run_folder, show_run
 from trainfare.clouds import driver
 from trainfare.clouds.fake import Faults
 from trainfare.errors import UsageError
-from trainfare.runner import limits
+from trainfare.runner import checkpoints, limits
 from trainfare.runner.status import RunStatus
 
 PROGRAM = Path(__file__).parents[2] / "programs" / "resumes.py"
@@ -176,6 +176,32 @@ def test_words_that_cannot_name_the_checkpoint_are_refused(world: World, flag: s
 def test_a_split_that_no_plan_has_is_refused(world: World) -> None:
     with pytest.raises(UsageError, match="no split plan"):
         world.start(PROGRAM.read_text(), resume_flag="auto", split=True)
+
+
+@pytest.mark.parametrize(("damaged", "attempts"), [(1, 3), (2, 4)])
+def test_a_checkpoint_that_cannot_be_loaded_is_followed_by_the_older_one_and_then_by_the_beginning(
+    world: World, undisturbed: str, monkeypatch: pytest.MonkeyPatch, damaged: int, attempts: int
+) -> None:
+    monkeypatch.setattr(checkpoints, "MEAN_SECONDS_BETWEEN_LOSSES", 1e-9)  # each checkpoint comes home at once
+    hold = "not arguments.resume:\n        time.sleep(0.1)\n"
+    source = PROGRAM.read_text()
+    assert hold in source
+    first = "'-1/' in os.environ['TRAINFARE_LAUNCH']:\n        time.sleep(0.3)\n        save()\n"
+    run = world.start(source.replace(hold, first), "--hold-at", "23", resume_flag="--resume {}", attempts=2)
+
+    def damage_and_lose() -> None:
+        life = show_run(run.id, settings=world.settings).life
+        for each in (life.checkpoint, life.older_checkpoint)[:damaged]:
+            assert each is not None
+            (run_folder(world.settings, run.id) / "checkpoints" / each.name / "out" / "last.ckpt").write_text("{")
+        world.door.reclaim(f"{run.id}-1")
+
+    has_two = once(lambda status: status.life.older_checkpoint is not None, damage_and_lose)
+    status = attend(run.id, settings=world.settings, poll_seconds=0.02, on_status=has_two)
+    assert (status.life.outcome, status.life.attempt) == ("succeeded", attempts)
+    assert (world.home / "weights.json").read_text() == undisturbed
+    assert sum("could not go on from the checkpoint" in text for text in status.life.warnings) == damaged
+    assert ("starts again from the beginning" in status.life.warnings[-1]) == (damaged == 2)
 
 
 def output_of(world: World, run_id: str) -> str:

@@ -11,11 +11,16 @@ from tests.agent.test_fetching import Site, site
 from tests.app.running.wheels import make_wheel
 from tests.app.running.worlds import World, make_world
 from tests.needs import need
+from trainfare.app.running import supervise
 from trainfare.app.running.doors import FAKE_FOLDER
 from trainfare.app.running.last_lines import last_lines
 from trainfare.app.running.run import attend
 from trainfare.app.running.status import read_output
+from trainfare.clouds import sending
 from trainfare.clouds.fake import Faults
+from trainfare.model.run import Fact
+from trainfare.runner.status import RunStatus
+from trainfare.store.open import open_history
 
 __all__ = ["site"]
 
@@ -142,4 +147,55 @@ def test_a_program_whose_folder_or_secret_is_gone_when_it_is_sent_fails_and_leav
     status = attend(gone.id, settings=world.settings, poll_seconds=0.02)
     assert status.life.outcome == "failed"
     assert "project cannot be read: No such file or directory" in (status.life.message or "")
+    assert world.door.machines() == ()
+
+
+def start_with_large_data(world: World, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A run whose data takes some forty steps of its supervisor to be sent."""
+    monkeypatch.setattr(sending, "LARGEST_PART", 1 << 16)
+    monkeypatch.setattr(supervise, "PART_SECONDS", 0.0)
+    (world.folder / "images").write_bytes(os.urandom(1 << 20))
+    source = "import pathlib; print(pathlib.Path('images').stat().st_size)"
+    return world.start(source, data=(str(world.folder / "images"),), install="none").id
+
+
+def test_large_data_is_sent_in_parts_and_the_next_process_continues(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id, looks = start_with_large_data(world, monkeypatch), []
+
+    def give_up(status: RunStatus) -> None:
+        looks.append(status.life.state)
+        if looks.count("setting up") == 12:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        attend(run_id, settings=world.settings, poll_seconds=0.01, on_status=give_up)
+    machine = world.folder / "provider" / "machines" / f"{run_id}-1" / "0"
+    (part,) = (machine / "arriving").glob("*/*")
+    arrived = part.stat().st_size
+    assert 0 < arrived < 1 << 20
+    status = attend(run_id, settings=world.settings, poll_seconds=0.01)
+    assert status.life.outcome == "succeeded"
+    assert read_output(run_id, settings=world.settings).decode().endswith(f"{1 << 20}\n")
+    (sent,) = [fact for fact in status.facts if fact.kind == "program sent"]
+    assert sent.sent_bytes is not None
+    assert sent.sent_bytes < (1 << 20) - arrived + 500_000, "what had arrived was not sent again"
+    assert sent.transfer_seconds is not None
+    assert sent.transfer_seconds > 0
+
+
+def test_a_run_is_stopped_while_its_data_is_being_sent(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_id, looks = start_with_large_data(world, monkeypatch), []
+
+    def stop(status: RunStatus) -> None:
+        looks.append(status.life.state)
+        if looks[-1] == "setting up" and looks.count("setting up") == 12:
+            fact = Fact(run_id=run_id, number=0, seen_at=status.now, kind="stop asked", stop_reason="user")
+            with open_history(world.settings.store) as history:
+                history.facts.append(fact, lease=None)
+
+    status = attend(run_id, settings=world.settings, poll_seconds=0.01, on_status=stop)
+    assert (status.life.outcome, status.life.starts) == ("stopped", 0)
+    assert looks.count("setting up") <= 14
     assert world.door.machines() == ()

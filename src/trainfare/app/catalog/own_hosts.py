@@ -87,6 +87,12 @@ def known_host(settings: Settings, key: str) -> Host | None:
     return _read_host(_path(settings, key))
 
 
+def known_hosts(settings: Settings) -> tuple[str, ...]:
+    """The keys of all hosts: those in machines.toml that ssh reaches, and those that were used before."""
+    stated = read_destinations(Path(settings.machines))
+    return tuple(sorted({*stated, *_remembered(_folder(settings))}))
+
+
 def with_own_hosts(catalog: Catalog, settings: Settings) -> Catalog:
     """The catalog, completed by what hosts say of themselves. Where machines.toml states a fact, it decides."""
     known = _remembered(_folder(settings))

@@ -1,18 +1,19 @@
 """Start-up times for estimates, from the user's own runs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from trainfare.errors import StoreError
 from trainfare.estimator.cost.bill import SETUP_SECONDS
-from trainfare.estimator.cost.start_times import StartTime, predict_boot, predict_for_program
+from trainfare.estimator.cost.start_times import StartTime, Transfer, predict_boot, predict_for_program
+from trainfare.estimator.cost.transfer_rates import bytes_per_second, times_for_program
 from trainfare.model.bill import Billing, MeasuredStart, Terms
 from trainfare.model.interval import Interval
 from trainfare.model.offer import Offer
 from trainfare.model.program import Program
 from trainfare.model.run import Run
-from trainfare.runner.observed import AttemptTimes, attempts_of
+from trainfare.runner.observed import AttemptTimes, TransferTime, attempts_of
 from trainfare.store.history import History
 
 NEWEST_RUNS = 20
@@ -26,6 +27,9 @@ class ObservedStarts:
     boot: tuple[StartTime, ...] = ()
     setup: tuple[StartTime, ...] = ()
     collecting: tuple[StartTime, ...] = ()
+    sent: tuple[Transfer, ...] = ()
+    fetched: tuple[Transfer, ...] = ()
+    """Results and checkpoints."""
 
     @property
     def machines(self) -> tuple[str, ...]:
@@ -45,12 +49,22 @@ class MachineStarts:
 
     machine: str
     measured: MeasuredStart
+    rates: Mapping[str, float] = field(default_factory=dict)
+    """The bytes a second at which files are `sent` to it and `fetched` from it, as far as they are known."""
 
 
 def starts_by_machine(starts: ObservedStarts) -> tuple[MachineStarts, ...]:
     """The start-up times of each machine that runs were on, without assumptions."""
     return tuple(
-        MachineStarts(machine=machine, measured=measured_start(starts, machine, _NEW_PROGRAM, _UNKNOWN))
+        MachineStarts(
+            machine=machine,
+            measured=measured_start(starts, machine, _NEW_PROGRAM, _UNKNOWN),
+            rates={
+                name: rate
+                for name, transfers in (("sent", starts.sent), ("fetched", starts.fetched))
+                if (rate := bytes_per_second(transfers, machine)) is not None
+            },
+        )
         for machine in starts.machines
     )
 
@@ -58,17 +72,25 @@ def starts_by_machine(starts: ObservedStarts) -> tuple[MachineStarts, ...]:
 def observed_starts(history: History) -> ObservedStarts:
     """The start-up times of the newest runs that have ended. Damaged ones are left out."""
     found: dict[str, list[StartTime]] = {"boot": [], "setup": [], "collecting": []}
+    sent: list[Transfer] = []
+    fetched: list[Transfer] = []
     for run, attempt in _ended_attempts(history):
-        for name, seconds in (
-            ("boot", attempt.boot_seconds),
-            ("setup", attempt.setup_seconds),
-            ("collecting", attempt.collecting_seconds),
+        for name, seconds, transfer in (
+            ("boot", attempt.boot_seconds, None),
+            ("setup", attempt.setup_seconds, _transfer(attempt, attempt.sent)),
+            ("collecting", attempt.collecting_seconds, _transfer(attempt, attempt.collected)),
         ):
             if seconds:  # none if the clock at home was set meanwhile
-                found[name].append(
-                    StartTime(machine=attempt.machine, program=program_key(run.program), seconds=seconds)
-                )
-    return ObservedStarts(**{name: tuple(times) for name, times in found.items()})
+                key = program_key(run.program)
+                found[name].append(StartTime(machine=attempt.machine, program=key, seconds=seconds, transfer=transfer))
+        sent += filter(None, [_transfer(attempt, attempt.sent)])
+        fetched += filter(None, [_transfer(attempt, each) for each in (attempt.collected, *attempt.checkpoints)])
+    times = {name: tuple(times) for name, times in found.items()}
+    return ObservedStarts(**times, sent=tuple(sent), fetched=tuple(fetched))
+
+
+def _transfer(attempt: AttemptTimes, files: TransferTime | None) -> Transfer | None:
+    return None if files is None else Transfer(machine=attempt.machine, bytes=files.bytes, seconds=files.seconds)
 
 
 def program_key(program: Program) -> str:
@@ -103,8 +125,15 @@ def measured_start(starts: ObservedStarts, machine: str, program: str, terms: Te
     nothing = Interval.exactly(0.0)
     return MeasuredStart(
         boot=predict_boot(starts.boot, machine, assumed=terms.boot_seconds),
-        setup=predict_for_program(starts.setup, machine, program, assumed=nothing if own else SETUP_SECONDS),
-        collecting=predict_for_program(starts.collecting, machine, program, assumed=nothing),
+        setup=predict_for_program(
+            times_for_program(starts.setup, starts.sent, machine, program),
+            machine,
+            program,
+            assumed=nothing if own else SETUP_SECONDS,
+        ),
+        collecting=predict_for_program(
+            times_for_program(starts.collecting, starts.fetched, machine, program), machine, program, assumed=nothing
+        ),
     )
 
 

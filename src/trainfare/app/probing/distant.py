@@ -19,7 +19,7 @@ from trainfare.agent.agent import MARKER
 from trainfare.app.catalog.own_hosts import describe_host
 from trainfare.app.probing.ledger import Ledger
 from trainfare.app.profiling.options import ProfileOptions
-from trainfare.app.running.send import send_program
+from trainfare.app.running.send import ProgramSending
 from trainfare.clouds import driver
 from trainfare.clouds.door import Door, Launch, MachineUnreachableError, RefusedError, Shell
 from trainfare.errors import ExternalError, ProgramError
@@ -58,6 +58,8 @@ _STOPPED_SECONDS = 5.0
 """The time for a program to end after the probe has stopped it: other processes, `finally` blocks."""
 _OUTPUT_BYTES = 1 << 16
 _ENDING_TRIES = 4
+_PART_SECONDS = 5.0
+"""The program is sent for so long at a time."""
 
 _CLOCKS = 'exec "$(command -v python3 || command -v python)" -I -c "import time; print(time.time() - time.monotonic())"'
 _NEWS = f"""
@@ -272,7 +274,10 @@ class DistantProbe:
             gradient_noise=self.options.gradient_noise,
             operator_times=self.options.operator_times,
         )
-        send_program(shell, self.run, Life(), machine, power_off=self.door.powers_off, wrap=wrap)
+        sending = ProgramSending(run=self.run, life=Life(), machine=machine, power_off=self.door.powers_off, wrap=wrap)
+        while not sending.advance(shell, seconds=_PART_SECONDS):
+            self._check_cancelled()
+        sending.start(shell)
         self._until = min(self._until, self.ledger.clock() + LEASE_SECONDS + ENDING_SECONDS)
         driver.renew(shell, self._lease_end())
         self.ledger.change(self.run.id, self._until)

@@ -1,6 +1,7 @@
 """Brings checkpoints of a run home while it trains, and puts one back on the machine of the next attempt.
 
     checkpoints/2-41/            at home: a complete checkpoint of attempt 2, whose last entry has the number 41
+    checkpoints/2-41/.node-1/    the part of it that node 1 saved, if several nodes save
     checkpoints/.arriving-2-41/  what has arrived of one
 
 A fetch does a few seconds of work at a time, so that the lease of the supervisor is renewed and limits are seen in
@@ -11,7 +12,7 @@ process is killed, and the next one continues. All files are verified before the
 import hashlib
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,10 +20,11 @@ from pathlib import Path
 from trainfare.clouds.door import Shell
 from trainfare.clouds.driver import ResultFile
 from trainfare.clouds.local_shell import target_in
+from trainfare.clouds.sending import Parcel
 from trainfare.clouds.snapshots import Snapshot, read_snapshot, remove_snapshot, take_snapshot
 from trainfare.errors import ExternalError
-from trainfare.model.run import Checkpoint
-from trainfare.runner.checkpoints import SavedCheckpoint
+from trainfare.model.run import Checkpoint, NodeFiles
+from trainfare.runner.checkpoints import SavedCheckpoint, SavedPart
 
 KEPT = 2
 """Checkpoints at home, the newest ones: if the last is damaged, there is another."""
@@ -51,78 +53,99 @@ class CheckpointFetch:
     seconds: float = 0.0
     """The time that the transfer has taken in this process."""
     _chunk: int = _FIRST_CHUNK
-    _snapshot: Snapshot | None = None
-    _complete: set[str] = field(default_factory=set)
-    _digests: dict[str, "hashlib._Hash"] = field(default_factory=dict)
+    _snapshots: dict[int, Snapshot] = field(default_factory=dict)
+    _complete: set[Path] = field(default_factory=set)
+    _digests: dict[Path, "hashlib._Hash"] = field(default_factory=dict)
     """Digests of what has arrived in this process, so that a large file need not be read again in one go."""
 
     @property
     def name(self) -> str:
         return f"{self.attempt}-{self.saved.number}"
 
-    def advance(self, shell: Shell, *, seconds: float) -> Checkpoint | None:
-        """Work for about so long; returns the checkpoint once it is at home. `NoSnapshotError` if it cannot be had any
-        more; after another `ExternalError` the next call continues."""
+    @property
+    def parts(self) -> tuple[SavedPart, ...]:
+        """The parts of all nodes, that of the first one that saves before the others."""
+        saved = self.saved
+        first = SavedPart(
+            node=saved.node,
+            number=saved.number,
+            paths=saved.paths,
+            saved_at=saved.saved_at,
+            save_seconds=saved.save_seconds,
+        )
+        return (first, *saved.others)
+
+    def advance(self, shells: Mapping[int, Shell], *, seconds: float) -> Checkpoint | None:
+        """Work for about so long; returns the checkpoint once all parts of it are at home. `NoSnapshotError` if it
+        cannot be had any more; after another `ExternalError` the next call continues."""
         until = self.clock() + seconds
-        if self._snapshot is None:
-            saved = self.saved
-            self._snapshot = take_snapshot(
-                shell,
-                saved.number,
-                paths=saved.paths,
-                saved=saved.saved_at.timestamp(),
-                save_seconds=None if self.was_killed else saved.save_seconds,
-            )
-        if self._snapshot is None:
+        if any(part.node not in shells for part in self.parts):
+            return None  # a node does not answer
+        strict = self.was_killed or bool(self.saved.others)  # parts of two checkpoints must not be mixed
+        for part in self.parts:
+            if part.node not in self._snapshots:
+                found = take_snapshot(
+                    shells[part.node],
+                    part.number,
+                    paths=part.paths,
+                    saved=part.saved_at.timestamp(),
+                    save_seconds=None if strict else part.save_seconds,
+                )
+                if found is not None:
+                    self._snapshots[part.node] = found
+        if len(self._snapshots) < len(self.parts):
             return None
-        return self._checkpoint(self._snapshot) if self._has_arrived(shell, self._snapshot, until) else None
+        return self._checkpoint() if self._has_arrived(shells, until) else None
 
-    def forget(self, shell: Shell) -> None:
-        """Free the disk of the machine; the next snapshot would do so too."""
-        with suppress(ExternalError):
-            remove_snapshot(shell, self.saved.number)
+    def forget(self, shells: Mapping[int, Shell]) -> None:
+        """Free the disks of the machines; the next snapshot would do so too."""
+        for part in self.parts:
+            with suppress(ExternalError):
+                remove_snapshot(shells[part.node], part.number)
 
-    def _has_arrived(self, shell: Shell, snapshot: Snapshot, until: float) -> bool:
+    def _has_arrived(self, shells: Mapping[int, Shell], until: float) -> bool:
         """Continue with the files; True once all are there and the checkpoint has its name."""
         final, arriving = self.folder / self.name, self.folder / f".arriving-{self.name}"
         if final.exists():  # the process that fetched it was killed before it could say so
             return True
         self._remove_others()
-        for name, file in snapshot.files.items():
-            if name not in self._complete and not self._fetch(shell, name, file, arriving, until):
-                return False
-            self._complete.add(name)
+        for part in self.parts:
+            place = part_folder(arriving, self.saved.node, part.node)
+            for name, file in self._snapshots[part.node].files.items():
+                path = target_in(place, name)
+                if path not in self._complete and not self._fetch(shells[part.node], part, name, file, path, until):
+                    return False
+                self._complete.add(path)
         arriving.rename(final)
         return True
 
-    def _fetch(self, shell: Shell, name: str, file: ResultFile, arriving: Path, until: float) -> bool:
+    def _fetch(self, shell: Shell, part: SavedPart, name: str, file: ResultFile, path: Path, until: float) -> bool:
         """Continue one file; True when it is complete and right."""
-        path = target_in(arriving, name)
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab") as target:
             if not target.tell():
-                self._digests[name] = hashlib.sha256()
+                self._digests[path] = hashlib.sha256()
             while target.tell() < file.bytes:
                 began = self.clock()
                 limit = min(self._chunk, file.bytes - target.tell())
-                part = read_snapshot(shell, self.saved.number, name, offset=target.tell(), limit=limit)
-                if not part:
-                    self._snapshot = None  # it was removed: it is made again
+                piece = read_snapshot(shell, part.number, name, offset=target.tell(), limit=limit)
+                if not piece:
+                    del self._snapshots[part.node]  # it was removed: it is made again
                     raise ExternalError(f"the copy of {name} on the machine has ended early.")
-                target.write(part)
-                if name in self._digests:
-                    self._digests[name].update(part)
+                target.write(piece)
+                if path in self._digests:
+                    self._digests[path].update(piece)
                 self._note_call(self.clock() - began)
                 if self.clock() >= until and target.tell() < file.bytes:
                     return False
-        if self._digest(name, path) == file.sha256:
+        if self._digest(path) == file.sha256:
             return True
         path.unlink()
         raise ExternalError(f"{name} was damaged on the way; it is fetched again.")
 
-    def _digest(self, name: str, path: Path) -> str:
-        if name in self._digests:
-            return self._digests[name].hexdigest()
+    def _digest(self, path: Path) -> str:
+        if path in self._digests:
+            return self._digests[path].hexdigest()
         with path.open("rb") as arrived:  # another process has begun with it
             return hashlib.file_digest(arrived, "sha256").hexdigest()
 
@@ -138,22 +161,29 @@ class CheckpointFetch:
             if each.name != f".arriving-{self.name}":
                 shutil.rmtree(each, ignore_errors=True)
 
-    def _checkpoint(self, snapshot: Snapshot) -> Checkpoint:
-        saved = self.saved
+    def _checkpoint(self) -> Checkpoint:
+        saved, snapshots = self.saved, self._snapshots
         path = saved.path
         if path.startswith("/"):
             path = f"{OUTSIDE}/{path.rpartition('/')[2]}" if len(saved.paths) == 1 else OUTSIDE
         return Checkpoint(
             name=self.name,
             path=path,
-            files=tuple(snapshot.files),
-            bytes=snapshot.bytes,
+            files=tuple(snapshots[saved.node].files),
+            bytes=sum(snapshot.bytes for snapshot in snapshots.values()),
             saved_at=saved.saved_at,
             iteration=saved.iteration,
-            save_seconds=saved.save_seconds,
+            save_seconds=max(part.save_seconds for part in self.parts),
             fetch_seconds=self.seconds,
             resumes=saved.resumes,
+            node=saved.node,
+            others=tuple(NodeFiles(node=part.node, files=tuple(snapshots[part.node].files)) for part in saved.others),
         )
+
+
+def part_folder(folder: Path, first: int, node: int) -> Path:
+    """The folder of the part of a node in that of a checkpoint, whose other files are those of the `first` node."""
+    return folder if node == first else folder / f".node-{node}"
 
 
 def keep_newest(folder: Path, newest: Checkpoint, before: Checkpoint | None) -> None:
@@ -164,21 +194,33 @@ def keep_newest(folder: Path, newest: Checkpoint, before: Checkpoint | None) -> 
             shutil.rmtree(each, ignore_errors=True)
 
 
-def put_back(shell: Shell, folder: Path, checkpoint: Checkpoint) -> int:
-    """Copy a checkpoint to its place in the program's folder on a machine; returns the bytes. `ExternalError` if it is
-    not at home any more."""
-    source = folder / checkpoint.name
-    missing = [name for name in checkpoint.files if not (source / name).is_file()]
-    if missing:
-        raise ExternalError(f"The checkpoint {checkpoint.name} in {folder} is not complete: {missing[0]} is missing.")
-    return shell.send(source, "work", files=checkpoint.files)
+class CheckpointGoneError(ExternalError):
+    """A checkpoint is not at home any more, or not whole."""
+
+
+def parcels_back(folder: Path, checkpoint: Checkpoint, node: int) -> tuple[Parcel, ...]:
+    """The files of a checkpoint that a node gets back, to their places in the program's folder: its own, and those of
+    the first node. `CheckpointGoneError` if they are not at home any more."""
+    home, parcels, left = folder / checkpoint.name, [], list(checkpoint.files_of(node))
+    for each in dict.fromkeys((node, checkpoint.node)):
+        place = part_folder(home, checkpoint.node, each)
+        files = tuple(name for name in left if (place / name).is_file())
+        left = [name for name in left if name not in files]
+        if files:
+            parcels.append(Parcel(folder=place, path="work", files=files))
+    if left:
+        raise CheckpointGoneError(f"The checkpoint {home} is not complete: {left[0]} is missing.")
+    return tuple(parcels)
 
 
 def copy_to_results(folder: Path, checkpoint: Checkpoint, results: Path) -> None:
     """Copy a checkpoint to the folder of results, each file in one step."""
-    for name in checkpoint.files:
-        target = target_in(results, name)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        part = target.with_name(f".{target.name}.part")
-        shutil.copy2(folder / checkpoint.name / name, part)
-        part.replace(target)
+    home = folder / checkpoint.name
+    parts = [(part_folder(home, checkpoint.node, each.node), each.files) for each in checkpoint.others]
+    for place, files in (*parts, (home, checkpoint.files)):
+        for name in files:
+            target = target_in(results, name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            part = target.with_name(f".{target.name}.part")
+            shutil.copy2(place / name, part)
+            part.replace(target)

@@ -63,21 +63,31 @@ def job_view(seen: Sequence[Observation], *, nodes: int) -> JobView | None:
         return None
     failed = next((s for s in seen if s.kind == "setup" and s.values.get("exit_code") not in (None, 0)), None)
     started = {s.node for s in seen if s.kind == "program" and s.values.get("state") == "started"}
-    codes = {
-        s.node: int(code)
+    ended = {
+        s.node: (int(code), str(s.values.get("cause", "own")))
         for s in seen
         if s.kind == "program"
         and s.values.get("state") == "ended"
         and isinstance(code := s.values.get("exit_code"), int | float)
     }
-    worst = max(codes.values(), key=abs) if codes else None
-    causes = [str(s.values.get("cause", "own")) for s in seen if s.kind == "program" and s.node in codes]
+    code, cause = min(ended.values(), key=_importance, default=(None, "own"))
+    everywhere = len(ended) == nodes
     return JobView(
         setup_failed=f"The setup ended with exit code {_code(failed)}." if failed else None,
         started=len(started) == nodes,
-        exit_code=worst if len(codes) == nodes or worst else None,
-        cause=next((cause for cause in causes if cause != "own"), "own"),
+        everywhere=len({s.node for s in seen}) == nodes,
+        exit_code=code if everywhere else None,
+        failing=bool(code) and not everywhere,
+        cause=cause,
     )
+
+
+def _importance(end: tuple[int, str]) -> tuple[int, int]:
+    """The order of the ends of a program on several nodes: the loss of one explains those of the others, and a failure
+    explains that others were stopped."""
+    code, cause = end
+    order = 0 if cause == "signal" else 1 if code and cause == "own" else 2 if cause != "own" else 3
+    return order, -abs(code)
 
 
 def _code(seen: Observation) -> int:

@@ -22,11 +22,11 @@ from trainfare.app.learning.learn import learn_from_run
 from trainfare.app.programs.data import read_data
 from trainfare.app.programs.sources import ProgramSource, read_program
 from trainfare.app.recommending.estimate import estimate
-from trainfare.app.running.checkpoints import checkpoints_folder
 from trainfare.app.running.costs import store_within_caps, within_caps
 from trainfare.app.running.doors import open_door, open_doors
+from trainfare.app.running.reading import SeenReader
 from trainfare.app.running.recovery import check_resume_flag, list_alternatives, read_segments
-from trainfare.app.running.send import check_sending, send_program
+from trainfare.app.running.send import check_sending
 from trainfare.app.running.status import load_status, run_folder
 from trainfare.app.running.supervise import Supervisor
 from trainfare.clouds.door import Door
@@ -45,9 +45,11 @@ from trainfare.runner.status import RunStatus, billing_of
 from trainfare.settings import Settings, read_settings
 from trainfare.store.history import History, RunEndedError, StaleLeaseError
 from trainfare.store.open import open_existing_history, open_history
+from trainfare.units import format_duration
 
 POLL_SECONDS = 1.0
 _FIRST_PAUSE_SECONDS = 0.05
+LEAST_PATIENCE_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +80,9 @@ class RunOptions:
     resume_flag: str | None = None
     """Words that make the program go on from a checkpoint, `{}` being its path; `auto` if it needs none."""
     attempts: int = 3
+    patience_seconds: float | None = None
+    """A machine that was not reached for so long ends the program, and the run goes on elsewhere; None if a silent
+    machine is waited for until its lease ends."""
     auto_move: bool = False
     """Move to a better machine that pays for its move without a question."""
     split: bool = False
@@ -131,6 +136,7 @@ def agree(
         secrets=options.secrets,
         resume_flag=check_resume_flag(options.resume_flag),
         attempts=options.attempts,
+        patience_seconds=_check_patience(options.patience_seconds),
         auto_move=options.auto_move,
         then=then,
         install=options.install,
@@ -162,14 +168,18 @@ def attend(
     with open_existing_history(settings.store) as history:
         run = history.runs.get(run_id)
         with _attendance(history, run, settings) as step:
-            before, pause = None, 0.0
+            before, pause, reader = None, 0.0, SeenReader(history, run.id)
             while True:
+                began = time.monotonic()
                 action = step()
-                status = load_status(history, run, now=datetime.now(UTC))
+                worked = time.monotonic() - began >= poll_seconds
+                status = load_status(history, run, now=datetime.now(UTC), reader=reader)
                 on_status(status)
                 if status.life.state == "ended" or (until_started and status.life.is_running):
                     return status
                 pause = _pause_after(action, before, pause, poll_seconds)
+                if worked and not isinstance(action, Wait):  # a part was sent or fetched: there may be more
+                    pause = 0.0
                 time.sleep(pause)
                 before = action
 
@@ -276,7 +286,6 @@ def _attendance(history: History, run: Run, settings: Settings) -> Iterator[Call
                     run=run,
                     lease=lease,
                     folder=folder,
-                    prepare=partial(send_program, checkpoints=checkpoints_folder(folder)),
                     lease_seconds=settings.lease_seconds,
                     billing=billing_of(run),
                     alternatives=list_alternatives(history, run, settings),
@@ -362,6 +371,13 @@ def _program_and_estimate(
         return program, estimate(named.id, on=options.on, settings=settings).estimate
     except InfeasibleError:  # a run needs no prediction
         return program, None
+
+
+def _check_patience(seconds: float | None) -> float | None:
+    if seconds is not None and seconds < LEAST_PATIENCE_SECONDS:
+        least = format_duration(LEAST_PATIENCE_SECONDS)
+        raise UsageError(f"A machine must be waited for at least {least}: networks fail for minutes.", field="patience")
+    return seconds
 
 
 def pick_candidate(door: Door, on: str, *, nodes: int) -> Candidate:

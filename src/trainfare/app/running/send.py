@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from trainfare.app.running.checkpoints import put_back
+from trainfare.app.running.checkpoints import parcels_back
 from trainfare.clouds import driver
-from trainfare.clouds.code_files import list_code_files
+from trainfare.clouds.code_files import CodeFiles, list_code_files
 from trainfare.clouds.door import Shell
 from trainfare.clouds.recipes import (
     EnvironmentRecipe,
@@ -16,6 +17,7 @@ from trainfare.clouds.recipes import (
     runs_in_environment,
     uninstalled_definition,
 )
+from trainfare.clouds.sending import Parcel, Sending
 from trainfare.errors import UsageError
 from trainfare.model.machine import HERE_PROVIDER
 from trainfare.model.program import Program
@@ -73,45 +75,93 @@ def _installs(run: Run, machine: str) -> bool:
     return install == "auto" and runs_in_environment(run.program.command)
 
 
-def send_program(
-    shell: Shell,
-    run: Run,
-    life: Life,
-    machine: RentedMachine,
-    *,
-    power_off: bool,
-    checkpoints: Path | None = None,
-    wrap: Callable[[Sequence[str]], tuple[str, ...]] = tuple,
-) -> None:
-    """Send code and agent to one node, and start it. Secrets go to the memory of the agent and to no file. With
-    `power_off` the agent switches the machine off when its lease ends. `wrap` makes the command that is started from
-    that of the program. An attempt that goes on from a checkpoint gets it from the folder `checkpoints`. `UsageError`
-    if what is at home cannot be sent: it may have changed since the run was agreed to."""
-    if driver.has_started(shell):
-        driver.start(shell, secrets={})  # one that runs has its secrets; one that was killed only records that
-        return
+@dataclass(slots=True, kw_only=True)
+class ProgramSending:
+    """A program on its way to one node, with what it needs, in parts of a few seconds. Another process that begins
+    anew sends only what is not there yet."""
+
+    run: Run
+    life: Life
+    machine: RentedMachine
+    power_off: bool
+    """The agent switches the machine off when its lease ends."""
+    checkpoints: Path | None = None
+    """The folder at home from which an attempt that goes on gets its checkpoint."""
+    wrap: Callable[[Sequence[str]], tuple[str, ...]] = tuple
+    """Makes the command that is started from that of the program."""
+    _sending: Sending | None = None
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that this process has sent."""
+        return self._sending.bytes if self._sending else 0
+
+    @property
+    def seconds(self) -> float:
+        """The time that they took."""
+        return self._sending.seconds if self._sending else 0.0
+
+    def advance(self, shell: Shell, *, seconds: float) -> bool:
+        """Send for about so long; True once everything is there. `UsageError` if what is at home cannot be sent: it may
+        have changed since the run was agreed to; `CheckpointGoneError` if the checkpoint is not at home any more."""
+        if self._sending is None:
+            if driver.has_started(shell):
+                return True
+            _secrets(self.run)
+            self._sending = self._begin(shell)
+        return self._sending.advance(shell, seconds=seconds)
+
+    def start(self, shell: Shell) -> None:
+        """Start the agent. Secrets go to its memory and to no file."""
+        if driver.has_started(shell):
+            driver.start(shell, secrets={})  # one that runs has its secrets; one that was killed only records that
+            return
+        driver.write_job(shell, self._job())
+        driver.start(shell, secrets=_secrets(self.run))
+
+    def _begin(self, shell: Shell) -> Sending:
+        run, machine = self.run, self.machine
+        code = _code(run)
+        checkpoint = self.life.resumed_from
+        back: tuple[Parcel, ...] = ()
+        if checkpoint is not None and self.checkpoints is not None:
+            back = parcels_back(self.checkpoints, checkpoint, machine.node)
+        return driver.begin_sending(
+            shell,
+            code=driver.CodeBundle(folder=code.folder, files=code.files),
+            supplies=driver.Supplies(environment=recipe_for(run, machine.vm_type), data=data_for(run, machine.vm_type)),
+            others=back,
+        )
+
+    def _job(self) -> driver.AgentJob:
+        run, life, machine = self.run, self.life, self.machine
+        recipe, command = recipe_for(run, machine.vm_type), resume_command(run, life)
+        if recipe and recipe.installs:
+            command = command_in_environment(command, Path(run.program.directory))
+        return driver.AgentJob(
+            key=machine.key,
+            node=machine.node,
+            nodes=life.candidate.nodes if life.candidate else 1,
+            command=self.wrap(command),
+            restored=life.resumed_from.files_of(machine.node) if life.resumed_from else (),
+            lease_ends_at=_first_lease(run, machine),
+            environment={**_variables(run, machine), **resume_environment(run, life)},
+            setup=run.setup,
+            longest_seconds=run.limits.longest_seconds,
+            power_off=self.power_off,
+        )
+
+
+def _code(run: Run) -> CodeFiles:
     folder = Path(run.program.directory)
-    code, recipe = list_code_files(folder, leave_out=_data_in(folder, run.data)), recipe_for(run, machine.vm_type)
-    secrets = _secrets(run)
-    command = resume_command(run, life)
-    job = driver.AgentJob(
-        key=machine.key,
-        node=machine.node,
-        nodes=life.candidate.nodes if life.candidate else 1,
-        command=wrap(command_in_environment(command, folder) if recipe and recipe.installs else command),
-        restored=life.resumed_from.files if life.resumed_from else (),
-        lease_ends_at=machine.expires_at,
-        environment={**_variables(run, machine), **resume_environment(run, life)},
-        setup=run.setup,
-        longest_seconds=run.limits.longest_seconds,
-        power_off=power_off,
-    )
-    supplies = driver.Supplies(environment=recipe, data=data_for(run, machine.vm_type))
-    bundle = driver.CodeBundle(folder=code.folder, files=code.files)
-    driver.prepare(shell, job=job, code=bundle, supplies=supplies)
-    if life.resumed_from is not None and checkpoints is not None:
-        put_back(shell, checkpoints, life.resumed_from)
-    driver.start(shell, secrets=secrets)
+    return list_code_files(folder, leave_out=_data_in(folder, run.data))
+
+
+def _first_lease(run: Run, machine: RentedMachine) -> datetime:
+    """The end of the lease that the agent starts with. With a patience, whoever supervises the run renews it."""
+    if run.patience_seconds is None:
+        return machine.expires_at
+    return min(machine.expires_at, datetime.now(UTC) + timedelta(seconds=run.patience_seconds))
 
 
 def _variables(run: Run, machine: RentedMachine) -> dict[str, str]:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from trainfare.app.running.journal import output_path
+from trainfare.app.running.reading import SeenReader
 from trainfare.errors import StoreError
 from trainfare.model.run import Run
 from trainfare.runner.life import life_of
@@ -24,12 +25,11 @@ class RunList:
     damaged: tuple[str, ...]
 
 
-def load_status(history: History, run: Run, *, now: datetime) -> RunStatus:
-    """A run as the store knows it."""
+def load_status(history: History, run: Run, *, now: datetime, reader: SeenReader | None = None) -> RunStatus:
+    """A run as the store knows it. With a `reader` that is kept, only what is new is read."""
     facts = history.facts.of(run.id)
-    attempt = life_of(facts).attempt
-    seen = history.observations.of(run.id, kinds=("iterations", "losses"), attempt=attempt) if attempt else ()
-    return status_of(run, facts, seen, now=now)
+    reader = reader or SeenReader(history, run.id)
+    return status_of(run, facts, reader.read(life_of(facts).attempt, nodes=1), now=now)
 
 
 def show_run(run_id: str, *, settings: Settings | None = None) -> RunStatus:

@@ -6,25 +6,35 @@ the run goes on from its facts. `reached` marks the points at which tests kill i
 
 import os
 import signal
+import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from trainfare.app.running.checkpoints import CheckpointFetch, checkpoints_folder, copy_to_results, keep_newest
+from trainfare.app.running.checkpoints import (
+    CheckpointFetch,
+    CheckpointGoneError,
+    checkpoints_folder,
+    copy_to_results,
+    keep_newest,
+)
 from trainfare.app.running.journal import JournalEnds, job_view, pull_journals, pull_output
+from trainfare.app.running.reading import SeenReader
 from trainfare.app.running.recovery import Alternatives
 from trainfare.app.running.results import remember_results
+from trainfare.app.running.send import ProgramSending
 from trainfare.clouds import driver
-from trainfare.clouds.door import Door, Launch, RefusedError, Shell
+from trainfare.clouds.door import Door, Launch, MachineUnreachableError, RefusedError, Shell
 from trainfare.clouds.snapshots import NoSnapshotError
 from trainfare.errors import ExternalError, UsageError
 from trainfare.model.bill import Billing
 from trainfare.model.lease import Lease
 from trainfare.model.rented import RentedMachine, launch_key
-from trainfare.model.run import Fact, FactKind, Observation, Run
+from trainfare.model.run import Fact, FactKind, Run
 from trainfare.runner.better import better_machine
 from trainfare.runner.checkpoints import is_fetch_due, is_newer, latest_saved, mean_seconds_between_losses
 from trainfare.runner.decide import Action, JobView, Patience, View, Wait, decide
@@ -32,12 +42,16 @@ from trainfare.runner.life import Life, life_of
 from trainfare.runner.limits import lease_end
 from trainfare.runner.progress import progress_of
 from trainfare.runner.receipt import receipt_of
+from trainfare.runner.seen import Seen
 from trainfare.store.history import AlreadyStoredError, History
 
 SILENT_SECONDS = 30.0
 """An agent that writes nothing for so long on a machine that answers may have ended with a reboot of it."""
-FETCH_SECONDS = 5.0
-"""A checkpoint is fetched for so long at a time: then limits are looked at, and the lease is renewed."""
+PART_SECONDS = 5.0
+"""A program is sent, or a checkpoint fetched, for so long at a time: then limits are looked at, and the lease is
+renewed."""
+REAP_SECONDS = 60.0
+"""Machines that were given up are asked to end this often."""
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 KILL_AT = "TRAINFARE_TEST_KILL_AT"
 """The label of the point at which the process kills itself, in tests of what then happens."""
@@ -55,13 +69,6 @@ def reached(label: str) -> None:
         os.kill(os.getpid(), signal.SIGSTOP)
 
 
-class Sender(Protocol):
-    """Sends the program to a machine and starts it; with `power_off`, its agent switches the machine off when its lease
-    ends."""
-
-    def __call__(self, shell: Shell, run: Run, life: Life, machine: RentedMachine, /, *, power_off: bool) -> None: ...
-
-
 @dataclass(slots=True, kw_only=True)
 class Supervisor:
     """Supervises one run under its lease."""
@@ -73,7 +80,6 @@ class Supervisor:
     lease: Lease
     folder: Path
     """The folder at home with what is fetched while it runs: its output and its checkpoints."""
-    prepare: Sender
     lease_seconds: float = 30.0
     billing: Billing = field(default_factory=Billing)
     alternatives: Alternatives = field(default_factory=Alternatives)
@@ -83,10 +89,17 @@ class Supervisor:
     _heard: dict[int, tuple[int | None, datetime]] = field(default_factory=dict)
     """The last entry of each node, and when it was first seen."""
     _journal_ends: JournalEnds = field(default_factory=dict)
+    _reader: SeenReader | None = None
+    _sendings: dict[tuple[int, int], ProgramSending] = field(default_factory=dict)
+    """The program on its way to each node, by attempt and node."""
     _fetch: CheckpointFetch | None = None
     """The checkpoint that is on its way home."""
     _given_up: set[tuple[int, int]] = field(default_factory=set)
     """Checkpoints that cannot be had any more, by attempt and number."""
+    _renewed_at: dict[tuple[int, int], datetime] = field(default_factory=dict)
+    """The last renewal of the lease of a machine, by attempt and node."""
+    _reaped_at: datetime | None = None
+    """The last time that machines that were given up were asked to end."""
     _arrived_at: datetime | None = None
     """The last moment at which a part of a checkpoint arrived."""
 
@@ -94,6 +107,7 @@ class Supervisor:
         """Do the next thing, and append its fact. Returns what it was."""
         facts = self.history.facts.of(self.run.id)
         life = life_of(facts)
+        self._end_abandoned(life)
         view = self._view(facts, life)
         patience = Patience(appear=self._door(life).appears_within_seconds)
         fallbacks = self.alternatives.within(self.run.estimate.usd.high) if self.run.estimate else ()
@@ -116,16 +130,18 @@ class Supervisor:
         collecting = [fact.seen_at for fact in facts if fact.kind in ("program ended", "setup failed")]
         if collecting and self._arrived_at is not None:
             collecting.append(max(collecting[-1], self._arrived_at))
-        job = self._job(life, machines or ())
+        job, answers = self._job(life, machines)
         seen = self._seen(life)
         progress = progress_of(self.run, seen, seconds=0.0, done_before=life.done_before, candidate=life.candidate)
         return View(
             now=now,
             machines=machines,
             job=job,
+            answers=answers,
             progress=progress,
             better=better_machine(self.run, life, progress, self.alternatives.estimates, self.alternatives.goal),
-            heard_at=seen[-1].at if seen else None,
+            has_saved=seen.has_saved,
+            heard_at=seen.heard_at,
             fetch_due=self._is_fetch_due(life, seen, now),
             spent_usd=receipt_of(self.run, facts, billing=self.billing, now=now).total.paid_usd,
             collecting_since=collecting[-1] if collecting else None,
@@ -139,13 +155,14 @@ class Supervisor:
         except ExternalError:
             return None
 
-    def _seen(self, life: Life) -> tuple[Observation, ...]:
-        """The entries about training of the current attempt, or of the last one."""
+    def _seen(self, life: Life) -> Seen:
+        """A summary of the entries about training of the current attempt, or of the last one."""
         if life.state not in ("training", "collecting", "planned") or not life.attempt:
-            return ()
-        return self.history.observations.of(self.run.id, kinds=("iterations", "checkpoint"), attempt=life.attempt)
+            return Seen()
+        self._reader = self._reader or SeenReader(self.history, self.run.id)
+        return self._reader.read(life.attempt, nodes=_nodes(life))
 
-    def _is_fetch_due(self, life: Life, seen: Sequence[Observation], now: datetime) -> bool:
+    def _is_fetch_due(self, life: Life, seen: Seen, now: datetime) -> bool:
         """A checkpoint is to be brought home, or is on its way. After the end of the program, the last one is."""
         if self._fetch is not None and self._fetch.attempt != life.attempt:
             self._fetch = None
@@ -154,7 +171,7 @@ class Supervisor:
         has_ended = life.state == "collecting"
         if self._fetch is not None and not has_ended:
             return True
-        saved = latest_saved(seen, done_before=life.done_before, has_ended=has_ended)
+        saved = latest_saved(seen, nodes=_nodes(life), done_before=life.done_before, has_ended=has_ended)
         if saved is None or (life.attempt, saved.number) in self._given_up:
             return False
         between_losses = mean_seconds_between_losses(self.run, life.candidate)
@@ -170,18 +187,50 @@ class Supervisor:
             )
         return True
 
-    def _job(self, life: Life, machines: Sequence[RentedMachine]) -> JobView | None:
+    def _job(self, life: Life, machines: Sequence[RentedMachine] | None) -> tuple[JobView | None, bool | None]:
+        """A summary of the journals, and whether the machines answer, if that is known."""
+        states = {machine.state for machine in machines or ()}
+        answers = False if "unreachable" in states else True if states == {"ready"} else None
         if life.state not in ("setting up", "training", "collecting"):
-            return None
-        with suppress(ExternalError):  # what was read before still holds
-            shells = self._shells(life, machines)
+            return None, answers
+        try:  # if a machine does not answer, what was read before still holds
+            shells = self._shells(life, machines or ())
+            self._renew_machines(life, shells)
             pull_journals(self.history, self.run.id, life.attempt, shells, self._journal_ends)
             pull_output(self.folder, life.attempt, shells)
             if life.state == "training":
                 self._wake_silent_agents(life, shells)
+        except MachineUnreachableError:
+            answers = False
+        except ExternalError:
+            pass
         seen = self.history.observations.of(self.run.id, kinds=("setup", "program"), attempt=life.attempt)
-        nodes = life.candidate.nodes if life.candidate else 1
-        return job_view(seen, nodes=nodes)
+        return job_view(seen, nodes=_nodes(life)), answers
+
+    def _renew_machines(self, life: Life, shells: Mapping[int, Shell]) -> None:
+        """Renew the lease of machines that end by themselves when they are not reached."""
+        patience, now = self.run.patience_seconds, self.clock()
+        if patience is None:
+            return
+        for machine in life.machines:
+            last = self._renewed_at.get((life.attempt, machine.node))
+            due = last is None or now - last > timedelta(seconds=patience / 4)
+            if due and (shell := shells.get(machine.node)) is not None:
+                driver.renew(shell, min(machine.expires_at, now + timedelta(seconds=patience)))
+                self._renewed_at[life.attempt, machine.node] = now
+
+    def _end_abandoned(self, life: Life) -> None:
+        """Ask now and then for the end of machines that were given up because they did not answer. It is
+        not waited for: they may still not answer, and the reaper asks too."""
+        now = self.clock()
+        last = self._reaped_at
+        if not life.abandoned or (last is not None and now - last < timedelta(seconds=REAP_SECONDS)):
+            return
+        self._reaped_at = now
+        for attempt, candidate in life.abandoned:
+            door, key = self.open_door(candidate.offer.vm_type.key), launch_key(self.run.id, attempt)
+            if any(machine.key == key for machine in door.known_machines()):
+                threading.Thread(target=_try_to_terminate, args=(door, key), daemon=True).start()
 
     def _wake_silent_agents(self, life: Life, shells: Mapping[int, Shell]) -> None:
         """Start agents that have fallen silent: one that runs is not disturbed, and one that was killed reports the end
@@ -248,32 +297,55 @@ class Supervisor:
             self._warn_once(life, f"The launch failed and is tried again: {error}")
 
     def _start(self, life: Life, view: View) -> None:
-        door = self._door(life)
+        """Go on with sending the program to all nodes; once it is everywhere, start it."""
+        door, machines = self._door(life), view.machines or ()
+        until = self.clock() + timedelta(seconds=min(PART_SECONDS, self.lease_seconds / 4))
+        sendings = [self._sending(life, machine, door) for machine in machines]
         try:
-            for machine in view.machines or ():
-                self.prepare(door.shell(machine), self.run, life, machine, power_off=door.powers_off)
-                reached("program sent")
+            for sending in sendings:
+                left = (until - self.clock()).total_seconds()
+                if not sending.advance(door.shell(sending.machine), seconds=max(0.0, left)):
+                    return
+            reached("all sent")
+            for sending in sendings:
+                sending.start(door.shell(sending.machine))
+            if not life.sent:
+                seconds = sum(sending.seconds for sending in sendings)
+                size = sum(sending.bytes for sending in sendings)
+                self._append(life, "program sent", sent_bytes=size, transfer_seconds=seconds)
+        except CheckpointGoneError as error:
+            self._append(life, "setup failed", text=str(error), checkpoint=life.resumed_from)
         except ExternalError as error:
             self._warn_once(life, f"The program could not be sent, which is tried again: {error}")
         except UsageError as error:  # what is at home has changed since the run was agreed to: trying again is useless
             self._append(life, "setup failed", text=f"The program could not be sent: {error.message}")
 
+    def _sending(self, life: Life, machine: RentedMachine, door: Door) -> ProgramSending:
+        return self._sendings.setdefault(
+            (life.attempt, machine.node),
+            ProgramSending(
+                run=self.run,
+                life=life,
+                machine=machine,
+                power_off=door.powers_off,
+                checkpoints=checkpoints_folder(self.folder),
+            ),
+        )
+
     def _stop(self, life: Life, view: View) -> None:
         with suppress(ExternalError):  # it is asked again
             for shell in self._shells(life, view.machines or ()).values():
-                driver.ask_to_stop(shell, life.stop_reason or "move")
+                driver.ask_to_stop(shell, life.stop_reason or "it ends everywhere")
 
     def _fetch_checkpoint(self, life: Life, view: View) -> None:
-        """Go on with the checkpoint that is on its way. It is saved by the first node."""
+        """Go on with the checkpoint that is on its way."""
         fetch = self._fetch
         if fetch is None:
             return
         try:
-            shell = self._shells(life, view.machines or ()).get(0)
-            if shell is None:
-                return
+            shells = self._shells(life, view.machines or ())
             before = fetch.seconds
-            checkpoint = fetch.advance(shell, seconds=min(FETCH_SECONDS, self.lease_seconds / 4))
+            checkpoint = fetch.advance(shells, seconds=min(PART_SECONDS, self.lease_seconds / 4))
             self._arrived_at = self.clock() if fetch.seconds > before else self._arrived_at
         except NoSnapshotError:  # the program has saved another one meanwhile, or will
             self._given_up.add((life.attempt, fetch.saved.number))
@@ -287,18 +359,20 @@ class Supervisor:
         reached("checkpoint arrived")
         self._append(life, "checkpoint fetched", checkpoint=checkpoint)
         self._fetch = None
-        keep_newest(fetch.folder, checkpoint, life.checkpoint)
-        fetch.forget(shell)
+        keep_newest(fetch.folder, checkpoint, life.usable_checkpoint)
+        fetch.forget(shells)
 
     def _collect(self, life: Life, view: View) -> None:
         files = size = 0
+        began = time.monotonic()
         try:
             shells = self._shells(life, view.machines or ())
-            if len(shells) < (life.candidate.nodes if life.candidate else 1):
+            if len(shells) < _nodes(life):
                 return  # a node that does not answer has results too
             for shell in shells.values():
                 found = driver.results(shell)
                 if found is None and driver.has_started(shell):
+                    driver.ask_to_stop(shell, "it ends everywhere")  # of a setup that failed on another node
                     return
                 if found is None:  # nothing was started there
                     continue
@@ -309,7 +383,8 @@ class Supervisor:
         except ExternalError as error:
             self._warn_once(life, f"The results could not be fetched, which is tried again: {error}")
             return
-        self._append(life, "results collected", collected_files=files, collected_bytes=size)
+        seconds = time.monotonic() - began
+        self._append(life, "results collected", collected_files=files, collected_bytes=size, transfer_seconds=seconds)
 
     def _terminate(self, life: Life, _view: View) -> None:
         try:
@@ -329,3 +404,12 @@ class Supervisor:
         )
         self.history.facts.append(fact, lease=self.lease)
         reached(kind)
+
+
+def _nodes(life: Life) -> int:
+    return life.candidate.nodes if life.candidate else 1
+
+
+def _try_to_terminate(door: Door, key: str) -> None:
+    with suppress(ExternalError):  # it does not answer yet
+        door.terminate(key)

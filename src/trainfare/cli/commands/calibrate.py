@@ -65,7 +65,7 @@ def calibrate(
                 learned=found.learned,
                 changes=found.changes,
             )
-            | {"starts": [start_record(one.machine, one.measured) for one in found.starts]}
+            | {"starts": [start_record(one.machine, one.measured, one.rates) for one in found.starts]}
         )
     else:
         _print(found, try_only=try_only)
@@ -88,7 +88,7 @@ def _print(found: CalibrationResult, *, try_only: bool) -> None:
         out().print("your profiles: none was measured on a known GPU with its operations traced")
     print_points(f"profile {one.run.profile_id} is left out. {one.reason}" for one in learned.rejected)
     for one in found.starts:
-        out().print(f"your runs on {start_sentence(one.machine, one.measured)}")
+        out().print(f"your runs on {start_sentence(one.machine, one.measured, one.rates)}")
     out().print()
     print_points(found.changes or ["nothing has changed"])
     if found.name is not None:

@@ -85,6 +85,10 @@ ResumeFlag = Annotated[
     ),
 ]
 Attempts = Annotated[int, typer.Option(metavar="N", help="Start it N times at most.", min=1)]
+Patience = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="Go on elsewhere if its machine is silent so long.", show_default=False),
+]
 AutoMove = Annotated[bool, typer.Option("--auto", help="Move to a better machine if it pays, without a question.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Dryrun = Annotated[bool, typer.Option("--dryrun", help="Only show what would be run.")]
@@ -108,6 +112,7 @@ class RunningOptions:
     results: Results = None
     resume_flag: ResumeFlag = None
     attempts: Attempts = 3
+    patience: Patience = None
     auto: AutoMove = False
     yes: Yes = False
     dryrun: Dryrun = False
@@ -133,6 +138,7 @@ class RunningOptions:
             results=self.results,
             resume_flag=self.resume_flag,
             attempts=self.attempts,
+            patience_seconds=parse_seconds("patience", self.patience) if self.patience else None,
             auto_move=self.auto,
         )
 
@@ -304,6 +310,8 @@ def _carry_out(agreed: Run, running: RunningOptions, settings: Settings, *, json
     if not running.yes and not _confirmed():
         print_note("Nothing was started.")
         raise typer.Exit(1)
+    if running.detach and agreed.patience_seconds is not None:
+        print_note("note: without `trainfare watch`, the machine ends the program when the patience is over")
     app.start_run(agreed, settings=settings)
     _attend(agreed.id, settings, json=json, until_started=running.detach)
 

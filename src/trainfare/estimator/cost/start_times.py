@@ -18,12 +18,13 @@ M and V are the mean and the variance that result. So a single run moves an assu
 way, and the interval narrows with every run towards the variation from run to run, which is itself learned from groups
 of several runs. σ² is moderated as in Smyth (2004).
 
-Limits: σ₀, τₘ, τₚ and ν₀ are assumptions. The size of what is sent and collected is not in the model: it is part of p.
+Limits: σ₀, τₘ, τₚ and ν₀ are assumptions. The size of what is sent and collected is not in the model: where it is
+known, `transfer_rates.py` converts the times before.
 """
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist, fmean
 
 from trainfare.model.bill import MeasuredTime
@@ -44,6 +45,16 @@ _Z = NormalDist().inv_cdf(0.95)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Transfer:
+    """Files that were sent to a machine, or fetched from it, in one run."""
+
+    machine: str
+    """The key of its VmType."""
+    bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StartTime:
     """One time of one run."""
 
@@ -51,6 +62,8 @@ class StartTime:
     """The key of its VmType."""
     program: str
     seconds: float
+    transfer: Transfer | None = None
+    """The files that were sent or fetched in it, if that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +87,7 @@ class _Belief:
 
 def predict_boot(times: Sequence[StartTime], machine: str, *, assumed: Interval) -> MeasuredTime | None:
     """The time until a machine is ready. It does not depend on the program, whose deviation is left out."""
-    return _predict([StartTime(machine=t.machine, program="", seconds=t.seconds) for t in times], machine, "", assumed)
+    return _predict([replace(time, program="") for time in times], machine, "", assumed)
 
 
 def predict_for_program(
