@@ -21,13 +21,12 @@ from trainfare.app.ids import new_id
 from trainfare.app.learning.learn import learn_from_run
 from trainfare.app.programs.data import read_data
 from trainfare.app.programs.sources import ProgramSource, read_program
-from trainfare.app.recommending.estimate import estimate
 from trainfare.app.running.checkpoints import checkpoints_folder
 from trainfare.app.running.doors import open_door, open_doors
 from trainfare.app.running.recovery import check_resume_flag, list_alternatives, read_segments
 from trainfare.app.running.send import check_sending, send_program
 from trainfare.app.running.status import load_status, run_folder
-from trainfare.app.running.supervise import Supervisor
+from trainfare.app.running.supervise import Supervisor, reached
 from trainfare.clouds.door import Door
 from trainfare.errors import ExternalError, InfeasibleError, NotFoundError, StoreError, UsageError
 from trainfare.model.estimate import Estimate
@@ -142,6 +141,7 @@ def start_run(run: Run, *, settings: Settings | None = None) -> None:
     """Store what was agreed. Nothing is launched before it is attended."""
     with open_history((settings or read_settings()).store) as history:
         history.runs.add(run)
+    reached("run stored")
 
 
 def attend(
@@ -186,6 +186,7 @@ def stop_run(run_id: str, *, settings: Settings | None = None) -> RunStatus:
         )
         try:
             history.facts.append(fact, lease=None)
+            reached(fact.kind)
         except RunEndedError:
             return load_status(history, run, now=datetime.now(UTC))
     return attend(run_id, settings=settings)
@@ -353,6 +354,8 @@ def _program_and_estimate(
     if options.on is None:
         raise UsageError("The machine to run on must be named, because no plan names it.", field="on")
     open_door(settings, options.on)  # a host that is used for the first time says what it is, which estimates need
+    from trainfare.app.recommending.estimate import estimate  # a run without a profile need not load the models
+
     try:
         return program, estimate(named.id, on=options.on, settings=settings).estimate
     except InfeasibleError:  # a run needs no prediction
