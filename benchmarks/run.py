@@ -1,29 +1,33 @@
 """What a run costs compared with starting the program by hand: time, CPU time, bytes, and the wait for the start.
 
-    python -m benchmarks.run [--seconds 60] [--rounds 5] [--doors local,ssh]
+    python -m benchmarks.run [--slices 200] [--rounds 5] [--doors local,ssh] [--json]
 
-A PyTorch program with a fixed number of iterations on one thread is started by hand and as a run on this machine, in
-turn, so that other work on the machine slows both alike.
+**Overhead.** A PyTorch program is started by hand and as a run on this machine, both at once. They take turns, a slice
+of 100 iterations each, on the same core: whatever else the machine does slows neighbouring slices alike. As root they
+have the same real-time priority (`chrt`), so that other work does not take the core. Each figure is the median over
+pairs of neighbouring slices, as a run by by hand, with an interval that contains the median with at least 90%
+confidence (by order statistics, whatever the distribution is).
 
-    program    its time under the agent and the probe, by the time by hand: the overhead of being watched
-    whole      from `trainfare run` to the receipt, by the time by hand: start, collecting and end included
-    iteration  its median iteration, as above: other work takes whole time slices, and hardly changes it
-    CPU        the CPU time of the program, as above
-    agent      CPU time of guard and agent on the machine, as a share of one core
-    home       CPU time of `trainfare run` itself and of what it starts to look after the run, as a share of one core
+    iteration  the time of a slice: the overhead of being watched
+    CPU        the CPU time of the process during a slice
+    agent      CPU time of guard and agent while it trains, as a share of one core
+    home       CPU seconds of `trainfare run` itself and of what it starts to look after the run
 
-Then, for each door, the time from `trainfare run` to the first iteration; `ssh` is a real sshd in a namespace of this
-machine.
+**Start.** By hand and for each door, the time from the command to the first iteration; `ssh` is a real sshd in a
+namespace of this machine.
 """
 
 import argparse
 import json
+import math
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -36,109 +40,140 @@ from trainfare.clouds import driver
 from trainfare.clouds.local_shell import LocalShell
 
 PROGRAM = """
-import statistics, sys, time
+import json, os, sys, time
 import torch
+
+def watchers():
+    "CPU seconds of the agent and the guard above this process, if there are any."
+    pid, seconds = os.getppid(), 0.0
+    while pid > 1:
+        fields = open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()
+        if "agent.py" in open(f"/proc/{pid}/cmdline").read():
+            seconds += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        pid = int(fields[1])
+    return seconds
+
+def iterate():
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(model(data), target).backward()
+    optimizer.step()
+
 torch.manual_seed(0)
 torch.set_num_threads(1)
 model = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 10))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 data, target = torch.randn(64, 256), torch.randint(0, 10, (64,))
 print("first", time.time(), flush=True)
-ends = [time.perf_counter()]
-for iteration in range(int(sys.argv[1])):
-    optimizer.zero_grad()
-    torch.nn.functional.cross_entropy(model(data), target).backward()
-    optimizer.step()
-    ends.append(time.perf_counter())
-print("iteration", statistics.median(b - a for a, b in zip(ends, ends[1:])), flush=True)
+iterate()
+if len(sys.argv) > 1:
+    slices, own, other = int(sys.argv[1]), os.open(sys.argv[2], os.O_RDWR), os.open(sys.argv[3], os.O_RDWR)
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    before, began, found = watchers(), time.monotonic(), []
+    for _ in range(slices):
+        os.read(own, 1)  # its turn
+        start, cpu = time.perf_counter(), time.process_time()
+        for _ in range(100):
+            iterate()
+        found.append((time.perf_counter() - start, time.process_time() - cpu))
+        os.write(other, b".")
+    print("slices", json.dumps(found), flush=True)
+    print("agent", (watchers() - before) / (time.monotonic() - began), flush=True)
 torch.save(model.state_dict(), "model.pt")
-print("cpu", time.process_time(), flush=True)
 """
 
-TRIAL_ITERATIONS = 1000
-SCAN_SECONDS = 8.0
-"""The processes of the machine are read so rarely, because reading them takes CPU time from the program."""
+WARM_SLICES = 10
+"""The first slices of each process are left out: memory and caches are new."""
+REAL_TIME = ("chrt", "--rr", "5")
+"""Before each command, as root: other work of the machine waits."""
+CONFIDENCE = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timed:
+class Started:
     """One start of the program."""
 
-    whole_seconds: float
-    program_seconds: float
-    """From its start to its end."""
-    iteration_seconds: float
-    """The median."""
-    cpu_seconds: float
-    """Of the program."""
     first_seconds: float
     """From the command to the first iteration."""
-    agent_cpu_seconds: float = 0.0
+    output: bytes
     home_cpu_seconds: float = 0.0
     parts: Mapping[str, float] = field(default_factory=dict)
     """The observed lines of the receipt."""
 
-    def __str__(self) -> str:
-        parts = "".join(f", {name} {seconds:.1f} s" for name, seconds in self.parts.items())
-        return (
-            f"{self.program_seconds:6.1f} s ({self.cpu_seconds:.1f} s of CPU, {1e3 * self.iteration_seconds:.3f} ms an "
-            f"iteration), whole {self.whole_seconds:6.1f} s{parts}"
-        )
+    @property
+    def slices(self) -> list[tuple[float, float]]:
+        """Seconds and CPU seconds of each slice."""
+        return [(wall, cpu) for wall, cpu in json.loads(_printed(self.output, "slices"))]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=60.0, help="the approximate time of the program by hand")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--slices", type=int, default=200, help="slices of 100 iterations for each of the two")
+    parser.add_argument("--rounds", type=int, default=5, help="starts by hand and by each door")
     parser.add_argument("--doors", default="local,ssh")
+    parser.add_argument("--json", action="store_true", help="print a record at the end")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="trainfare-run-") as folder:
         bench = Bench(Path(folder))
-        trial = bench.by_hand(TRIAL_ITERATIONS)
-        per_iteration = (trial.whole_seconds - trial.first_seconds) / TRIAL_ITERATIONS
-        iterations = max(100, round(arguments.seconds / per_iteration))
-        print(f"{iterations:,} iterations, {arguments.rounds} rounds, load {_load()}")
-        _print_overhead(bench, iterations, arguments.rounds)
+        print(f"{' '.join(bench.priority) or 'no priority: start it as root'}, load {_load()}")
+        record: dict[str, Any] = _print_overhead(bench, arguments.slices)
         bench.print_bytes()
-        _print_start(bench, arguments.doors.split(","), arguments.rounds)
+        record["first_iteration_seconds"] = _print_start(bench, arguments.doors.split(","), arguments.rounds)
         print(f"load at the end {_load()}")
+        if arguments.json:
+            print(json.dumps(record))
 
 
-def _print_overhead(bench: "Bench", iterations: int, rounds: int) -> None:
-    pairs = []
-    for number in range(rounds):
-        order = (bench.by_hand, bench.as_run) if number % 2 == 0 else (bench.as_run, bench.by_hand)
-        done = {start: start(iterations) for start in order}
-        hand, run = done[bench.by_hand], done[bench.as_run]
-        pairs.append((hand, run))
-        print(f"round {number + 1}: by hand {hand}", f"         as a run {run}; load {_load()}", sep="\n", flush=True)
-    print(f"{'':10}{'median':>10}{'range':>18}")
-    for name, values in {
-        "program": [run.program_seconds / hand.program_seconds for hand, run in pairs],
-        "whole": [run.whole_seconds / hand.whole_seconds for hand, run in pairs],
-        "iteration": [run.iteration_seconds / hand.iteration_seconds for hand, run in pairs],
-        "CPU": [run.cpu_seconds / hand.cpu_seconds for hand, run in pairs],
-    }.items():
-        print(f"{name:10}{median(values):10.3f}{min(values):9.3f} – {max(values):.3f}")
-    for name, values in {
-        "agent": [run.agent_cpu_seconds / run.program_seconds for _, run in pairs],
-        "home": [run.home_cpu_seconds / run.whole_seconds for _, run in pairs],
-    }.items():
-        print(f"{name:10}{median(values):10.2%}{min(values):9.2%} – {max(values):.2%}")
+def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """An interval between two of the values that contains the median of their distribution with this confidence, or the
+    widest one if there are too few of them.
+
+    A value is below the median with an even chance, so the number of values below it is binomial.
+    """
+    ordered, outside, rank = sorted(values), 0.0, 0
+    for below in range(len(ordered) // 2):
+        outside += 2 * math.comb(len(ordered), below) / 2 ** len(ordered)
+        if outside > 1 - confidence:
+            break
+        rank = below
+    return ordered[rank], ordered[-1 - rank]
 
 
-def _print_start(bench: "Bench", doors: list[str], rounds: int) -> None:
+def _print_overhead(bench: "Bench", slices: int) -> dict[str, Any]:
+    hand, run = bench.in_turns(slices)
+    pairs = list(zip(hand.slices, run.slices, strict=True))[WARM_SLICES:]
+    figures = {
+        "iteration": [watched[0] / alone[0] for alone, watched in pairs],
+        "CPU": [watched[1] / alone[1] for alone, watched in pairs],
+    }
+    print(f"{len(pairs)} pairs of slices; an iteration by hand {10 * median(a[0] for a, _ in pairs):.3f} ms")
+    for name, values in figures.items():
+        low, high = median_interval(values)
+        print(f"{name:10}{median(values):8.4f} ({low:.4f} – {high:.4f})")
+    agent = float(_printed(run.output, "agent"))
+    print(f"{'agent':10}{agent:8.2%} of one core")
+    print(f"{'home':10}{run.home_cpu_seconds:8.2f} CPU seconds")
+    print("receipt   " + ", ".join(f"{name} {seconds:.1f} s" for name, seconds in run.parts.items()))
+    record: dict[str, Any] = {
+        name: {"median": median(values), "interval": median_interval(values)} for name, values in figures.items()
+    }
+    return record | {"agent": agent, "home_cpu_seconds": run.home_cpu_seconds}
+
+
+def _print_start(bench: "Bench", doors: list[str], rounds: int) -> dict[str, list[float]]:
     """The time to the first iteration by hand and through each door; the first run of a door is printed alone, because
     it also learns what the machine is."""
-    by_hand = [bench.by_hand(1).first_seconds for _ in range(rounds)]
+    by_hand = [bench.by_hand().first_seconds for _ in range(rounds)]
+    found = {"by hand": by_hand}
     print(f"to the first iteration: by hand {median(by_hand):.1f} s")
     for door in doors:
         with bench.door(door) as machine:
-            first, *later = [bench.as_run(1, on=machine).first_seconds for _ in range(rounds + 1)]
+            first, *later = [bench.as_run(on=machine).first_seconds for _ in range(rounds + 1)]
             print(
                 f"to the first iteration: {machine} {median(later):.1f} s ({min(later):.1f} – {max(later):.1f} s), the "
                 f"first time {first:.1f} s"
             )
+            found[machine] = later
+    return found
 
 
 class Bench:
@@ -151,8 +186,11 @@ class Bench:
         (self._project / "train.py").write_text(PROGRAM)
         self._runs = folder / "runs"
         (folder / "machines.toml").write_text('[box]\nssh = "h1"\n')
+        self.priority = REAL_TIME if os.geteuid() == 0 and shutil.which(REAL_TIME[0]) else ()
+        # Modules are compiled once, as on the machine of a user.
+        inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         self._environment = {
-            **os.environ,
+            **inherited,
             "TRAINFARE_STORE": str(folder / "history.db"),
             "TRAINFARE_RUNS": str(self._runs),
             "TRAINFARE_MACHINES": str(folder / "machines.toml"),
@@ -171,53 +209,43 @@ class Bench:
             self._environment |= rig.environment
             yield "ssh/box"
 
-    def by_hand(self, iterations: int) -> Timed:
-        began, before = time.time(), time.monotonic()
-        process = subprocess.Popen(
-            (sys.executable, "train.py", str(iterations)), cwd=self._project, stdout=subprocess.PIPE
-        )
-        output = process.stdout.read() if process.stdout else b""
-        process.wait()
-        whole = time.monotonic() - before
-        return Timed(
-            whole_seconds=whole,
-            program_seconds=whole,
-            iteration_seconds=_printed(output, "iteration"),
-            cpu_seconds=_printed(output, "cpu"),
-            first_seconds=_printed(output, "first") - began,
-        )
+    def in_turns(self, slices: int) -> tuple[Started, Started]:
+        """The program by hand and as a run, both at once, slice by slice in turns."""
+        names = [str(self._folder / name) for name in ("hand", "run")]
+        for name in names:
+            os.mkfifo(name)
+        turn = os.open(names[0], os.O_RDWR)
+        os.write(turn, b".")  # the one by hand is first
+        with ThreadPoolExecutor() as pool:
+            hand = pool.submit(self.by_hand, str(slices), *names)
+            run = pool.submit(self.as_run, str(slices), *reversed(names))
+            return hand.result(), run.result()
 
-    def as_run(self, iterations: int, on: str = "local/here") -> Timed:
-        words = (sys.executable, "-m", "trainfare.cli.main", "run", "--on", on, "-y", "--json", "--install", "none")
-        began, before = time.time(), time.monotonic()
+    def by_hand(self, *words: str) -> Started:
+        began = time.time()
+        command = (*self.priority, sys.executable, "train.py", *words)
+        done = subprocess.run(command, cwd=self._project, env=self._environment, stdout=subprocess.PIPE, check=True)
+        return Started(first_seconds=float(_printed(done.stdout, "first")) - began, output=done.stdout)
+
+    def as_run(self, *words: str, on: str = "local/here") -> Started:
+        options = ("run", "--on", on, "-y", "--json", "--install", "none", "--results", str(self._folder / "results"))
+        command = (*self.priority, sys.executable, "-m", "trainfare.cli.main", *options, "--")
+        began = time.time()
         process = subprocess.Popen(
-            (*words, "--", sys.executable, "train.py", str(iterations)),
+            (*command, sys.executable, "train.py", *words),
             cwd=self._project,
             env=self._environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
-        agents: dict[int, float] = {}
-        next_scan = before + SCAN_SECONDS / 2
-        while not _has_ended(process):
-            if time.monotonic() > next_scan:
-                agents |= _agent_cpu(self._runs / "machines")
-                next_scan += SCAN_SECONDS
-            time.sleep(0.1)
         output = process.stdout.read() if process.stdout else b""
         _, _, usage = os.wait4(process.pid, 0)
         process.returncode = 0
-        whole, run = time.monotonic() - before, json.loads(output)
-        seen = self._observations(run["id"])
-        ended = next(s for s in seen if s["observation_kind"] == "program" and s["values"]["state"] == "ended")
+        run = json.loads(output)
         printed = (self._runs / run["id"] / "output-1-0").read_bytes()
-        return Timed(
-            whole_seconds=whole,
-            program_seconds=ended["values"]["seconds"],
-            iteration_seconds=_printed(printed, "iteration"),
-            cpu_seconds=_printed(printed, "cpu"),
-            first_seconds=_printed(printed, "first") - began,
-            agent_cpu_seconds=sum(agents.values()),
+        return Started(
+            first_seconds=float(_printed(printed, "first")) - began,
+            output=printed,
             home_cpu_seconds=usage.ru_utime + usage.ru_stime,
             parts={line["part"]: line["seconds"] for line in run["receipt"]["lines"]},
         )
@@ -242,29 +270,10 @@ class Bench:
             return [json.loads(document) for (document,) in rows]
 
 
-def _has_ended(process: "subprocess.Popen[bytes]") -> bool:
-    """Without waiting for it, so that its CPU time can be read afterwards."""
-    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-
-
-def _agent_cpu(machines: Path) -> dict[int, float]:
-    """The CPU seconds of guards and agents in the folders of machines, by process."""
-    found = {}
-    for process in Path("/proc").iterdir():
-        if not process.name.isdigit():
-            continue
-        try:
-            words = (process / "cmdline").read_bytes().split(b"\0")
-            if b"agent.py" in words and b"start" in words and machines in (process / "cwd").readlink().parents:
-                fields = (process / "stat").read_text().rpartition(")")[2].split()
-                found[int(process.name)] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-        except OSError:  # it has ended
-            continue
-    return found
-
-
-def _printed(output: bytes, word: str) -> float:
-    return next(float(line.split()[1]) for line in output.decode().splitlines() if line.startswith(word))
+def _printed(output: bytes, word: str) -> str:
+    """The rest of the line that begins with a word."""
+    lines = output.decode().splitlines()
+    return next(line.removeprefix(word).strip() for line in lines if line.startswith(word))
 
 
 def _in_an_hour() -> datetime:

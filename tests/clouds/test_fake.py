@@ -11,6 +11,7 @@ from tests.clouds.contract import WAITING, DoorContract, last_of, launch_of, lau
 from trainfare.clouds import driver
 from trainfare.clouds.door import MachineUnreachableError, RefusedError, Shell
 from trainfare.clouds.fake import FakeDoor, Faults
+from trainfare.clouds.local import remove_machines
 from trainfare.errors import ExternalError
 
 
@@ -50,6 +51,18 @@ class TestFakeDoor(DoorContract):
             door.terminate("r1-1")
         assert len(machines_of(door, "r1")) == 1
         door.misbehave(Faults())
+
+    def test_two_processes_terminate_a_launch_at_once(self, door: FakeDoor, monkeypatch: pytest.MonkeyPatch) -> None:
+        launched(door)
+        end = driver.end
+
+        def end_and_lose_the_race(shell: Shell) -> None:
+            end(shell)
+            remove_machines(door._machines, "r1-1")
+
+        monkeypatch.setattr(driver, "end", end_and_lose_the_race)
+        door.terminate("r1-1")
+        assert door.machines() == ()
 
     def test_a_machine_is_listed_until_its_end_is_confirmed(self, door: FakeDoor) -> None:
         launched(door)

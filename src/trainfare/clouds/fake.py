@@ -115,8 +115,9 @@ class FakeDoor:
             if self._chance() < self._faults().failing_terminations:
                 raise ExternalError(f"the provider could not terminate {key}: internal error.")
             for folder in (self._machines / key).glob("*"):
-                driver.end(LocalShell(folder=folder))
-                (folder / "ending").touch()
+                with contextlib.suppress(MachineUnreachableError, FileNotFoundError):  # another process was faster
+                    driver.end(LocalShell(folder=folder))
+                    (folder / "ending").touch()
             if (self._machines / key).exists():
                 self._log("terminated", key)
             if not self._faults().ending_seconds:

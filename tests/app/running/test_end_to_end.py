@@ -1,7 +1,7 @@
 """From a program to its receipt on two hosts with different links, by the commands that a user types.
 
 The programs are real, and what they compute must be what they compute when they are run by hand. Frameworks are started
-as rarely as possible: a probe on one host is also the first profile of the Keras program.
+as rarely as possible: the probes on both hosts are also the first profiles of the Keras program.
 """
 
 import json
@@ -101,7 +101,7 @@ def test_a_program_is_profiled_recommended_probed_run_and_paid_for(project: Path
         offered = read_json("recommend", "--epochs", "6")
         assert offered["profiles"] == [profiled["id"]]
         assert offered["chosen_is_here"]
-    names = ("near", "far") if project.name == "torch" else ("far",)
+    names = ("near", "far")
     on = ",".join(f"ssh/{name}" for name in names)
     probe = ("probe", "--on", on, "-n", "30", "--budget", "0.5", "--only", "provider=ssh", "--json")
     probed = json.loads(succeed(*probe, *command).stdout)

@@ -49,6 +49,16 @@ def test_a_program_that_fails_is_a_failed_run_whose_output_is_at_home(world: Wor
     assert read_output(run.id, settings=world.settings) == b"before\n"
 
 
+def test_a_program_that_does_not_exist_is_a_failed_run(world: World) -> None:
+    run = world.start(PROGRAM)
+    with open_history(world.settings.store) as history:
+        missing = replace(history.runs.get(run.id), id="r2", program=replace(run.program, command=("no-such-program",)))
+    start_run(missing, settings=world.settings)
+    status = attend("r2", settings=world.settings, poll_seconds=0.02)
+    assert (status.life.outcome, status.life.exit_code) == ("failed", 127)
+    assert b"no-such-program could not be started" in read_output("r2", settings=world.settings)
+
+
 def test_a_setup_that_fails_is_said_and_the_program_is_not_run(world: World) -> None:
     run = world.start(PROGRAM, setup="echo no such package >&2; exit 4")
     status = attend(run.id, settings=world.settings, poll_seconds=0.02)
@@ -104,6 +114,16 @@ def test_a_supervisor_that_is_killed_is_replaced_and_nothing_is_done_twice(world
     assert (world.home / "runs.txt").read_text() == "once\n"
     assert [key for _, effect, key in world.door.log() if effect == "launched"] == [f"{run.id}-1"]
     world.door.misbehave(Faults())
+    assert world.door.machines() == ()
+
+
+def test_a_supervisor_that_wakes_before_its_launch_does_not_launch_what_another_one_has_ended(world: World) -> None:
+    run = world.start(PROGRAM)
+    with world.frozen_supervisor(run, at="before launch") as sleeper:
+        assert attend(run.id, settings=world.settings, poll_seconds=0.02).life.outcome == "succeeded"
+        sleeper.send_signal(signal.SIGCONT)
+        assert sleeper.wait(60) == 0
+    assert [effect for _, effect, _ in world.door.log()] == ["launched", "terminated"]
     assert world.door.machines() == ()
 
 

@@ -57,13 +57,13 @@ class World:
         return subprocess.run(words, env=environment, check=False, timeout=600).returncode
 
     @contextmanager
-    def frozen_supervisor(self, run: Run, *, at: str) -> Iterator[None]:
+    def frozen_supervisor(self, run: Run, *, at: str) -> Iterator["subprocess.Popen[bytes]"]:
         """A process that supervises and then stands still at a labelled point, for the time of the block."""
         words = (sys.executable, "-c", ATTEND, self.settings.store, self.settings.runs, run.id)
         with subprocess.Popen(words, env=os.environ | {FREEZE_AT: at}) as process:
             try:
                 os.waitpid(process.pid, os.WUNTRACED)
-                yield
+                yield process
             finally:
                 process.kill()
 

@@ -20,6 +20,7 @@ from trainfare.app.catalog.own_hosts import describe_host
 from trainfare.app.probing.ledger import Ledger
 from trainfare.app.profiling.options import ProfileOptions
 from trainfare.app.running.send import ProgramSending
+from trainfare.app.running.supervise import reached
 from trainfare.clouds import driver
 from trainfare.clouds.door import Door, Launch, MachineUnreachableError, RefusedError, Shell
 from trainfare.errors import ExternalError, ProgramError
@@ -176,7 +177,9 @@ class DistantProbe:
                 trace_operations=self.options.trace_operations,
             )
             self._send(shell, machine, measurement)
+            reached("probe sent")
             ending = self._follow(shell, measurement)
+            reached("probe measured")
             return MeasuredElsewhere(run=self._conclude(shell, measurement, ending, clocks), host=host)
 
     # The machine.
@@ -219,6 +222,7 @@ class DistantProbe:
         except ExternalError:
             self._end(launch.key)
             raise
+        reached("probe launched")
         try:
             yield self._wait_until_ready(launch)
         finally:
@@ -243,6 +247,7 @@ class DistantProbe:
         for attempt in range(_ENDING_TRIES):
             try:
                 self.door.terminate(key)
+                reached("probe terminated")
                 if self._is_gone(key):
                     return
             except ExternalError as error:

@@ -62,7 +62,7 @@ def job_view(seen: Sequence[Observation], *, nodes: int) -> JobView | None:
     if not seen:
         return None
     failed = next((s for s in seen if s.kind == "setup" and s.values.get("exit_code") not in (None, 0)), None)
-    started = {s.node for s in seen if s.kind == "program" and s.values.get("state") == "started"}
+    started = {s.node for s in seen if s.kind == "program"}  # one that cannot be started has only an end
     ended = {
         s.node: (int(code), str(s.values.get("cause", "own")))
         for s in seen

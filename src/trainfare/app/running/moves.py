@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from trainfare.app.running.doors import open_door
 from trainfare.app.running.run import attend, pick_candidate
+from trainfare.app.running.supervise import reached
 from trainfare.errors import UsageError
 from trainfare.model.offer import Candidate
 from trainfare.model.run import Fact, Run
@@ -62,6 +63,7 @@ def ask_to_move(move: Move, *, settings: Settings | None = None) -> None:
     )
     with open_existing_history((settings or read_settings()).store) as history:
         history.facts.append(fact, lease=None)
+    reached(fact.kind)
 
 
 def move_run(

@@ -21,14 +21,13 @@ from trainfare.app.ids import new_id
 from trainfare.app.learning.learn import learn_from_run
 from trainfare.app.programs.data import read_data
 from trainfare.app.programs.sources import ProgramSource, read_program
-from trainfare.app.recommending.estimate import estimate
 from trainfare.app.running.costs import store_within_caps, within_caps
 from trainfare.app.running.doors import open_door, open_doors
 from trainfare.app.running.reading import SeenReader
 from trainfare.app.running.recovery import check_resume_flag, list_alternatives, read_segments
 from trainfare.app.running.send import check_sending
 from trainfare.app.running.status import load_status, run_folder
-from trainfare.app.running.supervise import Supervisor
+from trainfare.app.running.supervise import Supervisor, reached
 from trainfare.clouds.door import Door
 from trainfare.errors import ExternalError, InfeasibleError, NotFoundError, StoreError, UsageError
 from trainfare.model.estimate import Estimate
@@ -153,6 +152,7 @@ def start_run(run: Run, *, settings: Settings | None = None) -> None:
     settings = settings or read_settings()
     with open_history(settings.store) as history:
         store_within_caps(history, run, settings)
+    reached("run stored")
 
 
 def attend(
@@ -201,6 +201,7 @@ def stop_run(run_id: str, *, settings: Settings | None = None) -> RunStatus:
         )
         try:
             history.facts.append(fact, lease=None)
+            reached(fact.kind)
         except RunEndedError:
             return load_status(history, run, now=datetime.now(UTC))
     return attend(run_id, settings=settings)
@@ -367,6 +368,8 @@ def _program_and_estimate(
     if options.on is None:
         raise UsageError("The machine to run on must be named, because no plan names it.", field="on")
     open_door(settings, options.on)  # a host that is used for the first time says what it is, which estimates need
+    from trainfare.app.recommending.estimate import estimate  # a run without a profile need not load the models
+
     try:
         return program, estimate(named.id, on=options.on, settings=settings).estimate
     except InfeasibleError:  # a run needs no prediction

@@ -263,6 +263,7 @@ class Supervisor:
                 "collect": self._collect,
                 "terminate": self._terminate,
             }
+            reached(f"before {action}")
             calls[action](life, view)
             reached(f"after {action}")
 
@@ -280,6 +281,8 @@ class Supervisor:
         return end
 
     def _launch(self, life: Life, view: View) -> None:
+        # A process that stood still before this call must not launch: another one may have ended the attempt meanwhile.
+        self.lease = self.history.leases.renew(self.lease, seconds=self.lease_seconds, now=self.clock())
         candidate = life.candidate or self.run.candidate
         end = lease_end(self.run, view.now, spent=view.spent_usd, usd_per_hour=candidate.usd_per_hour)
         launch = Launch(

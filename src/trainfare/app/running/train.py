@@ -11,6 +11,7 @@ from trainfare.app.recommending.question import EVERYTHING
 from trainfare.app.recommending.recommend import Recommendation, recommend
 from trainfare.app.running.doors import open_doors
 from trainfare.app.running.run import RunOptions, agree, attend, start_run
+from trainfare.app.running.supervise import reached
 from trainfare.app.stated import LengthKeywords
 from trainfare.errors import InfeasibleError
 from trainfare.model.estimate import Estimate
@@ -47,6 +48,7 @@ def propose(
     given = command if isinstance(command, ProgramSource) else read_program(command, settings, folder=options.folder)
     source = replace(given, variables={**given.variables, **options.variables})
     profile = profile_command(source, profiling)
+    reached("profiled")
     found = recommend((profile.id,), goal=goal, scope=scope, settings=settings, **length)
     chosen = _reachable(found, frozenset(open_doors(settings)))
     wanted = replace(options, plan_id=found.plan.id, profile_id=profile.id, on=chosen.candidate.offer.vm_type.key)

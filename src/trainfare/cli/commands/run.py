@@ -16,7 +16,6 @@ from trainfare.app.running.last_lines import last_lines
 from trainfare.app.running.moves import ask_to_move, propose_move
 from trainfare.app.running.send import summarize_sending
 from trainfare.app.running.status import read_output, show_run
-from trainfare.app.running.train import propose
 from trainfare.cli.cards.profile_screen import Screen
 from trainfare.cli.cards.run import RunScreen, print_receipt
 from trainfare.cli.console import out, print_json, print_note
@@ -167,6 +166,8 @@ def train(
     """Profile a program, recommend a machine, train on it, and print the receipt."""
 
     settings = read_run_settings(store)
+    from trainfare.app.running.train import propose  # the models of time and cost, which other commands start without
+
     screen = Screen(quiet=quiet)
     profiling = ProfileOptions(
         settings=settings,

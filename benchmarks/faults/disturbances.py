@@ -1,24 +1,13 @@
-"""Kills the supervisor of runs at every labelled point, and tries what else can go wrong; counts what is left.
+"""Faults that are tried with one run each: what becomes of the run, and whether that is right.
 
-    python -m benchmarks.faults [--times 20] [--point POINT] [--fault FAULT]
-
-**Kills.** The provider is the shipped fake: it lists machines late and fails one call in five, half of them after they
-took effect. Each run is killed once with SIGKILL at one point; another process then looks after it until it has ended,
-and the reaper passes twice. Counted are machines that are left, launches that happened twice, results that did not come
-home and runs that did not end well.
-
-**Faults.** Each is one run of a training that saves. It is right if the run ends as it should, no machine is left, and
-where the training ends well its weights are those of an undisturbed one. Hosts are namespaces with a real sshd; without
-root these rows are left out.
+A run is right if it ends as it should, no machine is left, and where the training ends well its weights are those of an
+undisturbed one.
 """
 
-import argparse
 import os
 import signal
 import sqlite3
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -26,129 +15,43 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
-from tests.app.running.worlds import World, make_world
-from tests.rigs.hosts import HostRig, SshHost, host_rig, missing_requirement
+from benchmarks.faults.places import SAVING, fresh_hosts, fresh_world, undisturbed_weights
+from tests.app.running.worlds import World
+from tests.rigs.hosts import SshHost, missing_requirement
 from trainfare.agent import agent
-from trainfare.app.running import supervise
-from trainfare.app.running.doors import FAKE_FOLDER
-from trainfare.app.running.run import RunOptions, agree, attend, reap, start_run
+from trainfare.app.running.run import RunOptions, agree, attend, start_run
 from trainfare.app.running.status import read_output
-from trainfare.clouds import driver
 from trainfare.clouds.fake import Faults
 from trainfare.errors import StoreError
 from trainfare.runner import decide
 from trainfare.runner.status import RunStatus
 
-POINTS = (
-    "launch intended",
-    "after launch",
-    "machines seen",
-    "machines ready",
-    "program sent",
-    "after start",
-    "program started",
-    "program ended",
-    "results fetched",
-    "results collected",
-    "after collect",
-    "termination intended",
-    "after terminate",
-    "terminated",
-    "run ended",
-)
-COLUMNS = ("kills", "left machines", "double launches", "lost results", "not ended")
-PROGRAM = Path(__file__).parents[1] / "tests" / "programs" / "resumes.py"
 BUDGET_SECONDS = 15.0
 CUT_SECONDS = 60.0
 TERMINATIONS = 100
 DAY = 86400
 
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--times", type=int, default=20, help="runs per point; 0 leaves the kills out")
-    parser.add_argument("--point", help="only this point")
-    parser.add_argument("--fault", choices=[*FAULTS, "none"], help="only this fault, or none")
-    arguments = parser.parse_args()
-    driver.AgentJob = partial(driver.AgentJob, heartbeat_seconds=0.3)  # type: ignore[misc, assignment] # sooner than every 5 s
-    supervise.SILENT_SECONDS = 2.0
-    bad = _kills([arguments.point] if arguments.point else POINTS, arguments.times) if arguments.times else 0
-    chosen = [arguments.fault] if arguments.fault else list(FAULTS)
-    bad += _faults([name for name in chosen if name in FAULTS])
-    sys.exit(bool(bad))
-
-
-# Kills.
-
-
-def _kills(points: list[str] | tuple[str, ...], times: int) -> int:
-    print(f"{'killed at':22}" + "".join(f"{name:>17}" for name in COLUMNS))
-    total = [0] * len(COLUMNS)
-    for point in points:
-        counts = [0] * len(COLUMNS)
-        for seed in range(times):
-            for column, value in enumerate(_killed_run(point, seed)):
-                counts[column] += value
-        total = [a + b for a, b in zip(total, counts, strict=True)]
-        print(f"{point:22}" + "".join(f"{count:17}" for count in counts), flush=True)
-    print(f"{'in all':22}" + "".join(f"{count:17}" for count in total))
-    return sum(total[1:])
-
-
-def _killed_run(point: str, seed: int) -> tuple[int, ...]:
-    """Whether it was killed, machines left, launches too many, results lost, not ended."""
-    with _world(Faults(hidden_seconds=0.3, failing_calls=0.2, seed=seed)) as world:
-        run = world.start("open('out.txt', 'a').write('once\\n')")
-        killed = world.attend_in_another_process(run, kill_at=point) == -signal.SIGKILL
-        status = attend(run.id, settings=world.settings, poll_seconds=0.02)
-        world.door.misbehave(Faults())
-        for _ in range(2):
-            reap(settings=world.settings)
-        launches = [key for _, effect, key in world.door.log() if effect == "launched"]
-        result = world.home / "out.txt"
-        came_home = result.exists() and result.read_text() == "once\n"
-        return (
-            int(killed),
-            len(world.door.machines()),
-            len(launches) - len(set(launches)),
-            int(status.life.outcome == "succeeded" and not came_home),
-            int(status.life.outcome != "succeeded"),
-        )
-
-
-# Faults.
-
-Outcome = tuple[bool, str]
+Verdict = tuple[bool, str]
 """Whether it is right, and what became of the run."""
 
 
-def _faults(names: list[str]) -> int:
-    bad = 0
-    for name in names:
-        began = time.monotonic()
-        is_right, text = FAULTS[name]()
-        bad += not is_right
-        print(f"{name:26}{'' if is_right else 'WRONG: '}{text} ({time.monotonic() - began:.0f} s)", flush=True)
-    return bad
-
-
-def tool_frozen(*, clock_shift: int = 0) -> Outcome:
+def tool_frozen(*, clock_shift: int = 0) -> Verdict:
     """The supervisor stands still (SIGSTOP) as soon as the program runs, and its run has a budget."""
-    with _world() as world, _shifted_clock(world.folder, clock_shift):
-        run = world.start(PROGRAM.read_text(), "--hold-at", "23", budget_usd=BUDGET_SECONDS / 3600)
+    with fresh_world() as world, _shifted_clock(world.folder, clock_shift):
+        run = world.start(SAVING.read_text(), "--hold-at", "23", budget_usd=BUDGET_SECONDS / 3600)
         with world.frozen_supervisor(run, at="after start"):
             return _ended_by_itself(world, run.id)
 
 
-def tool_dead() -> Outcome:
+def tool_dead() -> Verdict:
     """The supervisor is killed as soon as the program runs, and nothing replaces it."""
-    with _world() as world:
-        run = world.start(PROGRAM.read_text(), "--hold-at", "23", budget_usd=BUDGET_SECONDS / 3600)
+    with fresh_world() as world:
+        run = world.start(SAVING.read_text(), "--hold-at", "23", budget_usd=BUDGET_SECONDS / 3600)
         world.attend_in_another_process(run, kill_at="after start")
         return _ended_by_itself(world, run.id)
 
 
-def _ended_by_itself(world: World, run_id: str) -> Outcome:
+def _ended_by_itself(world: World, run_id: str) -> Verdict:
     (machine,) = world.door.machines()
     give_up = time.monotonic() + 4 * BUDGET_SECONDS
     while world.door.machines() and time.monotonic() < give_up:
@@ -162,9 +65,9 @@ def _ended_by_itself(world: World, run_id: str) -> Outcome:
     return seconds <= BUDGET_SECONDS + 2 and status.life.outcome == "stopped", f"{text}; run {status.life.outcome}"
 
 
-def agent_killed() -> Outcome:
+def agent_killed() -> Verdict:
     """Guard and agent are killed at once, after a checkpoint was brought home."""
-    with _world() as world:
+    with fresh_world() as world:
         return _disturbed(world, lambda run_id: _kill_agents(world, run_id))
 
 
@@ -176,17 +79,17 @@ def _kill_agents(world: World, run_id: str) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def machine_taken_back() -> Outcome:
+def machine_taken_back() -> Verdict:
     """The provider takes the machine back, as on the spot market, after a checkpoint was brought home."""
-    with _world() as world:
+    with fresh_world() as world:
         return _disturbed(world, lambda run_id: world.door.reclaim(f"{run_id}-1"))
 
 
-def store_unreachable() -> Outcome:
+def store_unreachable() -> Verdict:
     """The store does not answer any more, after a checkpoint was brought home, and the machine is lost meanwhile; then
     it answers again, and the next command continues."""
-    with _world() as world:
-        run = world.start(PROGRAM.read_text(), "--hold-at", "23", resume_flag="--resume {}")
+    with fresh_world() as world:
+        run = world.start(SAVING.read_text(), "--hold-at", "23", resume_flag="--resume {}")
         other = sqlite3.connect(world.settings.store)
 
         def lock(status: RunStatus) -> None:
@@ -205,9 +108,9 @@ def store_unreachable() -> Outcome:
         return is_right, f"the command ends with {said}, the next one continues; {text}"
 
 
-def failed_terminations() -> Outcome:
+def failed_terminations() -> Verdict:
     """A hundred calls to terminate fail. The pauses between them, up to five minutes, are left out."""
-    with _world(Faults(failing_terminations=1.0)) as world:
+    with fresh_world(Faults(failing_terminations=1.0)) as world:
         decide.MAX_TERMINATION_PAUSE_SECONDS = 0.0
 
         def relent(status: RunStatus) -> None:
@@ -221,12 +124,12 @@ def failed_terminations() -> Outcome:
         return noted >= TERMINATIONS and not left and status.life.outcome == "succeeded", text
 
 
-def host_reboots() -> Outcome:
+def host_reboots() -> Verdict:
     """A host restarts after a checkpoint was brought home."""
     return _on_a_host(lambda host: host.reboot())
 
 
-def network_cut() -> Outcome:
+def network_cut() -> Verdict:
     """The cable of a host is cut for a minute, after a checkpoint was brought home; then the host restarts."""
 
     def mend(host: SshHost) -> None:
@@ -240,17 +143,17 @@ def network_cut() -> Outcome:
     return _on_a_host(cut)
 
 
-def disk_full() -> Outcome:
+def disk_full() -> Verdict:
     """The program fills the disk of its host."""
     source = (
         "try:\n    with open('big', 'wb', 0) as file:\n        while True: file.write(bytes(1 << 16))\n"
         "except OSError as error:\n    print('full:', error.errno, flush=True)\n    raise SystemExit(28)\n"
     )
-    with _hosts() as rig:
+    with fresh_hosts() as rig:
         if rig is None:
             return True, f"not tried: {missing_requirement()}"
         rig.add("h1", home_mib=24)
-        with _world() as world:
+        with fresh_world() as world:
             status = _run_on_host(world, source, (), lambda _status: None)
             output = read_output(status.run.id, settings=world.settings).decode().strip()
             size = (world.home / "big").stat().st_size if (world.home / "big").exists() else 0
@@ -261,8 +164,8 @@ def disk_full() -> Outcome:
             )
 
 
-def _on_a_host(disturb: Callable[[SshHost], None]) -> Outcome:
-    with _hosts() as rig:
+def _on_a_host(disturb: Callable[[SshHost], None]) -> Verdict:
+    with fresh_hosts() as rig:
         if rig is None:
             return True, f"not tried: {missing_requirement()}"
         host = rig.add("h1")
@@ -273,8 +176,8 @@ def _on_a_host(disturb: Callable[[SshHost], None]) -> Outcome:
                 done.append(True)
                 disturb(host)
 
-        with _world() as world:
-            status = _run_on_host(world, PROGRAM.read_text(), ("--hold-at", "23"), look)
+        with fresh_world() as world:
+            status = _run_on_host(world, SAVING.read_text(), ("--hold-at", "23"), look)
             return _judged(status, world.home, ())
 
 
@@ -290,9 +193,9 @@ def _run_on_host(
     return attend(run.id, settings=world.settings, poll_seconds=0.1, on_status=on_status)
 
 
-def _disturbed(world: World, disturb: Callable[[str], None]) -> Outcome:
+def _disturbed(world: World, disturb: Callable[[str], None]) -> Verdict:
     """A training that is disturbed once its checkpoint is at home."""
-    run = world.start(PROGRAM.read_text(), "--hold-at", "23", resume_flag="--resume {}")
+    run = world.start(SAVING.read_text(), "--hold-at", "23", resume_flag="--resume {}")
     done: list[bool] = []
 
     def look(status: RunStatus) -> None:
@@ -304,46 +207,13 @@ def _disturbed(world: World, disturb: Callable[[str], None]) -> Outcome:
     return _judged(status, world.home, world.door.machines())
 
 
-def _judged(status: RunStatus, home: Path, left: tuple[object, ...]) -> Outcome:
+def _judged(status: RunStatus, home: Path, left: tuple[object, ...]) -> Verdict:
     life = status.life
     weights = home / "weights.json"
-    same = weights.exists() and weights.read_text() == _undisturbed()
+    same = weights.exists() and weights.read_text() == undisturbed_weights()
     text = f"run {life.outcome} in {life.attempt} attempts, {len(left)} machines left"
     text += ", weights as undisturbed" if same else ", OTHER WEIGHTS than undisturbed"
     return same and life.outcome == "succeeded" and not left, text
-
-
-def _undisturbed() -> str:
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([sys.executable, str(PROGRAM)], cwd=folder, check=True, capture_output=True)
-        return (Path(folder) / "weights.json").read_text()
-
-
-@contextmanager
-def _world(faults: Faults | None = None) -> Iterator[World]:
-    with tempfile.TemporaryDirectory(prefix="trainfare-faults-") as folder:
-        os.environ[FAKE_FOLDER] = str(Path(folder) / "provider")
-        world = make_world(Path(folder), faults)
-        try:
-            yield world
-        finally:
-            world.door.misbehave(Faults())
-            for machine in world.door.machines():
-                world.door.terminate(machine.key)
-
-
-@contextmanager
-def _hosts() -> Iterator[HostRig | None]:
-    if missing_requirement() is not None:
-        yield None
-        return
-    before = dict(os.environ)
-    with host_rig() as rig:
-        os.environ.update(rig.environment)
-        try:
-            yield rig
-        finally:
-            os.environ.update({name: before.get(name, "") for name in rig.environment})
 
 
 SHIFTED = """
@@ -373,7 +243,7 @@ def _shifted_clock(folder: Path, shift: int) -> Iterator[None]:
         os.environ["PATH"] = before
 
 
-FAULTS: dict[str, Callable[[], Outcome]] = {
+FAULTS: dict[str, Callable[[], Verdict]] = {
     "tool frozen": tool_frozen,
     "tool dead": tool_dead,
     "clock set back": partial(tool_frozen, clock_shift=-DAY),
@@ -386,7 +256,3 @@ FAULTS: dict[str, Callable[[], Outcome]] = {
     "store unreachable": store_unreachable,
     "failed terminations": failed_terminations,
 }
-
-
-if __name__ == "__main__":
-    main()
