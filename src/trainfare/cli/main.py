@@ -40,6 +40,7 @@ COMMANDS = {
     "export": ("trainfare.cli.commands.export:export", "Write a run or a plan as a file for another tool."),
     "accuracy": ("trainfare.cli.commands.accuracy:accuracy", "Predicted against paid, over all your runs."),
     "reap": ("trainfare.cli.commands.run:reap", "End machines that no run needs."),
+    "doors": ("trainfare.cli.commands.doors:app", "Which machines can be reached, and what is missing."),
     "schedule": ("trainfare.cli.commands.schedule:app", "A queue of jobs: submit, plan, simulate, compare."),
     "profiles": ("trainfare.cli.commands.profiles:app", "Stored profiles: list, show, remove, import."),
     "plans": ("trainfare.cli.commands.plans:app", "Stored plans: list, show."),
@@ -57,6 +58,7 @@ TOGETHER = {
     ("run", "move", "export"): "Run a training, move it, or write it for another tool.",
     ("results", "runs", "reap"): "A run's results, all runs, leftovers.",
     ("profiles", "plans"): "Stored profiles and plans: list, show.",
+    ("calibrate", "reproduce"): "Fit the prediction; recompute published tables.",
 }
 """Commands that share a line in the help, so that it fits a screen."""
 

@@ -119,6 +119,8 @@ def state_sentence(status: RunStatus) -> str:
         return f"{life.outcome}: {life.message}"
     if life.state == "planned" and life.attempt:
         return "between two machines" if life.interrupted or life.move_to else "ending"
+    if life.state == "booting" and any(machine.state == "queued" for machine in life.machines):
+        return "waits in the queue"
     if life.state != "training":
         return life.state
     done = f"iteration {progress.iterations:,}"

@@ -29,7 +29,7 @@ from trainfare.runner.better import better_machine
 from trainfare.runner.checkpoints import is_fetch_due, is_newer, latest_saved, mean_seconds_between_losses
 from trainfare.runner.decide import Action, JobView, Patience, View, Wait, decide
 from trainfare.runner.life import Life, life_of
-from trainfare.runner.limits import lease_end
+from trainfare.runner.limits import latest_end, lease_end
 from trainfare.runner.progress import progress_of
 from trainfare.runner.receipt import receipt_of
 from trainfare.store.history import AlreadyStoredError, History
@@ -87,6 +87,8 @@ class Supervisor:
     """The checkpoint that is on its way home."""
     _given_up: set[tuple[int, int]] = field(default_factory=set)
     """Checkpoints that cannot be had any more, by attempt and number."""
+    _sent: set[int] = field(default_factory=set)
+    """Attempts whose program was sent."""
     _arrived_at: datetime | None = None
     """The last moment at which a part of a checkpoint arrived."""
 
@@ -95,7 +97,8 @@ class Supervisor:
         facts = self.history.facts.of(self.run.id)
         life = life_of(facts)
         view = self._view(facts, life)
-        patience = Patience(appear=self._door(life).appears_within_seconds)
+        door = self._door(life)
+        patience = Patience(appear=door.appears_within_seconds, boot=door.boots_within_seconds)
         fallbacks = self.alternatives.within(self.run.estimate.usd.high) if self.run.estimate else ()
         action = decide(self.run, life, view, patience=patience, fallbacks=fallbacks)
         with suppress(AlreadyStoredError):  # a remark of another process came first: the next step knows it
@@ -130,6 +133,7 @@ class Supervisor:
             spent_usd=receipt_of(self.run, facts, billing=self.billing, now=now).total.paid_usd,
             collecting_since=collecting[-1] if collecting else None,
             asked_to_end_at=self._asked_to_end_at.get(life.attempt),
+            is_sent=life.attempt in self._sent,
         )
 
     def _machines(self, life: Life) -> tuple[RentedMachine, ...] | None:
@@ -239,6 +243,7 @@ class Supervisor:
             attempt=life.attempt,
             candidate=candidate,
             expires_at=end,
+            ends_by=latest_end(self.run),
         )
         try:
             self._door(life).launch(launch)
@@ -253,6 +258,7 @@ class Supervisor:
             for machine in view.machines or ():
                 self.prepare(door.shell(machine), self.run, life, machine, power_off=door.powers_off)
                 reached("program sent")
+            self._sent.add(life.attempt)
         except ExternalError as error:
             self._warn_once(life, f"The program could not be sent, which is tried again: {error}")
         except UsageError as error:  # what is at home has changed since the run was agreed to: trying again is useless
