@@ -51,9 +51,12 @@ FOREIGN_FLAGS = {
     *("--proto", "--quiet", "--kill-after"),
     *("--job-name", "--partition", "--nodes", "--ntasks-per-node", "--cpus-per-task", "--mem", "--gres", "--time"),
     *("--signal", "--output"),
+    *("--account", "--chdir", "--comment", "--cpu-bind", "--exact", "--exclusive", "--jobid", "--kill-on-bad-exit"),
+    *("--name", "--no-requeue", "--nodelist", "--noheader", "--ntasks", "--open-mode", "--overlap", "--parsable"),
+    *("--states", "--user", "--version", "--wait"),
 }
 """Flags of other programs: of the user's own command, of `setsid`, `rsync` and `nvidia-smi`; of `pip` and `uv`; of
-`curl`, `sha256sum` and `timeout`; of `sbatch`."""
+`curl`, `sha256sum` and `timeout`; of Slurm's commands."""
 
 BROAD = {"Exception", "BaseException"}
 

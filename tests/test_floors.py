@@ -128,7 +128,8 @@ INSIDE = {
         ("status", "accuracy", "charges"),
         ("decide", "receipt", "measured_profile"),
         ("better", "checkpoints", "limits", "resuming"),
-        ("caps", "life", "observed", "progress"),
+        ("life", "observed", "progress"),
+        ("caps", "seen", "waiting"),
     ),
     "app": (
         ("probing",),

@@ -1,5 +1,5 @@
 """Fixtures of every test of a door."""
 
-from tests.rigs.fixtures import fresh_rig, rig, user_of_rig
+from tests.rigs.fixtures import cluster, fresh_rig, rig, user_of_cluster, user_of_rig
 
-__all__ = ["fresh_rig", "rig", "user_of_rig"]
+__all__ = ["cluster", "fresh_rig", "rig", "user_of_cluster", "user_of_rig"]

@@ -98,7 +98,7 @@ def parse_error(command: str) -> str | None:
     if words[0].startswith("-"):
         return None  # a flag of `trainfare` itself acts while it is parsed, such as --install-completion
     try:
-        while isinstance(here, TyperGroup):
+        while isinstance(here, TyperGroup) and (words or not here.invoke_without_command):
             _, found, words = here.resolve_command(context, words)
             assert found is not None
             here = found

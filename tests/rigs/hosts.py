@@ -155,14 +155,16 @@ class SshHost:
 
     def run(self, *command: str, given: bytes = b"") -> bytes:
         """Run a command on the host, without its network, and return the output."""
-        if self.system is None:
-            target = ["nsenter", f"--target={self.hardware.pid}", "--net", "--mount", "--uts"]
-        else:
-            target = ["nsenter", f"--target={self._first_process()}", "--net", "--mount", "--uts", "--pid"]
-        done = subprocess.run([*target, "--", *command], input=given, capture_output=True, check=False)
+        done = subprocess.run([*self.entry(), *command], input=given, capture_output=True, check=False)
         if done.returncode:
             raise OSError(f"{self.name}: {' '.join(command)}: {done.stderr.decode(errors='replace').strip()}")
         return done.stdout
+
+    def entry(self) -> tuple[str, ...]:
+        """The words before a command that run it on the host."""
+        if self.system is None:
+            return ("nsenter", f"--target={self.hardware.pid}", "--net", "--mount", "--uts", "--")
+        return ("nsenter", f"--target={self._first_process()}", "--net", "--mount", "--uts", "--pid", "--")
 
     def add_program(self, name: str, source: str) -> None:
         """Install a script as a program of the host."""
@@ -323,7 +325,7 @@ class HostRig:
 @contextmanager
 def host_rig() -> Iterator[HostRig]:
     """A rig without hosts; everything ends with the block."""
-    with _short_folder() as folder:
+    with short_folder() as folder:
         _make_key(folder / "user_key")
         for name in ("bin", "s"):
             (folder / name).mkdir(mode=0o700)
@@ -341,7 +343,7 @@ def host_rig() -> Iterator[HostRig]:
 
 
 @contextmanager
-def _short_folder() -> Iterator[Path]:
+def short_folder() -> Iterator[Path]:
     """A folder for keys and sockets, whose path must be short. Whoever makes one removes those of killed processes:
     folders whose lock nobody holds."""
     for left in Path("/tmp").glob("tfrig-*"):

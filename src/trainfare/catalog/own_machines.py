@@ -23,7 +23,8 @@ usd_per_hour = 0.05
 
 [gpus."My GPU"]                  a GPU that the catalog does not know; the fields of Gpu
 
-`own_commitments.py` reads [[commitment]], the machines of providers that the user has reserved.
+`own_clusters.py` reads sections with `slurm = true`, and `own_commitments.py` reads [[commitment]], the machines of
+providers that the user has reserved.
 """
 
 from collections.abc import Mapping
@@ -35,6 +36,7 @@ import msgspec
 
 from trainfare.catalog.gpu_boards import normalise_name
 from trainfare.catalog.machines_file import COMMITMENTS, GPUS, FileSection, read_machines_file, suggest
+from trainfare.catalog.own_clusters import is_cluster
 from trainfare.errors import UsageError
 from trainfare.model.machine import HERE_NAME, HERE_PROVIDER, Gpu, VmType
 from trainfare.model.offer import Offer
@@ -68,7 +70,7 @@ def read_machines(path: Path, known: Mapping[str, Gpu]) -> tuple[tuple[Offer, ..
     offers = tuple(
         _offer(name, FileSection(path, name, fields), gpus, file.changed_on)
         for name, fields in file.sections.items()
-        if name not in (GPUS, COMMITMENTS)
+        if name not in (GPUS, COMMITMENTS) and not is_cluster(fields)
     )
     return offers, own_gpus
 
@@ -80,7 +82,7 @@ def read_destinations(path: Path) -> Mapping[str, str]:
     return {
         f"{HOSTS}/{name}": fields["ssh"]
         for name, fields in sections.items()
-        if isinstance(fields, dict) and isinstance(fields.get("ssh"), str)
+        if isinstance(fields, dict) and isinstance(fields.get("ssh"), str) and not is_cluster(fields)
     }
 
 

@@ -41,6 +41,7 @@ COMMANDS = {
     "accuracy": ("trainfare.cli.commands.accuracy:accuracy", "Predicted against paid, over all your runs."),
     "costs": ("trainfare.cli.commands.costs:costs", "What your runs have cost, by day, program, machine, user."),
     "reap": ("trainfare.cli.commands.run:reap", "End machines that no run needs."),
+    "doors": ("trainfare.cli.commands.doors:app", "Which machines can be reached, and what is missing."),
     "schedule": ("trainfare.cli.commands.schedule:app", "A queue of jobs: submit, plan, simulate, compare."),
     "profiles": ("trainfare.cli.commands.profiles:app", "Stored profiles: list, show, remove, import."),
     "plans": ("trainfare.cli.commands.plans:app", "Stored plans: list, show."),
@@ -60,6 +61,7 @@ TOGETHER = {
     ("results", "runs", "reap"): "A run's results, all runs, leftovers.",
     ("hosts", "calibrate"): "What your servers keep; fit the prediction to you.",
     ("profiles", "plans"): "Stored profiles and plans: list, show.",
+    ("calibrate", "reproduce"): "Fit the prediction; recompute published tables.",
 }
 """Commands that share a line in the help, so that it fits a screen."""
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from trainfare.errors import ExternalError
 from trainfare.model.offer import Candidate, Offer
@@ -29,7 +29,10 @@ class Launch:
     attempt: int
     candidate: Candidate
     expires_at: datetime
-    """The lease: the machine ends by itself at this moment unless the lease is renewed."""
+    """The lease: the machine ends by itself at this moment unless the lease is renewed. Where machines wait in a queue,
+    the time from now to this moment counts from the end of the wait."""
+    ends_by: datetime | None = None
+    """A moment at which the machine ends however long it waited; None if there is none."""
 
     @property
     def key(self) -> str:
@@ -89,6 +92,15 @@ class Shell(Protocol):
         received. A file that does not match is left out and is an `ExternalError`."""
 
 
+@runtime_checkable
+class StartsAgent(Protocol):
+    """A shell of a machine on which only a process that is there already can start an agent that stays."""
+
+    def start_agent(self, secrets: Mapping[str, str]) -> None:
+        """Have the agent started, unless it runs or has done its work. Secrets are written to no file. On a machine
+        that is queued, the agent starts when its turn comes."""
+
+
 class Door(Protocol):
     """A provider of machines."""
 
@@ -99,6 +111,12 @@ class Door(Protocol):
 
     appears_within_seconds: float
     """The longest time until a machine that was launched is listed."""
+
+    boots_within_seconds: float
+    """The longest time until a machine is ready, from its launch or from the end of its wait in a queue."""
+
+    extends_leases: bool
+    """False if the lease of the launch is a time limit that cannot be moved: what is asked for must last."""
 
     def offers(self) -> tuple[Offer, ...]:
         """The offers that can be launched now."""

@@ -16,7 +16,7 @@ import msgspec
 
 from trainfare.agent import agent, supply
 from trainfare.clouds.data_files import list_data_files
-from trainfare.clouds.door import Completed, Shell
+from trainfare.clouds.door import Completed, Shell, StartsAgent
 from trainfare.clouds.recipes import EnvironmentRecipe
 from trainfare.clouds.sending import Parcel, Sending
 from trainfare.errors import ExternalError
@@ -176,7 +176,10 @@ def _missing_supplies(shell: Shell, supplies: Supplies) -> list[Parcel]:
 def start(shell: Shell, *, secrets: Mapping[str, str]) -> None:
     """Start the agent, unless it runs or has done its work. An agent that was killed is started again: it records the
     end of the program, which ended with it, and its results."""
-    _agent(shell, ["start"], given=json.dumps(dict(secrets)).encode() + b"\n")
+    if isinstance(shell, StartsAgent):
+        shell.start_agent(secrets)
+    else:
+        _agent(shell, ["start"], given=json.dumps(dict(secrets)).encode() + b"\n")
 
 
 def entries(shell: Shell, *, after: int, position: int = 0) -> tuple[JournalEntry, ...]:

@@ -69,6 +69,8 @@ class FakeDoor:
     name = PROVIDER
     powers_off = True
     appears_within_seconds = 1.0
+    boots_within_seconds = 900.0
+    extends_leases = True
 
     def __init__(self, folder: Path, offers: Sequence[Offer] = (OFFER,)) -> None:
         self._folder = folder

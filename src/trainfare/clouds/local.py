@@ -34,6 +34,8 @@ class LocalDoor:
     name = HERE_PROVIDER
     powers_off = False
     appears_within_seconds = 0.0
+    boots_within_seconds = 900.0
+    extends_leases = True
 
     def __init__(self, folder: Path, offers: Iterable[Offer]) -> None:
         self._folder = folder

@@ -8,12 +8,9 @@ Nothing boots: a launched machine is a folder on a host. Home remembers each lau
 the machines of a host that does not answer are known: they are listed as unreachable until it answers again.
 """
 
-import re
-import threading
-import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +18,9 @@ from pathlib import Path
 import msgspec
 
 from trainfare.clouds import driver
+from trainfare.clouds.answers import Answers
 from trainfare.clouds.door import Launch, MachineUnreachableError, RefusedError, Shell
+from trainfare.clouds.launch_memory import LaunchMemory, RememberedLaunch, safe_key
 from trainfare.clouds.ssh_connection import FolderGoneError, SshConnection
 from trainfare.clouds.ssh_errors import CannotConnectError
 from trainfare.clouds.ssh_shell import SshShell
@@ -35,10 +34,6 @@ _PLACE = ".trainfare"
 """The folder of all launches, in the home folder of the host."""
 _ANSWER_SECONDS = 20.0
 """The time that hosts have to list their machines, or to make the folders of a launch."""
-_SILENCE_SECONDS = 15.0
-"""A host that could not be reached is not asked again for so long when machines are listed."""
-_FORGOTTEN_AFTER = timedelta(minutes=10)
-"""A launch that its host does not know is forgotten after so long: before, the call may still be under way."""
 _NEEDED = 3
 _FULL = 4
 
@@ -78,36 +73,6 @@ _REMOVE = f'cd {_PLACE} 2> /dev/null && [ -d "$1" ] || exit 0; mv -T "$1" ".ende
 _NODES = f'cd {_PLACE}/"$1" 2> /dev/null && ls || exit 0'
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Remembered:
-    """A launch that a host was asked for."""
-
-    destination: str
-    machines: tuple[RentedMachine, ...]
-    asked_at: datetime
-
-
-@dataclass(slots=True)
-class _Answers:
-    """The hosts that did not answer a short while ago."""
-
-    silent: dict[str, tuple[float, str]] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def silence_of(self, destination: str) -> str | None:
-        with self.lock:
-            until, reason = self.silent.get(destination, (0.0, ""))
-        return reason if time.monotonic() < until else None
-
-    def note_silence(self, destination: str, reason: str) -> None:
-        with self.lock:
-            self.silent[destination] = (time.monotonic() + _SILENCE_SECONDS, reason)
-
-    def note_answer(self, destination: str) -> None:
-        with self.lock:
-            self.silent.pop(destination, None)
-
-
 class SshDoor:
     """A `Door`. `folder` remembers launches. `destinations` is what ssh calls each machine, by the key of its VmType; a
     machine that is not in it has its own name for ssh."""
@@ -115,6 +80,8 @@ class SshDoor:
     name = PROVIDER
     powers_off = False
     appears_within_seconds = 0.0
+    boots_within_seconds = 900.0
+    extends_leases = True
 
     def __init__(
         self,
@@ -124,11 +91,11 @@ class SshDoor:
         *,
         answer_seconds: float = _ANSWER_SECONDS,
     ) -> None:
-        self._folder = folder
+        self._memory = LaunchMemory(folder)
         self._every = offers
         self._destinations = dict(destinations)
         self._connections: dict[str, SshConnection] = {}
-        self._answers = _Answers()
+        self._answers = Answers()
         self._answer_seconds = answer_seconds
 
     @cached_property
@@ -141,22 +108,22 @@ class SshDoor:
 
     def launch(self, launch: Launch) -> None:
         destination = self._destination(launch)
-        known = self._remember(launch, destination)
+        known = self._memory.remember(launch, destination, address=destination)
         try:
             self._make_folders(launch, destination)
         except CannotConnectError as error:
             self._answers.note_silence(destination, str(error))
             if known:  # an earlier call may have made them
                 raise
-            self._forget(launch.key)
+            self._memory.forget(launch.key)
             raise RefusedError(str(error)) from error
         except RefusedError:
-            self._forget(launch.key)
+            self._memory.forget(launch.key)
             raise
         self._answers.note_answer(destination)
 
     def machines(self, key: str | None = None) -> tuple[RentedMachine, ...]:
-        remembered = self._all_remembered()
+        remembered = self._memory.all()
         if key in remembered:
             found = self._machines_on(remembered[key].destination, remembered)
             return tuple(machine for machine in sorted(found, key=lambda each: each.id) if machine.key == key)
@@ -164,9 +131,9 @@ class SshDoor:
         return tuple(machine for machine in every if key in (None, machine.key))
 
     def known_machines(self) -> tuple[RentedMachine, ...]:
-        return tuple(machine for launch in self._all_remembered().values() for machine in launch.machines)
+        return tuple(machine for launch in self._memory.all().values() for machine in launch.machines)
 
-    def _machines_everywhere(self, remembered: Mapping[str, _Remembered]) -> tuple[RentedMachine, ...]:
+    def _machines_everywhere(self, remembered: Mapping[str, RememberedLaunch]) -> tuple[RentedMachine, ...]:
         """All hosts are asked at once, so that a silent one delays the answer only by its own time."""
         own = (self._destinations.get(o.vm_type.key, o.vm_type.name) for o in self._offers)
         destinations = sorted({*own, *(launch.destination for launch in remembered.values())})
@@ -180,16 +147,16 @@ class SshDoor:
     def shell(self, machine: RentedMachine) -> Shell:
         if machine.address is None:
             raise MachineUnreachableError(f"The host of {machine.id} is not known.")
-        return SshShell(self._connection(machine.address), f"{_PLACE}/{_safe(machine.key)}/{machine.node}")
+        return SshShell(self._connection(machine.address), f"{_PLACE}/{safe_key(machine.key)}/{machine.node}")
 
     def terminate(self, key: str) -> None:
-        _safe(key)
-        remembered = self._all_remembered().get(key)
+        safe_key(key)
+        remembered = self._memory.all().get(key)
         destinations = {remembered.destination} if remembered else {m.address for m in self.machines() if m.key == key}
         for destination in destinations:
             if destination is not None:
                 self._end(key, destination)
-        self._forget(key)
+        self._memory.forget(key)
 
     def _destination(self, launch: Launch) -> str:
         key = launch.candidate.offer.vm_type.key
@@ -202,7 +169,7 @@ class SshDoor:
         machines = launch.ready_machines(now=datetime.now(UTC), address=destination)
         given = b"".join(msgspec.json.encode(machine) + b"\n" for machine in machines)
         home = SshShell(self._connection(destination), ".")
-        words = ("sh", "-c", _LAUNCH, "sh", _safe(launch.key), str(launch.candidate.nodes))
+        words = ("sh", "-c", _LAUNCH, "sh", safe_key(launch.key), str(launch.candidate.nodes))
         done = home.run(words, given=given, timeout_seconds=self._answer_seconds)
         reason = done.error.decode(errors="replace").strip().rpartition("\n")[2]
         if done.exit_code == _NEEDED:
@@ -213,7 +180,7 @@ class SshDoor:
         if done.exit_code:
             raise ExternalError(f"The launch on {destination} failed with exit code {done.exit_code}: {reason}.")
 
-    def _machines_on(self, destination: str, remembered: Mapping[str, _Remembered]) -> list[RentedMachine]:
+    def _machines_on(self, destination: str, remembered: Mapping[str, RememberedLaunch]) -> list[RentedMachine]:
         """The machines on a host; those that are remembered, if it does not answer."""
         mine = {key: launch for key, launch in remembered.items() if launch.destination == destination}
         reason = self._answers.silence_of(destination)
@@ -226,7 +193,7 @@ class SshDoor:
         if reason is not None:
             known = [machine for launch in mine.values() for machine in launch.machines]
             return [replace(machine, state="unreachable", reason=reason) for machine in known]
-        self._forget_ended(mine, {machine.key for machine in found})
+        self._memory.forget_ended(mine, {machine.key for machine in found})
         return [machine for machine in found if machine.key in mine or machine.key not in remembered]
 
     def _list(self, destination: str) -> list[RentedMachine]:
@@ -261,44 +228,3 @@ class SshDoor:
 
     def _connection(self, destination: str) -> SshConnection:
         return self._connections.setdefault(destination, SshConnection(destination))
-
-    def _remember(self, launch: Launch, destination: str) -> bool:
-        """Remember a launch before it is asked for; returns whether it was remembered before."""
-        path = self._folder / f"{_safe(launch.key)}.json"
-        if path.exists():
-            return True
-        machines = launch.ready_machines(now=datetime.now(UTC), address=destination)
-        asked = _Remembered(destination=destination, machines=machines, asked_at=datetime.now(UTC))
-        self._folder.mkdir(parents=True, exist_ok=True)
-        fresh = path.with_suffix(".new")
-        fresh.write_bytes(msgspec.json.encode(asked))
-        fresh.replace(path)
-        return False
-
-    def _all_remembered(self) -> dict[str, _Remembered]:
-        found = {}
-        for path in sorted(self._folder.glob("*.json")):
-            try:
-                found[path.stem] = msgspec.json.decode(path.read_bytes(), type=_Remembered)
-            except FileNotFoundError:  # it has just been forgotten
-                continue
-            except (msgspec.MsgspecError, ValueError) as error:
-                raise ExternalError(
-                    f"{path} is damaged: {error}. Remove it; the host lists what runs there."
-                ) from error
-        return found
-
-    def _forget(self, key: str) -> None:
-        (self._folder / f"{key}.json").unlink(missing_ok=True)
-
-    def _forget_ended(self, remembered: Mapping[str, _Remembered], found: set[str]) -> None:
-        for key, launch in remembered.items():
-            if key not in found and datetime.now(UTC) - launch.asked_at > _FORGOTTEN_AFTER:
-                self._forget(key)
-
-
-def _safe(key: str) -> str:
-    """The key, which names a folder that will be removed."""
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", key):
-        raise ValueError(f"the key of a launch must be letters, digits, dots and dashes, got {key!r}")
-    return key

@@ -83,6 +83,8 @@ class Offer:
     source: str
     retired_on: date | None = None
     """The day from which it cannot be rented any more; it stays in tables because estimates and papers refer to it."""
+    most_nodes: int | None = None
+    """The machines that can be had at once; None if that is unknown."""
     commitment: Commitment | None = None
     """The terms of an offer on the market "reserved"; None if they are unknown."""
 

@@ -6,8 +6,8 @@ from typing import Literal
 
 from trainfare.model.checks import require_aware, require_not_negative, require_positive, require_text
 
-MachineState = Literal["booting", "ready", "failed", "preempted", "unreachable"]
-"""A machine that was terminated is no longer listed at all."""
+MachineState = Literal["queued", "booting", "ready", "failed", "preempted", "unreachable"]
+"""A queued machine waits for its turn, and costs nothing. One that was terminated is no longer listed at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +26,9 @@ class RentedMachine:
     expires_at: datetime
     """The moment at which the machine ends by itself, whoever is alive."""
     reason: str | None = None
-    """Why it failed, or cannot be reached."""
+    """Why it waits, failed, or cannot be reached."""
     address: str | None = None
+    """The name or number by which other machines of the launch reach it; None if the door does not tell."""
     launched_at: datetime | None = None
     """The moment from which the provider charges; None if it does not tell."""
 

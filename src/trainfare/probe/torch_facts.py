@@ -43,7 +43,7 @@ def model_facts(
 
 
 def parameters_of(optimizers: Iterable[Any]) -> list[Any]:
-    """What the optimizers train: programs with adapters often give them all parameters, frozen ones too."""
+    """The parameters that the optimizers train: programs with adapters often give them frozen ones too."""
     given = (p for o in optimizers for group in o.param_groups for p in group["params"])
     return unique_tensors(p for p in given if p.requires_grad or p.grad is not None)
 

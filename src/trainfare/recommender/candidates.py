@@ -64,7 +64,7 @@ def candidates(
     machines = [
         (offer, nodes, gpus)
         for offer in _cheapest_regions(in_scope, interruptions_per_hour)
-        for nodes, gpus in _shapes(offer.vm_type, scope, several=several)
+        for nodes, gpus in _shapes(offer, scope, several=several)
     ]
     return Candidates(
         candidates=tuple(
@@ -162,18 +162,19 @@ def _cheapest_regions(offers: Iterable[Offer], interruptions_per_hour: Callable[
     return iter(best.values())
 
 
-def _shapes(vm_type: VmType, scope: Scope, *, several: bool) -> Iterator[tuple[int, int | None]]:
+def _shapes(offer: Offer, scope: Scope, *, several: bool) -> Iterator[tuple[int, int | None]]:
     """The numbers of nodes and of GPUs used in each: one GPU, all GPUs of a node, and two, four, … nodes with all.
 
     Machines of a provider that does not connect them are not joined.
     """
+    vm_type = offer.vm_type
     if not several or vm_type.gpu is None:
         yield 1, None
         return
     if vm_type.gpus > 1:
         yield 1, 1
     left = 1 if vm_type.provider in UNCONNECTED else scope.max_nodes(vm_type)
-    most = min(n for n in (scope.nodes or MOST_NODES, left) if n is not None)
+    most = min(n for n in (scope.nodes or MOST_NODES, left, offer.most_nodes) if n is not None)
     nodes = 1
     while nodes < most:
         yield nodes, vm_type.gpus

@@ -1,4 +1,5 @@
-"""What runs cost and when: each attempt is charged from its request to its confirmed termination.
+"""What runs cost and when: each attempt is charged from its request, or from the end of its wait in a queue, to its
+confirmed termination.
 
     usd of a day = usd of the attempt · the share of its time that lies in that day
 
@@ -79,9 +80,11 @@ def charges_of(run: Run, facts: Sequence[Fact], *, billing: Billing, now: dateti
     launches = {fact.attempt: fact for fact in facts if fact.kind == "launch intended"}
     found = []
     for attempt, parts in spans_of(facts, now=now).items():
-        if not parts:
+        waited = parts.get("queue", 0.0)
+        since = launches[attempt].seen_at + timedelta(seconds=waited)
+        kept = sum(parts.values()) - waited
+        if not kept:
             continue
-        since, kept = launches[attempt].seen_at, sum(parts.values())
         candidate = launches[attempt].candidate or run.candidate
         usd = spent_usd(candidate.usd_per_hour, kept, billing)
         until = since + timedelta(seconds=kept)

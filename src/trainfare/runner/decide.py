@@ -16,7 +16,7 @@ from trainfare.model.run import Checkpoint, Fact, FactKind, Outcome, Run
 from trainfare.runner.better import BetterMachine
 from trainfare.runner.checkpoints import describe_checkpoint, lost_work
 from trainfare.runner.life import MAY_BE_SILENT, Life
-from trainfare.runner.limits import Limit, lease_reason, limit_reached, limits_ahead
+from trainfare.runner.limits import Limit, lease_end, lease_reason, limit_reached, limits_ahead
 from trainfare.runner.progress import RunProgress
 from trainfare.units import format_duration
 
@@ -25,6 +25,8 @@ SOON_SECONDS = 600.0
 """A program whose iterations cannot be counted, and that ends with an error within so long, has done nothing new."""
 LEASE_MARGIN = timedelta(seconds=60)
 """A silent machine has ended its program so long after the end of its lease: a renewal may have been under way."""
+NEW_LEASE_SECONDS = 120.0
+"""A run that has less time left than this is not launched again when its lease has ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +124,7 @@ def decide(run: Run, life: Life, view: View, *, patience: Patience, fallbacks: S
         case "asked for":
             return _asked_for(life, view, note, patience)
         case "booting":
-            return _booting(life, view, note, patience)
+            return _booting(run, life, view, note, patience)
         case "setting up":
             return _setting_up(run, life, view, note, patience)
         case "training":
@@ -242,20 +244,36 @@ def _asked_for(life: Life, view: View, note: _Note, patience: Patience) -> Actio
     return "launch"
 
 
-def _booting(life: Life, view: View, note: _Note, patience: Patience) -> Action:
+def _booting(run: Run, life: Life, view: View, note: _Note, patience: Patience) -> Action:
     if life.stop_reason is not None or life.is_moving:
         return note("termination intended")
     if (gone := _gone(life, view)) is not None:
         return note("machines lost", text=gone)
     if view.machines and all(machine.state == "ready" for machine in view.machines):
         return note("machines ready", machines=view.machines)
+    if view.machines and any(machine.state == "queued" for machine in view.machines):
+        return _queued(run, life, view, note)
     if _is_overdue(life, view, patience):
         return note("machines lost", text=f"It was not ready within {format_duration(patience.boot)}.")
     return Wait("it boots")
 
 
+def _queued(run: Run, life: Life, view: View, note: _Note) -> Action:
+    """A queue may take days. The program is sent meanwhile, so that it starts whoever watches then; secrets are not,
+    since they would have to be written to a file."""
+    reasons = {machine.reason for machine in view.machines or () if machine.state == "queued" and machine.reason}
+    text = f"It waits in the queue: {', '.join(sorted(reasons)) or 'no reason is given'}."
+    if text not in life.warnings:
+        return note("warned", text=text)
+    return Wait(text) if life.sent or run.secrets else "start"
+
+
 def _is_overdue(life: Life, view: View, patience: Patience) -> bool:
-    return life.asked_at is not None and view.now - life.asked_at > timedelta(seconds=patience.boot)
+    """Machines that are not ready so long after they were asked for, or after their wait in a queue."""
+    if life.asked_at is None:
+        return False
+    began = max((life.asked_at, *(m.launched_at for m in view.machines or () if m.launched_at is not None)))
+    return view.now - began > timedelta(seconds=patience.boot)
 
 
 def _setting_up(run: Run, life: Life, view: View, note: _Note, patience: Patience) -> Action:
@@ -278,7 +296,7 @@ def _training(run: Run, life: Life, view: View, note: _Note, patience: Patience)
     job = view.job
     if job is not None and job.exit_code is not None:
         bad = life.resumed_from if _failed_at_once(life, job, view) else None
-        text = _interruption(run, life, job, view.now) if bad is None else _cannot_load(bad, job.exit_code)
+        text = _interruption(run, life, view, job) if bad is None else _cannot_load(bad, job.exit_code)
         reason = {"lease": lease_reason(run), "longest": "longest duration"}.get(job.cause)
         if text is None and reason is not None and life.stop_reason is None:
             return note("stop asked", stop_reason=reason, text="The machine ended the program at its limit.")
@@ -323,14 +341,22 @@ def _cannot_load(checkpoint: Checkpoint, exit_code: int) -> str:
     )
 
 
-def _interruption(run: Run, life: Life, job: JobView, now: datetime) -> str | None:
+def _has_time_left(run: Run, life: Life, view: View) -> bool:
+    """The limits of the run allow a new lease: the one that ended was shorter, as the longest job of a cluster is."""
+    ends = lease_end(run, view.now, spent=view.spent_usd, usd_per_hour=_rate(life))
+    return ends - view.now > timedelta(seconds=NEW_LEASE_SECONDS)
+
+
+def _interruption(run: Run, life: Life, view: View, job: JobView) -> str | None:
     """Why a program that has ended is to go on; None if it has ended by itself or was stopped for good."""
     if life.stop_reason is not None:
         return None
+    if job.cause == "lease" and run.patience_seconds is not None and view.now < _end_of_lease(life, view.now):
+        return f"The machine ended the program, because it was not reached for {format_duration(run.patience_seconds)}."
+    if job.cause == "lease" and _has_time_left(run, life, view):
+        return "Its machine ended at the longest time that it may be kept."
     if job.cause == "signal":
         return "The machine was restarted, or the agent on it was killed."
-    if job.cause == "lease" and run.patience_seconds is not None and now < _end_of_lease(life, now):
-        return f"The machine ended the program, because it was not reached for {format_duration(run.patience_seconds)}."
     if job.cause == "stop" and life.move_to is not None:
         return f"It moves to {life.move_to.offer.vm_type.key}."
     return None

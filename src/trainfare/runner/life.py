@@ -35,6 +35,8 @@ NEXT: Mapping[tuple[RunState, FactKind], RunState] = {
     ("booting", "machines ready"): "setting up",
     ("booting", "machines lost"): "ending",
     ("booting", "termination intended"): "ending",
+    ("booting", "program sent"): "booting",
+    ("booting", "setup failed"): "ending",
     ("setting up", "program sent"): "setting up",
     ("setting up", "program started"): "training",
     ("setting up", "setup failed"): "collecting",

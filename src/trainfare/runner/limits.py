@@ -121,6 +121,16 @@ def lease_reason(run: Run) -> StopReason | None:
     return None if limits.longest_seconds is None else "longest duration"
 
 
+def latest_end(run: Run) -> datetime | None:
+    """The moment at which the agent ends everything however long its machine waited in a queue; None if only money is
+    limited, or nothing."""
+    limits = run.limits
+    moments = [] if limits.deadline is None else [limits.deadline]
+    if limits.longest_seconds is not None:
+        moments.append(run.made_at + timedelta(seconds=limits.longest_seconds))
+    return min(moments) + timedelta(seconds=COLLECTING_SECONDS) if moments else None
+
+
 def lease_end(run: Run, now: datetime, *, spent: float, usd_per_hour: float) -> datetime:
     """The moment at which the agent ends everything by itself, whoever is alive. A deadline and a longest duration
     leave some time to collect after them; a budget does not, since that time costs too."""

@@ -1,6 +1,6 @@
 """The times that were observed in each attempt of a run, as far as its parts have ended.
 
-    boot          asked for → machines ready
+    boot          asked for → machines ready, without the wait in a queue
     setup         machines ready → program started; sending is what the setup commands did not take of it
     training      program started → program ended, by the clock of the machine
     collecting    program ended → terminated
@@ -15,6 +15,7 @@ from datetime import datetime
 
 from trainfare.model.offer import Candidate
 from trainfare.model.run import Fact, FactKind, Observation, ObservationKind, Run
+from trainfare.runner.waiting import wait_ended_at, waited
 
 KINDS: tuple[ObservationKind, ...] = ("setup", "program", "iterations", "meter")
 """The kinds of observations that are read."""
@@ -133,7 +134,7 @@ def _attempt(run: Run, facts: Sequence[Fact], seen: Sequence[Observation], *, st
         candidate=facts[0].candidate or run.candidate,
         asked_at=facts[0].seen_at,
         last_seen_at=facts[-1].seen_at,
-        boot_seconds=_between(moments, "launch intended", "machines ready"),
+        boot_seconds=_boot_seconds(facts, moments),
         setup_seconds=setup,
         sending_seconds=None if setup is None else max(0.0, setup - commands),
         training_seconds=_program_seconds(seen) if ended else None,
@@ -159,6 +160,12 @@ def _attempt(run: Run, facts: Sequence[Fact], seen: Sequence[Observation], *, st
 
 def _transfer(size: int | None, seconds: float | None) -> TransferTime | None:
     return None if size is None or seconds is None else TransferTime(bytes=size, seconds=seconds)
+
+
+def _boot_seconds(facts: Sequence[Fact], moments: dict[FactKind, datetime]) -> float | None:
+    boot, attempt = _between(moments, "launch intended", "machines ready"), facts[0].attempt
+    ended = wait_ended_at(facts, attempt) if waited(facts, attempt) else None
+    return boot if boot is None or ended is None else max(0.0, boot - (ended - facts[0].seen_at).total_seconds())
 
 
 def _between(moments: dict[FactKind, datetime], start: FactKind, end: FactKind) -> float | None:

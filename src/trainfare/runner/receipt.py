@@ -1,12 +1,13 @@
 """The receipt of a run: for each part of its time, and in all, what was predicted and what was observed and paid.
 
-    boot          asked for → ready
+    queue         asked for → its machines begin to cost; only where machines wait
+    boot          asked for, or the end of the queue → ready
     setup         ready → program started
     training      program started → program ended, or machines lost
     collecting    program ended → terminated
 
-Everything is charged from the first request to the confirmed termination, by the billing rule and the price that were
-agreed to. The parts of all attempts are added up.
+Everything but the queue is charged from the first request to the confirmed termination, by the billing rule and the
+price that were agreed to. The parts of all attempts are added up.
 """
 
 from collections.abc import Sequence
@@ -19,8 +20,9 @@ from trainfare.model.estimate import Estimate, PhaseName
 from trainfare.model.interval import Interval
 from trainfare.model.run import Fact, FactKind, Run
 from trainfare.runner.limits import spent_usd
+from trainfare.runner.waiting import wait_ended_at, waited
 
-Part = Literal["boot", "setup", "training", "collecting"]
+Part = Literal["queue", "boot", "setup", "training", "collecting"]
 
 _ENDS: tuple[tuple[Part, tuple[FactKind, ...]], ...] = (
     ("boot", ("machines ready",)),
@@ -98,7 +100,20 @@ def spans_of(facts: Sequence[Fact], *, now: datetime) -> dict[int, dict[Part, fl
     if attempt in spans:
         current: Part = next((part for part, _ in _ENDS if part not in spans[attempt]), "collecting")
         spans[attempt][current] = max(0.0, (now - since).total_seconds())
-    return spans
+    return {attempt: _with_queue(facts, attempt, parts) for attempt, parts in spans.items()}
+
+
+def _with_queue(facts: Sequence[Fact], attempt: int, parts: dict[Part, float]) -> dict[Part, float]:
+    """The parts of an attempt, with its wait in a queue apart from its boot. One that never ran has only waited."""
+    if not waited(facts, attempt):
+        return parts
+    ended = wait_ended_at(facts, attempt)
+    if ended is None:
+        return {"queue": sum(parts.values())}
+    asked = next(fact.seen_at for fact in facts if fact.kind == "launch intended" and fact.attempt == attempt)
+    boot = parts.get("boot", 0.0)
+    queue = min(boot, max(0.0, (ended - asked).total_seconds()))
+    return {**parts, "queue": queue, "boot": boot - queue}
 
 
 def _end_of_lease(facts: Sequence[Fact], attempt: int) -> datetime | None:
@@ -110,16 +125,18 @@ def _end_of_lease(facts: Sequence[Fact], attempt: int) -> datetime | None:
 def receipt_of(run: Run, facts: Sequence[Fact], *, billing: Billing, now: datetime) -> Receipt:
     """The receipt, also of a run that has not ended: up to `now`."""
     candidates = {fact.attempt: fact.candidate or run.candidate for fact in facts if fact.kind == "launch intended"}
-    seconds: dict[Part, float] = dict.fromkeys((part for part, _ in _ENDS), 0.0)
+    spans = spans_of(facts, now=now)
+    queue: tuple[Part, ...] = ("queue",) if any("queue" in parts for parts in spans.values()) else ()
+    seconds: dict[Part, float] = dict.fromkeys((*queue, *(part for part, _ in _ENDS)), 0.0)
     paid: dict[Part, float] = dict.fromkeys(seconds, 0.0)
     rounding = 0.0
-    for attempt, parts in spans_of(facts, now=now).items():
+    for attempt, parts in spans.items():
         usd_per_hour = candidates[attempt].usd_per_hour
         for part, span in parts.items():
             seconds[part] += span
-            paid[part] += usd_per_hour * span / 3600
-        kept = sum(parts.values())
-        rounding += spent_usd(usd_per_hour, kept, billing) - usd_per_hour * kept / 3600 if parts else 0.0
+            paid[part] += usd_per_hour * span / 3600 if part != "queue" else 0.0
+        kept = sum(span for part, span in parts.items() if part != "queue")
+        rounding += spent_usd(usd_per_hour, kept, billing) - usd_per_hour * kept / 3600 if kept else 0.0
     segments = [segment for segment in (run.estimate, run.then) if segment is not None]
     lines = tuple(
         Line(

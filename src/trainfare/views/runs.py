@@ -124,6 +124,8 @@ def state_sentence(status: RunStatus) -> str:
     if life.silent_since is not None:
         silence = format_duration(max(0.0, (status.now - life.silent_since).total_seconds()))
         return f"{life.state}; its machine has not answered for {silence}"
+    if life.state == "booting" and any(machine.state == "queued" for machine in life.machines):
+        return "waits in the queue"
     if life.state != "training":
         return life.state
     done = f"iteration {progress.iterations:,}"

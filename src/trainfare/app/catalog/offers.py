@@ -5,6 +5,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from trainfare.app.catalog.own_clusters import with_own_clusters
 from trainfare.app.catalog.own_hosts import with_own_hosts
 from trainfare.app.catalog.this_machine import with_this_machine
 from trainfare.catalog.catalog import LIST_COMMAND, Catalog, load_catalog
@@ -24,7 +25,7 @@ def open_catalog(settings: Settings | None) -> Catalog:
     """The catalog with the user's own machines, imported prices and the machine at hand."""
     settings = settings or read_settings()
     catalog = load_catalog(Path(settings.machines), Path(settings.prices))
-    return with_own_hosts(with_this_machine(catalog), settings)
+    return with_own_clusters(with_own_hosts(with_this_machine(catalog), settings), settings)
 
 
 def list_offers(

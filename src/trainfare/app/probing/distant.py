@@ -35,7 +35,7 @@ from trainfare.runner.life import Life
 from trainfare.settings import Settings
 from trainfare.units import format_duration, format_usd
 
-ProbeStage = Literal["waiting", "launching", "sending", "setting up", "measuring", "ending", "ended"]
+ProbeStage = Literal["waiting", "launching", "queued", "sending", "setting up", "measuring", "ending", "ended"]
 
 LEASE_SECONDS = 90.0
 """The machine of a probe ends this long after the last sign of life from here."""
@@ -212,7 +212,7 @@ class DistantProbe:
             run_id=self.run.id,
             attempt=1,
             candidate=self.run.candidate,
-            expires_at=self._lease_end(),
+            expires_at=self._lease_end() if self.door.extends_leases else self._last_end(),
         )
         self._show("launching")
         try:
@@ -235,7 +235,10 @@ class DistantProbe:
             machine = next(iter(self.door.machines(launch.key)), None)
             if machine is not None and machine.state == "ready":
                 return machine
-            if machine is not None and machine.state != "booting":
+            if machine is not None and machine.state == "queued":  # which costs nothing
+                self._show("queued")
+                self._until = self.ledger.postpone(self.run.id, SENDING_SECONDS + ENDING_SECONDS)
+            elif machine is not None and machine.state != "booting":
                 raise ExternalError(f"the machine is {machine.state}: {machine.reason or 'no reason is given'}.")
             if self.ledger.clock() >= self._until - ENDING_SECONDS:
                 raise ExternalError("the machine did not get ready in time.")
@@ -408,6 +411,11 @@ class DistantProbe:
 
     def _lease_end(self) -> datetime:
         return datetime.now(UTC) + timedelta(seconds=self._until - ENDING_SECONDS - self.ledger.clock())
+
+    def _last_end(self) -> datetime:
+        """The end of all that a probe may do, for a machine whose lease cannot be extended later."""
+        longest = self.options.longest_seconds or SETUP_SECONDS
+        return datetime.now(UTC) + timedelta(seconds=SENDING_SECONDS + SETUP_SECONDS + longest)
 
     def _check_cancelled(self) -> None:
         if self.cancelled.is_set():

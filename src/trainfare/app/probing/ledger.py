@@ -56,6 +56,16 @@ class Ledger:
             self._changed.notify_all()
             return lasts
 
+    def postpone(self, name: str, seconds: float) -> float:
+        """The machine waits for its turn, and costs nothing before now. Claim money for so many seconds from now on;
+        returns the moment until which it lasts."""
+        with self._changed:
+            mine, now = self._claims.pop(name), self.clock()
+            lasts = self._lasts(mine.usd_per_hour, since=now, until=now + seconds)
+            self._claims[name] = _Claim(mine.usd_per_hour, now, lasts)
+            self._changed.notify_all()
+            return lasts
+
     def settle(self, name: str) -> float:
         """The probe has ended: what it cost is spent, and the rest of its claim is free. Returns the cost."""
         with self._changed:

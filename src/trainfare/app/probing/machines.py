@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from trainfare.app.catalog.offers import open_catalog
+from trainfare.app.catalog.own_clusters import learn_cluster_of, own_partitions
 from trainfare.app.catalog.own_hosts import destination_of, is_known, learn_host
 from trainfare.app.ids import new_id
 from trainfare.app.probing.distant import (
@@ -33,6 +34,7 @@ from trainfare.app.programs.sources import read_program
 from trainfare.app.running.doors import open_door, open_doors
 from trainfare.app.running.run import owner_name
 from trainfare.app.running.send import check_sending
+from trainfare.catalog.own_clusters import CLUSTERS
 from trainfare.catalog.own_machines import HOSTS
 from trainfare.errors import TrainfareError, UsageError
 from trainfare.model.machine import HERE_PROVIDER
@@ -113,25 +115,30 @@ def resolve_machines(names: Sequence[str], settings: Settings) -> tuple[str, ...
 
 
 def learn_machines(keys: Sequence[str], settings: Settings) -> dict[str, str]:
-    """Ask hosts that are used for the first time what they are, all at once. Returns what went wrong, by machine."""
+    """Ask hosts and clusters that are used for the first time what they are, all at once. Returns what went wrong, by
+    machine."""
     failures: dict[str, str] = {}
 
     def learn(key: str) -> None:
         try:
-            learn_host(settings, key)
+            (learn_cluster_of if key.partition("/")[0] == CLUSTERS else learn_host)(settings, key)
         except TrainfareError as error:
             failures[key] = error.message
 
-    threads = [
-        threading.Thread(target=learn, args=(key,), daemon=True)
-        for key in keys
-        if key.partition("/")[0] == HOSTS and not is_known(settings, key)
-    ]
+    threads = [threading.Thread(target=learn, args=(key,), daemon=True) for key in keys if _is_unknown(key, settings)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     return failures
+
+
+def _is_unknown(key: str, settings: Settings) -> bool:
+    """True for a host or a partition that never described itself."""
+    provider = key.partition("/")[0]
+    if provider == CLUSTERS:
+        return key not in own_partitions(settings)
+    return provider == HOSTS and not is_known(settings, key)
 
 
 def offer_of(key: str, settings: Settings) -> Offer:

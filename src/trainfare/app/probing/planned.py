@@ -5,11 +5,13 @@ the next probe. Other machines that would pay are named, so that the user can pr
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
 from trainfare.app.catalog.offers import open_catalog
+from trainfare.app.catalog.own_clusters import known_description, learn_cluster, own_clusters
 from trainfare.app.probing.distant import ProbeStatus
 from trainfare.app.probing.machines import ProbeCrew, ProbeTask, ProbeTerms, learn_machines, with_time_limit
 from trainfare.app.profiling.failures import ProfilingError
@@ -18,9 +20,10 @@ from trainfare.app.profiling.profile import profile_command
 from trainfare.app.recommending.question import EVERYTHING, Question
 from trainfare.app.recommending.recommend import Recommendation, answer, save_plan
 from trainfare.app.stated import LengthKeywords, StatedLength
+from trainfare.catalog.own_clusters import CLUSTERS
 from trainfare.catalog.own_machines import HOSTS
 from trainfare.clouds.slices import is_slice
-from trainfare.errors import UsageError
+from trainfare.errors import ExternalError, UsageError
 from trainfare.model.bill import Overheads
 from trainfare.model.estimate import Estimate
 from trainfare.model.offer import Candidate
@@ -138,10 +141,14 @@ def run_probes(
 
 
 def _learn_own_hosts(settings: Settings) -> None:
-    """Ask the hosts of machines.toml that were never used what they are: before, nothing can be predicted for them. One
-    that does not answer is no candidate."""
+    """Ask the hosts and clusters of machines.toml that were never used what they are: before, nothing can be predicted
+    for them. One that does not answer is no candidate."""
     own = [offer.vm_type.key for offer in open_catalog(settings).offers if offer.vm_type.provider == HOSTS]
     learn_machines(own, settings)
+    for cluster in own_clusters(settings):
+        if known_description(settings, cluster) is None:
+            with suppress(ExternalError):
+                learn_cluster(settings, cluster)
 
 
 def _next_probe(found: Recommendation, tried: set[str]) -> Probe | None:
@@ -184,7 +191,7 @@ def _take_probe(
             "program again from its present folder."
         )
     machine = probe.candidate.offer.vm_type
-    if machine.provider == HOSTS:
+    if machine.provider in (HOSTS, CLUSTERS):
         return _take_on_host(probe, leading, settings, profiling)
     options = replace(profiling, directory=directory, on=machine.key, settings=settings)
     try:
@@ -213,10 +220,10 @@ def _take_on_host(
 
 
 def _is_reachable(candidate: Candidate, leading: Profile) -> bool:
-    """True for this machine, its slices and the user's hosts, at the batch size of the profiled command."""
+    """True for this machine, its slices, hosts and clusters of the user, at the batch size of the profiled command."""
     as_profiled = candidate.batch_size in (None, leading.effective_batch_size)
     vm_type = candidate.offer.vm_type
-    reachable = candidate.offer.is_here or is_slice(vm_type) or vm_type.provider == HOSTS
+    reachable = candidate.offer.is_here or is_slice(vm_type) or vm_type.provider in (HOSTS, CLUSTERS)
     return reachable and candidate.nodes == 1 and as_profiled
 
 

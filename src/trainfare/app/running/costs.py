@@ -31,7 +31,7 @@ _LEASE_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostReport:
-    """What runs have cost, in groups; `reserved_usd` may still be spent by runs that have not ended."""
+    """The costs of runs, in groups; `reserved_usd` may still be spent by runs that have not ended."""
 
     by: CostGroup
     since: date | None
@@ -47,7 +47,7 @@ class CostReport:
 
 
 def costs(*, by: CostGroup = "day", days: int | None = None, settings: Settings | None = None) -> CostReport:
-    """What all runs of the store have cost; with `days`, on the last so many days up to today."""
+    """The costs of all runs of the store; with `days`, of the last so many days up to today."""
     settings = settings or read_settings()
     now = _now()
     since = None if days is None else now.date() - timedelta(days=days - 1)
@@ -115,7 +115,7 @@ def _allowance(history: History, run: Run, caps: Caps, now: datetime) -> Allowan
 
 
 def _charges(history: History, now: datetime) -> tuple[list[Charge], list[Charge]]:
-    """What is paid, and what is reserved by runs that have not ended. Damaged runs are left out."""
+    """The money that is paid, and that is reserved by runs that have not ended. Damaged runs are left out."""
     paid: list[Charge] = []
     reserved: list[Charge] = []
     for run in history.runs.all():

@@ -6,12 +6,15 @@ from functools import cached_property
 from pathlib import Path
 
 from trainfare.app.catalog.offers import open_catalog
+from trainfare.app.catalog.own_clusters import learn_cluster_of, own_clusters, own_partitions
 from trainfare.app.catalog.own_hosts import is_known, learn_host
 from trainfare.catalog.catalog import Catalog
+from trainfare.catalog.own_clusters import CLUSTERS
 from trainfare.catalog.own_machines import HOSTS, read_destinations
 from trainfare.clouds.door import Door
 from trainfare.clouds.fake import FakeDoor
 from trainfare.clouds.local import LocalDoor
+from trainfare.clouds.slurm import SlurmDoor
 from trainfare.clouds.ssh import SshDoor
 from trainfare.errors import UsageError
 from trainfare.model.offer import Offer
@@ -43,18 +46,22 @@ def open_doors(settings: Settings) -> dict[str, Door]:
     own = OwnOffers(settings)
     local = LocalDoor(Path(settings.runs) / "machines", own)
     ssh = SshDoor(Path(settings.runs) / "ssh", own, read_destinations(Path(settings.machines)))
-    doors: list[Door] = [local, ssh]
+    clusters = [own.cluster for own in own_clusters(settings)]
+    slurm = SlurmDoor(Path(settings.runs) / "slurm", own, clusters, own_partitions(settings))
+    doors: list[Door] = [local, ssh, slurm]
     if FAKE_FOLDER in os.environ:
         doors.append(FakeDoor(Path(os.environ[FAKE_FOLDER])))
     return {door.name: door for door in doors}
 
 
 def open_door(settings: Settings, machine: str) -> Door:
-    """The door to a machine. `UsageError` if no door leads to it. A host that is used for the first time is asked what
-    it is."""
+    """The door to a machine. `UsageError` if no door leads to it. A host or a cluster that is used for the first time
+    is asked what it is."""
     provider = machine.partition("/")[0]
     if provider == HOSTS and not is_known(settings, machine):
         learn_host(settings, machine)
+    if provider == CLUSTERS and machine not in own_partitions(settings):
+        learn_cluster_of(settings, machine)
     doors = open_doors(settings)
     if provider not in doors:
         raise UsageError(

@@ -39,7 +39,7 @@ from trainfare.runner.better import better_machine
 from trainfare.runner.checkpoints import is_fetch_due, is_newer, latest_saved, mean_seconds_between_losses
 from trainfare.runner.decide import Action, JobView, Patience, View, Wait, decide
 from trainfare.runner.life import Life, life_of
-from trainfare.runner.limits import lease_end
+from trainfare.runner.limits import latest_end, lease_end
 from trainfare.runner.progress import progress_of
 from trainfare.runner.receipt import receipt_of
 from trainfare.runner.seen import Seen
@@ -109,7 +109,8 @@ class Supervisor:
         life = life_of(facts)
         self._end_abandoned(life)
         view = self._view(facts, life)
-        patience = Patience(appear=self._door(life).appears_within_seconds)
+        door = self._door(life)
+        patience = Patience(appear=door.appears_within_seconds, boot=door.boots_within_seconds)
         fallbacks = self.alternatives.within(self.run.estimate.usd.high) if self.run.estimate else ()
         action = decide(self.run, life, view, patience=patience, fallbacks=fallbacks)
         with suppress(AlreadyStoredError):  # a remark of another process came first: the next step knows it
@@ -291,6 +292,7 @@ class Supervisor:
             attempt=life.attempt,
             candidate=candidate,
             expires_at=end,
+            ends_by=latest_end(self.run),
         )
         try:
             self._door(life).launch(launch)

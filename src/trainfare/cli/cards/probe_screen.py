@@ -15,6 +15,7 @@ from trainfare.units import format_duration, format_usd
 _STAGES = {
     "waiting": "waiting",
     "launching": "starting the machine",
+    "queued": "waiting in the queue",
     "sending": "sending the program",
     "setting up": "setting up",
     "measuring": "starting",

@@ -82,7 +82,7 @@ def profiled_host(estimate: Estimate, profile: Profile, *, idle_here_seconds: fl
 
 
 def _idle_here_seconds(context: ChoiceContext) -> float | None:
-    """How long training here would take if this machine did nothing else, where a rental was chosen.
+    """The time of training here if this machine did nothing else, where a rental was chosen.
 
     The time here is as it was measured, with the other work, and those of rented machines are without it.
     """

@@ -1,0 +1,133 @@
+"""Use case: which doors are ready, what is missing, and what makes it ready. Hosts and clusters are asked at once."""
+
+import shlex
+import shutil
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from trainfare.app.catalog.offers import open_catalog
+from trainfare.app.catalog.own_clusters import gpu_of, learn_cluster, own_clusters, terms_of
+from trainfare.app.catalog.own_hosts import destination_of, known_host, learn_host
+from trainfare.catalog.catalog import Catalog
+from trainfare.catalog.own_clusters import CLUSTERS, OwnCluster
+from trainfare.catalog.own_machines import HOSTS
+from trainfare.clouds.ssh_connection import SshConnection
+from trainfare.clouds.ssh_shell import SshShell
+from trainfare.errors import TrainfareError
+from trainfare.model.doors import DoorStatus
+from trainfare.model.machine import HERE, HERE_PROVIDER
+from trainfare.model.slurm import SlurmPartition
+from trainfare.settings import Settings, read_settings
+from trainfare.units import format_duration, format_number, plural
+
+WITHIN_SECONDS = 10.0
+"""The time that a host or a cluster has to answer."""
+
+Check = Callable[[], DoorStatus]
+
+
+def check_doors(*, settings: Settings | None = None, within_seconds: float = WITHIN_SECONDS) -> tuple[DoorStatus, ...]:
+    """The state of every door, in the order of the doors. Whatever is wrong with one does not hide the others."""
+    settings = settings or read_settings()
+    catalog = open_catalog(settings)
+    checks: list[Check] = [
+        partial(_check_here, catalog),
+        *_host_checks(catalog, settings, within_seconds),
+        *_cluster_checks(catalog, settings, within_seconds),
+    ]
+    with ThreadPoolExecutor(max_workers=min(32, len(checks))) as pool:
+        return tuple(pool.map(lambda check: check(), checks))
+
+
+def _check_here(catalog: Catalog) -> DoorStatus:
+    here = catalog.here
+    size = "" if here is None else f": {_size(here.vm_type.vcpus, here.vm_type.memory_gib)}"
+    slices = tuple(offer.vm_type.key for offer in catalog.offers if offer.vm_type.provider == HERE_PROVIDER)
+    return DoorStatus(
+        door=HERE_PROVIDER, place="here", is_ready=True, text=f"this machine{size}", machines=(HERE, *slices)
+    )
+
+
+def _host_checks(catalog: Catalog, settings: Settings, within_seconds: float) -> Sequence[Check]:
+    keys = [o.vm_type.key for o in (*catalog.offers, *catalog.hosts) if o.vm_type.provider == HOSTS]
+    if keys:
+        return [partial(_check_host, settings, key, within_seconds) for key in keys]
+    missing = DoorStatus(
+        door=HOSTS,
+        is_ready=False,
+        text="no host is named; any host that ssh reaches can be used",
+        fix=_added(settings, "[box]", 'ssh = "user@host"'),
+    )
+    return [lambda: missing]
+
+
+def _check_host(settings: Settings, key: str, within_seconds: float) -> DoorStatus:
+    name, destination = key.partition("/")[2], destination_of(settings, key)
+    try:
+        SshShell(SshConnection(destination), ".").run(("true",), timeout_seconds=within_seconds)
+        host = known_host(settings, key) or learn_host(settings, key)
+    except TrainfareError as error:
+        fix = f"{shlex.join(('ssh', destination, 'true'))}   # must end without a question and without an error"
+        return DoorStatus(door=HOSTS, place=name, is_ready=False, text=error.message, fix=fix, machines=(key,))
+    gpus = f", {host.gpus} × {host.gpu}" if host.gpus else ""
+    text = f"{destination}: {_size(host.cores, host.memory_gib)}{gpus}"
+    return DoorStatus(door=HOSTS, place=name, is_ready=True, text=text, machines=(key,))
+
+
+def _cluster_checks(catalog: Catalog, settings: Settings, within_seconds: float) -> Sequence[Check]:
+    clusters = own_clusters(settings)
+    if clusters:
+        return [partial(_check_cluster, catalog, settings, own, within_seconds) for own in clusters]
+    here = shutil.which("sbatch") is not None
+    missing = DoorStatus(
+        door=CLUSTERS,
+        is_ready=False,
+        text="sbatch is on this host, and no cluster is named" if here else "no cluster is named",
+        fix=_added(settings, "[cluster]", "slurm = true", *(() if here else ('ssh = "user@login"',))),
+    )
+    return [lambda: missing]
+
+
+def _check_cluster(catalog: Catalog, settings: Settings, own: OwnCluster, within_seconds: float) -> DoorStatus:
+    name, destination = own.cluster.name, own.cluster.destination
+    try:
+        found = learn_cluster(settings, own, timeout_seconds=within_seconds)
+    except TrainfareError as error:
+        fix = shlex.join(("ssh", destination, "sinfo") if destination else ("sinfo",))
+        fix += "   # must list the partitions"
+        return DoorStatus(door=CLUSTERS, place=name, is_ready=False, text=error.message, fix=fix)
+    partitions = "; ".join(_describe(catalog, own, each) for each in found.partitions)
+    return DoorStatus(
+        door=CLUSTERS,
+        place=name,
+        is_ready=True,
+        text=f"{found.version} on {destination or 'this host'}; {partitions}",
+        machines=tuple(f"{CLUSTERS}/{each.name}" for each in found.partitions),
+    )
+
+
+def _describe(catalog: Catalog, own: OwnCluster, partition: SlurmPartition) -> str:
+    """A partition in a few words; a GPU that the catalog does not know is said."""
+    words = [f"{plural(partition.nodes, 'node')} of {_size(partition.cpus, partition.memory_mib / 1024)}"]
+    if partition.gpus:
+        slurm_name = partition.gpu or "GPU"
+        gpu = gpu_of(catalog, terms_of(own, partition).gpu or partition.gpu)
+        known = gpu.name if gpu else f"{slurm_name} (not in the catalog: state gpu in machines.toml)"
+        words.append(f"{partition.gpus} × {known}")
+    if partition.longest_seconds is not None:
+        words.append(f"up to {format_duration(partition.longest_seconds)}")
+    return f"{partition.name}: {', '.join(words)}"
+
+
+def _added(settings: Settings, *lines: str) -> str:
+    """The command that adds a section to machines.toml."""
+    text = "".join(line + "\\n" for line in lines)
+    return f"printf '{text}' >> {shlex.quote(settings.machines)}"
+
+
+def _size(cpus: float | None, memory_gib: float | None) -> str:
+    parts = [] if cpus is None else [f"{cpus:g} CPUs"]
+    if memory_gib:
+        parts.append(f"{format_number(memory_gib)} GiB")
+    return ", ".join(parts) or "size unknown"
