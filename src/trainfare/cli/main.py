@@ -59,7 +59,7 @@ TOGETHER = {
     ("receipt", "accuracy", "costs"): "Predicted and paid: of a run, of all of them.",
     ("run", "move", "export"): "Run a training, move it, write it for other tools.",
     ("results", "runs", "reap"): "A run's results, all runs, leftovers.",
-    ("hosts", "calibrate"): "What your servers keep; fit the prediction to you.",
+    ("doors", "hosts"): "Which machines can be reached; what your servers keep.",
     ("profiles", "plans"): "Stored profiles and plans: list, show.",
     ("calibrate", "reproduce"): "Fit the prediction; recompute published tables.",
 }
