@@ -56,11 +56,12 @@ COMMANDS = {
 TOGETHER = {
     ("estimate", "predict"): "One machine: time and cost, or one iteration.",
     ("watch", "logs", "stop"): "A run: watch it, print its output, end it.",
-    ("receipt", "accuracy", "costs"): "Predicted and paid: of a run, of all of them.",
+    ("receipt", "accuracy"): "Predicted and paid: of a run, of all of them.",
     ("run", "move", "export"): "Run a training, move it, write it for other tools.",
     ("results", "runs", "reap"): "A run's results, all runs, leftovers.",
-    ("doors", "hosts"): "Which machines can be reached; what your servers keep.",
+    ("doors", "hosts"): "Machines within reach; what your servers keep.",
     ("profiles", "plans"): "Stored profiles and plans: list, show.",
+    ("costs", "settings"): "What your runs have cost; the settings, and caps.",
     ("calibrate", "reproduce"): "Fit the prediction; recompute published tables.",
 }
 """Commands that share a line in the help, so that it fits a screen."""
