@@ -61,7 +61,7 @@ TOGETHER = {
     ("results", "runs", "reap"): "A run's results, all runs, leftovers.",
     ("doors", "hosts"): "Machines within reach; what your servers keep.",
     ("profiles", "plans"): "Stored profiles and plans: list, show.",
-    ("costs", "settings"): "What your runs have cost; the settings, and caps.",
+    ("settings", "costs"): "The settings, and caps; what your runs have cost.",
     ("calibrate", "reproduce"): "Fit the prediction; recompute published tables.",
 }
 """Commands that share a line in the help, so that it fits a screen."""
