@@ -56,12 +56,12 @@ COMMANDS = {
 TOGETHER = {
     ("estimate", "predict"): "One machine: time and cost, or one iteration.",
     ("watch", "logs", "stop"): "A run: watch it, print its output, end it.",
-    ("receipt", "accuracy"): "Predicted and paid: of a run, of all of them.",
+    ("receipt", "costs"): "What a run was predicted to cost and did; all runs.",
+    ("compare", "cluster"): "Compare measured machines; choose a server's workers.",
     ("run", "move", "export"): "Run a training, move it, write it for other tools.",
     ("results", "runs", "reap"): "A run's results, all runs, leftovers.",
     ("doors", "hosts"): "Machines within reach; what your servers keep.",
     ("profiles", "plans"): "Stored profiles and plans: list, show.",
-    ("settings", "costs"): "The settings, and caps; what your runs have cost.",
     ("calibrate", "reproduce"): "Fit the prediction; recompute published tables.",
 }
 """Commands that share a line in the help, so that it fits a screen."""

@@ -23,11 +23,15 @@ class Repeated(Generic[T]):
     @classmethod
     def of(cls, objects: Iterable[T], key: Callable[[T], Hashable] = id) -> "Repeated[T]":
         """The objects of all rows; those with the same key are the same, by default those that are one object."""
+        given = list(objects)
+        return cls.with_keys(given, list(map(key, given)))
+
+    @classmethod
+    def with_keys(cls, objects: Sequence[T], keys: Sequence[Hashable]) -> "Repeated[T]":
+        """The objects of all rows, each with its key."""
         import numpy as np
 
-        given = list(objects)
-        keys = list(map(key, given))
-        once = dict(zip(keys, given, strict=True))
+        once = dict(zip(keys, objects, strict=True))
         places = dict(zip(once, range(len(once)), strict=True))
         rows = np.fromiter(map(places.__getitem__, keys), dtype=np.intp, count=len(keys))
         return cls(list(once.values()), rows)

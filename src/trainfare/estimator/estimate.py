@@ -240,7 +240,10 @@ class CandidateEstimator:
         import numpy as np
 
         asked = list(candidates)
-        shapes = Repeated.of(asked, lambda c: (id(c.offer.vm_type), c.nodes, c.gpus_used, c.batch_size)).map(_shape)
+        vm_types = Repeated.of(candidate.offer.vm_type for candidate in asked)
+        alike = Repeated.of(vm_types.objects, self._predictor.alike).rows[vm_types.rows].tolist()
+        keys = [(kind, c.nodes, c.gpus_used, c.batch_size) for kind, c in zip(alike, asked, strict=True)]
+        shapes = Repeated.with_keys(asked, keys).map(_shape)
         found = self._predictor.times(shapes.objects)
         memory = [times and self._memory_fit(shape, times) for shape, times in zip(shapes.objects, found, strict=True)]
         times, places = present(shapes.replaced(found))

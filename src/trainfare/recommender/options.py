@@ -134,6 +134,13 @@ class Options(Sequence[T_co]):
         """False if it does not fit in memory."""
         return self.table.fits[self.rows]
 
+    @property
+    def offers(self) -> list[Offer]:
+        """The offers of the options, each once."""
+        import numpy as np
+
+        return [self.table.offers[place] for place in np.unique(self.table.offer_rows[self.rows]).tolist()]
+
     def of_offers(self, read: Callable[[Offer], Any]) -> "NDArray[Any]":
         """A property of the offer of each option, which is read once for all options of an offer."""
         import numpy as np

@@ -118,6 +118,10 @@ class StepTimePredictor:
             known[key] = MachineTimes(single.profile, several_gpus_basis(single), None, step, ratio)
         return [known[key] for key in keys]
 
+    def alike(self, vm_type: VmType) -> Key:
+        """Equal for machine types on which every iteration takes the same time and has the same memory."""
+        return (*self._machine_key(vm_type), vm_type.gpus, vm_type.network_gb_per_second)
+
     def columns(self, machines: Sequence[MachineTimes]) -> TimeColumns:
         """The times of many machines."""
         return in_columns(machines, self._index)

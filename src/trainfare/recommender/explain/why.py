@@ -69,7 +69,7 @@ def _best_candidate(context: ChoiceContext) -> Reason:
         value_of_time_usd_per_hour=context.goal.value_of_time_usd_per_hour,
         usd_with_time=_usd_with_time(context),
         candidates=len(accepted),
-        machine_types=len({(m.provider, m.name) for m in (candidate.offer.vm_type for candidate in accepted)}),
+        machine_types=len({offer.vm_type.key for offer in context.accepted.offers}),
         max_nodes=max(candidate.nodes for candidate in accepted),
         batch_sizes=len({candidate.batch_size for candidate in accepted}),
         beyond_limits=rejected["beyond_deadline"] + rejected["beyond_budget"],
