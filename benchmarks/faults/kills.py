@@ -79,6 +79,7 @@ class Life:
     outcome: Outcome = "succeeded"
     has_results: Callable[[World], bool] = lambda _world: True
     collect_seconds: float = 600.0
+    silence_seconds: float = 1800.0
     ways: tuple[Way, ...] = ("killed", "rivals", "woken")
 
 
@@ -141,7 +142,7 @@ def _short_times(life: Life) -> Iterator[None]:
     shorter = {"LEASE_SECONDS": 3.0, "SENDING_SECONDS": 15.0, "FEWEST_SECONDS": 1.0, "ENDING_SECONDS": 1.0}
     before = {name: getattr(distant, name) for name in shorter}
     distant.__dict__.update(shorter)
-    supervise.__dict__["Patience"] = partial(Patience, collect=life.collect_seconds)
+    supervise.__dict__["Patience"] = partial(Patience, collect=life.collect_seconds, silence=life.silence_seconds)
     try:
         yield
     finally:
@@ -295,6 +296,23 @@ def _cut_off(world: World, status: RunStatus) -> None:
         world.door.cut(f"{status.run.id}-1")
 
 
+def _fall_silent(world: World, status: RunStatus) -> None:
+    """The machine cannot be reached for a while, in which its program goes on."""
+    if any(fact.kind == "machines silent" for fact in status.facts):
+        world.door.mend(f"{status.run.id}-1")
+    elif status.life.state == "training":
+        world.door.cut(f"{status.run.id}-1")
+
+
+def _start_and_cut(world: World) -> str:
+    """A program that runs on a machine that cannot be reached any more."""
+    run = world.start("import time\ntime.sleep(60)")
+    attend(run.id, settings=world.settings, poll_seconds=_POLL_SECONDS, until_started=True)
+    world.door.cut(f"{run.id}-1")
+    world.door.misbehave(Faults(failing_terminations=1.0))
+    return run.id
+
+
 def _relent(world: World, status: RunStatus) -> None:
     """The provider terminates again, after two calls have failed."""
     if status.life.termination_failures >= 2:
@@ -344,6 +362,7 @@ LIVES: dict[str, Life] = {
             "machines seen",
             "machines ready",
             "before start",
+            "all sent",
             "program sent",
             "after start",
             "program started",
@@ -410,6 +429,22 @@ LIVES: dict[str, Life] = {
         disturb=_cut_off,
         faults=Faults(hidden_seconds=0.3),
         collect_seconds=1.0,
+    ),
+    "falls silent": Life(
+        labels=("machines silent", "machines answer"),
+        begin=_start(f"import time\ntime.sleep(2)\n{ONCE}"),
+        act=_supervise("falls silent"),
+        disturb=_fall_silent,
+        faults=Faults(hidden_seconds=0.3),
+        has_results=_ran_once,
+    ),
+    "is left in silence": Life(
+        labels=("machines abandoned",),
+        begin=_start_and_cut,
+        act=lambda world, run_id: _end(stop_run(run_id or "", settings=world.settings)),
+        faults=Faults(hidden_seconds=0.3),
+        outcome="stopped",
+        silence_seconds=1.0,
     ),
     "is trained": Life(
         labels=("profiled", "run stored"),

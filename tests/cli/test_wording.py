@@ -236,7 +236,7 @@ def masked(text: str, folder: Path, home: Path) -> str:
         line = written
         if re.search("decided in|decision|^(?:fifo|edf|greedy) ", line):
             line = re.sub(r"[\d.]+ (?:µs|ms)\b", "TIME", line)
-        if re.search("^(?:policy|fifo|edf|greedy) |TRAINFARE_|set by", line):  # columns as wide as what is masked
+        if re.search("^(?:policy|fifo|edf|greedy) |  default$|set by", line):  # columns as wide as what is masked
             line = re.sub(" {2,}", "  ", line)
         lines.append(f"{line.rstrip()}\n")
     return "".join(lines)

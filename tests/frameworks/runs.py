@@ -107,9 +107,9 @@ def profile_from(measured: MeasuredRun) -> Profile:
     )
 
 
-def run_alone(*arguments: str, backend: str | None = None) -> dict[str, Any]:
+def run_alone(*arguments: str, backend: str | None = None, forked: bool = True) -> dict[str, Any]:
     """What the program reports about itself without the probe."""
-    command = [python_for(*arguments, backend=backend), *arguments]
+    command = [python_for(*arguments, backend=backend) if forked else sys.executable, *arguments]
     environment = os.environ | ({"KERAS_BACKEND": backend} if backend else {})
     done = subprocess.run(command, cwd=PROGRAMS, env=environment, capture_output=True, text=True, check=True)
     return own_account(done.stdout)

@@ -21,7 +21,7 @@ def trainer() -> ProfiledRun:
 
 @pytest.fixture(scope="module")
 def loop() -> ProfiledRun:
-    return run_profiled("hf_accelerate.py", iterations=ITERATIONS)
+    return run_profiled("hf_accelerate.py", iterations=ITERATIONS, forked=False)
 
 
 def within_epochs(values: list[float], length: int) -> list[float]:
@@ -86,4 +86,4 @@ def test_batch_size_and_epoch_of_a_prepared_loop_are_known(loop: ProfiledRun) ->
 
 def test_loss_is_the_one_before_division_for_accumulation(loop: ProfiledRun) -> None:
     assert list(loop.profile.loss) == loop.own["losses"][:ITERATIONS]
-    assert list(loop.profile.loss) == run_alone("hf_accelerate.py")["losses"][:ITERATIONS]
+    assert list(loop.profile.loss) == run_alone("hf_accelerate.py", forked=False)["losses"][:ITERATIONS]

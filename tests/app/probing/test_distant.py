@@ -82,7 +82,9 @@ def test_a_rule_that_is_evaluated_here_stops_the_program_there(world: ProbeWorld
     when(measuring(world), cut)
     found = world.probe(options=ProfileOptions(max_seconds=8.0)).take()
     assert found.run.ending in ("time_limit", "enough")
-    assert [event["n"] for event in found.run.events if event["event"] == "iteration"][:20] == list(range(1, 21))
+    numbers = [event["n"] for event in found.run.events if event["event"] == "iteration"]
+    assert numbers == list(range(1, len(numbers) + 1)), "nothing is lost or read twice"
+    assert len(numbers) > 5
     assert found.run.events[-1]["event"] == "stop"
     assert world.is_clean
 

@@ -21,7 +21,7 @@ PROGRAMS = Path(__file__).parents[2] / "programs"
 
 def run(program: str, store: Path, **environment: str) -> dict[str, Any]:
     result = subprocess.run(
-        [python_with("torch", "torch._dynamo"), program],
+        [sys.executable, program],
         cwd=PROGRAMS,
         env=os.environ | {"TRAINFARE_STORE": str(store)} | environment,
         capture_output=True,

@@ -15,7 +15,7 @@ from tests.rigs.hosts import HostRig, wait_until
 from trainfare.app.running import supervise
 from trainfare.app.running.moves import ask_to_move, propose_move
 from trainfare.app.running.run import RunOptions, agree, attend, reap, start_run
-from trainfare.clouds import driver, ssh
+from trainfare.clouds import answers, driver
 from trainfare.errors import UsageError
 from trainfare.runner import decide
 from trainfare.runner.status import RunStatus
@@ -34,7 +34,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     monkeypatch.setattr(driver, "AgentJob", partial(driver.AgentJob, heartbeat_seconds=0.2))
     monkeypatch.setattr(supervise, "Patience", partial(decide.Patience, notice=2.0, silence=3.0))
     monkeypatch.setattr(supervise, "REAP_SECONDS", 1.0)
-    monkeypatch.setattr(ssh, "_SILENCE_SECONDS", 0.5)
+    monkeypatch.setattr(answers, "_SILENCE_SECONDS", 0.5)
     monkeypatch.setattr(decide, "LEASE_MARGIN", decide.LEASE_MARGIN / 60)
     project = tmp_path / "project"
     project.mkdir()

@@ -120,7 +120,7 @@ def test_a_wait_in_the_queue_is_said_and_not_paid_and_the_program_starts_by_itse
         attend(run_id, settings=settings, poll_seconds=0.1, on_status=look)
     waiting = show_run(run_id, settings=settings)
     assert "waits in the queue" in seen
-    assert waiting.life.warnings == ("It waits in the queue: Resources.",)
+    assert waiting.life.warnings[0] in ("It waits in the queue: Resources.", "It waits in the queue: Priority.")
     assert waiting.receipt.total.paid_usd == 0
     cluster.run("scancel", blocker)
     wait_until((folders()[0] / "0" / "results.json").exists, "that the program runs while no one watches")

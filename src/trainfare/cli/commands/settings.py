@@ -1,6 +1,6 @@
 """`trainfare settings`: the value of each setting, and where it was set."""
 
-from trainfare.cli.console import new_table, out, print_json
+from trainfare.cli.console import new_table, out, print_json, print_note
 from trainfare.cli.options import Json
 from trainfare.settings import NAMES, read_settings
 
@@ -15,8 +15,9 @@ def settings(json: Json = False) -> None:
         return
 
     table = new_table(gap=3)
-    for column in ("setting", "value", "set by", "variable"):
+    for column in ("setting", "value", "set by"):
         table.add_column(column, overflow="fold")
     for name, value, origin in rows:
-        table.add_row(name, "–" if value is None else str(value), origin, f"TRAINFARE_{name.upper()}")
+        table.add_row(name, "–" if value is None else str(value), origin)
     out().print(table)
+    print_note("In the environment, TRAINFARE_STORE sets the store, and so on for each of them.")
