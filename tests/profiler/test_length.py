@@ -192,11 +192,20 @@ def test_a_run_that_ended_before_its_bound_was_as_long_as_it_was() -> None:
     """Early stopping leaves the loop."""
     epochs = [loop("for epoch in range(100)", 100, 0)]
     ends = [event("pass_end", start=n, end=n) for n in range(12)]
-    values, sources = read([LOADER, *readings((1, epochs), (2, epochs)), *ends], seen=96, finished=True)
+    recorded = [LOADER, *readings((1, epochs), (2, epochs)), *ends]
+    values, sources = read([*recorded, event("exit")], seen=96, finished=True)
     assert (values["epochs"], sources["epochs"]) == (12, "its passes over the data")
     steps = [loop("for step in range(500)", 500, position) for position in (0, 1)]
-    values, _ = read(readings((1, steps[:1]), (2, steps[1:])), seen=200, finished=True)
+    values, _ = read([*readings((1, steps[:1]), (2, steps[1:])), event("exit")], seen=200, finished=True)
     assert values["planned_iterations"] == 200
+
+
+def test_a_process_that_was_ended_at_once_may_have_done_more_than_was_recorded() -> None:
+    """The last events of a notebook are lost with its process: its loops count."""
+    epochs = [loop("for epoch in range(100)", 100, 0)]
+    ends = [event("pass_end", start=n, end=n) for n in range(12)]
+    values, _ = read([LOADER, *readings((1, epochs), (2, epochs)), *ends], seen=96, finished=True)
+    assert values["epochs"] == 100
 
 
 def test_the_last_epoch_counts_if_its_end_was_not_recorded() -> None:

@@ -109,13 +109,17 @@ def read_length(
     if not drives_itself:
         _read_names(length, named, iterations_seen, passes=count_passes(events))
     if finished and not drives_itself:
-        _read_finished_run(length, count_passes(events), iterations_seen)
+        is_whole = any(event["event"] == "exit" for event in events)
+        _read_finished_run(length, count_passes(events), iterations_seen, is_whole=is_whole)
     return length.values, length.sources
 
 
-def _read_finished_run(length: Length, passes: int, seen: int) -> None:
-    """The length of a run that ended by itself: what it did, if that is less than its loops would have done."""
-    # The end of the last pass is not recorded in a program that is ended right after it, such as a notebook.
+def _read_finished_run(length: Length, passes: int, seen: int, *, is_whole: bool) -> None:
+    """The length of a run that ended by itself: what it did, if that is less than its loops would have done. A program
+    whose process was ended at once, as that of a notebook is, may have done more than was recorded: then its loops
+    count."""
+    if not is_whole and (length["planned_iterations"] or length["epochs"]):
+        return
     complete = max(passes, int(seen // (length["iterations_per_epoch"] or math.inf)))
     if length["planned_iterations"] and seen < length["planned_iterations"]:
         length.replace("planned_iterations", seen, "the run, which ended by itself")
