@@ -79,6 +79,7 @@ def test_a_host_for_ssh_has_a_provider_of_its_own_and_may_cost_nothing(tmp_path:
         ("ssh/lab", 0.2),
         ("own/desk", 0.3),
     ]
+    assert [offer.most_nodes for offer in offers] == [1, 1, None], "a host is one machine"
     assert read_destinations(tmp_path / "machines.toml") == {"ssh/box": "ada@box.lab", "ssh/lab": "lab"}
 
 

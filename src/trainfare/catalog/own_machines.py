@@ -123,6 +123,7 @@ def _offer(name: str, section: FileSection, gpus: Mapping[str, Gpu], changed_on:
             usd_per_hour=usd_per_hour,
             seen_on=section.day("seen_on") or changed_on,
             source=SOURCE,
+            most_nodes=1 if destination else None,
         )
     except ValueError as error:
         raise section.error(str(error)) from error

@@ -118,6 +118,7 @@ def _offer(catalog: Catalog, key: str, host: Host) -> Offer:
         usd_per_hour=0.0,
         seen_on=datetime.now(UTC).date(),
         source=SOURCE,
+        most_nodes=1,
     )
 
 

@@ -48,6 +48,7 @@ def with_this_machine(catalog: Catalog) -> Catalog:
             usd_per_hour=price.usd_per_hour if each.key == HERE else 0.0,
             seen_on=price.seen_on,
             source=price.source,
+            most_nodes=1,
         )
         for each in (vm_type, *slices)
     )
