@@ -52,6 +52,23 @@ def test_each_machine_is_judged_by_its_own_profile() -> None:
     assert second.seconds.value < first.seconds.value
 
 
+def test_machines_are_estimated_together_as_alone() -> None:
+    """Machine types on which a program takes as long are computed once: here two with one GPU, on one of which a
+    profile ran that has no iteration yet."""
+    ran_there = make_profile(
+        id="pran",
+        host=Host(name="a", vm_type="aws/one"),
+        device="cuda",
+        iteration_seconds=(1.0,),
+        validation_seconds=(),
+    )
+    profiles = [make_profile(), ran_there]
+    names = ("one", "two", "three")
+    machines = [on("T4", name=name, network_gb_per_second=1.0 + (name == "three")) for name in names]
+    together = estimates(profiles, *machines)
+    assert together == tuple(estimate for machine in machines for estimate in estimates(profiles, machine))
+
+
 def test_a_profile_of_a_cpu_never_anchors_the_speed_of_a_gpu() -> None:
     quick, slow = make_profile(), make_profile(iteration_seconds=(1.0, *[0.9] * 4), validation_seconds=())
     (a,), (b,) = estimates([quick], on()), estimates([slow], on())

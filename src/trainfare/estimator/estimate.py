@@ -33,6 +33,7 @@ from trainfare.estimator.prediction.predictor import StepTimePredictor
 from trainfare.model.bill import Terms
 from trainfare.model.estimate import Estimate, MemoryFit
 from trainfare.model.interval import Interval, upper_bounds
+from trainfare.model.machine import VmType
 from trainfare.model.offer import Candidate, Offer
 from trainfare.model.profile import Profile
 from trainfare.units import BYTES_PER_GIB
@@ -241,7 +242,7 @@ class CandidateEstimator:
 
         asked = list(candidates)
         vm_types = Repeated.of(candidate.offer.vm_type for candidate in asked)
-        alike = Repeated.of(vm_types.objects, self._predictor.alike).rows[vm_types.rows].tolist()
+        alike = Repeated.of(vm_types.objects, self._alike).rows[vm_types.rows].tolist()
         keys = [(kind, c.nodes, c.gpus_used, c.batch_size) for kind, c in zip(alike, asked, strict=True)]
         shapes = Repeated.with_keys(asked, keys).map(_shape)
         found = self._predictor.times(shapes.objects)
@@ -339,6 +340,11 @@ class CandidateEstimator:
             overheads=self._charges.overheads,
             results_gib=self._results(profile),
         )
+
+    def _alike(self, vm_type: VmType) -> tuple[object, ...]:
+        """Equal for machine types on which the program takes as long and fits as well."""
+        ran_there = vm_type.key if vm_type.key in self._profiled_machines else None
+        return (*self._predictor.alike(vm_type), ran_there)
 
     def _memory_fit(self, shape: MachineShape, times: MachineTimes) -> MemoryFit | None:
         """The memory fit; the need is computed once for one batch size on one number of GPUs, whatever their memory."""

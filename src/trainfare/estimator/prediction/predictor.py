@@ -119,7 +119,7 @@ class StepTimePredictor:
         return [known[key] for key in keys]
 
     def alike(self, vm_type: VmType) -> Key:
-        """Equal for machine types on which every iteration takes the same time and has the same memory."""
+        """Equal for machine types on which every iteration takes the same time, and that have the same GPUs."""
         return (*self._machine_key(vm_type), vm_type.gpus, vm_type.network_gb_per_second)
 
     def columns(self, machines: Sequence[MachineTimes]) -> TimeColumns:
@@ -166,7 +166,8 @@ class StepTimePredictor:
 
     def _per_pass(self, batch_size: int | None) -> int | None:
         """The number of accumulated passes stays as profiled: what changes is how many samples each has."""
-        return None if batch_size is None else max(1, round(batch_size / self._index.leading.accumulation_steps))
+        passes = self._index.leading.accumulation_steps
+        return batch_size if batch_size is None or passes == 1 else max(1, round(batch_size / passes))
 
     def _on_single_gpu(
         self, vm_type: VmType, batch_size: int | None, *, processes: int = 1
@@ -238,7 +239,8 @@ class StepTimePredictor:
         if models is None or gpu is None or workers <= 1 or size is None or size < workers:
             return None
         samples_per_gpu = max(1, round(per_gpu_batch(size, gpus=workers)))
-        runs = [p for p in index.on_machine(vm_type) if p.world_size == 1 and p.micro_batch_size == samples_per_gpu]
+        there = index.on_machine(vm_type)
+        runs = there and [p for p in there if p.world_size == 1 and p.micro_batch_size == samples_per_gpu]
         single = predict_from_runs(runs) if runs else self._on_single_gpu(vm_type, samples_per_gpu, processes=gpus)
         if single is None:
             return None
