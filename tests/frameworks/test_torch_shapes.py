@@ -141,11 +141,14 @@ def test_length_of_a_stream_is_that_of_its_first_pass(shape: ProfiledRun) -> Non
 def test_checkpoint_is_neither_iteration_nor_validation(shape: ProfiledRun) -> None:
     profile = shape.profile
     assert len(profile.checkpoint_seconds) == 4
-    own = shape.own["saves"][:4]
-    differences = [abs(a - b) for a, b in zip(profile.checkpoint_seconds, own, strict=True)]
-    # An interruption between the two clocks lengthens the program's own time of a save, and shortens no other.
-    assert median_low(differences) < 0.03 * median(own)
-    assert_close(profile.validation_seconds, shape.own["validations"][:2])
+    # An interruption between the two clocks lengthens the program's own time of one of them, and shortens no other.
+    both = (
+        (profile.checkpoint_seconds, shape.own["saves"][:4]),
+        (profile.validation_seconds, shape.own["validations"][:2]),
+    )
+    for ours, own in both:
+        differences = [abs(a - b) for a, b in zip(ours, own, strict=False)]
+        assert median_low(differences) < max(0.03 * median(own), 2e-4)
     assert profile.learning_rate_schedule == "SequentialLR"
     slow = [seconds for seconds in profile.steady_iteration_seconds if seconds > 0.03]
     assert len(slow) <= 1

@@ -132,10 +132,10 @@ def test_money_that_does_not_last_for_a_probe_launches_nothing(world: ProbeWorld
 def test_a_probe_is_stopped_when_the_money_is_used_up(world: ProbeWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(distant, "ENDING_SECONDS", 6.0)
     monkeypatch.setattr(distant, "FEWEST_SECONDS", 1.0)
-    probe = world.probe(options=ProfileOptions(iterations=100_000), ledger=Ledger(12 / 3600))
+    probe = world.probe(options=ProfileOptions(iterations=100_000), ledger=Ledger(24 / 3600))
     found = probe.take()
     assert (found.run.ending, probe.remark) == ("time_limit", "the budget was used up.")
-    assert probe.usd <= 12 / 3600
+    assert probe.usd <= 24 / 3600
     assert world.is_clean
 
 
