@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 
 from trainfare.figures.axis import Axis, build_axis
-from trainfare.figures.look import ACCENT, EDGE, LABEL_SIZE, PAPER, QUIET, WIDE, Spec, page, text_width, title_spec
-from trainfare.figures.marks import text_layers
+from trainfare.figures.look import ACCENT, EDGE, LABEL_SIZE, QUIET, WIDE, Spec, page, text_width, title_spec
+from trainfare.figures.marks import bar_layer, text_layers
 from trainfare.runner.charges import CostGroup, CostRow
 from trainfare.units import format_duration, format_usd, plural
 
@@ -50,25 +50,8 @@ def _bars(shown: Sequence[CostRow], x: Axis, left: int) -> Spec:
         }
         for place, row in enumerate(shown)
     ]
-    pixels = {"domain": [0, len(shown) * _ROW_HEIGHT], "reverse": True, "nice": False, "zero": False}
-    extent = {"title": None, "labels": False, "ticks": False, "domain": False, "grid": False}
-    return {
-        "data": {"values": rows},
-        "mark": {"type": "rect", "stroke": PAPER, "strokeWidth": 0.5},
-        "encoding": {
-            "x": x.encoding("x", "cost"),
-            "x2": {"field": "x2"},
-            "y": {
-                "field": "y",
-                "type": "quantitative",
-                "scale": pixels,
-                "axis": extent | {"minExtent": left, "maxExtent": left},
-            },
-            "y2": {"field": "y2"},
-            "fill": {"field": "fill", "type": "nominal", "scale": None},
-            "tooltip": [{"field": name, "type": "nominal"} for name in ("name", "cost", "runs", "machine time")],
-        },
-    }
+    tooltip = ("name", "cost", "runs", "machine time")
+    return bar_layer(rows, x, height=len(shown) * _ROW_HEIGHT, left=left, tooltip=tooltip)
 
 
 def _texts(shown: Sequence[CostRow], x: Axis) -> list[Spec]:

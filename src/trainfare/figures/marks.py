@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from trainfare.figures.axis import Axis
 from trainfare.figures.look import ACCENT, LABEL_SIZE, LINE_HEIGHT, PAPER, STRONG, TEXT, Spec
 from trainfare.figures.place import PlacedLabel
 
@@ -25,6 +26,26 @@ def label_layers(placed: Sequence[PlacedLabel]) -> list[Spec]:
         for label in placed
     ]
     return [*leader_layers(leaders), *text_layers(rows)]
+
+
+def bar_layer(rows: Sequence[Spec], x: Axis, *, height: float, left: int, tooltip: Sequence[str]) -> Spec:
+    """Horizontal bars from `x` to `x2` dollars and from `y` to `y2` pixels, with `left` pixels for their names. Dollars
+    are not rounded: a bar may be worth less than a cent."""
+    pixels = {"domain": [0, height], "reverse": True, "nice": False, "zero": False}
+    axis = {"title": None, "labels": False, "ticks": False, "domain": False, "grid": False}
+    y = {"field": "y", "type": "quantitative", "scale": pixels, "axis": axis | {"minExtent": left, "maxExtent": left}}
+    return {
+        "data": {"values": list(rows)},
+        "mark": {"type": "rect", "stroke": PAPER, "strokeWidth": 0.5},
+        "encoding": {
+            "x": x.encoding("x", "cost"),
+            "x2": {"field": "x2"},
+            "y": y,
+            "y2": {"field": "y2"},
+            "fill": {"field": "fill", "type": "nominal", "scale": None},
+            "tooltip": [{"field": name, "type": "nominal"} for name in tooltip],
+        },
+    }
 
 
 def leader_layers(rows: Sequence[Spec]) -> list[Spec]:

@@ -13,7 +13,6 @@ from trainfare.figures.look import (
     ACCENT,
     EDGE,
     LABEL_SIZE,
-    PAPER,
     QUIET,
     STRONG,
     WIDE,
@@ -22,7 +21,7 @@ from trainfare.figures.look import (
     text_width,
     title_spec,
 )
-from trainfare.figures.marks import round_pixels, text_layers
+from trainfare.figures.marks import bar_layer, text_layers
 from trainfare.figures.schedule_lanes import from_first_submission
 from trainfare.figures.schedule_look import LATE, Swatch, legend_layers
 from trainfare.model.schedule import Schedule, ScheduleOutcome
@@ -136,29 +135,8 @@ def _bars(ordered: Sequence[ScheduleOutcome], x: Axis, end: float, left: int) ->
             for start, stop, colour in parts
             if start < end and stop > start
         ]
-    height = len(ordered) * _ROW_HEIGHT
-    pixels = {"domain": [0, height], "reverse": True, "nice": False, "zero": False}
-    extent = {"title": None, "labels": False, "ticks": False, "domain": False, "grid": False}
-    return {
-        "data": {"values": round_pixels(rows)},
-        "mark": {"type": "rect", "stroke": PAPER, "strokeWidth": 0.5},
-        "encoding": {
-            "x": x.encoding("x", "cost"),
-            "x2": {"field": "x2"},
-            "y": {
-                "field": "y",
-                "type": "quantitative",
-                "scale": pixels,
-                "axis": extent | {"minExtent": left, "maxExtent": left},
-            },
-            "y2": {"field": "y2"},
-            "fill": {"field": "fill", "type": "nominal", "scale": None},
-            "tooltip": [
-                {"field": name, "type": "nominal"}
-                for name in ("policy", "rent", "cost of lateness", "late jobs", "migrations")
-            ],
-        },
-    }
+    tooltip = ("policy", "rent", "cost of lateness", "late jobs", "migrations")
+    return bar_layer(rows, x, height=len(ordered) * _ROW_HEIGHT, left=left, tooltip=tooltip)
 
 
 def _bound(bound_usd: float | None, end: float) -> list[Spec]:
