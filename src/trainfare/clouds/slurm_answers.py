@@ -1,6 +1,6 @@
 """Reads what Slurm's commands print: `sinfo` for partitions, `squeue` for jobs. Plain formats, which every version has.
 
-`squeue --json` differs between versions, and prints the jobs of all users.
+The letters of its formats mean the same in every version.
 """
 
 import re
