@@ -6,14 +6,17 @@ So the machines of a place that does not answer are known: they are listed as un
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
 
-from trainfare.clouds.door import Launch
+from trainfare.clouds.answers import Answers
+from trainfare.clouds.door import Launch, RefusedError
+from trainfare.clouds.ssh_errors import CannotConnectError
 from trainfare.errors import ExternalError
 from trainfare.model.rented import RentedMachine
 
@@ -35,6 +38,26 @@ class LaunchMemory:
     """The launches of one door, as files of a folder."""
 
     folder: Path
+
+    @contextmanager
+    def asking(
+        self, launch: Launch, destination: str, answers: Answers, *, address: str | None = None
+    ) -> Iterator[None]:
+        """The block asks a place for a launch, which is remembered before. It is forgotten, as refused, if the place
+        was not reached or refuses; unless an earlier call, whose effect is unknown, may have been heard."""
+        known = self.remember(launch, destination, address=address)
+        try:
+            yield
+        except CannotConnectError as error:
+            answers.note_silence(destination, str(error))
+            if known:
+                raise
+            self.forget(launch.key)
+            raise RefusedError(str(error)) from error
+        except RefusedError:
+            self.forget(launch.key)
+            raise
+        answers.note_answer(destination)
 
     def remember(self, launch: Launch, destination: str, *, address: str | None = None) -> bool:
         """Remember a launch before it is asked for; returns whether it was remembered before."""

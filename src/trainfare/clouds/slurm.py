@@ -37,7 +37,6 @@ from trainfare.clouds.slurm_scripts import (
 )
 from trainfare.clouds.slurm_shell import SlurmShell
 from trainfare.clouds.ssh_connection import SshConnection
-from trainfare.clouds.ssh_errors import CannotConnectError
 from trainfare.clouds.ssh_shell import SshShell
 from trainfare.errors import ExternalError
 from trainfare.model.offer import Offer
@@ -137,19 +136,8 @@ class SlurmDoor:
 
     def launch(self, launch: Launch) -> None:
         cluster, partition = self._place_of(launch)
-        known = self._memory.remember(launch, cluster.name)
-        try:
+        with self._memory.asking(launch, cluster.name, self._answers):
             self._submit(launch, cluster, partition)
-        except CannotConnectError as error:
-            self._answers.note_silence(cluster.name, str(error))
-            if known:  # an earlier call may have submitted it
-                raise
-            self._memory.forget(launch.key)
-            raise RefusedError(str(error)) from error
-        except RefusedError:
-            self._memory.forget(launch.key)
-            raise
-        self._answers.note_answer(cluster.name)
 
     def machines(self, key: str | None = None) -> tuple[RentedMachine, ...]:
         remembered = self._memory.all()

@@ -22,7 +22,6 @@ from trainfare.clouds.answers import Answers
 from trainfare.clouds.door import Launch, MachineUnreachableError, RefusedError, Shell
 from trainfare.clouds.launch_memory import LaunchMemory, RememberedLaunch, safe_key
 from trainfare.clouds.ssh_connection import FolderGoneError, SshConnection
-from trainfare.clouds.ssh_errors import CannotConnectError
 from trainfare.clouds.ssh_shell import SshShell
 from trainfare.errors import ExternalError
 from trainfare.model.offer import Offer
@@ -108,19 +107,8 @@ class SshDoor:
 
     def launch(self, launch: Launch) -> None:
         destination = self._destination(launch)
-        known = self._memory.remember(launch, destination, address=destination)
-        try:
+        with self._memory.asking(launch, destination, self._answers, address=destination):
             self._make_folders(launch, destination)
-        except CannotConnectError as error:
-            self._answers.note_silence(destination, str(error))
-            if known:  # an earlier call may have made them
-                raise
-            self._memory.forget(launch.key)
-            raise RefusedError(str(error)) from error
-        except RefusedError:
-            self._memory.forget(launch.key)
-            raise
-        self._answers.note_answer(destination)
 
     def machines(self, key: str | None = None) -> tuple[RentedMachine, ...]:
         remembered = self._memory.all()
