@@ -15,6 +15,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from _pytest.runner import runtestprotocol
 
 from tests.pythons import remove_folder
 
@@ -43,6 +44,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     the same time."""
     heavy = Counter(item.path for item in items if item.get_closest_marker("heavy"))
     items.sort(key=lambda item: -heavy[item.path])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """A test with the marker `clocks` compares the probe's clock with that of the program. A busy machine may stop the
+    program between the two; a clock that is wrong is wrong each time. So it may try three times, its programs anew."""
+    if not item.get_closest_marker("clocks"):
+        return None
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    for attempt in (1, 2, 3):
+        reports = runtestprotocol(item, log=False, nextitem=nextitem)
+        if attempt == 3 or not any(report.failed for report in reports):
+            break
+        item.session._setupstate.teardown_exact(None)
+        item._initrequest()  # type: ignore[attr-defined] # of every function, not in pytest's public names
+    for report in reports:
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
 
 
 class NetworkBlockedError(RuntimeError):

@@ -33,11 +33,13 @@ def step() -> ProfiledRun:
     return run_profiled("jax_optax.py", "step", forked=False)
 
 
+@pytest.mark.clocks
 def test_iteration_times_agree_with_the_program(step: ProfiledRun) -> None:
     assert len(step.profile.iteration_seconds) == 25
     assert_close(*iterations_without_validation(step), seconds=3e-4)
 
 
+@pytest.mark.clocks
 def test_first_iteration_is_the_first_call_with_its_compilation(step: ProfiledRun) -> None:
     own = step.own["ends"][0] - step.own["starts"][0]
     assert step.profile.first_iteration_seconds == pytest.approx(own, rel=0.1, abs=0.02)
@@ -45,6 +47,7 @@ def test_first_iteration_is_the_first_call_with_its_compilation(step: ProfiledRu
     assert step.profile.compile_seconds > 0
 
 
+@pytest.mark.clocks
 def test_function_that_is_called_rarely_is_the_validation(step: ProfiledRun) -> None:
     """A validation lasts from the first call to the end of the last: the program sleeps 10 ms before the first."""
     assert_close(step.profile.validation_seconds, [seconds - 0.01 for seconds in step.own["validations"]], seconds=3e-4)
@@ -90,6 +93,7 @@ def test_machine_and_framework_are_recorded(step: ProfiledRun) -> None:
     assert step.notes == []
 
 
+@pytest.mark.clocks
 def test_program_that_never_waits_is_timed_by_its_results() -> None:
     found = run_profiled("jax_optax.py", "lazy")
     assert_close(*iterations_without_validation(found), seconds=3e-4)
@@ -113,6 +117,7 @@ def test_epochs_of_a_loop_without_a_loader_end_with_its_validations() -> None:
     assert 2 <= len(found.curve) < 300, "it was stopped once it had validated three times"
 
 
+@pytest.mark.clocks
 def test_update_that_is_not_compiled_ends_the_iteration() -> None:
     found = run_profiled("jax_optax.py", "eager")
     assert_close(*iterations_without_validation(found), seconds=3e-4)
@@ -121,6 +126,7 @@ def test_update_that_is_not_compiled_ends_the_iteration() -> None:
     assert found.profile.learning_rate == (0.01,) * 25
 
 
+@pytest.mark.clocks
 def test_without_optax_a_gradient_marks_an_iteration() -> None:
     found = run_profiled("jax_optax.py", "by-hand")
     assert_close(*iterations_without_validation(found), seconds=3e-4)
@@ -128,6 +134,7 @@ def test_without_optax_a_gradient_marks_an_iteration() -> None:
     assert (found.profile.optimizer, set(found.profile.learning_rate)) == (None, {None})
 
 
+@pytest.mark.clocks
 def test_steps_inside_a_scan_are_averaged_and_the_user_is_told() -> None:
     found = run_profiled("jax_optax.py", "scan")
     assert len(found.profile.iteration_seconds) == 25

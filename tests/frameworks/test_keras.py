@@ -40,16 +40,19 @@ def fit(backend: str, tmp_path_factory: pytest.TempPathFactory) -> ProfiledRun:
     return fitted(backend, "--schedule", "optimizer", "--save", str(tmp_path_factory.mktemp("saved")))
 
 
+@pytest.mark.clocks
 def test_iteration_times_agree_with_the_program(fit: ProfiledRun) -> None:
     assert len(fit.profile.iteration_seconds) == 25
     assert_close(*within_epochs(fit), seconds=3e-4)
 
 
+@pytest.mark.clocks
 def test_first_iteration_starts_with_its_epoch(fit: ProfiledRun) -> None:
     begun, ended = fit.own["ends"][0][:2]
     assert fit.profile.first_iteration_seconds == pytest.approx(ended - begun, rel=0.1, abs=0.02)
 
 
+@pytest.mark.clocks
 def test_validation_times_agree_with_the_program(fit: ProfiledRun) -> None:
     assert len(fit.profile.validation_seconds) == 2
     assert_close(fit.profile.validation_seconds, fit.own["validations"], seconds=3e-4)
@@ -136,6 +139,7 @@ def test_program_that_swallows_the_stop_is_ended() -> None:
     assert found.measured.log.text().count("swallowed MeasurementComplete") == 3
 
 
+@pytest.mark.clocks
 def test_steps_of_one_execution_are_averaged_and_the_user_is_told() -> None:
     """Eleven batches per epoch, four per execution: the last one has three."""
     found = run_profiled("keras_fit.py", "--together", "4", "--sleep", "0.02", backend="tensorflow", iterations=22)
@@ -175,6 +179,7 @@ def test_function_of_a_scheduler_that_is_not_pure_is_not_called() -> None:
     assert found.profile.learning_rate_plan == ()
 
 
+@pytest.mark.clocks
 def test_loop_over_single_batches() -> None:
     found = run_profiled("keras_own_loop.py", backend="tensorflow")
     assert_close(*within_epochs(found), seconds=3e-4)

@@ -83,6 +83,7 @@ def test_batch_size_is_that_of_all_processes(distributed: ProfiledRun) -> None:
     assert len(distributed.profile.iteration_seconds) == ITERATIONS
 
 
+@pytest.mark.clocks
 def test_iteration_times_of_processes_agree_with_the_program(distributed: ProfiledRun) -> None:
     own = [b - a for a, b in pairwise(distributed.own["ends"][:ITERATIONS])]
     reporting = [event for event in distributed.measured.events if event["pid"] == distributed.own["pid"]]

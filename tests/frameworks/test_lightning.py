@@ -17,6 +17,7 @@ def fit() -> ProfiledRun:
     return run_profiled("lightning_fit.py", iterations=ITERATIONS, forked=False)
 
 
+@pytest.mark.clocks
 def test_iteration_times_agree_with_the_program(fit: ProfiledRun) -> None:
     ends = fit.own["ends"]
     between_epochs = {10, 20}
@@ -26,11 +27,13 @@ def test_iteration_times_agree_with_the_program(fit: ProfiledRun) -> None:
     assert_close(ours, own)
 
 
+@pytest.mark.clocks
 def test_first_iteration_is_without_the_sanity_check(fit: ProfiledRun) -> None:
     assert fit.profile.first_iteration_seconds is not None
     assert fit.profile.iteration_seconds[0] < 0.02 + 3 * fit.profile.iteration_seconds[1]
 
 
+@pytest.mark.clocks
 def test_validation_is_without_the_sanity_check(fit: ProfiledRun) -> None:
     assert len(fit.profile.validation_seconds) == 2
     assert_close(fit.profile.validation_seconds, fit.own["validations"])

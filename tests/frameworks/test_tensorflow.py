@@ -28,11 +28,13 @@ def loop(shape: str) -> ProfiledRun:
     return run_profiled("tf_tape.py", shape, forked=shape == "function")
 
 
+@pytest.mark.clocks
 def test_iteration_times_agree_with_the_program(loop: ProfiledRun) -> None:
     assert len(loop.profile.iteration_seconds) == 25
     assert_close(*within_epochs(loop), seconds=3e-4)
 
 
+@pytest.mark.clocks
 def test_first_iteration_starts_with_its_first_batch(loop: ProfiledRun) -> None:
     begun, ended = loop.own["ends"][0][:2]
     assert loop.profile.first_iteration_seconds == pytest.approx(ended - begun, rel=0.1, abs=0.02)
@@ -73,6 +75,7 @@ def test_machine_and_framework_are_recorded(loop: ProfiledRun) -> None:
     assert loop.measured.ending == "enough"
 
 
+@pytest.mark.clocks
 def test_loop_inside_a_compiled_function_is_averaged_and_the_user_is_told() -> None:
     """No Python runs between the eleven steps of an epoch: the count of the optimizer gives their number."""
     found = run_profiled("tf_tape.py", "loop", "--sleep", "0.01", "--epochs", "8", iterations=70)
@@ -84,6 +87,7 @@ def test_loop_inside_a_compiled_function_is_averaged_and_the_user_is_told() -> N
     assert ["11 steps run in one call" in note for note in found.notes] == [True]
 
 
+@pytest.mark.clocks
 def test_optimizer_of_keras_2_ends_the_iteration(shape: str) -> None:
     need_installed("tf_keras")
     python = python_with("tensorflow", "tf_keras", TF_USE_LEGACY_KERAS="1")

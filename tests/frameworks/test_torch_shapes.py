@@ -51,6 +51,7 @@ def for_shapes(*names: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("shape", names, indirect=True)
 
 
+@pytest.mark.clocks
 @for_shapes(*SHAPES)
 def test_iteration_times_agree_with_the_program(shape: ProfiledRun) -> None:
     assert shape.measured.ending == "enough"
@@ -137,6 +138,7 @@ def test_length_of_a_stream_is_that_of_its_first_pass(shape: ProfiledRun) -> Non
     assert (shape.profile.iterations_per_epoch, shape.profile.samples) == (LENGTH, None)
 
 
+@pytest.mark.clocks
 @for_shapes("checkpoints")
 def test_checkpoint_is_neither_iteration_nor_validation(shape: ProfiledRun) -> None:
     profile = shape.profile
@@ -180,6 +182,7 @@ def test_epochs_of_a_program_that_ends_by_itself_are_known() -> None:
     assert len(found.profile.iteration_seconds) == 5 * LENGTH
 
 
+@pytest.mark.clocks
 def test_compile_time_and_cache_state_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     cold, warm = (run_profiled("torch_inductor.py", iterations=5).profile for _ in range(2))

@@ -29,12 +29,14 @@ def within_epochs(values: list[float], length: int) -> list[float]:
     return [value for n, value in enumerate(values, start=1) if n % length]
 
 
+@pytest.mark.clocks
 def test_iteration_times_of_the_trainer_agree_with_the_program(trainer: ProfiledRun) -> None:
     assert len(trainer.profile.iteration_seconds) == ITERATIONS
     ours = within_epochs(list(trainer.profile.steady_iteration_seconds), 8)
     assert_close(ours, within_epochs([b - a for a, b in pairwise(trainer.own["ends"][:ITERATIONS])], 8))
 
 
+@pytest.mark.clocks
 def test_evaluations_and_checkpoints_of_the_trainer_are_recorded_separately(trainer: ProfiledRun) -> None:
     assert len(trainer.profile.validation_seconds) == len(trainer.profile.checkpoint_seconds) == 3
     assert_close(trainer.profile.checkpoint_seconds, trainer.own["saves"])
@@ -71,6 +73,7 @@ def test_accumulation_and_a_plan_by_steps() -> None:
     assert (found.profile.epochs, found.profile.planned_iterations) == (3, 10)
 
 
+@pytest.mark.clocks
 def test_iteration_times_of_a_prepared_loop_agree_with_the_program(loop: ProfiledRun) -> None:
     ours = within_epochs(list(loop.profile.steady_iteration_seconds), 12)
     assert_close(ours, within_epochs([b - a for a, b in pairwise(loop.own["ends"][:ITERATIONS])], 12))

@@ -58,22 +58,26 @@ def without_probe() -> dict[str, Any]:
     return run_alone("plain.py", "--sleep", "0")
 
 
+@pytest.mark.clocks
 def test_iteration_times_agree_with_the_program(plain: ProfiledRun) -> None:
     assert len(plain.profile.iteration_seconds) == 25
     assert_close(plain.profile.steady_iteration_seconds, plain.own["iteration_seconds"][1:25])
 
 
+@pytest.mark.clocks
 def test_first_iteration_starts_with_its_first_batch(plain: ProfiledRun) -> None:
     own = plain.own["iteration_seconds"][0]
     assert plain.profile.first_iteration_seconds is not None
     assert plain.profile.first_iteration_seconds == pytest.approx(own, rel=0.1, abs=5e-3)
 
 
+@pytest.mark.clocks
 def test_validation_times_agree_with_the_program(plain: ProfiledRun) -> None:
     assert len(plain.profile.validation_seconds) == 2
     assert_close(plain.profile.validation_seconds, plain.own["validations"])
 
 
+@pytest.mark.clocks
 def test_data_waits_agree_with_the_program(plain: ProfiledRun) -> None:
     assert_close(plain.profile.data_wait_seconds, plain.own["waits"][:25])
 
@@ -129,6 +133,7 @@ def test_probe_records_no_trouble(plain: ProfiledRun) -> None:
     assert plain.measured.ending == "enough"
 
 
+@pytest.mark.clocks
 def test_validation_is_recorded_without_eval_and_with_persistent_workers() -> None:
     found = run_profiled("plain.py", "--without-modes", "--workers", "1", trace=False)
     assert_close(found.profile.steady_iteration_seconds, found.own["iteration_seconds"][1:25])
@@ -147,6 +152,7 @@ def test_accumulated_scaled_steps_under_autocast() -> None:
     assert list(found.profile.loss) == found.own["losses"][:20]
 
 
+@pytest.mark.clocks
 def test_first_of_two_optimizers_ends_the_iteration() -> None:
     found = run_profiled("gan.py", iterations=20)
     ends = found.own["ends"]
@@ -241,6 +247,7 @@ def test_progress_counts_up(tmp_path: Path) -> None:
     assert shown[-1].stopping
 
 
+@pytest.mark.clocks
 def test_without_a_number_one_iteration_is_traced_early_and_not_timed() -> None:
     found = run_profiled("plain.py", "--sleep", "0.01", iterations=None)
     iterations = sum(event["event"] == "iteration" for event in found.measured.events)

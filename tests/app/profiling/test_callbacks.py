@@ -109,6 +109,7 @@ def test_requested_iterations_are_saved(measured: tuple[dict[str, Any], Profile]
     assert profile.validation_seconds
 
 
+@pytest.mark.clocks
 @pytest.mark.heavy
 def test_iteration_times_agree_with_the_program(measured: tuple[dict[str, Any], Profile]) -> None:
     own, profile = measured
