@@ -16,7 +16,6 @@ from trainfare.estimator.parallel.links import (
     cluster_seconds,
     fit_links,
     link_of,
-    per_gpu_batch,
     predict_cluster_step,
 )
 from trainfare.estimator.parallel.ring import GpuPlacement, RingFit
@@ -127,10 +126,6 @@ def test_bottleneck_is_named() -> None:
 )
 def test_link_kind_by_interconnect(interconnect: str, link: str) -> None:
     assert link_of(make_gpu(interconnect=interconnect)) == link
-
-
-def test_strong_scaling_divides_the_batch() -> None:
-    assert per_gpu_batch(256, gpus=8) == 32
 
 
 def test_fit_of_the_program_replaces_facts_where_it_was_measured() -> None:

@@ -102,18 +102,18 @@ class _OperationGrowth:
         if self.table is not None:
             size, written = self.table
             moved += min(size, written * batch_size / self.batch) - min(size, written)
-        return max(0.0, moved)
+        return moved if moved > 0 else 0.0
 
     def at(self, batch_size: int) -> Operation:
         op = self.operation
         if not self.flops and not self.bytes:
             return op
-        more = batch_size - self.batch
+        flops = op.flops + self.flops * (batch_size - self.batch)
         inputs, outputs = self._shapes_at(batch_size) if self.axes else (op.inputs, op.outputs)
         return Operation(
             kind=op.kind,
             dtype=op.dtype,
-            flops=max(0.0, op.flops + self.flops * more),
+            flops=flops if flops > 0 else 0.0,
             bytes=self.bytes_at(batch_size),
             count=op.count,
             name=op.name,

@@ -252,7 +252,7 @@ class _WorkSum:
             op_flops=np.array([op.flops * _min_flops_share(op) for op in ops]),
             op_bytes=np.array([0.0 if op.name == UPLOAD else op.bytes for op in ops]),
             op_counts=np.array([float(op.count) for op in ops]),
-            op_units=np.array([_unit(op) for op in ops], dtype=np.int64),
+            op_units=np.array([_unit_of_dtype(op.dtype) for op in ops], dtype=np.int64),
         )
 
 

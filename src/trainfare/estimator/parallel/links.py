@@ -136,13 +136,6 @@ def _link_called(interconnect: str) -> Link:
     return "NVLink" if own else "PCIe"
 
 
-@cache
-def per_gpu_batch(global_batch: float, *, gpus: int) -> float:
-    """The batch of one GPU under strong scaling, where the global batch stays the same."""
-    require_positive(global_batch=global_batch, gpus=gpus)
-    return global_batch / gpus
-
-
 def cluster_seconds(
     single_gpu_seconds: float,
     *,

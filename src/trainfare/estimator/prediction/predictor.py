@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from trainfare.estimator.calibration.calibration import Calibration
 from trainfare.estimator.cost.timing import TimeColumns
-from trainfare.estimator.parallel.links import ClusterPredictor, per_gpu_batch
+from trainfare.estimator.parallel.links import ClusterPredictor
 from trainfare.estimator.parallel.ring import RingFit
 from trainfare.estimator.prediction.data_wait import LoaderHost, ProfiledWait, add_data_wait
 from trainfare.estimator.prediction.extrapolated import predict_from_operations
@@ -238,7 +238,7 @@ class StepTimePredictor:
         size = self._per_pass(batch_size) or samples_per_pass(index.leading)
         if models is None or gpu is None or workers <= 1 or size is None or size < workers:
             return None
-        samples_per_gpu = max(1, round(per_gpu_batch(size, gpus=workers)))
+        samples_per_gpu = round(size / workers)
         there = index.on_machine(vm_type)
         runs = there and [p for p in there if p.world_size == 1 and p.micro_batch_size == samples_per_gpu]
         single = predict_from_runs(runs) if runs else self._on_single_gpu(vm_type, samples_per_gpu, processes=gpus)
