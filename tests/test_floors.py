@@ -127,6 +127,7 @@ INSIDE = {
     "runner": (
         ("status", "accuracy", "charges"),
         ("decide", "receipt", "measured_profile"),
+        ("recovery",),
         ("better", "checkpoints", "limits", "resuming"),
         ("life", "observed", "progress"),
         ("caps", "seen", "waiting"),

@@ -20,6 +20,7 @@ so spot or waiting is safe if the invariant holds at t + Δ. A deadline that is 
 
 from collections.abc import Callable
 
+from trainfare.estimator.spot.switching import may_stay_on_spot, only_spot_is_in_time, slack_seconds
 from trainfare.model.spot import Action, SpotState, SpotTraining
 
 Policy = Callable[[SpotState], Action]
@@ -79,20 +80,28 @@ def guarded(training: SpotTraining, policy: Policy) -> Policy:
 
 def is_safe(training: SpotTraining, state: SpotState, reserved: float = 0.0) -> bool:
     """True if on demand still finishes in time after one more decision interval, with `reserved` seconds to spare."""
-    return slack(training, state) - reserved >= training.decide_every_seconds
+    return may_stay_on_spot(slack(training, state) - reserved, decide_every=training.decide_every_seconds)
 
 
 def slack(training: SpotTraining, state: SpotState) -> float:
     """Seconds until on demand must begin, if all unsaved work is lost."""
-    needed = training.start_seconds + state.left_seconds + state.unsaved_seconds
-    return training.deadline_seconds - state.seconds - needed
+    return slack_seconds(
+        until_deadline=training.deadline_seconds - state.seconds,
+        start=training.start_seconds,
+        left=state.left_seconds,
+        unsaved=state.unsaved_seconds,
+    )
 
 
 def _finish_in_time(training: SpotTraining, state: SpotState) -> Action:
     """On demand; or the running spot machine, where on demand would be too late and spot may still be in time."""
     if state.running == "spot" and state.available:
-        on_demand = state.seconds + training.start_seconds + state.left_seconds
-        as_is = state.seconds + state.starting_seconds + state.left_seconds
-        if on_demand > training.deadline_seconds >= as_is:
+        is_only = only_spot_is_in_time(
+            until_deadline=training.deadline_seconds - state.seconds,
+            start=training.start_seconds,
+            left=state.left_seconds,
+            left_here=state.starting_seconds + state.left_seconds,
+        )
+        if is_only:
             return "spot"
     return "on demand"

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from tests.makers import make_gpu, make_offer, make_profile, make_program, make_vm_type
+from tests.makers import make_candidate, make_fact, make_gpu, make_offer, make_profile, make_program, make_vm_type
 from trainfare.model.offer import Offer
 from trainfare.model.scope import Quota, Scope
 from trainfare.recommender.candidates import Candidates, batch_option, candidates, sensible_batch_sizes
@@ -50,6 +50,22 @@ def test_on_spot_a_more_expensive_region_with_fewer_interruptions_is_a_candidate
         interruptions_per_hour=lambda offer: {"a": 0.2, "b": 0.2, "c": 0.1}[offer.region],
     )
     assert [c.offer.region for c in result.candidates] == ["a", "c"]
+
+
+def test_an_offer_that_was_refused_within_a_day_is_left_out_unless_its_machine_is_named() -> None:
+    here, there = make_offer(region="us-east-1", usd_per_hour=0.4), make_offer(region="us-west-2")
+
+    def considered(scope: Scope, *offers: Offer, refusal: str = "capacity") -> tuple[list[str], int]:
+        fact = make_fact(
+            kind="launch refused", attempt=1, candidate=make_candidate(offer=here), refusal=refusal, text="no"
+        )
+        result = candidates(offers, [make_profile()], today=TODAY, scope=scope, batch_sizes=(32,), refusals=(fact,))
+        return [candidate.offer.region for candidate in result.candidates], len(result.refused)
+
+    assert considered(Scope(), here, there) == (["us-west-2"], 1)
+    assert considered(Scope(), here, there, refusal="other") == (["us-east-1"], 0)
+    assert considered(Scope(machines=(here.vm_type.key,)), here, there) == (["us-east-1"], 0)
+    assert considered(Scope(), here) == (["us-east-1"], 0), "there is nothing else"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.makers import NOON, make_candidate, make_checkpoint, make_estimate, make_observation, make_run
+from tests.makers import NOON, make_candidate, make_checkpoint, make_estimate, make_observation, make_offer, make_run
 from trainfare.model.interval import Interval
 from trainfare.model.run import Observation
 from trainfare.runner.checkpoints import (
@@ -61,6 +61,11 @@ def test_spot_machines_bring_checkpoints_home_more_often() -> None:
     run = make_run(estimate=estimate, candidate=estimate.candidate)
     assert mean_seconds_between_losses(run, run.candidate) == pytest.approx(estimate.seconds.value / 4)
     assert mean_seconds_between_losses(run, make_candidate(nodes=2)) == MEAN_SECONDS_BETWEEN_LOSSES
+    on_spot = make_candidate(offer=make_offer(market="spot", region="a"))
+    spot = make_run(estimate=replace(estimate, candidate=on_spot), candidate=on_spot)
+    elsewhere = replace(on_spot, offer=make_offer(market="spot", region="b", usd_per_hour=1.0))
+    assert mean_seconds_between_losses(spot, elsewhere) == mean_seconds_between_losses(spot, on_spot)
+    assert mean_seconds_between_losses(spot, make_candidate()) == MEAN_SECONDS_BETWEEN_LOSSES, "on demand"
     assert mean_seconds_between_losses(make_run(estimate=None), None) == MEAN_SECONDS_BETWEEN_LOSSES
     assert fetch_interval_seconds(2.0, between_losses=MEAN_SECONDS_BETWEEN_LOSSES) == pytest.approx(588, abs=1)
 
@@ -127,10 +132,10 @@ def test_the_loss_is_counted_in_iterations_or_else_in_time() -> None:
         remaining_seconds=None,
         loss=None,
     )
-    assert lost_work(life, progress, heard_at=None) == "120 iterations (1 min)"
+    assert str(lost_work(life, progress, heard_at=None)) == "120 iterations (1 min)"
     unknown = replace(life, checkpoint=make_checkpoint(iteration=None))
-    assert lost_work(unknown, progress, heard_at=NOON + 90 * SECOND) == "1 min 30 s of training"
-    assert lost_work(replace(life, checkpoint=None), progress, heard_at=None) == "420 iterations (3 min 30 s)"
+    assert str(lost_work(unknown, progress, heard_at=NOON + 90 * SECOND)) == "1 min 30 s of training"
+    assert str(lost_work(replace(life, checkpoint=None), progress, heard_at=None)) == "420 iterations (3 min 30 s)"
 
 
 def test_the_words_that_resume_are_added_only_where_there_is_a_checkpoint() -> None:

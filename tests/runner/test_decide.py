@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.makers import NOON, make_candidate, make_checkpoint, make_fact, make_offer, make_run
+from tests.makers import NOON, make_candidate, make_checkpoint, make_fact, make_machine, make_offer, make_run
 from trainfare.model.bill import Billing
 from trainfare.model.rented import RentedMachine
 from trainfare.model.run import Fact, Run, RunLimits
-from trainfare.runner.decide import Action, JobView, Patience, View, decide, termination_pause_seconds
+from trainfare.runner.decide import Action, JobView, Patience, View, Wait, decide, termination_pause_seconds
 from trainfare.runner.life import Life, after
 from trainfare.runner.limits import lease_end, limit_reached, spent_usd
 from trainfare.runner.progress import RunProgress
+from trainfare.runner.recovery import Onward
 
 PATIENCE = Patience(appear=5, boot=60, collect=60, notice=10, silence=40)
 SECOND = timedelta(seconds=1)
@@ -503,3 +504,109 @@ def test_a_program_that_fails_on_one_node_is_stopped_on_the_others_at_once() -> 
     life = Life(state="training", attempt=1, starts=1, started_at=NOON, candidate=RUN.candidate)
     view = View(now=NOON, machines=(), job=JobView(started=True, failing=True), spent_usd=0.0)
     assert decide(GOES_ON, life, view, patience=PATIENCE) == "stop"
+
+
+SPOT = make_candidate(offer=make_offer(usd_per_hour=1.0, market="spot"))
+ON_SPOT = replace(GOES_ON, candidate=SPOT, estimate=None)
+WAITS = Onward(candidate=None, text="No spot machine can be had now.")
+LEAVES = Onward(candidate=RUN.candidate, text="The deadline is near.", must_leave=True)
+
+
+def spot_life(**changes: Any) -> Life:
+    fields: dict[str, Any] = {"state": "training", "attempt": 1, "starts": 1, "started_at": NOON, "candidate": SPOT}
+    return Life(**(fields | changes))
+
+
+def spot_view(**changes: Any) -> View:
+    fields: dict[str, Any] = {"now": NOON, "machines": (), "job": None, "spent_usd": 0.0}
+    return View(**(fields | changes))
+
+
+def decided(life: Life, view: View, run: Run = ON_SPOT) -> Fact:
+    action = decide(run, life, view, patience=PATIENCE)
+    assert isinstance(action, Fact), action
+    return action
+
+
+def test_a_program_that_ends_for_an_announced_interruption_is_to_go_on() -> None:
+    job = JobView(started=True, exit_code=0, cause="interruption", taken_at=NOON + 100 * SECOND)
+    ended = decided(spot_life(), spot_view(job=job))
+    assert (ended.kind, ended.interrupted, ended.reclaimed) == ("program ended", True, True)
+    assert ended.text == "The provider takes the machine back at 12:01 UTC."
+    stopped = decided(spot_life(stop_reason="user"), spot_view(job=job))
+    assert (stopped.interrupted, stopped.reclaimed) == (False, False), "the user has stopped it: it does not go on"
+
+
+def test_a_setup_that_is_interrupted_has_not_failed() -> None:
+    job = JobView(everywhere=True, cause="interruption", taken_at=NOON)
+    lost = decided(spot_life(state="setting up", starts=0, started_at=None), spot_view(job=job))
+    assert (lost.kind, lost.reclaimed) == ("machines lost", True)
+
+
+def test_a_silent_spot_machine_is_lost_after_a_while_and_one_on_demand_is_waited_for() -> None:
+    long_ago = NOON - PATIENCE.spot_silence * SECOND
+    warned = ("aws/g4dn.xlarge has not answered since 11:55 UTC",)
+    view = spot_view(answers=False)
+    lost = decided(spot_life(silent_since=long_ago, warnings=warned), view)
+    assert (lost.kind, lost.reclaimed) == ("machines lost", True)
+    machine = replace(make_machine(), expires_at=NOON + 3600 * SECOND)
+    own = spot_life(silent_since=long_ago, warnings=warned, candidate=RUN.candidate, machines=(machine,))
+    assert isinstance(decide(ON_SPOT, own, replace(view, machines=(machine,)), patience=PATIENCE), Wait)
+
+
+def test_what_the_provider_takes_back_is_no_trial_unless_only_one_start_is_allowed() -> None:
+    lost = spot_life(
+        state="planned",
+        attempt=9,
+        starts=9,
+        reclaims=8,
+        interrupted=True,
+        loss_reported=9,
+        checkpoint=make_checkpoint(),
+    )
+    view = spot_view(onward=Onward(candidate=SPOT, text="It goes on."))
+    assert decided(lost, view).kind == "launch intended"
+    assert decided(lost, replace(view, onward=None)).kind == "run ended", "nothing was agreed to"
+    once = replace(lost, attempt=1, starts=1, reclaims=1, loss_reported=1)
+    assert decided(once, view, replace(ON_SPOT, attempts=1)).kind == "run ended"
+
+
+def test_a_wait_for_a_spot_machine_is_said_once() -> None:
+    refused = Life(attempt=2, candidate=SPOT, failure="no capacity")
+    said = decided(refused, spot_view(onward=WAITS))
+    assert (said.kind, said.text) == ("warned", WAITS.text)
+    assert isinstance(decide(ON_SPOT, after(refused, said), spot_view(onward=WAITS), patience=PATIENCE), Wait)
+    over = decided(refused, spot_view(onward=replace(WAITS, gives_up=True)))
+    assert (over.kind, over.outcome, over.text) == (
+        "run ended",
+        "failed",
+        "no capacity No spot machine can be had now.",
+    )
+
+
+@pytest.mark.parametrize("state", ["asked for", "booting", "setting up", "training"])
+def test_spot_machines_are_left_in_time_in_every_state(state: Any) -> None:
+    life = spot_life(state=state, checkpoint=make_checkpoint())
+    left = decided(life, spot_view(onward=LEAVES))
+    assert (left.kind, left.candidate, left.text) == ("move asked", RUN.candidate, LEAVES.text)
+    cannot = decide(replace(ON_SPOT, resume_flag=None), spot_life(), spot_view(onward=LEAVES), patience=PATIENCE)
+    assert isinstance(cannot, Wait), "it would lose everything"
+
+
+def test_a_plan_without_time_for_spot_begins_on_demand_and_says_why() -> None:
+    first = decided(Life(), spot_view(onward=LEAVES))
+    assert (first.kind, first.text) == ("warned", LEAVES.text)
+    launch = decided(after(Life(), first), spot_view(onward=LEAVES))
+    assert (launch.kind, launch.candidate) == ("launch intended", RUN.candidate)
+
+
+def test_a_loss_is_said_once_with_the_work_that_is_done_again() -> None:
+    lost = spot_life(state="planned", interrupted=True, failure="Gone.", facts=0, ended_at=NOON + 90 * SECOND)
+    view = spot_view(onward=Onward(candidate=SPOT, text="It goes on in b."))
+    said = decided(lost, view)
+    assert (said.kind, said.lost_seconds) == ("warned", 90.0)
+    assert said.text == (
+        "Gone. It starts again from the beginning, because no checkpoint was at home. Lost: 1 min 30 s of training. "
+        "It goes on in b."
+    )
+    assert decided(after(lost, said), view).kind == "launch intended"

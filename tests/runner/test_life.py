@@ -106,3 +106,33 @@ def test_the_first_reason_to_stop_counts() -> None:
     life = after(Life(), replace(make_fact("stop asked", Life()), stop_reason="budget"))
     life = after(life, replace(make_fact("stop asked", life), stop_reason="user"))
     assert life.stop_reason == "budget"
+
+
+def test_a_run_that_was_interrupted_goes_on_also_if_its_machine_is_gone_before_its_results_are_at_home() -> None:
+    """The announced end of a spot machine: the program was ended by SIGTERM, and then the machine is taken back."""
+    ended: dict[str, object] = {"exit_code": -15, "interrupted": True, "reclaimed": True}
+    kinds: tuple[tuple[FactKind, dict[str, object]], ...] = (
+        ("launch intended", {}),
+        ("machines seen", {}),
+        ("machines ready", {}),
+        ("program started", {}),
+        ("program ended", ended),
+        ("machines lost", {"reclaimed": True}),
+    )
+    life = Life()
+    for kind, fields in kinds:
+        life = after(life, replace(make_fact(kind, life), **fields))  # type: ignore[arg-type] # fields of a Fact
+    assert (life.interrupted, life.reclaims) == (True, 1)
+
+
+def test_the_last_refusal_of_each_request_is_remembered_until_the_program_starts() -> None:
+    life = Life()
+    kinds: tuple[FactKind, ...] = ("launch intended", "launch refused", "launch intended", "launch refused")
+    for kind in kinds:
+        life = after(life, make_fact(kind, life))
+    assert [fact.attempt for fact in life.refusals] == [2], "the same was asked for"
+    assert life.refused_since is not None
+    starting: tuple[FactKind, ...] = ("launch intended", "machines seen", "machines ready", "program started")
+    for kind in starting:
+        life = after(life, make_fact(kind, life))
+    assert life.refused_since is None

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.makers import NOON, make_fact, make_observation, make_run
+from tests.makers import NOON, make_candidate, make_fact, make_observation, make_run
 from trainfare.errors import ExternalError
 from trainfare.model.lease import Lease, run_lease_name
-from trainfare.model.run import REMARKS, FactKind
+from trainfare.model.run import REMARKS, Fact, FactKind
 from trainfare.store.history import AlreadyStoredError, History, RunEndedError, StaleLeaseError
 from trainfare.store.memory import MemoryHistory
 from trainfare.store.open import open_history
@@ -59,6 +59,22 @@ class TestFacts:
             run_history.facts.append(make_fact(number=0), lease=lease)
         launch = run_history.facts.append(make_fact(number=1), lease=lease)
         assert run_history.facts.of("r93") == (stop, launch)
+
+    def test_refusals_since_a_moment_are_found_whatever_became_of_their_runs(
+        self, run_history: History, lease: Lease
+    ) -> None:
+        def refuse(run_id: str, number: int, minutes: int, cause: str, held: Lease) -> Fact:
+            fields = {"run_id": run_id, "number": number, "seen_at": NOON + minutes * MINUTE, "refusal": cause}
+            fact = make_fact(kind="launch refused", attempt=1, candidate=make_candidate(), **fields)
+            return run_history.facts.append(fact, lease=held)
+
+        old = refuse("r93", 0, 0, "capacity", lease)
+        new = refuse("r93", 1, 30, "quota", lease)
+        run_history.facts.append(make_fact(number=2, kind="run ended"), lease=lease)
+        other = refuse("r94", 0, 20, "other", take(run_history, run_id="r94"))
+        assert run_history.facts.refusals(since=NOON) == (new, other, old)
+        assert run_history.facts.refusals(since=NOON + 20 * MINUTE) == (new, other)
+        assert run_history.facts.refusals(since=NOON + 31 * MINUTE) == ()
 
     def test_a_number_is_not_left_out(self, run_history: History, lease: Lease) -> None:
         with pytest.raises(ValueError, match="next number is 0") as caught:

@@ -526,6 +526,13 @@ EXAMPLES: dict[Code, tuple[Topic, dict[str, Value], dict[str, Scalar], str]] = {
         "9 offers of marketplaces are left out, because their prices change by the hour and were seen long ago; they "
         "are considered if their provider is named",
     ),
+    "refused_offers": (
+        "assumptions",
+        {**G4DN, "market": "spot", "region": "us-east-1", "cause": "capacity", "seconds": 3 * 3600.0, "others": 1},
+        {},
+        "aws g4dn.xlarge spot in us-east-1 is left out, like 1 other offer: it was refused for capacity 3 h ago; it is "
+        "considered if the machine is named",
+    ),
     "price_seen": (
         "assumptions",
         {**DATES, "billing": "by the minute"},

@@ -4,8 +4,9 @@
     python3 agent.py entries 17   print the entries of the journal after number 17
     python3 agent.py end          end the program and the agent at once
 
-It starts the program, watches it and ends it when its time is over. It opens no connection: whoever reaches the machine
-reads the files of its folder, and asks for something by writing one.
+It starts the program, watches it and ends it when its time is over. Whoever reaches the machine reads the files of its
+folder, and asks for something by writing one. It opens no connection but, if the job names it, to the metadata service
+of the provider, which says when a spot machine will be taken back: the program is then asked to save and to end.
 
     job.json       what is to be done                          written before the start
     work/          the folder in which the program runs
@@ -62,6 +63,9 @@ MARKER = "TRAINFARE_LAUNCH"
 """An environment variable of every process that the agent starts, with the path of its folder."""
 POWER_OFF = "TRAINFARE_POWER_OFF"
 """An environment variable with the command that switches the machine off."""
+NOTICE_SECONDS = 3.0
+"""The pause between two looks for a notice of the provider. That of Google Cloud comes half a minute before the end."""
+NOTICE_TIMEOUT_SECONDS = 0.5
 CHECKPOINT_SECONDS = 5.0
 """A file that was not written to for so long is complete."""
 CHECKPOINT_SUFFIXES = (".pt", ".pth", ".ckpt", ".safetensors", ".keras", ".h5", ".index", ".npz", ".msgpack")
@@ -336,6 +340,88 @@ def time_to_ask(ends: float, *, span: float, grace: float) -> float:
     """The moment at which a program must be asked to end so that it has ended in time: it gets the grace, but not more
     than a tenth of all its time."""
     return ends - min(grace, span / 10)
+
+
+# The notice of a provider that will take the machine back.
+
+
+class NoticeWatch:
+    """Looks at the metadata service of a provider, which only the machine itself can ask."""
+
+    def __init__(self, provider: str, address: str | None) -> None:
+        self._look = {"aws": self._aws, "gcp": self._gcp, "azure": self._azure}.get(provider)
+        self._address = address or ("metadata.google.internal" if provider == "gcp" else "169.254.169.254")
+        self._token: str | None = None
+        self._next, self._pause = 0.0, NOTICE_SECONDS
+
+    def seconds_left(self) -> float | None:
+        """The time until the machine is taken back; None if nothing is known of that, or if it is too early to ask
+        again. A service that does not answer is asked less and less often."""
+        if self._look is None or steady_seconds() < self._next:
+            return None
+        import http.client
+
+        try:
+            left, self._pause = self._look(), NOTICE_SECONDS
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, http.client.HTTPException):
+            left, self._pause = None, min(5 * NOTICE_SECONDS, 2 * self._pause)
+        self._next = steady_seconds() + self._pause
+        return left
+
+    def _aws(self) -> float | None:
+        """Instance metadata, version 2: a token first. There is no `instance-action` unless it will be taken back."""
+        if self._token is None:
+            self._token = self._ask("/latest/api/token", {"X-aws-ec2-metadata-token-ttl-seconds": "21600"}, "PUT")
+        text = self._ask("/latest/meta-data/spot/instance-action", {"X-aws-ec2-metadata-token": self._token or ""})
+        return None if text is None else seconds_until(json.loads(text)["time"], at_most=120.0)
+
+    def _gcp(self) -> float | None:
+        text = self._ask("/computeMetadata/v1/instance/preempted", {"Metadata-Flavor": "Google"})
+        return 30.0 if text is not None and text.strip() == "TRUE" else None
+
+    def _azure(self) -> float | None:
+        """Scheduled events: those of other machines of the same set are listed too."""
+        text = self._ask("/metadata/scheduledevents?api-version=2020-07-01", {"Metadata": "true"})
+        events = [event for event in json.loads(text or "{}").get("Events", []) if event.get("EventType") == "Preempt"]
+        if not events:
+            return None
+        place = "/metadata/instance/compute/name?api-version=2021-02-01&format=text"
+        name = (self._ask(place, {"Metadata": "true"}) or "").strip()
+        own = [event for event in events if not name or name in event.get("Resources", [name])]
+        return seconds_until(own[0].get("NotBefore", ""), at_most=30.0) if own else None
+
+    def _ask(self, path: str, headers: dict[str, str], method: str = "GET") -> str | None:
+        """The answer of the service; None if it has none. Proxies are not used."""
+        import http.client
+
+        connection = http.client.HTTPConnection(self._address, timeout=NOTICE_TIMEOUT_SECONDS)
+        try:
+            connection.request(method, path, headers=headers)
+            answer = connection.getresponse()
+            text = answer.read(1 << 16).decode(errors="replace")
+        finally:
+            connection.close()
+        if answer.status == 401:
+            self._token = None  # it has run out
+        if answer.status in (200, 404):
+            return text if answer.status == 200 else None
+        raise ValueError(answer.status)
+
+
+def seconds_until(moment: str, *, at_most: float) -> float:
+    """The time until a moment, as ISO 8601 or as in HTTP. The clock of the machine may be wrong, so it is not believed
+    beyond the notice that the provider promises; a moment that cannot be read is as soon as that."""
+    import calendar
+    import email.utils
+
+    try:
+        if moment[:1].isdigit():
+            left = calendar.timegm(time.strptime(moment[:19], "%Y-%m-%dT%H:%M:%S")) - time.time()
+        else:
+            left = email.utils.parsedate_to_datetime(moment).timestamp() - time.time()
+    except (ValueError, TypeError, IndexError):
+        return at_most
+    return max(0.0, min(at_most, left))
 
 
 # What the probe observes.
@@ -672,6 +758,9 @@ class Agent:
         self._wake, self._wake_end = os.pipe()
         for end in (self._pipe, self._wake, self._wake_end):
             os.set_blocking(end, False)
+        self._notice = NoticeWatch(self._job.get("notice") or "", self._job.get("notice_address"))
+        self._taken_at: float | None = None
+        """The moment at which the provider takes the machine back, on the steady clock."""
         self._terminated = False
         """The agent itself was asked to end, as when the machine is switched off."""
         self._finishing = False
@@ -846,6 +935,8 @@ class Agent:
                 cause = self._reason_to_end(grace)
                 if cause != "own":
                     kill_at = now + grace if cause in ("stop", "signal") else min(now + grace, self._last_moment())
+                    if self._taken_at is not None:  # the other half is for bringing home what it saved
+                        kill_at = min(kill_at, (now + self._taken_at) / 2)
                     send_signal([self._process.pid], signal.SIGTERM)
             if now >= kill_at:
                 kill_all(self._remaining)
@@ -878,11 +969,22 @@ class Agent:
             return "stop"
         if self._terminated:
             return "signal"
+        if self._is_to_be_taken():
+            return "interruption"
         if now >= time_to_ask(self._lease.ends, span=self._lease.span, grace=grace):
             return "lease"
         if longest and now >= time_to_ask(self._began + longest, span=longest, grace=grace):
             return "longest"
         return "own"
+
+    def _is_to_be_taken(self) -> bool:
+        """The provider has announced that it takes the machine back, which is recorded once."""
+        left = self._notice.seconds_left() if self._taken_at is None else None
+        if left is not None:
+            self._taken_at = steady_seconds() + left
+            taken = round(time.time() + left, 3)
+            self._journal.add("interruption", provider=self._job["notice"], seconds=round(left, 1), taken=taken)
+        return self._taken_at is not None
 
     def _last_moment(self) -> float:
         longest = self._job.get("longest_seconds")

@@ -13,11 +13,19 @@ from typing import Protocol, runtime_checkable
 from trainfare.errors import ExternalError
 from trainfare.model.offer import Candidate, Offer
 from trainfare.model.rented import RentedMachine, launch_key
+from trainfare.model.run import RefusalCause
+
+NOTICE_PROVIDERS = ("aws", "gcp", "azure")
+"""Providers whose spot machines announce on themselves that they are taken back, as `agent/agent.py` asks them."""
 
 
 class RefusedError(ExternalError):
     """The door did not launch, and it is certain that nothing of this launch exists: no capacity, no quota, no such
     host. After any other error a machine may exist."""
+
+    def __init__(self, message: str, *, cause: RefusalCause = "other") -> None:
+        super().__init__(message)
+        self.cause: RefusalCause = cause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +107,34 @@ class StartsAgent(Protocol):
     def start_agent(self, secrets: Mapping[str, str]) -> None:
         """Have the agent started, unless it runs or has done its work. Secrets are written to no file. On a machine
         that is queued, the agent starts when its turn comes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoticeService:
+    """The metadata service that announces on a machine that it is taken back."""
+
+    provider: str
+    """The way in which it is asked: aws, gcp or azure."""
+    address: str | None = None
+    """Its host and port; None means the usual one."""
+
+
+@runtime_checkable
+class GivesNotice(Protocol):
+    """A door that knows the metadata service of its machines. Those of AWS, Google Cloud and Azure are known anyway."""
+
+    def notice_service(self, candidate: Candidate) -> NoticeService | None:
+        """The service on machines of a candidate; None if they have none."""
+
+
+def notice_service(door: "Door", candidate: Candidate) -> NoticeService | None:
+    """The service to be asked on machines of a candidate; None if they are not taken back, or have no service."""
+    if candidate.offer.market != "spot":
+        return None
+    if isinstance(door, GivesNotice):
+        return door.notice_service(candidate)
+    provider = candidate.offer.vm_type.provider
+    return NoticeService(provider=provider) if provider in NOTICE_PROVIDERS else None
 
 
 class Door(Protocol):

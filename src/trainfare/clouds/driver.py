@@ -51,6 +51,10 @@ class AgentJob:
     """The agent switches the machine off when the lease ends."""
     probe: bool = True
     """Iterations, losses and checkpoints are observed."""
+    notice: str | None = None
+    """The provider whose metadata service announces that a spot machine is taken back: aws, gcp or azure."""
+    notice_address: str | None = None
+    """The host and port of that service; None means the usual one."""
     restored: tuple[str, ...] = ()
     """Files of an earlier attempt that are put back before the start: results of the program, like those it writes."""
 

@@ -26,12 +26,12 @@ import msgspec
 
 from trainfare.agent import agent
 from trainfare.clouds import driver
-from trainfare.clouds.door import Launch, MachineUnreachableError, RefusedError, Shell
+from trainfare.clouds.door import Launch, MachineUnreachableError, NoticeService, RefusedError, Shell
 from trainfare.clouds.local import read_machines, remove_machines, write_machines
 from trainfare.clouds.local_shell import LocalShell
 from trainfare.errors import ExternalError
 from trainfare.model.machine import VmType
-from trainfare.model.offer import Offer
+from trainfare.model.offer import Candidate, Offer
 from trainfare.model.rented import RentedMachine
 
 PROVIDER = "fake"
@@ -60,6 +60,8 @@ class Faults:
     """The share of calls of `terminate` that raise an error and have no effect."""
     boot_fails: bool = False
     no_capacity: bool = False
+    metadata: str = ""
+    """The address of a metadata service, like that of AWS, which announces that machines are taken back."""
     seed: int = 0
 
 
@@ -90,7 +92,8 @@ class FakeDoor:
             if (self._machines / launch.key).exists():
                 return
             if self._faults().no_capacity:
-                raise RefusedError(f"there is no capacity for {launch.candidate.nodes} × {OFFER.vm_type.key} now.")
+                wanted = f"{launch.candidate.nodes} × {OFFER.vm_type.key}"
+                raise RefusedError(f"there is no capacity for {wanted} now.", cause="capacity")
             write_machines(self._machines, launch)
             self._log("launched", launch.key)
 
@@ -124,6 +127,10 @@ class FakeDoor:
                 self._log("terminated", key)
             if not self._faults().ending_seconds:
                 remove_machines(self._machines, key)
+
+    def notice_service(self, _candidate: Candidate) -> NoticeService | None:
+        address = self._faults().metadata
+        return NoticeService(provider="aws", address=address) if address else None
 
     # Misbehaviour.
 

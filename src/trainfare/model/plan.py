@@ -80,6 +80,8 @@ class Plan:
     machine, or the machine of the first segment if no single machine is within the limits."""
     spot_risk: SpotRisk | None = None
     """The risk of missing the deadline, if the chosen machine is on spot and there is a deadline."""
+    spot_fallbacks: tuple[Estimate, ...] = ()
+    """If the chosen machine is on spot: the same one on spot in other regions, and on demand in the cheapest."""
     here: Estimate | None = None
     """The machine at hand, chosen or not; None if the profiles say nothing about it or the scope leaves it out."""
     other_batch_size: Estimate | None = None

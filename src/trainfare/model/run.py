@@ -26,6 +26,9 @@ stopped it; its machine vanished and it could not go on."""
 
 StopReason = Literal["user", "budget", "deadline", "longest duration"]
 
+RefusalCause = Literal["capacity", "quota", "other"]
+"""Why a door did not launch: nothing is free now, the account may not have so many, or something else."""
+
 FactKind = Literal[
     "launch intended",
     "launch refused",
@@ -55,7 +58,10 @@ REMARKS: tuple[FactKind, ...] = ("stop asked", "move asked", "warned")
 """Facts that may come in every state but the last, and leave it as it is. Any process may append them; all others come
 from the one that holds the lease of the run."""
 
-ObservationKind = Literal["heartbeat", "setup", "program", "iterations", "losses", "meter", "checkpoint", "message"]
+ObservationKind = Literal[
+    "heartbeat", "setup", "program", "iterations", "losses", "meter", "checkpoint", "interruption", "message"
+]
+"""`interruption`: the provider has announced that it takes the machine back."""
 
 
 FINDS_ITSELF = "auto"
@@ -171,6 +177,8 @@ class Run:
     patience_seconds: float | None = None
     """The machine ends the program if it was not reached for so long, and the run goes on elsewhere; None if it is
     waited for until its lease ends."""
+    due: datetime | None = None
+    """The deadline of its plan on spot: it goes on on demand early enough to meet it, and is not stopped by it."""
     then: Estimate | None = None
     """The second segment of a split plan: when the iterations of `estimate` are done, the run moves to its machines."""
 
@@ -178,6 +186,8 @@ class Run:
         require_text(id=self.id, owner=self.owner, results_directory=self.results_directory)
         require_positive(attempts=self.attempts, patience_seconds=self.patience_seconds)
         require_aware(made_at=self.made_at)
+        if self.due is not None:
+            require_aware(due=self.due)
         if self.plan_id is not None:
             require_text(plan_id=self.plan_id)
         if self.estimate is not None and self.estimate.candidate != self.candidate:
@@ -235,7 +245,14 @@ class Fact:
     """The checkpoint that was fetched; of a launch, the one that it goes on from; of the end of a program, the one that
     it could not go on from."""
     interrupted: bool = False
-    """The program did not end by itself: its agent was killed, its machine was restarted, or it is to move."""
+    """The program did not end by itself: its agent was killed, its machine was restarted or is taken back, or it is to
+    move."""
+    reclaimed: bool = False
+    """The provider has taken the machines back, or has announced it."""
+    refusal: RefusalCause | None = None
+    """Why a launch was refused; the candidate is the one that was."""
+    lost_seconds: float | None = None
+    """The work that is done again after a loss, in a warning about it."""
 
     def __post_init__(self) -> None:
         require_text(run_id=self.run_id)
@@ -248,6 +265,7 @@ class Fact:
             collected_bytes=self.collected_bytes,
             sent_bytes=self.sent_bytes,
             transfer_seconds=self.transfer_seconds,
+            lost_seconds=self.lost_seconds,
         )
         for name in _NEEDED.get(self.kind, ()):
             if getattr(self, name) in (None, (), 0) and not (name == "exit_code" and self.exit_code == 0):

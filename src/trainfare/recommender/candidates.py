@@ -13,6 +13,7 @@ from trainfare.model.machine import VmType
 from trainfare.model.offer import UNCONNECTED, Candidate, Offer
 from trainfare.model.profile import Profile
 from trainfare.model.program import Program
+from trainfare.model.run import Fact
 from trainfare.model.scope import Scope
 
 RUNS_ON = {"pytorch": ("nvidia", "amd"), "unknown": ("nvidia", "amd")}
@@ -37,8 +38,14 @@ class Candidates:
     """Offers that were left out because the scope or a quota excludes them."""
     old_marketplace: int = 0
     """Offers of marketplaces that were left out because their price, which changes by the hour, is old."""
-    offers: int
-    """Offers that were considered, in all regions."""
+    refused: tuple[Fact, ...] = ()
+    """The last refusals of offers that were left out because a door has just refused them."""
+    in_scope: tuple[Offer, ...] = ()
+    """The offers that were considered, in all regions."""
+
+    @property
+    def offers(self) -> int:
+        return len(self.in_scope)
 
 
 def candidates(
@@ -50,16 +57,20 @@ def candidates(
     batch_sizes: Sequence[int | None],
     guessed_sizes: Collection[int | None] = (),
     interruptions_per_hour: Callable[[Offer], float] = lambda _: 0.0,
+    refusals: Sequence[Fact] = (),
 ) -> Candidates:
     """The candidates from the offers that can be rented today, could run the program and are in scope.
 
     `interruptions_per_hour` returns the rate of an offer on spot. `guessed_sizes` are batch sizes whose number of
     epochs is a guess: they are offered and not chosen, and only on GPUs: a larger batch hardly speeds up a CPU.
+    `refusals` are those of the last day, the newest first: such offers are left out unless their machine is named, or
+    nothing else is left.
     """
     rentable = [offer for offer in offers if offer.rentable_on(today)]
     compatible = [offer for offer in rentable if is_compatible(profiles[0].framework, offer.vm_type)]
     wanted = [offer for offer in compatible if _is_in_scope(offer, scope)]
-    in_scope = [offer for offer in wanted if not _is_guesswork(offer, scope, today)]
+    believed = [offer for offer in wanted if not _is_guesswork(offer, scope, today)]
+    in_scope, refused = _without_refused(believed, scope, refusals)
     several = uses_several_gpus(profiles) or (scope.nodes or 1) > 1
     machines = [
         (offer, nodes, gpus)
@@ -76,8 +87,9 @@ def candidates(
         ),
         incompatible=len(rentable) - len(compatible),
         outside=len(compatible) - len(wanted),
-        old_marketplace=len(wanted) - len(in_scope),
-        offers=len(in_scope),
+        old_marketplace=len(wanted) - len(believed),
+        refused=refused,
+        in_scope=tuple(in_scope),
     )
 
 
@@ -140,8 +152,27 @@ def _is_in_scope(offer: Offer, scope: Scope) -> bool:
 def _is_guesswork(offer: Offer, scope: Scope, today: date) -> bool:
     """True for an expired price, unless the scope names the provider or the machine."""
     vm_type = offer.vm_type
-    is_named = vm_type.provider in scope.providers or vm_type.key in scope.machines or vm_type.name in scope.machines
+    is_named = vm_type.provider in scope.providers or _is_machine_named(offer, scope)
     return offer.has_expired_price(today) and not is_named
+
+
+def _without_refused(
+    offers: Sequence[Offer], scope: Scope, refusals: Sequence[Fact]
+) -> tuple[Sequence[Offer], tuple[Fact, ...]]:
+    """The offers that were not refused for capacity or quota, and the newest refusal of each of the others."""
+    newest: dict[object, Fact] = {}
+    for fact in refusals:
+        if fact.candidate is not None and fact.refusal in ("capacity", "quota"):
+            newest.setdefault(fact.candidate.offer.key, fact)
+    kept = [offer for offer in offers if offer.key not in newest or _is_machine_named(offer, scope)]
+    if len(kept) == len(offers) or all(offer.is_here for offer in kept):
+        return offers, ()
+    left_out = {offer.key for offer in offers} - {offer.key for offer in kept}
+    return kept, tuple(fact for key, fact in newest.items() if key in left_out)
+
+
+def _is_machine_named(offer: Offer, scope: Scope) -> bool:
+    return offer.vm_type.key in scope.machines or offer.vm_type.name in scope.machines
 
 
 def _is_excluded(offer: Offer, scope: Scope) -> bool:

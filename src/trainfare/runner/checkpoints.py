@@ -62,12 +62,19 @@ class SavedCheckpoint:
 
 
 def mean_seconds_between_losses(run: Run, candidate: Candidate | None) -> float:
-    """M of the machines of an attempt: by the predicted interruptions where they are known."""
+    """M of the machines of an attempt: by the predicted interruptions where they are known. Those of spot machines in
+    another region are taken to be alike."""
     estimate = run.estimate
-    known = estimate is not None and candidate in (None, run.candidate)
+    known = candidate is None or candidate == run.candidate or _are_alike(candidate, run.candidate)
     if estimate is None or not known or not estimate.interruptions or not estimate.interruptions.value:
         return MEAN_SECONDS_BETWEEN_LOSSES
     return estimate.seconds.value / estimate.interruptions.value
+
+
+def _are_alike(candidate: Candidate, other: Candidate) -> bool:
+    """The same number of the same machines, both on spot."""
+    on_spot = candidate.offer.market == other.offer.market == "spot"
+    return on_spot and (candidate.offer.vm_type, candidate.shape) == (other.offer.vm_type, other.shape)
 
 
 def fetch_interval_seconds(cost_seconds: float, *, between_losses: float) -> float:
@@ -192,21 +199,35 @@ def is_newer(life: Life, saved: SavedCheckpoint) -> bool:
     return last is None or life.checkpoint_attempt != life.attempt or saved.saved_at > last.saved_at
 
 
-def lost_work(life: Life, progress: RunProgress | None, *, heard_at: datetime | None) -> str:
-    """The work that is done again, in words: iterations since the checkpoint that the run goes on from, where they can
-    be counted, and the time that they took; otherwise the time until `heard_at`, that of the last entry of the
-    machine."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LostWork:
+    """The work that is done again after a loss."""
+
+    iterations: int | None
+    """Iterations that are done again; None if they cannot be counted."""
+    seconds: float | None
+    """The time that they took; None if that of an iteration is unknown."""
+
+    def __str__(self) -> str:
+        if self.iterations is None:
+            return f"{format_duration(self.seconds or 0.0)} of training"
+        words = f"{self.iterations:,} iterations" if self.iterations != 1 else "1 iteration"
+        return words if self.seconds is None else f"{words} ({format_duration(self.seconds)})"
+
+
+def lost_work(life: Life, progress: RunProgress | None, *, heard_at: datetime | None) -> LostWork:
+    """The iterations since the checkpoint that the run goes on from, where they can be counted, and the time that they
+    took; otherwise the time until `heard_at`, that of the last entry of the machine."""
     last = life.usable_checkpoint
     if progress is not None and progress.iterations and (last is None or last.iteration is not None):
         count = max(0, progress.iterations - (last.iteration or 0 if last else 0))
         took = progress.iteration_seconds
-        words = f"{count:,} iterations" if count != 1 else "1 iteration"
-        return f"{words} ({format_duration(count * took.value)})" if took else words
+        return LostWork(iterations=count, seconds=count * took.value if took else None)
     is_of_this_attempt = last is life.checkpoint and life.checkpoint_attempt == life.attempt
     since = last.saved_at if last is not None and is_of_this_attempt else life.started_at
     until = heard_at or life.ended_at
     seconds = max(0.0, (until - since).total_seconds()) if until and since else 0.0
-    return f"{format_duration(seconds)} of training"
+    return LostWork(iterations=None, seconds=seconds)
 
 
 def describe_checkpoint(checkpoint: Checkpoint) -> str:

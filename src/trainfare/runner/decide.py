@@ -12,12 +12,13 @@ from typing import Any, Literal, Protocol
 
 from trainfare.model.offer import Candidate
 from trainfare.model.rented import RentedMachine
-from trainfare.model.run import Checkpoint, Fact, FactKind, Outcome, Run
+from trainfare.model.run import Checkpoint, Fact, FactKind, Outcome, Run, RunState
 from trainfare.runner.better import BetterMachine
-from trainfare.runner.checkpoints import describe_checkpoint, lost_work
+from trainfare.runner.checkpoints import LostWork, describe_checkpoint, lost_work
 from trainfare.runner.life import MAY_BE_SILENT, Life
-from trainfare.runner.limits import Limit, lease_end, lease_reason, limit_reached, limits_ahead
+from trainfare.runner.limits import Limit, format_moment, lease_end, lease_reason, limit_reached, limits_ahead
 from trainfare.runner.progress import RunProgress
+from trainfare.runner.recovery import Onward
 from trainfare.units import format_duration
 
 MAX_TERMINATION_PAUSE_SECONDS = 300.0
@@ -25,6 +26,8 @@ SOON_SECONDS = 600.0
 """A program whose iterations cannot be counted, and that ends with an error within so long, has done nothing new."""
 LEASE_MARGIN = timedelta(seconds=60)
 """A silent machine has ended its program so long after the end of its lease: a renewal may have been under way."""
+_ON_SPOT: tuple[RunState, ...] = ("asked for", "booting", "setting up", "training")
+"""The states in which a run on spot can be left for other machines."""
 NEW_LEASE_SECONDS = 120.0
 """A run that has less time left than this is not launched again when its lease has ended."""
 
@@ -42,6 +45,8 @@ class Patience:
     """Until a silent machine is reported, and until a run that the user moves leaves it: longer than a short cut."""
     silence: float = 1800.0
     """Until a silent machine is given up whose lease is over, or whose run the user has stopped."""
+    spot_silence: float = 300.0
+    """Until a silent spot machine is taken to be lost: its end is asked for and confirmed before the run goes on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +62,10 @@ class JobView:
     failing: bool = False
     """The program has failed on one node, and still runs on another."""
     cause: str = "own"
-    """Why it ended, as the agent says: by itself, or by a stop, a lease, the longest duration, or a signal to the agent
-    or with the machine."""
+    """Why it ended, as the agent says: by itself, or by a stop, a lease, the longest duration, an announced
+    interruption, or a signal to the agent or with the machine."""
+    taken_at: datetime | None = None
+    """The moment at which the provider takes a machine back, as it has announced there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +94,8 @@ class View:
     """A checkpoint is to be brought home, or is on its way."""
     better: BetterMachine | None = None
     """A machine for the rest that pays for its move."""
+    onward: Onward | None = None
+    """The next machines of a run on spot; None if it was not agreed to on spot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +124,11 @@ def decide(run: Run, life: Life, view: View, *, patience: Patience, fallbacks: S
     """The next action. `fallbacks` are tried in their order when a launch is refused or its machines are lost before
     the program has started."""
     note = partial(_fact, run, life, view)
-    remark = _limit_remark(run, life, view, note) or _change_of_silence(life, view, note, patience)
+    remark = (
+        _limit_remark(run, life, view, note)
+        or _change_of_silence(life, view, note, patience)
+        or _leaving_spot(run, life, view, note)
+    )
     if remark is not None:
         return remark
     match life.state:
@@ -159,17 +172,27 @@ def can_resume(run: Run, life: Life) -> bool:
 def _between_attempts(run: Run, life: Life, view: View, note: _Note, fallbacks: Sequence[Candidate]) -> Action:
     if life.stop_reason is not None:
         return note("run ended", outcome="stopped", text=f"Stopped: {life.stop_reason}.")
+    onward = view.onward if not life.is_moving else None
     if life.attempt == 0:
-        return note("launch intended", attempt=1, candidate=life.move_to or run.candidate)
+        first = onward.candidate if onward is not None and onward.must_leave else None
+        if first is not None and onward is not None and not _was_said(life, onward.text):
+            return note("warned", text=onward.text)
+        return note("launch intended", attempt=1, candidate=life.move_to or first or run.candidate)
     if life.exit_code is not None and not life.interrupted:
         outcome: Outcome = "succeeded" if life.exit_code == 0 else "failed"
         words = (f"The program ended with exit code {life.exit_code}.", life.failure)
         return note("run ended", outcome=outcome, text=" ".join(filter(None, words)))
-    candidate = _next_candidate(run, life, fallbacks)
+    candidate = _next_candidate(run, life, view, fallbacks)
+    if candidate is None and (onward is None or onward.gives_up or not _may_start_again(run, life, view)):
+        return _give_up(run, life, note, onward)
+    if (life.interrupted or _could_not_load(life)) and life.loss_reported != life.attempt:
+        lost = lost_work(life, view.progress, heard_at=view.heard_at)
+        where = f" {onward.text}" if onward is not None else ""
+        return note("warned", text=_going_on(life, lost) + where, lost_seconds=lost.seconds or 0.0)
+    if onward is not None and (candidate is None or onward.must_leave) and not _was_said(life, onward.text):
+        return note("warned", text=onward.text)
     if candidate is None:
-        return _give_up(run, life, note)
-    if (life.interrupted or _could_not_load(life)) and (text := _going_on(life, view)) not in life.warnings:
-        return note("warned", text=text)
+        return Wait("it waits for a machine")
     return note(
         "launch intended",
         attempt=life.attempt + 1,
@@ -178,13 +201,16 @@ def _between_attempts(run: Run, life: Life, view: View, note: _Note, fallbacks: 
     )
 
 
-def _next_candidate(run: Run, life: Life, fallbacks: Sequence[Candidate]) -> Candidate | None:
-    """The machines of the next attempt; None if there is to be none. Machines that were lost while the program trained
-    are asked for again; if they cannot be had, the next of the fallbacks is."""
+def _next_candidate(run: Run, life: Life, view: View, fallbacks: Sequence[Candidate]) -> Candidate | None:
+    """The machines of the next attempt; None if there is to be none, or none now. Machines that were lost while the
+    program trained are asked for again; if they cannot be had, the next of the fallbacks is. A run on spot goes on
+    where that is cheapest."""
     if life.is_moving:
         return life.move_to
-    if life.starts and (_trials(life) >= run.attempts or not can_resume(run, life)):
+    if not _may_start_again(run, life, view):
         return None
+    if view.onward is not None:
+        return view.onward.candidate
     order = [run.candidate, *fallbacks]
     if life.is_abandoned:
         silent = [candidate for _, candidate in life.abandoned]
@@ -196,14 +222,35 @@ def _next_candidate(run: Run, life: Life, fallbacks: Sequence[Candidate]) -> Can
     return order[tried] if tried < len(order) else None
 
 
-def _going_on(life: Life, view: View) -> str:
-    """A sentence about a loss, and where the run goes on."""
-    lost = lost_work(life, view.progress, heard_at=view.heard_at)
+def _may_start_again(run: Run, life: Life, view: View) -> bool:
+    """The program has not started yet, or may be started once more and can go on. What a provider takes back is no
+    trial, if going on elsewhere was agreed to."""
+    if not life.starts:
+        return True
+    taken = life.reclaims if view.onward is not None and run.attempts > 1 else 0
+    return _trials(life) - taken < run.attempts and can_resume(run, life)
+
+
+def _was_said(life: Life, text: str) -> bool:
+    return any(text in warning for warning in life.warnings)
+
+
+def _going_on(life: Life, lost: LostWork) -> str:
+    """A sentence about a loss, and what the run goes on from."""
     last = life.usable_checkpoint
     if last is not None:
         return f"{life.failure} It goes on from {describe_checkpoint(last)}. Lost: {lost}."
     why = "no checkpoint was at home" if life.checkpoint is None else "no other one is at home"
     return f"{life.failure} It starts again from the beginning, because {why}. Lost: {lost}."
+
+
+def _leaving_spot(run: Run, life: Life, view: View, note: _Note) -> Fact | None:
+    """The move from spot machines to others before it is too late for the deadline."""
+    if view.onward is None or not view.onward.must_leave or not life.may_cost or life.silent_since is not None:
+        return None
+    if life.state not in _ON_SPOT or (life.state == "training" and not can_resume(run, life)):
+        return None
+    return note("move asked", candidate=view.onward.candidate, text=view.onward.text)
 
 
 def _could_not_load(life: Life) -> bool:
@@ -216,9 +263,10 @@ def _trials(life: Life) -> int:
     return life.starts - life.moves - len(life.unloadable)
 
 
-def _give_up(run: Run, life: Life, note: _Note) -> Fact:
+def _give_up(run: Run, life: Life, note: _Note, onward: Onward | None) -> Fact:
     """The end of a run whose machines were lost, or could not be had."""
     failure = life.failure or "The machine ended."
+    failure += f" {onward.text}" if onward is not None and onward.gives_up else ""
     if not life.ever_started:
         return note("run ended", outcome="failed", text=failure)
     words = [failure]
@@ -282,9 +330,11 @@ def _setting_up(run: Run, life: Life, view: View, note: _Note, patience: Patienc
     if life.stop_reason is not None or life.is_moving:
         return note("termination intended")
     if (gone := _gone(life, view)) is not None:
-        return note("machines lost", text=gone)
+        return note("machines lost", text=gone, reclaimed=_is_on_spot(life))
     if life.silent_since is not None:
         return Wait("its machine does not answer")
+    if view.job is not None and view.job.taken_at is not None and not view.job.started:
+        return note("machines lost", text=_announcement(view.job.taken_at, view.now), reclaimed=True)
     if view.job is None or not (view.job.everywhere or view.job.setup_failed):
         return "start"
     if view.job.setup_failed is not None:
@@ -300,9 +350,16 @@ def _training(run: Run, life: Life, view: View, note: _Note, patience: Patience)
         reason = {"lease": lease_reason(run), "longest": "longest duration"}.get(job.cause)
         if text is None and reason is not None and life.stop_reason is None:
             return note("stop asked", stop_reason=reason, text="The machine ended the program at its limit.")
-        return note("program ended", exit_code=job.exit_code, interrupted=text is not None, text=text, checkpoint=bad)
+        return note(
+            "program ended",
+            exit_code=job.exit_code,
+            interrupted=text is not None,
+            reclaimed=text is not None and job.cause == "interruption",
+            text=text,
+            checkpoint=bad,
+        )
     if (gone := _gone(life, view) or _fatal_silence(run, life, view, patience)) is not None:
-        return note("machines lost", text=gone)
+        return note("machines lost", text=gone, reclaimed=_is_on_spot(life))
     if life.stop_reason is not None or life.is_moving or (job is not None and job.failing):
         return "stop"
     if life.silent_since is not None:
@@ -355,6 +412,8 @@ def _interruption(run: Run, life: Life, view: View, job: JobView) -> str | None:
         return f"The machine ended the program, because it was not reached for {format_duration(run.patience_seconds)}."
     if job.cause == "lease" and _has_time_left(run, life, view):
         return "Its machine ended at the longest time that it may be kept."
+    if job.cause == "interruption":
+        return _announcement(job.taken_at or view.now, view.now)
     if job.cause == "signal":
         return "The machine was restarted, or the agent on it was killed."
     if job.cause == "stop" and life.move_to is not None:
@@ -362,9 +421,17 @@ def _interruption(run: Run, life: Life, view: View, job: JobView) -> str | None:
     return None
 
 
+def _announcement(taken_at: datetime, now: datetime) -> str:
+    return f"The provider takes the machine back at {format_moment(taken_at, now)}."
+
+
+def _is_on_spot(life: Life) -> bool:
+    return life.candidate is not None and life.candidate.offer.market == "spot"
+
+
 def _collecting(run: Run, life: Life, view: View, note: _Note, patience: Patience) -> Action:
     if (gone := _gone(life, view) or _fatal_silence(run, life, view, patience)) is not None:
-        return note("machines lost", text=gone)
+        return note("machines lost", text=gone, reclaimed=_is_on_spot(life))
     since = view.collecting_since or view.now
     if life.silent_since is not None and _is_own(life):
         return Wait("its machine does not answer")  # the results wait there, and cost nothing
@@ -422,6 +489,8 @@ def _fatal_silence(run: Run, life: Life, view: View, patience: Patience) -> str 
     longest = patience.silence if run.patience_seconds is None else run.patience_seconds
     is_over = silence >= longest and view.now >= _silent_lease_end(run, life, view.now) + LEASE_MARGIN
     by_user = silence >= (patience.notice if life.is_moving else patience.silence)
+    if _is_on_spot(life) and life.state in _ON_SPOT and silence >= patience.spot_silence:
+        return f"{_machine(life)} has not answered for {format_duration(silence)}."
     if is_over or (by_user and (life.is_moving or life.stop_reason == "user")):
         return f"{_machine(life)} has not answered for {format_duration(silence)}."
     return None

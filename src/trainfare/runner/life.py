@@ -112,6 +112,12 @@ class Life:
     """The number of attempts in which the program has started."""
     moves: int = 0
     """The number of attempts that were launched because the run was moved."""
+    reclaims: int = 0
+    """The number of attempts in which the program had started and the provider took its machines back."""
+    refusals: tuple[Fact, ...] = ()
+    """The last refusal of each request."""
+    refused_since: datetime | None = None
+    """The first refusal since the program was last started; None if there was none."""
     termination_intended: bool = False
     """The machines of the current attempt are to be terminated."""
     termination_failures: int = 0
@@ -121,6 +127,8 @@ class Life:
     message: str | None = None
     """The end of the run in words."""
     warnings: tuple[str, ...] = ()
+    loss_reported: int = 0
+    """The last attempt whose loss was reported to the user."""
     warned_of: frozenset[StopReason] = frozenset()
     """The limits of which it was warned that they will be reached."""
 
@@ -212,18 +220,34 @@ def _failure(_life: Life, fact: Fact) -> dict[str, Any]:
     return {"failure": fact.text}
 
 
+def _refusal(life: Life, fact: Fact) -> dict[str, Any]:
+    known = fact if fact.candidate is not None else replace(fact, candidate=life.candidate)
+    others = (each for each in life.refusals if each.candidate != known.candidate)
+    return {
+        "failure": fact.text,
+        "refusals": (*others, known),
+        "refused_since": life.refused_since or fact.seen_at,
+    }
+
+
+def _reclaims(life: Life, fact: Fact) -> int:
+    """The machines of an attempt are taken back once, however often that is said."""
+    return life.reclaims + (fact.reclaimed and life.started_at is not None and not life.interrupted)
+
+
 def _warning(life: Life, fact: Fact) -> dict[str, Any]:
     limits = {fact.stop_reason} if fact.stop_reason else set()
     return {
         "warnings": (*life.warnings, fact.text or ""),
         "warned_of": life.warned_of | limits,
+        "loss_reported": life.loss_reported if fact.lost_seconds is None else fact.attempt,
         "proposed": fact.candidate or life.proposed,
     }
 
 
 _DETAILS: Mapping[FactKind, Callable[[Life, Fact], dict[str, Any]]] = {
     "launch intended": _new_attempt,
-    "launch refused": _failure,
+    "launch refused": _refusal,
     "machines seen": lambda _life, fact: {"machines": fact.machines},
     "machines ready": lambda life, fact: {"machines": fact.machines or life.machines},
     "program sent": lambda _life, _fact: {"sent": True},
@@ -231,10 +255,15 @@ _DETAILS: Mapping[FactKind, Callable[[Life, Fact], dict[str, Any]]] = {
         "failure": fact.text,
         "unloadable": life.unloadable | ({fact.checkpoint.name} if fact.checkpoint else set()),
     },
-    "program started": lambda life, fact: {"started_at": fact.seen_at, "starts": life.starts + 1},
+    "program started": lambda life, fact: {
+        "started_at": fact.seen_at,
+        "starts": life.starts + 1,
+        "refused_since": None,
+    },
     "program ended": lambda life, fact: {
         "exit_code": fact.exit_code,
         "interrupted": fact.interrupted,
+        "reclaims": _reclaims(life, fact),
         "ended_at": fact.seen_at,
         "failure": fact.text,
         "unloadable": life.unloadable | ({fact.checkpoint.name} if fact.checkpoint else set()),
@@ -242,7 +271,8 @@ _DETAILS: Mapping[FactKind, Callable[[Life, Fact], dict[str, Any]]] = {
     "machines lost": lambda life, fact: {
         "failure": fact.text,
         "ended_at": life.ended_at or fact.seen_at,
-        "interrupted": life.started_at is not None and not life.exit_code,
+        "interrupted": life.interrupted or (life.started_at is not None and not life.exit_code),
+        "reclaims": _reclaims(life, fact),
     },
     "checkpoint fetched": lambda life, fact: {
         "checkpoint": fact.checkpoint,
@@ -272,9 +302,9 @@ _DETAILS: Mapping[FactKind, Callable[[Life, Fact], dict[str, Any]]] = {
 """Changes by a fact of a kind, in addition to the state. The first reason to stop counts."""
 
 
-def life_of(facts: Iterable[Fact]) -> Life:
-    """The life of a run by its facts, in the order of their numbers."""
-    life = Life()
+def life_of(facts: Iterable[Fact], before: Life | None = None) -> Life:
+    """The life of a run by its facts, in the order of their numbers, or by those after a life that is known."""
+    life = before or Life()
     for fact in facts:
         life = after(life, fact)
     return life

@@ -75,8 +75,9 @@ def limits_ahead(
             found.append(Limit("budget", f"{text}; {_stop_text(progress, now, seconds)}"))
     if limits.deadline is not None and ends > limits.deadline:
         early, late = (now + timedelta(seconds=seconds) for seconds in (left.low, left.high))
-        text = f"It will end at about {_moment(ends, now)} ({_moment(early, now)} to {_moment(late, now)})"
-        text += f", after its deadline of {_moment(limits.deadline, now)}"
+        text = f"It will end at about {format_moment(ends, now)}"
+        text += f" ({format_moment(early, now)} to {format_moment(late, now)})"
+        text += f", after its deadline of {format_moment(limits.deadline, now)}"
         seconds = (limits.deadline - now).total_seconds()
         found.append(Limit("deadline", f"{text}; {_stop_text(progress, now, seconds)}"))
     if limits.longest_seconds is not None:
@@ -99,14 +100,14 @@ def _stop_usd(budget_usd: float, usd_per_hour: float, checkpoint_seconds: float)
 def _stop_text(progress: RunProgress, now: datetime, seconds: float) -> str:
     """A clause about the stop, `seconds` from now, and how far the run will be."""
     seconds = max(0.0, seconds)
-    text = f"it will be stopped at about {_moment(now + timedelta(seconds=seconds), now)}"
+    text = f"it will be stopped at about {format_moment(now + timedelta(seconds=seconds), now)}"
     if progress.total_iterations and progress.iteration_seconds and progress.iteration_seconds.value:
         done = progress.iterations + seconds / progress.iteration_seconds.value
         text += f" at {min(1.0, done / progress.total_iterations):.0%}"
     return f"{text}."
 
 
-def _moment(moment: datetime, now: datetime) -> str:
+def format_moment(moment: datetime, now: datetime) -> str:
     """The time of the day in UTC, with the date if it is another one."""
     return f"{moment:%H:%M} UTC" if moment.date() == now.date() else f"{moment:%Y-%m-%d %H:%M} UTC"
 

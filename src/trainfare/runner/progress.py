@@ -5,7 +5,7 @@ included. Both are logarithms with a normal error; they are combined by their we
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -53,12 +53,12 @@ def progress_of(
     candidate: Candidate | None = None,
 ) -> RunProgress:
     """The progress by the observations of the current attempt, in order. `seconds` is the time since its start; the
-    checkpoint that it goes on from was saved after `done_before` iterations. For a `candidate` that is not the one of
-    the run nothing is predicted."""
+    checkpoint that it goes on from was saved after `done_before` iterations. For a `candidate` with other machines than
+    those of the run nothing is predicted."""
     node = summarise(observations).first
     done = done_before + (last_iteration(node.last_steps) if node.last_steps else 0)
     segments = [segment for segment in (run.estimate, run.then) if segment is not None]
-    current = next((each for each in segments if each.candidate == (candidate or run.candidate)), None)
+    current = _prediction_for(candidate or run.candidate, segments)
     per_iteration = _combined(predicted_iteration_seconds(current), *_measured(node))
     later = run.then if run.then is not None and current is run.estimate else None
     total = sum(each.iterations or 0 for each in segments) or None
@@ -72,6 +72,17 @@ def progress_of(
         loss=_last_loss(node.last_losses) if node.last_losses else None,
         is_measured=node.last_steps is not None,
     )
+
+
+def _prediction_for(candidate: Candidate, segments: Sequence[Estimate]) -> Estimate | None:
+    """The estimate of a candidate, or of the same machines in another region or on another market: they are as fast."""
+    same = [each for each in segments if each.candidate == candidate]
+    alike = [
+        each
+        for each in segments
+        if (each.candidate.offer.vm_type, each.candidate.shape) == (candidate.offer.vm_type, candidate.shape)
+    ]
+    return next(iter((*same, *alike)), None)
 
 
 def _remaining(per_iteration: Interval | None, left: int | None, later: Estimate | None) -> Interval | None:

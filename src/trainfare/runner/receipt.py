@@ -75,6 +75,12 @@ class Receipt:
     lines: tuple[Line, ...]
     total: Line
     attempts: int
+    reclaims: int = 0
+    """The number of times that the provider took machines back."""
+    lost_seconds: float = 0.0
+    """Training that was done again after losses, at least: what cannot be counted is left out."""
+    lost_usd: float = 0.0
+    """The price of that time, which is part of what was paid."""
 
 
 def spans_of(facts: Sequence[Fact], *, now: datetime) -> dict[int, dict[Part, float]]:
@@ -155,7 +161,16 @@ def receipt_of(run: Run, facts: Sequence[Fact], *, billing: Billing, now: dateti
         predicted_usd=_sum([each.usd for each in segments]),
         paid_usd=sum(paid.values()) + rounding,
     )
-    return Receipt(run=run, lines=lines, total=total, attempts=len(candidates))
+    losses = [(fact.lost_seconds, candidates.get(fact.attempt, run.candidate)) for fact in facts if fact.lost_seconds]
+    return Receipt(
+        run=run,
+        lines=lines,
+        total=total,
+        attempts=len(candidates),
+        reclaims=len({fact.attempt for fact in facts if fact.reclaimed}),
+        lost_seconds=sum(seconds for seconds, _ in losses),
+        lost_usd=sum(seconds * candidate.usd_per_hour / 3600 for seconds, candidate in losses),
+    )
 
 
 def _part_ended_by(kind: FactKind, known: dict[Part, float]) -> Part | None:

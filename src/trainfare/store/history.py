@@ -117,6 +117,11 @@ class FactTable(Protocol):
         """The ids of all runs without the fact `run ended`, the oldest first; damaged runs are included."""
         ...
 
+    def refusals(self, *, since: datetime) -> tuple[Fact, ...]:
+        """The facts `launch refused` of all runs since a moment, the newest first; damaged ones are left out and
+        reported in `damaged`."""
+        ...
+
     def ended_runs(self, *, limit: int | None = None) -> tuple[str, ...]:
         """The ids of all runs with the fact `run ended`, or of so many, the newest first; damaged runs are
         included."""

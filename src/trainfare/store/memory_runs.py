@@ -86,6 +86,11 @@ class MemoryFacts:
     def unended_runs(self) -> tuple[str, ...]:
         return tuple(run.id for run in reversed(self._runs.all()) if not self._has_ended(run.id))
 
+    def refusals(self, *, since: datetime) -> tuple[Fact, ...]:
+        every = (fact for facts in self._by_run.values() for fact in facts)
+        found = [fact for fact in every if fact.kind == "launch refused" and fact.seen_at >= since]
+        return tuple(sorted(found, key=lambda fact: fact.seen_at, reverse=True))
+
     def ended_runs(self, *, limit: int | None = None) -> tuple[str, ...]:
         return tuple(run.id for run in self._runs.all() if self._has_ended(run.id))[:limit]
 

@@ -22,6 +22,8 @@ from trainfare.store.kinds import part_name
 from trainfare.store.rows import sortable
 from trainfare.store.statements import insert_missing, insert_rows, read_noun
 
+_LONGEST_RUN = timedelta(days=60)
+"""Longer than the longest lease of a machine, twice."""
 _LONG_AGO = "0001-01-01T00:00:00.000000Z"
 """The end of a lease without a holder."""
 
@@ -58,6 +60,19 @@ class SqlFacts:
     def unended_runs(self) -> tuple[str, ...]:
         runs = schema.runs
         return self._names(select(runs.c.id).where(~_has_ended()).order_by(runs.c.made_at, runs.c.id))
+
+    def refusals(self, *, since: datetime) -> tuple[Fact, ...]:
+        table, runs = schema.facts, schema.runs
+        refused = select(table).join(runs, runs.c.id == table.c.run_id).where(table.c.kind == "launch refused")
+        # The moment of a fact is in its document; a run that was agreed to a month ago has ended.
+        recent = refused.where(runs.c.made_at >= sortable(since - _LONGEST_RUN))
+        with self._database.listing() as connection:
+            rows_found = connection.execute(recent).all()
+        found = self._database.readable(self._refusal, rows_found)
+        return tuple(sorted((each for each in found if each.seen_at >= since), key=lambda each: each.seen_at)[::-1])
+
+    def _refusal(self, row: AnyRow) -> Fact:
+        return read_noun(self._database, Fact, row, part_name(row.run_id, row.number))
 
     def ended_runs(self, *, limit: int | None = None) -> tuple[str, ...]:
         runs = schema.runs

@@ -9,7 +9,7 @@ from trainfare.model.run import Checkpoint, Fact, Run
 from trainfare.recommender.names import machine_name
 from trainfare.runner.receipt import Line, Receipt
 from trainfare.runner.status import RunStatus
-from trainfare.units import format_duration, format_usd
+from trainfare.units import format_duration, format_usd, plural
 from trainfare.views.estimates import estimate_record, spread
 
 
@@ -63,6 +63,7 @@ def run_record(status: RunStatus) -> dict[str, Any]:
             "deadline": run.limits.deadline.isoformat() if run.limits.deadline else None,
             "longest_seconds": run.limits.longest_seconds,
         },
+        "due": run.due.isoformat() if run.due else None,
         "patience_seconds": run.patience_seconds,
         "estimate": estimate_record(run.estimate) if run.estimate else None,
         "facts": [_fact_record(fact) for fact in status.facts],
@@ -76,6 +77,9 @@ def receipt_record(receipt: Receipt) -> dict[str, Any]:
         "machine": receipt.run.candidate.offer.vm_type.key,
         "usd_per_hour": receipt.run.candidate.usd_per_hour,
         "attempts": receipt.attempts,
+        "reclaims": receipt.reclaims,
+        "lost_seconds": receipt.lost_seconds,
+        "lost_usd": receipt.lost_usd,
         "lines": [_line_record(line) for line in receipt.lines],
         "total": _line_record(receipt.total),
     }
@@ -98,9 +102,10 @@ def offer_sentence(run: Run) -> str:
     if run.then is not None:
         seconds, usd = seconds + run.then.seconds, usd + run.then.usd
         machine += f", then on {machine_name(run.then.candidate.offer)}"
+    in_time = "; on demand, which costs more, if its deadline needs it" if run.due is not None else ""
     return (
         f"{run.program.command_line} on {times}{machine}, {price}: {format_duration(seconds.value)} "
-        f"({format_duration(seconds.low)} to {format_duration(seconds.high)}), {format_usd(usd.value)}"
+        f"({format_duration(seconds.low)} to {format_duration(seconds.high)}), {format_usd(usd.value)}{in_time}"
     )
 
 
@@ -139,6 +144,15 @@ def state_sentence(status: RunStatus) -> str:
 def receipt_rows(receipt: Receipt) -> list[tuple[str, str, str, str, str, str]]:
     """The cells of a receipt: part, predicted time, time, predicted cost, paid, verdict."""
     return [_cells(line) for line in (*receipt.lines, receipt.total)]
+
+
+def loss_sentence(receipt: Receipt) -> str | None:
+    """The work that was lost with machines; None if there was none."""
+    if not receipt.reclaims and not receipt.lost_seconds:
+        return None
+    taken = f"The provider took machines back {plural(receipt.reclaims, 'time')}. " if receipt.reclaims else ""
+    cost = f", {format_usd(receipt.lost_usd)} of what was paid" if receipt.lost_usd else ""
+    return f"{taken}Done again after losses: {format_duration(receipt.lost_seconds)} of training{cost}."
 
 
 def _cells(line: Line) -> tuple[str, str, str, str, str, str]:

@@ -2,12 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
 
-from tests.makers import NOON, make_candidate, make_estimate, make_gpu, make_offer, make_profile, make_vm_type
+from tests.makers import (
+    NOON,
+    make_candidate,
+    make_estimate,
+    make_fact,
+    make_gpu,
+    make_offer,
+    make_profile,
+    make_vm_type,
+)
 from trainfare.catalog.cpu_facts import load_cpus
 from trainfare.model.bill import Bill, Billing, BillLine, Interruptions
 from trainfare.model.estimate import Estimate, Phase
@@ -562,6 +571,13 @@ def test_missing_measurements_and_left_out_offers_are_mentioned() -> None:
     assert values(found, "incompatible_offers") == {"offers": 9}
     assert values(found, "old_marketplace_offers") == {"offers": 4}
     assert codes(found)[-1] == "price_seen"
+
+
+def test_the_last_of_the_offers_that_were_left_out_for_a_refusal_is_named() -> None:
+    fact = make_fact(kind="launch refused", attempt=1, candidate=make_candidate(), refusal="quota", seen_at=NOON)
+    found = values(context(refusals=(fact, fact), now=NOON + timedelta(hours=3)), "refused_offers")
+    assert (found["machine"], found["region"], found["cause"]) == ("g4dn.xlarge", "us-east-1", "quota")
+    assert (found["seconds"], found["others"]) == (3 * 3600.0, 1)
 
 
 def test_several_gpus_and_idle_gpus_are_mentioned() -> None:

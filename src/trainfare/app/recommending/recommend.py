@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal, Unpack, get_args
 
@@ -14,6 +14,7 @@ from trainfare.app.recommending.length import decide_epochs
 from trainfare.app.recommending.question import EVERYTHING, Question
 from trainfare.app.recommending.scope import in_catalog
 from trainfare.app.recommending.search import SearchResult, search
+from trainfare.app.recommending.spot import spot_fallbacks
 from trainfare.app.recommending.workload import (
     Workload,
     build_workload,
@@ -45,6 +46,7 @@ from trainfare.recommender.here import Lines, rent_from_epochs
 from trainfare.recommender.options import Options
 from trainfare.recommender.pareto import knee
 from trainfare.recommender.probing.plan import suggest_probes, suggestion_reason
+from trainfare.runner.recovery import REMEMBERED_SECONDS
 from trainfare.settings import Settings, read_settings
 from trainfare.store.open import open_existing_history, open_history
 
@@ -197,6 +199,8 @@ def estimate_candidates(question: Question, profile_ids: Sequence[str] = (), *, 
     with open_existing_history(settings.store) as history:
         profiles = question.length.apply(select_profiles(history, profile_ids))
         starts = observed_starts(history)
+        now = datetime.now(UTC)
+        refusals = history.facts.refusals(since=now - timedelta(seconds=REMEMBERED_SECONDS))
     workload = build_workload(
         profiles,
         decide=partial(decide_epochs, question.length, leading=profiles[0], target=question.goal.target),
@@ -206,7 +210,7 @@ def estimate_candidates(question: Question, profile_ids: Sequence[str] = (), *, 
         starts=starts,
     )
     scope = in_catalog(question.scope, workload.catalog)
-    return search(workload, profiles, scope, question.length, datetime.now(UTC))
+    return search(workload, profiles, scope, question.length, now, refusals)
 
 
 @gc_paused()
@@ -266,6 +270,7 @@ def _plan(
         spot_risk=choice.spot_risk,
         here=here,
         other_batch_size=other_batch_size,
+        spot_fallbacks=spot_fallbacks(found, chosen.candidate) if split is None else (),
     )
 
 
@@ -300,6 +305,8 @@ def _context(found: SearchResult, question: Question, choice: Choice, chosen: Es
         other_batch_size=choice.other_batch_size,
         incompatible_offers=found.candidates.incompatible,
         old_marketplace_offers=found.candidates.old_marketplace,
+        refusals=found.candidates.refused,
+        now=found.now,
         renewable_prices=chosen.candidate.offer.vm_type.provider in PUBLISHED,
         spot=found.scope.spot,
         reserved=found.scope.reserved,

@@ -14,6 +14,7 @@ from trainfare.estimator.memory import ways_to_fit
 from trainfare.model.machine import HERE
 from trainfare.model.offer import Candidate, Offer
 from trainfare.model.profile import Profile
+from trainfare.model.run import Fact
 from trainfare.model.scope import Scope
 from trainfare.recommender.candidates import Candidates, candidates, sensible_batch_sizes
 from trainfare.recommender.choose import Rejection, Rejections, first_of_each, reject_ineligible
@@ -37,7 +38,12 @@ class SearchResult:
 
 
 def search(
-    workload: Workload, profiles: Sequence[Profile], scope: Scope, length: StatedLength, now: datetime
+    workload: Workload,
+    profiles: Sequence[Profile],
+    scope: Scope,
+    length: StatedLength,
+    now: datetime,
+    refusals: Sequence[Fact] = (),
 ) -> SearchResult:
     """Time and cost of every candidate in the scope. Raises InfeasibleError if there is no candidate."""
     if scope.batch_sizes and profiles[0].effective_batch_size is None:
@@ -62,6 +68,7 @@ def search(
         batch_sizes=known,
         guessed_sizes={size for size in known if is_guessed(workload, scope, size)},
         interruptions_per_hour=lambda offer: interruptions_on(offer).per_hour.value,
+        refusals=refusals,
     )
     if not found.candidates:
         raise _empty_scope(found, scope)

@@ -5,19 +5,22 @@ The best few spot candidates are therefore checked against traces of how long sp
 region.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainfare.app.recommending.search import SearchResult
 from trainfare.app.recommending.workload import Workload
 from trainfare.catalog.spot_zones import find_spot_market
 from trainfare.estimator.estimate import Totals
 from trainfare.estimator.spot.deadline_risk import spot_risk
+from trainfare.model.estimate import Estimate
 from trainfare.model.offer import Candidate, Offer
 from trainfare.model.plan import Goal
 from trainfare.model.spot import SpotRisk
 from trainfare.recommender.options import Options
 from trainfare.recommender.spot import meets_deadline
 
+MAX_REGIONS = 5
+"""Regions on spot that a run may go on in after a loss, next to the chosen one."""
 MAX_CHECKS = 3
 """Spot candidates that are checked, the best first; each check takes a fifth of a second."""
 
@@ -61,6 +64,18 @@ def check_spot(ordered: Options[Totals], found: SearchResult, goal: Goal) -> Spo
         else:
             too_risky.append(place)
     return SpotCheck(accepted=ordered.take(accepted), too_risky=ordered.take(too_risky), risk=risk_of_first)
+
+
+def spot_fallbacks(found: SearchResult, chosen: Candidate) -> tuple[Estimate, ...]:
+    """The same machines on spot in the cheapest other regions, and on demand in the cheapest; none unless the chosen
+    ones are on spot."""
+    if not is_spot(chosen.offer):
+        return ()
+    same = [offer for offer in found.candidates.in_scope if offer.vm_type.key == chosen.offer.vm_type.key]
+    same.sort(key=lambda offer: offer.usd_per_hour)
+    spot = [offer for offer in same if is_spot(offer) and offer.region != chosen.offer.region][:MAX_REGIONS]
+    on_demand = [offer for offer in same if offer.market == "on_demand"][:1]
+    return tuple(found.workload.unbilled(replace(chosen, offer=offer) for offer in (*spot, *on_demand)))
 
 
 def is_spot(offer: Offer) -> bool:

@@ -58,10 +58,12 @@ def pull_output(folder: Path, attempt: int, shells: Mapping[int, Shell]) -> None
 
 
 def job_view(seen: Sequence[Observation], *, nodes: int) -> JobView | None:
-    """A summary of the entries of all journals about setup and program; None if no node has one."""
+    """A summary of the entries of all journals about setup, program and interruptions; None if no node has one."""
     if not seen:
         return None
-    failed = next((s for s in seen if s.kind == "setup" and s.values.get("exit_code") not in (None, 0)), None)
+    setups = [s for s in seen if s.kind == "setup" and s.values.get("exit_code") not in (None, 0)]
+    taken = [s for s in seen if s.kind == "interruption"]
+    failed = next((s for s in setups if not taken), None)  # a setup that ends with its machine has not failed
     started = {s.node for s in seen if s.kind == "program"}  # one that cannot be started has only an end
     ended = {
         s.node: (int(code), str(s.values.get("cause", "own")))
@@ -77,16 +79,23 @@ def job_view(seen: Sequence[Observation], *, nodes: int) -> JobView | None:
         started=len(started) == nodes,
         everywhere=len({s.node for s in seen}) == nodes,
         exit_code=code if everywhere else None,
-        failing=bool(code) and not everywhere,
+        failing=(bool(code) or cause == "interruption") and not everywhere,
         cause=cause,
+        taken_at=min(map(_taken_at, taken), default=None),
     )
+
+
+def _taken_at(notice: Observation) -> datetime:
+    """The announced moment, by the clock of the machine."""
+    moment = notice.values.get("taken")
+    return datetime.fromtimestamp(moment, UTC) if isinstance(moment, int | float) else notice.at
 
 
 def _importance(end: tuple[int, str]) -> tuple[int, int]:
     """The order of the ends of a program on several nodes: the loss of one explains those of the others, and a failure
     explains that others were stopped."""
     code, cause = end
-    order = 0 if cause == "signal" else 1 if code and cause == "own" else 2 if cause != "own" else 3
+    order = 0 if cause in ("signal", "interruption") else 1 if code and cause == "own" else 2 if cause != "own" else 3
     return order, -abs(code)
 
 

@@ -1,16 +1,25 @@
 """What a run needs to go on after a loss: the words that the user states, and the machines that may follow."""
 
 import shlex
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 
 from trainfare.app.running.doors import open_door, open_doors
 from trainfare.errors import NotFoundError, StoreError, UsageError
 from trainfare.model.estimate import Estimate
 from trainfare.model.offer import Candidate
 from trainfare.model.plan import GoalKind
-from trainfare.model.run import FINDS_ITSELF, Run
+from trainfare.model.run import FINDS_ITSELF, Fact, Run
+from trainfare.runner.progress import RunProgress
+from trainfare.runner.recovery import REMEMBERED_SECONDS, OfferKey, Situation, SpotRecord, spot_records
 from trainfare.settings import Settings
 from trainfare.store.history import History
+
+RUNS_READ = 50
+"""Ended runs whose losses on spot are counted, the newest."""
 
 
 def check_resume_flag(flag: str | None) -> str | None:
@@ -54,10 +63,30 @@ class Alternatives:
 
     estimates: tuple[Estimate, ...] = ()
     goal: GoalKind = "cheapest"
+    confidence: float = 0.9
+    records: Mapping[OfferKey, SpotRecord] = field(default_factory=dict)
+    """Losses and hours of offers on spot in other runs."""
+    refusals: tuple[Fact, ...] = ()
+    """Refusals that they have met within a day."""
 
     def within(self, usd: float) -> tuple[Candidate, ...]:
         """The candidates that are not predicted to cost more."""
         return tuple(estimate.candidate for estimate in self.estimates if estimate.usd.value <= usd)
+
+    def situation(
+        self, now: datetime, *, spent: float, progress: RunProgress, records: Mapping[OfferKey, SpotRecord]
+    ) -> Situation:
+        """A run at this moment; `records` are its own."""
+        every = {key: self.records.get(key, SpotRecord()) + records.get(key, SpotRecord()) for key in records}
+        return Situation(
+            now=now,
+            spent_usd=spent,
+            progress=progress,
+            others=self.estimates,
+            confidence=self.confidence,
+            records={**self.records, **every},
+            refusals=self.refusals,
+        )
 
 
 def list_alternatives(history: History, run: Run, settings: Settings) -> Alternatives:
@@ -69,7 +98,7 @@ def list_alternatives(history: History, run: Run, settings: Settings) -> Alterna
     except (NotFoundError, StoreError):
         return Alternatives()
     providers = frozenset(open_doors(settings))
-    every = (*plan.runners_up, *((plan.here,) if plan.here else ()), plan.chosen)
+    every = (*plan.runners_up, *((plan.here,) if plan.here else ()), plan.chosen, *plan.spot_fallbacks)
     return Alternatives(
         estimates=tuple(
             estimate
@@ -77,4 +106,19 @@ def list_alternatives(history: History, run: Run, settings: Settings) -> Alterna
             if estimate.candidate.offer.vm_type.provider in providers and estimate.candidate != run.candidate
         ),
         goal=plan.goal.kind,
+        confidence=plan.goal.confidence,
+        records=_records_of_others(history, run),
+        refusals=history.facts.refusals(since=datetime.now(UTC) - timedelta(seconds=REMEMBERED_SECONDS)),
     )
+
+
+def _records_of_others(history: History, run: Run) -> dict[OfferKey, SpotRecord]:
+    """The losses and hours on spot of the last runs."""
+    found: dict[OfferKey, SpotRecord] = defaultdict(SpotRecord)
+    for run_id in (*history.facts.ended_runs(limit=RUNS_READ), *history.facts.unended_runs()):
+        if run_id == run.id:
+            continue
+        with suppress(StoreError):  # a damaged run says nothing
+            for key, record in spot_records(history.facts.of(run_id)).items():
+                found[key] += record
+    return dict(found)

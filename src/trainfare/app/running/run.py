@@ -138,6 +138,7 @@ def agree(
         patience_seconds=_check_patience(options.patience_seconds),
         auto_move=options.auto_move,
         then=then,
+        due=_due(options.plan_id, candidate, now, settings),
         install=options.install,
         variables=options.variables,
         data=data,
@@ -374,6 +375,15 @@ def _program_and_estimate(
         return program, estimate(named.id, on=options.on, settings=settings).estimate
     except InfeasibleError:  # a run needs no prediction
         return program, None
+
+
+def _due(plan_id: str | None, candidate: Candidate, now: datetime, settings: Settings) -> datetime | None:
+    """The deadline that a plan promises to meet on spot; None if there is none."""
+    if plan_id is None or candidate.offer.market != "spot":
+        return None
+    with open_history(settings.store) as history:
+        seconds = history.plans.get(plan_id).goal.deadline_seconds
+    return None if seconds is None else now + timedelta(seconds=seconds)
 
 
 def _check_patience(seconds: float | None) -> float | None:

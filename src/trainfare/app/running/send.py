@@ -9,7 +9,7 @@ from pathlib import Path
 from trainfare.app.running.checkpoints import parcels_back
 from trainfare.clouds import driver
 from trainfare.clouds.code_files import CodeFiles, list_code_files
-from trainfare.clouds.door import Shell
+from trainfare.clouds.door import NoticeService, Shell
 from trainfare.clouds.recipes import (
     EnvironmentRecipe,
     command_in_environment,
@@ -85,6 +85,8 @@ class ProgramSending:
     machine: RentedMachine
     power_off: bool
     """The agent switches the machine off when its lease ends."""
+    notice: NoticeService | None = None
+    """Announces that a spot machine is taken back."""
     checkpoints: Path | None = None
     """The folder at home from which an attempt that goes on gets its checkpoint."""
     wrap: Callable[[Sequence[str]], tuple[str, ...]] = tuple
@@ -149,6 +151,8 @@ class ProgramSending:
             setup=run.setup,
             longest_seconds=run.limits.longest_seconds,
             power_off=self.power_off,
+            notice=self.notice.provider if self.notice else None,
+            notice_address=self.notice.address if self.notice else None,
         )
 
 

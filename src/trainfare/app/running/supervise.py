@@ -28,13 +28,13 @@ from trainfare.app.running.recovery import Alternatives
 from trainfare.app.running.results import remember_results
 from trainfare.app.running.send import ProgramSending
 from trainfare.clouds import driver
-from trainfare.clouds.door import Door, Launch, MachineUnreachableError, RefusedError, Shell
+from trainfare.clouds.door import Door, Launch, MachineUnreachableError, RefusedError, Shell, notice_service
 from trainfare.clouds.snapshots import NoSnapshotError
 from trainfare.errors import ExternalError, UsageError
 from trainfare.model.bill import Billing
 from trainfare.model.lease import Lease
 from trainfare.model.rented import RentedMachine, launch_key
-from trainfare.model.run import Fact, FactKind, Run
+from trainfare.model.run import Fact, FactKind, ObservationKind, Run
 from trainfare.runner.better import better_machine
 from trainfare.runner.checkpoints import is_fetch_due, is_newer, latest_saved, mean_seconds_between_losses
 from trainfare.runner.decide import Action, JobView, Patience, View, Wait, decide
@@ -42,6 +42,7 @@ from trainfare.runner.life import Life, life_of
 from trainfare.runner.limits import latest_end, lease_end
 from trainfare.runner.progress import progress_of
 from trainfare.runner.receipt import receipt_of
+from trainfare.runner.recovery import Onward, Situation, onward, spot_records
 from trainfare.runner.seen import Seen
 from trainfare.store.history import AlreadyStoredError, History
 
@@ -84,7 +85,11 @@ class Supervisor:
     billing: Billing = field(default_factory=Billing)
     alternatives: Alternatives = field(default_factory=Alternatives)
     """Machines to fall back on, or to move to."""
+    rule: Callable[[Run, Life, Situation], Onward | None] = onward
+    """Decides where a run on spot goes on."""
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    _life: Life = field(default_factory=Life)
+    """The life by the facts that were known at the last step."""
     _asked_to_end_at: dict[int, datetime] = field(default_factory=dict)
     _heard: dict[int, tuple[int | None, datetime]] = field(default_factory=dict)
     """The last entry of each node, and when it was first seen."""
@@ -106,7 +111,7 @@ class Supervisor:
     def step(self) -> Action:
         """Do the next thing, and append its fact. Returns what it was."""
         facts = self.history.facts.of(self.run.id)
-        life = life_of(facts)
+        life = self._life = life_of(facts[self._life.facts :], self._life)  # facts are only appended
         self._end_abandoned(life)
         view = self._view(facts, life)
         door = self._door(life)
@@ -134,6 +139,8 @@ class Supervisor:
         job, answers = self._job(life, machines)
         seen = self._seen(life)
         progress = progress_of(self.run, seen, seconds=0.0, done_before=life.done_before, candidate=life.candidate)
+        spent = receipt_of(self.run, facts, billing=self.billing, now=now).total.paid_usd
+        situation = self.alternatives.situation(now, spent=spent, progress=progress, records=spot_records(facts))
         return View(
             now=now,
             machines=machines,
@@ -144,7 +151,8 @@ class Supervisor:
             has_saved=seen.has_saved,
             heard_at=seen.heard_at,
             fetch_due=self._is_fetch_due(life, seen, now),
-            spent_usd=receipt_of(self.run, facts, billing=self.billing, now=now).total.paid_usd,
+            onward=self.rule(self.run, life, situation),
+            spent_usd=spent,
             collecting_since=collecting[-1] if collecting else None,
             asked_to_end_at=self._asked_to_end_at.get(life.attempt),
         )
@@ -205,7 +213,8 @@ class Supervisor:
             answers = False
         except ExternalError:
             pass
-        seen = self.history.observations.of(self.run.id, kinds=("setup", "program"), attempt=life.attempt)
+        kinds: tuple[ObservationKind, ...] = ("setup", "program", "interruption")
+        seen = self.history.observations.of(self.run.id, kinds=kinds, attempt=life.attempt)
         return job_view(seen, nodes=_nodes(life)), answers
 
     def _renew_machines(self, life: Life, shells: Mapping[int, Shell]) -> None:
@@ -297,7 +306,7 @@ class Supervisor:
         try:
             self._door(life).launch(launch)
         except RefusedError as error:
-            self._append(life, "launch refused", text=str(error))
+            self._append(life, "launch refused", text=str(error), candidate=candidate, refusal=error.cause)
         except ExternalError as error:
             self._warn_once(life, f"The launch failed and is tried again: {error}")
 
@@ -333,6 +342,7 @@ class Supervisor:
                 life=life,
                 machine=machine,
                 power_off=door.powers_off,
+                notice=notice_service(door, life.candidate or self.run.candidate),
                 checkpoints=checkpoints_folder(self.folder),
             ),
         )

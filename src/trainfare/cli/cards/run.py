@@ -11,7 +11,7 @@ from trainfare.recommender.names import machine_name
 from trainfare.runner.receipt import Receipt
 from trainfare.runner.status import RunStatus
 from trainfare.units import format_ago, format_duration, format_large, format_usd, plural
-from trainfare.views.runs import SizedFile, receipt_rows, state_sentence
+from trainfare.views.runs import SizedFile, loss_sentence, receipt_rows, state_sentence
 
 _BAR = 24
 _FILES = 20
@@ -101,6 +101,8 @@ def print_receipt(receipt: Receipt) -> None:
     for row in receipt_rows(receipt):
         table.add_row(*row, style="bold" if row[0] == "in all" else None)
     out().print(table)
+    if (losses := loss_sentence(receipt)) is not None:
+        out().print(Text(losses))
 
 
 def print_files(files: Mapping[str, SizedFile]) -> None:

@@ -135,7 +135,8 @@ def spot_risk(estimate: Estimate, on_demand: Estimate, goal: Goal, market: SpotM
 
     Without on demand, the uncertainty of the work is in the probability of being late. With on demand, the work that is
     not exceeded with the goal's confidence is reserved: on demand begins early enough for that, and is late only where
-    on demand from the beginning would be. Each figure is the mean over the zones by weight.
+    on demand from the beginning would be. The rule is `greedy`, because a run follows it (`switching.py`): while it is
+    on demand it does not see whether spot is available again. Each figure is the mean over the zones by weight.
     """
     if goal.deadline_seconds is None:
         raise ValueError("a goal without a deadline has no risk of missing it")
@@ -148,7 +149,8 @@ def spot_risk(estimate: Estimate, on_demand: Estimate, goal: Goal, market: SpotM
     on_demand_outcome = Outcome(usd=on_demand.usd.value, seconds=on_demand.seconds.value, late=late, fallback=1.0)
     with_fallback = on_demand_outcome
     if with_reserve.slack_seconds > 0:
-        with_fallback = _mean(zones, _solve(with_reserve, zones, "best", slot_count(with_reserve, PLAN_SLOTS)).outcomes)
+        slots = slot_count(with_reserve, PLAN_SLOTS)
+        with_fallback = _mean(zones, _solve(with_reserve, zones, "greedy", slots).outcomes)
     spot_only = _mean(zones, _spot_only(training, zones, work, slot_count(training, PLAN_SLOTS)))
     return SpotRisk(
         deadline_seconds=goal.deadline_seconds,

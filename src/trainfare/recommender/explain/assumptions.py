@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from trainfare.model.profile import Profile
 from trainfare.model.reason import Reason
 from trainfare.recommender.explain.charges import price_is_old, price_seen
-from trainfare.recommender.explain.codes import reason
+from trainfare.recommender.explain.codes import describe, reason
 from trainfare.recommender.explain.context import ChoiceContext
 
 
@@ -24,6 +24,7 @@ def assumptions(context: ChoiceContext) -> Iterator[Reason]:
         yield reason("assumptions", "incompatible_offers", offers=context.incompatible_offers)
     if context.old_marketplace_offers:
         yield reason("assumptions", "old_marketplace_offers", offers=context.old_marketplace_offers)
+    yield from _refused(context)
     if context.chosen.candidate.offer.is_here:
         if not context.chosen.usd.value:
             yield reason("assumptions", "here_is_free")
@@ -77,3 +78,21 @@ def _gpus(context: ChoiceContext) -> Iterator[Reason]:
         yield reason("assumptions", "several_gpus_assumed", gpus=workers)
     if chosen.working_gpus_per_node < available:
         yield reason("assumptions", "idle_gpus", used=chosen.working_gpus_per_node, available=available)
+
+
+def _refused(context: ChoiceContext) -> Iterator[Reason]:
+    """Offers that were left out because a door has refused them: the last one by name."""
+    if not context.refusals or context.now is None:
+        return
+    last = context.refusals[0]
+    if last.candidate is None:
+        return
+    yield reason(
+        "assumptions",
+        "refused_offers",
+        **describe(last.candidate),
+        region=last.candidate.offer.region,
+        cause=last.refusal,
+        seconds=(context.now - last.seen_at).total_seconds(),
+        others=len(context.refusals) - 1,
+    )

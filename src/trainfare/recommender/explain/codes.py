@@ -78,6 +78,7 @@ Code = Literal[
     "idle_gpus",
     "incompatible_offers",
     "old_marketplace_offers",
+    "refused_offers",
     "price_seen",
     "price_is_old",
     "here_is_free",

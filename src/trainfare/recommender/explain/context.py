@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime
 from functools import cached_property
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from trainfare.model.interval import Interval
 from trainfare.model.plan import Goal
 from trainfare.model.profile import Profile
 from trainfare.model.reason import Reason, Scalar
+from trainfare.model.run import Fact
 from trainfare.recommender.choose import IdealPoint, Rejection, Rejections
 from trainfare.recommender.crossovers import WinningRange
 from trainfare.recommender.explain.codes import describe
@@ -62,6 +63,9 @@ class ChoiceContext:
     """Offers of accelerators that the program does not run on."""
     old_marketplace_offers: int = 0
     """Offers of marketplaces whose price is too old to be believed."""
+    refusals: Sequence[Fact] = ()
+    """The last refusals of offers that were left out for them, the newest first."""
+    now: datetime | None = None
     renewable_prices: bool = True
     """An update of the catalog renews the prices of the chosen provider."""
     spot: bool = False

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from trainfare.model.reason import Reason
 from trainfare.units import format_count, format_duration, format_number, plural
+from trainfare.views.names import described_machine
 from trainfare.views.sentences import Sentence, SpellArguments, from_values
 from trainfare.views.values import Values, flag, integer, listed, number, optional_number, text, texts
 
@@ -118,6 +119,16 @@ def _old_marketplace_offers(values: Values) -> str:
     )
 
 
+def _refused_offers(values: Values) -> str:
+    others = integer(values, "others")
+    more = f", like {plural(others, 'other offer')}" if others else ""
+    refused = f"it was refused for {text(values, 'cause')}"
+    return (
+        f"{described_machine(values)} in {text(values, 'region')} is left out{more}: {refused} "
+        f"{format_duration(number(values, 'seconds'))} ago; it is considered if the machine is named"
+    )
+
+
 def _batch_shared_by_gpus(values: Values) -> str:
     return (
         f"{integer(values, 'gpus')} GPUs share the batch of {format_count(integer(values, 'batch_size'))} and add up "
@@ -150,6 +161,7 @@ SENTENCES: Mapping[str, Sentence] = {
             "idle_gpus": _idle_gpus,
             "incompatible_offers": _incompatible_offers,
             "old_marketplace_offers": _old_marketplace_offers,
+            "refused_offers": _refused_offers,
             "batch_shared_by_gpus": _batch_shared_by_gpus,
             "same_epochs_as_profiled": _same_epochs_as_profiled,
         }
