@@ -46,6 +46,8 @@ class Settings:
     """The folder with the output of profiled programs."""
     runs: str = field(default_factory=lambda: _user_data("runs"))
     """The folder with the output of runs, and with the machines that are slices of this one."""
+    skypilot: str = field(default_factory=lambda: _user_data("skypilot"))
+    """The folder in which SkyPilot is installed, which rents machines from clouds."""
     iterations: int | None = None
     """The number of iterations that a profile measures; None: until their time is known to within 2%."""
     stall_seconds: float = 600.0
@@ -116,7 +118,7 @@ def _read_file(path: Path) -> dict[str, object]:
     for name in found:
         if name not in NAMES:
             raise NotFoundError(f"setting (named in {path})", name, NAMES, listed_by="trainfare settings")
-    for name in ("store", "machines", "prices", "calibrations", "logs"):
+    for name in ("store", "machines", "prices", "calibrations", "logs", "skypilot"):
         if isinstance(value := found.get(name), str) and "://" not in value and value != "memory:":
             found[name] = str(path.parent / Path(value).expanduser())
     return found

@@ -24,3 +24,20 @@ class DoorStatus:
         require_text(door=self.door, text=self.text)
         if self.is_ready == (self.fix is not None):
             raise ValueError("a door that is not ready says what makes it ready, and one that is ready does not")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoorSetup:
+    """The software of a door, as it is installed now."""
+
+    version: str
+    folder: str
+    bytes: int
+    seconds: float
+    """The time that the installation took."""
+    was_there: bool
+    """True if nothing had to be installed."""
+    clouds: tuple[str, ...]
+    """The clouds that it was installed for."""
+    enabled: tuple[str, ...]
+    """The clouds that have credentials."""

@@ -1,8 +1,8 @@
-"""The JSON record of doors."""
+"""The JSON records of doors."""
 
 from typing import Any
 
-from trainfare.model.doors import DoorStatus
+from trainfare.model.doors import DoorSetup, DoorStatus
 
 
 def door_record(status: DoorStatus) -> dict[str, Any]:
@@ -14,4 +14,16 @@ def door_record(status: DoorStatus) -> dict[str, Any]:
         "text": status.text,
         "fix": status.fix,
         "machines": list(status.machines),
+    }
+
+
+def setup_record(setup: DoorSetup) -> dict[str, Any]:
+    """The software of a door."""
+    return {
+        "version": setup.version,
+        "folder": setup.folder,
+        "bytes": setup.bytes,
+        "seconds": setup.seconds,
+        "was_there": setup.was_there,
+        "clouds": {cloud: cloud in setup.enabled for cloud in setup.clouds},
     }

@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 
 from trainfare.app.catalog.offers import open_catalog
 from trainfare.app.catalog.own_clusters import gpu_of, learn_cluster, own_clusters, terms_of
@@ -12,6 +13,8 @@ from trainfare.app.catalog.own_hosts import destination_of, known_host, learn_ho
 from trainfare.catalog.catalog import Catalog
 from trainfare.catalog.own_clusters import CLUSTERS, OwnCluster
 from trainfare.catalog.own_machines import HOSTS
+from trainfare.clouds.skypilot_launch import CLOUDS
+from trainfare.clouds.skypilot_setup import SkyPilotInstallation
 from trainfare.clouds.ssh_connection import SshConnection
 from trainfare.clouds.ssh_shell import SshShell
 from trainfare.errors import TrainfareError
@@ -23,6 +26,16 @@ from trainfare.units import format_duration, format_number, plural
 
 WITHIN_SECONDS = 10.0
 """The time that a host or a cluster has to answer."""
+
+RENTS = "skypilot"
+"""The door to the machines of clouds."""
+_SET_UP = "trainfare doors setup skypilot"
+_LOG_IN = {
+    "aws": "aws configure",
+    "azure": "az login",
+    "gcp": "gcloud auth application-default login",
+}
+"""The command by which a user logs in to a cloud."""
 
 Check = Callable[[], DoorStatus]
 
@@ -36,8 +49,9 @@ def check_doors(*, settings: Settings | None = None, within_seconds: float = WIT
         *_host_checks(catalog, settings, within_seconds),
         *_cluster_checks(catalog, settings, within_seconds),
     ]
-    with ThreadPoolExecutor(max_workers=min(32, len(checks))) as pool:
-        return tuple(pool.map(lambda check: check(), checks))
+    with ThreadPoolExecutor(max_workers=min(32, len(checks) + 1)) as pool:
+        rented = pool.submit(_check_clouds, catalog, settings)
+        return (*pool.map(lambda check: check(), checks), *rented.result())
 
 
 def _check_here(catalog: Catalog) -> DoorStatus:
@@ -104,6 +118,43 @@ def _check_cluster(catalog: Catalog, settings: Settings, own: OwnCluster, within
         is_ready=True,
         text=f"{found.version} on {destination or 'this host'}; {partitions}",
         machines=tuple(f"{CLUSTERS}/{each.name}" for each in found.partitions),
+    )
+
+
+def _check_clouds(catalog: Catalog, settings: Settings) -> tuple[DoorStatus, ...]:
+    """The clouds that SkyPilot is installed for. It checks their credentials, and may have to start its server."""
+    skypilot = SkyPilotInstallation(Path(settings.skypilot))
+    installed = skypilot.installed()
+    if installed is None:
+        text = "SkyPilot, which rents machines from clouds, is not installed"
+        return (DoorStatus(door=RENTS, is_ready=False, text=text, fix=_SET_UP),)
+    try:
+        enabled = skypilot.check(installed.clouds)
+    except TrainfareError as error:
+        fix = f"{shlex.quote(str(skypilot.api.program))} api stop   # then look again"
+        return (DoorStatus(door=RENTS, is_ready=False, text=error.message, fix=fix),)
+    return tuple(
+        _rented_status(catalog, skypilot, cloud, version=installed.version, is_ready=cloud in enabled)
+        for cloud in installed.clouds
+    )
+
+
+def _rented_status(
+    catalog: Catalog, skypilot: SkyPilotInstallation, cloud: str, *, version: str, is_ready: bool
+) -> DoorStatus:
+    offers = [offer for offer in catalog.offers if offer.vm_type.provider == cloud and offer.retired_on is None]
+    machines = tuple(sorted({offer.vm_type.key for offer in offers}))
+    if is_ready:
+        markets = " and ".join(sorted({offer.market.replace("_", " ") for offer in offers})) or "no price is known"
+        text = f"SkyPilot {version}; {plural(len(machines), 'machine type')}, {markets}"
+        return DoorStatus(door=RENTS, place=cloud, is_ready=True, text=text, machines=machines)
+    fix = _LOG_IN.get(cloud, f"{shlex.quote(str(skypilot.api.program))} check {CLOUDS[cloud]}")
+    return DoorStatus(
+        door=RENTS,
+        place=cloud,
+        is_ready=False,
+        text="SkyPilot finds no credentials that can rent machines",
+        fix=f"{fix}   # then look again",
     )
 
 

@@ -14,11 +14,16 @@ from trainfare.catalog.own_machines import HOSTS, read_destinations
 from trainfare.clouds.door import Door
 from trainfare.clouds.fake import FakeDoor
 from trainfare.clouds.local import LocalDoor
+from trainfare.clouds.skypilot import SkyPilotDoor
+from trainfare.clouds.skypilot_launch import CLOUDS
+from trainfare.clouds.skypilot_setup import SkyPilotInstallation
 from trainfare.clouds.slurm import SlurmDoor
 from trainfare.clouds.ssh import SshDoor
 from trainfare.errors import UsageError
 from trainfare.model.offer import Offer
 from trainfare.settings import Settings
+
+_HOW_TO_RENT = "SkyPilot rents it, once it is installed and has credentials: `trainfare doors` says what is missing."
 
 FAKE_FOLDER = "TRAINFARE_FAKE_DOOR"
 """The folder of a provider that does not exist, for trials and tests."""
@@ -48,10 +53,18 @@ def open_doors(settings: Settings) -> dict[str, Door]:
     ssh = SshDoor(Path(settings.runs) / "ssh", own, read_destinations(Path(settings.machines)))
     clusters = [own.cluster for own in own_clusters(settings)]
     slurm = SlurmDoor(Path(settings.runs) / "slurm", own, clusters, own_partitions(settings))
-    doors: list[Door] = [local, ssh, slurm]
+    doors: list[Door] = [local, ssh, slurm, *_rented(settings, own)]
     if FAKE_FOLDER in os.environ:
         doors.append(FakeDoor(Path(os.environ[FAKE_FOLDER])))
     return {door.name: door for door in doors}
+
+
+def _rented(settings: Settings, offers: OwnOffers) -> list[Door]:
+    """The doors to the clouds that had credentials when SkyPilot was last asked. It is not asked here: that takes
+    seconds."""
+    skypilot = SkyPilotInstallation(Path(settings.skypilot))
+    folder = Path(settings.runs) / "skypilot"
+    return [SkyPilotDoor(folder / name, name, offers, skypilot.api) for name in skypilot.enabled()]
 
 
 def open_door(settings: Settings, machine: str) -> Door:
@@ -64,7 +77,7 @@ def open_door(settings: Settings, machine: str) -> Door:
         learn_cluster_of(settings, machine)
     doors = open_doors(settings)
     if provider not in doors:
-        raise UsageError(
-            f"Trainfare cannot launch {machine}: it reaches the machines of {', '.join(sorted(doors))}.", field="on"
-        )
+        rents = f" {_HOW_TO_RENT}" if provider in CLOUDS else ""
+        reached = ", ".join(sorted(doors))
+        raise UsageError(f"Trainfare cannot launch {machine}: it reaches the machines of {reached}.{rents}", field="on")
     return doors[provider]

@@ -394,7 +394,10 @@ def _check_patience(seconds: float | None) -> float | None:
 
 
 def pick_candidate(door: Door, on: str, *, nodes: int) -> Candidate:
-    offers = [offer for offer in door.offers() if offer.vm_type.key == on]
+    """The cheapest offer of a machine. One of the spot market is taken only if there is no other: it may be taken back
+    at any time, which a plan weighs and this does not."""
+    named = [offer for offer in door.offers() if offer.vm_type.key == on]
+    offers = [offer for offer in named if offer.market != "spot"] or named
     if not offers:
         raise NotFoundError("machine", on, [offer.vm_type.key for offer in door.offers()])
     return Candidate(offer=min(offers, key=lambda offer: offer.usd_per_hour), nodes=nodes, batch_size=None)

@@ -1,13 +1,18 @@
 """`trainfare doors`: which machines can be reached, and what is missing for others."""
 
+from typing import Annotated
+
 import typer
 from rich.text import Text
 
-from trainfare.app.running.check_doors import check_doors
-from trainfare.cli.console import new_table, out, print_json
+from trainfare.app.running.check_doors import RENTS, check_doors
+from trainfare.app.running.setup_skypilot import DEFAULT_CLOUDS, set_up_skypilot
+from trainfare.cli.console import err, new_table, out, print_json
 from trainfare.cli.options import Json
+from trainfare.errors import NotFoundError
 from trainfare.settings import read_settings
-from trainfare.views.doors import door_record
+from trainfare.units import format_duration
+from trainfare.views.doors import door_record, setup_record
 
 app = typer.Typer(help="Doors to machines: which are ready, what is missing.")
 
@@ -31,3 +36,26 @@ def doors(context: typer.Context, json: Json = False) -> None:
         if status.fix is not None:
             table.add_row("", "", Text(f"→ {status.fix}"))
     out().print(table)
+
+
+@app.command()
+def setup(
+    door: Annotated[str, typer.Argument(help="The door: skypilot.", metavar="DOOR")],
+    clouds: Annotated[str, typer.Option(help="Clouds to rent from, separated by commas.", metavar="NAMES")] = ",".join(
+        DEFAULT_CLOUDS
+    ),
+    json: Json = False,
+) -> None:
+    """Install what a door needs: SkyPilot, in an environment of its own (about 520 MB; half a minute with uv)."""
+    if door != RENTS:
+        raise NotFoundError("door to set up", door, [RENTS])
+    names = [name.strip() for name in clouds.split(",") if name.strip()]
+    found = set_up_skypilot(names, settings=read_settings(), on_line=lambda line: err().print(Text(line, "dim")))
+    if json:
+        print_json(setup_record(found))
+        return
+    took = "It was there already" if found.was_there else f"Installed in {format_duration(found.seconds)}"
+    out().print(f"SkyPilot {found.version} in {found.folder}: {found.bytes / 1e6:.0f} MB. {took}.")
+    for cloud in found.clouds:
+        state = "ready" if cloud in found.enabled else "no credentials: trainfare doors says what to do"
+        out().print(f"  {cloud}: {state}")

@@ -204,7 +204,7 @@ def run(
     ] = None,
     on: Annotated[
         str | None,
-        typer.Option(metavar="MACHINE", help="Run there: local/here, ssh/NAME, slurm/NAME.", show_default="the plan's"),
+        typer.Option(metavar="MACHINE", help="Run there: local/here, ssh/NAME, aws/TYPE.", show_default="the plan's"),
     ] = None,
     split: Annotated[bool, typer.Option("--split", help="Carry out both segments of a split plan.")] = False,
     running: RunningOptions,

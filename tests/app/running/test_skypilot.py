@@ -1,0 +1,124 @@
+"""Runs on machines that SkyPilot rents, with its recorded answers: what is missing, a whole run, and a loss."""
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.clouds.test_skypilot import host
+from tests.rigs.fixtures import needs_hosts, rig, user_of_rig
+from tests.rigs.hosts import SshHost
+from tests.rigs.skypilot import Replay, replay
+from trainfare.app.running import supervise
+from trainfare.app.running.check_doors import check_doors
+from trainfare.app.running.doors import open_door, open_doors
+from trainfare.app.running.run import RunOptions, agree, attend, reap, start_run
+from trainfare.clouds import driver, skypilot
+from trainfare.clouds.skypilot import SkyPilotDoor
+from trainfare.clouds.skypilot_api import VERSION
+from trainfare.errors import UsageError
+from trainfare.model.offer import Candidate
+from trainfare.model.run import Run
+from trainfare.runner.status import RunStatus
+from trainfare.settings import Settings
+
+__all__ = ["host", "rig", "user_of_rig"]
+
+pytestmark = [needs_hosts, pytest.mark.loopback]
+
+MACHINE = "aws/m7i.large"
+SOURCE = """
+import json, os, pathlib, sys, time
+place = pathlib.Path("out/state.ckpt")
+state = json.loads(place.read_text()) if "--resume" in sys.argv else {"step": 0}
+resumed = state["step"]
+while state["step"] < 40:
+    state["step"] += 1
+    if state["step"] % 10 == 0:
+        place.parent.mkdir(exist_ok=True)
+        fresh = place.with_suffix(".new")
+        fresh.write_text(json.dumps(state))
+        os.utime(fresh, (time.time() - 10, time.time() - 10))
+        fresh.replace(place)
+    while state["step"] == 23 and not resumed:
+        time.sleep(0.1)
+pathlib.Path("weights.json").write_text(json.dumps({**state, "resumed": resumed}))
+"""
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(store=str(tmp_path / "h.db"), runs=str(tmp_path / "runs"), skypilot=str(tmp_path / "skypilot"))
+
+
+@pytest.fixture
+def server(host: SshHost, user_of_rig: None, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Replay]:
+    """SkyPilot is installed, and its server answers."""
+    folder = Path(settings.skypilot)
+    with replay(host, folder / "env") as made:
+        installed = {"version": VERSION, "clouds": ["aws", "gcp"], "seconds": 1.0, "bytes": 1}
+        (folder / "setup.json").write_text(json.dumps(installed))
+        monkeypatch.setenv("SKYPILOT_API_SERVER_ENDPOINT", made.url)
+        yield made
+
+
+def start(settings: Settings, folder: Path, source: str, market: str = "spot") -> Run:
+    folder.mkdir()
+    (folder / "train.py").write_text(source)
+    wanted = RunOptions(on=MACHINE, folder=folder, results=folder / "home", resume_flag="--resume {}")
+    run = agree((sys.executable, "train.py"), wanted, settings=settings)
+    offers = [each for each in open_door(settings, MACHINE).offers() if each.vm_type.key == MACHINE]
+    offer = next(each for each in offers if each.market == market)
+    run = replace(run, candidate=Candidate(offer=offer, nodes=1, batch_size=None))
+    start_run(run, settings=settings)
+    return run
+
+
+def test_without_skypilot_the_door_says_how_to_install_it(settings: Settings) -> None:
+    (status,) = [each for each in check_doors(settings=settings) if each.door == "skypilot"]
+    assert (status.is_ready, status.fix) == (False, "trainfare doors setup skypilot")
+    with pytest.raises(UsageError, match="trainfare doors"):
+        open_door(settings, MACHINE)
+
+
+def test_each_cloud_is_ready_or_says_how_to_log_in(settings: Settings, server: Replay) -> None:
+    aws, gcp = [each for each in check_doors(settings=settings) if each.door == "skypilot"]
+    assert (aws.place, aws.is_ready) == ("aws", True)
+    assert MACHINE in aws.machines
+    assert (gcp.place, gcp.is_ready) == ("gcp", False)
+    assert (gcp.fix or "").startswith("gcloud auth application-default login")
+    assert {"aws"} == {"aws", "gcp"} & set(open_doors(settings))
+
+
+def test_a_machine_that_is_named_without_a_plan_is_rented_on_demand(settings: Settings, server: Replay) -> None:
+    check_doors(settings=settings)
+    run = agree((sys.executable, "-V"), RunOptions(on=MACHINE), settings=settings)
+    assert run.candidate.offer.market == "on_demand"
+
+
+def test_a_spot_machine_that_is_taken_back_is_replaced_and_nothing_is_left(
+    settings: Settings, server: Replay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "AgentJob", partial(driver.AgentJob, heartbeat_seconds=0.2))
+    monkeypatch.setattr(supervise, "SILENT_SECONDS", 1.0)
+    monkeypatch.setattr(SkyPilotDoor, "appears_within_seconds", 0.5)
+    monkeypatch.setattr(skypilot, "_SEEN_SECONDS", 0.2)
+    check_doors(settings=settings)
+    run = start(settings, tmp_path / "project", SOURCE)
+    taken: list[bool] = []
+
+    def take_back(status: RunStatus) -> None:
+        if status.life.checkpoint is not None and not taken:
+            server.take_back(f"trainfare-{run.id}-1")
+            taken.append(True)
+
+    status = attend(run.id, settings=settings, poll_seconds=0.05, on_status=take_back)
+    assert (status.life.outcome, status.life.attempt) == ("succeeded", 2), status.life.message
+    weights = json.loads((tmp_path / "project/home/weights.json").read_text())
+    assert weights == {"step": 40, "resumed": 20}
+    assert server.clusters == {}
+    assert reap(settings=settings).terminated == ()
