@@ -128,8 +128,8 @@ INSIDE = {
         ("status", "accuracy", "charges"),
         ("decide", "receipt", "measured_profile"),
         ("better", "checkpoints", "limits", "resuming"),
-        ("life", "observed", "progress"),
-        ("caps", "seen", "waiting"),
+        ("life", "observed", "progress", "traffic"),
+        ("caps", "gang", "seen", "waiting"),
     ),
     "app": (
         ("probing",),

@@ -55,7 +55,9 @@ class JobView:
     everywhere: bool = True
     """The agent of every node has reported something."""
     failing: bool = False
-    """The program has failed on one node, and still runs on another."""
+    """The program has ended on one node, and for that must be stopped on others."""
+    failed_node: int | None = None
+    """The node whose exit code counts, if it is one of several and failed."""
     cause: str = "own"
     """Why it ended, as the agent says: by itself, or by a stop, a lease, the longest duration, or a signal to the agent
     or with the machine."""
@@ -300,7 +302,8 @@ def _training(run: Run, life: Life, view: View, note: _Note, patience: Patience)
         reason = {"lease": lease_reason(run), "longest": "longest duration"}.get(job.cause)
         if text is None and reason is not None and life.stop_reason is None:
             return note("stop asked", stop_reason=reason, text="The machine ended the program at its limit.")
-        return note("program ended", exit_code=job.exit_code, interrupted=text is not None, text=text, checkpoint=bad)
+        why = text or _failed_node(life, job)
+        return note("program ended", exit_code=job.exit_code, interrupted=text is not None, text=why, checkpoint=bad)
     if (gone := _gone(life, view) or _fatal_silence(run, life, view, patience)) is not None:
         return note("machines lost", text=gone)
     if life.stop_reason is not None or life.is_moving or (job is not None and job.failing):
@@ -332,6 +335,12 @@ def _failed_at_once(life: Life, job: JobView, view: View) -> bool:
     if view.progress is not None and view.progress.is_measured:
         return view.progress.iterations <= life.done_before
     return life.started_at is not None and view.now - life.started_at < timedelta(seconds=SOON_SECONDS)
+
+
+def _failed_node(life: Life, job: JobView) -> str | None:
+    """A sentence about the one of several nodes on which the program failed."""
+    found = next((machine for machine in life.machines if machine.node == job.failed_node), None)
+    return f"It failed on {found.place}, and was stopped on the others." if found and job.cause == "own" else None
 
 
 def _cannot_load(checkpoint: Checkpoint, exit_code: int) -> str:
@@ -415,16 +424,25 @@ def _change_of_silence(life: Life, view: View, note: _Note, patience: Patience) 
 
 def _fatal_silence(run: Run, life: Life, view: View, patience: Patience) -> str | None:
     """Why silent machines are given up: the user goes on elsewhere or has stopped the run, or their lease is over, so
-    that nothing runs there any more. None if they are waited for."""
+    that nothing runs there any more; or they are some of several, and the program has ended on another, so that it
+    cannot go on. None if they are waited for."""
     if life.silent_since is None:
         return None
     silence = (view.now - life.silent_since).total_seconds()
     longest = patience.silence if run.patience_seconds is None else run.patience_seconds
     is_over = silence >= longest and view.now >= _silent_lease_end(run, life, view.now) + LEASE_MARGIN
     by_user = silence >= (patience.notice if life.is_moving else patience.silence)
-    if is_over or (by_user and (life.is_moving or life.stop_reason == "user")):
+    is_broken = silence >= patience.notice and _is_broken_gang(life, view)
+    if is_over or is_broken or (by_user and (life.is_moving or life.stop_reason == "user")):
         return f"{_machine(life)} has not answered for {format_duration(silence)}."
     return None
+
+
+def _is_broken_gang(life: Life, view: View) -> bool:
+    """One of several nodes has ended, with which the others cannot go on: now, or before the attempt was to end."""
+    if life.candidate is None or life.candidate.nodes == 1:
+        return False
+    return (view.job is not None and view.job.failing) or (life.state == "ending" and life.interrupted)
 
 
 def _silent_lease_end(run: Run, life: Life, now: datetime) -> datetime:

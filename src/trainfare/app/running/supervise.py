@@ -38,6 +38,7 @@ from trainfare.model.run import Fact, FactKind, Run
 from trainfare.runner.better import better_machine
 from trainfare.runner.checkpoints import is_fetch_due, is_newer, latest_saved, mean_seconds_between_losses
 from trainfare.runner.decide import Action, JobView, Patience, View, Wait, decide
+from trainfare.runner.gang import LEADING
 from trainfare.runner.life import Life, life_of
 from trainfare.runner.limits import latest_end, lease_end
 from trainfare.runner.progress import progress_of
@@ -206,7 +207,7 @@ class Supervisor:
         except ExternalError:
             pass
         seen = self.history.observations.of(self.run.id, kinds=("setup", "program"), attempt=life.attempt)
-        return job_view(seen, nodes=_nodes(life)), answers
+        return job_view(seen, nodes=_nodes(life), leading=self.run.launcher in LEADING), answers
 
     def _renew_machines(self, life: Life, shells: Mapping[int, Shell]) -> None:
         """Renew the lease of machines that end by themselves when they are not reached."""
@@ -313,7 +314,7 @@ class Supervisor:
                     return
             reached("all sent")
             for sending in sendings:
-                sending.start(door.shell(sending.machine))
+                sending.start(door.shell(sending.machine), machines)
             if not life.sent:
                 seconds = sum(sending.seconds for sending in sendings)
                 size = sum(sending.bytes for sending in sendings)
