@@ -54,9 +54,13 @@ FOREIGN_FLAGS = {
     *("--account", "--chdir", "--comment", "--cpu-bind", "--exact", "--exclusive", "--jobid", "--kill-on-bad-exit"),
     *("--name", "--no-requeue", "--nodelist", "--noheader", "--ntasks", "--open-mode", "--overlap", "--parsable"),
     *("--states", "--user", "--version", "--wait"),
+    *("--nnodes", "--node-rank", "--master-addr", "--master-port", "--nproc-per-node", "--no-python"),
+    *("--num_machines", "--machine_rank", "--num_processes", "--main_process_ip", "--main_process_port"),
+    *("--head", "--address", "--node-ip-address", "--port", "--include-dashboard", "--disable-usage-stats", "--block"),
+    *("--master", "--conf", "--host", "--webui-port", "--work-dir"),
 }
 """Flags of other programs: of the user's own command, of `setsid`, `rsync` and `nvidia-smi`; of `pip` and `uv`; of
-`curl`, `sha256sum` and `timeout`; of Slurm's commands."""
+`curl`, `sha256sum` and `timeout`; of Slurm's commands; of torchrun, accelerate, Ray and Spark."""
 
 BROAD = {"Exception", "BaseException"}
 

@@ -129,8 +129,8 @@ INSIDE = {
         ("decide", "receipt", "measured_profile"),
         ("recovery",),
         ("better", "checkpoints", "limits", "resuming"),
-        ("life", "observed", "progress"),
-        ("caps", "seen", "waiting"),
+        ("life", "observed", "progress", "traffic"),
+        ("caps", "gang", "seen", "waiting"),
     ),
     "app": (
         ("probing",),

@@ -34,6 +34,8 @@ from trainfare.app.recommending.recommend import Recommendation as Recommendatio
 from trainfare.app.recommending.recommend import recommend as recommend
 from trainfare.app.running.costs import CostReport as CostReport
 from trainfare.app.running.costs import costs as costs
+from trainfare.app.running.measure_cluster import ClusterMeasurement as ClusterMeasurement
+from trainfare.app.running.measure_cluster import measure_cluster as measure_cluster
 from trainfare.app.running.train import train as train
 from trainfare.errors import TrainfareError as TrainfareError
 from trainfare.estimator.epochs.profile_epochs import EpochsReport as EpochsReport

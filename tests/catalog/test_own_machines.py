@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from trainfare.catalog.gpu_facts import load_gpus
-from trainfare.catalog.own_machines import read_destinations, read_machines
+from trainfare.catalog.own_machines import read_destinations, read_groups, read_machines
 from trainfare.errors import UsageError
+from trainfare.model.hosts import HostPlace
 from trainfare.model.machine import Gpu
 from trainfare.model.offer import Offer
 
@@ -71,6 +72,20 @@ def test_an_invalid_slice_is_refused(tmp_path: Path, fields: str, message: str) 
         read(tmp_path, f"[half]\nusd_per_hour = 0.02\n{fields}\n")
 
 
+def test_a_group_of_hosts_is_one_machine_with_a_node_for_each(tmp_path: Path) -> None:
+    text = '[lab]\nhosts = ["ada@a", "b"]\naddresses = ["10.0.0.1", "10.0.0.2"]\nusd_per_hour = 0.2\n'
+    (offer,), _ = read(tmp_path, text)
+    assert (offer.vm_type.key, offer.most_nodes, offer.usd_per_hour) == ("ssh/lab", 2, 0.2)
+    path = tmp_path / "machines.toml"
+    assert read_groups(path) == {
+        "ssh/lab": (
+            HostPlace(destination="ada@a", address="10.0.0.1"),
+            HostPlace(destination="b", address="10.0.0.2"),
+        )
+    }
+    assert read_destinations(path) == {"ssh/lab": "ada@a"}, "the first one describes all"
+
+
 def test_a_host_for_ssh_has_a_provider_of_its_own_and_may_cost_nothing(tmp_path: Path) -> None:
     text = '[box]\nssh = "ada@box.lab"\n[lab]\nssh = "lab"\nusd_per_hour = 0.2\n[desk]\nusd_per_hour = 0.3\n'
     offers, _ = read(tmp_path, text)
@@ -90,6 +105,12 @@ def test_a_host_for_ssh_has_a_provider_of_its_own_and_may_cost_nothing(tmp_path:
         ("[box]\nssh = 22", "ssh must be text in quotes, got 22"),
         ('[box]\nssh = "x"\nslice = true\nvcpus = 1', "leave ssh out"),
         ('[here]\nssh = "x"', "leave ssh out"),
+        ("[lab]\nhosts = []", "hosts must name at least one host"),
+        ('[lab]\nhosts = "a"', "hosts must be a list of texts in quotes"),
+        ('[lab]\nhosts = ["a", "a"]', "names a host twice"),
+        ('[lab]\nhosts = ["a", "b"]\naddresses = ["10.0.0.1"]', "one for each host: 2, not 1"),
+        ('[lab]\nhosts = ["a"]\nssh = "a"', "leave one of them out"),
+        ('[lab]\nssh = "a"\naddresses = ["10.0.0.1"]', "addresses belong to hosts"),
     ],
 )
 def test_an_invalid_host_is_refused(tmp_path: Path, text: str, message: str) -> None:

@@ -61,3 +61,26 @@ def test_what_cannot_be_run_is_said() -> None:
     assert "TOKEN is not set" in complaint("run", "--on", "fake/small", "--secret", "TOKEN", "-y", *words)
     assert "there is no terminal" in complaint("run", "--on", "fake/small", *words)
     assert "must be named" in complaint("run", *words)
+
+
+def test_several_nodes_are_one_run_and_each_knows_its_place(project: Path) -> None:
+    (project / "train.py").write_text(
+        "import os, pathlib\n"
+        "pathlib.Path('rank' + os.environ['RANK']).write_text(os.environ['MASTER_ADDR'] + ' ' + os.environ['MINE'])"
+    )
+    words = ("--nodes", "2", "--env", "MINE=yes", "--", sys.executable, "train.py")
+    offered = succeed("run", "--on", "fake/small", "--dryrun", *words).stderr
+    assert "on 2 × fake small spot, at $2.00 an hour, nodes joined by env;" in offered
+    ended = json.loads(succeed("run", "--on", "fake/small", "-y", "--json", *words).stdout)
+    assert (ended["outcome"], ended["nodes"], ended["launcher"]) == ("succeeded", 2, "env")
+    assert [each["node"] for each in ended["traffic"]] == [0, 1]
+    assert [(project / f"rank{node}").read_text() for node in (0, 1)] == ["127.0.0.1 yes"] * 2
+
+
+@pytest.mark.usefixtures("project")
+def test_a_launcher_must_exist_and_have_nodes_to_launch() -> None:
+    words = ("-y", "--", sys.executable, "train.py")
+    assert "there is no launcher mpi: torchrun," in complaint(
+        "run", "--on", "fake/small", "--nodes", "2", "--launcher", "mpi", *words
+    )
+    assert "for programs on several nodes" in complaint("run", "--on", "fake/small", "--launcher", "env", *words)

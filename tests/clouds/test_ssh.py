@@ -15,6 +15,7 @@ from trainfare.clouds import driver
 from trainfare.clouds.door import MachineUnreachableError, RefusedError, Shell
 from trainfare.clouds.ssh import SshDoor
 from trainfare.errors import ExternalError
+from trainfare.model.hosts import HostPlace
 from trainfare.model.offer import Offer
 
 pytestmark = needs_hosts
@@ -135,7 +136,7 @@ class TestFaults:
         copy = hosts[0].run("tar", "-C", "/srv/home", "-c", ".trainfare")
         hosts[1].run("tar", "-C", "/srv/home", "-x", given=copy)
         other = SshDoor(tmp_path / "other computer", [offer("h1"), offer("h2")], {})
-        assert [(m.id, m.address) for m in other.machines()] == [("r1-1/0", "h1")]
+        assert [(m.id, m.destination) for m in other.machines()] == [("r1-1/0", "h1")]
 
     def test_a_host_cannot_claim_a_machine_of_another(self, fresh_rig: HostRig, tmp_path: Path) -> None:
         for name in ("h1", "h2"):
@@ -144,7 +145,7 @@ class TestFaults:
         launched(door)
         liar = SshDoor(tmp_path / "other computer", [offer("h2")], {})
         liar.launch(launch_of(liar))
-        assert [(m.id, m.address) for m in door.machines()] == [("r1-1/0", "h1")]
+        assert [(m.id, m.destination) for m in door.machines()] == [("r1-1/0", "h1")]
 
     def test_a_damaged_memory_is_named(self, tmp_path: Path) -> None:
         (tmp_path / "remembered").mkdir()
@@ -201,3 +202,41 @@ class TestFaults:
     def test_a_key_is_never_a_path(self, tmp_path: Path, key: str) -> None:
         with pytest.raises(ValueError, match="key of a launch"):
             self.door(tmp_path, "h1").terminate(key)
+
+
+class TestGroup:
+    def door(self, tmp_path: Path, *names: str) -> SshDoor:
+        places = [HostPlace(destination=name) for name in names]
+        return SshDoor(tmp_path / "remembered", [offer("lab")], {}, {"ssh/lab": places})
+
+    def test_each_host_is_a_node_with_the_address_at_which_ssh_reaches_it(
+        self, fresh_rig: HostRig, tmp_path: Path
+    ) -> None:
+        hosts = [fresh_rig.add(name) for name in ("h1", "h2")]
+        door = self.door(tmp_path, "h1", "h2")
+        machines = launched(door, nodes=2)
+        assert [(m.node, m.destination, m.address) for m in machines] == [
+            (0, "h1", hosts[0].address),
+            (1, "h2", hosts[1].address),
+        ]
+        assert [door.shell(machine).run(["uname", "-n"]).output for machine in machines] == [b"h1\n", b"h2\n"]
+        hosts[1].power_off()
+        other = self.door(tmp_path, "h1", "h2")
+        assert [(m.node, m.state) for m in other.machines("r1-1")] == [(0, "ready"), (1, "unreachable")]
+        with pytest.raises(ExternalError):
+            other.terminate("r1-1")
+        assert hosts[0].run("ls", "-A", "/srv/home/.trainfare") == b"", "the host that answers is ended all the same"
+        hosts[1].power_on()
+        again = self.door(tmp_path, "h1", "h2")
+        again.terminate("r1-1")
+        assert again.machines() == ()
+
+    def test_a_host_that_refuses_leaves_nothing_on_the_others(self, fresh_rig: HostRig, tmp_path: Path) -> None:
+        host = fresh_rig.add("h1")
+        door = self.door(tmp_path, "h1", "nowhere")
+        with pytest.raises(RefusedError, match="nowhere: there is no host of that name"):
+            door.launch(launch_of(door, nodes=2))
+        assert host.run("ls", "-A", "/srv/home/.trainfare") == b""
+        assert list((tmp_path / "remembered").iterdir()) == []
+        with pytest.raises(RefusedError, match="ssh/lab has 2 hosts, and 3 nodes are asked for"):
+            door.launch(launch_of(door, nodes=3))

@@ -41,10 +41,11 @@ mkdir /srv/etc /srv/bin /srv/home /srv/kept
 cp -r "$given/." /srv/etc/
 chmod -R go= /srv/etc
 chmod 755 /srv/etc /srv/etc/bin 2>/dev/null || true
-chmod 644 /srv/etc/passwd
+chmod 644 /srv/etc/passwd /srv/etc/hosts
 mount -t tmpfs -o mode=700,size=${home_mib}m tmpfs /srv/home
 mount --bind /srv/etc/passwd /etc/passwd
 mount --bind /srv/etc/shadow /etc/shadow
+mount --bind /srv/etc/hosts /etc/hosts
 number=0
 for path in "$@"; do  # folders of the project, which may be below /tmp
     number=$((number + 1))
@@ -259,6 +260,7 @@ class HostRig:
         number = len(self.hosts) + 1
         given = self.folder / name
         self._write_host_files(given, hidden, login_shell)
+        (given / "hosts").write_text(f"127.0.0.1 localhost\n{NETWORK}.{number} {name}\n")
         kept = _outermost([ROOT, Path(sys.prefix), Path(sys.base_prefix)])
         hardware = _start(
             ["unshare", "--net", "--mount", "--uts", "bash", "-c", HARDWARE, "bash", str(given), str(home_mib), *kept],

@@ -409,6 +409,47 @@ def test_a_stop_of_a_run_on_a_silent_machine_ends_after_some_patience() -> None:
     assert 48 <= world.now < 60
 
 
+def test_a_silent_node_is_not_waited_for_when_the_program_has_failed_on_another() -> None:
+    two = replace(RUN.candidate, nodes=2)
+    life = Life(
+        state="training", attempt=1, starts=1, started_at=NOON, candidate=two, silent_since=NOON, warnings=("x",)
+    )
+    ends = NOON + timedelta(days=30)
+    machines = tuple(
+        RentedMachine(
+            id=f"r93-1/{node}",
+            owner="ada@laptop",
+            run_id="r93",
+            attempt=1,
+            node=node,
+            vm_type="ssh/lab",
+            state="ready" if node == 0 else "unreachable",
+            expires_at=ends,
+        )
+        for node in (0, 1)
+    )
+    life = replace(life, machines=machines)
+
+    def action(job: JobView | None, life: Life) -> Action:
+        now = NOON + timedelta(seconds=130)
+        view = View(now=now, machines=machines, job=job, answers=False, spent_usd=0.0)
+        found = decide(GOES_ON, life, view, patience=Patience())
+        if isinstance(found, Fact) and found.kind == "warned":
+            return decide(GOES_ON, replace(life, warnings=(found.text or "",)), view, patience=Patience())
+        return found
+
+    failed = action(JobView(started=True, failing=True, failed_node=0), life)
+    assert isinstance(failed, Fact)
+    assert failed.kind == "machines lost"
+    assert not isinstance(action(JobView(started=True), life), Fact), "it may go on there"
+    ending = replace(
+        life, state="ending", interrupted=True, termination_intended=True, termination_failures=1, failure="lost"
+    )
+    given_up = action(None, ending)
+    assert isinstance(given_up, Fact)
+    assert given_up.kind == "machines abandoned"
+
+
 def test_with_a_patience_the_machine_is_left_as_soon_as_it_has_ended_by_itself() -> None:
     world = make_world(silent=FOR_EVER, saves_after=3)
     life = play(replace(GOES_ON, patience_seconds=30), world)

@@ -12,6 +12,7 @@ of the provider, which says when a spot machine will be taken back: the program 
     work/          the folder in which the program runs
     probe/         what observes the program from inside
     supply.py      makes the environment and the data of the program ready, if supply.json names any
+    place.py       finds the place of this node among several, if there is a place.json; it writes placed.json
     lease          seconds since 1970: everything ends then    rewritten to allow more time
     stop           if it exists, the program is to end         written to ask for the end
     journal.jsonl  what happened, numbered                     written by the agent, like all that follow
@@ -793,7 +794,8 @@ class Agent:
 
     def _set_up(self) -> bool:
         """Supply the program with what it needs and run the setup command, if there is one; True if it can start."""
-        steps = [[sys.executable, "-I", str(self._folder / "supply.py")]] if self._is_supplied else []
+        own = [name for name in ("place", "supply") if (self._folder / f"{name}.json").exists()]
+        steps = [[sys.executable, "-I", str(self._folder / f"{name}.py")] for name in own]
         steps += [["/bin/sh", "-c", self._job["setup"]]] if self._job.get("setup") else []
         if not steps:
             return True
@@ -804,7 +806,8 @@ class Agent:
             if exit_code or cause != "own":
                 break
         seconds = round(steady_seconds() - began, 3)
-        self._journal.add("setup", state="ended", exit_code=exit_code, seconds=seconds, cause=cause)
+        why = {"failure": text} if (text := read_text(self._folder / "failure")) else {}
+        self._journal.add("setup", state="ended", exit_code=exit_code, seconds=seconds, cause=cause, **why)
         return exit_code == 0 and cause == "own"
 
     def _train(self) -> None:
@@ -816,7 +819,9 @@ class Agent:
         self._training.began()
         began = steady_seconds()
         environment = {**self._environment(), **self._probe_environment()}
-        exit_code, cause = self._run(self._job["command"], environment, kind="program")
+        self._read_meter()
+        command: list[str] = self._placed.get("command") or self._job["command"]
+        exit_code, cause = self._run(command, environment, kind="program")
         seconds = round(steady_seconds() - began, 3)
         self._end_rest()
         self._report_training()
@@ -873,7 +878,8 @@ class Agent:
 
     def _environment(self) -> dict[str, str]:
         """The environment of the machine, that of the job, the secrets, and what the program was supplied with."""
-        environment = {"PYTHONUNBUFFERED": "1", **os.environ, **self._job.get("environment", {}), **self._secrets}
+        own = {**self._job.get("environment", {}), **self._placed.get("environment", {})}
+        environment = {"PYTHONUNBUFFERED": "1", **os.environ, **own, **self._secrets}
         for name, value in json.loads(read_text(self._folder / "supplied.json") or "{}").items():
             if isinstance(value, str):
                 environment[name] = value
@@ -882,8 +888,10 @@ class Agent:
         return {**environment, "PWD": str(self._work), MARKER: str(self._folder)}
 
     @property
-    def _is_supplied(self) -> bool:
-        return (self._folder / "supply.json").exists()
+    def _placed(self) -> Entry:
+        """The command and the variables of this node, if it is one of several."""
+        found: Entry = json.loads(read_text(self._folder / "placed.json") or "{}")
+        return found
 
     def _probe_environment(self) -> dict[str, str]:
         """The variables that make Python load the probe when the program starts."""

@@ -87,6 +87,13 @@ class FileSection:
             raise self.error(f"{key} must be text in quotes, got {value!r}")
         return value
 
+    def texts(self, key: str) -> tuple[str, ...]:
+        """A list of texts; none if it is absent."""
+        value = self.fields.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(each, str) and each.strip() for each in value):
+            raise self.error(f"{key} must be a list of texts in quotes, got {value!r}")
+        return tuple(value)
+
     def flag(self, key: str) -> bool:
         """True or false; false if it is absent."""
         value = self.fields.get(key, False)

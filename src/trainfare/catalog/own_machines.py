@@ -18,6 +18,11 @@ memory_gib = 4                   absent: no limit
 ssh = "ada@box.lab"              a name of ~/.ssh/config, a host, or user@host
 usd_per_hour = 0.10              absent: it costs nothing; the host tells its GPUs, CPUs and memory
 
+[lab]                            becomes ssh/lab: equal hosts, each of which is a node of a run on several
+hosts = ["ada@a.lab", "ada@b.lab"]
+addresses = ["10.0.0.1", "10.0.0.2"]   absent: hosts reach each other where ssh reaches them
+usd_per_hour = 0.10              of each
+
 [here]                           this machine, local/here: only its price is needed
 usd_per_hour = 0.05
 
@@ -38,6 +43,7 @@ from trainfare.catalog.gpu_boards import normalise_name
 from trainfare.catalog.machines_file import COMMITMENTS, GPUS, FileSection, read_machines_file, suggest
 from trainfare.catalog.own_clusters import is_cluster
 from trainfare.errors import UsageError
+from trainfare.model.hosts import HostPlace
 from trainfare.model.machine import HERE_NAME, HERE_PROVIDER, Gpu, VmType
 from trainfare.model.offer import Offer
 
@@ -49,7 +55,7 @@ HOSTS = "ssh"
 REGION = "here"
 SOURCE = "your machines.toml"
 
-_MACHINE_KEYS = ("usd_per_hour", "gpu", "gpus", "vcpus", "memory_gib", "seen_on", "slice", "ssh")
+_MACHINE_KEYS = ("usd_per_hour", "gpu", "gpus", "vcpus", "memory_gib", "seen_on", "slice", "ssh", "hosts", "addresses")
 _GPU_KEYS = tuple(field.name for field in fields(Gpu) if field.name != "name")
 _REQUIRED_GPU_KEYS = tuple(f.name for f in fields(Gpu) if f.default is MISSING and f.name != "name")
 
@@ -76,21 +82,51 @@ def read_machines(path: Path, known: Mapping[str, Gpu]) -> tuple[tuple[Offer, ..
 
 
 def read_destinations(path: Path) -> Mapping[str, str]:
-    """The names by which ssh knows the hosts of the file, by their keys."""
+    """The names by which ssh knows the hosts of the file, by their keys; of a group, that of its first host."""
     file = read_machines_file(path)
     sections = file.sections if file else {}
-    return {
+    alone = {
         f"{HOSTS}/{name}": fields["ssh"]
         for name, fields in sections.items()
         if isinstance(fields, dict) and isinstance(fields.get("ssh"), str) and not is_cluster(fields)
     }
+    return {**alone, **{key: places[0].destination for key, places in read_groups(path).items()}}
+
+
+def read_groups(path: Path) -> Mapping[str, tuple[HostPlace, ...]]:
+    """The groups of hosts of the file, by their keys."""
+    file = read_machines_file(path)
+    sections = file.sections if file else {}
+    return {
+        f"{HOSTS}/{name}": _places(FileSection(path, name, fields))
+        for name, fields in sections.items()
+        if isinstance(fields, dict) and "hosts" in fields and not is_cluster(fields)
+    }
+
+
+def _places(section: FileSection) -> tuple[HostPlace, ...]:
+    """The hosts of a group, each once."""
+    hosts, addresses = section.texts("hosts"), section.texts("addresses")
+    if not hosts:
+        raise section.error('hosts must name at least one host, as in hosts = ["user@a", "user@b"]')
+    if len(set(hosts)) < len(hosts):
+        raise section.error("hosts names a host twice: each is one node")
+    if addresses and len(addresses) != len(hosts):
+        raise section.error(f"addresses must have one for each host: {len(hosts)}, not {len(addresses)}")
+    return tuple(
+        HostPlace(destination=host, address=address)
+        for host, address in zip(hosts, addresses or (None,) * len(hosts), strict=True)
+    )
 
 
 def _offer(name: str, section: FileSection, gpus: Mapping[str, Gpu], changed_on: date) -> Offer:
     section.require_known(_MACHINE_KEYS)
-    destination = section.text("ssh")
+    destination, group = section.text("ssh"), _places(section) if "hosts" in section.fields else ()
+    if "addresses" in section.fields and not group:
+        raise section.error("addresses belong to hosts: name the hosts of the group too")
     usd_per_hour = section.number("usd_per_hour")
-    if usd_per_hour is None and destination is not None:
+    is_host = destination is not None or bool(group)
+    if usd_per_hour is None and is_host:
         usd_per_hour = 0.0
     if usd_per_hour is None:
         raise section.error("usd_per_hour is missing: what does an hour of it cost you?")
@@ -99,7 +135,7 @@ def _offer(name: str, section: FileSection, gpus: Mapping[str, Gpu], changed_on:
     if gpu is None and count is not None:
         raise section.error("gpus is given without gpu: add the name of the GPU, or leave gpus out")
     is_slice = section.flag("slice")
-    if destination is not None:
+    if is_host:
         _check_host(name, section, is_slice=is_slice)
     if is_slice and name == HERE_NAME:
         raise section.error("[here] is this whole machine: leave slice out, or give the slice another name")
@@ -109,7 +145,7 @@ def _offer(name: str, section: FileSection, gpus: Mapping[str, Gpu], changed_on:
         raise section.error("a slice must state its number of CPUs of this machine: add vcpus")
     try:
         vm_type = VmType(
-            provider=HOSTS if destination else SLICES if is_slice or name == HERE_NAME else PROVIDER,
+            provider=HOSTS if is_host else SLICES if is_slice or name == HERE_NAME else PROVIDER,
             name=name,
             gpu=gpu,
             gpus=(count or 1) if gpu else 0,
@@ -123,7 +159,7 @@ def _offer(name: str, section: FileSection, gpus: Mapping[str, Gpu], changed_on:
             usd_per_hour=usd_per_hour,
             seen_on=section.day("seen_on") or changed_on,
             source=SOURCE,
-            most_nodes=1 if destination else None,
+            most_nodes=(len(group) or 1) if is_host else None,
         )
     except ValueError as error:
         raise section.error(str(error)) from error
@@ -131,7 +167,9 @@ def _offer(name: str, section: FileSection, gpus: Mapping[str, Gpu], changed_on:
 
 def _check_host(name: str, section: FileSection, *, is_slice: bool) -> None:
     """Refuse a host that ssh could not have."""
-    if not section.fields["ssh"].strip():
+    if "hosts" in section.fields and "ssh" in section.fields:
+        raise section.error("ssh names one host and hosts several: leave one of them out")
+    if not section.fields.get("ssh", "x").strip():
         raise section.error('ssh must name the host, as in ssh = "user@host"')
     if is_slice or name == HERE_NAME:
         raise section.error("a machine that is reached by ssh is not this machine: leave ssh out")

@@ -66,7 +66,7 @@ TOGETHER = {
 }
 """Commands that share a line in the help, so that it fits a screen."""
 
-CONTEXT = {name: {"allow_interspersed_args": False} for name in ("profile", "train", "run")}
+CONTEXT = {name: {"allow_interspersed_args": False} for name in ("profile", "train", "run", "cluster")}
 """Settings of single commands: what follows `--` belongs to the program."""
 
 

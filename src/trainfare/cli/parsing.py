@@ -7,6 +7,7 @@ from typing import Literal
 
 from trainfare.errors import NotFoundError, UsageError
 from trainfare.model.plan import Goal, Target
+from trainfare.model.run import LAUNCHERS, Launcher
 from trainfare.model.scope import Quota, Scope
 from trainfare.model.split import EarlyTarget
 from trainfare.units import parse_duration
@@ -232,3 +233,11 @@ def _batch_size(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise UsageError(f"takes a whole number of samples, or `any`, not {text!r}.", field="batch_sizes")
     return int(text)
+
+
+def parse_launcher(name: str) -> Launcher:
+    """The launcher of a name."""
+    for known in LAUNCHERS:
+        if known == name.lower():
+            return known
+    raise UsageError(f"there is no launcher {name}: {', '.join(LAUNCHERS)}.", field="launcher")

@@ -2,7 +2,11 @@
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+
+from trainfare.clouds.ssh_errors import CannotConnectError
 
 _SILENCE_SECONDS = 15.0
 """A place that could not be reached is not asked again for so long when machines are listed."""
@@ -23,6 +27,16 @@ class Answers:
     def note_silence(self, destination: str, reason: str) -> None:
         with self.lock:
             self.silent[destination] = (time.monotonic() + _SILENCE_SECONDS, reason)
+
+    @contextmanager
+    def asking(self, destination: str) -> Iterator[None]:
+        """The block asks a place; whether it answered is noted."""
+        try:
+            yield
+        except CannotConnectError as error:
+            self.note_silence(destination, str(error))
+            raise
+        self.note_answer(destination)
 
     def note_answer(self, destination: str) -> None:
         with self.lock:

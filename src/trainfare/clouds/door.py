@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from trainfare.errors import ExternalError
+from trainfare.model.hosts import HostPlace
 from trainfare.model.offer import Candidate, Offer
 from trainfare.model.rented import RentedMachine, launch_key
 from trainfare.model.run import RefusalCause
@@ -46,8 +47,11 @@ class Launch:
     def key(self) -> str:
         return launch_key(self.run_id, self.attempt)
 
-    def ready_machines(self, *, now: datetime, address: str | None = None) -> tuple[RentedMachine, ...]:
-        """The machines of a door that has nothing to boot, one for each node."""
+    def ready_machines(
+        self, *, now: datetime, address: str | None = None, places: Sequence[HostPlace] = ()
+    ) -> tuple[RentedMachine, ...]:
+        """The machines of a door that has nothing to boot, one for each node: all at one address, or each at a place
+        of its own."""
         return tuple(
             RentedMachine(
                 id=f"{self.key}/{node}",
@@ -58,7 +62,8 @@ class Launch:
                 vm_type=self.candidate.offer.vm_type.key,
                 state="ready",
                 expires_at=self.expires_at,
-                address=address,
+                address=places[node].address if places else address,
+                destination=places[node].destination if places else None,
                 launched_at=now,
             )
             for node in range(self.candidate.nodes)

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from trainfare.agent import agent, supply
+from trainfare.agent import agent, place, supply
 from trainfare.clouds.data_files import list_data_files
 from trainfare.clouds.door import Completed, Shell, StartsAgent
 from trainfare.clouds.recipes import EnvironmentRecipe
@@ -26,6 +26,7 @@ from trainfare.probe import boot
 _START_SECONDS = 60.0
 _AGENT = Path(agent.__file__)
 _SUPPLY = Path(supply.__file__)
+_PLACE = Path(place.__file__)
 _PROBE = Path(boot.__file__).parent
 _PYTHON = 'exec "$(command -v python3 || command -v python)" -I "$@"'
 
@@ -57,6 +58,24 @@ class AgentJob:
     """The host and port of that service; None means the usual one."""
     restored: tuple[str, ...] = ()
     """Files of an earlier attempt that are put back before the start: results of the program, like those it writes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePlace:
+    """The facts by which a node finds its place among several. Its job names the address of node 1 as `@node1@`."""
+
+    node: int
+    addresses: tuple[str | None, ...] | None
+    """The addresses of all nodes; None if only the nodes will know them, as in a queue."""
+    ports: tuple[int, ...] = ()
+    """Ports that must be free on this node."""
+    interface_variables: tuple[str, ...] = ()
+    """Variables that name the interface by which the node reaches the others, unless they are set."""
+
+
+def address_token(node: int) -> str:
+    """The word in a job that stands for the address of a node."""
+    return f"@node{node}@"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,9 +167,12 @@ def begin_sending(
     return Sending(parcels=(*parcels, *others))
 
 
-def write_job(shell: Shell, job: AgentJob) -> int:
+def write_job(shell: Shell, job: AgentJob, place: NodePlace | None = None) -> int:
     """Write the agent and its job, which is the last thing before it is started; returns the bytes."""
     content = _AGENT.read_bytes()
+    if place is not None:
+        shell.write("place.py", _PLACE.read_bytes())
+        shell.write("place.json", msgspec.json.encode(place))
     shell.write("agent.py", content)
     if not shell.read("lease", limit=1):
         renew(shell, job.lease_ends_at)

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import msgspec
 
-from trainfare.clouds.answers import Answers
 from trainfare.clouds.door import Launch, RefusedError
 from trainfare.clouds.ssh_errors import CannotConnectError
 from trainfare.errors import ExternalError
@@ -29,6 +28,7 @@ class RememberedLaunch:
     """A launch that a place was asked for: a host, or a cluster."""
 
     destination: str
+    """The host or the cluster; of a launch on several hosts, the first one."""
     machines: tuple[RentedMachine, ...]
     asked_at: datetime
 
@@ -41,15 +41,14 @@ class LaunchMemory:
 
     @contextmanager
     def asking(
-        self, launch: Launch, destination: str, answers: Answers, *, address: str | None = None
+        self, launch: Launch, destination: str, *, machines: tuple[RentedMachine, ...] | None = None
     ) -> Iterator[None]:
         """The block asks a place for a launch, which is remembered before. It is forgotten, as refused, if the place
         was not reached or refuses; unless an earlier call, whose effect is unknown, may have been heard."""
-        known = self.remember(launch, destination, address=address)
+        known = self.remember(launch, destination, machines)
         try:
             yield
         except CannotConnectError as error:
-            answers.note_silence(destination, str(error))
             if known:
                 raise
             self.forget(launch.key)
@@ -57,15 +56,14 @@ class LaunchMemory:
         except RefusedError:
             self.forget(launch.key)
             raise
-        answers.note_answer(destination)
 
-    def remember(self, launch: Launch, destination: str, *, address: str | None = None) -> bool:
+    def remember(self, launch: Launch, destination: str, machines: tuple[RentedMachine, ...] | None = None) -> bool:
         """Remember a launch before it is asked for; returns whether it was remembered before."""
         path = self._path(launch.key)
         if path.exists():
             return True
         now = datetime.now(UTC)
-        machines = launch.ready_machines(now=now, address=address)
+        machines = machines or launch.ready_machines(now=now)
         self.folder.mkdir(parents=True, exist_ok=True)
         fresh = path.with_suffix(".new")
         fresh.write_bytes(

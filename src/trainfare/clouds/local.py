@@ -97,7 +97,7 @@ def write_machines(folder: Path, launch: Launch) -> None:
     """Write the machines of a launch in one step: all exist or none."""
     folder.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=folder))
-    for machine in launch.ready_machines(now=datetime.now(UTC)):
+    for machine in launch.ready_machines(now=datetime.now(UTC), address="127.0.0.1"):
         (fresh / str(machine.node)).mkdir()
         (fresh / str(machine.node) / "machine.json").write_bytes(msgspec.json.encode(machine))
     try:

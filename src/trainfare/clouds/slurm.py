@@ -136,7 +136,7 @@ class SlurmDoor:
 
     def launch(self, launch: Launch) -> None:
         cluster, partition = self._place_of(launch)
-        with self._memory.asking(launch, cluster.name, self._answers):
+        with self._memory.asking(launch, cluster.name), self._answers.asking(cluster.name):
             self._submit(launch, cluster, partition)
 
     def machines(self, key: str | None = None) -> tuple[RentedMachine, ...]:

@@ -28,7 +28,7 @@ Ending = Literal["enough", "time_limit", "finished", "interrupted", "failed", "s
 """The reason why measuring ended: enough iterations were measured, the time limit was reached, or the program finished,
 was interrupted, failed or stalled."""
 
-Origin = Literal["probe", "code", "run", "tensorboard", "hf", "keras-csv", "mlflow", "wandb", "csv"]
+Origin = Literal["probe", "code", "run", "tensorboard", "hf", "keras-csv", "mlflow", "wandb", "csv", "spark"]
 """Measured by the probe, by our callback in the program's code, or read from the logs of a past run."""
 
 Norm = Literal["batch", "layer", "group", "instance", "rms"]

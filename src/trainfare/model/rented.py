@@ -29,6 +29,8 @@ class RentedMachine:
     """Why it waits, failed, or cannot be reached."""
     address: str | None = None
     """The name or number by which other machines of the launch reach it; None if the door does not tell."""
+    destination: str | None = None
+    """The name by which the door reaches it, if that is another one."""
     launched_at: datetime | None = None
     """The moment from which the provider charges; None if it does not tell."""
 
@@ -44,6 +46,12 @@ class RentedMachine:
     def key(self) -> str:
         """The idempotency key of the launch: the same for all nodes of an attempt."""
         return launch_key(self.run_id, self.attempt)
+
+    @property
+    def place(self) -> str:
+        """The node and its host, as messages name it: `node 1 (10.0.0.2)`."""
+        host = self.destination or self.address
+        return f"node {self.node} ({host})" if host else f"node {self.node}"
 
 
 def launch_key(run_id: str, attempt: int) -> str:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Literal, get_args
 
 from trainfare.model.checks import require_aware, require_not_negative, require_positive, require_text, require_unicode
 from trainfare.model.estimate import Estimate
@@ -63,6 +63,10 @@ ObservationKind = Literal[
 ]
 """`interruption`: the provider has announced that it takes the machine back."""
 
+
+Launcher = Literal["torchrun", "accelerate", "env", "jax", "tf-workers", "tf-server", "ray", "spark"]
+"""The way in which a program on several nodes finds its place among them; `runner/gang.py` says how."""
+LAUNCHERS: tuple[Launcher, ...] = get_args(Launcher)
 
 FINDS_ITSELF = "auto"
 """The `resume_flag` of a program that needs no argument to go on: it, or its Trainer, finds its checkpoint."""
@@ -167,6 +171,8 @@ class Run:
     variables: Mapping[str, str] = field(default_factory=dict)
     """Environment variables of setup and program. They are stored: secrets belong elsewhere."""
     data: tuple[DataSource, ...] = ()
+    launcher: Launcher | None = None
+    """The way in which its nodes find each other; None if it has one node."""
     resume_flag: str | None = None
     """Words that are added to the command so that the program goes on from a checkpoint, `{}` being its path; `auto`
     if it finds its checkpoint by itself; None if only the Trainers of Hugging Face and Lightning can go on."""

@@ -60,7 +60,9 @@ class JobView:
     everywhere: bool = True
     """The agent of every node has reported something."""
     failing: bool = False
-    """The program has failed on one node, and still runs on another."""
+    """The program has ended on one node, and for that must be stopped on others."""
+    failed_node: int | None = None
+    """The node whose exit code counts, if it is one of several and failed."""
     cause: str = "own"
     """Why it ended, as the agent says: by itself, or by a stop, a lease, the longest duration, an announced
     interruption, or a signal to the agent or with the machine."""
@@ -355,7 +357,7 @@ def _training(run: Run, life: Life, view: View, note: _Note, patience: Patience)
             exit_code=job.exit_code,
             interrupted=text is not None,
             reclaimed=text is not None and job.cause == "interruption",
-            text=text,
+            text=text or _failed_node(life, job),
             checkpoint=bad,
         )
     if (gone := _gone(life, view) or _fatal_silence(run, life, view, patience)) is not None:
@@ -389,6 +391,12 @@ def _failed_at_once(life: Life, job: JobView, view: View) -> bool:
     if view.progress is not None and view.progress.is_measured:
         return view.progress.iterations <= life.done_before
     return life.started_at is not None and view.now - life.started_at < timedelta(seconds=SOON_SECONDS)
+
+
+def _failed_node(life: Life, job: JobView) -> str | None:
+    """A sentence about the one of several nodes on which the program failed."""
+    found = next((machine for machine in life.machines if machine.node == job.failed_node), None)
+    return f"It failed on {found.place}, and was stopped on the others." if found and job.cause == "own" else None
 
 
 def _cannot_load(checkpoint: Checkpoint, exit_code: int) -> str:
@@ -482,7 +490,8 @@ def _change_of_silence(life: Life, view: View, note: _Note, patience: Patience) 
 
 def _fatal_silence(run: Run, life: Life, view: View, patience: Patience) -> str | None:
     """Why silent machines are given up: the user goes on elsewhere or has stopped the run, or their lease is over, so
-    that nothing runs there any more. None if they are waited for."""
+    that nothing runs there any more; or they are some of several, and the program has ended on another, so that it
+    cannot go on. None if they are waited for."""
     if life.silent_since is None:
         return None
     silence = (view.now - life.silent_since).total_seconds()
@@ -491,9 +500,17 @@ def _fatal_silence(run: Run, life: Life, view: View, patience: Patience) -> str 
     by_user = silence >= (patience.notice if life.is_moving else patience.silence)
     if _is_on_spot(life) and life.state in _ON_SPOT and silence >= patience.spot_silence:
         return f"{_machine(life)} has not answered for {format_duration(silence)}."
-    if is_over or (by_user and (life.is_moving or life.stop_reason == "user")):
+    is_broken = silence >= patience.notice and _is_broken_gang(life, view)
+    if is_over or is_broken or (by_user and (life.is_moving or life.stop_reason == "user")):
         return f"{_machine(life)} has not answered for {format_duration(silence)}."
     return None
+
+
+def _is_broken_gang(life: Life, view: View) -> bool:
+    """One of several nodes has ended, with which the others cannot go on: now, or before the attempt was to end."""
+    if life.candidate is None or life.candidate.nodes == 1:
+        return False
+    return (view.job is not None and view.job.failing) or (life.state == "ending" and life.interrupted)
 
 
 def _silent_lease_end(run: Run, life: Life, now: datetime) -> datetime:

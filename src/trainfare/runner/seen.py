@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from trainfare.model.run import Observation, ObservationKind
 
-KINDS: tuple[ObservationKind, ...] = ("iterations", "losses", "checkpoint")
+KINDS: tuple[ObservationKind, ...] = ("iterations", "losses", "checkpoint", "meter", "program")
 """The kinds of observations that are read."""
 SETTLED_SECONDS = 1.0
 """Files that belong to one checkpoint are saved one after the other within so much time."""
@@ -36,6 +36,13 @@ class NodeSeen:
     """Entries that are one checkpoint together, the last ones."""
     saves: int = 0
     """The number of all such groups."""
+    steps: int = 0
+    """All iterations that were counted."""
+    steps_seconds: float = 0.0
+    """The time of all of them."""
+    last_meter: Observation | None = None
+    meter_at_start: Observation | None = None
+    """The last reading before the program started."""
     counts: deque[tuple[datetime, int]] = field(default_factory=lambda: deque(maxlen=_COUNTS))
     """The times of entries about iterations, and the number of the last iteration in each."""
 
@@ -44,12 +51,18 @@ class NodeSeen:
         if entry.kind == "losses":
             self.last_losses = entry
             return
-        if entry.kind not in KINDS:
+        if entry.kind == "meter":
+            self.last_meter = entry
+        if entry.kind == "program" and entry.values.get("state") == "started":
+            self.meter_at_start = self.last_meter
+        if entry.kind not in ("iterations", "checkpoint"):
             return
         self.looked_at = entry.at if self.looked_at is None else max(self.looked_at, entry.at)
         if entry.kind == "iterations":
             self.first_steps = self.first_steps or entry
             self.last_steps = entry
+            self.steps += int(number_in(entry, "count") or 0)
+            self.steps_seconds += _seconds_of(entry)
             self.counts.append((entry.at, last_iteration(entry)))
         elif path_of(entry):
             self.paths[path_of(entry)] += 1
@@ -106,6 +119,15 @@ def summarise(entries: "Iterable[Observation] | Seen") -> Seen:
 def last_iteration(entry: Observation) -> int:
     """The number of the last iteration in an entry, counted from 1 in each attempt."""
     return int((number_in(entry, "first") or 0.0) + (number_in(entry, "count") or 0.0)) - 1
+
+
+def _seconds_of(entry: Observation) -> float:
+    """The time of the iterations of an entry, which has means of groups of equal size but for the last."""
+    means, count = entry.values.get("seconds"), int(number_in(entry, "count") or 0)
+    if not isinstance(means, list) or not means or not count:
+        return 0.0
+    size = -(-count // len(means))
+    return sum((mean or 0.0) * min(size, count - place * size) for place, mean in enumerate(means))
 
 
 def path_of(entry: Observation) -> str:

@@ -10,7 +10,8 @@ from trainfare.model.run import Fact, Observation, Run
 from trainfare.runner.life import Life, life_of
 from trainfare.runner.progress import RunProgress, progress_of
 from trainfare.runner.receipt import Receipt, receipt_of
-from trainfare.runner.seen import Seen
+from trainfare.runner.seen import Seen, summarise
+from trainfare.runner.traffic import NodeTraffic, traffic_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +24,8 @@ class RunStatus:
     progress: RunProgress
     receipt: Receipt
     now: datetime
+    traffic: tuple[NodeTraffic, ...] = ()
+    """The traffic of each node of several."""
 
     @property
     def usd_in_all(self) -> Interval | None:
@@ -43,7 +46,9 @@ def status_of(
     run: Run, facts: Sequence[Fact], observations: Iterable[Observation] | Seen, *, now: datetime
 ) -> RunStatus:
     """The status by all facts, and by the observations of the current attempt or their summary."""
-    life = life_of(facts)
+    life, seen = life_of(facts), summarise(observations)
+    nodes = (life.candidate or run.candidate).nodes
+    machines = [machine for fact in facts if fact.attempt == life.attempt for machine in fact.machines]
     seconds = ((life.ended_at or now) - life.started_at).total_seconds() if life.started_at else 0.0
     return RunStatus(
         run=run,
@@ -51,11 +56,12 @@ def status_of(
         life=life,
         progress=progress_of(
             run,
-            observations,
+            seen,
             seconds=max(0.0, seconds),
             done_before=life.done_before,
             candidate=life.candidate,
         ),
         receipt=receipt_of(run, facts, billing=billing_of(run), now=now),
         now=now,
+        traffic=traffic_of(seen, machines) if nodes > 1 else (),
     )

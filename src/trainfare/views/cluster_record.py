@@ -1,11 +1,36 @@
 """The JSON record of a recommended cluster."""
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Protocol
 
 from trainfare.model.cluster import ClusterAdvice, ClusterEstimate, RatedCluster
+from trainfare.recommender.clusters.measured import PredictedWorkers, TriedWorkers, best_measured
 from trainfare.views.estimates import spread
 from trainfare.views.reasons import sentence
+
+
+class MeasuredCluster(Protocol):
+    """Short runs of a server and some workers."""
+
+    @property
+    def machine(self) -> str: ...
+    @property
+    def link_mbps(self) -> float: ...
+    @property
+    def tried(self) -> tuple[TriedWorkers, ...]: ...
+    @property
+    def predicted(self) -> tuple[PredictedWorkers, ...]: ...
+
+
+def measured_cluster_record(measured: MeasuredCluster) -> dict[str, Any]:
+    """The short runs of each number of workers, and the steps that the first one predicts."""
+    return {
+        "machine": measured.machine,
+        "link_mbps": measured.link_mbps,
+        "tried": [asdict(each) for each in measured.tried],
+        "predicted": [asdict(each) for each in measured.predicted],
+        "best_workers": best_measured(measured.tried),
+    }
 
 
 def cluster_record(advice: ClusterAdvice) -> dict[str, Any]:

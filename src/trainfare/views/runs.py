@@ -1,6 +1,6 @@
 """The JSON records and the sentences of runs: their state, their progress, and their receipts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from trainfare.model.interval import Interval
@@ -9,6 +9,7 @@ from trainfare.model.run import Checkpoint, Fact, Run
 from trainfare.recommender.names import machine_name
 from trainfare.runner.receipt import Line, Receipt
 from trainfare.runner.status import RunStatus
+from trainfare.runner.traffic import NodeTraffic
 from trainfare.units import format_duration, format_usd, plural
 from trainfare.views.estimates import estimate_record, spread
 
@@ -34,6 +35,7 @@ def run_record(status: RunStatus) -> dict[str, Any]:
         "directory": run.program.directory,
         "machine": (life.candidate or run.candidate).offer.vm_type.key,
         "nodes": (life.candidate or run.candidate).nodes,
+        "launcher": run.launcher,
         "made_at": run.made_at.isoformat(),
         "plan": run.plan_id,
         "attempt": life.attempt,
@@ -53,6 +55,7 @@ def run_record(status: RunStatus) -> dict[str, Any]:
         "paid_usd": status.receipt.total.paid_usd,
         **_optional("usd_in_all", status.usd_in_all),
         "results": run.results_directory,
+        "traffic": traffic_records(status.traffic),
         "setup": run.setup,
         "install": run.install,
         "variables": dict(run.variables),
@@ -85,6 +88,32 @@ def receipt_record(receipt: Receipt) -> dict[str, Any]:
     }
 
 
+def traffic_records(traffic: Sequence[NodeTraffic]) -> list[dict[str, Any]]:
+    """The traffic of each node of several."""
+    return [
+        {
+            "node": each.node,
+            "host": each.host,
+            "sent_bytes": each.sent_bytes,
+            "received_bytes": each.received_bytes,
+            "seconds": each.seconds,
+            "iterations": each.iterations,
+            "sent_mbps": each.sent_mbps,
+            "received_mbps": each.received_mbps,
+        }
+        for each in traffic
+    ]
+
+
+def traffic_sentences(traffic: Sequence[NodeTraffic]) -> list[str]:
+    """A line for each node: how much of its network the program used."""
+    return [
+        f"node {each.node}{f' ({each.host})' if each.host else ''}: sent {each.sent_mbps:.3g} Mbit/s, "
+        f"received {each.received_mbps:.3g} Mbit/s"
+        for each in traffic
+    ]
+
+
 def file_records(files: Mapping[str, SizedFile]) -> list[dict[str, Any]]:
     """Result files with their sizes and checksums."""
     return [{"path": name, "bytes": file.bytes, "sha256": file.sha256} for name, file in sorted(files.items())]
@@ -96,6 +125,8 @@ def offer_sentence(run: Run) -> str:
     machine = machine_name(candidate.offer)
     times = f"{candidate.nodes} × " if candidate.nodes > 1 else ""
     price = "at no cost" if not candidate.usd_per_hour else f"at {format_usd(candidate.usd_per_hour)} an hour"
+    if run.launcher is not None:
+        price += f", nodes joined by {run.launcher}"
     if estimate is None:
         return f"{run.program.command_line} on {times}{machine}, {price}; how long it takes is unknown"
     seconds, usd = estimate.seconds, estimate.usd

@@ -30,6 +30,7 @@ def proposal_record(run: Run) -> dict[str, Any]:
         "directory": run.program.directory,
         "machine": run.candidate.offer.vm_type.key,
         "nodes": run.candidate.nodes,
+        "launcher": run.launcher,
         "usd_per_hour": run.candidate.usd_per_hour,
         "results": run.results_directory,
         "setup": run.setup,

@@ -19,6 +19,7 @@ SOURCES: dict[Kind, Path] = {
     "tensorboard": SAMPLES / "lightning",
     "hf": SAMPLES / "hf",
     "keras-csv": SAMPLES / "keras.csv",
+    "spark": SAMPLES / "spark",
     "mlflow": SAMPLES / "mlruns",
     "wandb": SAMPLES / "wandb",
     "csv": SAMPLES / "keras.csv",

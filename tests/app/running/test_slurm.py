@@ -31,6 +31,20 @@ pytestmark = needs_slurm
 
 PROGRAMS = Path(__file__).parents[2] / "programs"
 SOURCE = "import os; open('model-' + os.environ['SLURM_NODEID'], 'w').write('weights'); print('trained', flush=True)"
+MEETS = """
+import os, socket, time
+rank, address = os.environ["RANK"], (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+if rank == "0":
+    socket.create_server(("", address[1])).accept()
+else:
+    for _ in range(300):
+        try:
+            peer = socket.create_connection(address)
+            break
+        except OSError:
+            time.sleep(0.1)
+open("met-" + rank, "w").write(address[0])
+"""
 TASK = f"num_nodes: 2\nrun: |\n  exec {sys.executable} train.py\n"
 
 
@@ -101,6 +115,28 @@ def test_two_nodes_are_one_run(settings: Settings, tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "home").iterdir()) == ["model-0", "model-1"]
     assert read_output(run_id, settings=settings) == b"trained\ntrained\n"
     assert folders() == []
+
+
+@pytest.mark.usefixtures("user_of_cluster")
+def test_nodes_that_got_their_program_in_the_queue_find_each_other(
+    cluster: SlurmRig, settings: Settings, project: Path, tmp_path: Path
+) -> None:
+    (project / "train.py").write_text(MEETS)
+    blocker = cluster.block()
+    run_id = start(settings, tmp_path / "home", nodes=2)
+
+    def leave(_status: RunStatus) -> None:
+        if folders() and all((folders()[0] / node / "begin").exists() for node in "01"):
+            raise KeyboardInterrupt  # no one knows the addresses yet, and no one watches when the job starts
+
+    with pytest.raises(KeyboardInterrupt):
+        attend(run_id, settings=settings, poll_seconds=0.1, on_status=leave)
+    assert json.loads((folders()[0] / "0" / "place.json").read_text())["addresses"] is None
+    cluster.run("scancel", blocker)
+    wait_until((folders()[0] / "1" / "results.json").exists, "that the nodes have met while no one watches")
+    ended = attend(run_id, settings=settings, poll_seconds=0.1)
+    assert (ended.life.outcome, ended.run.launcher) == ("succeeded", "env")
+    assert (tmp_path / "home" / "met-1").read_text() == "127.0.0.1"
 
 
 @pytest.mark.usefixtures("project", "user_of_cluster")

@@ -19,6 +19,7 @@ from trainfare.estimator.parallel.ring import (
     linear_scaling,
     overlapped_seconds,
     ring_seconds,
+    sharded_seconds,
 )
 
 seconds = st.floats(0, 1e3)
@@ -58,6 +59,12 @@ def steps_of(truth: RingFit, most: int, *, noise: float = 0.0, seed: int = 1) ->
         if gpus % nodes == 0
         for batch in (32.0, 64.0, 128.0)
     ]
+
+
+@given(st.integers(1, 100), st.floats(0, 1e12), bandwidths)
+def test_sharded_weights_send_three_parts_where_a_gradient_sends_two(n: int, size: float, bandwidth: float) -> None:
+    plain = ring_seconds(size, gpus=n, bytes_per_second=bandwidth)
+    assert sharded_seconds(size, gpus=n, bytes_per_second=bandwidth) == pytest.approx(1.5 * plain)
 
 
 @given(st.floats(0, 1e12), bandwidths, seconds)

@@ -11,14 +11,14 @@ from trainfare.app.profiling.save import add_to_history, find_machine
 from trainfare.app.stated import StatedLength
 from trainfare.errors import Remedy, UsageError
 from trainfare.model.profile import Profile
-from trainfare.profiler.past_runs import csv_table, hugging_face, keras_csv, mlflow, tensorboard, wandb
+from trainfare.profiler.past_runs import csv_table, hugging_face, keras_csv, mlflow, spark, tensorboard, wandb
 from trainfare.profiler.past_runs.build_profile import profile_from_log
 from trainfare.profiler.past_runs.csv_table import TimeIs
 from trainfare.profiler.past_runs.metric_names import is_validation
 from trainfare.profiler.past_runs.run_log import Axis, RunLog, RunOverrides
 from trainfare.settings import Settings, read_settings
 
-Kind = Literal["tensorboard", "hf", "keras-csv", "mlflow", "wandb", "csv"]
+Kind = Literal["tensorboard", "hf", "keras-csv", "mlflow", "wandb", "csv", "spark"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 _MIN_TIMES = 2
@@ -120,6 +120,7 @@ def _read(kind: str, path: str | Path) -> RunLog:
         "hf": hugging_face.read,
         "keras-csv": keras_csv.read,
         "wandb": wandb.read,
+        "spark": spark.read,
     }
     if kind not in readers:
         raise UsageError(f"there are no runs of kind {kind}; there are {', '.join(KINDS)}.", field="kind")

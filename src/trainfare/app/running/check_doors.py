@@ -12,7 +12,7 @@ from trainfare.app.catalog.own_clusters import gpu_of, learn_cluster, own_cluste
 from trainfare.app.catalog.own_hosts import destination_of, known_host, learn_host
 from trainfare.catalog.catalog import Catalog
 from trainfare.catalog.own_clusters import CLUSTERS, OwnCluster
-from trainfare.catalog.own_machines import HOSTS
+from trainfare.catalog.own_machines import HOSTS, read_groups
 from trainfare.clouds.skypilot_launch import CLOUDS
 from trainfare.clouds.skypilot_setup import SkyPilotInstallation
 from trainfare.clouds.ssh_connection import SshConnection
@@ -78,14 +78,17 @@ def _host_checks(catalog: Catalog, settings: Settings, within_seconds: float) ->
 
 def _check_host(settings: Settings, key: str, within_seconds: float) -> DoorStatus:
     name, destination = key.partition("/")[2], destination_of(settings, key)
+    group = [place.destination for place in read_groups(Path(settings.machines)).get(key, ())]
     try:
-        SshShell(SshConnection(destination), ".").run(("true",), timeout_seconds=within_seconds)
+        for each in group or [destination]:
+            SshShell(SshConnection(each), ".").run(("true",), timeout_seconds=within_seconds)
         host = known_host(settings, key) or learn_host(settings, key)
     except TrainfareError as error:
         fix = f"{shlex.join(('ssh', destination, 'true'))}   # must end without a question and without an error"
         return DoorStatus(door=HOSTS, place=name, is_ready=False, text=error.message, fix=fix, machines=(key,))
     gpus = f", {host.gpus} × {host.gpu}" if host.gpus else ""
-    text = f"{destination}: {_size(host.cores, host.memory_gib)}{gpus}"
+    names = f"{len(group)} hosts, {', '.join(group)}" if group else destination
+    text = f"{names}: {_size(host.cores, host.memory_gib)}{gpus}{' each' if len(group) > 1 else ''}"
     return DoorStatus(door=HOSTS, place=name, is_ready=True, text=text, machines=(key,))
 
 

@@ -10,7 +10,7 @@ from trainfare.app.catalog.own_clusters import learn_cluster_of, own_clusters, o
 from trainfare.app.catalog.own_hosts import is_known, learn_host
 from trainfare.catalog.catalog import Catalog
 from trainfare.catalog.own_clusters import CLUSTERS
-from trainfare.catalog.own_machines import HOSTS, read_destinations
+from trainfare.catalog.own_machines import HOSTS, read_destinations, read_groups
 from trainfare.clouds.door import Door
 from trainfare.clouds.fake import FakeDoor
 from trainfare.clouds.local import LocalDoor
@@ -50,7 +50,8 @@ def open_doors(settings: Settings) -> dict[str, Door]:
     """Every door that is ready on this machine."""
     own = OwnOffers(settings)
     local = LocalDoor(Path(settings.runs) / "machines", own)
-    ssh = SshDoor(Path(settings.runs) / "ssh", own, read_destinations(Path(settings.machines)))
+    stated = Path(settings.machines)
+    ssh = SshDoor(Path(settings.runs) / "ssh", own, read_destinations(stated), read_groups(stated))
     clusters = [own.cluster for own in own_clusters(settings)]
     slurm = SlurmDoor(Path(settings.runs) / "slurm", own, clusters, own_partitions(settings))
     doors: list[Door] = [local, ssh, slurm, *_rented(settings, own)]

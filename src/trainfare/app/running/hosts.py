@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainfare.app.catalog.own_hosts import destination_of, known_hosts
-from trainfare.catalog.own_machines import HOSTS
+from trainfare.catalog.own_machines import HOSTS, read_groups
 from trainfare.clouds.caches import CachedPlace, clean_cache, list_cached
 from trainfare.clouds.door import Shell
 from trainfare.clouds.local_shell import LocalShell
@@ -60,17 +60,22 @@ def _on_each(
 ) -> tuple[HostCache, ...]:
     found = []
     for machine in machines or (*known_hosts(settings), HERE):
-        try:
-            found.append(HostCache(machine=machine, places=act(_shell(machine, settings))))
-        except ExternalError as error:
-            found.append(HostCache(machine=machine, error=str(error)))
+        for name, shell in _shells(machine, settings).items():
+            try:
+                found.append(HostCache(machine=name, places=act(shell)))
+            except ExternalError as error:
+                found.append(HostCache(machine=name, error=str(error)))
     return tuple(found)
 
 
-def _shell(machine: str, settings: Settings) -> Shell:
+def _shells(machine: str, settings: Settings) -> dict[str, Shell]:
+    """The ways to a host, or to each host of a group, by the names that are shown."""
     if machine == HERE:
-        return LocalShell(folder=Path.home())
+        return {HERE: LocalShell(folder=Path.home())}
     provider, _, name = machine.partition("/")
     if provider != HOSTS or not name:
         raise UsageError(f"{machine} is no host of yours: name {HERE} or {HOSTS}/NAME.", field="machines")
-    return SshShell(SshConnection(destination_of(settings, machine)), ".")
+    group = read_groups(Path(settings.machines)).get(machine)
+    if group is None:
+        return {machine: SshShell(SshConnection(destination_of(settings, machine)), ".")}
+    return {f"{machine} ({place.destination})": SshShell(SshConnection(place.destination), ".") for place in group}

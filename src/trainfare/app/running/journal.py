@@ -57,8 +57,9 @@ def pull_output(folder: Path, attempt: int, shells: Mapping[int, Shell]) -> None
                 log.flush()
 
 
-def job_view(seen: Sequence[Observation], *, nodes: int) -> JobView | None:
-    """A summary of the entries of all journals about setup, program and interruptions; None if no node has one."""
+def job_view(seen: Sequence[Observation], *, nodes: int, leading: bool = False) -> JobView | None:
+    """A summary of the entries of all journals about setup, program and interruptions; None if no node has one. With
+    `leading`, the program ends with its first node, which the others serve."""
     if not seen:
         return None
     setups = [s for s in seen if s.kind == "setup" and s.values.get("exit_code") not in (None, 0)]
@@ -66,22 +67,26 @@ def job_view(seen: Sequence[Observation], *, nodes: int) -> JobView | None:
     failed = next((s for s in setups if not taken), None)  # a setup that ends with its machine has not failed
     started = {s.node for s in seen if s.kind == "program"}  # one that cannot be started has only an end
     ended = {
-        s.node: (int(code), str(s.values.get("cause", "own")))
+        s.node: (int(code), str(s.values.get("cause", "own")), s.node)
         for s in seen
         if s.kind == "program"
         and s.values.get("state") == "ended"
         and isinstance(code := s.values.get("exit_code"), int | float)
     }
-    code, cause = min(ended.values(), key=_importance, default=(None, "own"))
+    code, cause, node = min(ended.values(), key=_importance, default=(None, "own", 0))
+    has_led = leading and 0 in ended and ended[0][1] == "own"
+    if has_led:
+        code, cause, node = ended[0]
     everywhere = len(ended) == nodes
     return JobView(
-        setup_failed=f"The setup ended with exit code {_code(failed)}." if failed else None,
+        setup_failed=_setup_failure(failed, nodes) if failed else None,
         started=len(started) == nodes,
         everywhere=len({s.node for s in seen}) == nodes,
         exit_code=code if everywhere else None,
-        failing=(bool(code) or cause == "interruption") and not everywhere,
+        failing=(bool(code) or has_led or cause == "interruption") and not everywhere,
         cause=cause,
         taken_at=min(map(_taken_at, taken), default=None),
+        failed_node=node if code and nodes > 1 else None,
     )
 
 
@@ -91,10 +96,17 @@ def _taken_at(notice: Observation) -> datetime:
     return datetime.fromtimestamp(moment, UTC) if isinstance(moment, int | float) else notice.at
 
 
-def _importance(end: tuple[int, str]) -> tuple[int, int]:
+def _setup_failure(failed: Observation, nodes: int) -> str:
+    """A sentence about a setup that failed; the agent may know why."""
+    where = f" on node {failed.node}" if nodes > 1 else ""
+    known = failed.values.get("failure")
+    return f"The setup ended{where} with exit code {_code(failed)}." + (f" {known}" if known else "")
+
+
+def _importance(end: tuple[int, str, int]) -> tuple[int, int]:
     """The order of the ends of a program on several nodes: the loss of one explains those of the others, and a failure
     explains that others were stopped."""
-    code, cause = end
+    code, cause, _ = end
     order = 0 if cause in ("signal", "interruption") else 1 if code and cause == "own" else 2 if cause != "own" else 3
     return order, -abs(code)
 

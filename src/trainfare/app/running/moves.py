@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from trainfare.app.running.doors import open_door
-from trainfare.app.running.run import attend, pick_candidate
+from trainfare.app.running.run import attend, pick_candidate, require_nodes
 from trainfare.app.running.supervise import reached
 from trainfare.errors import UsageError
 from trainfare.model.offer import Candidate
@@ -45,6 +45,7 @@ def propose_move(run_id: str, on: str, *, settings: Settings | None = None) -> M
             field="run_id",
         )
     to = pick_candidate(open_door(settings, on), on, nodes=run.candidate.nodes)
+    require_nodes(to)
     move = Move(run=run, life=life, to=to)
     if to.offer.vm_type.key == move.machines.offer.vm_type.key and life.move_to is None:
         raise UsageError(f"Run {run_id} is on {on} already.", field="on")

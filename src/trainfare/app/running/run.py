@@ -32,13 +32,15 @@ from trainfare.clouds.door import Door
 from trainfare.errors import ExternalError, InfeasibleError, NotFoundError, StoreError, UsageError
 from trainfare.model.estimate import Estimate
 from trainfare.model.lease import run_lease_name
+from trainfare.model.machine import HERE_PROVIDER
 from trainfare.model.offer import Candidate
 from trainfare.model.probing import is_probe_launch
 from trainfare.model.program import Program
 from trainfare.model.rented import RentedMachine
-from trainfare.model.run import Fact, Run, RunLimits
+from trainfare.model.run import Fact, Launcher, Run, RunLimits
 from trainfare.model.supplies import Install
 from trainfare.runner.decide import Action, Wait
+from trainfare.runner.gang import launcher_of
 from trainfare.runner.life import life_of
 from trainfare.runner.status import RunStatus, billing_of
 from trainfare.settings import Settings, read_settings
@@ -59,6 +61,10 @@ class RunOptions:
     profile_id: str | None = None
     on: str | None = None
     """The key of a machine; None means the machine that the plan chose."""
+    nodes: int | None = None
+    """The number of machines; None means that of the plan, or one."""
+    launcher: Launcher | None = None
+    """The way in which several nodes find each other; None means the one that suits the command."""
     budget_usd: float | None = None
     deadline_seconds: float | None = None
     longest_seconds: float | None = None
@@ -107,13 +113,15 @@ def agree(
     if options.split:
         with open_history(settings.store) as history:
             predicted, then = read_segments(history, options.plan_id, options.resume_flag, settings)
-    program, found = _program_and_estimate(source, options, settings, predicted)
+    program, found, framework = _program_and_estimate(source, options, settings, predicted)
     predicted = predicted or found
     on = options.on or (predicted.candidate.offer.vm_type.key if predicted else None)
     if on is None:
         raise UsageError("The machine to run on must be named, because nothing was recommended.", field="on")
     door = open_door(settings, on)
-    candidate = predicted.candidate if predicted else pick_candidate(door, on, nodes=source.nodes if source else 1)
+    candidate = predicted.candidate if predicted else pick_candidate(door, on, nodes=_nodes(options, source))
+    require_nodes(candidate)
+    launcher = _launcher(candidate, program, options, framework)
     for name in options.secrets:
         if name not in os.environ:
             raise UsageError(f"The secret {name} is not set in the environment.", field="secret")
@@ -142,6 +150,7 @@ def agree(
         install=options.install,
         variables=options.variables,
         data=data,
+        launcher=launcher,
     )
     with open_history(settings.store) as history:
         return within_caps(history, run, settings)
@@ -347,8 +356,10 @@ def _with_stated(options: RunOptions, source: ProgramSource) -> RunOptions:
 
 def _program_and_estimate(
     source: ProgramSource | None, options: RunOptions, settings: Settings, known: Estimate | None
-) -> tuple[Program, Estimate | None]:
-    """The program, and the estimate of a plan or of a profile of it; None if it was never profiled."""
+) -> tuple[Program, Estimate | None, str | None]:
+    """The program, the estimate of a plan or of a profile of it, and the framework that the profile saw; None if it was
+    never profiled."""
+    nodes = _nodes(options, source)
     with open_history(settings.store) as history:
         plan = history.plans.get(options.plan_id) if options.plan_id else None
         profiles = history.profiles.all()
@@ -362,19 +373,33 @@ def _program_and_estimate(
     else:
         named = named or profiles[0]
         program = named.program
+    framework = named.framework if named else None
     if known is not None or named is None:
-        return program, known
+        return program, known, framework
     if plan is not None and options.on in (None, plan.chosen.candidate.offer.vm_type.key):
-        return program, plan.chosen
+        if options.nodes in (None, plan.chosen.candidate.nodes):
+            return program, plan.chosen, framework
+        options = replace(options, on=plan.chosen.candidate.offer.vm_type.key)
     if options.on is None:
         raise UsageError("The machine to run on must be named, because no plan names it.", field="on")
     open_door(settings, options.on)  # a host that is used for the first time says what it is, which estimates need
     from trainfare.app.recommending.estimate import estimate  # a run without a profile need not load the models
 
     try:
-        return program, estimate(named.id, on=options.on, settings=settings).estimate
+        return program, estimate(named.id, on=options.on, nodes=nodes, settings=settings).estimate, framework
     except InfeasibleError:  # a run needs no prediction
-        return program, None
+        return program, None, framework
+
+
+def _nodes(options: RunOptions, source: ProgramSource | None) -> int:
+    return options.nodes or (source.nodes if source else 1)
+
+
+def _launcher(candidate: Candidate, program: Program, options: RunOptions, framework: str | None) -> Launcher | None:
+    """The launcher of a run on several nodes; None on one."""
+    if candidate.nodes == 1 and options.launcher is not None:
+        raise UsageError("A launcher is for programs on several nodes: say how many.", field="launcher")
+    return None if candidate.nodes == 1 else options.launcher or launcher_of(program.command, framework)
 
 
 def _due(plan_id: str | None, candidate: Candidate, now: datetime, settings: Settings) -> datetime | None:
@@ -391,6 +416,15 @@ def _check_patience(seconds: float | None) -> float | None:
         least = format_duration(LEAST_PATIENCE_SECONDS)
         raise UsageError(f"A machine must be waited for at least {least}: networks fail for minutes.", field="patience")
     return seconds
+
+
+def require_nodes(candidate: Candidate) -> None:
+    """`UsageError` if there are not so many machines. Trials may share this one."""
+    offer, nodes = candidate.offer, candidate.nodes
+    most = None if offer.vm_type.provider == HERE_PROVIDER else offer.most_nodes
+    if most is not None and nodes > most:
+        has = f"has {most} nodes" if most > 1 else "is one machine"
+        raise UsageError(f"{offer.vm_type.key} {has}, and {nodes} are asked for.", field="nodes")
 
 
 def pick_candidate(door: Door, on: str, *, nodes: int) -> Candidate:

@@ -24,6 +24,7 @@ from trainfare.model.program import Program
 from trainfare.model.rented import RentedMachine
 from trainfare.model.run import Run
 from trainfare.model.supplies import DataSource, SendingSummary
+from trainfare.runner.gang import INTERFACE_VARIABLES, Gang, NodeStart, meeting_port, start_of_node
 from trainfare.runner.life import Life
 from trainfare.runner.resuming import resume_command, resume_environment
 
@@ -113,12 +114,14 @@ class ProgramSending:
             self._sending = self._begin(shell)
         return self._sending.advance(shell, seconds=seconds)
 
-    def start(self, shell: Shell) -> None:
-        """Start the agent. Secrets go to its memory and to no file."""
+    def start(self, shell: Shell, machines: Sequence[RentedMachine] = ()) -> None:
+        """Start the agent. Secrets go to its memory and to no file. `machines` are all nodes, if there are several."""
         if driver.has_started(shell):
             driver.start(shell, secrets={})  # one that runs has its secrets; one that was killed only records that
             return
-        driver.write_job(shell, self._job())
+        start = self._start_among(len(machines)) if len(machines) > 1 and self.run.launcher else None
+        place = _place(self.machine, machines, start) if start else None
+        driver.write_job(shell, self._job(start), place)
         driver.start(shell, secrets=_secrets(self.run))
 
     def _begin(self, shell: Shell) -> Sending:
@@ -135,19 +138,35 @@ class ProgramSending:
             others=back,
         )
 
-    def _job(self) -> driver.AgentJob:
-        run, life, machine = self.run, self.life, self.machine
-        recipe, command = recipe_for(run, machine.vm_type), resume_command(run, life)
+    def _command(self) -> tuple[str, ...]:
+        recipe, command = recipe_for(self.run, self.machine.vm_type), resume_command(self.run, self.life)
         if recipe and recipe.installs:
-            command = command_in_environment(command, Path(run.program.directory))
+            return command_in_environment(command, Path(self.run.program.directory))
+        return command
+
+    def _start_among(self, nodes: int) -> NodeStart:
+        """The command of this node, with words for the addresses, which it fills in itself."""
+        run = self.run
+        candidate = self.life.candidate or run.candidate
+        gang = Gang(
+            launcher=run.launcher or "env",
+            addresses=tuple(driver.address_token(node) for node in range(nodes)),
+            port=meeting_port(self.machine.key, run.variables),
+            gpus=candidate.working_gpus_per_node,
+        )
+        return start_of_node(self._command(), gang, self.machine.node)
+
+    def _job(self, start: NodeStart | None = None) -> driver.AgentJob:
+        run, life, machine = self.run, self.life, self.machine
+        start = start or NodeStart(command=self._command())
         return driver.AgentJob(
             key=machine.key,
             node=machine.node,
             nodes=life.candidate.nodes if life.candidate else 1,
-            command=self.wrap(command),
+            command=self.wrap(start.command),
             restored=life.resumed_from.files_of(machine.node) if life.resumed_from else (),
             lease_ends_at=_first_lease(run, machine),
-            environment={**_variables(run, machine), **resume_environment(run, life)},
+            environment={**start.environment, **_variables(run, machine), **resume_environment(run, life)},
             setup=run.setup,
             longest_seconds=run.limits.longest_seconds,
             power_off=self.power_off,
@@ -174,8 +193,26 @@ def _variables(run: Run, machine: RentedMachine) -> dict[str, str]:
         return dict(run.variables)
     gpus = run.candidate.offer.vm_type.gpus
     place = {"SKYPILOT_NODE_RANK": str(machine.node), "SKYPILOT_NUM_GPUS_PER_NODE": str(gpus)}
-    alone = {"SKYPILOT_NODE_IPS": machine.address or "127.0.0.1"} if run.candidate.nodes == 1 else {}
-    return {**run.variables, **place, **alone}
+    every = [driver.address_token(node) for node in range(run.candidate.nodes)]
+    addresses = every if len(every) > 1 and run.launcher else [machine.address or "127.0.0.1"]
+    return {**run.variables, **place, "SKYPILOT_NODE_IPS": "\n".join(addresses)}
+
+
+def _place(machine: RentedMachine, machines: Sequence[RentedMachine], start: NodeStart) -> driver.NodePlace:
+    """`UsageError` if a node cannot be reached by the others."""
+    ordered = sorted(machines, key=lambda each: each.node)
+    waiting = any(each.state == "queued" for each in ordered)
+    for each in () if waiting else ordered:
+        if each.address is None:
+            raise UsageError(
+                f"{each.place} has no address by which the other nodes reach it. State the addresses of the hosts."
+            )
+    return driver.NodePlace(
+        node=machine.node,
+        addresses=None if waiting else tuple(each.address for each in ordered),
+        ports=start.ports,
+        interface_variables=INTERFACE_VARIABLES,
+    )
 
 
 def _secrets(run: Run) -> dict[str, str]:

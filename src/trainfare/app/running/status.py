@@ -29,7 +29,8 @@ def load_status(history: History, run: Run, *, now: datetime, reader: SeenReader
     """A run as the store knows it. With a `reader` that is kept, only what is new is read."""
     facts = history.facts.of(run.id)
     reader = reader or SeenReader(history, run.id)
-    return status_of(run, facts, reader.read(life_of(facts).attempt, nodes=1), now=now)
+    life = life_of(facts)
+    return status_of(run, facts, reader.read(life.attempt, nodes=(life.candidate or run.candidate).nodes), now=now)
 
 
 def show_run(run_id: str, *, settings: Settings | None = None) -> RunStatus:

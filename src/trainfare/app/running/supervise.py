@@ -38,6 +38,7 @@ from trainfare.model.run import Fact, FactKind, ObservationKind, Run
 from trainfare.runner.better import better_machine
 from trainfare.runner.checkpoints import is_fetch_due, is_newer, latest_saved, mean_seconds_between_losses
 from trainfare.runner.decide import Action, JobView, Patience, View, Wait, decide
+from trainfare.runner.gang import LEADING
 from trainfare.runner.life import Life, life_of
 from trainfare.runner.limits import latest_end, lease_end
 from trainfare.runner.progress import progress_of
@@ -215,7 +216,7 @@ class Supervisor:
             pass
         kinds: tuple[ObservationKind, ...] = ("setup", "program", "interruption")
         seen = self.history.observations.of(self.run.id, kinds=kinds, attempt=life.attempt)
-        return job_view(seen, nodes=_nodes(life)), answers
+        return job_view(seen, nodes=_nodes(life), leading=self.run.launcher in LEADING), answers
 
     def _renew_machines(self, life: Life, shells: Mapping[int, Shell]) -> None:
         """Renew the lease of machines that end by themselves when they are not reached."""
@@ -322,7 +323,7 @@ class Supervisor:
                     return
             reached("all sent")
             for sending in sendings:
-                sending.start(door.shell(sending.machine))
+                sending.start(door.shell(sending.machine), machines)
             if not life.sent:
                 seconds = sum(sending.seconds for sending in sendings)
                 size = sum(sending.bytes for sending in sendings)

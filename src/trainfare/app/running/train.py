@@ -52,7 +52,9 @@ def propose(
     found = recommend((profile.id,), goal=goal, scope=scope, settings=settings, **length)
     chosen = _reachable(found, frozenset(open_doors(settings)))
     wanted = replace(options, plan_id=found.plan.id, profile_id=profile.id, on=chosen.candidate.offer.vm_type.key)
-    return Proposal(run=agree(source, wanted, settings=settings, predicted=chosen), recommendation=found)
+    as_chosen = options.nodes in (None, chosen.candidate.nodes)
+    run = agree(source, wanted, settings=settings, predicted=chosen if as_chosen else None)
+    return Proposal(run=run, recommendation=found)
 
 
 def _reachable(found: Recommendation, providers: frozenset[str]) -> Estimate:

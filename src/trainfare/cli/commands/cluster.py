@@ -1,7 +1,7 @@
 """`trainfare cluster`: how many workers behind a parameter server, and of which type."""
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -9,27 +9,49 @@ from rich.text import Text
 
 from trainfare.app.recommending.cluster import recommend_cluster
 from trainfare.cli.arguments import spell_arguments
-from trainfare.cli.console import new_table, out, print_json, print_points
+from trainfare.cli.console import new_table, out, print_json, print_note, print_points
 from trainfare.cli.length_options import LengthOptions
 from trainfare.cli.option_groups import expand_options
 from trainfare.cli.options import Json, Store
-from trainfare.cli.parsing import require_positive
+from trainfare.cli.parsing import parse_launcher, require_positive
 from trainfare.errors import NotFoundError, UsageError
 from trainfare.model.cluster import ALGORITHMS, Algorithm, ClusterAdvice, RatedCluster
-from trainfare.settings import read_settings
+from trainfare.settings import Settings, read_settings
 from trainfare.units import format_change, format_duration, format_ratio, format_usd, format_usd_per_hour
-from trainfare.views.cluster_record import cluster_record
+from trainfare.views.cluster_record import cluster_record, measured_cluster_record
 from trainfare.views.clusters import cluster_name
 from trainfare.views.reasons import sentence
+
+if TYPE_CHECKING:
+    from trainfare.app.running.measure_cluster import ClusterMeasurement
 
 WIDE = 130
 """Columns of a terminal that has room for everything."""
 WORD = 12
+MOST_WORKERS = 16
+"""Workers that are considered after a measurement without a limit."""
+UNPRICED_USD_PER_HOUR = 1.0
+"""The price of a node that costs nothing: clusters are compared by prices, and here all nodes have the same."""
 
 
 @expand_options
 def cluster(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- COMMAND]", help="The program to measure.", show_default=False),
+    ] = None,
     *,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Run the program with 1 to N workers for a while, and use what it shows.")
+    ] = False,
+    on: Annotated[
+        str | None,
+        typer.Option(metavar="MACHINE", help="Where to measure: a group of hosts, a partition.", show_default=False),
+    ] = None,
+    launcher: Annotated[
+        str, typer.Option(metavar="NAME", help="How its nodes find each other; node 0 is the server.")
+    ] = "tf-server",
+    seconds: Annotated[float, typer.Option(metavar="S", help="The longest time of each measurement.")] = 60.0,
     algorithm: Annotated[
         str,
         typer.Option(
@@ -88,24 +110,82 @@ def cluster(
 ) -> None:
     """Choose the workers of a parameter server: how many, of which type."""
 
-    workers = _prices("workers", worker or ())
+    settings = read_settings({"store": store})
+    workers, servers = _prices("workers", worker or ()), _prices("servers", server or ())
+    bandwidths, traffic = _numbers("server_mbps", server_mbps or ()), _of_each(mbps_per_worker or (), workers)
+    measured = _measure(command, on, launcher, max_workers, seconds, settings) if measure else None
+    if measured is not None:
+        price = measured.usd_per_hour or UNPRICED_USD_PER_HOUR
+        if not measured.usd_per_hour:
+            print_note(f"note: {measured.machine} costs nothing; it is counted as {format_usd_per_hour(price)}")
+        workers, servers = workers or {measured.machine: price}, servers or {measured.machine: price}
+        bandwidths = bandwidths or {"": measured.link_mbps}
+        traffic = traffic or dict.fromkeys(workers, measured.tried[0].worker_mbps)
+        max_workers = max_workers or (None if budget_per_hour else MOST_WORKERS)
+    elif command or on:
+        raise UsageError("A program and a machine are only needed to measure.", field="measure")
     advice = recommend_cluster(
         workers,
-        _prices("servers", server or ()),
-        _numbers("server_mbps", server_mbps or ()),
+        servers,
+        bandwidths,
         algorithm=_algorithm(algorithm),
         usd_per_hour=budget_per_hour,
         max_workers=max_workers,
-        worker_mbps=_of_each(mbps_per_worker or (), workers),
+        worker_mbps=traffic,
         profile_ids=profile or (),
         **length.keywords,
         fill=fill,
-        settings=read_settings({"store": store}),
+        settings=settings,
     )
     if json:
-        print_json(cluster_record(advice))
+        print_json(cluster_record(advice) | ({"measured": measured_cluster_record(measured)} if measured else {}))
         return
+    if measured is not None:
+        out().print(_measured_table(measured))
+        out().print()
     _print(advice)
+
+
+def _measure(
+    command: Sequence[str] | None,
+    on: str | None,
+    launcher: str,
+    max_workers: int | None,
+    seconds: float,
+    settings: Settings,
+) -> "ClusterMeasurement":
+    from trainfare.app.running.measure_cluster import measure_cluster  # doors and runs, which the question alone spares
+
+    if not command or on is None:
+        raise UsageError("A program and a machine with several nodes are needed to measure.", field="on")
+    return measure_cluster(
+        command,
+        on=on,
+        workers=range(1, (max_workers or 1) + 1),
+        launcher=parse_launcher(launcher),
+        seconds=require_positive("seconds", seconds),
+        settings=settings,
+        on_progress=lambda text: print_note(f"measures {text}"),
+    )
+
+
+def _measured_table(measured: "ClusterMeasurement") -> Table:
+    """The steps of each number of workers, and those that the run with one worker predicts."""
+    out().print(f"{measured.machine}: the network carries {measured.link_mbps:.4g} Mbit/s from one node to another")
+    out().print()
+    predicted = {each.workers: each for each in measured.predicted}
+    table = _table("workers", "iteration", "if synchronous", "if asynchronous", "a worker", "the server", words=0)
+    for each in measured.tried:
+        by_one = predicted.get(each.workers)
+        table.add_row(
+            str(each.workers),
+            "–" if each.step_seconds is None else format_duration(each.step_seconds),
+            "–" if by_one is None else format_duration(by_one.synchronous_seconds),
+            "–" if by_one is None else format_duration(by_one.asynchronous_seconds),
+            f"{each.worker_mbps:.4g} Mbps",
+            f"{each.server_mbps:.4g} Mbps",
+        )
+    return table
 
 
 def _algorithm(name: str) -> Algorithm:

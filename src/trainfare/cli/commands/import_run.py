@@ -26,6 +26,7 @@ class Kind(StrEnum):
     mlflow = "mlflow"
     wandb = "wandb"
     csv = "csv"
+    spark = "spark"
 
 
 class StepsAre(StrEnum):

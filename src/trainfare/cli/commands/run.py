@@ -18,12 +18,12 @@ from trainfare.app.running.send import summarize_sending
 from trainfare.app.running.status import read_output, show_run
 from trainfare.cli.cards.profile_screen import Screen
 from trainfare.cli.cards.run import RunScreen, print_receipt
-from trainfare.cli.console import out, print_json, print_note
+from trainfare.cli.console import out, print_json, print_note, print_points
 from trainfare.cli.leftovers import read_run_settings
 from trainfare.cli.length_options import LengthOptions
 from trainfare.cli.option_groups import expand_options
 from trainfare.cli.options import Budget, Deadline, GoalKind, Json, Quiet, Store
-from trainfare.cli.parsing import parse_seconds
+from trainfare.cli.parsing import parse_launcher, parse_seconds
 from trainfare.errors import UsageError
 from trainfare.model.plan import Goal
 from trainfare.model.run import Run
@@ -33,7 +33,15 @@ from trainfare.runner.decide import can_resume
 from trainfare.runner.status import RunStatus
 from trainfare.settings import Settings, read_settings
 from trainfare.units import format_duration, format_usd
-from trainfare.views.runs import move_sentence, offer_sentence, receipt_record, run_record, state_sentence
+from trainfare.views.runs import (
+    move_sentence,
+    offer_sentence,
+    receipt_record,
+    run_record,
+    state_sentence,
+    traffic_records,
+    traffic_sentences,
+)
 from trainfare.views.sending import proposal_record, sending_record, sending_sentences
 
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="As `trainfare runs list` shows it.")]
@@ -89,6 +97,18 @@ Patience = Annotated[
     typer.Option(metavar="TIME", help="Go on elsewhere if its machine is silent so long.", show_default=False),
 ]
 AutoMove = Annotated[bool, typer.Option("--auto", help="Move to a better machine if it pays, without a question.")]
+Nodes = Annotated[
+    int | None, typer.Option(metavar="N", help="Run on so many machines at once.", min=1, show_default=False)
+]
+LauncherName = Annotated[
+    str | None,
+    typer.Option(
+        "--launcher",
+        metavar="NAME",
+        help="How nodes find each other: torchrun, env, jax, ray…",
+        show_default="by the command",
+    ),
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Dryrun = Annotated[bool, typer.Option("--dryrun", help="Only show what would be run.")]
 Detach = Annotated[bool, typer.Option("--detach", "-d", help="Return once the program runs.")]
@@ -113,6 +133,8 @@ class RunningOptions:
     attempts: Attempts = 3
     patience: Patience = None
     auto: AutoMove = False
+    nodes: Nodes = None
+    launcher: LauncherName = None
     yes: Yes = False
     dryrun: Dryrun = False
     detach: Detach = False
@@ -139,6 +161,8 @@ class RunningOptions:
             attempts=self.attempts,
             patience_seconds=parse_seconds("patience", self.patience) if self.patience else None,
             auto_move=self.auto,
+            nodes=self.nodes,
+            launcher=parse_launcher(self.launcher) if self.launcher else None,
         )
 
 
@@ -251,11 +275,12 @@ def move(
 
 def receipt(run_id: RunId, json: Json = False, store: Store = None) -> None:
     """Show what a run was predicted to take and cost, and what it did."""
-    found = show_run(run_id, settings=read_settings({"store": store})).receipt
+    found = show_run(run_id, settings=read_settings({"store": store}))
     if json:
-        print_json(receipt_record(found))
+        print_json(receipt_record(found.receipt) | {"traffic": traffic_records(found.traffic)})
     else:
-        print_receipt(found)
+        print_receipt(found.receipt)
+        print_points(traffic_sentences(found.traffic))
 
 
 def logs(
@@ -347,6 +372,7 @@ def _print_end(status: RunStatus, settings: Settings, *, json: bool) -> None:
             print_note(f"  {line}")
         print_note(f"{status.run.id} {state_sentence(status)}")
         print_receipt(status.receipt)
+        print_points(traffic_sentences(status.traffic))
     if status.life.outcome == "lost" and not can_resume(status.run, status.life):
         print_note("note: with --resume-flag '--resume {}' a program goes on from its checkpoint on the next machine")
     if status.life.outcome != "succeeded":

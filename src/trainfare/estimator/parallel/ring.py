@@ -95,6 +95,26 @@ def ring_seconds(gradient_bytes: float, *, gpus: int, bytes_per_second: float, l
     return 2 * (gpus - 1) * latency_seconds + 2 * (gpus - 1) / gpus * gradient_bytes / bytes_per_second
 
 
+SHARDED_PARTS = 3
+"""Weights that are sharded (FSDP, ZeRO-3) are gathered before the forward pass and again before the backward pass, and
+the gradient is reduced to shards: each of the three sends (K−1)/K of the bytes, where an all-reduce sends two."""
+GLOO_SHARDED_PARTS = 4
+"""Gloo reduces the gradient on all processes, and each keeps its shard: docs/experiments/0125."""
+
+
+def sharded_seconds(
+    parameter_bytes: float,
+    *,
+    gpus: int,
+    bytes_per_second: float,
+    latency_seconds: float = 0.0,
+    parts: int = SHARDED_PARTS,
+) -> float:
+    """The rings of weights that are sharded: `parts`/2 times an all-reduce of the gradient. Zero on one GPU."""
+    ring = ring_seconds(parameter_bytes, gpus=gpus, bytes_per_second=bytes_per_second, latency_seconds=latency_seconds)
+    return parts / 2 * ring
+
+
 def overlapped_seconds(grad: float, sync: float, gamma: float) -> float:
     """(grad^γ + sync^γ)^(1/γ): between the longer of the two and their sum."""
     if not 1 <= gamma <= 10:
