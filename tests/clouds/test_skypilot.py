@@ -82,6 +82,7 @@ class TestLaunches:
         (machine,) = door.machines("r1-1")
         assert machine.state == "failed"
         assert machine.reason == "There is no capacity, or no quota, in any zone of us-east-1, us-west-2."
+        assert machine.refused == "capacity"
         door.terminate("r1-1")
         assert door.machines("r1-1") == door.known_machines() == ()
 

@@ -90,7 +90,7 @@ class TestAnswers:
         assert (up.note.owner, up.note.run_id) == ("ada@home", "r1")
 
     def test_a_cluster_with_a_damaged_task_has_no_note(self) -> None:
-        for text in (None, "", "{", "a: b", "envs: {TRAINFARE_LAUNCH: '{}'}", "envs: 3"):
+        for text in (None, "", "{", "a: b", "envs: {TRAINFARE_NOTE: '{}'}", "envs: 3"):
             (cluster,) = parse_clusters([{**ANSWERS["cluster UP"], "last_creation_yaml": text}])
             assert cluster.note is None
 

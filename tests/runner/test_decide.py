@@ -247,6 +247,19 @@ def test_a_machine_that_does_not_boot_is_given_up() -> None:
     assert (life.outcome, life.failure) == ("failed", "It was not ready within 1 min.")
 
 
+def test_machines_that_a_provider_looked_for_in_vain_are_a_refusal_that_is_remembered() -> None:
+    world = make_world()
+    world.carry_out("launch", 1)
+    world.now += world.appears_after
+    (machine,) = world.machines(1)
+    failed = replace(machine, state="failed", reason="There is no capacity.", refused="capacity")
+    life = replace(Life(), state="booting", attempt=1, candidate=RUN.candidate, asked_at=NOON, machines=(machine,))
+    lost = decide(RUN, life, View(now=NOON, machines=(failed,), job=None, spent_usd=0.0), patience=PATIENCE)
+    assert isinstance(lost, Fact)
+    assert (lost.kind, lost.refusal, lost.candidate) == ("machines lost", "capacity", RUN.candidate)
+    assert after(life, lost).refusals == (lost,)
+
+
 def test_a_machine_that_vanishes_in_the_training_is_a_lost_run() -> None:
     life = play(RUN, make_world(vanishes_at=8))
     assert life.outcome == "lost"

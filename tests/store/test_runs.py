@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -63,15 +63,17 @@ class TestFacts:
     def test_refusals_since_a_moment_are_found_whatever_became_of_their_runs(
         self, run_history: History, lease: Lease
     ) -> None:
-        def refuse(run_id: str, number: int, minutes: int, cause: str, held: Lease) -> Fact:
+        def refuse(run_id: str, number: int, minutes: int, cause: str | None, held: Lease, **more: Any) -> Fact:
             fields = {"run_id": run_id, "number": number, "seen_at": NOON + minutes * MINUTE, "refusal": cause}
-            fact = make_fact(kind="launch refused", attempt=1, candidate=make_candidate(), **fields)
-            return run_history.facts.append(fact, lease=held)
+            fields = {"kind": "launch refused", "attempt": 1, "candidate": make_candidate(), **fields, **more}
+            return run_history.facts.append(make_fact(**fields), lease=held)
 
         old = refuse("r93", 0, 0, "capacity", lease)
         new = refuse("r93", 1, 30, "quota", lease)
         run_history.facts.append(make_fact(number=2, kind="run ended"), lease=lease)
-        other = refuse("r94", 0, 20, "other", take(run_history, run_id="r94"))
+        held = take(run_history, run_id="r94")
+        other = refuse("r94", 0, 20, "capacity", held, kind="machines lost")
+        refuse("r94", 1, 40, None, held, kind="machines lost")
         assert run_history.facts.refusals(since=NOON) == (new, other, old)
         assert run_history.facts.refusals(since=NOON + 20 * MINUTE) == (new, other)
         assert run_history.facts.refusals(since=NOON + 31 * MINUTE) == ()

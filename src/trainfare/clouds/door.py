@@ -13,8 +13,7 @@ from typing import Protocol, runtime_checkable
 from trainfare.errors import ExternalError
 from trainfare.model.hosts import HostPlace
 from trainfare.model.offer import Candidate, Offer
-from trainfare.model.rented import RentedMachine, launch_key
-from trainfare.model.run import RefusalCause
+from trainfare.model.rented import RefusalCause, RentedMachine, launch_key
 
 NOTICE_PROVIDERS = ("aws", "gcp", "azure")
 """Providers whose spot machines announce on themselves that they are taken back, as `agent/agent.py` asks them."""

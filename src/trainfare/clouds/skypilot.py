@@ -23,7 +23,7 @@ from trainfare.agent import agent
 from trainfare.clouds.answers import Answers
 from trainfare.clouds.door import Completed, Launch, MachineUnreachableError, RefusedError, Shell
 from trainfare.clouds.launch_memory import LaunchMemory, RememberedLaunch, safe_key
-from trainfare.clouds.skypilot_api import ApiRequest, SkyPilotApi, SkyPilotError, SkyPilotSilentError
+from trainfare.clouds.skypilot_api import NO_CAPACITY, ApiRequest, SkyPilotApi, SkyPilotError, SkyPilotSilentError
 from trainfare.clouds.skypilot_launch import (
     CLOUDS,
     PREFIX,
@@ -116,7 +116,7 @@ class SkyPilotDoor:
             if remembered:  # an earlier call may have been heard
                 raise
             raise RefusedError(str(error)) from error
-        with self._memory.asking(launch, self.name, self._answers):
+        with self._memory.asking(launch, self.name):
             since = remembered.asked_at if remembered else datetime.now(UTC)
             if remembered and (self._cluster(launch.key) or self._launch_request(launch.key, since)):
                 return
@@ -224,7 +224,9 @@ class SkyPilotDoor:
                 state, reason = "failed", "SkyPilot knows nothing of this launch."
         launched_at = cluster.launched_at if cluster else None
         if state != "ready":
-            return in_state(machines, state, reason, launched_at=launched_at)
+            listed = in_state(machines, state, reason, launched_at=launched_at)
+            has_none = state == "failed" and (reason or "").startswith(NO_CAPACITY)
+            return tuple(replace(each, refused="capacity") for each in listed) if has_none else listed
         self._look_if_silent(key)
         if not is_up:
             self._set_timer(machines[0])

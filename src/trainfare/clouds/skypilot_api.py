@@ -232,11 +232,15 @@ def _failed(error: Mapping[str, Any]) -> SkyPilotError:
     return SkyPilotError(plain_reason(str(error.get("message") or "no reason is given")), kind=str(error.get("type")))
 
 
+NO_CAPACITY = "There is no capacity, or no quota,"
+"""The beginning of the reason of a launch that found no machine."""
+
+
 def plain_reason(text: str) -> str:
     """The regions that have no machine, if that is the reason; else the first line that says something, without
     colours and tables."""
     if regions := dict.fromkeys(re.findall(r"acquire resources in all zones in ([\w-]+)", text)):
-        return f"There is no capacity, or no quota, in any zone of {', '.join(regions)}."
+        return f"{NO_CAPACITY} in any zone of {', '.join(regions)}."
     plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
     lines = [line.strip() for line in plain.splitlines() if line.strip(" -=─│┌┐└┘")]
     return lines[0][:500] if lines else "no reason is given"

@@ -22,7 +22,7 @@ from trainfare.model.offer import Offer
 from trainfare.model.rented import MachineState, RentedMachine
 
 PREFIX = "trainfare-"
-NOTE = "TRAINFARE_LAUNCH"
+NOTE = "TRAINFARE_NOTE"
 """The variable of the task that has the note."""
 ANYWHERE = "any"
 """The region of offers whose provider chooses it."""

@@ -10,6 +10,10 @@ MachineState = Literal["queued", "booting", "ready", "failed", "preempted", "unr
 """A queued machine waits for its turn, and costs nothing. One that was terminated is no longer listed at all."""
 
 
+RefusalCause = Literal["capacity", "quota", "other"]
+"""Why machines were not given: nothing is free now, the account may not have so many, or something else."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RentedMachine:
     """The `node`-th machine of one attempt of a Run, as the door lists it now; its tags name owner, run and expiry."""
@@ -27,6 +31,8 @@ class RentedMachine:
     """The moment at which the machine ends by itself, whoever is alive."""
     reason: str | None = None
     """Why it waits, failed, or cannot be reached."""
+    refused: RefusalCause | None = None
+    """Why the provider did not give it, if it failed for that."""
     address: str | None = None
     """The name or number by which other machines of the launch reach it; None if the door does not tell."""
     destination: str | None = None

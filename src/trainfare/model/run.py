@@ -14,7 +14,7 @@ from trainfare.model.checks import require_aware, require_not_negative, require_
 from trainfare.model.estimate import Estimate
 from trainfare.model.offer import Candidate
 from trainfare.model.program import Program
-from trainfare.model.rented import RentedMachine
+from trainfare.model.rented import RefusalCause, RentedMachine
 from trainfare.model.supplies import DataSource, Install
 
 RunState = Literal["planned", "asked for", "booting", "setting up", "training", "collecting", "ending", "ended"]
@@ -25,9 +25,6 @@ Outcome = Literal["succeeded", "failed", "stopped", "lost"]
 stopped it; its machine vanished and it could not go on."""
 
 StopReason = Literal["user", "budget", "deadline", "longest duration"]
-
-RefusalCause = Literal["capacity", "quota", "other"]
-"""Why a door did not launch: nothing is free now, the account may not have so many, or something else."""
 
 FactKind = Literal[
     "launch intended",
@@ -221,7 +218,8 @@ _NEEDED: Mapping[FactKind, tuple[str, ...]] = {
 }
 """The fields that a fact of a kind must have; others may have none but `text`."""
 
-_ALWAYS = ("run_id", "number", "seen_at", "kind", "text", "attempt")
+REFUSAL_KINDS: tuple[FactKind, ...] = ("launch refused", "machines lost")
+"""The facts that may say that machines were not given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,7 +254,7 @@ class Fact:
     reclaimed: bool = False
     """The provider has taken the machines back, or has announced it."""
     refusal: RefusalCause | None = None
-    """Why a launch was refused; the candidate is the one that was."""
+    """Why machines were not given; the candidate is what was asked for."""
     lost_seconds: float | None = None
     """The work that is done again after a loss, in a warning about it."""
 
@@ -276,6 +274,11 @@ class Fact:
         for name in _NEEDED.get(self.kind, ()):
             if getattr(self, name) in (None, (), 0) and not (name == "exit_code" and self.exit_code == 0):
                 raise ValueError(f"a fact of the kind {self.kind} must have {name}")
+
+    @property
+    def is_refusal(self) -> bool:
+        """True if it says that machines were not given: at once, or while they were looked for."""
+        return self.kind == "launch refused" or self.refusal is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -298,7 +298,8 @@ def _booting(run: Run, life: Life, view: View, note: _Note, patience: Patience) 
     if life.stop_reason is not None or life.is_moving:
         return note("termination intended")
     if (gone := _gone(life, view)) is not None:
-        return note("machines lost", text=gone)
+        refused = next((machine.refused for machine in view.machines or () if machine.refused), None)
+        return note("machines lost", text=gone, candidate=life.candidate if refused else None, refusal=refused)
     if view.machines and all(machine.state == "ready" for machine in view.machines):
         return note("machines ready", machines=view.machines)
     if view.machines and any(machine.state == "queued" for machine in view.machines):

@@ -269,6 +269,7 @@ _DETAILS: Mapping[FactKind, Callable[[Life, Fact], dict[str, Any]]] = {
         "unloadable": life.unloadable | ({fact.checkpoint.name} if fact.checkpoint else set()),
     },
     "machines lost": lambda life, fact: {
+        **(_refusal(life, fact) if fact.refusal else {}),
         "failure": fact.text,
         "ended_at": life.ended_at or fact.seen_at,
         "interrupted": life.interrupted or (life.started_at is not None and not life.exit_code),

@@ -118,8 +118,8 @@ class FactTable(Protocol):
         ...
 
     def refusals(self, *, since: datetime) -> tuple[Fact, ...]:
-        """The facts `launch refused` of all runs since a moment, the newest first; damaged ones are left out and
-        reported in `damaged`."""
+        """The facts of all runs since a moment that machines were not given, the newest first; damaged ones are left
+        out and reported in `damaged`."""
         ...
 
     def ended_runs(self, *, limit: int | None = None) -> tuple[str, ...]:

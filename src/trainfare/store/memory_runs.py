@@ -88,7 +88,7 @@ class MemoryFacts:
 
     def refusals(self, *, since: datetime) -> tuple[Fact, ...]:
         every = (fact for facts in self._by_run.values() for fact in facts)
-        found = [fact for fact in every if fact.kind == "launch refused" and fact.seen_at >= since]
+        found = [fact for fact in every if fact.is_refusal and fact.seen_at >= since]
         return tuple(sorted(found, key=lambda fact: fact.seen_at, reverse=True))
 
     def ended_runs(self, *, limit: int | None = None) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Select, insert, select, update
 
 from trainfare.errors import StoreError
 from trainfare.model.lease import Lease
-from trainfare.model.run import Fact, Observation, ObservationKind
+from trainfare.model.run import REFUSAL_KINDS, Fact, Observation, ObservationKind
 from trainfare.store import rows, schema
 from trainfare.store.database import AnyRow, DamagedRowError, Database
 from trainfare.store.fact_rules import LastFact, next_fact, require_author
@@ -63,13 +63,14 @@ class SqlFacts:
 
     def refusals(self, *, since: datetime) -> tuple[Fact, ...]:
         table, runs = schema.facts, schema.runs
-        refused = select(table).join(runs, runs.c.id == table.c.run_id).where(table.c.kind == "launch refused")
+        refused = select(table).join(runs, runs.c.id == table.c.run_id).where(table.c.kind.in_(REFUSAL_KINDS))
         # The moment of a fact is in its document; a run that was agreed to a month ago has ended.
         recent = refused.where(runs.c.made_at >= sortable(since - _LONGEST_RUN))
         with self._database.listing() as connection:
             rows_found = connection.execute(recent).all()
         found = self._database.readable(self._refusal, rows_found)
-        return tuple(sorted((each for each in found if each.seen_at >= since), key=lambda each: each.seen_at)[::-1])
+        recently = [each for each in found if each.is_refusal and each.seen_at >= since]
+        return tuple(sorted(recently, key=lambda each: each.seen_at, reverse=True))
 
     def _refusal(self, row: AnyRow) -> Fact:
         return read_noun(self._database, Fact, row, part_name(row.run_id, row.number))
