@@ -136,7 +136,9 @@ class DoorContract:
         assert sorted(machine.node for machine in machines) == [0, 1]
         assert {(m.owner, m.run_id, m.attempt, m.key) for m in machines} == {("ada@home", "r1", 1, "r1-1")}
         assert {m.vm_type for m in machines} == {door.offers()[0].vm_type.key}
-        assert all(abs(m.expires_at - in_an_hour()) < timedelta(minutes=2) for m in machines)
+        # A door may keep some minutes of the lease for the end of the machines themselves.
+        early, late = timedelta(minutes=-7), timedelta(minutes=2)
+        assert all(early < m.expires_at - in_an_hour() < late for m in machines)
 
     def test_the_machines_of_one_launch_are_listed_alone(self, door: Door) -> None:
         launched(door, "r1")

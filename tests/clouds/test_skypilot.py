@@ -95,7 +95,7 @@ class TestLaunches:
         wait_until(lambda: machines_of(door, "r1")[0].state == "ready")
         ((_, body),) = [each for each in server.asked if each[0] == "/autostop"]
         assert (body["cluster_name"], body["down"], body["wait_for"]) == ("trainfare-r1-1", True, "none")
-        assert 60 <= body["idle_minutes"] <= 66
+        assert 59 <= body["idle_minutes"] <= 60
 
     def test_a_cluster_that_is_up_without_its_timer_is_not_ready_while_its_launch_goes_on(
         self, server: Replay, tmp_path: Path

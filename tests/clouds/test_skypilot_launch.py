@@ -13,7 +13,7 @@ from tests.makers import make_candidate, make_gpu, make_offer, make_vm_type
 from tests.rigs.skypilot import ANSWERS
 from trainfare.clouds.door import Launch
 from trainfare.clouds.skypilot_api import ApiRequest, SkyPilotError, parse_requests, plain_reason
-from trainfare.clouds.skypilot_launch import SkyPilotCluster, machine_state, node_name, parse_clusters, task_of
+from trainfare.clouds.skypilot_launch import MARGIN, SkyPilotCluster, machine_state, node_name, parse_clusters, task_of
 from trainfare.clouds.skypilot_setup import SkyPilotInstallation, parse_enabled
 from trainfare.errors import ExternalError
 from trainfare.model.offer import Offer
@@ -50,7 +50,7 @@ class TestTask:
                 "trainfare-run": "r7k2m",
                 "trainfare-expires": "2026-11-18_09-30",
             },
-            "autostop": {"idle_minutes": 96, "down": True, "wait_for": "none"},
+            "autostop": {"idle_minutes": 91, "down": True, "wait_for": "none"},
         }
 
     def test_the_note_of_a_task_comes_back_with_the_cluster(self) -> None:
@@ -59,6 +59,7 @@ class TestTask:
         (cluster,) = parse_clusters([{**ANSWERS["cluster UP"], "last_creation_yaml": text}])
         assert cluster.note is not None
         assert cluster.note.spot
+        assert cluster.note.expires_at == launch(chosen).expires_at - MARGIN, "the program ends before its machines"
         machines = cluster.note.machines()
         assert [(m.id, m.owner, m.vm_type) for m in machines] == [
             ("r7k2m-2/0", "Ada@home/5f2b", "aws/g5.xlarge"),

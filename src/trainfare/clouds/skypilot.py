@@ -26,11 +26,13 @@ from trainfare.clouds.launch_memory import LaunchMemory, RememberedLaunch, safe_
 from trainfare.clouds.skypilot_api import NO_CAPACITY, ApiRequest, SkyPilotApi, SkyPilotError, SkyPilotSilentError
 from trainfare.clouds.skypilot_launch import (
     CLOUDS,
+    MARGIN,
     PREFIX,
     SkyPilotCluster,
     cluster_name,
     in_state,
     key_of,
+    lasting,
     launch_body,
     machine_state,
     node_name,
@@ -116,7 +118,7 @@ class SkyPilotDoor:
             if remembered:  # an earlier call may have been heard
                 raise
             raise RefusedError(str(error)) from error
-        with self._memory.asking(launch, self.name):
+        with self._memory.asking(lasting(launch, now=datetime.now(UTC)), self.name):
             since = remembered.asked_at if remembered else datetime.now(UTC)
             if remembered and (self._cluster(launch.key) or self._launch_request(launch.key, since)):
                 return
@@ -265,7 +267,7 @@ class SkyPilotDoor:
     def _set_timer(self, machine: RentedMachine) -> None:
         """Ask for SkyPilot's timer anew: a cluster that is up after a launch that failed may have none."""
         if _is_due(self._timed_at, machine.key, _TIMER_SECONDS):
-            body = timer(machine.expires_at, now=datetime.now(UTC))
+            body = timer(machine.expires_at + MARGIN, now=datetime.now(UTC))
             self._api.ask("/autostop", {"cluster_name": cluster_name(machine.key), **body})
 
     # Entering.

@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -27,8 +27,8 @@ NOTE = "TRAINFARE_NOTE"
 ANYWHERE = "any"
 """The region of offers whose provider chooses it."""
 MOST_REGIONS = 8
-DOWN_MARGIN_MINUTES = 5
-"""SkyPilot's own timer ends the machines so long after their lease."""
+MARGIN = timedelta(minutes=5)
+"""SkyPilot's own timer ends the machines so long after the agent has ended the program."""
 
 CLOUDS: Mapping[str, str] = {
     **{name: name for name in ("aws", "azure", "cudo", "gcp", "hyperbolic", "lambda", "nebius", "oci", "runpod")},
@@ -104,10 +104,17 @@ def same_price_offers(chosen: Offer, offers: Iterable[Offer]) -> tuple[Offer, ..
     return (chosen, *others[: MOST_REGIONS - 1])
 
 
+def lasting(launch: Launch, *, now: datetime) -> Launch:
+    """The launch with the lease of the agent: it ends the program before SkyPilot's timer ends the machines at the time
+    that was paid for, or after three quarters of a short time."""
+    left = max(timedelta(), launch.expires_at - now)
+    return replace(launch, expires_at=launch.expires_at - min(MARGIN, left / 4))
+
+
 def timer(expires_at: datetime, *, now: datetime) -> dict[str, Any]:
-    """SkyPilot's own timer for machines with a lease. It waits for nothing: neither for jobs, of which there are none,
+    """SkyPilot's own timer for machines that are paid for until then. It waits for nothing: neither for jobs, of which there are none,
     nor for connections of ssh, which stay open."""
-    minutes = math.ceil(max(0.0, (expires_at - now).total_seconds()) / 60) + DOWN_MARGIN_MINUTES
+    minutes = math.ceil(max(MARGIN, expires_at - now).total_seconds() / 60)
     return {"idle_minutes": minutes, "down": True, "wait_for": "none"}
 
 
@@ -125,7 +132,7 @@ def task_of(launch: Launch, offers: Iterable[Offer], *, now: datetime) -> dict[s
         "name": cluster_name(launch.key),
         "num_nodes": launch.candidate.nodes,
         "resources": {**machine, **places[0]} if len(places) == 1 else {**machine, "ordered": places},
-        "envs": {NOTE: msgspec.json.encode(note_of(launch)).decode()},
+        "envs": {NOTE: msgspec.json.encode(note_of(lasting(launch, now=now))).decode()},
     }
 
 
