@@ -112,8 +112,8 @@ def lasting(launch: Launch, *, now: datetime) -> Launch:
 
 
 def timer(expires_at: datetime, *, now: datetime) -> dict[str, Any]:
-    """SkyPilot's own timer for machines that are paid for until then. It waits for nothing: neither for jobs, of which there are none,
-    nor for connections of ssh, which stay open."""
+    """SkyPilot's own timer for machines that are paid for until then. It waits for nothing: neither for jobs, of which
+    there are none, nor for connections of ssh, which stay open."""
     minutes = math.ceil(max(MARGIN, expires_at - now).total_seconds() / 60)
     return {"idle_minutes": minutes, "down": True, "wait_for": "none"}
 
