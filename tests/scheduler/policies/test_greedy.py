@@ -336,13 +336,16 @@ class TestSteps:
 
 
 def test_a_thousand_nodes_and_four_thousand_jobs_are_fast() -> None:
-    """It took 0.01 s on the development machine; the limit allows for slow machines."""
+    """It takes 0.01 s of an idle core. The shortest of five counts: other work makes any of them longer."""
     rng = np.random.default_rng(0)
     queue = published("10-100-0-high")
     jobs = random_jobs(rng, queue.fleet(1000), 4000)
     state = make_state(jobs, queue.fleet(1000))
     left = remaining_seconds(state)
-    start = time.process_time()
-    nodes = greedy_plans(state, left)
-    assert time.process_time() - start < 0.15
-    assert len(nodes) == 1000
+    took = []
+    for _ in range(5):
+        start = time.process_time()
+        nodes = greedy_plans(state, left)
+        took.append(time.process_time() - start)
+        assert len(nodes) == 1000
+    assert min(took) < 0.15

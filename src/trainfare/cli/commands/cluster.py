@@ -42,16 +42,16 @@ def cluster(
     ] = None,
     *,
     measure: Annotated[
-        bool, typer.Option("--measure", help="Run the program with 1 to N workers for a while, and use what it shows.")
+        bool, typer.Option("--measure", help="Run the program, with 1 to N workers.")
     ] = False,
     on: Annotated[
         str | None,
-        typer.Option(metavar="MACHINE", help="Where to measure: a group of hosts, a partition.", show_default=False),
+        typer.Option(metavar="MACHINE", help="Measure on this group of hosts.", show_default=False),
     ] = None,
     launcher: Annotated[
-        str, typer.Option(metavar="NAME", help="How its nodes find each other; node 0 is the server.")
+        str, typer.Option(metavar="NAME", help="How nodes find each other.")
     ] = "tf-server",
-    seconds: Annotated[float, typer.Option(metavar="S", help="The longest time of each measurement.")] = 60.0,
+    seconds: Annotated[float, typer.Option(metavar="S", help="Measure each for so long.")] = 60.0,
     algorithm: Annotated[
         str,
         typer.Option(
@@ -77,7 +77,7 @@ def cluster(
     server_mbps: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="[MACHINE=]MBPS", help="Bandwidth of the server's network, in Mbit/s.", show_default=False
+            metavar="[MACHINE=]MBPS", help="The server's network, in Mbit/s.", show_default=False
         ),
     ] = None,
     mbps_per_worker: Annotated[
@@ -99,7 +99,7 @@ def cluster(
     length: LengthOptions,
     budget_per_hour: Annotated[
         float | None,
-        typer.Option(metavar="USD", help="Hourly budget for the server and all workers.", show_default=False),
+        typer.Option(metavar="USD", help="Hourly budget for all of them.", show_default=False),
     ] = None,
     max_workers: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Maximum number of workers.", show_default=False)

@@ -96,7 +96,7 @@ Patience = Annotated[
     str | None,
     typer.Option(metavar="TIME", help="Go on elsewhere if its machine is silent so long.", show_default=False),
 ]
-AutoMove = Annotated[bool, typer.Option("--auto", help="Move to a better machine if it pays, without a question.")]
+AutoMove = Annotated[bool, typer.Option("--auto", help="Move to a better machine if it pays.")]
 Nodes = Annotated[
     int | None, typer.Option(metavar="N", help="Run on so many machines at once.", min=1, show_default=False)
 ]
@@ -105,8 +105,8 @@ LauncherName = Annotated[
     typer.Option(
         "--launcher",
         metavar="NAME",
-        help="How nodes find each other: torchrun, env, jax, ray…",
-        show_default="by the command",
+        help="How nodes find each other: torchrun, env, ray…",
+        show_default=False,
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
