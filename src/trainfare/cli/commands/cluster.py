@@ -41,16 +41,12 @@ def cluster(
         typer.Argument(metavar="[-- COMMAND]", help="The program to measure.", show_default=False),
     ] = None,
     *,
-    measure: Annotated[
-        bool, typer.Option("--measure", help="Run the program, with 1 to N workers.")
-    ] = False,
+    measure: Annotated[bool, typer.Option("--measure", help="Run the program, with 1 to N workers.")] = False,
     on: Annotated[
         str | None,
         typer.Option(metavar="MACHINE", help="Measure on this group of hosts.", show_default=False),
     ] = None,
-    launcher: Annotated[
-        str, typer.Option(metavar="NAME", help="How nodes find each other.")
-    ] = "tf-server",
+    launcher: Annotated[str, typer.Option(metavar="NAME", help="How nodes find each other.")] = "tf-server",
     seconds: Annotated[float, typer.Option(metavar="S", help="Measure each for so long.")] = 60.0,
     algorithm: Annotated[
         str,
@@ -76,9 +72,7 @@ def cluster(
     ] = None,
     server_mbps: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="[MACHINE=]MBPS", help="The server's network, in Mbit/s.", show_default=False
-        ),
+        typer.Option(metavar="[MACHINE=]MBPS", help="The server's network, in Mbit/s.", show_default=False),
     ] = None,
     mbps_per_worker: Annotated[
         list[str] | None,
