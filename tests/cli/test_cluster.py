@@ -183,3 +183,8 @@ def test_without_the_length_of_an_epoch_only_fc2_answers() -> None:
 def test_without_a_profile_nothing_is_predicted() -> None:
     record = json.loads(run(*SERVER, *WORKERS, *MBPS, "--max-workers", "6", "--json"))
     assert (record["rated"], record["epochs"], record["remarks"]) == ([], None, [])
+
+
+def test_nodes_that_share_this_machine_have_no_network_to_measure() -> None:
+    said = complaint("cluster", "--measure", "--on", "local/here", "--max-workers", "2", "--", "python", "train.py")
+    assert "nodes of local/here share this machine: there is no network between them." in said

@@ -15,6 +15,7 @@ from trainfare.app.running.doors import open_door
 from trainfare.app.running.last_lines import last_lines
 from trainfare.app.running.run import RunOptions, agree, attend, pick_candidate, start_run, stop_run
 from trainfare.errors import ProgramError, UsageError
+from trainfare.model.machine import HERE_PROVIDER
 from trainfare.model.run import Launcher
 from trainfare.recommender.clusters.measured import BYTES_PER_MEGABIT, PredictedWorkers, TriedWorkers, predict_workers
 from trainfare.runner.status import RunStatus
@@ -62,6 +63,8 @@ def measure_cluster(
     settings = settings or read_settings()
     if not workers or min(workers) < 1:
         raise UsageError("At least one worker is needed.", field="max_workers")
+    if on.partition("/")[0] == HERE_PROVIDER:
+        raise UsageError(f"The nodes of {on} share this machine: there is no network between them.", field="on")
     source = read_program(command, settings)
     on_progress(f"the network of {on}")
     rate = measure_link(on, settings)

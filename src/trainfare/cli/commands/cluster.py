@@ -17,7 +17,14 @@ from trainfare.cli.parsing import parse_launcher, require_positive
 from trainfare.errors import NotFoundError, UsageError
 from trainfare.model.cluster import ALGORITHMS, Algorithm, ClusterAdvice, RatedCluster
 from trainfare.settings import Settings, read_settings
-from trainfare.units import format_change, format_duration, format_ratio, format_usd, format_usd_per_hour
+from trainfare.units import (
+    format_change,
+    format_duration,
+    format_number,
+    format_ratio,
+    format_usd,
+    format_usd_per_hour,
+)
 from trainfare.views.cluster_record import cluster_record, measured_cluster_record
 from trainfare.views.clusters import cluster_name
 from trainfare.views.reasons import sentence
@@ -165,7 +172,9 @@ def _measure(
 
 def _measured_table(measured: "ClusterMeasurement") -> Table:
     """The steps of each number of workers, and those that the run with one worker predicts."""
-    out().print(f"{measured.machine}: the network carries {measured.link_mbps:.4g} Mbit/s from one node to another")
+    out().print(
+        f"{measured.machine}: the network carries {format_number(measured.link_mbps)} Mbit/s from one node to another"
+    )
     out().print()
     predicted = {each.workers: each for each in measured.predicted}
     table = _table("workers", "iteration", "if synchronous", "if asynchronous", "a worker", "the server", words=0)
