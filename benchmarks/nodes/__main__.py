@@ -36,10 +36,11 @@ from trainfare.estimator.parallel.ring import GLOO_SHARDED_PARTS, overlapped_sec
 from trainfare.model.cluster import ClusterLimit, Server, Worker
 from trainfare.model.run import Launcher, ObservationKind
 from trainfare.recommender.clusters.fc2 import scala_opt_m
-from trainfare.recommender.clusters.measured import BYTES_PER_MEGABIT, TriedWorkers, best_measured, predict_workers
+from trainfare.recommender.clusters.measured import TriedWorkers, best_measured, predict_workers
 from trainfare.runner.status import RunStatus
 from trainfare.settings import Settings
 from trainfare.store.open import open_existing_history
+from trainfare.units import BYTES_PER_MEGABIT
 
 HERE = Path(__file__).parent
 STARTED = time.monotonic()

@@ -36,7 +36,7 @@ from trainfare.estimator.parallel.parameter_server import parameter_server_secon
 from trainfare.estimator.parallel.ring import overlapped_seconds, ring_seconds
 from trainfare.model.cluster import ClusterLimit, Server, Worker
 from trainfare.recommender.clusters.fc2 import mbps_of, scala_opt_m
-from trainfare.units import format_percent
+from trainfare.units import BYTES_PER_MEGABIT, format_percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 STARTED = time.monotonic()
 AT_MOST_SECONDS = 180
 MAX_HOSTS = 64
-BYTES_PER_MEGABIT = 125_000.0
 KNEE_SHARE = 0.9
 """The knee is the smallest number of workers with this share of the highest throughput."""
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 SECONDS_PER_HOUR = 3600.0
 BYTES_PER_GIB = 2**30
+BYTES_PER_MEGABIT = 125_000.0
 
 _UNIT_SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _SPREAD_UNITS = (

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from trainfare.model.rented import RentedMachine
 from trainfare.runner.seen import NodeSeen, Seen, number_in
+from trainfare.units import BYTES_PER_MEGABIT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,11 +28,11 @@ class NodeTraffic:
 
     @property
     def sent_mbps(self) -> float:
-        return 8e-6 * self.sent_bytes / self.seconds
+        return self.sent_bytes / BYTES_PER_MEGABIT / self.seconds
 
     @property
     def received_mbps(self) -> float:
-        return 8e-6 * self.received_bytes / self.seconds
+        return self.received_bytes / BYTES_PER_MEGABIT / self.seconds
 
     @property
     def mbps(self) -> float:

@@ -20,7 +20,7 @@ from trainfare.model.prediction import Prediction, PredictionReport, ServedWorke
 from trainfare.model.profile import Profile
 from trainfare.settings import Settings, read_settings
 from trainfare.store.open import open_existing_history
-from trainfare.units import plural
+from trainfare.units import BYTES_PER_MEGABIT, plural
 from trainfare.views.memory import ways_phrases
 from trainfare.views.prediction import prediction_remarks
 
@@ -29,7 +29,6 @@ BATCH_POWERS = range(-3, 7)
 GPU_COUNTS, NODE_COUNTS = (1, 2, 4, 8), (2, 4, 8)
 """Shown numbers of GPUs of one machine, and of machines with all their GPUs."""
 WORKER_COUNTS = (1, 2, 4, 8, 16, 32)
-BYTES_PER_MEGABIT = 125_000.0
 ANY_PROVIDER = "any"
 """The provider of a machine of which only the GPU is named."""
 

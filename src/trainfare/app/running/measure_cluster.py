@@ -17,9 +17,10 @@ from trainfare.app.running.run import RunOptions, agree, attend, pick_candidate,
 from trainfare.errors import ProgramError, UsageError
 from trainfare.model.machine import HERE_PROVIDER
 from trainfare.model.run import Launcher
-from trainfare.recommender.clusters.measured import BYTES_PER_MEGABIT, PredictedWorkers, TriedWorkers, predict_workers
+from trainfare.recommender.clusters.measured import PredictedWorkers, TriedWorkers, predict_workers
 from trainfare.runner.status import RunStatus
 from trainfare.settings import Settings, read_settings
+from trainfare.units import BYTES_PER_MEGABIT
 
 SECONDS = 60.0
 """The longest time of a short run."""

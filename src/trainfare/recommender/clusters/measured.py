@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from trainfare.estimator.parallel.parameter_server import parameter_server_seconds
 from trainfare.model.checks import require_positive
-
-BYTES_PER_MEGABIT = 125_000.0
+from trainfare.units import BYTES_PER_MEGABIT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
