@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from trainfare.model.interval import Interval
 from trainfare.model.offer import Candidate
 from trainfare.model.run import Checkpoint, Fact, Run
-from trainfare.recommender.names import machine_name
+from trainfare.recommender.names import candidate_name, machine_name
 from trainfare.runner.receipt import Line, Receipt
 from trainfare.runner.status import RunStatus
 from trainfare.runner.traffic import NodeTraffic
@@ -122,20 +122,19 @@ def file_records(files: Mapping[str, SizedFile]) -> list[dict[str, Any]]:
 def offer_sentence(run: Run) -> str:
     """The terms that the user agrees to."""
     candidate, estimate = run.candidate, run.estimate
-    machine = machine_name(candidate.offer)
-    times = f"{candidate.nodes} × " if candidate.nodes > 1 else ""
+    machine = candidate_name(candidate)
     price = "at no cost" if not candidate.usd_per_hour else f"at {format_usd(candidate.usd_per_hour)} an hour"
     if run.launcher is not None:
         price += f", nodes joined by {run.launcher}"
     if estimate is None:
-        return f"{run.program.command_line} on {times}{machine}, {price}; how long it takes is unknown"
+        return f"{run.program.command_line} on {machine}, {price}; how long it takes is unknown"
     seconds, usd = estimate.seconds, estimate.usd
     if run.then is not None:
         seconds, usd = seconds + run.then.seconds, usd + run.then.usd
-        machine += f", then on {machine_name(run.then.candidate.offer)}"
+        machine += f", then on {candidate_name(run.then.candidate)}"
     in_time = "; on demand, which costs more, if its deadline needs it" if run.due is not None else ""
     return (
-        f"{run.program.command_line} on {times}{machine}, {price}: {format_duration(seconds.value)} "
+        f"{run.program.command_line} on {machine}, {price}: {format_duration(seconds.value)} "
         f"({format_duration(seconds.low)} to {format_duration(seconds.high)}), {format_usd(usd.value)}{in_time}"
     )
 

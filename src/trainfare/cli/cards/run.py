@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from rich.text import Text
 
 from trainfare.cli.console import err, new_table, out, print_note
-from trainfare.recommender.names import machine_name
+from trainfare.recommender.names import candidate_name
 from trainfare.runner.receipt import Receipt
 from trainfare.runner.status import RunStatus
 from trainfare.units import format_ago, format_duration, format_large, format_usd, plural
@@ -81,7 +81,7 @@ def print_runs(runs: Sequence[RunStatus]) -> None:
         table.add_row(
             status.run.id,
             status.run.program.name,
-            machine_name(status.run.candidate.offer),
+            candidate_name(status.run.candidate),
             state_sentence(status),
             format_duration(status.receipt.total.seconds),
             format_usd(status.receipt.total.paid_usd),
@@ -92,7 +92,7 @@ def print_runs(runs: Sequence[RunStatus]) -> None:
 
 def print_receipt(receipt: Receipt) -> None:
     run = receipt.run
-    title = f"run {run.id}  {run.program.command_line}  on {machine_name(run.candidate.offer)}"
+    title = f"run {run.id}  {run.program.command_line}  on {candidate_name(run.candidate)}"
     title += f"  in {receipt.attempts} attempts" if receipt.attempts > 1 else ""
     out().print(Text(title, style="bold"))
     table = new_table()
