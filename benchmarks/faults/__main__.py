@@ -83,11 +83,12 @@ def _kills(arguments: argparse.Namespace, ways: list[Way]) -> dict[Kill, Count]:
             for seed in range(arguments.first_seed, arguments.first_seed + arguments.times)
             for kill in wanted
         }
-        for done, future in enumerate(as_completed(started), 1):
+        done = 0
+        for future in as_completed(started):
             if future.cancelled():
                 continue
             kill, seed = started[future]
-            count = future.result()
+            count, done = future.result(), done + 1
             found[kill] += count
             if count.wrong:
                 wrong += 1

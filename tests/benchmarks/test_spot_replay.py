@@ -7,26 +7,10 @@ import pytest
 
 from benchmarks.baselines.spot_policies import on_demand_only, spot_only
 from benchmarks.spot import Trace, count_events
-from benchmarks.spot_replay import Zone, any_zone, begins, oracle, price_near, regions, run
+from benchmarks.spot_replay import any_zone, begins, oracle, price_near, regions, run
+from tests.benchmarks.zones import GAP, made_zone
 from tests.spot_makers import HOUR, make_training
 from trainfare.model.spot import Action, SpotState
-
-GAP = 600.0
-
-
-def made_zone(seen: str, *, name: str = "x-1a", spot: float = 1.0) -> Zone:
-    """A zone with the availability of each slot, such as `1101`."""
-    trace = Trace(campaign="aws-10-26-2022", zone=name, gpu="V100", gpus=1, gap_seconds=GAP, seen=tuple(map(int, seen)))
-    return Zone(
-        campaign=trace.campaign,
-        name=name,
-        machine="1 x V100",
-        gap_seconds=GAP,
-        seen=trace.seen,
-        ages=trace.ages,
-        spot=spot,
-        on_demand=3.0,
-    )
 
 
 def test_events_and_hours_are_counted_by_age() -> None:

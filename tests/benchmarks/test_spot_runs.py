@@ -5,13 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.spot import Trace
 from benchmarks.spot_replay import Zone
 from benchmarks.spot_runs.__main__ import WAYS, Carried, Job, carry_out
+from tests.benchmarks.zones import made_zone
 from trainfare.model.run import Fact
 from trainfare.store.open import open_history
 
-GAP = 600.0
 JOB = Job(hours=3.0, slack=0.5)
 STEP_USD = 3.0 / 60
 """The price of a step of the clock on demand."""
@@ -19,18 +18,7 @@ STEP_USD = 3.0 / 60
 
 def zone(name: str, seen: str, spot: float = 1.0) -> Zone:
     """A zone with the availability in each slot of ten minutes; the last one goes on."""
-    slots = tuple(map(int, seen)) + (int(seen[-1]),) * 100
-    trace = Trace(campaign="aws-02-15-2023", zone=name, gpu="V100", gpus=1, gap_seconds=GAP, seen=slots)
-    return Zone(
-        campaign=trace.campaign,
-        name=name,
-        machine="1 x V100",
-        gap_seconds=GAP,
-        seen=trace.seen,
-        ages=trace.ages,
-        spot=spot,
-        on_demand=3.0,
-    )
+    return made_zone(seen + seen[-1] * 100, name=name, spot=spot, campaign="aws-02-15-2023")
 
 
 def carried(

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.rigs.resumable import RESUMABLE
 from tests.skypilot.conftest import RIG
 from trainfare.app.running.check_doors import check_doors
 from trainfare.app.running.doors import open_door, open_doors
@@ -34,24 +35,6 @@ import os, pathlib, socket
 rank = os.environ["SKYPILOT_NODE_RANK"]
 print("node", rank, "on", socket.gethostname(), os.getuid() != 0, flush=True)
 pathlib.Path(f"answer{rank}.txt").write_text(str(6 * 7))
-"""
-TRAINS = """
-import json, os, pathlib, sys, time
-place = pathlib.Path("out/state.ckpt")
-state = json.loads(place.read_text()) if "--resume" in sys.argv else {"step": 0}
-resumed = state["step"]
-print("from step", resumed, flush=True)
-while state["step"] < 40:
-    state["step"] += 1
-    if state["step"] % 10 == 0:
-        place.parent.mkdir(exist_ok=True)
-        fresh = place.with_suffix(".new")
-        fresh.write_text(json.dumps(state))
-        os.utime(fresh, (time.time() - 10, time.time() - 10))
-        fresh.replace(place)
-    while state["step"] == 23 and not resumed:
-        time.sleep(0.1)
-pathlib.Path("weights.json").write_text(json.dumps({**state, "resumed": resumed}))
 """
 
 
@@ -167,7 +150,7 @@ def test_a_spot_machine_that_is_taken_back_is_replaced_and_the_run_goes_on_from_
     settings: Settings, tmp_path: Path
 ) -> None:
     folder, began = tmp_path / "spot", time.monotonic()
-    run = start(settings, folder, TRAINS, market="spot", resume_flag="--resume {}")
+    run = start(settings, folder, RESUMABLE, market="spot", resume_flag="--resume {}")
     taken: list[float] = []
 
     def take_back(status: RunStatus) -> None:

@@ -12,6 +12,7 @@ import pytest
 from tests.clouds.test_skypilot import host
 from tests.rigs.fixtures import needs_hosts, rig, user_of_rig
 from tests.rigs.hosts import SshHost
+from tests.rigs.resumable import RESUMABLE
 from tests.rigs.skypilot import Replay, replay
 from trainfare.app.running import supervise
 from trainfare.app.running.check_doors import check_doors
@@ -31,23 +32,6 @@ __all__ = ["host", "rig", "user_of_rig"]
 pytestmark = [needs_hosts, pytest.mark.loopback]
 
 MACHINE = "aws/m7i.large"
-SOURCE = """
-import json, os, pathlib, sys, time
-place = pathlib.Path("out/state.ckpt")
-state = json.loads(place.read_text()) if "--resume" in sys.argv else {"step": 0}
-resumed = state["step"]
-while state["step"] < 40:
-    state["step"] += 1
-    if state["step"] % 10 == 0:
-        place.parent.mkdir(exist_ok=True)
-        fresh = place.with_suffix(".new")
-        fresh.write_text(json.dumps(state))
-        os.utime(fresh, (time.time() - 10, time.time() - 10))
-        fresh.replace(place)
-    while state["step"] == 23 and not resumed:
-        time.sleep(0.1)
-pathlib.Path("weights.json").write_text(json.dumps({**state, "resumed": resumed}))
-"""
 
 
 @pytest.fixture
@@ -108,7 +92,7 @@ def test_a_spot_machine_that_is_taken_back_is_replaced_and_nothing_is_left(
     monkeypatch.setattr(SkyPilotDoor, "appears_within_seconds", 0.5)
     monkeypatch.setattr(skypilot, "_SEEN_SECONDS", 0.2)
     check_doors(settings=settings)
-    run = start(settings, tmp_path / "project", SOURCE)
+    run = start(settings, tmp_path / "project", RESUMABLE)
     taken: list[bool] = []
 
     def take_back(status: RunStatus) -> None:
