@@ -9,7 +9,7 @@ from trainfare.app.running.check_doors import RENTS, check_doors
 from trainfare.app.running.setup_skypilot import DEFAULT_CLOUDS, set_up_skypilot
 from trainfare.cli.console import err, new_table, out, print_json
 from trainfare.cli.options import Json
-from trainfare.errors import NotFoundError
+from trainfare.errors import UsageError
 from trainfare.settings import read_settings
 from trainfare.units import format_duration
 from trainfare.views.doors import door_record, setup_record
@@ -48,7 +48,7 @@ def setup(
 ) -> None:
     """Install what a door needs: SkyPilot, in an environment of its own (about 520 MB; half a minute with uv)."""
     if door != RENTS:
-        raise NotFoundError("door to set up", door, [RENTS])
+        raise UsageError(f"{door!r} needs no setup: the only door that does is {RENTS}.")
     names = [name.strip() for name in clouds.split(",") if name.strip()]
     found = set_up_skypilot(names, settings=read_settings(), on_line=lambda line: err().print(Text(line, "dim")))
     if json:
