@@ -137,7 +137,7 @@ def test_a_store_of_schema_1_gets_a_queue_and_keeps_its_nouns(tmp_path: Path) ->
         assert history.plans.all() == (make_plan(),)
         history.submissions.add(make_submission())
         assert history.submissions.all() == (make_submission(),)
-    connection = sqlite3.connect(path.with_name("history.db.before-0005"))
+    connection = sqlite3.connect(path.with_name("history.db.before-0006"))
     assert connection.execute("SELECT id FROM profiles").fetchall() == [("p7k2",)]
     assert connection.execute("SELECT version_num FROM trainfare_version").fetchall() == [("0001",)]
     connection.close()
@@ -227,7 +227,7 @@ def test_rows_of_runs_that_no_release_wrote_are_only_in_the_backup(tmp_path: Pat
         history.runs.add(make_run())
         history.observations.add_all([make_observation()])
         assert history.runs.all() == (make_run(),)
-    connection = sqlite3.connect(path.with_name("history.db.before-0005"))
+    connection = sqlite3.connect(path.with_name("history.db.before-0006"))
     assert connection.execute("SELECT id FROM runs").fetchall() == [("r93",)]
     assert connection.execute("SELECT run_id, number FROM observations").fetchall() == [("r93", 0)]
     connection.close()

@@ -49,6 +49,8 @@ COMMANDS = {
     "hosts": ("trainfare.cli.commands.hosts:app", "What is kept on your servers: list, clean."),
     "calibrate": ("trainfare.cli.commands.calibrate:calibrate", "Fit the prediction to your own measurements."),
     "reproduce": ("trainfare.cli.commands.reproduce:reproduce", "Recompute the published tables."),
+    "serve": ("trainfare.cli.commands.serve:serve", "Serve the pages and the REST API."),
+    "token": ("trainfare.cli.commands.token:app", "Who may use a server: create, list, revoke tokens."),
     "settings": ("trainfare.cli.commands.settings:settings", "Show the settings and where each was set."),
 }
 """Name → where the command is, and its line in the help."""
@@ -63,6 +65,7 @@ TOGETHER = {
     ("doors", "hosts"): "Machines within reach; what your servers keep.",
     ("profiles", "plans"): "Stored profiles and plans: list, show.",
     ("calibrate", "reproduce"): "Fit the prediction; recompute published tables.",
+    ("serve", "token"): "Serve the pages and the API; who may use them.",
 }
 """Commands that share a line in the help, so that it fits a screen."""
 

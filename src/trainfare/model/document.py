@@ -11,20 +11,34 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from trainfare.model.access import Token
 from trainfare.model.estimate import Estimate
 from trainfare.model.offer import Offer
 from trainfare.model.plan import Plan
 from trainfare.model.profile import Profile
 from trainfare.model.run import Fact, Observation, Run
 from trainfare.model.submission import Submission
+from trainfare.model.task import Task, TaskEvent
 
 VERSION = 3
 
 Document = dict[str, Any]
-Noun = Profile | Offer | Estimate | Plan | Run | Fact | Observation | Submission
+Noun = Profile | Offer | Estimate | Plan | Run | Fact | Observation | Submission | Token | Task | TaskEvent
 N = TypeVar("N", bound=Noun)
 
-KINDS = ("profile", "offer", "estimate", "plan", "run", "fact", "observation", "submission")
+KINDS = (
+    "profile",
+    "offer",
+    "estimate",
+    "plan",
+    "run",
+    "fact",
+    "observation",
+    "submission",
+    "token",
+    "task",
+    "taskevent",
+)
 
 
 def _unchanged(document: Document) -> Document:

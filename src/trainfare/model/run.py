@@ -182,6 +182,8 @@ class Run:
     waited for until its lease ends."""
     due: datetime | None = None
     """The deadline of its plan on spot: it goes on on demand early enough to meet it, and is not stopped by it."""
+    sandboxed: bool = False
+    """The program was uploaded: on the machine at home it sees nothing but its own folder."""
     then: Estimate | None = None
     """The second segment of a split plan: when the iterations of `estimate` are done, the run moves to its machines."""
 

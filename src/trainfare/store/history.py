@@ -6,12 +6,14 @@ from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
 from trainfare.errors import ExternalError, TrainfareError
+from trainfare.model.access import Token
 from trainfare.model.estimate import Estimate
 from trainfare.model.lease import Lease
 from trainfare.model.plan import Plan
 from trainfare.model.profile import Profile
 from trainfare.model.run import Fact, Observation, ObservationKind, Run
 from trainfare.model.submission import Submission
+from trainfare.model.task import Task, TaskEvent
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -66,6 +68,12 @@ class Table(Protocol[T]):
         """Every noun that has not been removed: the newest first; submissions, which form a queue, oldest first."""
         ...
 
+    def page(self, *, limit: int, after: str | None = None) -> tuple[T, ...]:
+        """At most `limit` nouns in the order of `all`, from the one that follows the noun `after` on, whether or not
+        that was removed. Empty if there is no such noun. Only these are read, and the file is not checked as a whole;
+        damaged nouns are left out and reported in `damaged`, so a page may have fewer before the last."""
+        ...
+
 
 class RemovableTable(Table[T], Protocol[T]):
     """A table whose nouns can be taken off the list.
@@ -96,6 +104,11 @@ class FactTable(Protocol):
         `StoreError` if one is damaged or missing: the state of a run follows from all of its facts, and a wrong state
         would hide a machine that costs. The error is reported in `damaged` too.
         """
+        ...
+
+    def of_each(self, run_ids: Collection[str]) -> dict[str, tuple[Fact, ...]]:
+        """The facts of several runs, read at once. A run with a damaged or missing fact is left out and reported in
+        `damaged`; the file is not checked as a whole."""
         ...
 
     def append(self, fact: Fact, *, lease: Lease | None) -> Fact:
@@ -183,6 +196,31 @@ class LeaseTable(Protocol):
         ...
 
 
+class TokenTable(RemovableTable[Token], Protocol):
+    """Tokens; a removed one is revoked."""
+
+    def find(self, secret_sha256: str) -> Token | None:
+        """The token with this digest of its secret; None if there is none or it is revoked."""
+        ...
+
+
+class TaskEventTable(Protocol):
+    """The events of tasks. Those of one task are numbered from 0 without a gap."""
+
+    def of(self, task_id: str) -> tuple[TaskEvent, ...]:
+        """Every event of a task in order."""
+        ...
+
+    def append(self, event: TaskEvent, *, lease: Lease | None) -> TaskEvent:
+        """Append an event with the next number, and return it as it is stored. After the last one it changes nothing
+        and returns the last one. `StaleLeaseError` if the lease is not the current one."""
+        ...
+
+    def unended_tasks(self) -> tuple[str, ...]:
+        """The ids of all tasks that have not come to their end, the oldest first."""
+        ...
+
+
 class History(Protocol):
     """Facts and predictions, appended and never overwritten.
 
@@ -205,6 +243,9 @@ class History(Protocol):
     facts: FactTable
     observations: ObservationTable
     leases: LeaseTable
+    tokens: TokenTable
+    tasks: Table[Task]
+    task_events: TaskEventTable
 
     @property
     def damaged(self) -> tuple[str, ...]:

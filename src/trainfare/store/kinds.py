@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, TypeVar
 
+from trainfare.model.access import Token
 from trainfare.model.document import kind_of
 from trainfare.model.plan import Plan
 from trainfare.model.profile import Profile
 from trainfare.model.run import Run
 from trainfare.model.submission import Submission
+from trainfare.model.task import Task
 
-N = TypeVar("N", bound=Profile | Plan | Run | Submission)
+N = TypeVar("N", bound=Profile | Plan | Run | Submission | Token | Task)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,13 @@ SUBMISSION = NounKind(
     list_command="trainfare schedule queue",
     remove_command="trainfare schedule withdraw",
 )
+TOKEN = NounKind(
+    noun_type=Token,
+    moment=lambda token: token.made_at,
+    list_command="trainfare token list",
+    remove_command="trainfare token revoke",
+)
+TASK = NounKind(noun_type=Task, moment=lambda task: task.made_at)
 
 
 def profile_references(profile_ids: Iterable[str]) -> tuple[Reference, ...]:

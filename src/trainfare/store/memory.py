@@ -1,50 +1,13 @@
 """A history that ends with the process, for tests and notebooks."""
 
-from collections.abc import Mapping
-from typing import Any, Generic
+from typing import Any
 
-from trainfare.errors import NotFoundError
 from trainfare.model.estimate import Estimate
-from trainfare.store.history import AlreadyStoredError, History
-from trainfare.store.kinds import PLAN, PROFILE, RUN, SUBMISSION, N, NounKind
+from trainfare.store.history import History
+from trainfare.store.kinds import PLAN, PROFILE, RUN, SUBMISSION, TASK, TOKEN
 from trainfare.store.memory_runs import MemoryFacts, MemoryLeases, MemoryObservations
-
-
-class MemoryTable(Generic[N]):
-    """The nouns of one kind. `tables` holds the tables of a history by the names of their kinds."""
-
-    def __init__(self, kind: NounKind[N], tables: "Mapping[str, MemoryTable[Any]]") -> None:
-        self._kind, self._tables = kind, tables
-        self._nouns: dict[str, N] = {}
-        self._removed: set[str] = set()
-
-    def add(self, noun: N) -> None:
-        if noun.id in self._nouns:
-            if not (self._kind.restorable and noun.id in self._removed and noun == self._nouns[noun.id]):
-                raise AlreadyStoredError(self._kind.name, noun.id)
-            self._removed.remove(noun.id)
-            return
-        for reference in self._kind.references(noun):
-            if not self._tables[reference.kind].has_stored(reference.id):
-                raise ValueError(f"{self._kind.name} {noun.id} refers to {reference}, which is not in history")
-        self._nouns[noun.id] = noun
-
-    def get(self, name: str) -> N:
-        if name not in self._nouns or name in self._removed:
-            known = [noun.id for noun in self.all()]
-            raise NotFoundError(self._kind.name, name, known, listed_by=self._kind.list_command)
-        return self._nouns[name]
-
-    def all(self) -> tuple[N, ...]:
-        nouns = [noun for name, noun in self._nouns.items() if name not in self._removed]
-        return tuple(sorted(nouns, key=lambda n: (self._kind.moment(n), n.id), reverse=self._kind.newest_first))
-
-    def remove(self, name: str) -> None:
-        self._removed.add(self.get(name).id)
-
-    def has_stored(self, name: str) -> bool:
-        """True if the noun was ever added, removed or not."""
-        return name in self._nouns
+from trainfare.store.memory_table import MemoryTable
+from trainfare.store.memory_tasks import MemoryTaskEvents, MemoryTokens
 
 
 class MemoryHistory(History):
@@ -60,6 +23,9 @@ class MemoryHistory(History):
         self.estimates = _Estimates(tables["plan"])
         self.facts = MemoryFacts(tables["run"], self.leases)
         self.observations = MemoryObservations(tables["run"])
+        self.tokens = MemoryTokens(TOKEN, tables)
+        self.tasks = MemoryTable(TASK, tables)
+        self.task_events = MemoryTaskEvents(self.tasks, self.leases)
 
     @property
     def damaged(self) -> tuple[str, ...]:

@@ -70,6 +70,9 @@ class MemoryFacts:
     def of(self, run_id: str) -> tuple[Fact, ...]:
         return self._by_run.get(run_id, ())
 
+    def of_each(self, run_ids: Collection[str]) -> dict[str, tuple[Fact, ...]]:
+        return {run_id: self.of(run_id) for run_id in run_ids}
+
     def append(self, fact: Fact, *, lease: Lease | None) -> Fact:
         require_author(fact, lease)
         with self._leases.lock:

@@ -10,13 +10,15 @@ import msgspec
 from sqlalchemy import Column, Table
 
 from trainfare.model import document
+from trainfare.model.access import Token
 from trainfare.model.estimate import Estimate
 from trainfare.model.plan import Plan
 from trainfare.model.profile import Profile
 from trainfare.model.run import Fact, Observation, Run
 from trainfare.model.submission import Submission
+from trainfare.model.task import Task, TaskEvent
 from trainfare.store import schema
-from trainfare.store.kinds import PLAN, PROFILE, RUN, SUBMISSION, N, NounKind, part_name
+from trainfare.store.kinds import PLAN, PROFILE, RUN, SUBMISSION, TASK, TOKEN, N, NounKind, part_name
 
 Values = dict[str, object]
 """The columns of one row."""
@@ -84,6 +86,11 @@ def observation_row(observation: Observation) -> Values:
     return {**key, "kind": observation.kind, **contents}
 
 
+def task_event_row(event: TaskEvent) -> Values:
+    contents = _contents("taskevent", part_name(event.task_id, event.number), document.to_json(event))
+    return {"task_id": event.task_id, "number": event.number, "kind": event.kind, **contents}
+
+
 def _profile_rows(profile: Profile) -> tuple[NewRows, ...]:
     contents = _contents("profile", profile.id, document.to_json(profile))
     row = {"id": profile.id, "measured_at": sortable(profile.measured_at), **contents}
@@ -126,6 +133,18 @@ def _submission_rows(submission: Submission) -> tuple[NewRows, ...]:
         for rank, profile_id in enumerate(submission.profile_ids)
     )
     return NewRows(schema.submissions, (row,)), NewRows(schema.submission_profiles, profiles)
+
+
+def _token_rows(token: Token) -> tuple[NewRows, ...]:
+    contents = _contents("token", token.id, document.to_json(token))
+    made_at = sortable(token.made_at)
+    row = {"id": token.id, "made_at": made_at, "secret_sha256": token.secret_sha256, **contents}
+    return (NewRows(schema.tokens, (row,)),)
+
+
+def _task_rows(task: Task) -> tuple[NewRows, ...]:
+    contents = _contents("task", task.id, document.to_json(task))
+    return (NewRows(schema.tasks, ({"id": task.id, "made_at": sortable(task.made_at), **contents},)),)
 
 
 def _document_reader(noun_type: type[N]) -> Callable[[str, list[str]], N]:
@@ -194,4 +213,19 @@ SUBMISSIONS = RowFormat(
 )
 SUBMISSION_CHANGES = ChangeLog(
     table=schema.submission_changes, owner_id=schema.submission_changes.c.submission_id, removal="withdrawn"
+)
+TOKENS = RowFormat(
+    kind=TOKEN,
+    table=schema.tokens,
+    moment=schema.tokens.c.made_at,
+    new_rows=_token_rows,
+    noun=_document_reader(Token),
+)
+TOKEN_CHANGES = ChangeLog(table=schema.token_changes, owner_id=schema.token_changes.c.token_id, removal="revoked")
+TASKS = RowFormat(
+    kind=TASK,
+    table=schema.tasks,
+    moment=schema.tasks.c.made_at,
+    new_rows=_task_rows,
+    noun=_document_reader(Task),
 )

@@ -9,7 +9,7 @@ from sqlalchemy import CheckConstraint, Column, ForeignKey, Index, Integer, Meta
 
 from trainfare.model.run import FactKind
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006")
 """Every migration in order. They are listed here so that opening a store that is up to date does not load Alembic."""
 
 VERSION_TABLE = "trainfare_version"
@@ -147,3 +147,43 @@ submission_changes = Table(
     Index(None, "submission_id"),
 )
 """A submission without a change is waiting."""
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("made_at", Text, nullable=False),
+    Column("secret_sha256", String(64), nullable=False),
+    *_contents(),
+    Index(None, "secret_sha256", unique=True),
+)
+
+token_changes = Table(
+    "token_changes",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    Column("token_id", ForeignKey("tokens.id"), nullable=False),
+    Column("change", Text, nullable=False),
+    CheckConstraint("change IN ('revoked')", name="change"),
+    Index(None, "token_id", unique=True),
+)
+"""A token is revoked once: of two browsers that use one link, the second is refused."""
+
+tasks = Table(
+    "tasks",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("made_at", Text, nullable=False),
+    *_contents(),
+)
+
+task_events = Table(
+    "task_events",
+    metadata,
+    Column("task_id", ForeignKey("tasks.id"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("kind", Text, nullable=False),
+    *_contents(),
+    CheckConstraint("number >= 0", name="number"),
+)
+"""The events of a task, numbered from 0 without a gap."""

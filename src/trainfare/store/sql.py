@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic
 
-from sqlalchemy import Connection, Engine, Select, func, insert, select
+from sqlalchemy import Connection, Engine, Select, func, insert, select, tuple_
 
 from trainfare.errors import NotFoundError, StoreError
+from trainfare.model.access import Token
 from trainfare.model.estimate import Estimate
 from trainfare.store import rows, schema
 from trainfare.store.database import AnyRow, Database
@@ -14,6 +15,7 @@ from trainfare.store.history import AlreadyStoredError, History
 from trainfare.store.kinds import N, part_name
 from trainfare.store.rows import ChangeLog, PartTable, RowFormat
 from trainfare.store.sql_runs import SqlFacts, SqlLeases, SqlObservations
+from trainfare.store.sql_tasks import SqlTaskEvents
 from trainfare.store.statements import insert_rows, read_noun, verified_document
 
 Parts = Mapping[str, Sequence[AnyRow]]
@@ -44,6 +46,23 @@ class SqlTable(Generic[N]):
             found = connection.execute(self._present(select(self._table)).order_by(*order)).all()
             parts = self._parts(connection)
         return self._database.readable(lambda row: self._noun(row, parts), found)
+
+    def page(self, *, limit: int, after: str | None = None) -> tuple[N, ...]:
+        moment, name, newest_first = self._format.moment, self._table.c.id, self._kind.newest_first
+        order = [column.desc() if newest_first else column.asc() for column in (moment, name)]
+        # The ids alone first: the order of all rows is then found without reading their documents.
+        ids = self._present(select(name)).order_by(*order).limit(limit)
+        with self._database.reading() as connection:
+            if after is not None:
+                last = connection.execute(select(moment.label("moment")).where(name == after)).one_or_none()
+                if last is None:
+                    return ()
+                place, bound = tuple_(moment, name), (last.moment, after)
+                ids = ids.where(place < bound if newest_first else place > bound)
+            chosen = list(connection.execute(ids).scalars())
+            found = {row.id: row for row in connection.execute(select(self._table).where(name.in_(chosen)))}
+            parts = {each: rows for one in chosen for each, rows in self._parts(connection, one).items()}
+        return self._database.readable(lambda row: self._noun(row, parts), [found[each] for each in chosen])
 
     def _insert(self, connection: Connection, noun: N) -> None:
         references = [str(reference) for reference in self._kind.references(noun)]
@@ -122,6 +141,20 @@ class RemovableSqlTable(SqlTable[N]):
         connection.execute(insert(self._changes.table).values({self._changes.owner_id: name, "change": change}))
 
 
+class SqlTokens(RemovableSqlTable[Token]):
+    """Tokens, which are found by the digests of their secrets."""
+
+    def find(self, secret_sha256: str) -> Token | None:
+        query = self._present(select(self._table)).where(self._table.c.secret_sha256 == secret_sha256)
+        with self._database.reading() as connection:
+            row = connection.execute(query).one_or_none()
+        return None if row is None else self._noun(row, {})
+
+    def _record(self, connection: Connection, name: str, change: str) -> None:
+        row: rows.Values = {self._changes.owner_id.name: name, "change": change}
+        insert_rows(connection, insert(self._changes.table), [row], kind="token", name=name, references=())
+
+
 class EstimateIndex:
     """The estimates of stored plans, by profile."""
 
@@ -156,6 +189,9 @@ class SqlHistory(History):
         self.facts = SqlFacts(database)
         self.observations = SqlObservations(database)
         self.leases = SqlLeases(database)
+        self.tokens = SqlTokens(database, rows.TOKENS, rows.TOKEN_CHANGES)
+        self.tasks = SqlTable(database, rows.TASKS)
+        self.task_events = SqlTaskEvents(database)
 
     @property
     def damaged(self) -> tuple[str, ...]:

@@ -44,6 +44,22 @@ class SqlFacts:
             self._database.report(error)
             raise
 
+    def of_each(self, run_ids: Collection[str]) -> dict[str, tuple[Fact, ...]]:
+        table = schema.facts
+        query = select(table).where(table.c.run_id.in_(tuple(run_ids))).order_by(table.c.run_id, table.c.number)
+        with self._database.reading() as connection:
+            found = connection.execute(query).all()
+        of_run: dict[str, list[AnyRow]] = {run_id: [] for run_id in run_ids}
+        for row in found:
+            of_run[row.run_id].append(row)
+        facts = {}
+        for run_id, own in of_run.items():
+            try:
+                facts[run_id] = tuple(self._noun(row, number) for number, row in enumerate(own))
+            except DamagedRowError as error:
+                self._database.report(error)
+        return facts
+
     def append(self, fact: Fact, *, lease: Lease | None) -> Fact:
         require_author(fact, lease)
         table = schema.facts
@@ -51,7 +67,7 @@ class SqlFacts:
         with self._database.writing() as connection:
             self._lock_run(connection, fact.run_id)
             if lease is not None:
-                _require_current(connection, lease, read=True)
+                require_current(connection, lease, read=True)
             row = connection.execute(of_run.order_by(table.c.number.desc()).limit(1)).one_or_none()
             stored = next_fact(fact, last=LastFact(row.number, row.kind) if row else None, lease=lease)
             connection.execute(insert(table), rows.fact_row(stored))
@@ -180,7 +196,7 @@ class SqlLeases:
     def renew(self, lease: Lease, seconds: float, now: datetime) -> Lease:
         renewed = replace(lease, expires_at=now + timedelta(seconds=seconds))
         with self._database.writing() as connection:
-            _require_current(connection, lease, read=False)
+            require_current(connection, lease, read=False)
             _write(connection, renewed)
         return renewed
 
@@ -208,7 +224,7 @@ def _write(connection: Connection, lease: Lease) -> None:
     )
 
 
-def _require_current(connection: Connection, lease: Lease, *, read: bool) -> None:
+def require_current(connection: Connection, lease: Lease, *, read: bool) -> None:
     """`StaleLeaseError` unless the lease is the current one; it cannot be taken over before the transaction has ended.
 
     With `read`, other transactions may read the row under the same condition meanwhile.

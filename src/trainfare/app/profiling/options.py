@@ -39,6 +39,7 @@ class ProfileKeywords(TypedDict, total=False):
     on_workspace: Callable[[Workspace], None]
     on_progress: Callable[[MeasurementProgress], None]
     on_output: Callable[[bytes], None] | None
+    sandbox: tuple[str, ...] | None
 
 
 def _ignore(_: object) -> None:
@@ -84,6 +85,8 @@ class ProfileOptions:
     """Gets the folder in which the program runs, before it starts; after the run it has the changes made there."""
     on_progress: Callable[[MeasurementProgress], None] = _ignore
     on_output: Callable[[bytes], None] | None = None
+    sandbox: tuple[str, ...] | None = None
+    """The words before the command that confine a program which nobody here knows; None if it needs none."""
 
     def __post_init__(self) -> None:
         rules = {

@@ -138,7 +138,7 @@ def _measure(
             stopping_rule=options.stopping_rule,
             max_seconds=options.longest_seconds,
             directory=place.directory,
-            prefix=prefix,
+            prefix=(*prefix, *(options.sandbox or ())),
             environment={**variables, **environment},
             stall_seconds=settings.stall_seconds,
             trace_operations=options.trace_operations,

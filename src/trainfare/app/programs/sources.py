@@ -52,14 +52,14 @@ def read_program(words: Sequence[str], settings: Settings, *, folder: Path | Non
         if not first.is_file():
             raise UsageError(f"there is no archive {first}.", field="command")
         unpacked = unpack(first.absolute(), Path(settings.runs).absolute() / "programs")
-        command = _main_command(first, unpacked, rest)
+        command = main_command(first, unpacked, rest)
         return ProgramSource(program=Program(command=command, directory=str(unpacked)), results=here)
     if str(first).endswith(_UNSUPPORTED) and first.is_file():
         raise UsageError(f"{first} is not a kind of archive that is unpacked: make a zip or a wheel.", field="command")
     return ProgramSource(program=Program(command=tuple(words), directory=str(here)), results=here)
 
 
-def _main_command(archive: Path, folder: Path, rest: Sequence[str]) -> tuple[str, ...]:
+def main_command(archive: Path, folder: Path, rest: Sequence[str]) -> tuple[str, ...]:
     """The command that runs an archive: its main script with arguments, a module, or any other command in it."""
     if rest and rest[0] == "-m":
         return (_PYTHON, *rest)

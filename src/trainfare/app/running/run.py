@@ -17,10 +17,11 @@ from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
 
-from trainfare.app.ids import new_id
+from trainfare.app.ids import id_from, new_id
 from trainfare.app.learning.learn import learn_from_run
 from trainfare.app.programs.data import read_data
 from trainfare.app.programs.sources import ProgramSource, read_program
+from trainfare.app.programs.uploaded import is_uploaded
 from trainfare.app.running.costs import store_within_caps, within_caps
 from trainfare.app.running.doors import open_door, open_doors
 from trainfare.app.running.reading import SeenReader
@@ -29,6 +30,7 @@ from trainfare.app.running.send import check_sending
 from trainfare.app.running.status import load_status, run_folder
 from trainfare.app.running.supervise import Supervisor, reached
 from trainfare.clouds.door import Door
+from trainfare.clouds.sandbox import sandbox_prefix
 from trainfare.errors import ExternalError, InfeasibleError, NotFoundError, StoreError, UsageError
 from trainfare.model.estimate import Estimate
 from trainfare.model.lease import run_lease_name
@@ -44,7 +46,7 @@ from trainfare.runner.gang import launcher_of
 from trainfare.runner.life import life_of
 from trainfare.runner.status import RunStatus, billing_of
 from trainfare.settings import Settings, read_settings
-from trainfare.store.history import History, RunEndedError, StaleLeaseError
+from trainfare.store.history import AlreadyStoredError, History, RunEndedError, StaleLeaseError
 from trainfare.store.open import open_existing_history, open_history
 from trainfare.units import format_duration
 
@@ -125,6 +127,9 @@ def agree(
     for name in options.secrets:
         if name not in os.environ:
             raise UsageError(f"The secret {name} is not set in the environment.", field="secret")
+    uploaded = is_uploaded(program, settings)
+    if uploaded:
+        _require_confined(options, on)
     data = read_data(options.data, Path(program.directory), allow_private=options.allow_private, settings=settings)
     check_sending(program, data)
     now = datetime.now(UTC)
@@ -151,6 +156,7 @@ def agree(
         variables=options.variables,
         data=data,
         launcher=launcher,
+        sandboxed=uploaded,
     )
     with open_history(settings.store) as history:
         return within_caps(history, run, settings)
@@ -194,13 +200,33 @@ def attend(
                 before = action
 
 
+def start_once(run: Run, *, user: str, key: str, settings: Settings | None = None) -> str:
+    """Store what was agreed under an id that follows from the user and a key of the request, and return the id. The
+    same request again, by whichever process, leads to the run that is there."""
+    digest = hashlib.sha256(f"{user}\0{key}".encode()).digest()
+    run = replace(run, id=id_from("r", digest))
+    with suppress(AlreadyStoredError):
+        start_run(run, settings=settings)
+    return run.id
+
+
 def stop_run(run_id: str, *, settings: Settings | None = None) -> RunStatus:
     """Ask for the end of a run: its program saves, results are fetched, its machines end. Whoever attends it does so;
     otherwise this process does."""
     settings = settings or read_settings()
+    status = ask_to_stop(run_id, settings=settings)
+    return status if status.life.state == "ended" else attend(run_id, settings=settings)
+
+
+def ask_to_stop(run_id: str, *, settings: Settings | None = None) -> RunStatus:
+    """Ask for the end of a run, which whoever attends it brings about. Nothing happens if it has ended or was asked to
+    end before."""
+    settings = settings or read_settings()
     with open_existing_history(settings.store) as history:
         run = history.runs.get(run_id)
         facts = history.facts.of(run_id)
+        if life_of(facts).stop_reason is not None:
+            return load_status(history, run, now=datetime.now(UTC))
         fact = Fact(
             run_id=run_id,
             number=len(facts),
@@ -209,12 +235,10 @@ def stop_run(run_id: str, *, settings: Settings | None = None) -> RunStatus:
             stop_reason="user",
             attempt=life_of(facts).attempt,
         )
-        try:
+        with suppress(RunEndedError):
             history.facts.append(fact, lease=None)
             reached(fact.kind)
-        except RunEndedError:
-            return load_status(history, run, now=datetime.now(UTC))
-    return attend(run_id, settings=settings)
+        return load_status(history, run, now=datetime.now(UTC))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,6 +353,17 @@ def is_needed(history: History, machine: RentedMachine) -> bool:
     except NotFoundError:
         return False
     return life.may_cost and life.attempt == machine.attempt
+
+
+def _require_confined(options: RunOptions, on: str) -> None:
+    """`UsageError` for terms under which an uploaded program would reach out of its sandbox."""
+    if options.secrets:
+        raise UsageError("An uploaded program gets no secrets of the server.", field="secret")
+    if on.startswith(f"{HERE_PROVIDER}/"):
+        sandbox_prefix()
+        for field, value in (("setup", options.setup), ("install", options.install)):
+            if value is not None:
+                raise UsageError("On the server itself an uploaded program runs as it is, in a sandbox.", field=field)
 
 
 def _source(

@@ -17,6 +17,7 @@ from trainfare.clouds.recipes import (
     runs_in_environment,
     uninstalled_definition,
 )
+from trainfare.clouds.sandbox import sandbox_prefix
 from trainfare.clouds.sending import Parcel, Sending
 from trainfare.errors import UsageError
 from trainfare.model.machine import HERE_PROVIDER
@@ -144,6 +145,12 @@ class ProgramSending:
             return command_in_environment(command, Path(self.run.program.directory))
         return command
 
+    def _confined(self, command: tuple[str, ...]) -> tuple[str, ...]:
+        """The command in a sandbox, if the program was uploaded and the machine is the one at home."""
+        if self.run.sandboxed and self.machine.vm_type.startswith(f"{HERE_PROVIDER}/"):
+            return (*sandbox_prefix(), *command)
+        return command
+
     def _start_among(self, nodes: int) -> NodeStart:
         """The command of this node, with words for the addresses, which it fills in itself."""
         run = self.run
@@ -163,7 +170,7 @@ class ProgramSending:
             key=machine.key,
             node=machine.node,
             nodes=life.candidate.nodes if life.candidate else 1,
-            command=self.wrap(start.command),
+            command=self.wrap(self._confined(start.command)),
             restored=life.resumed_from.files_of(machine.node) if life.resumed_from else (),
             lease_ends_at=_first_lease(run, machine),
             environment={**start.environment, **_variables(run, machine), **resume_environment(run, life)},

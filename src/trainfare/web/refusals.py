@@ -1,0 +1,43 @@
+"""Requests that are refused before any use case is asked: as a problem document, or as a short page for browsers."""
+
+from html import escape
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+
+_TITLES = {
+    401: "Sign in first",
+    403: "Not allowed",
+    404: "There is no such page",
+    411: "The length is missing",
+    413: "Too large",
+    421: "Another host",
+}
+
+
+class RefusedError(Exception):
+    """A request that is refused, with the status and a sentence."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status, self.message = status, message
+
+
+def wants_page(request: Request) -> bool:
+    """True for a browser that shows a page, and not for a program."""
+    return not request.url.path.startswith("/api/") and "text/html" in request.headers.get("accept", "")
+
+
+def refusal(request: Request, error: RefusedError) -> Response:
+    """The answer to a refused request."""
+    title = _TITLES.get(error.status, "Refused")
+    headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else {}
+    if wants_page(request):
+        page = (
+            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)} · Trainfare</title>'
+            '<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="/static/app.css">'
+            f'<main class="page"><h1>{escape(title)}</h1><p>{escape(error.message)}</p></main></html>'
+        )
+        return HTMLResponse(page, status_code=error.status, headers=headers)
+    problem = {"type": "about:blank", "title": title, "status": error.status, "detail": error.message}
+    return JSONResponse(problem, status_code=error.status, headers=headers, media_type="application/problem+json")
