@@ -126,5 +126,20 @@ class Interval:
         """
         return upper_bounds([self.value], [self.high], confidence, own=self.confidence)[0]
 
+    def probability_above(self, limit: float) -> float:
+        """The probability that the true value exceeds a limit, if the logarithm has a normal error on either side.
+
+            1 − Φ(z·log(limit/value) / log(end/value)),   the end is the high one above the value, the low one below
+
+        A value without uncertainty is above the limit or is not.
+        """
+        if limit <= 0 or not self.value:
+            return float(self.value > limit)
+        z = NormalDist().inv_cdf((1 + self.confidence) / 2)
+        end = self.high if limit >= self.value else self.low
+        if end <= 0 or end == self.value:
+            return float(self.value > limit)
+        return 1 - NormalDist().cdf(z * abs(math.log(limit / self.value) / math.log(end / self.value)) * (1 if limit >= self.value else -1))
+
     def overlaps(self, other: "Interval") -> bool:
         return self.low <= other.high and other.low <= self.high

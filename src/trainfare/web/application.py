@@ -1,7 +1,6 @@
 """The application: pages, the REST API under `/api/v1`, and what all requests have in common."""
 
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
@@ -16,6 +15,7 @@ from trainfare.app.serving.tokens import SESSION_SECONDS, exchange_link
 from trainfare.app.serving.worker import Worker
 from trainfare.settings import Settings
 from trainfare.web import api, pages
+from trainfare.web.answering import AnswerMiddleware
 from trainfare.web.metrics import Metrics
 from trainfare.web.problems import add_problem_handlers
 from trainfare.web.refusals import RefusedError, refusal
@@ -23,15 +23,6 @@ from trainfare.web.visitors import COOKIE, AccessMiddleware, Admin
 
 STATIC = Path(__file__).parent / "static"
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
-SECURITY_HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-        "font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-}
 
 
 def create_app(
@@ -59,8 +50,8 @@ def create_app(
         openapi_url="/api/v1/openapi.json",
     )
     app.state.settings, app.state.secure, app.state.metrics = settings, secure, Metrics()
-    app.middleware("http")(_measured)
     app.add_middleware(AccessMiddleware, settings=settings, hosts=hosts)
+    app.add_middleware(AnswerMiddleware, metrics=app.state.metrics)  # around the other one, for what that refuses
     add_problem_handlers(app)
     app.add_exception_handler(RefusedError, _refuse)
     app.include_router(api.router, prefix="/api/v1")
@@ -77,19 +68,6 @@ async def _refuse(request: Request, error: Exception) -> Response:
     if not isinstance(error, RefusedError):
         raise error
     return refusal(request, error)
-
-
-async def _measured(request: Request, call: Callable[[Request], Awaitable[Response]]) -> Response:
-    began = time.perf_counter()
-    answer = await call(request)
-    route = request.scope.get("route")
-    path = getattr(route, "path", "other")
-    request.app.state.metrics.count(request.method, path, answer.status_code, time.perf_counter() - began)
-    for name, value in SECURITY_HEADERS.items():
-        answer.headers.setdefault(name, value)
-    if not request.url.path.startswith("/static/"):
-        answer.headers.setdefault("Cache-Control", "no-store")
-    return answer
 
 
 async def _login(request: Request, token: str = "") -> Response:

@@ -9,7 +9,8 @@
     StoreError        503    the history cannot be read or written
     NotFiniteError    500    the authors of Trainfare
 
-A browser that asks for a page gets a short one instead. Neither has a traceback. Its `request_id` stands in the log of the server too.
+A browser that asks for a page gets a short one instead. Neither has a traceback.
+`request_id` stands in the log of the server too.
 """
 
 import logging
@@ -189,7 +190,7 @@ def unexpected_problem(request: Request, error: Exception) -> Response:
     )
 
 
-def add_error_handlers(app: FastAPI) -> None:
+def add_problem_handlers(app: FastAPI) -> None:
     """Answer every error of an app with a problem document."""
     app.add_exception_handler(TrainfareError, trainfare_problem)  # type: ignore[arg-type] # called with this class only
     app.add_exception_handler(RequestValidationError, validation_problem)  # type: ignore[arg-type] # likewise

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
 
-from trainfare.app.ids import id_from, new_id
+from trainfare.app.ids import new_id
 from trainfare.app.learning.learn import learn_from_run
 from trainfare.app.programs.data import read_data
 from trainfare.app.programs.sources import ProgramSource, read_program
@@ -46,7 +46,7 @@ from trainfare.runner.gang import launcher_of
 from trainfare.runner.life import life_of
 from trainfare.runner.status import RunStatus, billing_of
 from trainfare.settings import Settings, read_settings
-from trainfare.store.history import AlreadyStoredError, History, RunEndedError, StaleLeaseError
+from trainfare.store.history import History, RunEndedError, StaleLeaseError
 from trainfare.store.open import open_existing_history, open_history
 from trainfare.units import format_duration
 
@@ -198,16 +198,6 @@ def attend(
                     pause = 0.0
                 time.sleep(pause)
                 before = action
-
-
-def start_once(run: Run, *, user: str, key: str, settings: Settings | None = None) -> str:
-    """Store what was agreed under an id that follows from the user and a key of the request, and return the id. The
-    same request again, by whichever process, leads to the run that is there."""
-    digest = hashlib.sha256(f"{user}\0{key}".encode()).digest()
-    run = replace(run, id=id_from("r", digest))
-    with suppress(AlreadyStoredError):
-        start_run(run, settings=settings)
-    return run.id
 
 
 def stop_run(run_id: str, *, settings: Settings | None = None) -> RunStatus:

@@ -50,6 +50,39 @@ def list_runs(*, settings: Settings | None = None) -> RunList:
         return RunList(runs=tuple(found), damaged=history.damaged)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPage:
+    """Some runs, the newest first."""
+
+    runs: tuple[RunStatus, ...]
+    """Of a run that has ended, what its facts say: its journal is not read."""
+    following: str | None
+    """The run after which the next page begins; None if this is the last."""
+    damaged: tuple[str, ...]
+
+
+def page_runs(*, limit: int = 25, after: str | None = None, settings: Settings | None = None) -> RunPage:
+    """A page of the runs, the newest first, from the one that follows the run `after` on. It takes the same time
+    however many runs there are before and after it."""
+    now = datetime.now(UTC)
+    with open_existing_history((settings or read_settings()).store) as history:
+        runs = history.runs.page(limit=limit + 1, after=after)
+        facts = history.facts.of_each([run.id for run in runs[:limit]])
+        found = []
+        for run in runs[:limit]:
+            if run.id not in facts:
+                continue
+            with suppress(StoreError):
+                if life_of(facts[run.id]).state == "ended":
+                    found.append(status_of(run, facts[run.id], (), now=now))
+                else:
+                    found.append(load_status(history, run, now=now))
+        # Damaged runs are missing from what was read: there may be more, and the next page may be empty.
+        has_more = len(runs) > limit or (history.damaged and runs)
+        following = runs[:limit][-1].id if has_more else None
+        return RunPage(runs=tuple(found), following=following, damaged=history.damaged)
+
+
 def run_folder(settings: Settings, run_id: str) -> Path:
     """The folder at home with what was fetched of a run while it ran."""
     return Path(settings.runs) / run_id

@@ -26,7 +26,9 @@ def serve(
     """Serve the pages and the REST API until Ctrl-C. It also takes profiles and attends runs."""
     try:
         from trainfare.web.server import serve as serve_until_interrupted
-    except ImportError as error:
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("trainfare"):
+            raise
         raise UsageError(f"The server needs more packages ({error.name}): pip install 'trainfare[web]'") from error
 
     def print_link(link: str) -> None:
