@@ -58,9 +58,13 @@ FOREIGN_FLAGS = {
     *("--num_machines", "--machine_rank", "--num_processes", "--main_process_ip", "--main_process_port"),
     *("--head", "--address", "--node-ip-address", "--port", "--include-dashboard", "--disable-usage-stats", "--block"),
     *("--master", "--conf", "--host", "--webui-port", "--work-dir"),
+    *("--unshare-all", "--unshare-user", "--disable-userns", "--uid", "--gid", "--cap-drop", "--die-with-parent"),
+    *("--new-session", "--hostname", "--tmpfs", "--proc", "--dev", "--size", "--ro-bind", "--bind", "--setenv"),
+    *("--nproc", "--fsize", "--core"),
 }
 """Flags of other programs: of the user's own command, of `setsid`, `rsync` and `nvidia-smi`; of `pip` and `uv`; of
-`curl`, `sha256sum` and `timeout`; of Slurm's commands; of torchrun, accelerate, Ray and Spark."""
+`curl`, `sha256sum` and `timeout`; of Slurm's commands; of torchrun, accelerate, Ray and Spark; of
+bubblewrap and prlimit."""
 
 BROAD = {"Exception", "BaseException"}
 
@@ -206,7 +210,7 @@ def flags_named(module: Module) -> list[str]:
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings
         for line in node.value.splitlines()
-        if any(flag not in FOREIGN_FLAGS for flag in re.findall(r"(?<![\w-])--[a-z][\w-]*", line))
+        if any(flag not in FOREIGN_FLAGS for flag in re.findall(r"(?<![\w-])(?<!var\()--[a-z][\w-]*", line))
     ]
 
 

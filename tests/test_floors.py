@@ -9,7 +9,8 @@ import pytest
 SRC = Path(__file__).parents[1] / "src" / "trainfare"
 
 FLOORS = (
-    ("cli", "web", "queue", "profiles", "plans", "runs", "calibrations"),
+    ("cli",),
+    ("web", "client", "queue", "profiles", "plans", "runs", "calibrations"),
     ("app",),
     ("papers",),
     ("views", "figures", "settings"),
@@ -133,6 +134,7 @@ INSIDE = {
         ("caps", "gang", "seen", "waiting"),
     ),
     "app": (
+        ("serving",),
         ("probing",),
         ("running",),
         ("queue",),

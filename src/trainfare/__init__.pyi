@@ -37,6 +37,7 @@ from trainfare.app.running.costs import costs as costs
 from trainfare.app.running.measure_cluster import ClusterMeasurement as ClusterMeasurement
 from trainfare.app.running.measure_cluster import measure_cluster as measure_cluster
 from trainfare.app.running.train import train as train
+from trainfare.client import Client as Client
 from trainfare.errors import TrainfareError as TrainfareError
 from trainfare.estimator.epochs.profile_epochs import EpochsReport as EpochsReport
 from trainfare.estimator.epochs.profile_epochs import expected_epochs as expected_epochs

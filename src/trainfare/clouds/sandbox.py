@@ -1,4 +1,4 @@
-"""Confines a program that somebody uploaded: bubblewrap shows it its own folder, and of this machine only the system
+"""Confines a program that was uploaded: bubblewrap shows it its own folder, and of this machine only the system
 and Python, read-only; it has no network, no other process and no variable of ours.
 
 The command is started through `sandbox_start.py`, which knows the folders only when it runs.

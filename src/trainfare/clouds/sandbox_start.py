@@ -43,7 +43,7 @@ def arguments(environ: "dict[str, str]", words: "list[str]") -> "list[str]":
 
 
 def _events(path: "str | None") -> "str | None":
-    """What the probe writes to: the file, or its folder if that has nothing else."""
+    """The file or folder that the probe writes to: the file, or its folder if that has nothing else."""
     if not path:
         return None
     folder = Path(path).parent

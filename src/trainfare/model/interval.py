@@ -139,7 +139,9 @@ class Interval:
         end = self.high if limit >= self.value else self.low
         if end <= 0 or end == self.value:
             return float(self.value > limit)
-        return 1 - NormalDist().cdf(z * abs(math.log(limit / self.value) / math.log(end / self.value)) * (1 if limit >= self.value else -1))
+        return 1 - NormalDist().cdf(
+            z * abs(math.log(limit / self.value) / math.log(end / self.value)) * (1 if limit >= self.value else -1)
+        )
 
     def overlaps(self, other: "Interval") -> bool:
         return self.low <= other.high and other.low <= self.high

@@ -9,7 +9,7 @@ from trainfare.model.program import Program
 
 TaskEventKind = Literal["started", "progress", "cancel asked", "succeeded", "failed", "cancelled"]
 LAST_KINDS: tuple[TaskEventKind, ...] = ("succeeded", "failed", "cancelled")
-"""Nothing follows one of these."""
+"""The last event of a task is one of these."""
 
 TaskState = Literal["waiting", "running", "succeeded", "failed", "cancelled"]
 
@@ -25,7 +25,7 @@ class Task:
     sandboxed: bool = False
     """The program was uploaded: it sees nothing of the server but its own folder."""
     question: dict[str, str] = field(default_factory=dict)
-    """What the user asked for together with the program, in the words of the page of offers: goal, epochs, limits."""
+    """The question that came together with the program, in the words of the page of offers: goal, epochs, limits."""
     batch_size: int | None = None
     samples: int | None = None
     steps: int | None = None

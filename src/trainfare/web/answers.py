@@ -21,7 +21,7 @@ REMEMBERED = 16
 """Questions that are remembered; each takes a few megabytes."""
 
 
-class Answers:
+class AnswerMemo:
     """A bounded memory of estimates, for many threads."""
 
     def __init__(self, remembered: int = REMEMBERED) -> None:
@@ -66,7 +66,7 @@ class _Entry:
         self.found: SearchResult | None = None
 
 
-_answers = Answers()
+_answers = AnswerMemo()
 
 
 def answer(question: Question, profile_ids: Sequence[str] = (), *, settings: Settings) -> Recommendation:

@@ -12,13 +12,13 @@ from starlette.staticfiles import StaticFiles
 
 from trainfare import __version__
 from trainfare.app.serving.tokens import SESSION_SECONDS, exchange_link
-from trainfare.app.serving.worker import Worker
+from trainfare.app.serving.worker import BackgroundWorker
 from trainfare.settings import Settings
 from trainfare.web import api, pages
 from trainfare.web.answering import AnswerMiddleware
 from trainfare.web.metrics import Metrics
 from trainfare.web.problems import add_problem_handlers
-from trainfare.web.refusals import RefusedError, refusal
+from trainfare.web.refusals import RequestRefusedError, refusal
 from trainfare.web.visitors import COOKIE, AccessMiddleware, Admin
 
 STATIC = Path(__file__).parent / "static"
@@ -33,7 +33,7 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        worker = Worker(settings) if background else None
+        worker = BackgroundWorker(settings) if background else None
         if worker is not None:
             worker.start()
         yield
@@ -53,7 +53,7 @@ def create_app(
     app.add_middleware(AccessMiddleware, settings=settings, hosts=hosts)
     app.add_middleware(AnswerMiddleware, metrics=app.state.metrics)  # around the other one, for what that refuses
     add_problem_handlers(app)
-    app.add_exception_handler(RefusedError, _refuse)
+    app.add_exception_handler(RequestRefusedError, _refuse)
     app.include_router(api.router, prefix="/api/v1")
     app.add_api_route("/login", _login, include_in_schema=False, methods=["GET"])
     app.add_api_route("/healthz", _health, include_in_schema=False, methods=["GET"])
@@ -65,7 +65,7 @@ def create_app(
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
-    if not isinstance(error, RefusedError):
+    if not isinstance(error, RequestRefusedError):
         raise error
     return refusal(request, error)
 
@@ -77,7 +77,7 @@ async def _login(request: Request, token: str = "") -> Response:
     if session is None:
         if getattr(request.state, "visitor", None) is not None:
             return RedirectResponse("/", status_code=303)
-        raise RefusedError(401, "This link was used before or is too old. `trainfare serve` prints a new one.")
+        raise RequestRefusedError(401, "This link was used before or is too old. `trainfare serve` prints a new one.")
     answer = RedirectResponse("/", status_code=303)
     answer.set_cookie(
         COOKIE,

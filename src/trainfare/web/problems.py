@@ -37,7 +37,7 @@ from trainfare.errors import (
     TrainfareError,
     UsageError,
 )
-from trainfare.web.refusals import RefusedError, refusal, wants_page
+from trainfare.web.refusals import RequestRefusedError, refusal, wants_page
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:trainfare:problem:"
@@ -134,7 +134,7 @@ def plain_problem(status: int, detail: str, *, request_id: str, field: str | Non
 def problem_response(request: Request, problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
     """The document, or a short page for a browser."""
     if wants_page(request):
-        return refusal(request, RefusedError(problem.status, problem.detail))
+        return refusal(request, RequestRefusedError(problem.status, problem.detail))
     return JSONResponse(
         problem.model_dump(mode="json"), status_code=problem.status, media_type=MEDIA_TYPE, headers=dict(headers or {})
     )
@@ -193,8 +193,8 @@ def unexpected_problem(request: Request, error: Exception) -> Response:
 def add_problem_handlers(app: FastAPI) -> None:
     """Answer every error of an app with a problem document."""
     app.add_exception_handler(TrainfareError, trainfare_problem)  # type: ignore[arg-type] # called with this class only
-    app.add_exception_handler(RequestValidationError, validation_problem)  # type: ignore[arg-type] # likewise
-    app.add_exception_handler(HTTPException, http_problem)  # type: ignore[arg-type] # likewise
+    app.add_exception_handler(RequestValidationError, validation_problem)  # type: ignore[arg-type] # called with this class only
+    app.add_exception_handler(HTTPException, http_problem)  # type: ignore[arg-type] # called with this class only
     app.add_exception_handler(Exception, unexpected_problem)
 
 

@@ -15,7 +15,7 @@ _TITLES = {
 }
 
 
-class RefusedError(Exception):
+class RequestRefusedError(Exception):
     """A request that is refused, with the status and a sentence."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -28,7 +28,7 @@ def wants_page(request: Request) -> bool:
     return not request.url.path.startswith("/api/") and "text/html" in request.headers.get("accept", "")
 
 
-def refusal(request: Request, error: RefusedError) -> Response:
+def refusal(request: Request, error: RequestRefusedError) -> Response:
     """The answer to a refused request."""
     title = _TITLES.get(error.status, "Refused")
     headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else {}

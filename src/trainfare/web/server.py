@@ -26,12 +26,12 @@ def serve(
 ) -> None:
     """Serve pages and the API until it is interrupted. `on_ready` gets a link that signs a browser in, once.
 
-    An address that others can reach needs a token of somebody first, and the names by which they reach it.
+    An address that others can reach needs a token of a user first, and the names by which they reach it.
     """
     is_local = host in _LOOPBACK_ADDRESSES
     if not is_local and not any(token.purpose == "api" for token in list_tokens(settings=settings)):
         raise UsageError(
-            f"{host} can be reached by others, and nobody has a token yet. Create one for each user first.",
+            f"{host} can be reached by others, and no user has a token yet. Create one for each user first.",
             field="host",
             remedies=[Remedy({"role": "admin"}, command="token create", program=user)],
         )

@@ -20,11 +20,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from trainfare.app.serving.tokens import authenticate
 from trainfare.model.access import Role, role_includes
 from trainfare.settings import Settings
-from trainfare.web.refusals import RefusedError, refusal
+from trainfare.web.refusals import RequestRefusedError, refusal
 
 COOKIE = "trainfare_session"
 SAFE = ("GET", "HEAD", "OPTIONS")
 PUBLIC = ("/login", "/healthz", "/static/")
+SIGN_IN = "Sign in first: open the link that `trainfare serve` prints, or send a token."
 MAX_BODY_BYTES = 210_000_000
 """Above the largest upload, for the other fields of its form."""
 
@@ -57,10 +58,10 @@ class AccessMiddleware:
             self._check_size(request)
             visitor, by_cookie = await self._visitor(request)
             if visitor is None and not _is_public(request.url.path):
-                raise RefusedError(401, "Sign in first: open the link that `trainfare serve` prints, or send a token.")
+                raise RequestRefusedError(401, SIGN_IN)
             if by_cookie and request.method not in SAFE:
                 self._check_origin(request)
-        except RefusedError as error:
+        except RequestRefusedError as error:
             await refusal(request, error)(scope, receive, send)
             return
         scope.setdefault("state", {})["visitor"] = visitor
@@ -68,16 +69,16 @@ class AccessMiddleware:
         await self._app(scope, receive, send)
 
     def _check_host(self, request: Request) -> None:
-        """A name that somebody else's DNS points here is refused."""
+        """Refuse a name that the DNS of others points here."""
         if _host_name(request.headers.get("host", "")) not in self._hosts:
-            raise RefusedError(421, "This server does not answer to that name.")
+            raise RequestRefusedError(421, "This server does not answer to that name.")
 
     def _check_size(self, request: Request) -> None:
         length = request.headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
-            raise RefusedError(413, f"A request may have at most {MAX_BODY_BYTES // 10**6} MB.")
+            raise RequestRefusedError(413, f"A request may have at most {MAX_BODY_BYTES // 10**6} MB.")
         if "transfer-encoding" in request.headers:
-            raise RefusedError(411, "The length of the request must be stated.")
+            raise RequestRefusedError(411, "The length of the request must be stated.")
 
     def _check_origin(self, request: Request) -> None:
         origin = request.headers.get("origin")
@@ -86,10 +87,10 @@ class AccessMiddleware:
         else:
             same = urlsplit(origin).netloc == request.headers.get("host")
         if not same:
-            raise RefusedError(403, "The request came from another site.")
+            raise RequestRefusedError(403, "The request came from another site.")
 
     async def _visitor(self, request: Request) -> tuple[Visitor | None, bool]:
-        """The visitor, and whether a cookie told so."""
+        """The visitor, and whether it came with a cookie."""
         scheme, _, secret = request.headers.get("authorization", "").partition(" ")
         by_cookie = scheme.lower() != "bearer"
         if by_cookie:
@@ -124,9 +125,9 @@ def needs(role: Role) -> Callable[[Request], Awaitable[Visitor]]:
     async def visitor_with_role(request: Request) -> Visitor:
         visitor: Visitor | None = getattr(request.state, "visitor", None)
         if visitor is None:
-            raise RefusedError(401, "Sign in first: open the link that `trainfare serve` prints, or send a token.")
+            raise RequestRefusedError(401, SIGN_IN)
         if not role_includes(visitor.role, role):
-            raise RefusedError(403, f"A {visitor.role} may not do this; it needs the role {role}.")
+            raise RequestRefusedError(403, f"A {visitor.role} may not do this; it needs the role {role}.")
         if request.state.by_cookie and request.method not in SAFE:
             await _check_csrf(request, visitor)
         return visitor
@@ -142,7 +143,7 @@ async def _check_csrf(request: Request, visitor: Visitor) -> None:
     if sent is None and is_form:
         sent = (await request.form()).get("csrf")
     if not isinstance(sent, str) or not hmac.compare_digest(sent.encode(), visitor.csrf.encode()):
-        raise RefusedError(403, "The form is not one of this page, or is too old. Reload the page and send it again.")
+        raise RequestRefusedError(403, "The form is not one of this page, or is too old. Reload the page, and send it.")
 
 
 Viewer = Annotated[Visitor, Depends(needs("viewer"))]

@@ -86,7 +86,7 @@ class ProfileOptions:
     on_progress: Callable[[MeasurementProgress], None] = _ignore
     on_output: Callable[[bytes], None] | None = None
     sandbox: tuple[str, ...] | None = None
-    """The words before the command that confine a program which nobody here knows; None if it needs none."""
+    """The words before the command that confine a program that was uploaded; None if it needs none."""
 
     def __post_init__(self) -> None:
         rules = {

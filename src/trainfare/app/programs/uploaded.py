@@ -12,5 +12,5 @@ def uploads_folder(settings: Settings) -> Path:
 
 
 def is_uploaded(program: Program, settings: Settings) -> bool:
-    """True for a program that somebody uploaded."""
+    """True for a program that was uploaded."""
     return Path(program.directory).resolve().is_relative_to(uploads_folder(settings).resolve())

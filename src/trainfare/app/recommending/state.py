@@ -1,4 +1,4 @@
-"""What the estimates of a question depend on besides the question: profiles, ended runs, prices, coefficients."""
+"""The state that estimates depend on, apart from the question: profiles, ended runs, prices, coefficients."""
 
 from collections.abc import Hashable, Iterator
 from datetime import UTC, datetime, timedelta

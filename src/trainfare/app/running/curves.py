@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 
 from trainfare.model.run import Observation
 from trainfare.runner.seen import number_in
@@ -104,7 +105,7 @@ def _uses(meters: Sequence[Observation]) -> Iterable[MachineUse]:
     """The use between readings. Counters grow: what is shown is their growth by the time between."""
     step = max(1, len(meters) // MOST_POINTS)
     chosen = meters[::step]
-    for before, after in zip(chosen, chosen[1:], strict=False):
+    for before, after in pairwise(chosen):
         seconds = (after.at - before.at).total_seconds()
         yield MachineUse(
             at=after.at,

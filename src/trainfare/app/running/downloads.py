@@ -24,7 +24,7 @@ class ResultDownload:
     """Its path within the folder of results."""
     bytes: int
     path: Path
-    """Where it is at home, every link followed."""
+    """The path at home, with every link followed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

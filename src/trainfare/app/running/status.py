@@ -55,7 +55,7 @@ class RunPage:
     """Some runs, the newest first."""
 
     runs: tuple[RunStatus, ...]
-    """Of a run that has ended, what its facts say: its journal is not read."""
+    """The state of a run that has ended, from its facts alone: its journal is not read."""
     following: str | None
     """The run after which the next page begins; None if this is the last."""
     damaged: tuple[str, ...]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from trainfare.app.recommending.question import Question
 from trainfare.app.recommending.recommend import Recommendation, choose_plan, estimate_candidates, save_plan
 from trainfare.app.recommending.search import SearchResult, find_eligible
+from trainfare.app.recommending.workload import Workload
 from trainfare.errors import InfeasibleError
 from trainfare.estimator.estimate import Totals
 from trainfare.model.profile import Profile
@@ -30,6 +31,7 @@ class OffersAnswer:
 
     question: Question
     profiles: tuple[Profile, ...]
+    workload: Workload
     options: Options[Totals]
     """Time and cost of the eligible candidates, within the limits or not, one per machine and market."""
     recommendation: Recommendation | None = None
@@ -69,10 +71,18 @@ def answer_offers(profile_id: str, question: Question, *, settings: Settings) ->
     except InfeasibleError as error:
         eligible, _ = find_eligible(found)
         return OffersAnswer(
-            question=question, profiles=found.profiles, options=best_per_machine(eligible), problem=error
+            question=question,
+            profiles=found.profiles,
+            workload=found.workload,
+            options=best_per_machine(eligible),
+            problem=error,
         )
     return OffersAnswer(
-        question=question, profiles=found.profiles, options=recommendation.eligible, recommendation=recommendation
+        question=question,
+        profiles=found.profiles,
+        workload=found.workload,
+        options=recommendation.eligible,
+        recommendation=recommendation,
     )
 
 

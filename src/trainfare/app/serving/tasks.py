@@ -35,7 +35,7 @@ class TaskStatus:
 
     @property
     def message(self) -> str:
-        """What is done now, or how it ended."""
+        """The sentence that says what is done now, or how it ended."""
         return next((event.text for event in reversed(self.events) if event.text), "")
 
     @property
@@ -99,7 +99,7 @@ def list_tasks(*, settings: Settings, limit: int = 50) -> tuple[TaskStatus, ...]
 
 
 def cancel_task(task_id: str, *, settings: Settings) -> TaskStatus:
-    """Ask for the end of a task; one that nobody works on ends at once."""
+    """Ask for the end of a task; one that has not started ends at once."""
     with open_existing_history(settings.store) as history:
         task, events = history.tasks.get(task_id), history.task_events.of(task_id)
         kind = "cancel asked" if any(event.kind == "started" for event in events) else "cancelled"

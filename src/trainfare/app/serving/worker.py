@@ -32,7 +32,7 @@ class _StoppingError(Exception):
     """The server ends."""
 
 
-class Worker:
+class BackgroundWorker:
     """A thread that looks for work, one thread for each run that it attends, and one process for each task."""
 
     def __init__(self, settings: Settings) -> None:
