@@ -6,20 +6,20 @@ from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
 
 from trainfare.app.serving.tokens import create_token
 from trainfare.settings import Settings, read_settings
+from trainfare.web import pages
 from trainfare.web.application import create_app
 from trainfare.web.visitors import COOKIE, csrf_token
-
-PUBLIC = {"/login", "/healthz", "/static", "/static/vega.js"}
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    folders = {name: str(tmp_path / name) for name in ("runs", "logs")}
-    return replace(read_settings(), store=str(tmp_path / "history.db"), **folders)
+    store, runs, logs = (str(tmp_path / name) for name in ("history.db", "runs", "logs"))
+    return replace(read_settings(), store=store, runs=runs, logs=logs)
 
 
 @pytest.fixture
@@ -40,13 +40,15 @@ def session(settings: Settings) -> str:
 
 def routes(app: FastAPI) -> list[tuple[str, str]]:
     """Every method and path, with a name for each parameter."""
-    return [
-        (method, path.replace("{", "").replace("}", ""))
-        for route in app.routes
-        if (path := getattr(route, "path", "")) not in PUBLIC
-        for method in getattr(route, "methods", None) or ()
-        if method != "HEAD"
+    documented = [(method.upper(), path) for path, item in app.openapi()["paths"].items() for method in item]
+    shown = [
+        (method, route.path)
+        for module in pages.MODULES
+        for route in module.router.routes
+        if isinstance(route, APIRoute)
+        for method in route.methods
     ]
+    return [(method, path.replace("{", "").replace("}", "")) for method, path in (*documented, *shown)]
 
 
 def test_there_are_routes(app: FastAPI) -> None:

@@ -35,9 +35,9 @@ def arguments(environ: "dict[str, str]", words: "list[str]") -> "list[str]":
     for path in dict.fromkeys([*SYSTEM, sys.prefix, sys.base_prefix, *probe]):
         if Path(path).exists():
             made += ["--ro-bind", path, path]
-    for path in (_events(environ.get(EVENTS)), here):
-        if path:
-            made += ["--bind", path, path]
+    for writable in (_events(environ.get(EVENTS)), here):
+        if writable:
+            made += ["--bind", writable, writable]
     made += ["--setenv", "HOME", TEMPORARY, "--chdir", here, "--"]
     return ["prlimit", "--nproc=" + processes, "--fsize=" + file_bytes, "--core=0", *made, *command]
 

@@ -30,8 +30,8 @@ class Metrics:
                 lines.append(f'trainfare_requests_total{{method="{method}",route="{path}",status="{status}"}} {number}')
             lines.append("# TYPE trainfare_request_seconds histogram")
             for path, row in sorted(self._seconds.items()):
-                for bound, number in zip((*_BOUNDS, "+Inf"), row, strict=False):
-                    lines.append(f'trainfare_request_seconds_bucket{{route="{path}",le="{bound}"}} {number:.0f}')
+                for bound, below in zip((*_BOUNDS, "+Inf"), row, strict=False):
+                    lines.append(f'trainfare_request_seconds_bucket{{route="{path}",le="{bound}"}} {below:.0f}')
                 lines.append(f'trainfare_request_seconds_count{{route="{path}"}} {row[-2]:.0f}')
                 lines.append(f'trainfare_request_seconds_sum{{route="{path}"}} {row[-1]:.6f}')
         return "\n".join(lines) + "\n"

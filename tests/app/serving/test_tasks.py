@@ -55,8 +55,8 @@ raise SystemExit(1)
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    folders = {name: str(tmp_path / name) for name in ("runs", "logs")}
-    return replace(read_settings(), store=str(tmp_path / "history.db"), **folders)
+    store, runs, logs = (str(tmp_path / name) for name in ("history.db", "runs", "logs"))
+    return replace(read_settings(), store=store, runs=runs, logs=logs)
 
 
 @pytest.fixture

@@ -73,7 +73,7 @@ def zip_results(run_id: str, *, settings: Settings | None = None) -> Iterator[by
 
 def _zip_parts(members: list[tuple[str, Path]]) -> Iterator[bytes]:
     sink = _Sink()
-    with zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED) as archive:
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED) as archive:  # type: ignore[call-overload] # it writes and tells, which is enough
         for name, path in members:
             with (
                 path.open("rb") as source,

@@ -9,7 +9,7 @@ from trainfare.app.ids import new_id
 from trainfare.app.programs.sources import read_program
 from trainfare.app.programs.uploaded import is_uploaded
 from trainfare.errors import UsageError
-from trainfare.model.task import Task, TaskEvent, TaskState, task_state
+from trainfare.model.task import Task, TaskEvent, TaskEventKind, TaskState, task_state
 from trainfare.settings import Settings
 from trainfare.store.open import open_existing_history, open_history
 
@@ -102,7 +102,7 @@ def cancel_task(task_id: str, *, settings: Settings) -> TaskStatus:
     """Ask for the end of a task; one that has not started ends at once."""
     with open_existing_history(settings.store) as history:
         task, events = history.tasks.get(task_id), history.task_events.of(task_id)
-        kind = "cancel asked" if any(event.kind == "started" for event in events) else "cancelled"
+        kind: TaskEventKind = "cancel asked" if any(event.kind == "started" for event in events) else "cancelled"
         now = datetime.now(UTC)
         history.task_events.append(
             TaskEvent(task_id=task_id, number=0, seen_at=now, kind=kind, text="It was cancelled."), lease=None

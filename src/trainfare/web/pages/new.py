@@ -95,7 +95,6 @@ def _submit(typed: Mapping[str, str], asked: Asked, upload: Any, visitor: Visito
         folder=Path(saved.program.directory),
         user=visitor.user,
         settings=settings,
-        sandboxed=True,
         question=question,
         batch_size=asked.batch,
     )

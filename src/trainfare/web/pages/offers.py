@@ -55,7 +55,7 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OfferRow:
+class OfferTableRow:
     """A line of the table."""
 
     key: str
@@ -248,7 +248,7 @@ def _plot(options: Sequence[Totals], plan: Plan | None, goal: Goal, front: set[s
 
 def _rows(
     answer: OffersAnswer, plan: Plan | None, shown: Filter, within: Sequence[Totals], front: set[str]
-) -> tuple[list[OfferRow], int, int]:
+) -> tuple[list[OfferTableRow], int, int]:
     """The rows that are shown, how many the filter lets through, and how many of these are left out."""
     options: list[Totals | Estimate] = list(within if shown.show == "within" else answer.options)
     if plan is not None and candidate_key(plan.chosen.candidate) not in {candidate_key(e.candidate) for e in options}:
@@ -282,13 +282,13 @@ def _estimates(answer: OffersAnswer, plan: Plan | None, candidates: Sequence[Can
     return known | {e.candidate: e for e in answer.workload.unbilled(missing)}
 
 
-def _row(estimate: Estimate, chosen: Candidate | None, picked: str) -> OfferRow:
+def _row(estimate: Estimate, chosen: Candidate | None, picked: str) -> OfferTableRow:
     candidate = estimate.candidate
     key, title = candidate_key(candidate), machine_title(candidate)
     memory = estimate.memory
     here = candidate.offer.is_here
     cost = format_usd(estimate.usd.value)
-    return OfferRow(
+    return OfferTableRow(
         key=key,
         title=title,
         estimate=estimate,

@@ -111,7 +111,7 @@ def start(
 def show(request: Request, visitor: Viewer, settings: ServerSettings, run_id: RunId) -> HTMLResponse:
     """A run as it is now: Watch while it runs, Results when it has ended."""
     status = show_run(run_id, settings=settings)
-    shared = {
+    shared: dict[str, Any] = {
         "visitor": visitor,
         "section": "runs",
         "links": _links(status.run),
