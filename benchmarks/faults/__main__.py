@@ -7,8 +7,8 @@
 took effect. Each run is disturbed once at one label, in one of the three ways of `kills.py`; another process then looks
 after it until it has ended, and the reaper passes twice. Most of a kill is waiting, so several are made at a time.
 
-**Faults.** Each is one run of a training that saves, see `disturbances.py`. Hosts are namespaces with a real sshd;
-without root these rows are left out.
+**Faults.** Each is one run of a training that saves, see `disturbances.py`, and `doors.py` for those of Slurm and
+SkyPilot (`--times 0 --fault doors`). Hosts are namespaces with a real sshd; without root these rows are left out.
 """
 
 import argparse
@@ -22,7 +22,8 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import asdict
 from functools import partial
 
-from benchmarks.faults.disturbances import FAULTS
+from benchmarks.faults.disturbances import FAULTS as RUN_FAULTS
+from benchmarks.faults.doors import DOOR_FAULTS
 from benchmarks.faults.kills import LIVES, Count, Way, kill_once
 from benchmarks.faults.places import POSTGRES
 from trainfare.app.running import supervise
@@ -30,6 +31,8 @@ from trainfare.clouds import driver
 
 WAYS: tuple[Way, ...] = ("killed", "rivals", "woken")
 AT_A_TIME = 5
+FAULTS = {**RUN_FAULTS, **DOOR_FAULTS}
+DOORS = "doors"
 
 
 def main() -> None:
@@ -41,7 +44,7 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=0, help="the seed of the first run of each label")
     parser.add_argument("--minutes", type=float, default=math.inf, help="no kill is started after this time")
     parser.add_argument("--at-a-time", type=int, default=AT_A_TIME)
-    parser.add_argument("--fault", choices=[*FAULTS, "none"], help="only this fault, or none")
+    parser.add_argument("--fault", choices=[*FAULTS, DOORS, "none"], help="only this fault, those of doors, or none")
     parser.add_argument("--json", action="store_true", help="print a record instead of tables")
     arguments = parser.parse_args()
     if arguments.postgres and POSTGRES not in os.environ:
@@ -54,7 +57,7 @@ def main() -> None:
     seconds = time.monotonic() - began
     if not arguments.json:
         _print_counts(counts, seconds)
-    chosen = [arguments.fault] if arguments.fault else list(FAULTS)
+    chosen = list(DOOR_FAULTS if arguments.fault == DOORS else [arguments.fault] if arguments.fault else FAULTS)
     verdicts = _faults([name for name in chosen if name in FAULTS], quiet=arguments.json)
     if arguments.json:
         rows = [{"life": life, "label": label, "way": way, **asdict(n)} for (life, label, way), n in counts.items()]
@@ -119,7 +122,7 @@ def _faults(names: list[str], *, quiet: bool) -> list[dict[str, object]]:
         seconds = time.monotonic() - began
         verdicts.append({"fault": name, "is_right": is_right, "outcome": text, "seconds": seconds})
         if not quiet:
-            print(f"{name:26}{'' if is_right else 'WRONG: '}{text} ({seconds:.0f} s)", flush=True)
+            print(f"{name:28}{'' if is_right else 'WRONG: '}{text} ({seconds:.0f} s)", flush=True)
     return verdicts
 
 

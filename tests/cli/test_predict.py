@@ -79,6 +79,11 @@ def test_batches_stop_at_the_size_of_the_data_set() -> None:
     assert max(one["batch_size"] for one in run_json("--on", "T4")["batches"]) == 256
 
 
+def test_every_accumulation_step_has_a_sample() -> None:
+    store(on_cpu(micro_batch_size=2, accumulation_steps=4))
+    assert min(one["batch_size"] for one in run_json("--on", "A100")["batches"]) == 4
+
+
 def test_a_batch_that_does_not_fit_has_a_remark_with_a_remedy() -> None:
     store(on_cpu(activation_bytes=40 * 2**30, optimizer_bytes=0))
     found = run_json("--on", "g4dn.xlarge")

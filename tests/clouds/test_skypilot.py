@@ -1,9 +1,10 @@
 """The door to clouds: its contract with recorded answers of SkyPilot, and launches that fail or go well anyway."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,25 @@ class TestLaunches:
         ((_, body),) = [each for each in server.asked if each[0] == "/autostop"]
         assert (body["cluster_name"], body["down"], body["wait_for"]) == ("trainfare-r1-1", True, "none")
         assert 59 <= body["idle_minutes"] <= 60
+
+    def test_the_timer_is_set_once_more_when_the_machines_are_up_so_that_their_boot_is_not_added(
+        self, server: Replay, tmp_path: Path
+    ) -> None:
+        door = a_door(server, tmp_path)
+        wanted = launch_of(door)
+        door.launch(replace(wanted, expires_at=datetime.now(UTC) + timedelta(minutes=30)))
+        remembered = tmp_path / "remembered/r1-1.json"  # as if it had booted for 10 minutes
+        text = remembered.read_text()
+        for moment in set(re.findall(r'"(\d{4}-[^"]*Z)"', text)):
+            earlier = datetime.fromisoformat(moment) - timedelta(minutes=10)
+            text = text.replace(moment, earlier.isoformat().replace("+00:00", "Z"))
+        remembered.write_text(text)
+        wait_until(lambda: machines_of(door, "r1")[0].state == "ready")
+        again = a_door(server, tmp_path)  # as after a restart
+        again.machines("r1-1")
+        ((_, body),) = [each for each in server.asked if each[0] == "/autostop"]
+        assert (body["cluster_name"], body["down"], body["wait_for"]) == ("trainfare-r1-1", True, "none")
+        assert body["idle_minutes"] == 19
 
     def test_a_cluster_that_is_up_without_its_timer_is_not_ready_while_its_launch_goes_on(
         self, server: Replay, tmp_path: Path

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,17 @@ from tests.makers import make_candidate, make_gpu, make_offer, make_vm_type
 from tests.rigs.skypilot import ANSWERS
 from trainfare.clouds.door import Launch
 from trainfare.clouds.skypilot_api import ApiRequest, SkyPilotError, parse_requests, plain_reason
-from trainfare.clouds.skypilot_launch import MARGIN, SkyPilotCluster, machine_state, node_name, parse_clusters, task_of
+from trainfare.clouds.skypilot_launch import (
+    MARGIN,
+    SkyPilotCluster,
+    lasting,
+    machine_state,
+    node_name,
+    paid_until,
+    parse_clusters,
+    rest_timer,
+    task_of,
+)
 from trainfare.clouds.skypilot_setup import SkyPilotInstallation, parse_enabled
 from trainfare.errors import ExternalError
 from trainfare.model.offer import Offer
@@ -53,6 +64,17 @@ class TestTask:
             "autostop": {"idle_minutes": 91, "down": True, "wait_for": "none"},
         }
 
+    @pytest.mark.parametrize("minutes", [0, 4, 20, 90])
+    def test_the_time_that_is_paid_for_follows_from_the_lease_of_the_agent(self, minutes: float) -> None:
+        wanted = replace(launch(offer()), expires_at=NOW + timedelta(minutes=minutes))
+        lease = lasting(wanted, now=NOW).expires_at
+        assert paid_until(lease, asked_at=NOW) == wanted.expires_at
+
+    def test_the_timer_of_machines_that_are_up_ends_within_what_is_paid_for(self) -> None:
+        until = NOW + timedelta(minutes=90, seconds=59)
+        assert rest_timer(until, now=NOW)["idle_minutes"] == 90
+        assert rest_timer(until, now=until + timedelta(hours=1))["idle_minutes"] == 1
+
     def test_the_note_of_a_task_comes_back_with_the_cluster(self) -> None:
         chosen = offer(market="spot")
         text = yaml.safe_dump(task_of(launch(chosen, nodes=2), [chosen], now=NOW))
@@ -85,7 +107,7 @@ class TestAnswers:
     def test_recorded_clusters_are_read(self) -> None:
         init, up = parse_clusters([ANSWERS["cluster INIT"], ANSWERS["cluster UP"], {"name": "someone-elses"}])
         assert (init.status, init.ever_up, init.reason) == ("INIT", False, "Instances launched on aws in us-east-1")
-        assert (up.status, up.ever_up, up.has_timer) == ("UP", True, True)
+        assert (up.status, up.ever_up, up.timer_minutes) == ("UP", True, 65)
         assert up.launched_at is not None
         assert up.note is not None
         assert (up.note.owner, up.note.run_id) == ("ada@home", "r1")
@@ -134,7 +156,7 @@ def a_cluster(status: str, **fields: Any) -> SkyPilotCluster:
         (a_cluster("INIT", ever_up=True), "SUCCEEDED", "preempted"),
         (a_cluster("INIT", is_unhealthy=True), None, "preempted"),
         (a_cluster("UP"), "RUNNING", "booting"),
-        (a_cluster("UP", has_timer=True), "RUNNING", "ready"),
+        (a_cluster("UP", timer_minutes=65), "RUNNING", "ready"),
         (a_cluster("UP"), "FAILED", "ready"),
         (a_cluster("UP"), "SUCCEEDED", "ready"),
         (a_cluster("STOPPED"), "SUCCEEDED", "preempted"),

@@ -149,9 +149,9 @@ class Replay:
 
 
 @contextmanager
-def replay(host: SshHost, environment: Path) -> Iterator[Replay]:
+def replay(host: SshHost, environment: Path, server: Replay | None = None) -> Iterator[Replay]:
     """A server in a thread, and SkyPilot's command in the folder of an environment."""
-    made = Replay(host)
+    made = server or Replay(host)
     lock = threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
@@ -166,8 +166,12 @@ def replay(host: SshHost, environment: Path) -> Iterator[Replay]:
 
         def _answer(self, method: str) -> None:
             given = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            with lock:
-                status, answer, number = made.answer(method, self.path, json.loads(given or b"{}"))
+            try:
+                with lock:
+                    status, answer, number = made.answer(method, self.path, json.loads(given or b"{}"))
+            except ConnectionAbortedError:  # the server is away: the connection ends without an answer
+                self.close_connection = True
+                return
             content = json.dumps(answer).encode()
             self.send_response(status)
             self.send_header("X-Skypilot-Request-ID", number)

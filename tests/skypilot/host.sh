@@ -1,8 +1,9 @@
 #!/bin/bash
 # An instance of the rig: its namespaces are made before this. Arguments: the folder of its layer, its name, its private
-# and its public address, a Python 3.10, the wheels, uv, what images of SkyPilot have, and the address of the cloud.
+# and its public address, a Python 3.10, the wheels, uv, what images of SkyPilot have, an environment with PyTorch, and the
+# address of the cloud.
 set -e
-D=$1 NAME=$2 PRIVATE=$3 PUBLIC=$4 PYTHON=$5 WHEELS=$6 UV=$7 RUNTIME=$8 CLOUD=$9
+D=$1 NAME=$2 PRIVATE=$3 PUBLIC=$4 PYTHON=$5 WHEELS=$6 UV=$7 RUNTIME=$8 PYTORCH=$9 CLOUD=${10}
 mount --make-rprivate /
 mount -t tmpfs -o mode=755,size=6g tmpfs "$D"
 mkdir "$D/upper" "$D/work" "$D/root"
@@ -15,6 +16,9 @@ mount -t tmpfs -o mode=1777,size=2g tmpfs dev/shm
 for path in tmp run; do mount -t tmpfs -o mode=1777 tmpfs $path; done
 mkdir -p opt/wheels-of-the-rig
 mount --bind "$WHEELS" opt/wheels-of-the-rig
+mkdir -p opt/pytorch-of-the-rig
+mount --bind "$PYTORCH" opt/pytorch-of-the-rig
+mount -o remount,bind,ro opt/pytorch-of-the-rig
 mkdir -p home/ubuntu/skypilot-runtime "$D/runtime" "$D/runtime.work"
 mount -t overlay overlay -o "lowerdir=$RUNTIME,upperdir=$D/runtime,workdir=$D/runtime.work" home/ubuntu/skypilot-runtime
 chown 4242:4242 home/ubuntu home/ubuntu/skypilot-runtime

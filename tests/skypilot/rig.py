@@ -117,7 +117,7 @@ class Hosts:
         self._folder = folder
         self._hosts: dict[str, subprocess.Popen[bytes]] = {}
         self._clients = {region: client("ec2", region) for region in REGIONS}
-        self._given = [os.environ[f"RIG_{name}"] for name in ("PYTHON", "WHEELS", "UV", "RUNTIME")]
+        self._given = [os.environ[f"RIG_{name}"] for name in ("PYTHON", "WHEELS", "UV", "RUNTIME", "PYTORCH")]
 
     def poll(self) -> None:
         for ec2 in self._clients.values():

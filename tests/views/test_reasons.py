@@ -519,6 +519,13 @@ EXAMPLES: dict[Code, tuple[Topic, dict[str, Value], dict[str, Scalar], str]] = {
         {},
         "9 offers of TPUs and Trainium are left out, because the program would have to be changed for them",
     ),
+    "gpus_unknown": (
+        "assumptions",
+        {"profile": "p1"},
+        {},
+        "no machine with a GPU is compared: profile p1 was taken on a CPU and has no operations to predict a GPU from; "
+        "profile the program again until an iteration has been traced",
+    ),
     "old_marketplace_offers": (
         "assumptions",
         {"offers": 9},
@@ -736,3 +743,16 @@ def test_every_bottleneck_has_words() -> None:
     from trainfare.model.estimate import Bottleneck
 
     assert set(BOTTLENECKS) == set(get_args(Bottleneck))
+
+
+def test_a_machine_without_a_gpu_is_not_told_about_faster_gpus() -> None:
+    for limit in BOTTLENECKS:
+        said = sentence(reason("why", "limited_by", limited_by=limit, iteration_seconds=0.1, gpus=0))
+        assert "a faster GPU" not in said
+
+
+def test_a_time_scaled_without_operations_does_not_claim_them() -> None:
+    values: dict[str, Any] = {"profile": "p1", "to_cpu": "EPYC", "by_operations": False}
+    said = sentence(reason("certainty", "basis_scaled_from_cpu", **values))
+    assert said.endswith("by the speed of their cores alone")
+    assert "operations" not in said

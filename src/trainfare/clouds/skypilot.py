@@ -7,6 +7,7 @@ same agent as any other. Neither exit codes nor one answer alone are trusted: th
     <folder>/<key>.json      the launch, remembered before it is asked for
     <folder>/<key>.nodes     the addresses of its nodes, once each has answered
     <folder>/<key>.spot      it is of the spot market
+    <folder>/<key>.timer     the minutes of SkyPilot's timer, as it was asked for when the machines were up
     <folder>/<key>.ending    it was terminated
 """
 
@@ -26,7 +27,6 @@ from trainfare.clouds.launch_memory import LaunchMemory, RememberedLaunch, safe_
 from trainfare.clouds.skypilot_api import NO_CAPACITY, ApiRequest, SkyPilotApi, SkyPilotError, SkyPilotSilentError
 from trainfare.clouds.skypilot_launch import (
     CLOUDS,
-    MARGIN,
     PREFIX,
     SkyPilotCluster,
     cluster_name,
@@ -36,8 +36,9 @@ from trainfare.clouds.skypilot_launch import (
     launch_body,
     machine_state,
     node_name,
+    paid_until,
     parse_clusters,
-    timer,
+    rest_timer,
 )
 from trainfare.clouds.ssh_connection import SshConnection
 from trainfare.clouds.ssh_shell import SshShell
@@ -54,7 +55,7 @@ _ENTER_SECONDS = 60.0
 _REFRESH_SECONDS = 10.0
 """SkyPilot is asked to look at a cluster whose machines do not answer at most so often."""
 _TIMER_SECONDS = 120.0
-"""SkyPilot is asked for a timer that is missing at most so often."""
+"""SkyPilot is asked for a timer that it does not list at most so often."""
 _SEEN_SECONDS = 5.0
 """The cluster of a run is looked at again after so long: each look costs the server a tenth of a second of CPU, which a
 launch needs too."""
@@ -230,8 +231,7 @@ class SkyPilotDoor:
             has_none = state == "failed" and (reason or "").startswith(NO_CAPACITY)
             return tuple(replace(each, refused="capacity") for each in listed) if has_none else listed
         self._look_if_silent(key)
-        if not is_up:
-            self._set_timer(machines[0])
+        self._set_timer(key, machines[0], cluster, launch)
         addresses = self._addresses(key, machines)
         if addresses is None:
             return in_state(machines, "booting", "ssh to its nodes is set up.", launched_at=launched_at)
@@ -264,11 +264,22 @@ class SkyPilotDoor:
         self._silent.discard(key)
         self._api.ask("/status", {"cluster_names": [cluster_name(key)], "refresh": "FORCE", "all_users": True})
 
-    def _set_timer(self, machine: RentedMachine) -> None:
-        """Ask for SkyPilot's timer anew: a cluster that is up after a launch that failed may have none."""
-        if _is_due(self._timed_at, machine.key, _TIMER_SECONDS):
-            body = timer(machine.expires_at + MARGIN, now=datetime.now(UTC))
-            self._api.ask("/autostop", {"cluster_name": cluster_name(machine.key), **body})
+    def _set_timer(
+        self, key: str, machine: RentedMachine, cluster: SkyPilotCluster | None, launch: RememberedLaunch | None
+    ) -> None:
+        """Ask for SkyPilot's timer anew, once the machines are up: that of the launch counts from their boot, and a
+        cluster that is up after a launch that failed may have none. It is asked for again until SkyPilot lists it."""
+        listed, path = cluster.timer_minutes if cluster else None, self._file(key, "timer")
+        if launch is None and listed is not None:  # of another computer, which sets it
+            return
+        if listed is not None and path.exists() and path.read_text() == str(listed):
+            return
+        if _is_due(self._timed_at, key, _TIMER_SECONDS):
+            until = paid_until(machine.expires_at, asked_at=launch.asked_at if launch else datetime.now(UTC))
+            body = rest_timer(until, now=datetime.now(UTC))
+            self._api.ask("/autostop", {"cluster_name": cluster_name(key), **body})
+            if launch is not None:
+                path.write_text(str(body["idle_minutes"]))
 
     # Entering.
 
@@ -303,7 +314,7 @@ class SkyPilotDoor:
         return next(iter(done.output.decode(errors="replace").split()), None)
 
     def _forget(self, key: str) -> None:
-        for kind in ("nodes", "ending", "spot"):
+        for kind in ("nodes", "ending", "spot", "timer"):
             self._file(key, kind).unlink(missing_ok=True)
         self._memory.forget(key)
 

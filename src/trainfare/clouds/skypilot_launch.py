@@ -118,6 +118,19 @@ def timer(expires_at: datetime, *, now: datetime) -> dict[str, Any]:
     return {"idle_minutes": minutes, "down": True, "wait_for": "none"}
 
 
+def paid_until(lease_ends_at: datetime, *, asked_at: datetime) -> datetime:
+    """The time that a launch was paid for: that of which `lasting`, when it was asked for, left the agent its lease."""
+    lease = max(timedelta(), lease_ends_at - asked_at)
+    return asked_at + min(lease + MARGIN, lease * 4 / 3)
+
+
+def rest_timer(paid_until: datetime, *, now: datetime) -> dict[str, Any]:
+    """SkyPilot's timer for machines that are up: it counts from now, in whole minutes, and ends within what is paid
+    for. The one of the launch counts from the moment at which they were up, so it would add their boot."""
+    minutes = math.floor((paid_until - now).total_seconds() / 60)
+    return {"idle_minutes": max(1, minutes), "down": True, "wait_for": "none"}
+
+
 def task_of(launch: Launch, offers: Iterable[Offer], *, now: datetime) -> dict[str, Any]:
     """The task of a launch: the machine in each region that may be tried, in their order, with SkyPilot's timer."""
     chosen = launch.candidate.offer
@@ -178,10 +191,14 @@ class SkyPilotCluster:
     is_unhealthy: bool = False
     """It was up, and SkyPilot found nodes missing."""
     reason: str | None = None
-    has_timer: bool = False
-    """SkyPilot ends its machines after some time."""
+    timer_minutes: int | None = None
+    """SkyPilot removes its machines so long after its timer was set; None if it has no timer that removes them."""
     note: LaunchNote | None = None
     """The note of its launch; None if it was not launched by us."""
+
+    @property
+    def has_timer(self) -> bool:
+        return self.timer_minutes is not None
 
 
 def parse_clusters(answer: Any) -> tuple[SkyPilotCluster, ...]:
@@ -195,11 +212,16 @@ def parse_clusters(answer: Any) -> tuple[SkyPilotCluster, ...]:
             ever_up=bool(record.get("cluster_ever_up")),
             is_unhealthy=record.get("init_kind") == "unhealthy",
             reason=record.get("init_status_reason") or None,
-            has_timer=int(record.get("autostop", -1)) >= 0 and bool(record.get("to_down")),
+            timer_minutes=_timer_minutes(record),
             note=_note(record.get("last_creation_yaml")),
         )
         for record in records
     )
+
+
+def _timer_minutes(record: Mapping[str, Any]) -> int | None:
+    minutes = int(record.get("autostop", -1))
+    return minutes if minutes >= 0 and record.get("to_down") else None
 
 
 def _moment(seconds: Any) -> datetime | None:

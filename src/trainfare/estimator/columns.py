@@ -56,8 +56,12 @@ class Repeated(Generic[T]):
         """The objects of each row in both; every pair that occurs, once."""
         import numpy as np
 
-        pairs, rows = np.unique(self.rows * max(1, len(others.objects)) + others.rows, return_inverse=True)
-        places = (divmod(pair, len(others.objects)) for pair in pairs.tolist())
+        width = len(others.objects)
+        numbers = self.rows * width + others.rows
+        occurs = np.zeros(len(self.objects) * width, dtype=np.bool_)  # np.unique would import all of numpy.ma
+        occurs[numbers] = True
+        places = (divmod(number, width) for number in np.flatnonzero(occurs).tolist())
+        rows = (np.cumsum(occurs) - 1)[numbers]
         return Repeated([(self.objects[one], others.objects[other]) for one, other in places], rows)
 
     def columns(self, read: Callable[[T], tuple[float, ...]], count: int) -> "NDArray[float64]":

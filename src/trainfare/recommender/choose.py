@@ -216,10 +216,11 @@ def without_idle_copies(ordered: Options[T]) -> Options[T]:
 
 def first_of_each(options: Options[T], key: Callable[[Offer], Hashable]) -> Options[T]:
     """The first option of each group of offers, in the order given."""
-    import numpy as np
-
     if not options:
         return options
     numbers: dict[Hashable, int] = {}
     groups = options.of_offers(lambda offer: numbers.setdefault(key(offer), len(numbers)))
-    return options.take(np.sort(np.unique(groups, return_index=True)[1]))
+    first: dict[int, int] = {}
+    for place, group in enumerate(groups.tolist()):
+        first.setdefault(group, place)
+    return options.take(list(first.values()))

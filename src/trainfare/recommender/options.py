@@ -139,7 +139,9 @@ class Options(Sequence[T_co]):
         """The offers of the options, each once."""
         import numpy as np
 
-        return [self.table.offers[place] for place in np.unique(self.table.offer_rows[self.rows]).tolist()]
+        occurs = np.zeros(len(self.table.offers), dtype=np.bool_)
+        occurs[self.table.offer_rows[self.rows]] = True
+        return [self.table.offers[place] for place in np.flatnonzero(occurs).tolist()]
 
     def of_offers(self, read: Callable[[Offer], Any]) -> "NDArray[Any]":
         """A property of the offer of each option, which is read once for all options of an offer."""

@@ -4,13 +4,13 @@ The supervisor appends the fact, or makes the call, and asks again. It may be ki
 was not seen is made again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Literal, Protocol
 
-from trainfare.model.offer import Candidate
+from trainfare.model.offer import Candidate, Market
 from trainfare.model.rented import RentedMachine
 from trainfare.model.run import Checkpoint, Fact, FactKind, Outcome, Run, RunState
 from trainfare.runner.better import BetterMachine
@@ -120,6 +120,8 @@ terminate    ask the door for the end of every machine of the attempt
 
 Action = Fact | Call | Wait
 """A fact to append, a call to make, or nothing."""
+
+_MARKETS: Mapping[Market, str] = {"on_demand": "on demand", "spot": "on spot", "reserved": "with a commitment"}
 
 
 def decide(run: Run, life: Life, view: View, *, patience: Patience, fallbacks: Sequence[Candidate] = ()) -> Action:
@@ -413,6 +415,14 @@ def _has_time_left(run: Run, life: Life, view: View) -> bool:
     return ends - view.now > timedelta(seconds=NEW_LEASE_SECONDS)
 
 
+def _full_name(candidate: Candidate) -> str:
+    """`2 × aws/p3.2xlarge in us-east-1 on spot`; a single node is not counted."""
+    offer = candidate.offer
+    nodes = "" if candidate.nodes == 1 else f"{candidate.nodes} × "
+    place = "" if offer.market == "own" else f" in {offer.region} {_MARKETS[offer.market]}"
+    return f"{nodes}{offer.vm_type.key}{place}"
+
+
 def _interruption(run: Run, life: Life, view: View, job: JobView) -> str | None:
     """Why a program that has ended is to go on; None if it has ended by itself or was stopped for good."""
     if life.stop_reason is not None:
@@ -426,7 +436,7 @@ def _interruption(run: Run, life: Life, view: View, job: JobView) -> str | None:
     if job.cause == "signal":
         return "The machine was restarted, or the agent on it was killed."
     if job.cause == "stop" and life.move_to is not None:
-        return f"It moves to {life.move_to.offer.vm_type.key}."
+        return f"It moves to {_full_name(life.move_to)}."
     return None
 
 

@@ -36,7 +36,7 @@ _CHANGES = (
 )
 """The reasons of which the first few are shown as changes, the most useful first."""
 PRICE = "price"
-_CAVEATS = {"epochs_assumed": "epochs", "epochs_expected": "epochs"}
+_CAVEATS = {"epochs_assumed": "epochs", "epochs_expected": "epochs", "gpus_unknown": "GPUs"}
 """Assumptions that are always shown, and their heading."""
 
 
@@ -117,7 +117,8 @@ def _other_gpu(values: Values) -> str:
 
 def _other_cpu(values: Values) -> str:
     cpu = optional_text(values, "to_cpu") or "another CPU"
-    return f"scaled from profile {text(values, 'profile')} to {cpu} by its operations"
+    method = "the speed of the cores alone" if values.get("by_operations") is False else "its operations"
+    return f"scaled from profile {text(values, 'profile')} to {cpu} by {method}"
 
 
 def _extrapolated(values: Values) -> str:

@@ -124,6 +124,19 @@ def test_torchrun_on_three_hosts_is_one_training(
         assert host.run("ls", "-A", "/srv/home/.trainfare") == b""
 
 
+@pytest.mark.heavy
+@pytest.mark.usefixtures("user_of_rig", "hosts")
+def test_accelerate_on_two_hosts_is_one_training(settings: Settings, project: Path, tmp_path: Path) -> None:
+    need_installed("accelerate")
+    shutil.copy(PROGRAMS / "gang_torch.py", project)
+    ended = train(settings, [str(BIN / "accelerate"), "launch", "--cpu", "gang_torch.py"], nodes=2)
+    assert ended.life.outcome == "succeeded", read_output(ended.run.id, settings=settings).decode()
+    assert ended.run.launcher == "accelerate"
+    found = told(tmp_path)
+    assert {name: each["world"] for name, each in found.items()} == {"rank0": 2, "rank1": 2}
+    assert found["rank0"]["sum"] == found["rank1"]["sum"], "the gradients were averaged"
+
+
 @pytest.mark.usefixtures("user_of_rig", "hosts")
 def test_jax_joins_two_hosts_without_arguments(settings: Settings, project: Path, tmp_path: Path) -> None:
     need_installed("jax")

@@ -146,3 +146,10 @@ def test_operations_in_bfloat16_are_slow_without_a_matrix_unit() -> None:
     measured = profiled(operations=half, dtype="bfloat16")
     without, with_unit = (seconds(measured, on=rented(4, cpu)) for cpu in (ICE_LAKE, "Xeon Platinum 8488C"))
     assert with_unit < without / 5
+
+
+def test_without_operations_nobody_knows_what_limits_a_cpu() -> None:
+    waiting = profiled(operations=(), data_wait_seconds=(0.001,) * 13, loader_workers=0)
+    found = predicted(waiting, on=rented(16, ZEN))
+    assert found is not None
+    assert (found.limited_by, found.parts) == (None, ())

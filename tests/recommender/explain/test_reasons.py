@@ -645,3 +645,15 @@ def test_a_rental_is_not_compared_with_a_busy_machine_alone() -> None:
     found = context(FAST, profile=busy, here=CHEAP)
     assert values(found, "busy_profile")["idle_here_seconds"] == pytest.approx(CHEAP.seconds.value * 0.2**2)
     assert values(replace(found, here_rule="soon"), "busy_profile")["idle_here_seconds"] is None
+
+
+def test_that_no_gpu_could_be_compared_is_said() -> None:
+    """A profile on a CPU without operations says nothing about GPUs: the cheapest CPU is not the best of all."""
+    rented = make_vm_type(name="c", gpu=None, gpus=0, vcpus=8)
+    without = replace(CHEAP, basis="scaled", candidate=make_candidate(offer=make_offer(vm_type=rented)))
+    untraced, traced = make_profile(device="cpu", operations=()), make_profile(device="cpu")
+    assert values(context(without, profile=untraced), "gpus_unknown") == {"profile": untraced.id}
+    assert values(context(without, profile=untraced), "basis_scaled_from_cpu")["by_operations"] is False
+    assert values(context(without, profile=untraced), "limited_by")["gpus"] == 0
+    for other in (context(without, profile=traced), context(without, FAST, profile=untraced)):
+        assert "gpus_unknown" not in [each.code for each in reasons(other)]

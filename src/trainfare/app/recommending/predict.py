@@ -164,10 +164,12 @@ class _MachinePredictor:
         return None if found is None else self._prediction(found, nodes, gpus, batch_size)
 
     def at_batch_sizes(self, nodes: int, gpus: int, batch_size: int) -> Iterator[Prediction]:
-        workers = nodes * max(1, gpus)
-        largest = max(batch_size, self.predictor.profiles[0].samples or math.inf)
+        """Sizes around `batch_size` that give each accumulation step of each GPU one sample or more."""
+        profile = self.predictor.profiles[0]
+        smallest = min(batch_size, nodes * max(1, gpus) * (profile.accumulation_steps or 1))
+        largest = max(batch_size, profile.samples or math.inf)
         for size in dict.fromkeys(round(batch_size * 2.0**power) for power in BATCH_POWERS):
-            found = self.predict(nodes=nodes, gpus=gpus, batch_size=size) if workers <= size <= largest else None
+            found = self.predict(nodes=nodes, gpus=gpus, batch_size=size) if smallest <= size <= largest else None
             if found is not None:
                 yield found
 

@@ -9,7 +9,7 @@ from trainfare.cli.console import new_table, out, print_points
 from trainfare.model.prediction import Prediction, PredictionReport
 from trainfare.recommender.names import short_name
 from trainfare.units import format_count, format_duration, format_number, format_percent, format_ratio
-from trainfare.views.explain.why import BOTTLENECKS
+from trainfare.views.explain.why import bottleneck
 
 SMALL_SHARE = 0.01
 """Parts with a smaller share are shown in one line."""
@@ -43,7 +43,8 @@ def answer(prediction: Prediction) -> list[str | tuple[str, str]]:
 
 
 def limit_sentences(prediction: Prediction) -> list[str]:
-    return [f"limited by {BOTTLENECKS[prediction.limited_by]}"] if prediction.limited_by else []
+    limit, gpus = prediction.limited_by, prediction.gpus if prediction.vm_type.gpu else 0
+    return [f"limited by {bottleneck(limit, gpus)}"] if limit else []
 
 
 def parts_table(prediction: Prediction) -> Table | None:

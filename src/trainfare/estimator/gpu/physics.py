@@ -309,8 +309,10 @@ def root_shares(x: Array) -> Array:
 
 def share_similarity(some: Array, others: Array, length: float) -> Array:
     """exp(−‖s − s'‖² / 2ℓ²) of each row of one array with each row of the other."""
+    used = np.flatnonzero(some.any(axis=0))  # a program uses few features: the products of the others are 0
+    left, right = some[:, used], others.T[used]
     found = np.concatenate(
-        [some[start : start + ROWS_AT_ONCE] @ others.T for start in range(0, max(1, len(some)), ROWS_AT_ONCE)]
+        [left[start : start + ROWS_AT_ONCE] @ right for start in range(0, max(1, len(some)), ROWS_AT_ONCE)]
     )
     found *= -2
     found += np.einsum("ij,ij->i", some, some)[:, None]

@@ -60,8 +60,8 @@ class OtherCpuPredictor:
             seconds=found.seconds,
             basis="scaled",
             profile=leading,
-            limited_by=found.step.limited_by,
-            parts=found.step.parts(found.seconds.value),
+            limited_by=None if model is None else found.step.limited_by,
+            parts=() if model is None else found.step.parts(found.seconds.value),
             evidence=(
                 MeasuredOnOtherCpu(
                     profile_ids=ids,
@@ -74,12 +74,14 @@ class OtherCpuPredictor:
                 ),
             ),
         )
-        return add_data_wait(
+        waiting = add_data_wait(
             iteration,
             ProfiledWait.of(leading, _wait(leading, index), index),
             growth=size / leading.micro_batch_size if size and leading.micro_batch_size else 1.0,
             target=LoaderHost.of_type(vm_type),
         )
+        # Without operations the wait would be the only part, and have all of the time.
+        return waiting if model is not None else replace(waiting, parts=())
 
     def _machine(self, profile: Profile) -> CpuMachine | None:
         cores = self._index.slice_cores.get(profile.host.vm_type or "")

@@ -22,6 +22,7 @@ def assumptions(context: ChoiceContext) -> Iterator[Reason]:
     yield from _gpus(context)
     if context.incompatible_offers:
         yield reason("assumptions", "incompatible_offers", offers=context.incompatible_offers)
+    yield from _gpus_unknown(context)
     if context.old_marketplace_offers:
         yield reason("assumptions", "old_marketplace_offers", offers=context.old_marketplace_offers)
     yield from _refused(context)
@@ -78,6 +79,14 @@ def _gpus(context: ChoiceContext) -> Iterator[Reason]:
         yield reason("assumptions", "several_gpus_assumed", gpus=workers)
     if chosen.working_gpus_per_node < available:
         yield reason("assumptions", "idle_gpus", used=chosen.working_gpus_per_node, available=available)
+
+
+def _gpus_unknown(context: ChoiceContext) -> Iterator[Reason]:
+    """A profile on a CPU without operations says nothing about any GPU, so that none was compared."""
+    profile = context.profile
+    compared = any(candidate.offer.vm_type.gpu for candidate in context.compared.candidates)
+    if profile.device == "cpu" and not profile.operations and not compared:
+        yield reason("assumptions", "gpus_unknown", profile=profile.id)
 
 
 def _refused(context: ChoiceContext) -> Iterator[Reason]:

@@ -61,6 +61,7 @@ def basis(estimate: Estimate, profile: Profile, *, suggest_profile: bool = True)
             to_cpu=vm_type.cpu.name if vm_type.cpu else None,
             vcpus=vm_type.vcpus,
             threads_per_core=vm_type.cpu.threads_per_core if vm_type.cpu else None,
+            by_operations=bool(profile.operations),
         )
     if vm_type.gpu is None:
         return reason("certainty", "basis_scaled_from_slice", profile=estimate.profile_id, machine=profile.host.vm_type)

@@ -77,6 +77,7 @@ Code = Literal[
     "several_gpus_assumed",
     "idle_gpus",
     "incompatible_offers",
+    "gpus_unknown",
     "old_marketplace_offers",
     "refused_offers",
     "price_seen",

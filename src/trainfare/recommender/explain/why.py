@@ -107,13 +107,14 @@ def _weights(context: ChoiceContext) -> Iterator[Reason]:
 
 
 def _limited_by(chosen: Estimate) -> Iterator[Reason]:
+    workers = chosen.candidate.nodes * chosen.candidate.working_gpus_per_node
     if chosen.limited_by is not None:
         yield reason(
             "why",
             "limited_by",
             limited_by=chosen.limited_by,
             iteration_seconds=chosen.iteration_seconds.value,
-            gpus=chosen.candidate.nodes * chosen.candidate.working_gpus_per_node,
+            gpus=0 if chosen.candidate.offer.vm_type.gpu is None else workers,
         )
 
 

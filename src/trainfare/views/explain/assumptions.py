@@ -112,6 +112,13 @@ def _incompatible_offers(values: Values) -> str:
     )
 
 
+def _gpus_unknown(values: Values) -> str:
+    return (
+        f"no machine with a GPU is compared: profile {text(values, 'profile')} was taken on a CPU and has no "
+        "operations to predict a GPU from; profile the program again until an iteration has been traced"
+    )
+
+
 def _old_marketplace_offers(values: Values) -> str:
     return (
         f"{plural(integer(values, 'offers'), 'offer')} of marketplaces are left out, because their prices change by "
@@ -160,6 +167,7 @@ SENTENCES: Mapping[str, Sentence] = {
             "several_gpus_assumed": _several_gpus_assumed,
             "idle_gpus": _idle_gpus,
             "incompatible_offers": _incompatible_offers,
+            "gpus_unknown": _gpus_unknown,
             "old_marketplace_offers": _old_marketplace_offers,
             "refused_offers": _refused_offers,
             "batch_shared_by_gpus": _batch_shared_by_gpus,

@@ -41,10 +41,9 @@ def _basis_scaled_from_cpu(values: Values) -> str:
     threads = optional_number(values, "threads_per_core") or 1
     shared = "" if vcpus is None or threads == 1 else f" ({plural(max(1, round(vcpus / threads)), 'core')})"
     to = target if vcpus is None else f"{format_number(vcpus)} vCPUs{shared} of {target}"
-    return (
-        f"scaled: profile {text(values, 'profile')} was taken on {on}, and scaled to {to} by what its operations would "
-        "take on each"
-    )
+    untraced = values.get("by_operations") is False
+    method = "the speed of their cores alone" if untraced else "what its operations would take on each"
+    return f"scaled: profile {text(values, 'profile')} was taken on {on}, and scaled to {to} by {method}"
 
 
 def _busy_profile(values: Values) -> str:

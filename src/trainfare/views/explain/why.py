@@ -27,6 +27,11 @@ BOTTLENECKS = {
     "data": "waiting for data, not by the GPU: a faster GPU gains little",
 }
 """The bottleneck of an iteration, in words."""
+WITHOUT_GPU = {
+    "launches": "starting operations, which one thread does: more cores gain little",
+    "data": "waiting for data, not by computing: faster cores gain little",
+}
+"""The bottlenecks that have other words on a machine without a GPU."""
 
 SAME_RATIO = 0.001
 """A ratio within this distance of 1 is called the same."""
@@ -104,8 +109,13 @@ def _limited_by(values: Values) -> str:
     on = f" on {gpus} GPUs" if gpus > 1 else ""
     return (
         f"an iteration takes {format_duration(number(values, 'iteration_seconds'))}{on}, limited by "
-        f"{BOTTLENECKS[text(values, 'limited_by')]}"
+        f"{bottleneck(text(values, 'limited_by'), gpus)}"
     )
+
+
+def bottleneck(limit: str, gpus: int) -> str:
+    """The words for what limits an iteration on that many GPUs."""
+    return BOTTLENECKS[limit] if gpus else WITHOUT_GPU.get(limit, BOTTLENECKS[limit])
 
 
 def _other_extreme(values: Values) -> str:

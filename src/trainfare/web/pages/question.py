@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from trainfare.app.recommending.question import Question
 from trainfare.app.stated import StatedLength
-from trainfare.model.plan import Goal
+from trainfare.model.plan import Goal, GoalKind
 from trainfare.model.scope import Scope
 from trainfare.units import format_count, format_duration, format_usd, parse_duration
 
@@ -40,7 +40,7 @@ class Asked:
 
     def question(self) -> Question:
         """The question for a recommendation."""
-        kind = "cheapest" if self.weight <= 0 else "fastest" if self.weight >= 1 else "weighted"
+        kind: GoalKind = "cheapest" if self.weight <= 0 else "fastest" if self.weight >= 1 else "weighted"
         goal = Goal(
             kind=kind,
             weight_time=self.weight if kind == "weighted" else None,
