@@ -65,7 +65,8 @@ TOGETHER = {
     ("doors", "hosts"): "Machines within reach; what your servers keep.",
     ("profiles", "plans"): "Stored profiles and plans: list, show.",
     ("calibrate", "reproduce"): "Fit the prediction; recompute published tables.",
-    ("serve", "token", "settings"): "Pages and API; who may use them; settings.",
+    ("serve", "token"): "Serve the pages and the API; who may use them.",
+    ("profile", "import"): "Measure a few iterations, or read a past run.",
 }
 """Commands that share a line in the help, so that it fits a screen."""
 
