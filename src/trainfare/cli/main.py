@@ -66,7 +66,7 @@ TOGETHER = {
     ("profiles", "plans"): "Stored profiles and plans: list, show.",
     ("calibrate", "reproduce"): "Fit the prediction; recompute published tables.",
     ("serve", "token"): "Serve the pages and the API; who may use them.",
-    ("profile", "import"): "Measure a few iterations, or read a past run.",
+    ("accuracy", "settings"): "Predicted against paid; the settings.",
 }
 """Commands that share a line in the help, so that it fits a screen."""
 
