@@ -15,7 +15,7 @@ from trainfare.model.profile import EarlyStopping, Epoch, Operation, Profile
 from trainfare.model.program import Program
 from trainfare.model.reason import Reason
 from trainfare.model.rented import RentedMachine
-from trainfare.model.run import Fact, Observation, Outcome, Run, RunLimits, StopReason
+from trainfare.model.run import Checkpoint, Fact, Observation, Outcome, Run, RunLimits, StopReason
 from trainfare.model.submission import Submission
 
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=20).filter(str.strip)
@@ -253,6 +253,20 @@ rented_machines = st.builds(
     address=maybe(texts),
     launched_at=maybe(moments),
 )
+inner_paths = texts.filter(lambda path: not path.startswith("/") and ".." not in path.split("/"))
+checkpoints = st.builds(
+    Checkpoint,
+    name=inner_paths,
+    path=inner_paths,
+    files=st.lists(inner_paths, min_size=1, max_size=3).map(tuple),
+    bytes=st.integers(0, 2**53),
+    saved_at=moments,
+    iteration=maybe(st.integers(0, 10**9)),
+    save_seconds=not_negative,
+    fetch_seconds=not_negative,
+    node=st.just(0),
+    others=st.just(()),
+)
 facts = st.builds(
     Fact,
     run_id=texts,
@@ -267,6 +281,7 @@ facts = st.builds(
     collected_bytes=maybe(st.integers(0, 2**53)),
     stop_reason=st.sampled_from(get_args(StopReason)),
     outcome=st.sampled_from(get_args(Outcome)),
+    checkpoint=checkpoints,
 )
 finite = st.floats(allow_nan=False, allow_infinity=False)
 observations = st.builds(

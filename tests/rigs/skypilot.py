@@ -179,16 +179,16 @@ def replay(host: SshHost, environment: Path, server: Replay | None = None) -> It
             self.end_headers()
             self.wfile.write(content)
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    made.url = f"http://127.0.0.1:{server.server_address[1]}"
+    listener = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    made.url = f"http://127.0.0.1:{listener.server_address[1]}"
     (environment / "bin").mkdir(parents=True)
     (environment / "bin/sky").write_text(SKY)
     (environment / "bin/sky").chmod(0o755)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread = threading.Thread(target=listener.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
         yield made
     finally:
-        server.shutdown()
-        server.server_close()
+        listener.shutdown()
+        listener.server_close()
         thread.join()

@@ -46,7 +46,7 @@ def routes(app: FastAPI) -> list[tuple[str, str]]:
         for module in pages.MODULES
         for route in module.router.routes
         if isinstance(route, APIRoute)
-        for method in route.methods
+        for method in route.methods or ()
     ]
     return [(method, path.replace("{", "").replace("}", "")) for method, path in (*documented, *shown)]
 

@@ -63,10 +63,10 @@ TOGETHER = {
     ("run", "move", "export"): "Run a training, move it, write it for other tools.",
     ("results", "runs", "reap"): "A run's results, all runs, leftovers.",
     ("doors", "hosts"): "Machines within reach; what your servers keep.",
-    ("profiles", "plans"): "Stored profiles and plans: list, show.",
+    ("profiles", "import"): "Stored profiles; a profile of a past run.",
+    ("plans", "accuracy"): "Stored plans; predicted against paid, over all runs.",
     ("calibrate", "reproduce"): "Fit the prediction; recompute published tables.",
     ("serve", "token"): "Serve the pages and the API; who may use them.",
-    ("accuracy", "settings"): "Predicted against paid; the settings.",
 }
 """Commands that share a line in the help, so that it fits a screen."""
 
