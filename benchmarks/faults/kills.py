@@ -172,17 +172,20 @@ def _disturb(life: Life, world: World, run_id: str | None, label: str, way: Way,
     pid = _fork(act, world, supervise.FREEZE_AT, label)
     if not os.WIFSTOPPED(os.waitpid(pid, os.WUNTRACED)[1]):
         return _Disturbed(False)
-    steps = random.Random(seed).randrange(1, 25)  # the moment at which it wakes
+    steps = random.Random(seed).randrange(1, 25)  # the moment at which it wakes, after its lease is over
+    woken: list[bool] = []
+    over = time.monotonic() + world.settings.lease_seconds
 
     def wake(_status: RunStatus) -> None:
         nonlocal steps
-        steps -= 1
-        if steps == 0:
+        steps -= time.monotonic() > over
+        if steps == 0 and not woken:
+            woken.append(True)
             os.kill(pid, signal.SIGCONT)
 
     stored = [status.run.id for status in list_runs(settings=world.settings).runs]
     _attend(life, world, stored[0], then=wake)
-    if steps > 0:
+    if not woken:
         os.kill(pid, signal.SIGCONT)
     return _Disturbed(True, (pid,))
 

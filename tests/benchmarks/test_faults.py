@@ -1,6 +1,10 @@
 """The kills of the supervisor reach every label of the source, and count what they should."""
 
 import ast
+import os
+import signal
+import subprocess
+import sys
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -45,3 +49,15 @@ def test_nothing_is_left_of_a_run_whose_supervisor_is_killed(life: str, label: s
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:  # it forks: this process may hold threads
         count = pool.submit(kill_once, life, label, "killed", seed=1).result()
     assert (count.kills, count.wrong) == (1, 0)
+
+
+def test_a_supervisor_that_is_woken_does_not_stand_still_again_at_the_same_label() -> None:
+    twice = "from trainfare.app.running.supervise import reached\nfor _ in range(2): reached('before launch')"
+    environment = os.environ | {supervise.FREEZE_AT: "before launch"}
+    with subprocess.Popen([sys.executable, "-c", twice], env=environment) as process:
+        try:
+            assert os.WIFSTOPPED(os.waitpid(process.pid, os.WUNTRACED)[1])
+            process.send_signal(signal.SIGCONT)
+            assert process.wait(timeout=60) == 0
+        finally:
+            process.kill()

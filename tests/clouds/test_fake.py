@@ -83,10 +83,12 @@ class TestFakeDoor(DoorContract):
     def test_a_program_goes_on_while_the_network_is_cut(self, door: FakeDoor, run: Callable[..., Shell]) -> None:
         shell = run("print('done')")
         door.cut("r1-1")
+        assert [machine.state for machine in door.machines()] == ["unreachable"]
         with pytest.raises(MachineUnreachableError):
             driver.results(shell)
         time.sleep(0.5)
         door.mend("r1-1")
+        assert [machine.state for machine in door.machines()] == ["ready"]
         wait_until(lambda: driver.results(shell))
         assert driver.output(shell, offset=0) == b"done\n"
 

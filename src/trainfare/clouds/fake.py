@@ -180,6 +180,8 @@ class FakeDoor:
             return replace(machine, state="booting")
         if faults.boot_fails:
             return replace(machine, state="failed", reason="it did not boot")
+        if (folder / "cut").exists():
+            return replace(machine, state="unreachable", reason="it does not answer")
         return machine
 
     @contextlib.contextmanager

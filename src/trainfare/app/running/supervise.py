@@ -60,7 +60,7 @@ KILL_AT = "TRAINFARE_TEST_KILL_AT"
 
 
 FREEZE_AT = "TRAINFARE_TEST_FREEZE_AT"
-"""The label of the point at which the process stops itself, as a laptop does that is closed."""
+"""The label of the point at which the process stops itself once, as a laptop does that is closed."""
 
 
 def reached(label: str) -> None:
@@ -68,6 +68,7 @@ def reached(label: str) -> None:
     if os.environ.get(KILL_AT) == label:
         os.kill(os.getpid(), signal.SIGKILL)
     if os.environ.get(FREEZE_AT) == label:
+        del os.environ[FREEZE_AT]  # one that is woken passes the label again, and goes on
         os.kill(os.getpid(), signal.SIGSTOP)
 
 
