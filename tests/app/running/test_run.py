@@ -168,7 +168,9 @@ def test_a_failed_termination_is_a_fact_even_if_a_remark_came_first(
 
     monkeypatch.setattr(FakeDoor, "terminate", fail_once)
     status = attend(run.id, settings=world.settings, poll_seconds=0.02)
-    assert [fact.text for fact in status.facts if fact.kind == "termination failed"] == ["The provider does not answer."]
+    assert [fact.text for fact in status.facts if fact.kind == "termination failed"] == [
+        "The provider does not answer."
+    ]
 
 
 def test_the_reaper_ends_a_machine_that_no_run_needs(world: World) -> None:
