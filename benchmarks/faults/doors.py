@@ -16,14 +16,14 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.faults.places import SAVING, fresh_hosts, undisturbed_weights
 from tests.rigs.hosts import missing_requirement, wait_until
-from tests.rigs.skypilot import NAMES, SKY, Replay, replay
+from tests.rigs.skypilot import NAMES, SKY, START, Replay, replay
 from tests.rigs.slurm import SlurmRig, missing_slurm, slurm_rig
 from trainfare.app.running.check_doors import check_doors
 from trainfare.app.running.doors import open_door
@@ -205,28 +205,15 @@ def slurm_cancellation_fails() -> Verdict:
 
 @dataclass(slots=True)
 class FaultyServer(Replay):
-    """SkyPilot's server, which can be away and can fail to end clusters."""
+    """SkyPilot's server, which can fail to end clusters."""
 
-    down_file: Path = field(default_factory=lambda: Path("/nonexistent"))
-    """The server is away while this file exists."""
     failing_downs: int = 0
-
-    def answer(self, method: str, path: str, body: dict[str, Any]) -> tuple[int, Any, str]:
-        if self.down_file.exists():
-            raise ConnectionAbortedError("The server is away.")  # the connection is closed without an answer
-        return Replay.answer(self, method, path, body)
 
     def down(self, name: str) -> dict[str, Any]:
         if self.failing_downs > 0 and name in self.clusters:
             self.failing_downs -= 1
             return self._fail(self._request("sky.down", name), "RuntimeError", "The provider does not answer.")
         return Replay.down(self, name)
-
-
-START = """
-if [ "$1 $2" = "api start" ]; then sleep {seconds}; rm -f {file}; fi
-"""
-"""SkyPilot's command starts its server, which takes some seconds."""
 
 
 @contextmanager
@@ -239,9 +226,9 @@ def _on_skypilot() -> Iterator[tuple[Place, FaultyServer]]:
         configuration = rig.folder / "ssh_config"
         configuration.write_text(NAMES.format(address=host.address) + configuration.read_text())
         settings, environment = _settings(folder), folder / "skypilot" / "env"
-        server = FaultyServer(host, down_file=folder / "away")
+        server = FaultyServer(host, away=folder / "away")
         closing.enter_context(replay(host, environment, server))
-        (environment / "bin/sky").write_text(SKY + START.format(seconds=AWAY_SECONDS, file=server.down_file))
+        (environment / "bin/sky").write_text(SKY + START.format(seconds=AWAY_SECONDS, file=server.away))
         installed = {"version": VERSION, "clouds": ["aws"], "seconds": 1.0, "bytes": 1}
         (folder / "skypilot" / "setup.json").write_text(json.dumps(installed))
         closing.enter_context(
@@ -266,7 +253,7 @@ def skypilot_machine_dies() -> Verdict:
 def skypilot_server_restarts() -> Verdict:
     """SkyPilot's server ends while the program runs; the door starts it again."""
     with _on_skypilot() as (place, server):
-        return place.train(holds=False, disturb=lambda _: server.down_file.touch(), market="on_demand")
+        return place.train(holds=False, disturb=lambda _: server.away.touch(), market="on_demand")
 
 
 def skypilot_launch_fails_and_runs() -> Verdict:

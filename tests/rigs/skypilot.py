@@ -27,6 +27,10 @@ SKY = """#!/bin/sh
 # SkyPilot's command, of which only `sky status NAME` is used: it writes how ssh reaches a cluster.
 [ "$1" = status ] && mkdir -p ~/.sky/generated/ssh && touch ~/.sky/generated/ssh/"$2"
 """
+START = """
+if [ "$1 $2" = "api start" ]; then echo x >> {file}.starts; sleep {seconds}; rm -f {file}; fi
+"""
+"""SkyPilot's command starts its server, which takes some seconds."""
 END = """
 for node in "$1"/*; do
     [ ! -e "$node/agent.py" ] || (cd "$node" && python3 -I agent.py end)
@@ -53,6 +57,8 @@ class Replay:
     """The answer that describes a cluster after its launch."""
     fails_after_up: bool = False
     """A launch fails, and the cluster is up nevertheless."""
+    away: Path = field(default_factory=lambda: Path("/nonexistent"))
+    """The server is away while this file exists."""
 
     def launch(self, body: dict[str, Any]) -> dict[str, Any]:
         name, task = body["cluster_name"], yaml.safe_load(body["task"])
@@ -104,6 +110,8 @@ class Replay:
 
     def answer(self, method: str, path: str, body: dict[str, Any]) -> tuple[int, Any, str]:
         """The status, the JSON and the number of the request of an answer."""
+        if self.away.exists():
+            raise ConnectionAbortedError("The server is away.")  # the connection is closed without an answer
         parts = urllib.parse.urlsplit(path)
         query = urllib.parse.parse_qs(parts.query)
         self.asked.append((parts.path, body))

@@ -1,4 +1,4 @@
-"""These tests need a rig of namespaces, SkyPilot and half an hour: `scripts/test-skypilot` runs them, nothing else."""
+"""These tests need a rig of namespaces, SkyPilot and 17 minutes: `scripts/test-skypilot` runs them, nothing else."""
 
 import os
 from pathlib import Path

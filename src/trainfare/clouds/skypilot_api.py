@@ -16,12 +16,13 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from trainfare.errors import ExternalError
+from trainfare.units import format_duration
 
 VERSION = "0.14.1"
 """The release of SkyPilot that is installed, and whose answers are understood."""
@@ -33,6 +34,8 @@ _DEFAULT_PORT = "46580"
 _QUIET = {"SKYPILOT_DISABLE_USAGE_COLLECTION": "1"}
 _START_SECONDS = 300.0
 """The time that the server has to start: it took 20 s on two idle cores, and a minute on busy ones."""
+_LOG = "server.log"
+"""The file with the output of its start, in the folder of the environment."""
 _CONNECT_SECONDS = 5.0
 _ANSWER_SECONDS = 30.0
 _ACTIVE = ("PENDING", "WAITING", "RUNNING")
@@ -48,6 +51,16 @@ class SkyPilotError(ExternalError):
 
 class SkyPilotSilentError(ExternalError):
     """The API server did not answer, or could not be started."""
+
+
+class SkyPilotStartingError(SkyPilotSilentError):
+    """The API server was started, and does not answer yet."""
+
+    def __init__(self, seconds: float, log: Path) -> None:
+        super().__init__(
+            f"SkyPilot's API server was started and does not answer after {format_duration(seconds)}. {log} says why."
+        )
+        self.log = log
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,25 +107,28 @@ class SkyPilotApi:
             return None
         return str(answer.get("version", "")) if isinstance(answer, dict) else None
 
-    def require_running(self) -> None:
-        """Start the server if none answers. Its own start command may time out while the server comes up: only the
-        server's answer counts."""
+    def require_running(
+        self, *, within_seconds: float = _START_SECONDS, on_start: Callable[[], None] = lambda: None
+    ) -> None:
+        """Start the server if none answers; `on_start` is called before that. Its own start command may time out while
+        the server comes up: only the server's answer counts. `SkyPilotStartingError` if there is none within the time;
+        the start goes on."""
         if self.version() is not None:
             return
         if not self.is_installed():
             raise SkyPilotSilentError("SkyPilot is not installed: `trainfare doors setup skypilot` does it.")
         if urllib.parse.urlsplit(self.url).hostname not in ("127.0.0.1", "localhost", "::1"):
             raise SkyPilotSilentError(f"SkyPilot's API server at {self.url} does not answer.")
+        on_start()
+        deadline, is_started = time.monotonic() + within_seconds, False
         with (self._environment / "start.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # another process may be starting it
-            if self.version() is not None:
-                return
-            log = self.start_command(("api", "start"), log="server.log")
-            deadline = time.monotonic() + _START_SECONDS
             while self.version() is None:
+                if not is_started and _is_locked_by_us(lock):  # else another process is starting it
+                    self.start_command(("api", "start"), log=_LOG)
+                    is_started = True
                 if time.monotonic() > deadline:
-                    raise SkyPilotSilentError(f"SkyPilot's API server did not start. {log} says why.")
-                time.sleep(0.5)
+                    raise SkyPilotStartingError(within_seconds, self._environment / _LOG)
+                time.sleep(min(0.5, within_seconds / 4))
 
     def start_command(self, words: Sequence[str], *, log: str) -> Path:
         """Start SkyPilot's command, which goes on if this process ends; returns the path of what it prints. A shell
@@ -187,6 +203,14 @@ class SkyPilotApi:
         except (OSError, ValueError) as error:
             reason = getattr(error, "reason", None) or error
             raise SkyPilotSilentError(f"SkyPilot's API server at {self.url} does not answer: {reason}.") from error
+
+
+def _is_locked_by_us(lock: TextIO) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def parse_requests(answer: Any) -> tuple[ApiRequest, ...]:

@@ -1,6 +1,7 @@
 """A run through a provider that misbehaves: it is carried out once, its results come home, and nothing is left."""
 
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,11 +11,14 @@ import pytest
 
 from tests.app.running.worlds import World, make_world
 from trainfare.app.running.doors import FAKE_FOLDER
-from trainfare.app.running.run import attend, reap, start_run, stop_run
+from trainfare.app.running.run import ask_to_stop, attend, reap, start_run, stop_run
 from trainfare.app.running.status import read_output, show_run
 from trainfare.clouds.door import Launch
-from trainfare.clouds.fake import Faults
+from trainfare.clouds.fake import FakeDoor, Faults
+from trainfare.errors import ExternalError
+from trainfare.model.lease import run_lease_name
 from trainfare.model.run import RunLimits
+from trainfare.runner.status import RunStatus
 from trainfare.store.open import open_history
 
 PROGRAM = "import pathlib; print('hello', flush=True); pathlib.Path('model.txt').write_text('weights')"
@@ -125,6 +129,48 @@ def test_a_supervisor_that_wakes_before_its_launch_does_not_launch_what_another_
         assert sleeper.wait(60) == 0
     assert [effect for _, effect, _ in world.door.log()] == ["launched", "terminated"]
     assert world.door.machines() == ()
+
+
+def test_only_one_thread_of_a_process_supervises_a_run(world: World) -> None:
+    run = world.start("import time; time.sleep(0.5)")
+    followed, tokens = threading.Event(), set()
+    follower = threading.Thread(
+        target=attend,
+        args=(run.id,),
+        kwargs={"settings": world.settings, "poll_seconds": 0.02, "on_status": lambda _status: followed.set()},
+    )
+
+    def look(status: RunStatus) -> None:
+        if status.life.is_running and follower.ident is None:
+            follower.start()
+            assert followed.wait(60)
+        with open_history(world.settings.store) as history:
+            lease = history.leases.current(run_lease_name(run.id))
+        tokens.add(lease.token if lease else None)
+
+    status = attend(run.id, settings=world.settings, poll_seconds=0.02, on_status=look)
+    follower.join(60)
+    assert status.life.outcome == "succeeded"
+    assert tokens == {1}
+
+
+def test_a_failed_termination_is_a_fact_even_if_a_remark_came_first(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, terminate, failed = world.start(PROGRAM), FakeDoor.terminate, []
+
+    def fail_once(self: FakeDoor, key: str) -> None:
+        if not failed:
+            failed.append(key)
+            ask_to_stop(run.id, settings=world.settings)
+            raise ExternalError("The provider does not answer.")
+        terminate(self, key)
+
+    monkeypatch.setattr(FakeDoor, "terminate", fail_once)
+    status = attend(run.id, settings=world.settings, poll_seconds=0.02)
+    assert [fact.text for fact in status.facts if fact.kind == "termination failed"] == [
+        "The provider does not answer."
+    ]
 
 
 def test_the_reaper_ends_a_machine_that_no_run_needs(world: World) -> None:

@@ -2,7 +2,9 @@
 
 import json
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,9 +13,9 @@ import pytest
 
 from tests.clouds.test_skypilot import host
 from tests.rigs.fixtures import needs_hosts, rig, user_of_rig
-from tests.rigs.hosts import SshHost
+from tests.rigs.hosts import SshHost, wait_until
 from tests.rigs.resumable import RESUMABLE
-from tests.rigs.skypilot import Replay, replay
+from tests.rigs.skypilot import SKY, START, Replay, replay
 from trainfare.app.running import supervise
 from trainfare.app.running.check_doors import check_doors
 from trainfare.app.running.doors import open_door, open_doors
@@ -32,6 +34,7 @@ __all__ = ["host", "rig", "user_of_rig"]
 pytestmark = [needs_hosts, pytest.mark.loopback]
 
 MACHINE = "aws/m7i.large"
+WAITED = "which takes up to a minute; it is waited for up to 2 min."
 
 
 @pytest.fixture
@@ -76,6 +79,39 @@ def test_each_cloud_is_ready_or_says_how_to_log_in(settings: Settings, server: R
     assert (gcp.place, gcp.is_ready) == ("gcp", False)
     assert (gcp.fix or "").startswith("gcloud auth application-default login")
     assert {"aws"} == {"aws", "gcp"} & set(open_doors(settings))
+
+
+def starts_within(server: Replay, settings: Settings, seconds: float) -> Path:
+    """The server is away; its start takes some seconds."""
+    server.away = Path(settings.skypilot) / "away"
+    server.away.touch()
+    sky = Path(settings.skypilot) / "env/bin/sky"
+    sky.write_text(SKY + START.format(seconds=seconds, file=server.away))
+    return server.away.with_name("away.starts")
+
+
+def test_a_server_that_starts_is_waited_for_and_that_is_said_once(settings: Settings, server: Replay) -> None:
+    starts = starts_within(server, settings, 1.0)
+    lines: list[str] = []
+    with ThreadPoolExecutor() as pool:
+        found = list(pool.map(lambda _: check_doors(settings=settings, on_progress=lines.append), range(2)))
+    for statuses in found:
+        assert ("aws", True) in [(each.place, each.is_ready) for each in statuses]
+    assert lines == [f"SkyPilot's API server starts, {WAITED}"] * 2
+    assert starts.read_text() == "x\n", "two commands at once start one server"
+
+
+def test_a_server_that_does_not_start_in_time_is_not_waited_for_longer(settings: Settings, server: Replay) -> None:
+    starts_within(server, settings, 3.0)
+    began = time.monotonic()
+    statuses = check_doors(settings=settings, start_within_seconds=0.4)
+    (status,) = [each for each in statuses if each.door == "skypilot"]
+    assert "does not answer after 400 ms; it may still come up" in status.text
+    assert (status.fix or "").startswith("trainfare doors ")
+    assert "server.log" in (status.fix or "")
+    wait_until(lambda: not server.away.exists(), 60.0)
+    assert time.monotonic() - began > 2.0, "the start goes on"
+    assert ("aws", True) in [(each.place, each.is_ready) for each in check_doors(settings=settings)]
 
 
 def test_a_machine_that_is_named_without_a_plan_is_rented_on_demand(settings: Settings, server: Replay) -> None:

@@ -13,6 +13,7 @@ from trainfare.app.catalog.own_hosts import destination_of, known_host, learn_ho
 from trainfare.catalog.catalog import Catalog
 from trainfare.catalog.own_clusters import CLUSTERS, OwnCluster
 from trainfare.catalog.own_machines import HOSTS, read_groups
+from trainfare.clouds.skypilot_api import SkyPilotStartingError
 from trainfare.clouds.skypilot_launch import CLOUDS
 from trainfare.clouds.skypilot_setup import SkyPilotInstallation
 from trainfare.clouds.ssh_connection import SshConnection
@@ -27,6 +28,9 @@ from trainfare.units import format_duration, format_number, plural
 WITHIN_SECONDS = 10.0
 """The time that a host or a cluster has to answer."""
 
+START_WITHIN_SECONDS = 120.0
+"""The time that SkyPilot's server has to start: it took 20 s on two idle cores, and a minute on busy ones."""
+
 RENTS = "skypilot"
 """The door to the machines of clouds."""
 _SET_UP = "trainfare doors setup skypilot"
@@ -40,8 +44,15 @@ _LOG_IN = {
 Check = Callable[[], DoorStatus]
 
 
-def check_doors(*, settings: Settings | None = None, within_seconds: float = WITHIN_SECONDS) -> tuple[DoorStatus, ...]:
-    """The state of every door, in the order of the doors. Whatever is wrong with one does not hide the others."""
+def check_doors(
+    *,
+    settings: Settings | None = None,
+    within_seconds: float = WITHIN_SECONDS,
+    start_within_seconds: float = START_WITHIN_SECONDS,
+    on_progress: Callable[[str], None] = lambda _line: None,
+) -> tuple[DoorStatus, ...]:
+    """The state of every door, in the order of the doors. Whatever is wrong with one does not hide the others.
+    `on_progress` gets a sentence about what is waited for longer than `within_seconds`."""
     settings = settings or read_settings()
     catalog = open_catalog(settings)
     checks: list[Check] = [
@@ -50,7 +61,7 @@ def check_doors(*, settings: Settings | None = None, within_seconds: float = WIT
         *_cluster_checks(catalog, settings, within_seconds),
     ]
     with ThreadPoolExecutor(max_workers=min(32, len(checks) + 1)) as pool:
-        rented = pool.submit(_check_clouds, catalog, settings)
+        rented = pool.submit(_check_clouds, catalog, settings, start_within_seconds, on_progress)
         return (*pool.map(lambda check: check(), checks), *rented.result())
 
 
@@ -124,15 +135,24 @@ def _check_cluster(catalog: Catalog, settings: Settings, own: OwnCluster, within
     )
 
 
-def _check_clouds(catalog: Catalog, settings: Settings) -> tuple[DoorStatus, ...]:
+def _check_clouds(
+    catalog: Catalog, settings: Settings, start_within_seconds: float, on_progress: Callable[[str], None]
+) -> tuple[DoorStatus, ...]:
     """The clouds that SkyPilot is installed for. It checks their credentials, and may have to start its server."""
     skypilot = SkyPilotInstallation(Path(settings.skypilot))
     installed = skypilot.installed()
     if installed is None:
         text = "SkyPilot, which rents machines from clouds, is not installed"
         return (DoorStatus(door=RENTS, is_ready=False, text=text, fix=_SET_UP),)
+    limit = format_duration(start_within_seconds)
+    starting = f"SkyPilot's API server starts, which takes up to a minute; it is waited for up to {limit}."
     try:
+        skypilot.api.require_running(within_seconds=start_within_seconds, on_start=lambda: on_progress(starting))
         enabled = skypilot.check(installed.clouds)
+    except SkyPilotStartingError as error:
+        text = f"SkyPilot's API server was started, and does not answer after {limit}; it may still come up"
+        fix = f"trainfare doors   # once more; what the start has printed is in {error.log}"
+        return (DoorStatus(door=RENTS, is_ready=False, text=text, fix=fix),)
     except TrainfareError as error:
         fix = f"{shlex.quote(str(skypilot.api.program))} api stop   # then look again"
         return (DoorStatus(door=RENTS, is_ready=False, text=error.message, fix=fix),)

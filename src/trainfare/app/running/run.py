@@ -10,6 +10,7 @@ import hashlib
 import os
 import platform
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -291,9 +292,10 @@ def _pause_after(action: Action, before: Action | None, pause: float, longest: f
 
 @contextmanager
 def _attendance(history: History, run: Run, settings: Settings) -> Iterator[Callable[[], Action]]:
-    """A function that does the next thing and returns it; a Wait while another process has the lease of the run. The
-    lease is taken when it is free, kept, and released at the end."""
-    holder = f"{owner_name(settings)}/{os.getpid()}"
+    """A function that does the next thing and returns it; a Wait while another one has the lease of the run. The
+    lease is taken when it is free, kept, and released at the end. Two threads of a process must not supervise at once
+    either, so each attendance is a holder of its own."""
+    holder = f"{owner_name(settings)}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
     folder = run_folder(settings, run.id)
     current: list[Supervisor] = []
 

@@ -416,10 +416,16 @@ class Supervisor:
             self._append(life, "warned", text=text)
 
     def _append(self, life: Life, kind: FactKind, **fields: Any) -> None:
+        """Append what a call has done. Remarks of other processes may have come first, which change no state."""
         fact = Fact(
             run_id=self.run.id, number=life.facts, seen_at=self.clock(), kind=kind, attempt=life.attempt, **fields
         )
-        self.history.facts.append(fact, lease=self.lease)
+        while True:
+            try:
+                self.history.facts.append(fact, lease=self.lease)
+                break
+            except AlreadyStoredError:
+                fact = replace(fact, number=len(self.history.facts.of(self.run.id)))
         reached(kind)
 
 

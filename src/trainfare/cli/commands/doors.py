@@ -22,7 +22,7 @@ def doors(context: typer.Context, json: Json = False) -> None:
     """Show which doors to machines are ready, what is missing, and what makes it ready."""
     if context.invoked_subcommand is not None:
         return
-    found = check_doors(settings=read_settings())
+    found = check_doors(settings=read_settings(), on_progress=lambda line: err().print(Text(line, "dim")))
     if json:
         print_json([door_record(status) for status in found])
         return
