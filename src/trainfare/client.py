@@ -9,61 +9,27 @@ Answers are the JSON records of the API. Its problem documents are raised as the
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 from urllib.parse import quote
 from uuid import uuid4
 
-from trainfare.errors import (
-    ExternalError,
-    InfeasibleError,
-    NotFoundError,
-    ProgramError,
-    Remedy,
-    StoreError,
-    TrainfareError,
-    UsageError,
-)
+from trainfare.errors import ProgramError, UsageError
+from trainfare.store.server import Record, ServerConnection, document_of, quoted
 
-if TYPE_CHECKING:
-    import httpx
-
-Record = dict[str, Any]
-
-_ERRORS: Mapping[str, type[TrainfareError]] = {
-    "usage": UsageError,
-    "key-reused": UsageError,
-    "program": ProgramError,
-    "infeasible": InfeasibleError,
-    "external": ExternalError,
-    "store": StoreError,
-}
-"""The class of an error by the end of the type of its problem document."""
-_TRIES = 4
-"""The number of attempts without an answer, for requests that can be repeated."""
+_POLL_SECONDS = 1.0
 
 
 class Client:
     """Asks a server, in the role of a token."""
 
     def __init__(self, url: str, token: str, *, timeout_seconds: float = 60.0) -> None:
-        try:
-            import httpx
-        except ImportError as error:
-            raise UsageError("A client needs one more package: pip install 'trainfare[web]'") from error
-        if not url.startswith(("http://", "https://")):
-            raise UsageError(f"{url!r} is not the URL of a server, such as http://localhost:8765.", field="url")
-        self._httpx = httpx
-        self._http = httpx.Client(
-            base_url=f"{url.rstrip('/')}/api/v1",
-            headers={"Authorization": f"Bearer {token}"},
-            timeout=timeout_seconds,
-        )
+        self._server = ServerConnection(url, token, timeout_seconds=timeout_seconds)
 
     def close(self) -> None:
-        self._http.close()
+        self._server.close()
 
     def __enter__(self) -> Self:
         return self
@@ -83,11 +49,11 @@ class Client:
 
     def profile(self, profile_id: str) -> Record:
         """One profile."""
-        return self._record("GET", f"/profiles/{_quoted(profile_id)}")
+        return self._record("GET", f"/profiles/{quoted(profile_id)}")
 
     def remove_profile(self, profile_id: str) -> None:
         """Remove a profile; plans that are based on it can still be shown."""
-        self._send("DELETE", f"/profiles/{_quoted(profile_id)}")
+        self._server.send("DELETE", f"/profiles/{quoted(profile_id)}")
 
     def take_profile(self, command: Sequence[str], *, folder: str | None = None, **facts: Any) -> Record:
         """Profile a command on the server, in the background; the answer is a task."""
@@ -100,13 +66,13 @@ class Client:
             content = path.read_bytes()
         except OSError as error:
             raise UsageError(f"{path} cannot be read: {error.strerror}.", field="path") from error
-        answer = self._send(
+        answer = self._server.send(
             "POST",
             "/profiles/uploads",
             files={"file": (path.name, content)},
             data={"arguments": list(arguments), **facts},
         )
-        return _document(answer)
+        return document_of(answer)
 
     def tasks(self) -> Iterator[Record]:
         """The newest tasks."""
@@ -114,11 +80,23 @@ class Client:
 
     def task(self, task_id: str) -> Record:
         """A task: its state, and the profile once it is taken."""
-        return self._record("GET", f"/tasks/{_quoted(task_id)}")
+        return self._record("GET", f"/tasks/{quoted(task_id)}")
+
+    def wait_for_task(self, task_id: str, *, on_task: Callable[[Record], None] = lambda _task: None) -> Record:
+        """Wait until a task has ended. `ProgramError` if it failed or was cancelled."""
+        while True:
+            task = self.task(task_id)
+            on_task(task)
+            if task["state"] not in ("waiting", "running"):
+                break
+            time.sleep(_POLL_SECONDS)
+        if task["state"] != "succeeded":
+            raise ProgramError(task["message"] or f"The task {task_id} was {task['state']}.", field=task["field"])
+        return task
 
     def cancel_task(self, task_id: str) -> Record:
         """Ask for the end of a task."""
-        return self._record("POST", f"/tasks/{_quoted(task_id)}/cancel")
+        return self._record("POST", f"/tasks/{quoted(task_id)}/cancel")
 
     def recommend(self, profiles: Sequence[str] = (), **question: Any) -> Record:
         """Recommend a machine for profiles, or for the newest: `epochs=90, goal="fastest", budget_usd=20`, and more as
@@ -135,7 +113,7 @@ class Client:
 
     def plan(self, plan_id: str) -> Record:
         """A stored plan."""
-        return self._record("GET", f"/plans/{_quoted(plan_id)}")
+        return self._record("GET", f"/plans/{quoted(plan_id)}")
 
     def offer(self, **terms: Any) -> Record:
         """The terms under which a run would be started; nothing starts."""
@@ -153,40 +131,39 @@ class Client:
 
     def run(self, run_id: str) -> Record:
         """A run as it is now."""
-        return self._record("GET", f"/runs/{_quoted(run_id)}")
+        return self._record("GET", f"/runs/{quoted(run_id)}")
+
+    def wait_for_run(self, run_id: str) -> Record:
+        """Wait until a run has ended."""
+        while (run := self.run(run_id))["state"] != "ended":
+            time.sleep(_POLL_SECONDS)
+        return run
 
     def stop(self, run_id: str) -> Record:
         """Ask for the end of a run."""
-        return self._record("POST", f"/runs/{_quoted(run_id)}/stop", repeat=True)
+        return self._record("POST", f"/runs/{quoted(run_id)}/stop", repeat=True)
 
     def output(self, run_id: str, *, offset: int = 0) -> Record:
         """The output of the program, from an offset on."""
-        return self._record("GET", f"/runs/{_quoted(run_id)}/output", params={"offset": offset})
+        return self._record("GET", f"/runs/{quoted(run_id)}/output", params={"offset": offset})
 
     def files(self, run_id: str) -> list[Record]:
         """The result files of a run."""
-        found: list[Record] = self._record("GET", f"/runs/{_quoted(run_id)}/files")["files"]
+        found: list[Record] = self._record("GET", f"/runs/{quoted(run_id)}/files")["files"]
         return found
 
     def download(self, run_id: str, number: int, to: Path | str) -> Path:
         """Download a result file, by its number in the list, to a file."""
         to = Path(to)
         part = to.with_name(f"{to.name}.part")
-        try:
-            with self._http.stream("GET", f"/runs/{_quoted(run_id)}/files/{number}") as answer:
-                if answer.is_error:
-                    answer.read()
-                    raise _error(answer)
-                with part.open("wb") as file:
-                    for chunk in answer.iter_bytes():
-                        file.write(chunk)
-        except self._httpx.HTTPError as error:
-            raise _unreachable(error) from error
+        with self._server.stream(f"/runs/{quoted(run_id)}/files/{number}") as answer, part.open("wb") as file:
+            for chunk in answer.iter_bytes():
+                file.write(chunk)
         return part.replace(to)
 
     def receipt(self, run_id: str) -> Record:
         """Predicted against paid, line by line."""
-        return self._record("GET", f"/runs/{_quoted(run_id)}/receipt")
+        return self._record("GET", f"/runs/{quoted(run_id)}/receipt")
 
     def costs(self, *, by: str = "day", days: int | None = None) -> Record:
         """The costs of runs."""
@@ -214,7 +191,7 @@ class Client:
 
     def withdraw(self, submission_id: str) -> None:
         """Withdraw a training from the queue."""
-        self._send("DELETE", f"/queue/{_quoted(submission_id)}")
+        self._server.send("DELETE", f"/queue/{quoted(submission_id)}")
 
     def tokens(self) -> Iterator[Record]:
         """All valid tokens, for admins."""
@@ -226,72 +203,11 @@ class Client:
 
     def revoke_token(self, token_id: str) -> None:
         """Revoke a token, for admins."""
-        self._send("DELETE", f"/tokens/{_quoted(token_id)}")
+        self._server.send("DELETE", f"/tokens/{quoted(token_id)}")
 
     def _record(self, method: str, path: str, body: Mapping[str, Any] | None = None, **options: Any) -> Record:
-        if body is not None:
-            options["json"] = {name: value for name, value in body.items() if value is not None}
-        return _document(self._send(method, path, **options))
+        return self._server.record(method, path, body, **options)
 
     def _pages(self, path: str, filters: Mapping[str, Any] | None = None) -> Iterator[Record]:
-        given = {name: value for name, value in (filters or {}).items() if value is not None}
-        cursor: str | None = None
-        while True:
-            page = self._record("GET", path, params=given | ({} if cursor is None else {"cursor": cursor}))
+        for page in self._server.pages(path, filters):
             yield from page["items"]
-            cursor = page["next"]
-            if cursor is None:
-                return
-
-    def _send(self, method: str, path: str, *, repeat: bool = False, **options: Any) -> "httpx.Response":
-        tries = _TRIES if repeat or method == "GET" else 1
-        for number in range(tries):
-            try:
-                answer = self._http.request(method, path, **options)
-                break
-            except self._httpx.TransportError as error:
-                if number + 1 == tries:
-                    raise _unreachable(error) from error
-                time.sleep(0.2 * 2**number)
-        if answer.is_error:
-            raise _error(answer)
-        return answer
-
-
-def _quoted(name: str) -> str:
-    return quote(name, safe="")
-
-
-def _document(answer: "httpx.Response") -> Record:
-    try:
-        found = answer.json()
-    except ValueError as error:
-        raise ExternalError(f"{answer.url} is not a Trainfare server: its answer is not JSON.") from error
-    if not isinstance(found, dict):
-        raise ExternalError(f"{answer.url} is not a Trainfare server: its answer is no object.")
-    return found
-
-
-def _unreachable(error: Exception) -> ExternalError:
-    return ExternalError(f"The server does not answer: {error}. Check its address, and that it runs.")
-
-
-def _error(answer: "httpx.Response") -> TrainfareError:
-    """The error that a problem document tells."""
-    problem = _document(answer)
-    kind = str(problem.get("type", "")).rpartition(":")[2]
-    detail, field = str(problem.get("detail", answer.reason_phrase)), problem.get("field")
-    remedies = [
-        Remedy(arguments=each.get("arguments", {}), command=each.get("use_case"))
-        for each in problem.get("remedies", [])
-    ]
-    if answer.status_code == 404:
-        found = NotFoundError("such thing", "", (), field=field)
-        found.message = detail
-        found.args = (detail,)
-        return found
-    if kind in _ERRORS:
-        return _ERRORS[kind](detail, field=field, remedies=remedies)
-    if answer.is_server_error:
-        return ExternalError(detail, field=field, remedies=remedies)
-    return UsageError(detail, field=field, remedies=remedies)
