@@ -7,7 +7,9 @@ way, and a queue. `--home` keeps that content for the next time.
 """
 
 import argparse
+import contextlib
 import json
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +20,6 @@ from playwright.sync_api import Page, sync_playwright
 from tests.web.browser import DESK, PHONE, chromium, command, open_context, serving
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-LONG = "train_long.py"
 SIZES = {"desk": DESK, "phone": PHONE}
 
 
@@ -51,9 +52,11 @@ def fill(home: Path, environment: dict[str, str]) -> dict[str, str]:
 
 def start_long_run(home: Path, environment: dict[str, str], profile: str) -> str:
     """A run that is under way while the pages are looked at."""
-    words = ("run", "--profile", profile, "--on", "local/here", "--yes", "--detach", "--json")
+    words = ("run", "--profile", profile, "--on", "local/here", "--yes", "--detach")
     program = ("--", "python3", "pytorch_cnn.py", "--epochs", "400")
-    return str(json.loads(command(*words, *program, environment=environment, directory=home / "program"))["id"])
+    command(*words, *program, environment=environment, directory=home / "program")
+    listed = json.loads(command("runs", "list", "--json", environment=environment))
+    return str((listed["runs"] if isinstance(listed, dict) else listed)[0]["id"])
 
 
 def addresses(ids: dict[str, str], watched: str) -> dict[str, str]:
@@ -86,7 +89,7 @@ EMPTY = {"empty-runs": "/runs", "empty-queue": "/queue", "empty-history": "/hist
 
 
 @contextmanager
-def pages(address: str, link: str) -> Iterator[dict[tuple[str, str], Page]]:
+def pages(link: str) -> Iterator[dict[tuple[str, str], Page]]:
     """A signed-in page for each size and scheme."""
     with sync_playwright() as playwright, chromium(playwright) as browser:
         first = open_context(browser, DESK)
@@ -134,11 +137,12 @@ def main() -> None:
             ids = fill(home, server.environment)
             watched = start_long_run(home, server.environment, ids["profile"])
             wanted = {name: path for name, path in addresses(ids, watched).items() if options.only in name}
-            with pages(server.address, server.link) as views:
+            with pages(server.link) as views:
                 look(views, server.address, wanted, options.out)
-            command("stop", watched, environment=server.environment)
+            with contextlib.suppress(subprocess.CalledProcessError):  # it may have ended
+                command("stop", watched, environment=server.environment)
         if "empty".startswith(options.only) or options.only.startswith("empty"):
-            with serving(empty) as server, pages(server.address, server.link) as views:
+            with serving(empty) as server, pages(server.link) as views:
                 look(views, server.address, EMPTY, options.out)
 
 

@@ -1,31 +1,33 @@
-"""The plot of time against cost on a page: every machine a point that can be chosen, the front, the limits.
+"""The plot of time against cost on a page: every machine a dot that can be chosen, the front, the limits.
 
-Colours are names of the page's style sheet, so that one specification serves light and dark. The page sets the width.
+Places are percentages of the plot, from the left and from the top. A template draws them as SVG, so that the plot needs
+no script and no drawing library, is sharp at every size, and has the colours of the page.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from trainfare.figures.look import Spec
 from trainfare.model.interval import Interval
 from trainfare.model.plan import Goal
 from trainfare.units import format_duration, format_usd
 
 BEYOND = 2.5
-"""The axes end at this many times the limits or the front: drawn to the end, the front would sit in a corner."""
-HEIGHT = 430
-_SECONDS_TICKS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 57600, 86400)
-_TIME_LABEL = (
-    "datum.value < 60 ? format(datum.value, '~g') + ' s' : datum.value < 3600 ? format(datum.value / 60, '~g') + ' min'"
-    " : datum.value < 172800 ? format(datum.value / 3600, '~g') + ' h' : format(datum.value / 86400, '~g') + ' d'"
-)
+"""The axes end at this many times the front: drawn to the end, the front would sit in a corner."""
+NEAR = 2.0
+"""A limit up to this many times the end of an axis is still drawn."""
+CELL = (1.0, 1.6)
+"""Dots nearer to each other than this, in percent across and down, are drawn as one."""
+MIN_FRONT, MANY = 3, 12
+"""A shorter front does not say what the axes should show; then so many of the cheapest machines do."""
+_HEIGHT = 430
+_SECONDS = (1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1200, 1800, 3600, 7200, 14400, 28800, 57600, 86400)
+_DAYS = (2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlotPoint:
-    """A machine in the plot."""
+    """A machine to be drawn."""
 
     key: str
     title: str
@@ -39,199 +41,184 @@ class PlotPoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OffersPlot:
-    """The specification, and how many machines are beyond its axes."""
+class Dot:
+    """A machine in the plot."""
 
-    spec: Spec
+    key: str
+    text: str
+    """`T4 at AWS: 61 min, $1.03`."""
+    short: str
+    x: float
+    y: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """A value on an axis, or a limit."""
+
+    text: str
+    place: float
+    is_minor: bool = False
+    """Left out on a phone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffersPlot:
+    """The places of everything that is drawn, and how many machines are beyond the axes."""
+
+    others: tuple[Dot, ...]
+    front: tuple[Dot, ...]
+    chosen: Dot | None
+    labelled: tuple[Dot, ...]
+    """The dots of the front that have room for a name."""
+    line: str
+    """The front as the points of a line in a square of 100 × 100."""
+    across: tuple[float, float] | None
+    upward: tuple[float, float] | None
+    """The intervals of the chosen machine."""
+    x_marks: tuple[Mark, ...]
+    y_marks: tuple[Mark, ...]
+    deadline: float | None
+    budget: float | None
+    """The places of the limits; None if they are not drawn."""
     not_drawn: int
-    drawn: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Axis:
+    """A logarithmic axis."""
+
+    low: float
+    high: float
+
+    def place(self, value: float) -> float:
+        share = math.log(value / self.low) / math.log(self.high / self.low)
+        return round(100 * min(1.0, max(0.0, share)), 1)
+
+    def has(self, value: float) -> bool:
+        return self.low <= value <= self.high
 
 
 def offers_plot(points: Sequence[PlotPoint], goal: Goal) -> OffersPlot:
     """The plot of machines and limits, both axes logarithmic. A machine that costs nothing stands at the foot."""
-    paid = [point.usd.value for point in points if point.usd.value]
+    marked = _marked(points)
+    paid = [point.usd.value for point in points if point.usd.value > 0]
     foot = min(paid, default=1.0) / 2
-    marked = [point for point in points if point.on_front or point.chosen] or list(points)
-    x = _domain([p.seconds for p in marked], goal.deadline_seconds, 0.0)
-    y = _domain([p.usd for p in marked], goal.budget_usd, foot if any(not p.usd.value for p in points) else 0.0)
-    rows = [_row(point, foot) for point in points]
-    drawn = [row for row in rows if x[0] <= row["seconds"] <= x[1] and y[0] <= row["usd"] <= y[1]]
-    return OffersPlot(spec=_spec(drawn, goal, x, y), not_drawn=len(rows) - len(drawn), drawn=len(drawn))
+    x = _axis([p.seconds.value for p in marked], goal.deadline_seconds)
+    y = _axis([p.usd.value or foot for p in marked], goal.budget_usd)
+    drawn = [p for p in points if x.has(p.seconds.value) and y.has(p.usd.value or foot)]
+    dots = {p.key: _dot(p, x, y, foot) for p in drawn}
+    front = sorted((dots[p.key] for p in drawn if p.on_front or p.chosen), key=lambda dot: dot.seconds)
+    chosen = next((p for p in drawn if p.chosen), None)
+    names = {p.key for p in drawn if p.on_front or p.chosen}
+    return OffersPlot(
+        others=_apart([dot for key, dot in dots.items() if key not in names]),
+        front=tuple(dot for dot in front if chosen is None or dot.key != chosen.key),
+        chosen=None if chosen is None else dots[chosen.key],
+        labelled=tuple(_labelled(front, chosen.key if chosen else "")),
+        line=" ".join(f"{dot.x:g},{dot.y:g}" for dot in front),
+        across=None if chosen is None else (x.place(chosen.seconds.low), x.place(chosen.seconds.high)),
+        upward=None
+        if chosen is None or not chosen.usd.high
+        else (100 - y.place(chosen.usd.high), 100 - y.place(chosen.usd.low or foot)),
+        x_marks=_time_marks(x),
+        y_marks=_money_marks(y),
+        deadline=_limit(goal.deadline_seconds, x),
+        budget=None if (place := _limit(goal.budget_usd, y)) is None else round(100 - place, 1),
+        not_drawn=len(points) - len(drawn),
+    )
 
 
-def _domain(values: Sequence[Interval], limit: float | None, foot: float) -> tuple[float, float]:
-    high = max([each.value for each in values] + ([limit] if limit else []))
-    low = min([each.value for each in values if each.value], default=high)
-    return (foot or low) / 1.5, max(high * BEYOND, low * 4)
+def _marked(points: Sequence[PlotPoint]) -> list[PlotPoint]:
+    """The machines that the axes have to show: the front, and if it is short the best of the others."""
+    front = [point for point in points if point.on_front or point.chosen]
+    if len(front) >= MIN_FRONT:
+        return front
+    rented = [point for point in points if point.usd.value > 0]
+    cheapest = sorted(rented, key=lambda point: point.usd.value)[:MANY]
+    return [*front, *cheapest, *sorted(rented, key=lambda point: point.seconds.value)[:MIN_FRONT]] or list(points)
 
 
-def _row(point: PlotPoint, foot: float) -> dict[str, Any]:
-    usd = point.usd.value or foot
-    row: dict[str, Any] = {
-        "key": point.key,
-        "title": f"{point.title}: {format_duration(point.seconds.value)}, {format_usd(point.usd.value)}",
-        "short": point.short,
-        "seconds": _digits(point.seconds.value),
-        "usd": _digits(usd),
-        "role": "chosen" if point.chosen else "front" if point.on_front else "other",
-    }
-    if point.chosen:
-        row |= {"s1": _digits(point.seconds.low), "s2": _digits(point.seconds.high)}
-        row |= {"u1": _digits(point.usd.low or usd), "u2": _digits(point.usd.high or usd)}
-    return row
+def _axis(values: Sequence[float], limit: float | None) -> _Axis:
+    low, high = min(values, default=1.0), max(values, default=1.0)
+    end = max(high * BEYOND, low * 4)
+    if limit is not None and high <= limit <= end * NEAR:
+        end = max(end, limit * 1.4)
+    return _Axis(low=low / 1.5, high=end)
 
 
-def _digits(number: float) -> float:
-    """Four digits are more than a pixel, and make the page smaller."""
-    return float(f"{number:.4g}")
+def _limit(value: float | None, axis: _Axis) -> float | None:
+    return axis.place(value) if value is not None and axis.low < value < axis.high else None
 
 
-def _spec(rows: Sequence[dict[str, Any]], goal: Goal, x: tuple[float, float], y: tuple[float, float]) -> Spec:
-    xs: Spec = {
-        "field": "seconds",
-        "type": "quantitative",
-        "scale": {"type": "log", "domain": list(x), "nice": False},
-        "axis": {"title": "time, logarithmic", "values": _ticks(_SECONDS_TICKS, x), "labelExpr": _TIME_LABEL},
-    }
-    ys: Spec = {
-        "field": "usd",
-        "type": "quantitative",
-        "scale": {"type": "log", "domain": list(y), "nice": False},
-        "axis": {"title": None, "values": _money_ticks(y), "labelExpr": "'$' + format(datum.value, '~g')"},
-    }
-    at = {"x": xs, "y": ys}
-    front = sorted((row for row in rows if row["role"] != "other"), key=lambda row: row["seconds"])
-    on_line = [row for row in front if row.get("role") == "front" or row["role"] == "chosen"]
-    others = [row for row in rows if row["role"] == "other"]
-    chosen = [row for row in rows if row["role"] == "chosen"]
-    return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
-        "height": HEIGHT,
-        "autosize": {"type": "none", "contains": "content"},
-        "padding": {"left": 52, "right": 12, "top": 8, "bottom": 46},
-        "background": None,
-        "params": [{"name": "picked", "value": ""}],
-        "layer": [
-            *_limit_layers(goal, x, y, at),
-            _layer(others, at, {"type": "circle", "size": 30, "fill": "var(--dot)", "opacity": 0.75, **_POINT}),
-            _layer(on_line, at, {"type": "line", "stroke": "var(--ink)", "strokeWidth": 1.4}),
-            *_bar_layers(chosen, at),
-            _layer(
-                [row for row in front if row["role"] == "front"],
-                at,
-                {
-                    "type": "point",
-                    "size": 60,
-                    "fill": "var(--ground)",
-                    "stroke": "var(--ink)",
-                    "strokeWidth": 1.6,
-                    **_POINT,
-                },
-            ),
-            _layer(
-                _labelled(front, x, y),
-                at,
-                {"type": "text", "align": "right", "dx": -9, "dy": 9, "fill": "var(--ink-2)"},
-                text="short",
-            ),
-            _layer(chosen, at, {"type": "circle", "size": 150, "fill": "var(--accent)", "opacity": 1, **_POINT}),
-            _layer(
-                chosen,
-                at,
-                {"type": "text", "align": "left", "dx": 10, "dy": 16, "fontWeight": 600, "fill": "var(--accent)"},
-                text="short",
-            ),
-            {
-                **_layer(
-                    rows,
-                    at,
-                    {"type": "point", "size": 230, "filled": False, "stroke": "var(--accent)", "strokeWidth": 2.5},
-                ),
-                "transform": [{"filter": "datum.key == picked"}],
-            },
-        ],
-        "config": {
-            "font": "Inter Variable, Inter, sans-serif",
-            "view": {"stroke": None, "fill": None},
-            "text": {"fontSize": 13},
-            "axis": {
-                "labelColor": "var(--ink-2)",
-                "titleColor": "var(--ink-2)",
-                "gridColor": "var(--line)",
-                "domain": False,
-                "ticks": False,
-                "labelFontSize": 13,
-                "titleFontSize": 13,
-                "titleFontWeight": 400,
-                "labelPadding": 8,
-                "titlePadding": 10,
-            },
-        },
-    }
+def _dot(point: PlotPoint, x: _Axis, y: _Axis, foot: float) -> Dot:
+    return Dot(
+        key=point.key,
+        text=f"{point.title}: {format_duration(point.seconds.value)}, {format_usd(point.usd.value)}",
+        short=point.short,
+        x=x.place(point.seconds.value),
+        y=round(100 - y.place(point.usd.value or foot), 1),
+        seconds=point.seconds.value,
+    )
 
 
-_POINT: Spec = {"cursor": "pointer", "tooltip": {"expr": "datum.title"}}
+def _apart(dots: Iterable[Dot]) -> tuple[Dot, ...]:
+    """One dot for each place: of several, the one that is faster and cheaper."""
+    found: dict[tuple[int, int], Dot] = {}
+    for dot in sorted(dots, key=lambda each: each.x - each.y):
+        found.setdefault((round(dot.x / CELL[0]), round(dot.y / CELL[1])), dot)
+    return tuple(found.values())
 
 
-def _layer(rows: Sequence[Spec], at: Spec, mark: Spec, text: str | None = None) -> Spec:
-    encoding = {**at, "text": {"field": text}} if text else dict(at)
-    return {"data": {"values": list(rows)}, "mark": {"clip": mark["type"] != "text", **mark}, "encoding": encoding}
-
-
-def _bar_layers(chosen: Sequence[Spec], at: Spec) -> list[Spec]:
-    """The intervals of the chosen machine."""
-    mark = {"type": "rule", "clip": True, "stroke": "var(--accent)", "strokeWidth": 2}
-    across = {"x": {**at["x"], "field": "s1"}, "x2": {"field": "s2"}, "y": at["y"]}
-    upward = {"y": {**at["y"], "field": "u1"}, "y2": {"field": "u2"}, "x": at["x"]}
-    return [{"data": {"values": list(chosen)}, "mark": mark, "encoding": encoding} for encoding in (across, upward)]
-
-
-def _limit_layers(goal: Goal, x: tuple[float, float], y: tuple[float, float], at: Spec) -> list[Spec]:
-    """Grey ground beyond the limits, with its name."""
-    layers: list[Spec] = []
-    ground = {"type": "rect", "fill": "var(--raised)", "clip": True}
-    name = {"type": "text", "fill": "var(--ink-2)", "fontSize": 13}
-    if goal.budget_usd is not None and y[0] < goal.budget_usd < y[1]:
-        row = {"seconds": x[0], "s2": x[1], "usd": goal.budget_usd, "u2": y[1], "name": "over budget"}
-        layers.append(_area(row, ground, at))
-        at_end = {**row, "seconds": min(goal.deadline_seconds or x[1], x[1])}
-        layers.append(
-            _layer([at_end], at, {**name, "align": "right", "baseline": "bottom", "dx": -6, "dy": -5}, "name")
-        )
-    if goal.deadline_seconds is not None and x[0] < goal.deadline_seconds < x[1]:
-        row = {"seconds": goal.deadline_seconds, "s2": x[1], "usd": y[0], "u2": y[1], "name": "too late"}
-        layers.append(_area(row, ground, at))
-        layers.append(_layer([row], at, {**name, "align": "left", "baseline": "bottom", "dx": 6, "dy": -6}, "name"))
-    return layers
-
-
-def _area(row: Spec, mark: Spec, at: Spec) -> Spec:
-    encoding = {"x": at["x"], "x2": {"field": "s2"}, "y": at["y"], "y2": {"field": "u2"}}
-    return {"data": {"values": [row]}, "mark": mark, "encoding": encoding}
-
-
-def _labelled(front: Sequence[Spec], x: tuple[float, float], y: tuple[float, float]) -> list[Spec]:
-    """The points of the front that have room for a name to the left and below, where no machine can be."""
-    found: list[Spec] = []
+def _labelled(front: Sequence[Dot], chosen: str) -> list[Dot]:
+    """The dots that have room for a name to the left and below, where no machine can be."""
+    found: list[Dot] = []
     last = -math.inf
-    for row in front:
-        height = HEIGHT * math.log(y[1] / row["usd"]) / math.log(y[1] / y[0])
-        left = math.log(row["seconds"] / x[0]) / math.log(x[1] / x[0])
-        if row["role"] == "front" and height - last >= 17 and left > 0.03 + 0.012 * len(row["short"]):
-            found.append(row)
+    for dot in front:
+        height = _HEIGHT * dot.y / 100
+        if dot.key == chosen:
             last = height
-        elif row["role"] == "chosen":
+        elif height - last >= 17 and dot.x > 3 + 1.3 * len(dot.short):
+            found.append(dot)
             last = height
     return found
 
 
-def _ticks(known: Sequence[float], domain: tuple[float, float]) -> list[float]:
-    ticks = [*known, *(86400.0 * days for days in (2, 5, 10, 20, 50, 100, 200, 500, 1000))]
-    inside = [tick for tick in ticks if domain[0] <= tick <= domain[1]]
-    return inside[:: math.ceil(len(inside) / 6)] if inside else []
+def _time_marks(axis: _Axis) -> tuple[Mark, ...]:
+    ticks = [float(each) for each in _SECONDS] + [86400.0 * days for days in _DAYS]
+    inside = [tick for tick in ticks if axis.has(tick)]
+    return _spaced([(_time_text(tick), axis.place(tick)) for tick in inside], least=9.0)
 
 
-def _money_ticks(domain: tuple[float, float]) -> list[float]:
-    decades = range(math.floor(math.log10(domain[0])), math.ceil(math.log10(domain[1])) + 1)
-    ticks = [digit * 10.0**power for power in decades for digit in (1, 3)]
-    return [float(f"{tick:.1g}") for tick in ticks if domain[0] <= tick <= domain[1]]
+def _money_marks(axis: _Axis) -> tuple[Mark, ...]:
+    decades = range(math.floor(math.log10(axis.low)), math.ceil(math.log10(axis.high)) + 1)
+    for digits in ((1,), (1, 3), (1, 2, 5)):
+        ticks = [digit * 10.0**power for power in decades for digit in digits]
+        inside = [tick for tick in ticks if axis.has(tick)]
+        if len(inside) >= 3:
+            break
+    return tuple(
+        Mark(text=f"${tick:,g}" if tick < 1e5 else f"${tick:.0e}", place=100 - axis.place(tick)) for tick in inside
+    )
+
+
+def _spaced(marks: Sequence[tuple[str, float]], *, least: float) -> tuple[Mark, ...]:
+    """Marks at least so far apart; those that a phone has no room for are minor."""
+    found: list[Mark] = []
+    major = -math.inf
+    for text, place in marks:
+        if found and place - found[-1].place < least:
+            continue
+        is_minor = place - major < 2.2 * least
+        if not is_minor:
+            major = place
+        found.append(Mark(text=text, place=place, is_minor=is_minor))
+    return tuple(found)
+
+
+def _time_text(seconds: float) -> str:
+    for size, unit in ((86400 * 2, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / (86400 if unit == 'd' else size):g} {unit}"
+    return f"{seconds:g} s"

@@ -24,6 +24,8 @@ def _profiles_without_times(values: Values) -> str:
 
 
 def _steps_at_batch_size(values: Values) -> str:
+    if values["batch_size"] is None:
+        return "a step is an iteration of each profile, whatever its batch size, which is not known"
     return f"steps at batch size {integer(values, 'batch_size')}; at other sizes as many samples"
 
 

@@ -1,5 +1,6 @@
 """The offers of a page: machines by GPU and provider, the answer in a sentence, and reasons without flags or codes."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -60,6 +61,10 @@ _LIMITED_BY = {
     "data": "waiting for data, so a faster GPU gains little",
     "network": "adding up gradients between GPUs",
 }
+
+
+_COMMAND = re.compile(r"[:;,]?\s*`trainfare[^`]*`[^.;]*\.?")
+"""A part of a sentence that names a command: a page has buttons for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,8 +192,8 @@ def page_sentence(reason: Reason, titles: Mapping[str, str]) -> str:
 
 
 def as_sentence(text: str) -> str:
-    """The text with a capital letter and a full stop."""
-    text = text.strip()
+    """The text with a capital letter and a full stop, and without the sentences that name a command."""
+    text = _COMMAND.sub("", text).strip().removesuffix(":").removesuffix(",")
     return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
 
 

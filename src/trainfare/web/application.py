@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import cache
 from pathlib import Path
 
 from fastapi import FastAPI, Request
@@ -58,7 +57,6 @@ def create_app(
     app.add_api_route("/login", _login, include_in_schema=False, methods=["GET"])
     app.add_api_route("/healthz", _health, include_in_schema=False, methods=["GET"])
     app.add_api_route("/metrics", _metrics, include_in_schema=False, methods=["GET"])
-    app.add_api_route("/static/vega.js", _vega, include_in_schema=False, methods=["GET"])
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.include_router(pages.router, include_in_schema=False)
     return app
@@ -97,15 +95,3 @@ async def _health() -> PlainTextResponse:
 async def _metrics(request: Request, _visitor: Admin) -> PlainTextResponse:
     text: str = request.app.state.metrics.text()
     return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
-
-
-@cache
-def _vega_script() -> bytes:
-    import vl_convert
-
-    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")).encode()
-
-
-def _vega() -> Response:
-    """Vega, Vega-Lite and vega-embed, as the library that draws our figures has them."""
-    return Response(_vega_script(), media_type="text/javascript", headers={"Cache-Control": "private, max-age=86400"})

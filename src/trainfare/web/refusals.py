@@ -1,9 +1,10 @@
 """Requests that are refused before any use case is asked: as a problem document, or as a short page for browsers."""
 
-from html import escape
-
 from fastapi import Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
+
+from trainfare.views.offers_page import as_sentence
+from trainfare.web.rendering import environment
 
 _TITLES = {
     401: "Sign in first",
@@ -33,11 +34,10 @@ def refusal(request: Request, error: RequestRefusedError) -> Response:
     title = _TITLES.get(error.status, "Refused")
     headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else {}
     if wants_page(request):
-        page = (
-            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)} · Trainfare</title>'
-            '<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="/static/app.css">'
-            f'<main class="page"><h1>{escape(title)}</h1><p>{escape(error.message)}</p></main></html>'
-        )
-        return HTMLResponse(page, status_code=error.status, headers=headers)
+        template = environment().get_template("refusal.html")
+        visitor = request.scope.get("state", {}).get("visitor")
+        text = as_sentence(error.message) if visitor is not None else error.message
+        content = template.render(request=request, visitor=visitor, title=title, text=text)
+        return HTMLResponse(content, status_code=error.status, headers=headers)
     problem = {"type": "about:blank", "title": title, "status": error.status, "detail": error.message}
     return JSONResponse(problem, status_code=error.status, headers=headers, media_type="application/problem+json")

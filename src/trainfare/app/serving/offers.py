@@ -6,14 +6,15 @@ Estimating the candidates takes most of the time and does not depend on the goal
 import threading
 import time
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainfare.app.recommending.question import Question
 from trainfare.app.recommending.recommend import Recommendation, choose_plan, estimate_candidates, save_plan
 from trainfare.app.recommending.search import SearchResult, find_eligible
 from trainfare.app.recommending.workload import Workload
-from trainfare.errors import InfeasibleError
+from trainfare.errors import InfeasibleError, NotFoundError
 from trainfare.estimator.estimate import Totals
+from trainfare.model.offer import Candidate
 from trainfare.model.profile import Profile
 from trainfare.recommender.choose import best_per_machine
 from trainfare.recommender.options import Options
@@ -86,9 +87,38 @@ def answer_offers(profile_id: str, question: Question, *, settings: Settings) ->
     )
 
 
-def keep_plan(profile_id: str, question: Question, *, settings: Settings) -> str:
-    """Store the plan of a question, so that a run can follow it. Returns its id."""
-    found = choose_plan(_estimates(profile_id, question, settings), question)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picked:
+    """A machine that the reader has picked from the offers."""
+
+    machine: str
+    """`aws/g5.xlarge`."""
+    market: str | None = None
+    """None: on demand, or a machine of the user's own."""
+    nodes: int = 1
+
+    def is_of(self, candidate: Candidate) -> bool:
+        offer = candidate.offer
+        market = None if offer.market in ("on_demand", "own") else offer.market
+        return (offer.vm_type.key, market, candidate.nodes) == (self.machine, self.market, self.nodes)
+
+
+def keep_plan(profile_id: str, question: Question, picked: Picked | None = None, *, settings: Settings) -> str:
+    """Store the plan of a question, so that a run can follow it. Returns its id. A machine that the reader has picked
+    is planned for even if it does not keep the limits: the reader has seen its time and cost."""
+    estimates = _estimates(profile_id, question, settings)
+    if picked is not None:
+        totals = estimates.totals.where_candidate(picked.is_of)
+        if not totals:
+            raise NotFoundError("machine", picked.machine)
+        estimates = replace(estimates, totals=totals)
+    try:
+        found = choose_plan(estimates, question)
+    except InfeasibleError:
+        if picked is None:
+            raise
+        goal = replace(question.goal, deadline_seconds=None, budget_usd=None)
+        found = choose_plan(estimates, replace(question, goal=goal))
     save_plan(found, settings)
     return found.plan.id
 

@@ -13,7 +13,7 @@ from trainfare.units import format_duration, format_ratio, format_usd
 from trainfare.views.comparison import length_of, remark_sentence
 from trainfare.views.offers_page import as_sentence, machine_title
 from trainfare.web.context import ServerSettings
-from trainfare.web.pages.rendering import page
+from trainfare.web.rendering import page
 from trainfare.web.visitors import Viewer
 
 router = APIRouter()

@@ -14,7 +14,7 @@ from trainfare.views.costs import CSV_COLUMNS, caps_sentence, charge_cells
 from trainfare.views.offers_page import machine_title
 from trainfare.web.context import ServerSettings
 from trainfare.web.pages.drawing import log_place
-from trainfare.web.pages.rendering import page
+from trainfare.web.rendering import page
 from trainfare.web.visitors import Viewer
 
 router = APIRouter()
@@ -118,14 +118,11 @@ def _points(chosen: list[tuple[ComparedRun, ComparedLine]], *, of_cost: bool) ->
         return None
     values = [value for _, _, predicted, observed in found for value in (predicted.low, predicted.high, observed)]
     low, high = min(values) / 1.3, max(values) * 1.3
-    ticks = [
-        mark
-        for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        for mark in (10.0**power, 3 * 10.0**power)
-        if low <= mark <= high
-    ]
-    if len(ticks) > 6:
-        ticks = [mark for mark in ticks if math.isclose(math.log10(mark) % 1, 0, abs_tol=1e-9)]
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for digits in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7)):
+        ticks = [digit * 10.0**power for power in powers for digit in digits if low <= digit * 10.0**power <= high]
+        if len(ticks) >= 3:
+            break
     written = format_usd if of_cost else format_duration
     return {
         "ticks": [(log_place(mark, low, high), written(mark)) for mark in ticks],

@@ -13,12 +13,12 @@ from trainfare.model.offer import OLD_PRICE_DAYS
 from trainfare.units import format_age, format_number, format_usd_per_hour
 from trainfare.views.offers_page import provider_name
 from trainfare.web.context import ServerSettings
-from trainfare.web.pages.rendering import page
+from trainfare.web.rendering import page
 from trainfare.web.visitors import Viewer
 
 router = APIRouter()
 Word = Annotated[str, Query(max_length=100)]
-SHOWN = 60
+SHOWN = 40
 SORTS: tuple[tuple[Sort, str], ...] = (
     ("price", "Cheapest first"),
     ("gpu-price", "Cheapest per GPU"),

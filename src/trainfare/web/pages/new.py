@@ -9,15 +9,17 @@ from fastapi import APIRouter, Request, UploadFile
 from fastapi.responses import RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
 
+from trainfare.app.running.status import page_runs
 from trainfare.app.serving.demo import submit_demo
-from trainfare.app.serving.tasks import submit_profile
+from trainfare.app.serving.tasks import list_tasks, submit_profile
 from trainfare.app.serving.uploads import save_upload
 from trainfare.errors import TrainfareError, UsageError
 from trainfare.model.task import Task
 from trainfare.settings import Settings
 from trainfare.web.context import ServerSettings
+from trainfare.web.pages.profile import offers_address
 from trainfare.web.pages.question import Asked, parse_asked
-from trainfare.web.pages.rendering import page
+from trainfare.web.rendering import page
 from trainfare.web.visitors import Member, Viewer, Visitor
 
 router = APIRouter()
@@ -28,15 +30,30 @@ _FIELDS = {"command": "script", "upload": "upload", "folder": "folder", "batch_s
 
 
 @router.get("/")
-def home() -> Response:
-    """The first page is the form."""
-    return RedirectResponse("/new", status_code=303)
+def home(_visitor: Viewer, settings: ServerSettings) -> Response:
+    """What there is to come back to: a profile that is being taken, the runs, the last offers; else the form."""
+    return RedirectResponse(_last_place(settings), status_code=303)
+
+
+def _last_place(settings: Settings) -> str:
+    try:
+        tasks = list_tasks(settings=settings, limit=5)
+        runs = page_runs(limit=1, settings=settings).runs
+    except TrainfareError:  # there is no store yet
+        return "/new"
+    under_way = next((each for each in tasks if not each.has_ended), None)
+    if under_way is not None:
+        return f"/tasks/{under_way.task.id}"
+    ready = next((each for each in tasks if each.profile_id is not None), None)
+    if runs and (ready is None or runs[0].run.made_at > ready.task.made_at):
+        return "/runs" if runs[0].life.state == "ended" else f"/runs/{runs[0].run.id}"
+    return offers_address(ready) if ready is not None else "/new"
 
 
 @router.get("/new")
 def new(request: Request, visitor: Viewer) -> Response:
     """The form, filled in with what a link says."""
-    return _form(request, visitor, request.query_params, {})
+    return _form(request, visitor, request.query_params, parse_asked(request.query_params).errors)
 
 
 @router.post("/new")

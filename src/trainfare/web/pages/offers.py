@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlencode
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import RedirectResponse, Response
 
-from trainfare.app.serving.offers import OffersAnswer, answer_offers, keep_plan
+from trainfare.app.serving.offers import OffersAnswer, Picked, answer_offers, keep_plan
 from trainfare.estimator.estimate import Totals
 from trainfare.figures.offers_plot import OffersPlot, PlotPoint, offers_plot
 from trainfare.model.estimate import Estimate
@@ -32,7 +32,7 @@ from trainfare.views.offers_page import (
 )
 from trainfare.web.context import ServerSettings
 from trainfare.web.pages.question import Asked, Slider, parse_asked, sliders
-from trainfare.web.pages.rendering import page, wants_fragment
+from trainfare.web.rendering import page, wants_fragment
 from trainfare.web.visitors import Member, Viewer
 
 router = APIRouter()
@@ -94,8 +94,9 @@ def choose(
     profile_id: str, _visitor: Member, settings: ServerSettings, question: str = Form(""), on: str = Form("")
 ) -> Response:
     """Store the plan, and go on to the page that confirms the price."""
-    plan_id = keep_plan(profile_id, parse_asked(dict(parse_qsl(question))).question(), settings=settings)
-    return RedirectResponse(f"/runs/new?{urlencode({'plan': plan_id, 'on': on})}", status_code=303)
+    picked = _picked(on) if on else None
+    plan_id = keep_plan(profile_id, parse_asked(dict(parse_qsl(question))).question(), picked, settings=settings)
+    return RedirectResponse(f"/runs/new?{urlencode({'plan': plan_id})}", status_code=303)
 
 
 @router.get("/profiles/{profile_id}")
@@ -105,7 +106,7 @@ def profile(profile_id: str) -> Response:
 
 
 def _filter(query: Mapping[str, str]) -> Filter:
-    show, sort = query.get("show", ""), query.get("sort", "")
+    show, sort = query.get("show", ""), query.get("by") or query.get("sort", "")
     descending = sort.startswith("-")
     return Filter(
         show=show if show in dict(SHOWS) else "within",
@@ -136,6 +137,13 @@ def candidate_key(candidate: Candidate) -> str:
     return f"{offer.vm_type.key}{market}{shape}"
 
 
+def _picked(key: str) -> Picked:
+    """The machine of a row: `candidate_key`, read back."""
+    machine, _, nodes = key.partition("*")
+    machine, _, market = machine.partition(":")
+    return Picked(machine=machine, market=market or None, nodes=int(nodes) if nodes.isdecimal() else 1)
+
+
 def _sliders(answer: OffersAnswer, asked: Asked) -> list[Slider]:
     found = answer.recommendation
     epochs = found.plan.chosen.epochs if found else answer.options[0].epochs if answer.options else None
@@ -160,7 +168,7 @@ def _context(answer: OffersAnswer, asked: Asked, shown: Filter) -> dict[str, Any
         "total": len(answer.options),
         "topics": page_topics(plan, titles_of((plan.chosen, *plan.runners_up, *plan.front))) if plan else [],
         "scale": max((row.estimate.usd.high for row in rows), default=1.0),
-        "seen_on": plan.chosen.candidate.offer.seen_on if plan else None,
+        "seen_on": plan.chosen.candidate.offer.seen_on if plan and not plan.chosen.candidate.offer.is_here else None,
         "bill": _bill(plan.chosen) if plan else [],
         "question_query": urlencode(asked.fields()),
     }
@@ -187,10 +195,9 @@ def _answer(plan: Plan, goal: Goal, within: int) -> dict[str, Any]:
     cost = format_usd(usd.value)
     return {
         "where": "here, on this computer" if here else f"on {title.with_article}",
-        "numbers": f"{format_duration(seconds.value)}, {cost}",
         "lead": answer_lead(plan, within=within),
         "here": here_phrase(plan),
-        "button": "Train here" if here else f"Rent and train, about {cost}",
+        "button": _button(title, cost, here=here, advised=True),
         "is_here": here,
         "time": format_duration(seconds.value),
         "time_below": f"{format_duration(seconds.low)} – {format_duration(seconds.high)}, 90% sure",
@@ -299,8 +306,14 @@ def _row(estimate: Estimate, chosen: Candidate | None, picked: str) -> OfferTabl
         if memory is None
         else f"{memory.needed_gib.value:.2g} of {format_number(memory.available_gib)} GiB"
         + ("" if memory.verdict == "fits" else f", {memory.verdict}"),
-        button="Train here" if here else f"Rent {title.text}, about {cost}",
+        button=_button(title, cost, here=here, advised=candidate == chosen),
     )
+
+
+def _button(title: MachineTitle, cost: str, *, here: bool, advised: bool) -> str:
+    if here:
+        return "Train here"
+    return f"Rent and train, about {cost}" if advised else f"Rent {title.name}, about {cost}"
 
 
 def _searched(candidate: Candidate) -> str:

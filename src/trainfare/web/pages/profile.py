@@ -7,7 +7,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from trainfare.app.serving.tasks import TaskStatus, cancel_task, show_task
 from trainfare.web.context import ServerSettings
-from trainfare.web.pages.rendering import page, wants_fragment
+from trainfare.web.rendering import page, wants_fragment
 from trainfare.web.visitors import Member, Viewer
 
 router = APIRouter()

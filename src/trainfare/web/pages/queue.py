@@ -21,7 +21,7 @@ from trainfare.views.queue import deadline_margin, remark_sentence, unplanned_se
 from trainfare.views.reasons import sentence
 from trainfare.web.api.ownership import require_own
 from trainfare.web.context import ServerSettings
-from trainfare.web.pages.rendering import page
+from trainfare.web.rendering import page
 from trainfare.web.visitors import Member, Viewer
 
 router = APIRouter()

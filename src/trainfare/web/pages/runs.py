@@ -25,7 +25,7 @@ from trainfare.views.offers_page import machine_title
 from trainfare.web.api.ownership import require_own
 from trainfare.web.context import ServerSettings
 from trainfare.web.pages.drawing import line_chart, spark_points
-from trainfare.web.pages.rendering import environment, page
+from trainfare.web.rendering import environment, page
 from trainfare.web.visitors import Member, Viewer, Visitor
 
 router = APIRouter()

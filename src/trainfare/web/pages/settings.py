@@ -13,7 +13,7 @@ from trainfare.model.access import ROLES, Role, role_includes
 from trainfare.settings import NAMES, Settings
 from trainfare.units import format_duration, format_usd
 from trainfare.web.context import ServerSettings
-from trainfare.web.pages.rendering import page
+from trainfare.web.rendering import page
 from trainfare.web.visitors import Admin, Viewer, Visitor
 
 router = APIRouter()

@@ -15,8 +15,8 @@
 
   function showTimes(root) {
     const now = new Date();
-    for (const element of root.querySelectorAll("time[datetime][data-format]")) {
-      const then = new Date(element.getAttribute("datetime"));
+    for (const element of root.querySelectorAll("time[datetime][data-format], text[data-datetime][data-format]")) {
+      const then = new Date(element.getAttribute("datetime") || element.dataset.datetime);
       if (Number.isNaN(then.getTime())) continue;
       const sameDay = then.toDateString() === now.toDateString();
       const clock = then.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
@@ -29,7 +29,7 @@
         : format === "ago" ? ago((now - then) / 1000)
         : sameDay ? `today ${clock}` : `${date}, ${clock}`;
       if (element.textContent !== text) element.textContent = text;
-      element.title = then.toLocaleString("en-GB", { dateStyle: "full", timeStyle: "long" });
+      if (element.localName === "time") element.title = then.toLocaleString("en-GB", { dateStyle: "full", timeStyle: "long" });
     }
   }
 

@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from trainfare.units import format_count, format_duration, format_percent, format_usd, plural
 
-STATIC = Path(__file__).parent.parent / "static"
+STATIC = Path(__file__).parent / "static"
 HTMX = "vendor/htmx.min.js"
 _FORMATS = {"time": "%H:%M UTC", "date": "%-d %b %Y", "datetime": "%-d %b %Y %H:%M UTC", "ago": "%-d %b %Y %H:%M UTC"}
 
